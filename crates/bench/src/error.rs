@@ -87,8 +87,7 @@ pub enum BenchError {
     NotLaidOut { workload: String },
     /// Readers did not return from the kernel.
     #[error(
-        "{readers} readers are still waiting for the storage {waited} after the end of the \
-             trial"
+        "{readers} readers are still waiting for the storage {waited} after the end of the trial"
     )]
     Stuck { readers: usize, waited: Nanos },
     /// An option with an invalid value.

@@ -346,6 +346,6 @@ mod tests {
     #[test]
     fn too_little_is_refused() {
         let told = check_memory_limit(Bytes::from_mib(1)).unwrap_err().to_string();
-        assert!(told.contains("8 MiB at least"), "{told}");
+        assert!(told.contains("at least 8 MiB"), "{told}");
     }
 }

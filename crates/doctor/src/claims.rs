@@ -1,4 +1,4 @@
-//! What owners ask for a device, and which of them has the last word.
+//! Claims of owners on a device, and the one that decides.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use units::Kib;
 
 use crate::HostSnapshot;
 
-/// What each owner asks for in the end: of several claims of one, the last holds.
+/// The effective claim of each owner: the last of several.
 pub(crate) fn last_of_each(claims: &[Claim]) -> Vec<&Claim> {
     let mut last: BTreeMap<OwnerKind, &Claim> = BTreeMap::new();
     for claim in claims.iter().filter(|claim| claim.certainty == Certainty::Sure) {
@@ -16,12 +16,12 @@ pub(crate) fn last_of_each(claims: &[Claim]) -> Vec<&Claim> {
     last.into_values().collect()
 }
 
-/// The claim that decides after a boot: that of the owner which acts last and names a value.
+/// The claim that decides after a boot: that of the last owner to act which names a value.
 pub(crate) fn last_word(claims: &[Claim]) -> Option<&Claim> {
     last_of_each(claims).into_iter().rev().find(|claim| claim.wanted.kib().is_some())
 }
 
-/// Whether a device at `value` has what the claim would leave there.
+/// Whether `value` is what the claim would set.
 pub(crate) fn holds(snapshot: &HostSnapshot, claim: &Claim, value: Kib) -> bool {
     match claim.wanted {
         Wanted::Exactly(kib) => snapshot.floored(kib) == value,

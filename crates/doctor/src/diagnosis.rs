@@ -1,4 +1,4 @@
-//! One bdi, explained.
+//! The diagnosis of one bdi.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,32 @@ use units::Kib;
 use crate::finding::Finding;
 use crate::{OpenWindow, Origin};
 
-/// All that is to be said about a bdi.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     pub subject: Subject,
-    /// What to call it on a command line, in quotes where a shell needs them.
+    /// Its name on a command line, quoted if necessary.
     pub on: String,
-    /// Where its read-ahead came from.
+    /// The origin of its read-ahead.
     pub origin: Origin,
-    /// The origins of all bdis in its stacks, its own among them.
+    /// The origins for all bdis in its stacks, including its own.
     pub origins: BTreeMap<BdiId, Origin>,
     pub claims: Vec<Claim>,
-    /// What is open on it; `None` if that could not be seen.
+    /// Open files on it; `None` if they could not be listed.
     pub open: Option<OpenHere>,
     pub findings: Vec<Finding>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenHere {
-    /// How many regular files are open for reading through the page cache.
+    /// Number of regular files that are open for reading through the page cache.
     pub files: usize,
-    /// Those that have another window than files opened now get.
+    /// Those with another window than newly opened files.
     pub outdated: Vec<OpenWindow>,
 }
 
 impl Diagnosis {
-    /// Whether files are read through it: not a member of an array, whose read-ahead does not
-    /// count, a vacant device, or what cannot be seen from here.
+    /// Whether files are read through it: not a member of an array, whose read-ahead has no effect,
+    /// an empty device, or one that is not visible here.
     pub fn is_read_through(&self) -> bool {
         !self.subject.vacant() && !self.subject.member && !self.subject.stacks.is_empty()
     }

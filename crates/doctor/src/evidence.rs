@@ -1,9 +1,9 @@
-//! What a statement rests on.
+//! Evidence for statements.
 
 use host::owners::FileLocation;
 use serde::Serialize;
 
-/// A fact, and where anybody can see it.
+/// A fact, and where it can be verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     pub fact: String,
@@ -12,17 +12,17 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// A fact that a file shows.
+    /// A fact at a line of a file.
     pub fn at(fact: impl Into<String>, place: FileLocation) -> Self {
         Self { fact: fact.into(), place: Some(place) }
     }
 
-    /// A fact that a file as a whole shows.
+    /// A fact shown by a whole file.
     pub fn in_file(fact: impl Into<String>, file: impl Into<std::path::PathBuf>) -> Self {
         Self::at(fact, FileLocation::new(file, 0))
     }
 
-    /// A fact that no single file shows.
+    /// A fact without a file.
     pub fn of(fact: impl Into<String>) -> Self {
         Self { fact: fact.into(), place: None }
     }

@@ -1,4 +1,4 @@
-//! A problem that was found, and what is proposed about it.
+//! A problem that was found, and the proposed remedy.
 
 use serde::Serialize;
 use units::Kib;
@@ -8,9 +8,9 @@ use crate::Evidence;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Good to know.
+    /// For information.
     Notice,
-    /// Costs time or memory, or is not what an owner asked for.
+    /// Costs time or memory, or differs from what an owner requests.
     Warning,
 }
 
@@ -23,24 +23,24 @@ pub struct Finding {
     pub why: String,
     pub evidence: Vec<Evidence>,
     pub remedy: Remedy,
-    /// Commands that find out more; they change no setting permanently.
+    /// Commands that give more information; they change no setting permanently.
     pub fixes: Vec<Fix>,
 }
 
-/// What a finding proposes. The plan weighs the proposals of all findings about a device.
+/// What a finding proposes. The plan weighs the proposals of all findings on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Remedy {
     Set(Proposal),
-    /// Give it no more than this value.
+    /// Set at most this value.
     AtMost(Proposal),
-    /// Give it this value if no owner and no other finding decides.
+    /// Set this value unless an owner or another finding decides.
     Refine(Proposal),
     /// Keep the value after a reboot.
     Persist,
-    /// Give files that are open already the value, too.
+    /// Also set the value for files that are already open.
     OpenFiles,
-    /// Change what the owner's file asks for.
+    /// Change the owner's file.
     EditOwner,
     Measure,
 }
@@ -50,25 +50,25 @@ pub enum Remedy {
 pub struct Proposal {
     #[serde(rename = "read_ahead_kib")]
     pub value: Kib,
-    /// What it rests on; the strongest counts.
+    /// The basis of the value; the strongest one decides.
     pub basis: Basis,
-    /// Why this value, in half a sentence.
+    /// Why this value, as a phrase.
     pub reason: String,
 }
 
-/// What a proposed value rests on, weakest first.
+/// The basis of a proposed value, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// The kernel's usual value, where nothing better is known.
+    /// The kernel's usual value, if nothing better is known.
     Usual,
-    /// What a vendor publishes for software that runs here.
+    /// A vendor's publication for software that runs here.
     Vendor,
-    /// What was set on another layer of the stack.
+    /// The value of another layer of the stack.
     Layer,
-    /// What an owner's file asks for.
+    /// The value in an owner's file.
     Owner,
-    /// What the comment in an owner's file says that it means.
+    /// The value that the comment in an owner's file states.
     Comment,
     Memory,
 }
@@ -79,11 +79,11 @@ impl Proposal {
     }
 }
 
-/// Something to type that finds out more.
+/// A command that gives more information.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
     pub what: String,
-    /// What to type, as root unless it begins with `foreread`.
+    /// The commands, to run as root unless they start with `foreread`.
     pub commands: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! The truth about a host: which read-ahead counts, where each value came from and how sure that
-//! is ([`origin`]), what is wrong with it ([`findings`]), whether it keeps a policy ([`check`]) and
-//! what vendors advise for what runs here ([`presets`]).
+//! Explains a host: the effective read-ahead, the origin of each value with its certainty
+//! ([`origin`]), problems ([`findings`]), compliance with a policy ([`check`]) and vendors'
+//! recommendations for running software ([`presets`]).
 //!
-//! Nothing here changes anything. [`HostSnapshot::look`] reads all that is to be known once; the
-//! rest works on that. What could not be looked at is said ([`HostSnapshot::missing`]), and an
-//! origin that cannot be determined is `unknown`.
+//! Nothing here changes anything. [`HostSnapshot::look`] reads all facts once; the rest works on
+//! them. Facts that could not be read are listed ([`HostSnapshot::missing`]), and an origin that
+//! cannot be determined is `unknown`.
 
 pub mod check;
 mod claims;

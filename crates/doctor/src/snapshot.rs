@@ -1,4 +1,4 @@
-//! All that a diagnosis needs to know of a machine, read once.
+//! All facts about a machine that a diagnosis needs, read once.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -15,47 +15,45 @@ use units::{Bytes, Kib, PageSize};
 use crate::Windows;
 use crate::presets::Applies;
 
-/// A machine, looked at.
 #[derive(Debug)]
 pub struct HostSnapshot {
-    /// The tree that it was read from.
+    /// The tree from which it was read.
     pub root: Root,
-    /// The kernel's release; the newest known rules hold where it is unknown.
+    /// The kernel's release; if unknown, the newest known rules apply.
     pub kernel: KernelRelease,
     pub page: PageSize,
-    /// Memory that could be had without swapping.
+    /// Memory available without swapping.
     pub memory_available: Option<Bytes>,
-    /// The bdis, and what stands on them.
+    /// The bdis and the storage that uses them.
     pub survey: Survey,
     pub owners: Owners,
-    /// What foreread itself has changed and not put back.
+    /// Changes that foreread itself has made and not restored.
     pub own_changes: Vec<OwnChange>,
     pub windows: Windows,
-    /// Large files that processes have mapped, of the processes that may be looked at.
+    /// Large files that visible processes have mapped.
     pub mappings: Vec<ProcessMapping>,
-    /// Whether any process could not be looked at.
+    /// Whether some processes could not be examined.
     pub some_processes_hidden: bool,
-    /// What could not be looked at.
+    /// What could not be examined.
     pub missing: Vec<Missing>,
-    /// Advice that is about something here, once it was asked for.
+    /// The recommendations that apply here, computed on demand.
     pub(crate) applying: OnceCell<Vec<Applies>>,
 }
 
-/// Something that could not be looked at, and what it would add.
+/// Something that could not be examined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// The information that it would have given.
+    /// The missing information.
     pub what: &'static str,
-    /// Why it could not be looked at.
     pub reason: String,
     pub root_would: bool,
 }
 
-/// A change of read-ahead that foreread's journal knows of.
+/// A change of read-ahead in foreread's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnChange {
     pub bdi: BdiId,
-    /// The values that foreread gave it.
+    /// The values that foreread set.
     pub values: Vec<Kib>,
     pub original: Option<Kib>,
     pub journal: PathBuf,
@@ -63,11 +61,11 @@ pub struct OwnChange {
     pub measured_by: Option<u32>,
 }
 
-/// Windows below this amplify too little for anybody to look at who maps files under them.
+/// With smaller windows, the amplification of mapped files is small.
 const LARGE_WINDOW: Kib = Kib::new(512);
 
 impl HostSnapshot {
-    /// Looks at the whole machine, or at one storage of it.
+    /// Examines the whole machine, or one storage.
     pub fn look(
         root: &Root,
         dirs: &Dirs,
@@ -101,7 +99,7 @@ impl HostSnapshot {
         Ok(snapshot)
     }
 
-    /// Only where a window is large, as this reads a file of every process.
+    /// Only if a window is large, because this reads a file of every process.
     fn look_at_mappings(&mut self) {
         if self.survey.subjects.iter().any(|subject| subject.read_ahead >= LARGE_WINDOW) {
             let (mappings, hidden) = large_mappings(&self.root);
@@ -111,7 +109,7 @@ impl HostSnapshot {
     }
 
     fn note_missing(&mut self) {
-        // What root cannot see either, because a container does not let him, he would not add.
+        // Root in a container may not see it either.
         let others = !rustix::process::geteuid().is_root();
         for (path, error) in &self.owners.unreadable {
             self.missing.push(Missing {
@@ -136,7 +134,7 @@ impl HostSnapshot {
         }
     }
 
-    /// What foreread has changed of a bdi, the latest first.
+    /// The changes of foreread on a bdi, latest first.
     pub fn own_changes_of(&self, bdi: &BdiId) -> impl Iterator<Item = &OwnChange> {
         self.own_changes.iter().rev().filter(move |change| change.bdi == *bdi)
     }
@@ -145,21 +143,21 @@ impl HostSnapshot {
         self.survey.subjects.iter().find(|subject| subject.bdi == *bdi)
     }
 
-    /// A read-ahead as the kernel keeps it: whole pages.
+    /// A read-ahead rounded down to whole pages, as in the kernel.
     pub fn floored(&self, kib: Kib) -> Kib {
         let bytes = kib.get().checked_mul(1024).map_or(Bytes::new(0), Bytes::new);
         bytes.to_pages_floor(self.page).to_bytes(self.page).to_kib_floor()
     }
 }
 
-/// Rules of the newest kernel that foreread knows.
+/// The rules of the newest kernel that foreread knows.
 const NEWEST: KernelRelease = KernelRelease { major: 6, minor: 18 };
 
-/// Where root's foreread keeps what it has set.
+/// The state directory of root.
 const SYSTEM_STATE: &str = "/var/lib/foreread";
 
-/// Journals that are open, and what foreread has published of those that may not be read; what
-/// cannot be read or is invalid is ignored.
+/// The open journals, and the published summary of those that may not be read. Unreadable or
+/// invalid ones are ignored.
 fn own_changes(root: &Root, dirs: &Dirs) -> Vec<OwnChange> {
     let mut changes = of_journals(dirs);
     for state in [dirs.state.clone(), root.path(SYSTEM_STATE)] {

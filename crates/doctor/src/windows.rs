@@ -1,4 +1,4 @@
-//! Open files with the windows that they have.
+//! Open files with their windows.
 
 use host::BdiId;
 use observe::{FileKind, OpenFile, OpenFileFilter};
@@ -11,33 +11,33 @@ pub struct OpenWindow {
     pub bdi: BdiId,
     #[serde(rename = "window_kib")]
     pub window: Kib,
-    /// The window that it would have if it were opened now.
+    /// The window that it would get if it were opened now.
     #[serde(rename = "window_if_opened_now_kib")]
     pub fresh: Kib,
-    /// Whether `read(2)` reads nothing ahead of it (`FADV_RANDOM`).
+    /// Whether `FADV_RANDOM` disables read-ahead for `read(2)`.
     pub random: bool,
-    /// Whether it is read through the page cache at all.
+    /// Whether it is read through the page cache.
     pub cached: bool,
     #[serde(rename = "size_bytes")]
     pub size: Bytes,
-    /// The processes that hold it: number and name.
+    /// The processes that have it open: id and name.
     pub holders: Vec<(u32, String)>,
 }
 
 impl OpenWindow {
-    /// Whether it has another window than files opened now get. Twice that is what
-    /// `FADV_SEQUENTIAL` gives, which its owner asked for.
+    /// Whether its window differs from that of newly opened files. Twice that window is the effect
+    /// of `FADV_SEQUENTIAL`, which its owner requested.
     pub fn outdated(&self) -> bool {
         let sequential = self.fresh.get().checked_mul(2) == Some(self.window.get());
         self.cached && self.window != self.fresh && !sequential
     }
 }
 
-/// All open windows, or why they are unknown.
+/// All open files with their windows, or why they are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Windows {
     pub files: Vec<OpenWindow>,
-    /// Why there are none, if they could not be looked at.
+    /// Why there are none, if they could not be listed.
     pub unseen: Option<String>,
 }
 

@@ -55,7 +55,7 @@ fn mistyped_names_get_the_nearest_one() {
 fn settings_that_make_no_sense_are_refused_with_what_would() {
     refuses("apply read_ahed=1M --on /", 2, &["read_ahed", "did you mean read_ahead?"]);
     refuses("apply stripe_cach_size=256 --on /", 2, &["did you mean stripe_cache_size?"]);
-    refuses("apply read_ahead=1M", 2, &["where?", "--on TARGET"]);
+    refuses("apply read_ahead=1M", 2, &["needs a target", "--on TARGET"]);
     refuses("apply read_ahead=1024 --on /", 2, &["no unit"]);
     refuses("apply ra=1M read_ahead_kb=2M --on /", 2, &["set twice"]);
     refuses("apply -n vm.dirty_ratio=101", 2, &["101", "0", "100"]);
@@ -67,7 +67,7 @@ fn settings_that_make_no_sense_are_refused_with_what_would() {
     refuses("apply ra=1M --on / --open-files --only postgres", 2, &["postgres"]);
     refuses("persist read_ahead=1M --on /no/such", 2, &["/no/such"]);
     refuses("persist vm.swappiness=10 --with nowhere", 2, &["nowhere", "systemd"]);
-    refuses("persist read_ahead=1M --on / --emit freebsd", 2, &["no sysctl of FreeBSD"]);
+    refuses("persist read_ahead=1M --on / --emit freebsd", 2, &["not a sysctl of FreeBSD"]);
     refuses("verify /no/such", 2, &["/no/such"]);
 }
 
@@ -89,14 +89,14 @@ fn one_format_at_a_time() {
 
 #[test]
 fn inputs_that_are_not_what_they_should_be_are_usage_errors() {
-    refuses("doctor --root /etc/passwd", 2, &["--root", "is no tree of a host"]);
+    refuses("doctor --root /etc/passwd", 2, &["--root", "is not a captured host"]);
     refuses("presets --root nosuch", 2, &["--root", "cannot open nosuch"]);
     refuses("check --emit-policy --root nosuch", 2, &["--root", "cannot open nosuch"]);
     let scratch = Scratch::new();
     scratch.run("sweep sim:nvme --vary read_ahead=4K --workload seq-1 --repeats 1 --duration 50ms");
     let (code, _, stderr) = scratch.run("rollback last");
     assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.contains("about no device"), "{stderr}");
+    assert!(stderr.contains("changed no device"), "{stderr}");
 }
 
 #[test]
@@ -553,13 +553,13 @@ fn watch_refuses_what_it_cannot_show() {
         ("watch pid:x", "number of a process"),
         ("watch 99999999", "pid:99999999"),
         ("watch 1 0", "whole number"),
-        ("watch 1 2 3", "are enough"),
+        ("watch 1 2 3", "unexpected argument"),
         ("watch . / 1", "one target"),
-        ("watch 0", "makes sense"),
+        ("watch 0", "must be between"),
         ("watch nowhere", "no such file"),
         ("watch cgroup:/no/such", "there is no cgroup"),
         ("watch cgroup:up", "write cgroup:/PATH"),
-        ("watch --interval 1ms", "makes sense"),
+        ("watch --interval 1ms", "must be between"),
         ("watch --interval 5", "unit"),
         ("watch --replay nowhere", "cannot read the recording nowhere"),
     ] {

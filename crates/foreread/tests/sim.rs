@@ -89,7 +89,7 @@ fn targets_that_make_no_sense_are_refused_in_one_line() {
         ("sim:hdd-2008,kernel=linux-6.19", "did you mean \"linux-6.18\""),
         ("sim:hdd-2008,kernel=linux", "did you mean \"linux-"),
         ("sim:hdd-2008,kernel=zfs:max_distanse=8M", "did you mean \"max_distance\""),
-        ("sim:hdd-2008,rpm=0", "allowed is 60 to"),
+        ("sim:hdd-2008,rpm=0", "must be 60 to"),
         ("sim:hdd-2008,rpm=fast", "should be a number"),
         (
             "sim:hdd-2008,capacity=1M",
@@ -155,7 +155,7 @@ fn files_that_describe_no_device_are_named_with_the_place() {
         (String::new(), "[device] is missing"),
         ("x = 1\n".to_owned(), "there is no key \"x\": there are name"),
         (changed("rpm", ""), "[device] rpm is missing"),
-        (changed("rpm", "rpm = 0"), "device.rpm = 0 is impossible: allowed is 60 to 1000000"),
+        (changed("rpm", "rpm = 0"), "device.rpm = 0 is invalid: must be 60 to 1000000"),
         (changed("rpm", "rpm = \"fast\""), "[device] rpm: should be a number"),
         (changed("rpm", "rpm ="), "line "),
         (changed("rpm", "rmp = 7200"), "\"device.rmp\": did you mean \"rpm\"?"),
@@ -245,7 +245,7 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
     let (code, plan, stderr) = scratch.run(&format!("sweep -n sim:hdd-2008 {words}"));
     assert_eq!(code, 0, "{stderr}");
     assert!(plan.contains("Written: nothing; the files are simulated as well"), "{plan}");
-    assert!(plan.contains("seq-8  8 files of") && plan.contains("in all"), "{plan}");
+    assert!(plan.contains("seq-8  8 files of") && plan.contains("in total"), "{plan}");
     assert!(plan.contains("Time: less than a second"), "{plan}");
     assert!(plan.contains("1 repeat of 200 ms each"), "{plan}");
     // Of a real directory: the sizes that are laid out, and what a disk takes.
@@ -257,7 +257,7 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
     }
     assert_eq!(code, 0, "{stderr}");
     assert!(plan.contains("seq-1  1 file of 64 MiB"), "{plan}");
-    assert!(plan.contains("8 files of 64 MiB, 512 MiB in all"), "{plan}");
+    assert!(plan.contains("8 files of 64 MiB, 512 MiB in total"), "{plan}");
     assert!(plan.contains("Written: 512 MiB in a directory of its own"), "{plan}");
     assert!(plan.contains("about 3 seconds, and the time to write 512 MiB"), "{plan}");
     // A file that is there is only read.

@@ -120,7 +120,9 @@ fn a_tree_is_named_and_checked() {
     let mut command = foreread_in(&elsewhere.path().join("own"));
     let (code, ..) = program::run(command.env("FOREREAD_ROOT", "").args(["doctor"]));
     assert_eq!(code, 0, "an empty variable is none");
-    for (root, said) in [("/nonexistent", "cannot open /nonexistent"), ("/usr", "is no tree")] {
+    for (root, said) in
+        [("/nonexistent", "cannot open /nonexistent"), ("/usr", "is not a captured host")]
+    {
         for verb in [&["doctor"][..], &["check", "--emit-policy"]] {
             let (code, _, stderr) = run(&[verb, &["--root", root]].concat());
             assert!(code == 2 && stderr.contains(said), "{stderr}");
@@ -213,7 +215,7 @@ fn mistakes_get_one_clear_line() {
         (&["check", "--policy", "absent.toml"], 2, "absent.toml"),
         (&["check", "--policy", "bad.toml"], 2, "line 3: there is no key \"muont\": did you mean"),
         (&["check", "--policy", "bad.toml", "--json", "--junit"], 2, "cannot be used with"),
-        (&["presets", "mongobd"], 2, "there is no advice"),
+        (&["presets", "mongobd"], 2, "no recommendations"),
         (&["doctor", "/dev/absent"], 2, "/dev/absent"),
     ] {
         let (found, stdout, stderr) = foreread(machine.path(), words);

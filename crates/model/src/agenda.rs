@@ -1,9 +1,9 @@
-//! What a model has still to do, in order of time.
+//! The future events of a model, ordered by time.
 //!
-//! A drive with many dies has hundreds of things to do in the next millisecond, and a binary heap
-//! of them costs more than the things. So those of the near future lie in slots of half a
-//! microsecond, found by bitmaps, and a heap holds the others until they are near. Things that
-//! come in order of time anyway, as the answers of a link do, wait in lines beside the slots.
+//! A drive with many dies has hundreds of events in the next millisecond, for which a binary heap
+//! would be too slow. Events of the near future are therefore kept in slots of half a microsecond,
+//! found by bitmaps; a heap holds the others until they are near. Events that arrive in order of
+//! time, as the replies of a link, wait in separate lines.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,37 +12,37 @@ use units::Nanos;
 
 /// The span of a slot in nanoseconds, as a power of two.
 const SLOT_SPAN_LOG2_NS: u32 = 9;
-/// Slots; the near future is this many spans long.
+/// Number of slots, and length of the near future in slots.
 const SLOT_COUNT: u64 = 2048;
 const BITMAP_WORDS: usize = SLOT_COUNT as usize / 64;
 const LIST_END: u32 = u32::MAX;
 
-/// Things to happen, earliest first; what is due at the same time happens in the order in which
-/// it was put down, so that a model never depends on the order of any container.
+/// Future events, earliest first. Events with the same time occur in order of insertion, so that a
+/// model never depends on the order of a container.
 #[derive(Debug)]
 pub(crate) struct Agenda<T> {
     entries: Vec<Entry<T>>,
-    /// The first place in `entries` that is free; others follow from one to the next.
+    /// The first free index in `entries`; free entries are linked.
     free: u32,
-    /// First and last entry of each slot, which is in order.
+    /// First and last entry of each slot, in order.
     slots: Box<[(u32, u32); SLOT_COUNT as usize]>,
-    /// Which slots have entries, and which words of that are not zero.
+    /// Bitmaps of slots with entries, and of words that are not zero.
     occupied: [u64; BITMAP_WORDS],
     words: u64,
     /// The number of spans before the first slot of the near future.
     base: u64,
     late: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// When the next thing in a slot is due, if there is one, and in which slot it is.
+    /// Time and slot of the next event in a slot, if there is one.
     next: (u64, u64),
     lines: [Line<T>; 2],
     entered: u64,
 }
 
-/// Things that were put down in the order in which they are due, each with its number.
+/// Events that were inserted in order of time, each with its number.
 #[derive(Debug)]
 struct Line<T> {
     things: VecDeque<(u64, u64, T)>,
-    /// When the first is due; [`u64::MAX`] if there is none.
+    /// Time of the first event; [`u64::MAX`] if there is none.
     next: u64,
 }
 
@@ -51,7 +51,8 @@ impl<T: Copy> Line<T> {
         Self { things: VecDeque::new(), next: u64::MAX }
     }
 
-    /// The number of the first if that is due just at `at`; else one that no thing has.
+    /// The number of the first event if it is due exactly at `at`; otherwise a number that no event
+    /// has.
     #[inline]
     fn number_at(&self, at: u64) -> u64 {
         match self.things.front() {
@@ -79,7 +80,7 @@ struct Entry<T> {
 const NEVER: (u64, u64) = (u64::MAX, 0);
 
 impl<T: Copy> Agenda<T> {
-    /// An agenda with nothing on it.
+    /// An empty agenda.
     pub(crate) fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -95,8 +96,8 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Puts something down for `at` in one of the two lines: for what is rarely due earlier than
-    /// what was put down there before.
+    /// Adds an event for `at` to one of the two lines: for events that are rarely earlier than the
+    /// previous one in that line.
     #[inline]
     pub(crate) fn push_in_line(&mut self, line: usize, at: Nanos, what: T) {
         let time = at.get();
@@ -110,10 +111,10 @@ impl<T: Copy> Agenda<T> {
         self.entered += 1;
     }
 
-    /// Puts something down for `at`.
+    /// Adds an event for `at`.
     ///
-    /// Inlined always: what is stored in parts for a call, and loaded whole by it, waits until the
-    /// stores have left the processor's store buffer, which took longer than all of this.
+    /// Always inlined: a value that is stored in parts for a call and loaded as a whole waits for
+    /// the processor's store buffer, which takes longer than the rest of this function.
     #[inline(always)]
     pub(crate) fn push(&mut self, at: Nanos, what: T) {
         let (at, order) = (at.get(), self.entered);
@@ -140,20 +141,20 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// When the next thing is due.
+    /// Time of the next event.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Nanos> {
         let at = self.first_at();
         (self.words != 0 || at != u64::MAX).then_some(Nanos::new(at))
     }
 
-    /// When the next thing is due, the end of time if there is none.
+    /// Time of the next event, or the end of time.
     #[inline]
     fn first_at(&self) -> u64 {
         self.next.0.min(self.lines[0].next).min(self.lines[1].next)
     }
 
-    /// Takes the next thing off if it is due by `now`.
+    /// Removes the next event if it is due by `now`.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, T)> {
         let (slots, [one, other]) = (self.next.0, [self.lines[0].next, self.lines[1].next]);
@@ -171,7 +172,7 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Takes what was put down first of what is due just at `at`.
+    /// Removes the event with the smallest number of those due exactly at `at`.
     #[cold]
     fn pop_of_equals(&mut self, at: u64) -> Option<(Nanos, T)> {
         let in_slot =
@@ -184,13 +185,13 @@ impl<T: Copy> Agenda<T> {
         (in_slot != LIST_END).then(|| self.take_first())
     }
 
-    /// The first entry of the slot that is next.
+    /// The first entry of the next slot.
     #[inline]
     fn first_in_slot(&self) -> u32 {
         self.slots[(self.next.1 % SLOT_COUNT) as usize].0
     }
 
-    /// Takes the first entry of the slot that is next.
+    /// Removes the first entry of the next slot.
     #[inline(always)]
     fn take_first(&mut self) -> (Nanos, T) {
         let slot = self.next.1 % SLOT_COUNT;
@@ -209,8 +210,8 @@ impl<T: Copy> Agenda<T> {
         (Nanos::new(at), what)
     }
 
-    /// Puts an entry of the near future into its slot. What is due before the near future goes
-    /// to the slot that is looked at first, where it comes first.
+    /// Adds an entry of the near future to its slot. An entry before the near future goes to the
+    /// front of the first slot.
     fn enter(&mut self, at: u64, order: u64, place: u32) {
         let slot = (at >> SLOT_SPAN_LOG2_NS).max(self.base) % SLOT_COUNT;
         let (first, last) = self.slots[slot as usize];
@@ -247,7 +248,7 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// After the last entry of a slot has left it: what is next?
+    /// Finds the next slot after the last entry of a slot was removed.
     fn leave(&mut self, slot: u64) {
         let word = (slot / 64) as usize;
         self.occupied[word] &= !(1 << (slot % 64));
@@ -265,27 +266,27 @@ impl<T: Copy> Agenda<T> {
         self.next = (self.entries[self.slots[slot as usize].0 as usize].at, slot);
     }
 
-    /// The first slot that has entries, beginning at this one and coming round.
+    /// The first slot with entries, from this one on, wrapping around.
     fn first_from(&self, slot: u64) -> u64 {
         let (word, bit) = (slot / 64, slot % 64);
         let rest = self.occupied[word as usize] >> bit << bit;
         if rest != 0 {
             return word * 64 + u64::from(rest.trailing_zeros());
         }
-        // The words behind this one, and then those up to it.
+        // First the following words, then those up to this one.
         let behind = self.words >> word >> 1 << word << 1;
         let words = if behind != 0 { behind } else { self.words };
         let word = u64::from(words.trailing_zeros());
         word * 64 + u64::from(self.occupied[word as usize].trailing_zeros())
     }
 
-    /// Where nothing is near: has the near future reach beyond `at`.
+    /// If nothing is near: moves the near future to include `at`.
     fn reach(&mut self, at: u64) {
         self.begin_at((at >> SLOT_SPAN_LOG2_NS).saturating_sub(SLOT_COUNT / 2));
     }
 
-    /// Counts the near future from the end of so many spans, and takes into it what has come
-    /// near.
+    /// Moves the start of the near future to this slot number, and moves events that are now near
+    /// from the heap.
     #[inline]
     fn begin_at(&mut self, base: u64) {
         if base <= self.base {

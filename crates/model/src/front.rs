@@ -1,5 +1,4 @@
-//! The front of a device: the place of what it has taken, and the queue of what it has no place
-//! for yet.
+//! The queue in front of a mechanism that accepts a limited number of requests.
 
 use std::collections::VecDeque;
 
@@ -7,10 +6,10 @@ use units::{Bytes, Nanos};
 
 use crate::{Completion, Counters, Device, Request, RequestId};
 
-/// Requests before, in and behind a mechanism.
+/// Requests before, in and after a mechanism.
 #[derive(Debug)]
 pub(crate) struct Front {
-    /// How many requests the mechanism takes at once.
+    /// Maximum number of requests in the mechanism.
     depth: usize,
     active: usize,
     outside: VecDeque<Request>,
@@ -19,7 +18,7 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// A front that lets `depth` requests in at once.
+    /// A front that admits `depth` requests.
     pub(crate) fn new(depth: usize) -> Self {
         Self {
             depth,
@@ -31,25 +30,24 @@ impl Front {
     }
 }
 
-/// What works on requests behind a [`Front`], and is a [`Device`] by that.
+/// A mechanism behind a [`Front`], which makes it a [`Device`].
 pub(crate) trait Fronted: Send {
     fn front(&self) -> &Front;
-    /// Its front, to change.
     fn front_mut(&mut self) -> &mut Front;
     fn size(&self) -> Bytes;
-    /// Begins to work on a request.
+    /// Starts a request.
     fn start(&mut self, at: Nanos, request: Request);
-    /// Does the next thing if it is due by `until`, and says when it was.
+    /// Performs the next step if it is due by `until`, and returns its time.
     fn step(&mut self, until: Nanos) -> Option<Nanos>;
     fn next_event(&self) -> Option<Nanos>;
 
-    /// Does everything that is due by `now`.
+    /// Performs all steps due by `now`.
     #[inline]
     fn run(&mut self, now: Nanos) {
         while self.step(now).is_some() {}
     }
 
-    /// To be called when a request is done: another one gets its place.
+    /// Must be called when a request is complete: admits another one.
     fn finish(&mut self, at: Nanos, id: Option<RequestId>) {
         let front = self.front_mut();
         if let Some(id) = id {
@@ -63,7 +61,7 @@ pub(crate) trait Fronted: Send {
     }
 }
 
-/// Hands out what is done: mostly one, so that a loop is less work than to move a range.
+/// Returns completions: usually one, so a loop is faster than moving a range.
 #[inline]
 pub(crate) fn hand_out(finished: &mut VecDeque<Completion>, done: &mut Vec<Completion>) {
     while let Some(completion) = finished.pop_front() {
@@ -100,7 +98,7 @@ impl<T: Fronted> Device for T {
         if first.is_some_and(|first| first > until) {
             return None;
         }
-        // With the first of them come all others of the same time.
+        // All completions with the same time are returned together.
         let mut until = first.unwrap_or(until);
         while let Some(at) = self.step(until) {
             if first.is_none() && !self.front().finished.is_empty() {

@@ -1,47 +1,45 @@
-//! Where a file's bytes lie on the device, and what must be read before they can be.
+//! The layout of a file on the device, with its metadata reads.
 
 use units::Bytes;
 
-/// How a file system lays out a file that it could place as it liked.
+/// How a file system lays out a file without constraints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileLayout {
-    /// One extent: XFS or ext4, a file of moderate size on a file system with room.
+    /// One extent: XFS or ext4, a file of moderate size on a file system with free space.
     #[default]
     Contiguous,
-    /// ext3: twelve blocks, then for each 1024 blocks (4 MiB) an indirect block that lies in
-    /// front of them and must be read before they can be. It is a read that waits, in the middle
-    /// of read-ahead, and cost the 2008 arrays half their rate. (The second and third level of
-    /// indirect blocks, one for 4 GiB and one for 4 TiB, are left out.)
+    /// ext3: twelve blocks, then an indirect block before each 1024 blocks (4 MiB), which must be
+    /// read first. The reader waits for it in the middle of read-ahead, which cost the 2008 arrays
+    /// half their rate. (The second and third level of indirect blocks, one for 4 GiB and one for 4
+    /// TiB, are omitted.)
     Ext3,
 }
 
 /// The block of an ext3 file system.
 const BLOCK_BYTES: u64 = 4096;
-/// Blocks whose place stands in the inode.
+/// Blocks addressed by the inode.
 const DIRECT_BLOCKS: u64 = 12;
-/// Blocks whose place stands in one indirect block.
+/// Blocks addressed by one indirect block.
 const PER_INDIRECT: u64 = BLOCK_BYTES / 4;
 
 /// A part of a file on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskExtent {
-    /// A block that says where what follows lies; the reader waits for it.
+    /// A block with the addresses of the following data; the reader waits for it.
     Metadata {
-        /// Where it is on the device.
         offset: Bytes,
         length: Bytes,
     },
     Data {
-        /// Where it is on the device.
         offset: Bytes,
         length: Bytes,
     },
 }
 
 impl FileLayout {
-    /// What reading a range of a file that begins at `start` on the device takes, in order. The
-    /// metadata of a group of blocks is named once for each range that reaches into the group; who
-    /// has read it before need not again.
+    /// The reads for a range of a file that starts at `start` on the device, in order. The metadata
+    /// of a group of blocks is listed once for each range that reaches into the group; a reader
+    /// that has already read it can skip it.
     pub fn extents(self, start: Bytes, offset: Bytes, length: Bytes) -> Vec<DiskExtent> {
         let end = offset.get().saturating_add(length.get());
         match self {
@@ -51,7 +49,7 @@ impl FileLayout {
         }
     }
 
-    /// What a file of this size takes on the device.
+    /// The space of a file of this size on the device.
     pub fn footprint(self, size: Bytes) -> Bytes {
         match self {
             Self::Contiguous => size,
@@ -69,7 +67,7 @@ fn ext3(start: u64, offset: u64, end: u64) -> Vec<DiskExtent> {
     let mut at = offset;
     while at < end {
         let block = at / BLOCK_BYTES;
-        // Group 0 has the direct blocks and no indirect block in front of it.
+        // Group 0 contains the direct blocks and has no indirect block.
         let group =
             if block < DIRECT_BLOCKS { 0 } else { 1 + (block - DIRECT_BLOCKS) / PER_INDIRECT };
         let group_end = (DIRECT_BLOCKS + group * PER_INDIRECT) * BLOCK_BYTES;

@@ -1,9 +1,9 @@
 //! Service-time models of disks, flash, volumes and arrays, without a clock.
 //!
-//! A model is a [`Device`]: requests go in with the time of their arrival, completions come out
-//! with the time at which they happened. Nothing here reads a clock, does I/O or draws a random
-//! number that does not follow from the seed; so the simulator and the virtual disk, which works
-//! in real time, run the same code and get the same times.
+//! A model is a [`Device`]: requests enter with their arrival times, completions leave with their
+//! times. Nothing here reads a clock, does I/O or draws a random number except from the seed. So
+//! the simulator and the virtual disk, which runs in real time, use the same code and get the same
+//! times.
 
 mod agenda;
 pub mod array;

@@ -1,9 +1,9 @@
-//! Places for things under way, named by small numbers that are used again.
+//! A table of items in progress, identified by small reusable indices.
 
-/// The place of a thing in its table; of so many things under way no table ever holds.
+/// The index of an item; no table is larger.
 pub(crate) type SlotIndex = u32;
 
-/// A table of things under way.
+/// A table of items in progress.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     places: Vec<Option<T>>,
@@ -11,12 +11,11 @@ pub(crate) struct Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// A table with nothing in it.
     pub(crate) fn new() -> Self {
         Self { places: Vec::new(), free: Vec::new() }
     }
 
-    /// Puts something in and names its place.
+    /// Adds an item and returns its index.
     #[inline]
     pub(crate) fn insert(&mut self, thing: T) -> SlotIndex {
         match self.free.pop() {
@@ -36,7 +35,7 @@ impl<T> Slots<T> {
         self.places.get_mut(slot as usize)?.as_mut()
     }
 
-    /// Takes it out; its place may be used again.
+    /// Removes an item; its index may be reused.
     #[inline]
     pub(crate) fn remove(&mut self, slot: SlotIndex) -> Option<T> {
         let thing = self.places.get_mut(slot as usize)?.take()?;

@@ -1,4 +1,4 @@
-//! A device that takes no time, to measure what everything around it costs.
+//! A device without service times, to measure the overhead of everything else.
 
 use std::collections::VecDeque;
 

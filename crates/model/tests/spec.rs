@@ -73,17 +73,17 @@ fn errors_name_the_key_the_value_and_what_would_do() {
     assert_eq!(message("hdd-2008,fast"), "\"fast\" is no setting: write key=value");
     assert_eq!(
         message("raid10-2008,overhead_ms=1"),
-        "\"overhead_ms\" could be device.overhead_ms or device.behind.member.overhead_ms: \
-         write one of these"
+        "\"overhead_ms\" is ambiguous: write device.overhead_ms or \
+         device.behind.member.overhead_ms"
     );
     assert_eq!(
         message("raid10-2008,members=7"),
-        "device.behind.members = 7 is impossible: allowed is an even number"
+        "device.behind.members = 7 is invalid: must be an even number"
     );
-    assert_eq!(message("hdd-2008,rpm=0"), "device.rpm = 0 is impossible: allowed is 60 to 1000000");
+    assert_eq!(message("hdd-2008,rpm=0"), "device.rpm = 0 is invalid: must be 60 to 1000000");
     assert_eq!(
         message("raid10-2008,chunk=1K"),
-        "device.behind.chunk = 1 KiB is impossible: allowed is 4 KiB to 1 GiB"
+        "device.behind.chunk = 1 KiB is invalid: must be 4 KiB to 1 GiB"
     );
     let size = message("hdd-2008,capacity=100");
     assert!(size.contains("device.capacity = \"100\"") && size.contains("no unit"), "{size}");
@@ -93,8 +93,8 @@ fn errors_name_the_key_the_value_and_what_would_do() {
         ("hdd-2008,rpm=fast", "invalid device.rpm = \"fast\": should be a number"),
         ("raid10-2008,members=-1", "members = \"-1\": should be a whole number"),
         ("hdd-2008,scheduler=cfg", "there is no cfg: use none or mq-deadline"),
-        ("hdd-2008,rpm=1e300", "device.rpm = 1e300 is impossible"),
-        ("hdd-2008,capacity=0", "device.capacity = 0 B is impossible: allowed is 1 MiB to"),
+        ("hdd-2008,rpm=1e300", "device.rpm = 1e300 is invalid"),
+        ("hdd-2008,capacity=0", "device.capacity = 0 B is invalid: must be 1 MiB to"),
         ("hdd-2008,colour=red", "there are ageing, bus_mb_s, capacity, "),
         ("xyzzy", "`foreread models` lists them"),
     ] {

@@ -1,4 +1,4 @@
-//! Whether this machine can have virtual disks, and if not, what it lacks.
+//! Whether virtual disks are possible on this machine, and if not, what is missing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::filesystem::Filesystem;
 
-/// What this machine or this user lacks.
+/// What is missing on this machine or for this user.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Unavailable {
     /// Mounting and loop devices need root.
@@ -27,7 +27,7 @@ pub enum Unavailable {
         .path.display()
     )]
     NoLoop { path: PathBuf, reason: String },
-    /// The program that makes the filesystem is not installed.
+    /// The program that creates the filesystem is not installed.
     #[error("fs={filesystem} needs {program}: install the package {package}")]
     NoProgram {
         filesystem: Filesystem,
@@ -35,12 +35,12 @@ pub enum Unavailable {
         /// The Debian and Ubuntu package that has it.
         package: &'static str,
     },
-    /// The kernel does not know the filesystem.
+    /// The kernel does not support the filesystem.
     #[error("fs={filesystem}: this kernel does not have {filesystem}; try ext4, xfs or raw")]
     NoFilesystem { filesystem: Filesystem },
 }
 
-/// Whether a virtual disk with this filesystem can be made here, by this user.
+/// Whether this user can create a virtual disk with this filesystem here.
 pub fn availability(filesystem: Filesystem) -> Result<(), Unavailable> {
     if !rustix::process::geteuid().is_root() {
         return Err(Unavailable::NotRoot);

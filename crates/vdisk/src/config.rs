@@ -1,4 +1,4 @@
-//! What a virtual disk is to be: model, filesystem, size, dilation, seed.
+//! The configuration of a virtual disk: model, filesystem, size, dilation, seed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use crate::filesystem::Filesystem;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dilation {
-    /// As much as this machine needs to keep up with the model's peak.
+    /// The smallest dilation with which this machine keeps up with the model's peak.
     #[default]
     Auto,
     /// This factor: 1 for real time, 0.5 for twice as fast.
@@ -24,7 +24,7 @@ pub enum Dilation {
 }
 
 impl Dilation {
-    /// A disk may also run faster than its model, as long as the machine keeps up.
+    /// A disk may also run faster than its model if the machine keeps up.
     const RANGE: std::ops::RangeInclusive<f64> = 0.1..=10_000.0;
 
     fn checked(factor: f64) -> Result<Self, VdiskError> {
@@ -63,45 +63,43 @@ impl FromStr for Dilation {
     }
 }
 
-/// What a virtual disk is to be.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
     pub model: Spec,
     pub filesystem: Filesystem,
-    /// Its size: by default the model's capacity, but no more than 64 GiB.
+    /// Its size; by default the model's capacity, at most 64 GiB.
     pub size: Bytes,
     /// How many times slower than the model.
     pub dilation: Dilation,
     /// The seed of the model's jitter.
     pub seed: u64,
-    /// Its name; by default the model's with a number.
+    /// Its name; by default the model's name with a number.
     pub name: Option<String>,
-    /// The words that name the model, for [`Display`](fmt::Display).
+    /// The model as specified, for [`Display`](fmt::Display).
     words: String,
 }
 
-/// Logical blocks of the device: direct I/O to a FUSE file works in any, but 512-byte blocks would
-/// let a filesystem make smaller requests than disks of today have.
+/// Logical block size of the device. Direct I/O to a FUSE file supports any, but 512-byte blocks
+/// would allow a filesystem smaller requests than today's disks.
 pub(crate) const BLOCK_SIZE: Bytes = Bytes::from_kib(4);
 
-/// The most that a disk takes by default, most of it never written.
+/// Maximum default size; most of it is never written.
 const MAX_DEFAULT_SIZE: Bytes = Bytes::from_gib(64);
 
-/// What two cores carry without being late, a server at real-time priority and the programs that
-/// are measured included.
+/// Throughput that two cores can handle without being late, with the server at real-time priority
+/// and the measured programs.
 const KEEPS_UP_BYTES: f64 = 250e6;
 const KEEPS_UP_REQUESTS: f64 = 20e3;
 
-/// A model that says so much has no limit of its own, and no dilation would make the machine keep
-/// up with it.
+/// A model with a higher peak has no limit, and no dilation would suffice.
 const NO_LIMIT_BYTES: f64 = 1e12;
 const NO_LIMIT_REQUESTS: f64 = 1e8;
 
-/// The disk's own keys; all others are the model's.
+/// The disk's own keys; all others belong to the model.
 const OWN_KEYS: [&str; 4] = ["fs", "size", "dilation", "seed"];
 
 impl DiskConfig {
-    /// A disk of this model with everything else by default.
+    /// A disk of this model with default settings.
     pub fn new(model: Spec) -> Self {
         let size = model.capacity().min(MAX_DEFAULT_SIZE);
         Self {
@@ -115,12 +113,12 @@ impl DiskConfig {
         }
     }
 
-    /// Reads `MODEL[,key=value…]`. The keys `fs`, `size`, `dilation` and `seed` are the disk's
-    /// own; the rest override the model's. MODEL is a preset or the path of a TOML file.
+    /// Parses `MODEL[,key=value…]`. The keys `fs`, `size`, `dilation` and `seed` belong to the
+    /// disk; others override the model's. MODEL is a preset or the path of a TOML file.
     ///
     /// # Errors
     ///
-    /// For a model, key or value that does not exist; a model's error suggests the nearest.
+    /// For a model, key or value that does not exist; the most similar one is suggested.
     pub fn parse(words: &str) -> Result<Self, VdiskError> {
         let words = NamedSettings::parse(words).map_err(SpecError::from)?;
         let mut model = model_named(words.name)?;
@@ -158,22 +156,22 @@ impl DiskConfig {
             _ => {
                 self.seed = value
                     .parse()
-                    .map_err(|_| bad("seed", "a seed is a whole number of 0 or more".to_owned()))?;
+                    .map_err(|_| bad("seed", "must be a whole number of 0 or more".to_owned()))?;
             }
         }
         Ok(())
     }
 
-    /// Whether the disk can be as it is to be.
+    /// Checks the configuration.
     pub(crate) fn check(&self) -> Result<(), VdiskError> {
         let bad = |reason| Err(VdiskError::BadSize { size: self.size, reason });
         let least = self.filesystem.maker().map_or(BLOCK_SIZE, |maker| maker.smallest);
         if self.size < least {
-            return bad(format!("{} needs {least} at least", self.filesystem));
+            return bad(format!("{} needs at least {least}", self.filesystem));
         }
         let capacity = self.model.capacity();
         if self.size > capacity {
-            return bad(format!("the modelled device has {} only", capacity.rounded()));
+            return bad(format!("the modelled device has only {}", capacity.rounded()));
         }
         if let Dilation::Fixed(factor) = self.dilation {
             Dilation::checked(factor)?;
@@ -181,7 +179,7 @@ impl DiskConfig {
         Ok(())
     }
 
-    /// How many times slower than its model the disk will run.
+    /// The effective dilation.
     pub fn dilation_factor(&self) -> f64 {
         match self.dilation {
             Dilation::Fixed(factor) => factor,
@@ -201,11 +199,11 @@ fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
     ((needed * 10.0).ceil() / 10.0).clamp(1.0, *Dilation::RANGE.end())
 }
 
-/// The model of this name: a preset or the path of a file.
+/// The model with this name: a preset or the path of a file.
 ///
 /// # Errors
 ///
-/// If there is no such preset, or the file cannot be read or describes no device.
+/// If there is no such preset, or the file cannot be read or is not a valid description.
 pub fn model_named(name: &str) -> Result<Spec, VdiskError> {
     let Some(path) = model::description_path(name) else { return Ok(Spec::named(name)?) };
     let broken = |source| VdiskError::ModelFile { path: path.to_owned(), source };
@@ -213,7 +211,7 @@ pub fn model_named(name: &str) -> Result<Spec, VdiskError> {
     Spec::from_toml(&text).map_err(broken)
 }
 
-/// The model does not know what else could have been meant.
+/// Adds the disk's own keys to the suggestions of the model's error.
 fn with_own_keys(error: SpecError, model: &Spec) -> VdiskError {
     let SpecError::Setting(SettingError::UnknownKey { key, .. }) = error else {
         return error.into();
@@ -230,7 +228,7 @@ fn with_own_keys(error: SpecError, model: &Spec) -> VdiskError {
     SpecError::from(SettingError::UnknownKey { key, hint }).into()
 }
 
-/// The words that make the same disk again.
+/// The specification that creates the same disk again.
 impl fmt::Display for DiskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.size.to_string().replace(' ', "");

@@ -1,4 +1,5 @@
-//! Talking to the server of a disk: one line of JSON each way over a socket in its directory.
+//! Requests to the server of a disk: one line of JSON in each direction over a socket in its
+//! directory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,29 +16,27 @@ use crate::error::VdiskError;
 use crate::head_start::HeadStart;
 use crate::layout::DiskDirs;
 
-/// A server that does not answer for so long hangs.
+/// A server that takes longer to reply hangs.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest line that either side reads.
+/// Maximum length of a line.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub(crate) enum ControlRequest {
     Counters,
-    /// Begin to count anew.
+    /// Reset the counters.
     Reset,
-    /// Keep the model's times, or answer at once.
+    /// Keep the model's times, or serve immediately.
     Timing {
-        /// Whether to keep them.
         on: bool,
     },
-    /// Serve every request in this real time, whatever the model says; in the model's again if
-    /// there is none.
+    /// Serve every request in this real time instead of the model's; `None` returns to the model.
     Probe {
         service: Option<Nanos>,
     },
-    /// Hand the answers to lone requests over early.
+    /// Send the replies to lone requests early.
     HeadStart {
         early: HeadStart,
     },
@@ -49,13 +48,13 @@ pub(crate) enum ControlRequest {
 pub(crate) enum ControlReply {
     Counters(Box<DiskCounters>),
     Done,
-    /// The question was not understood.
+    /// The request was not understood.
     Error {
         message: String,
     },
 }
 
-/// Asks the server of the disk at `home`.
+/// Sends a request to the server of the disk at `home`.
 pub(crate) fn ask(home: &DiskDirs, question: ControlRequest) -> Result<ControlReply, VdiskError> {
     let name = home.name();
     let broken = |error: io::Error| VdiskError::Control {
@@ -75,13 +74,13 @@ pub(crate) fn ask(home: &DiskDirs, question: ControlRequest) -> Result<ControlRe
     }
 }
 
-/// Asks and expects nothing but that it is done.
+/// Sends a request that has no result.
 pub(crate) fn tell(home: &DiskDirs, question: ControlRequest) -> Result<(), VdiskError> {
     match ask(home, question)? {
         ControlReply::Done => Ok(()),
         other => Err(VdiskError::Control {
             name: home.name(),
-            message: format!("{other:?} is no answer to {question:?}"),
+            message: format!("{other:?} is not an answer to {question:?}"),
         }),
     }
 }
@@ -91,7 +90,7 @@ pub(crate) fn counters(home: &DiskDirs) -> Result<DiskCounters, VdiskError> {
         ControlReply::Counters(counters) => Ok(*counters),
         other => Err(VdiskError::Control {
             name: home.name(),
-            message: format!("{other:?} are no counters"),
+            message: format!("{other:?} are not counters"),
         }),
     }
 }
@@ -115,8 +114,7 @@ fn read_line(stream: &UnixStream) -> io::Result<String> {
     if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// The socket by a path that is short whatever the directory's is: 107 bytes is all that a
-/// socket's address holds.
+/// A short path to the socket, because a socket address holds only 107 bytes.
 fn short_path(home: &DiskDirs) -> io::Result<(File, PathBuf)> {
     let dir = File::open(home.dir())?;
     let socket = home.socket();
@@ -130,17 +128,17 @@ fn connect(home: &DiskDirs) -> io::Result<UnixStream> {
     UnixStream::connect(path)
 }
 
-/// The server's end of the socket; one question at a time.
+/// The server's end of the socket; one request at a time.
 pub(crate) fn listen(home: &DiskDirs) -> Result<UnixListener, VdiskError> {
     let socket = home.socket();
     let bind = || {
         let (_dir, path) = short_path(home)?;
         UnixListener::bind(path)
     };
-    bind().map_err(VdiskError::io("making the control socket", &socket))
+    bind().map_err(VdiskError::io("creating the control socket", &socket))
 }
 
-/// Takes one connection, answers its one question. What the other side does wrong is its problem.
+/// Accepts one connection and answers its request. Errors of the client are only logged.
 pub(crate) fn serve_one(
     listener: &UnixListener,
     answer: impl FnOnce(ControlRequest) -> ControlReply,

@@ -1,9 +1,9 @@
-//! What a virtual disk counts while it serves.
+//! Counters of a virtual disk.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// How late completions were handed to the kernel, in real time (not the model's).
+/// Lateness of completions in real time (not the model's).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Half of the requests were no later than this.
@@ -13,9 +13,9 @@ pub struct Lateness {
     pub max: Nanos,
 }
 
-/// What a virtual disk has done since it started or since its counters were reset.
+/// Counters of a virtual disk since its start or their last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-// Records of earlier versions lack what is counted since.
+// Records of earlier versions lack newer counters.
 #[serde(default)]
 pub struct DiskCounters {
     pub elapsed: Nanos,
@@ -24,44 +24,43 @@ pub struct DiskCounters {
     pub flushes: u64,
     /// Bytes that the reads asked for.
     pub read_bytes: Bytes,
-    /// How many reads were of which size: up to 4 KiB, up to 8 KiB, and so on in powers of two;
-    /// the last has all larger ones.
+    /// Number of reads by size: up to 4 KiB, up to 8 KiB, and so on in powers of two; the last
+    /// class has all larger ones.
     pub read_sizes: [u64; READ_SIZES],
     pub written_bytes: Bytes,
     /// Requests that the model has now.
     pub queue: u64,
-    /// The most it has had at once.
+    /// The maximum so far.
     pub queue_max: u64,
-    /// The mean number it had while it had any.
+    /// The mean while it had any.
     pub queue_mean: f64,
-    /// Time for which it had any, real.
+    /// Real time during which it had any.
     pub busy: Nanos,
-    /// Mechanical operations that began elsewhere than where the last one ended.
+    /// Mechanical operations that started elsewhere than where the last one ended.
     pub seeks: u64,
     /// Reads that the model served from its cache.
     pub cache_hits: u64,
-    /// Requests timed by the model: all but those served while timing was off.
+    /// Requests timed by the model: all except those served while timing was off.
     pub timed: u64,
     /// How late the timed ones were.
     pub lateness: Lateness,
-    /// The median time the model took for a request, dilated.
+    /// Median service time by the model, dilated.
     pub service_p50: Nanos,
-    /// The lateness of all timed requests together.
+    /// Total lateness of all timed requests.
     pub late_total: Nanos,
-    /// The service times of all timed requests together, dilated.
+    /// Total service time of all timed requests, dilated.
     pub service_total: Nanos,
-    /// Timed requests whose lateness is more than 4 % of their service time.
+    /// Timed requests with a lateness above 4 % of their service time.
     pub spoiled: u64,
-    /// Writes refused because memory was short; the filesystem has seen errors if not zero.
+    /// Writes refused for lack of memory; if not zero, the filesystem has seen errors.
     pub refused_writes: u64,
-    /// Memory that holds what was written.
+    /// Memory used for written data.
     pub stored: Bytes,
-    /// Whether the model's times are kept (not while files are laid out).
+    /// Whether the model's times are kept (not while files are created).
     pub timing: bool,
 }
 
-/// Classes of sizes that reads are counted in: the last but one is up to 32 MiB, far beyond what
-/// FUSE sends at once.
+/// Number of size classes; the last but one reaches 32 MiB, more than FUSE sends at once.
 pub(crate) const READ_SIZES: usize = 15;
 
 /// The class of a read of this size.
@@ -70,10 +69,10 @@ pub(crate) fn size_class(length: Bytes) -> usize {
     (pages.next_power_of_two().ilog2() as usize).min(READ_SIZES - 1)
 }
 
-/// The share of the service time that lateness may take before it spoils a measurement.
+/// Lateness above this share of the service time disturbs a measurement.
 pub(crate) const LATENESS_SHARE: f64 = 0.04;
 
-/// Lateness below this is no fault of the server's: handing over a megabyte takes as long.
+/// Lateness below this is not the server's fault: copying a megabyte takes as long.
 pub(crate) const LATENESS_FLOOR: Nanos = Nanos::from_micros(60);
 
 impl DiskCounters {
@@ -86,15 +85,14 @@ impl DiskCounters {
         self.read_bytes + self.written_bytes
     }
 
-    /// The share of the timed requests that made the device position itself anew; above one where
-    /// one request makes several disks of an array do so.
+    /// The share of the timed requests that required a seek; above one if a request causes several
+    /// disks of an array to seek.
     pub fn seek_share(&self) -> f64 {
         if self.timed == 0 { 0.0 } else { self.seeks as f64 / self.timed as f64 }
     }
 
-    /// How much longer requests took than the model says, on average. With as many in flight all
-    /// the while this is how much longer the whole work took, whether all were a little late or
-    /// the machine stood still for a moment.
+    /// How much longer requests took than in the model, on average. With a constant queue, this is
+    /// how much longer the whole work took.
     pub fn late_share(&self) -> f64 {
         match self.service_total.get() {
             0 => 0.0,
@@ -102,8 +100,8 @@ impl DiskCounters {
         }
     }
 
-    /// Whether the server was so late that measurements of this time are spoiled: by more than
-    /// 4 % of the time that the model took, and by more than an answer needs on its way.
+    /// Whether the server was too late for valid measurements: by more than 4 % of the model's
+    /// time, and by more than the time of a reply.
     pub fn is_spoiled(&self) -> bool {
         let mean = self.late_total.get().checked_div(self.timed).unwrap_or(0);
         self.late_share() > LATENESS_SHARE && mean > LATENESS_FLOOR.get()

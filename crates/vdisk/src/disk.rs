@@ -1,4 +1,4 @@
-//! A virtual disk in the hands of whoever made it.
+//! A virtual disk, from its creator's side.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,16 +25,16 @@ use crate::server::{DIR_FLAG, free_memory};
 use crate::teardown::{InUse, take_down};
 use crate::waking;
 
-/// A server that is not ready after so many seconds never will be.
+/// A server that is not ready after this time will not start.
 const START_SECONDS: i64 = 30;
 
-/// How the server is started: a program that calls [`serve_main`](crate::serve_main) with the
+/// How to start the server: a program that calls [`serve_main`](crate::serve_main) with the
 /// arguments that follow `args`.
 #[derive(Clone, Debug)]
 pub struct ServerCommand {
-    /// The program, foreread itself as a rule.
+    /// The program, usually foreread itself.
     pub program: PathBuf,
-    /// What makes it serve, `["vdisk", "serve"]` for foreread.
+    /// The arguments that make it serve, `["vdisk", "serve"]` for foreread.
     pub args: Vec<OsString>,
 }
 
@@ -42,7 +42,7 @@ pub struct ServerCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     Kept,
-    /// Until it is removed, dropped, or its creator ends in whatever way.
+    /// Until it is removed or dropped, or its creator exits for any reason.
     DiesWithMe,
 }
 
@@ -52,21 +52,21 @@ pub struct VirtualDisk {
     home: DiskDirs,
     record: DiskRecord,
     devno: DevNo,
-    /// The server, if we started it: its standard input is what tells it that we are there.
+    /// The server, if we started it; its standard input shows it that we exist.
     server: Option<Child>,
     removed: bool,
-    /// Keeps others from removing a disk that dies with this.
+    /// Prevents other processes from removing a disk that dies with this one.
     hold: Option<DiskLock>,
 }
 
 impl VirtualDisk {
-    /// Makes a disk: starts its server, sets up the loop device, makes the filesystem, mounts it.
+    /// Creates a disk: starts its server, sets up the loop device, creates the filesystem, mounts
+    /// it.
     ///
     /// # Errors
     ///
-    /// Where something is missing ([`VdiskError::Unavailable`] says what and which package has
-    /// it), where the name is taken, where memory is short, or where a step fails; nothing is left
-    /// behind then.
+    /// If a requirement is missing ([`VdiskError::Unavailable`] names it with its package), the
+    /// name is taken, memory is short, or a step fails; nothing is left behind.
     pub fn create(
         dirs: &Dirs,
         config: DiskConfig,
@@ -97,7 +97,7 @@ impl VirtualDisk {
         }
     }
 
-    /// The disk of this name, made by another process or an earlier run.
+    /// Opens the disk with this name, created by another process or an earlier run.
     pub fn open(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         let home = existing(dirs, name)?;
         let dead = || VdiskError::Dead { name: name.to_owned() };
@@ -107,10 +107,10 @@ impl VirtualDisk {
         Ok(Self { home, record, devno, server: None, removed: false, hold: None })
     }
 
-    /// The serving disk that is all of this storage, if another process made one that is.
+    /// The running disk that is the only device of this storage, if another process created one.
     pub fn under(dirs: &Dirs, storage: &Storage) -> Option<Self> {
         let [leaf] = storage.leaves.as_slice() else { return None };
-        // Without rights to the runtime directory nothing is known, as of any other disk.
+        // Without access to the runtime directory, it is treated like any other disk.
         let names = names(dirs).ok()?;
         names.iter().find_map(|name| {
             let record: DiskRecord = read_json(&DiskDirs::of(dirs, name).ok()?.record()).ok()??;
@@ -119,12 +119,12 @@ impl VirtualDisk {
         })
     }
 
-    /// Whether it ends with this process, which may then do with it what it likes.
+    /// Whether it ends with this process, which may then change it freely.
     pub fn is_ours(&self) -> bool {
         self.server.is_some() && self.record.dies_with_creator
     }
 
-    /// Ends the use of the disk: removes it if it is ours, and leaves that of others as it is.
+    /// Ends the use of the disk: removes it if it is ours.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl VirtualDisk {
         if self.is_ours() { self.remove() } else { Ok(()) }
     }
 
-    /// What was made, with every setting that it got.
+    /// The description of the disk with all effective settings.
     pub fn record(&self) -> &DiskRecord {
         &self.record
     }
@@ -142,7 +142,7 @@ impl VirtualDisk {
         &self.record.name
     }
 
-    /// Where its filesystem is mounted; `None` for a raw disk.
+    /// The mount point; `None` for a raw disk.
     pub fn mountpoint(&self) -> Option<&Path> {
         self.record.mountpoint.as_deref()
     }
@@ -156,7 +156,7 @@ impl VirtualDisk {
         self.devno
     }
 
-    /// What to measure on: the mount point, or the device of a raw disk.
+    /// The target to measure: the mount point, or the device of a raw disk.
     pub fn target(&self) -> &Path {
         self.mountpoint().unwrap_or_else(|| self.device())
     }
@@ -166,29 +166,28 @@ impl VirtualDisk {
         self.record.dilation
     }
 
-    /// Whether the model's times are kept. Off, every request is served at once: for laying out
-    /// files. A new disk is timed.
+    /// Sets whether the model's times are kept. Otherwise every request is served immediately, as
+    /// for creating files. A new disk is timed.
     pub fn set_timing(&self, on: bool) -> Result<(), VdiskError> {
         control::tell(&self.home, ControlRequest::Timing { on })
     }
 
-    /// What the disk has counted so far.
+    /// The present counters.
     pub fn counters(&self) -> Result<DiskCounters, VdiskError> {
         control::counters(&self.home)
     }
 
-    /// Begins to count anew.
     pub fn reset_counters(&self) -> Result<(), VdiskError> {
         control::tell(&self.home, ControlRequest::Reset)
     }
 
-    /// Unmounts it, ends its server and leaves nothing behind.
+    /// Unmounts it, stops its server and removes everything.
     ///
     /// # Errors
     ///
-    /// [`VdiskError::Busy`] while somebody uses the filesystem or the block device. The disk then
-    /// goes on working (if only the device is used, after its filesystem was mounted anew), or, if
-    /// it dies with its creator, is taken down by force a moment later.
+    /// [`VdiskError::Busy`] while the filesystem or the block device is in use. The disk then
+    /// continues to work (if only the device is in use, after its filesystem was mounted again),
+    /// or, if it dies with its creator, is removed by force a moment later.
     pub fn remove(mut self) -> Result<(), VdiskError> {
         drop(self.hold.take());
         take_down(&self.home, InUse::Refuse)?;
@@ -209,8 +208,8 @@ impl Drop for VirtualDisk {
     }
 }
 
-/// Waits for a server that is about to end. Its standard input is closed first, which would make
-/// it end if nothing else did.
+/// Waits for a server that is about to exit. Its standard input is closed first, which would also
+/// make it exit.
 fn reap(server: Option<Child>) {
     if let Some(mut server) = server {
         drop(server.stdin.take());
@@ -260,8 +259,8 @@ fn build(
     };
     write_json(&home.record(), &record)?;
     match waking::measure(home, &record.device) {
-        Ok(early) => tracing::debug!("answers to lone requests go out early: {early:?}"),
-        Err(error) => tracing::warn!("what waking takes was not measured: {error}"),
+        Ok(early) => tracing::debug!("replies to lone requests are sent early: {early:?}"),
+        Err(error) => tracing::warn!("the wake-up time was not measured: {error}"),
     }
     control::tell(home, ControlRequest::Timing { on: true })?;
     control::tell(home, ControlRequest::Reset)?;
@@ -293,13 +292,13 @@ fn start_server(
     let ready = stdout.is_some_and(says_ready);
     let facts = read_json(&home.server_facts())?.filter(|_| ready);
     if facts.is_none() {
-        // It may hang; what it has set up is then taken down without it.
+        // It may hang; what it has set up is then removed without it.
         let _ = child.as_mut().map(Child::kill);
     }
     facts.ok_or_else(|| VdiskError::Server { name: home.name(), message: home.last_words() })
 }
 
-/// Waits for the server's one line.
+/// Waits for the server's ready message.
 fn says_ready(mut stdout: ChildStdout) -> bool {
     let patience = Timespec { tv_sec: START_SECONDS, tv_nsec: 0 };
     let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];

@@ -1,4 +1,4 @@
-//! What can go wrong with a virtual disk.
+//! Errors of virtual disks.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,49 +8,49 @@ use units::{Bytes, Classified, ErrorKind};
 
 use crate::availability::Unavailable;
 
-/// Why a virtual disk could not be made, used or removed.
+/// Why a virtual disk could not be created, used or removed.
 #[derive(Debug, Error)]
 pub enum VdiskError {
-    /// This machine cannot have virtual disks.
+    /// Virtual disks are not possible on this machine.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// The words name no model, or a model that cannot be built.
+    /// The specification names no model, or an invalid one.
     #[error(transparent)]
     Model(#[from] model::SpecError),
-    /// The file that should describe the model cannot be read.
+    /// The model file cannot be read.
     #[error(transparent)]
     ModelUnread(#[from] sys::input::InputError),
-    /// The file that should describe the model describes none.
+    /// The model file is not a valid description.
     #[error("{}: {source}", .path.display())]
     ModelFile { path: PathBuf, source: model::SpecError },
-    /// One of the virtual disk's own keys has a value that it cannot have.
+    /// An invalid value of one of the virtual disk's own keys.
     #[error("{key}={value}: {reason}")]
     BadValue { key: &'static str, value: String, reason: String },
-    /// Too small for its filesystem, or larger than the device that is modelled.
+    /// Too small for its filesystem, or larger than the modelled device.
     #[error("size={size}: {reason}")]
     BadSize { size: Bytes, reason: String },
-    /// A name that could not be a directory's.
+    /// A name that is not valid for a directory.
     #[error("{name:?} cannot name a virtual disk: use up to 48 letters, digits, '.', '-', '_'")]
     BadName { name: String },
-    /// There is one of that name, serving or dead.
+    /// A disk with this name exists, running or dead.
     #[error(
-        "there is a virtual disk {name} already: choose another name, or `foreread vdisk remove \
+        "virtual disk {name} already exists: choose another name, or `foreread vdisk remove \
          {name}`"
     )]
     NameTaken { name: String },
-    /// There is none of that name.
+    /// There is no disk with this name.
     #[error("there is no virtual disk {name}; {}", those_known(.known))]
     NoSuchDisk { name: String, known: Vec<String> },
-    /// The disk is there but nobody serves it any more.
+    /// The disk exists but its server is dead.
     #[error("the server of virtual disk {name} is dead: `foreread vdisk remove {name}` cleans up")]
     Dead { name: String },
-    /// The server did not come up.
+    /// The server did not start.
     #[error("the server of virtual disk {name} did not start: {message}")]
     Server { name: String, message: String },
-    /// The server answered with an error, or with what is no answer.
+    /// The server reported an error, or replied something invalid.
     #[error("virtual disk {name}: {message}")]
     Control { name: String, message: String },
-    /// A program that was called to help failed.
+    /// A helper program failed.
     #[error("{program} failed ({status}): {stderr}")]
     Program {
         program: String,
@@ -58,29 +58,31 @@ pub enum VdiskError {
         /// What it wrote to standard error.
         stderr: String,
     },
-    /// Somebody works on the disk's filesystem.
-    #[error("{} is in use: leave it (a shell, a running program) and try again", .path.display())]
-    Busy { path: PathBuf },
-    /// Another process makes it just now, or made it for itself alone.
+    /// The disk's filesystem is in use.
     #[error(
-        "virtual disk {name} belongs to a foreread that is at work: it removes the disk when it \
-         ends"
+        "{} is in use: close the programs that use it (a shell, for example) and retry",
+        .path.display()
+    )]
+    Busy { path: PathBuf },
+    /// Another process is creating it, or has created it for itself.
+    #[error(
+        "virtual disk {name} belongs to a running foreread process, which removes it when it exits"
     )]
     Held { name: String },
-    /// There is not enough memory for the disk.
+    /// Not enough memory for the disk.
     #[error(
-        "a virtual disk keeps what is written to it in memory, and {free} of memory is too \
-         little: free some, {needed} at least", free = free.rounded(), needed = needed.rounded()
+        "a virtual disk keeps its data in memory, and {free} of free memory is too little: free \
+         up at least {needed}", free = free.rounded(), needed = needed.rounded()
     )]
     Memory {
-        /// What a disk needs to begin with.
+        /// The minimum for a disk.
         needed: Bytes,
         free: Bytes,
     },
     /// An operation on a file or device failed.
     #[error("{doing} {}: {source}", .path.display())]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
-    /// A call that concerns no file failed.
+    /// A system call without a file failed.
     #[error("{doing}: {source}")]
     System { doing: &'static str, source: io::Error },
 }
@@ -114,13 +116,13 @@ impl VdiskError {
         move |source| Self::Io { doing, path, source }
     }
 
-    /// For `map_err`: a call that concerns no file failed.
+    /// For `map_err`: a system call without a file failed.
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { doing, source }
     }
 }
 
-/// Bytes that are no text are a mistake of whoever named the file, not of the system.
+/// Invalid UTF-8 is an error of the caller that named the file, not of the system.
 fn those_known(names: &[String]) -> String {
     if names.is_empty() { "there are none".to_owned() } else { format!("there are {names:?}") }
 }

@@ -1,4 +1,4 @@
-//! The filesystems that a virtual disk may have.
+//! The filesystems of virtual disks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,9 +16,9 @@ pub enum Filesystem {
     Ext4,
     /// ext3: real indirect blocks, one for every 4 MiB of a file.
     Ext3,
-    /// btrfs, whose own bdi has the read-ahead setting that counts.
+    /// btrfs, whose own bdi has the effective read-ahead.
     Btrfs,
-    /// None: the bare block device.
+    /// None: a raw block device.
     Raw,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct FilesystemMaker {
 impl Filesystem {
     const ALL: [Self; 5] = [Self::Xfs, Self::Ext4, Self::Ext3, Self::Btrfs, Self::Raw];
 
-    /// Its name, as mount(8) and the key `fs` have it.
+    /// Its name in mount(8) and for the key `fs`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Xfs => "xfs",
@@ -43,7 +43,7 @@ impl Filesystem {
         }
     }
 
-    /// What makes one, or `None` if nothing has to.
+    /// The program that creates it; `None` if none is needed.
     pub(crate) fn maker(self) -> Option<FilesystemMaker> {
         let (program, package, mib) = match self {
             Self::Xfs => ("mkfs.xfs", "xfsprogs", 300),

@@ -1,4 +1,4 @@
-//! Where the parts of a virtual disk lie.
+//! The files of a virtual disk.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -25,23 +25,22 @@ pub(crate) struct DiskLock {
     _dir: File,
 }
 
-/// What the server is to serve; written by the creator before it starts the server.
+/// The job of the server, written by the creator before it starts the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerJob {
     pub(crate) model: String,
     pub(crate) size: Bytes,
     pub(crate) dilation: f64,
     pub(crate) seed: u64,
-    /// Whether the end of standard input is the end of the disk.
+    /// Whether end of file on standard input ends the disk.
     pub(crate) dies_with_creator: bool,
 }
 
-/// What is known of a server that runs; written by the server before it says that it is ready.
+/// Facts about a running server, written by the server before it reports that it is ready.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerFacts {
     pub(crate) pid: u32,
-    /// When the process started, in the kernel's ticks: a process that has this number but not
-    /// this start is another one.
+    /// Start time of the process in clock ticks, to detect a reused process id.
     pub(crate) started: u64,
     /// The number of the FUSE connection under `/sys/fs/fuse/connections`.
     pub(crate) connection: u32,
@@ -52,18 +51,18 @@ pub(crate) struct ServerFacts {
 pub(crate) const DISK_FILE: &str = "disk";
 
 impl DiskDirs {
-    /// Where the disk of this name is, or would be.
+    /// The directory of the disk with this name.
     pub(crate) fn of(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         check_name(name)?;
         Ok(Self { dir: folder(dirs).join(name) })
     }
 
-    /// The directory that a server was told to serve.
+    /// The directory given to a server.
     pub(crate) fn at(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Makes the directory of a new disk, which nobody else can have made.
+    /// Creates the directory of a new disk, exclusively.
     pub(crate) fn claim(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         let home = Self::of(dirs, name)?;
         let parent = folder(dirs);
@@ -81,7 +80,7 @@ impl DiskDirs {
         Ok(home)
     }
 
-    /// The first of `stem-1`, `stem-2` … that is free.
+    /// The first free name of `stem-1`, `stem-2` ….
     pub(crate) fn claim_numbered(dirs: &Dirs, stem: &str) -> Result<(Self, String), VdiskError> {
         let stem: String = stem.chars().filter(|c| is_name_char(*c)).take(40).collect();
         let mut number = 1;
@@ -95,8 +94,8 @@ impl DiskDirs {
         }
     }
 
-    /// Claims the disk for who makes it, or for whom it lives: free again when this is dropped or
-    /// its process ends. `None` while somebody else has it.
+    /// Locks the disk for its creator or owner; released when dropped or when the process exits.
+    /// `None` while another process holds the lock.
     pub(crate) fn hold(&self) -> Result<Option<DiskLock>, VdiskError> {
         let io = VdiskError::io("locking", &self.dir);
         let dir = match File::open(&self.dir) {
@@ -158,8 +157,7 @@ impl DiskDirs {
         self.dir.join("disk.json")
     }
 
-    /// Every file that may lie in the directory, for removing it without removing what is not
-    /// ours.
+    /// All files that may be in the directory, so that nothing else is removed.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let jsons = [self.job(), self.server_facts(), self.loop_device(), self.record()];
         let halves = jsons.iter().map(|json| json.with_extension("json.new"));
@@ -171,7 +169,7 @@ impl DiskDirs {
         let log = fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(3).collect();
         let words: Vec<&str> = lines.into_iter().rev().collect();
-        if words.is_empty() { "it ended without a word".to_owned() } else { words.join("; ") }
+        if words.is_empty() { "it exited without a message".to_owned() } else { words.join("; ") }
     }
 }
 
@@ -191,7 +189,7 @@ fn check_name(name: &str) -> Result<(), VdiskError> {
     if fits { Ok(()) } else { Err(VdiskError::BadName { name: name.to_owned() }) }
 }
 
-/// Writes a file so that a reader sees all of it or none. It describes processes of this boot.
+/// Writes a file atomically. Its content is valid only for this boot.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), VdiskError> {
     let write = || {
         let mut text = serde_json::to_vec_pretty(value)?;
@@ -201,7 +199,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Vdis
     write().map_err(VdiskError::io("writing", path))
 }
 
-/// Reads such a file; `None` if there is none.
+/// Reads such a file; `None` if it does not exist.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, VdiskError> {
     match fs::read(path) {
         Ok(text) => serde_json::from_slice(&text)

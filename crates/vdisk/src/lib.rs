@@ -1,21 +1,21 @@
-//! A virtual disk: a file served through FUSE at the pace of a device model, a loop device over
-//! it, and a filesystem on that.
+//! A virtual disk: a file served through FUSE at the pace of a device model, a loop device over it,
+//! and a filesystem on that.
 //!
-//! Everything above the loop device is the kernel's own: page cache, read-ahead, filesystem,
-//! block layer. Only the service times come from a [`model`]. The parts, from the top:
+//! Everything above the loop device is the kernel's own: page cache, read-ahead, filesystem, block
+//! layer. Only the service times come from a [`model`]. The parts, from the top:
 //!
 //! ```text
-//! filesystem  mounted at <runtime>/vdisk/<name>/mnt
+//! filesystem mounted at <runtime>/vdisk/<name>/mnt
 //! loop device direct I/O, 4 KiB blocks, no scheduler, queue as deep as the model's
-//! FUSE file   <runtime>/vdisk/<name>/fuse/disk, direct I/O, requests of up to 1 MiB
-//! server      a process of its own: FUSE workers, one timer thread, sparse memory
+//! FUSE file <runtime>/vdisk/<name>/fuse/disk, direct I/O, requests of up to 1 MiB
+//! server a process of its own: FUSE workers, one timer thread, sparse memory
 //! ```
 //!
-//! A disk that is too fast for the machine is *dilated*: every time of the model is multiplied by
-//! a factor. Nothing in read-ahead depends on absolute time, so windows and queues stay what they
-//! are, and whoever reports results divides by the factor again.
+//! A disk that is too fast for the machine is *dilated*: all times of the model are multiplied by a
+//! factor. Read-ahead does not depend on absolute time, so windows and queues are unchanged, and
+//! reports divide times by the factor.
 //!
-//! The server never waits on its own disk: it locks its memory, writes nothing through its mount,
+//! The server never waits for its own disk: it locks its memory, writes nothing through its mount,
 //! and leaves mounting and unmounting to other processes.
 
 mod availability;

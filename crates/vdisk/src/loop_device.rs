@@ -1,7 +1,7 @@
 //! The loop device over the FUSE file, and its queue.
 //!
-//! What is written here under `/sys` belongs to a device that we have just made and that ends with
-//! the disk; so there is nothing to keep in a journal and nothing to restore.
+//! Settings under `/sys` are written here only for a device that we have just created and that ends
+//! with the disk, so nothing needs to be journalled or restored.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,35 +20,35 @@ use crate::layout::{DiskDirs, write_json};
 /// The largest request that FUSE makes with the kernel's default limit of 256 pages.
 pub(crate) const LARGEST_REQUEST: Bytes = Bytes::from_mib(1);
 
-/// How the queue of a virtual disk's block device is set up; read back after writing.
+/// The effective queue settings of a virtual disk's block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSettings {
-    /// Requests that the block layer keeps: under way, or waiting to be sorted.
+    /// Requests in the block layer's queue.
     pub requests: u64,
-    /// What the model asked for, before the kernel's limits.
+    /// The model's value, before the kernel's limits.
     pub requests_wanted: u64,
     pub request_size: Bytes,
-    /// What the model asked for, before the limits of FUSE and the kernel.
+    /// The model's value, before the limits of FUSE and the kernel.
     pub request_size_wanted: Bytes,
-    /// The scheduler; the model's where the kernel has it.
+    /// The scheduler; the model's if the kernel supports it.
     pub scheduler: String,
-    /// The read-ahead that this kernel gives a fresh loop device; the disk starts with it.
+    /// The initial read-ahead, this kernel's default for loop devices.
     pub read_ahead: Kib,
 }
 
-/// A loop device that was made for a disk; written down before it is set up.
+/// A loop device created for a disk; recorded before it is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AttachedLoop {
     pub(crate) number: u32,
 }
 
-/// How long mq-deadline lets a read wait before it leaves the order of offsets, by default.
+/// Default time that mq-deadline lets a read wait before it is served out of order.
 const READ_EXPIRY_MS: f64 = 500.0;
 
-/// Requests that a scheduler may hold: the most that the kernel allows.
+/// Maximum number of requests in a scheduler: the kernel's limit.
 const SORTED_REQUESTS: u64 = 2048;
 
-/// How often another process may snatch the device that we have just made.
+/// How often another process may take the device that we have just created.
 const MAX_ATTEMPTS: u32 = 64;
 
 /// Sets up a new loop device over the file of a disk.
@@ -63,7 +63,8 @@ pub(crate) fn attach(home: &DiskDirs) -> Result<LoopDevice, VdiskError> {
     for _ in 0..MAX_ATTEMPTS {
         let number = new_device(home)?;
         match LoopDevice::set_up(number, backing.as_fd(), BLOCK_SIZE) {
-            // Somebody was quicker: to use it, or to remove it as his own of the same number.
+            // Another process was faster: it uses the device, or removed it as its own device of
+            // the same number.
             Err(error) if is_taken(&error) => {}
             result => return result.map_err(failed),
         }
@@ -77,7 +78,7 @@ fn is_taken(error: &io::Error) -> bool {
         || gone.contains(&error.raw_os_error())
 }
 
-/// Makes a device, or takes a free one where the kernel makes none or `/dev` does not show it.
+/// Creates a device, or takes a free one if the kernel creates none or `/dev` does not show it.
 fn new_device(home: &DiskDirs) -> Result<u32, VdiskError> {
     let control = Path::new("/dev/loop-control");
     if let Ok(number) = loopdev::add() {
@@ -85,14 +86,14 @@ fn new_device(home: &DiskDirs) -> Result<u32, VdiskError> {
             write_json(&home.loop_device(), &AttachedLoop { number })?;
             return Ok(number);
         }
-        // Only in a container with a /dev of its own; the device can be removed at once.
+        // Only in a container with its own /dev; the device can be removed again.
         let _ = loopdev::remove(number);
     }
     loopdev::find_free().map_err(VdiskError::io("asking for a loop device", control))
 }
 
-/// Gives the device's queue the scheduler, depth and request size that the model wants in front of
-/// it, on a disk that is `dilation` times slower than its model.
+/// Applies the model's scheduler, depth and request size to the device's queue, for a disk with
+/// this dilation.
 pub(crate) fn set_up_queue(
     device: u32,
     host: &HostLimits,
@@ -100,15 +101,16 @@ pub(crate) fn set_up_queue(
 ) -> Result<QueueSettings, VdiskError> {
     let queue = ReplyQueue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
     let read_ahead = queue.read_number("read_ahead_kb")?;
-    // The order matters: another scheduler gives the queue another depth, and another request
-    // size gives the device another read-ahead.
+    // The order matters: a scheduler changes the depth, and the request size changes read-ahead.
     queue.try_write("scheduler", host.scheduler.name());
     if host.scheduler == Scheduler::MqDeadline {
-        // The one time in the block layer that orders requests: it goes as slowly as the disk.
+        // The only time in the block layer that affects the order of requests: it is dilated like
+        // the disk.
         let expiry_ms = READ_EXPIRY_MS * dilation;
         queue.try_write("iosched/read_expire", &expiry_ms.round().to_string());
     }
-    // A scheduler sorts what the device has no room for, the better the more of it there is.
+    // A scheduler sorts the requests that the device does not accept yet; more requests give a
+    // better order.
     let requests = match host.scheduler {
         Scheduler::None => host.nr_requests as u64,
         Scheduler::MqDeadline => SORTED_REQUESTS,
@@ -153,21 +155,21 @@ impl ReplyQueue {
         fs::write(&path, value).map_err(VdiskError::io("writing", &path))
     }
 
-    /// For what the kernel may limit or not offer: the record says what came of it.
+    /// For values that the kernel may limit or not support: the record has the effective value.
     fn try_write(&self, attribute: &str, value: &str) {
         if let Err(error) = self.write(attribute, value) {
-            tracing::debug!("{value} was not taken: {error}");
+            tracing::debug!("{value} was not accepted: {error}");
         }
     }
 }
 
-/// The one in brackets: `[none] mq-deadline kyber`.
+/// The word in brackets: `[none] mq-deadline kyber`.
 fn chosen(text: &str) -> String {
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(text, |(chosen, _)| chosen).to_owned()
 }
 
-/// The loop devices over files in `dir`, whatever state they are in, and whoever set them up.
+/// The loop devices over files in `dir`, in any state and by any creator.
 pub(crate) fn over_files_in(dir: &Path) -> Vec<PathBuf> {
     let Ok(blocks) = fs::read_dir("/sys/block") else { return Vec::new() };
     blocks

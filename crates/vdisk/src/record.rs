@@ -1,4 +1,4 @@
-//! What is kept about a virtual disk.
+//! The stored description of a virtual disk.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use units::Bytes;
 use crate::filesystem::Filesystem;
 use crate::loop_device::QueueSettings;
 
-/// What is written down about a virtual disk, beside it.
+/// The description of a virtual disk, stored in its directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DiskRecord {
     pub name: String,
-    /// The words that make the same disk again.
+    /// The specification that creates the same disk again.
     pub words: String,
-    /// The model as TOML, complete.
+    /// The complete model as TOML.
     pub model: String,
     pub filesystem: Filesystem,
     pub size: Bytes,
@@ -28,7 +28,7 @@ pub struct DiskRecord {
     pub loop_number: u32,
     /// The mount point; `None` for a raw disk.
     pub mountpoint: Option<PathBuf>,
-    /// How the block device's queue was set up.
+    /// The effective settings of the block device's queue.
     pub queue: QueueSettings,
     /// Whether the server runs at real-time priority.
     pub realtime: bool,

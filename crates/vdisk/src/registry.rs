@@ -16,10 +16,10 @@ use crate::teardown::{InUse, take_down};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiskState {
-    /// Somebody makes it just now, or died while at it.
+    /// Being created, or its creator died.
     Unfinished,
     Serving,
-    /// Its server is gone; only removing is left.
+    /// Its server is dead; it can only be removed.
     Dead,
 }
 
@@ -38,32 +38,32 @@ impl DiskState {
 pub struct DiskListing {
     pub name: String,
     pub state: DiskState,
-    /// What is known of it; `None` if it was never finished.
+    /// Its description; `None` if its creation was not completed.
     pub record: Option<DiskRecord>,
-    /// What it counts, if it works.
+    /// Its counters, if it is running.
     pub counters: Option<DiskCounters>,
 }
 
-/// All virtual disks under these directories, by name.
+/// All virtual disks in these directories, by name.
 pub fn list(dirs: &Dirs) -> Result<Vec<DiskListing>, VdiskError> {
     names(dirs)?.iter().map(|name| Ok(look_at(&DiskDirs::of(dirs, name)?))).collect()
 }
 
-/// The virtual disk of this name.
+/// The virtual disk with this name.
 pub fn show(dirs: &Dirs, name: &str) -> Result<DiskListing, VdiskError> {
     Ok(look_at(&existing(dirs, name)?))
 }
 
-/// Removes the disk of this name, whatever state it is in: unmounts it, releases its loop device,
-/// ends its server, removes its directory.
+/// Removes the disk with this name in any state: unmounts it, releases its loop device, stops its
+/// server, removes its directory.
 ///
-/// A disk that works is left to those who use it. One whose server is dead is taken from under
-/// them; what the kernel keeps for them ends when they let go of it.
+/// A running disk that is in use is not removed. A disk whose server is dead is removed even if it
+/// is in use; the kernel's remains disappear when its users close it.
 ///
 /// # Errors
 ///
-/// [`VdiskError::Held`] while the process lives that makes it or made it for itself alone,
-/// [`VdiskError::Busy`] while somebody uses it.
+/// [`VdiskError::Held`] while its creator, or the process that owns it, is running;
+/// [`VdiskError::Busy`] while it is in use.
 pub fn remove(dirs: &Dirs, name: &str) -> Result<(), VdiskError> {
     let home = existing(dirs, name)?;
     match home.hold()? {
@@ -72,18 +72,18 @@ pub fn remove(dirs: &Dirs, name: &str) -> Result<(), VdiskError> {
     }
 }
 
-/// Whether a process lives that makes the disk of this name, or made it for itself alone.
+/// Whether the process that creates or owns the disk is running.
 pub fn is_held(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
     Ok(existing(dirs, name)?.hold()?.is_none())
 }
 
-/// Whether the disk of this name has no server that could answer, so that nobody can use it.
+/// Whether the disk has no server that could reply, so that it is unusable.
 pub fn is_dead(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
     let home = existing(dirs, name)?;
     Ok(!crate::teardown::may_answer(&home))
 }
 
-/// Where the disk of this name is, if there is one.
+/// The directory of the disk with this name, if it exists.
 pub(crate) fn existing(dirs: &Dirs, name: &str) -> Result<DiskDirs, VdiskError> {
     let home = DiskDirs::of(dirs, name)?;
     if home.exists() {
@@ -109,7 +109,7 @@ pub(crate) fn names(dirs: &Dirs) -> Result<Vec<String>, VdiskError> {
 }
 
 fn look_at(home: &DiskDirs) -> DiskListing {
-    // A record that cannot be read is as good as none: what matters is that the disk is shown.
+    // An unreadable record is ignored, so that the disk is listed.
     let record: Option<DiskRecord> = read_json(&home.record()).ok().flatten();
     let counters = control::counters(home).ok();
     let state = match (&counters, &record) {

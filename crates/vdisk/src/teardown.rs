@@ -1,8 +1,8 @@
-//! Taking a virtual disk down, from whatever state it is in.
+//! Removes a virtual disk in any state.
 //!
-//! The work is done by a process that is not the server: unmounting writes to the disk and waits
-//! for it. A disk that answers is taken down in order. From one that does not, the FUSE connection
-//! is cut first: then everything that waits for it fails, and the same steps go through.
+//! This is done by another process than the server, because unmounting writes to the disk and waits
+//! for it. A disk that replies is removed in order. Otherwise the FUSE connection is aborted first:
+//! then all waiting I/O fails, and the same steps succeed.
 
 use std::fs;
 use std::io;
@@ -21,23 +21,23 @@ use crate::mkfs;
 use crate::record::DiskRecord;
 use crate::users;
 
-/// How long to wait for what takes a moment: an unmount while a probe of udev has the device open,
-/// a loop device that is released when the last user has gone, a server that ends.
+/// Timeouts for what takes a moment: an unmount while a probe of udev has the device open, the
+/// release of a loop device after its last user, the exit of a server.
 const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(3);
 const LONG_UNMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What to do if somebody uses the disk.
+/// What to do if the disk is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InUse {
-    /// Leave it as it is and say so; unless its server is dead, and the disk with it.
+    /// Report an error and change nothing, unless its server is dead.
     Refuse,
-    /// Take it from under them: its creator is gone.
+    /// Remove it nevertheless: its creator has exited.
     Force,
 }
 
-/// Unmounts the disk, releases its loop device, ends its server and removes its directory. That
-/// there is nothing left to do is fine.
+/// Unmounts the disk, releases its loop device, stops its server and removes its directory. Steps
+/// that are already done are skipped.
 pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError> {
     let Some(parent) = home.dir().parent().filter(|parent| parent.is_dir()) else { return Ok(()) };
     let lock = parent.join(".lock");
@@ -47,11 +47,11 @@ pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError
     }
     let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
     if in_use == InUse::Refuse && may_answer(home) {
-        // Before its times are touched: a disk that stays must not have changed meanwhile.
+        // Before timing is changed, so that a disk which stays is unaffected.
         refuse_used(home)?;
     }
     let was_timed = hurry(home, in_use, server.as_ref())?;
-    // Nobody can use a disk without a server: there is nothing to be spared.
+    // A disk without a server is unusable anyway.
     let in_use = if was_timed.is_none() { InUse::Force } else { in_use };
     if was_timed.is_none() {
         cut(server.as_ref());
@@ -63,7 +63,7 @@ pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError
         if let Some(timing) = was_timed
             && let Err(spoilt) = put_back(home, was_mounted, timing)
         {
-            tracing::warn!("{} is not as it was: {spoilt}", home.name());
+            tracing::warn!("{} could not be restored: {spoilt}", home.name());
         }
         return Err(error);
     }
@@ -72,8 +72,8 @@ pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError
     remove_files(home)
 }
 
-/// Refuses a disk on which somebody has something open. What nobody can see here, as another
-/// namespace has it, is found when unmounting fails.
+/// Refuses a disk that is in use. Users in another namespace are not visible and make unmounting
+/// fail.
 fn refuse_used(home: &DiskDirs) -> Result<(), VdiskError> {
     let mut places = vec![home.mountpoint()];
     places.extend(loop_device::over_files_in(home.dir()));
@@ -87,15 +87,15 @@ fn refuse_used(home: &DiskDirs) -> Result<(), VdiskError> {
     Ok(())
 }
 
-/// Whether the disk's server answers, or could sooner or later.
+/// Whether the disk's server replies, or may do so later.
 pub(crate) fn may_answer(home: &DiskDirs) -> bool {
     let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
     server.as_ref().is_some_and(is_able)
 }
 
-/// Has the server answer at once, as unmounting writes to the disk, and says whether it kept the
-/// model's times until now; `None` if it will never answer. One that is merely late is an error
-/// for who wants to spare the disk's users: a busy machine is no reason to cut them off.
+/// Switches the server's timing off, because unmounting writes to the disk, and returns whether it
+/// was on; `None` if the server will never reply. A late reply is an error if users should be
+/// spared: a busy machine is no reason to abort their I/O.
 fn hurry(
     home: &DiskDirs,
     in_use: InUse,
@@ -112,7 +112,7 @@ fn hurry(
     }
 }
 
-/// Makes a disk that cannot be removed what it was.
+/// Restores a disk that cannot be removed.
 fn put_back(home: &DiskDirs, was_mounted: bool, timing: bool) -> Result<(), VdiskError> {
     let record = read_json::<DiskRecord>(&home.record()).ok().flatten();
     let mounted = match record {
@@ -121,17 +121,17 @@ fn put_back(home: &DiskDirs, was_mounted: bool, timing: bool) -> Result<(), Vdis
         }
         _ => Ok(()),
     };
-    // Last, as mounting reads and writes; and also if that failed.
+    // Last, because mounting reads and writes; also if mounting failed.
     control::tell(home, ControlRequest::Timing { on: timing }).and(mounted)
 }
 
-/// Whether the server could answer, sooner or later.
+/// Whether the server can reply, now or later.
 fn is_able(server: &ServerFacts) -> bool {
     is_alive(server) && !process::is_stopped(server.pid)
 }
 
-/// Takes the disk down by force, for a creator that is gone, and waits a while for those who still
-/// have its loop device open: the device can only be removed after the last of them.
+/// Removes the disk by force after its creator has exited, and waits for processes that still have
+/// its loop device open, because the device can only be removed after the last of them.
 pub(crate) fn take_down_for_good(home: &DiskDirs) -> Result<(), VdiskError> {
     let added = read_json::<AttachedLoop>(&home.loop_device()).ok().flatten();
     take_down(home, InUse::Force)?;
@@ -141,12 +141,12 @@ pub(crate) fn take_down_for_good(home: &DiskDirs) -> Result<(), VdiskError> {
     Ok(())
 }
 
-/// Makes all I/O of the disk fail, now and from now on.
+/// Makes all present and future I/O of the disk fail.
 fn cut(server: Option<&ServerFacts>) {
     if let Some(server) = server {
         let abort = format!("/sys/fs/fuse/connections/{}/abort", server.connection);
-        // Not there if the connection has gone, or where that filesystem is not mounted; then it
-        // is the end of the server that cuts it.
+        // Missing if the connection is gone or that filesystem is not mounted; then stopping the
+        // server aborts it.
         if fs::write(abort, "1").is_err() {
             kill(server);
         }
@@ -168,7 +168,7 @@ fn unmount(target: &Path, in_use: InUse) -> Result<(), VdiskError> {
                 }
             }
             Err(error) if !is_mounted(target) => {
-                tracing::debug!("{} was unmounted by somebody else: {error}", target.display());
+                tracing::debug!("{} was unmounted by another process: {error}", target.display());
             }
             Err(error) => return Err(VdiskError::io("unmounting", target)(error)),
         }
@@ -196,7 +196,7 @@ fn release_loop_devices(
     Ok(())
 }
 
-/// Releases the loop devices that nobody else has open. One that somebody has goes on as it is.
+/// Releases the loop devices that no other process has open; others are not changed.
 fn release_free_devices(home: &DiskDirs) -> Result<bool, VdiskError> {
     let start = Instant::now();
     loop {
@@ -218,8 +218,8 @@ fn release_free_devices(home: &DiskDirs) -> Result<bool, VdiskError> {
     Ok(wait_until(UNMOUNT_TIMEOUT, || loop_device::over_files_in(home.dir()).is_empty()))
 }
 
-/// Releases all of them, and says whether they are free. Whoever still has one open gets errors
-/// from now on; it goes when he closes it.
+/// Releases all loop devices, and returns whether they are free. Processes that still have one open
+/// get errors; it disappears when they close it.
 fn release_all(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<bool, VdiskError> {
     let release = || -> Result<bool, VdiskError> {
         for device in loop_device::over_files_in(home.dir()) {
@@ -234,8 +234,8 @@ fn release_all(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<bool, Vd
     release()
 }
 
-/// Removes the device that was made for the disk, if it can be had in time: for a moment after it
-/// was released it is still busy, and if somebody has it open, as long as he likes.
+/// Removes the disk's loop device, if that is possible in time: after its release it is busy for a
+/// moment, or as long as a process has it open.
 fn remove_loop_device(added: AttachedLoop, patience: Duration) {
     let AttachedLoop { number } = added;
     let gone = || !Path::new(&format!("/sys/block/loop{number}")).exists();
@@ -253,7 +253,7 @@ fn unmount_fuse(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<(), Vdi
     unmount(&target, InUse::Force)
 }
 
-/// The server ends by itself when its filesystem is unmounted.
+/// The server exits when its filesystem is unmounted.
 fn end_server(server: Option<&ServerFacts>) {
     let Some(server) = server else { return };
     if !wait_until(UNMOUNT_TIMEOUT, || !is_alive(server)) {
@@ -268,8 +268,7 @@ fn is_alive(server: &ServerFacts) -> bool {
 
 fn kill(server: &ServerFacts) {
     let Some(pid) = i32::try_from(server.pid).ok().and_then(Pid::from_raw) else { return };
-    // The descriptor holds on to one process: if it is the server, then it is the server that is
-    // killed, and nobody who got its number meanwhile.
+    // The descriptor refers to one process, so no process with a reused id is killed.
     let flags = rustix::process::PidfdFlags::empty();
     let Ok(handle) = rustix::process::pidfd_open(pid, flags) else { return };
     if is_alive(server)
@@ -279,7 +278,7 @@ fn kill(server: &ServerFacts) {
     }
 }
 
-/// Removes what we put there, and nothing else.
+/// Removes only our own files.
 fn remove_files(home: &DiskDirs) -> Result<(), VdiskError> {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     for file in home.files() {
@@ -297,7 +296,7 @@ fn remove_files(home: &DiskDirs) -> Result<(), VdiskError> {
     Ok(())
 }
 
-/// Whether `condition` comes true in time.
+/// Waits until `condition` is true; false after the timeout.
 fn wait_until(patience: Duration, condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {

@@ -1,11 +1,11 @@
-//! Who has something open on a disk.
+//! Finds users of a disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The first of these places, a directory or a device, that a process has open, works in or has
-/// mapped. It goes by the names of what is open, as looking at the files themselves could wait for
-/// a disk that does not answer.
+/// The first of these paths, directories or devices, that a process has open, mapped or as working
+/// directory. Only the names of open files are compared, because accessing the files could block on
+/// a hanging disk.
 pub(crate) fn used(places: &[PathBuf]) -> Option<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbered = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
@@ -15,7 +15,7 @@ pub(crate) fn used(places: &[PathBuf]) -> Option<PathBuf> {
         .find_map(|open| places.iter().find(|place| open.starts_with(place)).cloned())
 }
 
-/// The names of all that a process has open.
+/// The names of all files that a process has open.
 fn open_in(process: &Path) -> Vec<PathBuf> {
     let links = |dir: PathBuf| {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();

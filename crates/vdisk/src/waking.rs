@@ -1,10 +1,10 @@
-//! What an answer costs whoever waits for it, on this machine.
+//! Measures the wake-up time of readers on this machine.
 //!
-//! A reader that waits for milliseconds is asleep when its answer comes, and its processor rests.
-//! Waking both takes tens of microseconds, more under a hypervisor, and none of it is the disk's
-//! doing: a device would be blamed for it twice, since the model's times were taken from readers
-//! who had to wake as well. So the creator of a disk measures it once, by reading, and the server
-//! hands the answers to lone requests over so much earlier.
+//! A reader that waits for milliseconds is asleep when its reply arrives, and so is its processor.
+//! Waking both takes tens of microseconds, more under a hypervisor. The model's times already
+//! include this, because they were measured by readers that had to wake up, so it must not be added
+//! again. The creator of a disk measures it once by reading, and the server sends the replies to
+//! lone requests that much earlier.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,14 +24,14 @@ const MEASURING_ROUNDS: usize = 5;
 const READS_PER_WAIT: usize = 5;
 const READS_AWAKE: usize = 30;
 const WARM_UP: usize = 2;
-/// More than this is not waking but a machine that is busy with something else.
+/// A longer time is not the wake-up but a busy machine.
 const MAX_HEAD_START: Nanos = Nanos::from_micros(200);
 
-/// Measures what waking takes and tells the server; about half a second.
+/// Measures the wake-up time and reports it to the server; takes about half a second.
 ///
 /// # Errors
 ///
-/// Where the device cannot be read or the server does not answer.
+/// If the device cannot be read or the server does not reply.
 pub(crate) fn measure(home: &DiskDirs, device: &Path) -> Result<HeadStart, VdiskError> {
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
     let file = OpenOptions::new()
@@ -57,7 +57,7 @@ pub(crate) fn measure(home: &DiskDirs, device: &Path) -> Result<HeadStart, Vdisk
     Ok(early)
 }
 
-/// The median time of a read, one after another; the first ones do not count.
+/// The median time of consecutive reads, without the first ones.
 fn read_time(file: &File, reads: usize) -> io::Result<Nanos> {
     let mut room = vec![0; 2 * BLOCK_BYTES];
     let start = room.as_ptr().align_offset(BLOCK_BYTES);

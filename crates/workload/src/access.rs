@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// What a request belongs to, and so which latency it is counted with.
+/// The kind of a request, which determines its latency statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessClass {
@@ -15,14 +15,13 @@ pub enum AccessClass {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The file, counted among the reader's own.
+    /// Index of the file among the reader's files.
     pub file: u32,
     pub offset: Bytes,
-    /// How much; less than a block at the end of a file.
+    /// Length; less than a block at the end of a file.
     pub length: Bytes,
-    /// What it belongs to.
     pub class: AccessClass,
-    /// It is not made before this time after the start, in the storage's own time; only a replay
-    /// at the recorded pace has one.
+    /// Earliest time after the start, in the storage's own time; only for a replay at the recorded
+    /// pace.
     pub not_before: Nanos,
 }

@@ -23,11 +23,11 @@ pub struct Accesses {
     space: BlockSpace,
     next: u64,
     order: Order,
-    /// How many more there may be.
+    /// Maximum number of remaining accesses.
     left: u64,
 }
 
-/// What each pattern remembers between two accesses.
+/// The state of each pattern between two accesses.
 #[derive(Clone, Debug)]
 enum Order {
     Forward,
@@ -49,22 +49,22 @@ struct Turn {
     end: u64,
 }
 
-/// The random part beside a stream.
+/// The random part of a mixed pattern.
 #[derive(Clone, Debug)]
 struct Mixed {
     space: BlockSpace,
     places: Permutation,
     drawn: u64,
-    /// The next random access, wherever in the order it may come.
+    /// The next random access, wherever it occurs in the order.
     peeked: Option<Access>,
-    /// What of 2^53 is random.
+    /// The random share, in units of 2^-53.
     share: u64,
     rng: Pcg64Mcg,
-    /// Whether the next access is known to be a random one.
+    /// Whether the next access is already known to be random.
     random_next: bool,
 }
 
-/// Accesses that follow one another are counted up to this many at once.
+/// Maximum number of consecutive accesses that are counted at once.
 const RUN_MAX: u64 = 1024;
 
 impl Iterator for Accesses {
@@ -136,8 +136,8 @@ impl Iterator for Accesses {
 }
 
 impl Accesses {
-    /// The next access, and how many there are of its kind in a row: of the same class, file and
-    /// length, each where the one before it ended. The others are passed over.
+    /// The next access, and the number of consecutive accesses of its kind: of the same class, file
+    /// and length, each starting where the previous one ended. The others are skipped.
     #[inline]
     pub fn next_run(&mut self) -> Option<(Access, u64)> {
         match &mut self.order {
@@ -159,7 +159,7 @@ impl Accesses {
         }
     }
 
-    /// The next random access, if it is known already.
+    /// The next random access, if it is already known.
     #[inline]
     pub fn peek_random(&self) -> Option<&Access> {
         match &self.order {
@@ -169,7 +169,7 @@ impl Accesses {
     }
 }
 
-/// Takes up to `block` bytes off the front of what is left of a run.
+/// Removes up to `block` bytes from the front of a run.
 fn cut(rest: &mut Access, block: Bytes) -> Option<Access> {
     let length = rest.length.min(block);
     let access = Access { length, ..*rest };
@@ -190,16 +190,16 @@ impl Mixed {
 
     #[inline]
     fn is_random(&mut self) -> bool {
-        // What `random::<f64>() < fraction` is, without a float: it draws 53 bits.
+        // Equivalent to `random::<f64>() < fraction` without floats: it draws 53 bits.
         std::mem::take(&mut self.random_next) || self.rng.next_u64() >> 11 < self.share
     }
 
-    /// How many accesses in a row are to the stream, the one before this counted in, `most` at
-    /// most.
+    /// The number of consecutive accesses to the stream, including the previous one, at most
+    /// `most`.
     #[inline]
     fn streams_on(&mut self, most: u64) -> u64 {
-        // What comes after an access to the stream is not known yet. A copy of the source of chance
-        // stays in the processor's registers.
+        // The access after one to the stream is not known yet. A copy of the generator stays in the
+        // processor's registers.
         let mut rng = self.rng.clone();
         let mut times = 1;
         while times < most {
@@ -253,8 +253,8 @@ impl Mixed {
 }
 
 impl Workload {
-    /// The accesses of `reader` (counted from 0) to files of these sizes: its own files, or, where
-    /// files are shared, those that all have, of which it gets its part.
+    /// The accesses of `reader` (from 0) to files of these sizes: its own files, or its part of
+    /// shared files.
     pub fn accesses(
         &self,
         reader: u32,
@@ -294,7 +294,7 @@ impl Workload {
         Ok(self.order(space, &mut reader_rng(seed, reader)))
     }
 
-    /// The reads that a trace has for `reader`, from files that are large enough.
+    /// The reads of `reader` in a trace, from files that are large enough.
     fn replayed(
         &self,
         replay: &TraceReplay,
@@ -371,7 +371,7 @@ impl Workload {
                 mixed.draw();
                 with(stream, Order::Mixed(Box::new(mixed)))
             }
-            // A replay has been seen to already.
+            // Replays are handled above.
             Pattern::Trace | Pattern::Outside | Pattern::Write | Pattern::Rewrite => {
                 with(space, Order::Forward)
             }
@@ -401,7 +401,7 @@ impl Workload {
     }
 }
 
-/// A generator for one reader, unrelated to those of the others.
+/// A generator for one reader, independent of the others.
 fn reader_rng(seed: u64, reader: u32) -> Pcg64Mcg {
     let mut seeds = Pcg64Mcg::seed_from_u64(seed);
     seeds.advance(u128::from(reader));

@@ -1,4 +1,4 @@
-//! What a workload is, and which combinations make none.
+//! The declaration of a workload, and its validation.
 
 use units::{Bytes, Nanos};
 
@@ -13,50 +13,49 @@ use crate::zone::Zone;
 const READERS_MAX: u32 = 1024;
 /// The most files that each reader may have.
 const FILES_MAX: u32 = 65_536;
-/// The most streams that one open file may have, and the widest disorder.
+/// Maximum number of streams on one open file, and maximum span of disorder.
 const STREAMS_MAX: u32 = 4096;
 
-/// A load: who reads what, how, and in which order.
+/// A load: readers, files, patterns and order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// The name that tables and records have for it.
+    /// The name in tables and records.
     pub name: String,
-    /// The order in which each reader goes through its blocks.
+    /// The order in which each reader reads its blocks.
     pub pattern: Pattern,
     /// How much is read at once.
     pub block: Bytes,
-    /// The smallest request, where the size of each is drawn between it and [`Self::block`] as fio
-    /// draws it (`bsrange`); all are of one size if nothing is said.
+    /// The smallest request, if the size of each is drawn between it and [`Self::block`] as in fio
+    /// (`bsrange`); `None` for a fixed size.
     pub block_min: Option<Bytes>,
-    /// How many readers are at work at the same time.
+    /// Number of concurrent readers.
     pub readers: u32,
-    /// What the readers have in common.
+    /// What the readers share.
     pub sharing: Sharing,
-    /// How many files each reader has (or all share); it reads one after another, or at random
-    /// from all.
+    /// Number of files of each reader (or shared by all), read one after another or at random.
     pub files_per_reader: u32,
-    /// How long a reader rests after each request.
+    /// Pause of a reader after each request.
     pub think: Nanos,
-    /// How data gets to the reader.
+    /// How the data is accessed.
     pub access: AccessMethod,
     pub hint: Hint,
-    /// How files of its own lie on the disk.
+    /// The layout of created files on the disk.
     pub layout: Layout,
-    /// The size of each file; if not given, whoever lays out the files chooses.
+    /// The size of each file; if not given, it is chosen when files are created.
     pub file_size: Option<Bytes>,
-    /// The part of each file that is read; all of it if nothing is said.
+    /// The part of each file that is read; `None` for all of it.
     pub zone: Option<Zone>,
-    /// How many requests each reader makes at most (fio's `number_ios`); until its data are used up
-    /// if nothing is said.
+    /// Maximum number of requests of each reader (fio's `number_ios`); without it, until its data
+    /// is used up.
     pub requests: Option<u64>,
-    /// The trace, of the pattern [`Pattern::Trace`] and of no other.
+    /// The trace; only for [`Pattern::Trace`].
     pub replay: Option<TraceReplay>,
-    /// The program, of the pattern [`Pattern::Outside`] and of no other.
+    /// The program; only for [`Pattern::Outside`].
     pub outside: Option<Outside>,
 }
 
 impl Workload {
-    /// One reader of one file without think time or hint, to be refined.
+    /// One reader of one file without think time or hint.
     pub fn new(name: impl Into<String>, pattern: Pattern, block: Bytes) -> Self {
         Self {
             name: name.into(),
@@ -78,7 +77,7 @@ impl Workload {
         }
     }
 
-    /// How many files it reads in all.
+    /// Total number of files.
     pub fn files(&self) -> u32 {
         match self.sharing {
             Sharing::OwnFile => self.readers * self.files_per_reader,
@@ -86,7 +85,7 @@ impl Workload {
         }
     }
 
-    /// The place among all its files of the file that `reader` calls `file`.
+    /// The index among all files of the file that is `file` for `reader`.
     pub fn file_of(&self, reader: u32, file: u32) -> u32 {
         match self.sharing {
             Sharing::OwnFile => reader * self.files_per_reader + file,
@@ -94,33 +93,32 @@ impl Workload {
         }
     }
 
-    /// The sizes of the files that hold its data; `chosen` is that of files whose size it leaves
-    /// open.
+    /// The sizes of the data files; `chosen` is used for files without a stated size.
     pub fn data_files(&self, chosen: Bytes) -> Vec<Bytes> {
         let size = self.file_size.unwrap_or(chosen);
         match (&self.replay, &self.outside) {
             (Some(replay), _) => replay.file_sizes().to_vec(),
             (None, Some(outside)) => outside.data_files(size),
-            // What it writes is new each time.
+            // Writers create new data each time.
             (None, None) if self.pattern == Pattern::Write => Vec::new(),
             (None, None) => vec![size; self.files() as usize],
         }
     }
 
-    /// The place in [`Workload::data_files`] of the file that is called `file` among all its files
-    /// (see [`Workload::file_of`]): of a trace those are open files, and several may be of one.
+    /// The index in [`Workload::data_files`] of `file` among all files (see [`Workload::file_of`]).
+    /// For a trace, these are open files, several of which may refer to one data file.
     pub fn data_file_of(&self, file: u32) -> u32 {
         let open = self.replay.as_ref().and_then(|replay| replay.open_file(file));
         open.map_or(file, |open| open.file)
     }
 
-    /// How data of this file (among all its files) get to a reader, and what the kernel is told.
+    /// How data of this file (among all files) is accessed, and the hint to the kernel.
     pub fn access_of(&self, file: u32) -> (AccessMethod, Hint) {
         let open = self.replay.as_ref().and_then(|replay| replay.open_file(file));
         open.map_or((self.access, self.hint), |open| (open.access, open.hint))
     }
 
-    /// How many streams are under way at once: each may hold a read-ahead window in memory.
+    /// Number of concurrent streams: each may have a read-ahead window in memory.
     pub fn streams(&self) -> u32 {
         match self.pattern {
             Pattern::Interleaved { streams } => self.readers * streams,
@@ -128,17 +126,17 @@ impl Workload {
         }
     }
 
-    /// Whether no block is read twice, so that every byte must have come from the device.
+    /// Whether no block is read twice, so that all data must come from the device.
     pub fn reads_each_block_once(&self) -> bool {
         !matches!(self.pattern, Pattern::Zipf { .. } | Pattern::Trace | Pattern::Outside)
     }
 
-    /// Whether our own engine writes in it, and so needs a directory.
+    /// Whether our own engine writes, and therefore needs a directory.
     pub fn writes(&self) -> bool {
         matches!(self.pattern, Pattern::Write | Pattern::Rewrite)
     }
 
-    /// Whether the pattern has a random part, whose latency stands for itself.
+    /// Whether the pattern has a random part, with its own latency statistics.
     pub fn has_random_part(&self) -> bool {
         matches!(
             self.pattern,
@@ -150,7 +148,7 @@ impl Workload {
         )
     }
 
-    /// Says what is wrong with the declaration, if anything is.
+    /// Checks the declaration.
     pub fn validate(&self) -> Result<(), WorkloadError> {
         self.validate_name()?;
         within("readers", self.readers, 1, READERS_MAX)?;
@@ -266,11 +264,12 @@ impl Workload {
         }
     }
 
-    /// Writers have files of their own, and nothing but calls.
+    /// Writers have their own files and only plain writes.
     fn validate_writing(&self) -> Result<(), WorkloadError> {
         let conflict = |first: &str| {
             let second = format!("pattern = {:?}", self.pattern.name());
-            let why = "writers write all of files of their own by pwrite(2), without rest or hint";
+            let why = "writers write their own files entirely by pwrite(2), without pauses or \
+                       hints";
             Err(WorkloadError::Conflict { first: first.to_owned(), second, why })
         };
         match self {
@@ -323,7 +322,7 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// If the trace has no reads, or its sizes are beyond the limits of workloads.
+    /// If the trace has no reads, or its sizes exceed the limits of workloads.
     pub fn from_replay(
         name: impl Into<String>,
         replay: TraceReplay,
@@ -350,7 +349,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Takes the reads of `other` where both replay the same trace.
+    /// Takes the reads of `other` if both replay the same trace.
     pub fn adopt_trace(&mut self, other: &Self) {
         if let (Some(own), Some(theirs)) = (&mut self.replay, &other.replay)
             && own == theirs
@@ -359,7 +358,7 @@ impl Workload {
         }
     }
 
-    /// What its figure is, if it is one that a command prints; data by time otherwise.
+    /// Its figure, if a command prints one; otherwise it is data per time.
     pub fn figure(&self) -> Option<Figure> {
         match self.outside.as_ref()? {
             Outside::Command { metric, .. } => metric.figure(),

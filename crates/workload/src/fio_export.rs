@@ -1,4 +1,4 @@
-//! A workload of ours as a job file of fio.
+//! Exports our own workloads as fio job files.
 
 use std::fmt::Write;
 
@@ -6,20 +6,20 @@ use units::Bytes;
 
 use crate::{Access, AccessMethod, Hint, Pattern, Sharing, Workload, WorkloadError};
 
-/// A workload as fio takes it.
+/// A workload for fio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportedJob {
     pub jobs: String,
-    /// The requests of each reader as an I/O log (version 2), where fio has no such pattern: file
-    /// names beside the job file, and their text.
+    /// The requests of each reader as an I/O log (version 2), if fio lacks the pattern: file names
+    /// and text.
     pub logs: Vec<(String, String)>,
 }
 
-/// Requests in all logs together: more is no job file any more.
+/// Maximum number of requests in all logs.
 const LOGGED_MAX: usize = 4_000_000;
 
-/// Writes a workload as a job file. `file_size` is that of files whose size the workload leaves
-/// open; `seed` makes the accesses of patterns that fio does not have.
+/// Exports a workload as a job file. `file_size` is for files without a stated size; `seed` for
+/// patterns that fio lacks.
 pub fn export_fio(
     workload: &Workload,
     file_size: Bytes,
@@ -33,7 +33,7 @@ pub fn export_fio(
     }
 }
 
-/// The lines that say the pattern, if fio has it.
+/// The lines for the pattern, if fio supports it.
 fn pattern(workload: &Workload, size: Bytes) -> Option<String> {
     let block = workload.block.get();
     let lines = match workload.pattern {
@@ -44,7 +44,7 @@ fn pattern(workload: &Workload, size: Bytes) -> Option<String> {
             format!("rw=randread\nrandom_distribution=zipf:{theta}\nnorandommap=1\n")
         }
         Pattern::Stride { step } => {
-            // fio would begin again at the end: it ends when each block was read once.
+            // fio would start again at the end, so it is stopped when each block was read once.
             let part = match workload.sharing {
                 Sharing::OwnFile => size.get().saturating_mul(workload.files_per_reader.into()),
                 _ => size.get() / u64::from(workload.readers),
@@ -61,7 +61,7 @@ fn pattern(workload: &Workload, size: Bytes) -> Option<String> {
         | Pattern::Trace
         | Pattern::Outside => return None,
     };
-    // fio has no part of several shared files, and nobody shares an open file.
+    // fio cannot read parts of several shared files, or share open files.
     let shared = workload.sharing != Sharing::OwnFile;
     let whole = size.get().is_multiple_of(u64::from(workload.readers) * block);
     let same = !shared
@@ -98,8 +98,8 @@ fn jobs(workload: &Workload, size: Bytes, pattern: &str) -> String {
 
 fn head(workload: &Workload) -> String {
     format!(
-        "; {}: written by foreread export --fio. Files are laid out in the working directory.\n\
-         ; Evict them before each run; the read-ahead that counts is that of their device.\n",
+        "; {}: written by foreread export --fio. Files are created in the working directory.\n\
+         ; Evict them before each run; the effective read-ahead is that of their device.\n",
         workload.name
     )
 }
@@ -123,12 +123,12 @@ fn common(workload: &Workload) -> String {
     text
 }
 
-/// The accesses themselves, for a pattern that fio does not have.
+/// The requests themselves, for a pattern that fio lacks.
 fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<ExportedJob, WorkloadError> {
     let sizes = workload.data_files(file_size);
     let name = |file: u32| format!("{}.{file}.data", workload.name);
     let mut exported = ExportedJob { jobs: head(workload), logs: Vec::new() };
-    // fio lays out no files for a log.
+    // fio creates no files for a log.
     for (file, size) in (0..).zip(&sizes) {
         let (name, size) = (name(file), size.get());
         let _ = writeln!(exported.jobs, "[{name}]\nfilename={name}\nsize={size}");
@@ -150,7 +150,7 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<ExportedJo
         for verb in ["add", "open"] {
             files.iter().for_each(|file| log.push_str(&format!("{} {verb}\n", name(*file))));
         }
-        // A pattern without an end gets as many requests as the data have blocks.
+        // A pattern without an end gets one request for each block of the data.
         let blocks: u64 =
             own_sizes.iter().map(|size| size.get().div_ceil(workload.block.get())).sum();
         let endless = matches!(workload.pattern, Pattern::Zipf { .. });

@@ -1,4 +1,4 @@
-//! Jobs as a workload of our own engine, where it can do the same.
+//! Converts fio jobs to a workload of our own engine, if possible.
 
 use units::{Bytes, Nanos};
 
@@ -12,8 +12,7 @@ use crate::fio::value::Size;
 use crate::parameters::{AccessMethod, Hint, Pattern, Sharing};
 
 impl FioGroup {
-    /// The workload that does the same on our own engine, or the line and the option that it does
-    /// not have.
+    /// The equivalent workload of our own engine, or the line and option that it does not support.
     pub fn native(&self, name: &str) -> Result<Workload, FioError> {
         let Some(job) = self.jobs.first() else { return Err(FioError::NoJob) };
         for other in &self.jobs {
@@ -39,7 +38,7 @@ impl FioGroup {
         Ok(workload)
     }
 
-    /// All readers of a workload do the same.
+    /// All readers of a workload must be alike.
     fn alike(&self) -> Result<(), FioError> {
         let Some((first, rest)) = self.jobs.split_first() else { return Ok(()) };
         let key = |job: &Job| Job {
@@ -50,15 +49,15 @@ impl FioGroup {
             copies: 1,
             file_names: None,
             name_format: None,
-            // What fio's own engines call it does not matter to ours.
+            // The name of fio's engine is irrelevant for ours.
             iodepth: 1,
             ..job.clone()
         };
         match rest.iter().find(|job| key(job) != key(first)) {
             Some(other) => {
                 let why = format!(
-                    "does something else than [{}] at the same time, which the native engine \
-                     does not do: put a stonewall between them, or use --engine fio",
+                    "runs concurrently with the different job [{}], which the native engine does \
+                     not support: put a stonewall between them, or use --engine fio",
                     first.name
                 );
                 let option = format!("[{}]", other.name);
@@ -68,13 +67,13 @@ impl FioGroup {
         }
     }
 
-    /// Whether readers have files of their own, and how large those are.
+    /// Whether readers have their own files, and their sizes.
     fn sharing(&self, job: &Job) -> Result<(Sharing, Option<Bytes>), FioError> {
         let ground = self.ground();
         let (copies, files) = (ground.areas.len(), ground.files.len());
         let size = ground.files.first().and_then(|file| file.size);
         if ground.files.iter().any(|file| file.size != size) {
-            let why = "the native engine has files of one size".to_owned();
+            let why = "the native engine needs files of equal size".to_owned();
             return Err(job.unlike("size", why));
         }
         let whole = job.offset == Size::Bytes(Bytes::ZERO);
@@ -93,8 +92,12 @@ impl FioGroup {
             return Ok((Sharing::SharedFile, size));
         }
         let (option, why) = match files < copies {
-            true => ("filename", "all copies read the same data, which the native engine does not"),
-            false => ("offset", "the native engine begins at the beginning of a file"),
+            true => (
+                "filename",
+                "all copies read the same data, which the native engine does not \
+                      support",
+            ),
+            false => ("offset", "the native engine starts at the start of a file"),
         };
         Err(job.unlike(option, why.to_owned()))
     }
@@ -105,13 +108,18 @@ impl Job {
         self.refused(option, format!("{why}: use --engine fio"))
     }
 
-    /// Refuses what only fio has.
+    /// Refuses options that only fio supports.
     fn plain(&self) -> Result<(), FioError> {
         let only_fio = |setting: &&crate::fio::job::FioSetting| {
             options::find(setting.name).is_some_and(|known| known.becomes == OptionUse::Fio)
         };
         if let Some(setting) = self.settings.iter().find(only_fio) {
-            return Err(self.unlike(setting.name, "the native engine has no such thing".to_owned()));
+            return Err(self.unlike(
+                setting.name,
+                "the native engine does not support \
+                                                  it"
+                .to_owned(),
+            ));
         }
         let no = |option: &str, why: &str| Err(self.unlike(option, why.to_owned()));
         if self.access != FioAccess::Read {
@@ -121,43 +129,46 @@ impl Job {
             return no("direct", "the native engine reads through the page cache");
         }
         if self.engine == FioEngine::Async && self.iodepth > 1 {
-            return no("iodepth", "the native engine has one request of each reader under way");
+            return no("iodepth", "the native engine has one request of each reader in flight");
         }
         let option = self.option_of_block();
         if !self.block.1.get().is_multiple_of(self.block.0.get().max(1)) {
             return no(
                 option,
-                "the native engine has ranges whose end is a multiple of their beginning",
+                "the native engine supports only ranges whose end is a multiple of their start",
             );
         }
         if self.block.0 != self.block.1 && self.postfix.is_some_and(|skip| skip != 0) {
-            return no(option, "the native engine has blocks of one size where some are skipped");
+            return no(
+                option,
+                "the native engine supports only one block size if blocks are \
+                               skipped",
+            );
         }
         if self.files > 1 && !self.files_in_order {
             return no(
                 "nrfiles",
-                "the native engine goes through one file after another \
-                      (file_service_type=sequential)",
+                "the native engine reads one file after another (file_service_type=sequential)",
             );
         }
         if self.percentage_random != 100 && self.random {
-            return no("percentage_random", "the native engine has no such mixture");
+            return no("percentage_random", "the native engine does not support this mixture");
         }
         if self.pre_read || !self.invalidate {
             let option = if self.pre_read { "pre_read" } else { "invalidate" };
-            return no(option, "the native engine begins with nothing in the cache");
+            return no(option, "the native engine starts with a cold cache");
         }
         if self.start_delay > Nanos::ZERO || self.ramp > Nanos::ZERO {
             let option = if self.ramp > Nanos::ZERO { "ramp_time" } else { "startdelay" };
-            return no(option, "the native engine counts from a common start");
+            return no(option, "the native engine starts all readers together");
         }
         if self.advice == FioAdvice::NoReuse {
-            return no("fadvise_hint", "the native engine has no such hint");
+            return no("fadvise_hint", "the native engine does not support this hint");
         }
         Ok(())
     }
 
-    /// The option that says how large blocks are.
+    /// The option that sets the block size.
     fn option_of_block(&self) -> &'static str {
         let said = self.settings.iter().rev().map(|setting| setting.name);
         let mut said = said.filter(|name| matches!(*name, "bs" | "bsrange"));
@@ -190,7 +201,11 @@ impl Job {
                 (Distribution::Uniform, None) => {
                     no("norandommap", "the native engine reads no block twice")
                 }
-                _ => no("random_distribution", "the native engine has no such distribution"),
+                _ => no(
+                    "random_distribution",
+                    "the native engine does not support this \
+                         distribution",
+                ),
             };
         }
         let backward = i64::try_from(2 * block).ok().map(|twice| -twice);
@@ -201,7 +216,7 @@ impl Job {
             Some(skip) if skip > 0 => {
                 Ok(Pattern::Stride { step: Bytes::new(block.saturating_add(skip.unsigned_abs())) })
             }
-            Some(_) => no("rw", "the native engine goes backward by one block only"),
+            Some(_) => no("rw", "the native engine goes backward only block by block"),
         }
     }
 }

@@ -1,14 +1,13 @@
-//! Access patterns as declarations: what is read, by whom, in which order.
+//! Access patterns as declarations: which data is read, by which readers, in which order.
 //!
-//! A [`Workload`] says everything about a load: it can be written in TOML, is printed back to the
-//! same text, and turns a seed into the same accesses every time. Nothing here touches a file:
-//! [`Workload::accesses`] is told how large the files are and says what to read from them.
+//! A [`Workload`] describes a load completely: it can be written as TOML, prints as the same text,
+//! and gives the same accesses for the same seed. Nothing here accesses a file:
+//! [`Workload::accesses`] gets the sizes of the files and returns what to read.
 //!
-//! **Cold stays cold.** A block that has been read is in the page cache, and to read it again
-//! would measure memory. So every pattern but [`Pattern::Zipf`], whose point is that it repeats
-//! itself, reads each block of its files at most once: uniform random reads are a random
-//! permutation of the blocks, not draws with replacement. A reader whose blocks are used up has
-//! reached its end.
+//! **Cold stays cold.** A block that was read is in the page cache, and reading it again would
+//! measure memory. So every pattern except [`Pattern::Zipf`], which is meant to repeat, reads each
+//! block of its files at most once: uniform random reads are a random permutation of the blocks,
+//! not draws with replacement. A reader ends when its blocks are used up.
 
 mod access;
 mod accesses;

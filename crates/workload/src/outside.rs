@@ -1,4 +1,4 @@
-//! Workloads that programs of other people run: fio, bonnie++, any command.
+//! Workloads that external programs run: fio, bonnie++, any command.
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;
@@ -6,24 +6,24 @@ use units::Bytes;
 use crate::error::WorkloadError;
 use crate::fio::{FioEnvironment, FioError, FioGroup, JobFile};
 
-/// Where the figure of a command comes from.
+/// The source of a command's figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
-    /// How long it takes: the data that its processes read, by the time.
+    /// Data that its processes read, divided by the elapsed time.
     Wall,
-    /// What the first group of a regular expression matches in what it prints; more is better.
+    /// The first group of a regular expression in its output; higher is better.
     Regex(String),
-    /// A number at this path (`jobs.0.read.bw`) of the JSON that it prints; more is better.
+    /// The number at this path (`jobs.0.read.bw`) in its JSON output; higher is better.
     Json(String),
 }
 
-/// What a figure that a command prints is called, and its unit where that can be told.
+/// The name of a command's own figure, and its unit if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// As the command calls it: `tps`, `jobs.0.read.bw`.
+    /// As in the command's output: `tps`, `jobs.0.read.bw`.
     pub name: String,
-    /// As the command prints it behind the number: `MB/s`.
+    /// As in the command's output after the number: `MB/s`.
     pub unit: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Display for Figure {
 }
 
 impl Metric {
-    /// What its figure is; `None` for data by time, which is in MiB/s.
+    /// Its figure; `None` for data per time in MiB/s.
     pub fn figure(&self) -> Option<Figure> {
         match self {
             Self::Wall => None,
@@ -47,10 +47,10 @@ impl Metric {
     }
 }
 
-/// The words before the first group of a pattern name its figure, and a unit may follow it.
+/// The words before the first group of a pattern name the figure; a unit may follow the group.
 fn figure_of(pattern: &str) -> Figure {
     let (before, group) = pattern.split_once('(').unwrap_or((pattern, ""));
-    // `(?P<tps>…)` and `(?<tps>…)` say the name.
+    // `(?P<tps>…)` and `(?<tps>…)` contain the name.
     let named = group.strip_prefix("?P<").or_else(|| group.strip_prefix("?<"));
     let named = named.and_then(|rest| rest.split_once('>')).map(|(name, _)| name.to_owned());
     let words = |text: &str| -> Vec<String> {
@@ -64,7 +64,7 @@ fn figure_of(pattern: &str) -> Figure {
     Figure { name, unit: unit.filter(|word| is_unit(word)) }
 }
 
-/// Whether a word behind a number is its unit.
+/// Whether a word after a number is its unit.
 fn is_unit(word: &str) -> bool {
     const UNITS: [&str; 18] = [
         "%", "s", "sec", "seconds", "ms", "us", "µs", "ns", "KB", "kB", "KiB", "MB", "MiB", "GB",
@@ -77,7 +77,7 @@ fn is_unit(word: &str) -> bool {
     rate || UNITS.contains(&word)
 }
 
-/// A program that is none of ours, and what it is to do.
+/// An external program and its job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "program", rename_all = "kebab-case")]
 pub enum Outside {
@@ -87,25 +87,25 @@ pub enum Outside {
     },
     Command {
         command: String,
-        /// What runs before each trial, before the cache is emptied.
+        /// A command before each trial, before the cache is emptied.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prepare: Option<String>,
         metric: Metric,
-        /// It is ended when it has run for so long on the wall.
+        /// Limit on wall time.
         limit_seconds: u64,
     },
     #[serde(rename = "bonnie++")]
     Bonnie {
-        /// How much it writes and reads; as much as twice the memory where nothing is said.
+        /// How much it writes and reads; by default twice the memory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Bytes>,
-        /// The block of its block input and output.
+        /// The block size of its block input and output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chunk: Option<Bytes>,
-        /// Files that it creates and deletes, in units of 1024; none where nothing is said.
+        /// Files that it creates and deletes, in units of 1024; by default none.
         #[serde(default)]
         files: u32,
-        /// It is ended when it has run for so long on the wall.
+        /// Limit on wall time.
         limit_seconds: u64,
     },
 }
@@ -125,15 +125,15 @@ impl Outside {
         Some(parsed.and_then(|file| file.groups().first().cloned().ok_or(FioError::NoJob)))
     }
 
-    /// The sizes of the files that it reads, each of which is no larger than `most`; none of those
-    /// that it makes itself.
+    /// The sizes of the files that it reads, each at most `most`; empty if it creates its own
+    /// files.
     pub(crate) fn data_files(&self, most: Bytes) -> Vec<Bytes> {
         let Some(Ok(group)) = self.group() else { return Vec::new() };
         let size = |size: Option<Bytes>| size.map_or(most, |size| size.min(most));
         group.ground().files.iter().map(|file| size(file.size)).collect()
     }
 
-    /// Whether it may write to the files that are laid out for it.
+    /// Whether it may write to the created files.
     pub fn writes(&self) -> bool {
         match self {
             Self::Fio { .. } => {
@@ -161,7 +161,7 @@ impl Outside {
     }
 }
 
-/// A program that never ends would hold up the study for ever.
+/// Without a limit, a program that never exits would block the study.
 fn limited(seconds: u64) -> Result<(), WorkloadError> {
     match seconds {
         1..=604_800 => Ok(()),

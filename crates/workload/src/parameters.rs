@@ -2,47 +2,44 @@
 
 use units::Bytes;
 
-/// The largest block: the kernel reads at most 2 GiB at once, and no program asks for so much.
+/// The largest block: the kernel reads at most 2 GiB at once, and programs use far smaller ones.
 pub(crate) const BLOCK_MAX: Bytes = Bytes::from_mib(256);
 
-/// The order in which a reader goes through its blocks.
+/// The order in which a reader reads its blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
     /// From the first block to the last.
     Sequential,
     /// Every block once, in random order.
     Uniform,
-    /// Random blocks, some far more often than others: the block of rank k is chosen with a
-    /// probability in proportion to k^-theta. Blocks are read again, from the cache; this
-    /// pattern has no end.
+    /// Random blocks, some far more often than others: the block of rank k with a probability
+    /// proportional to k^-theta. Blocks are read again from the cache; this pattern has no end.
     Zipf {
-        /// How uneven: 0.99 is customary, more is more uneven.
+        /// Skew: 0.99 is customary, higher values are more uneven.
         theta: f64,
     },
     /// One block at each multiple of `step`.
     Stride {
-        /// The distance from one block's start to the next one's.
+        /// The distance between the starts of two consecutive blocks.
         step: Bytes,
     },
     /// From the last block to the first.
     Backward,
-    /// A seek to a random place, a few blocks read from there, the next seek. No place is visited
-    /// twice.
+    /// A seek to a random place, a few blocks read there, the next seek. No place is visited twice.
     SeekAndRead {
         /// How many blocks follow each seek.
         blocks: u32,
     },
-    /// Several streams on one open file, a block from each in turn, each in its own part of it.
+    /// Several streams on one open file, one block from each in turn, each in its own part.
     Interleaved { streams: u32 },
-    /// A stream through the first half of the data, with random reads of the second half beside
-    /// it.
+    /// A stream through the first half of the data, with random reads of the second half.
     Mixed {
-        /// Which share of the requests is random, between 0 and 1.
+        /// The random share of the requests, between 0 and 1.
         random_fraction: f64,
         /// The size of the random requests.
         random_block: Bytes,
-        /// Whether the random requests go through the stream's own open file, where they can
-        /// disturb its read-ahead, or through a second open file.
+        /// Whether the random requests use the stream's open file, where they may disturb its
+        /// read-ahead, or a second one.
         same_open_file: bool,
     },
     /// Sequential, but shuffled within groups of `span` blocks, as a network file server sees it.
@@ -50,20 +47,18 @@ pub enum Pattern {
         /// How many blocks are shuffled together.
         span: u32,
     },
-    /// New files, written from the first block to the last and flushed; what was there before is
-    /// left alone.
+    /// New files, written from the first block to the last and flushed.
     Write,
-    /// Files of our own: each block is read, changed and written back in its place, from the first
-    /// to the last, and flushed.
+    /// Files of our own: each block is read, changed and written back in order, then flushed.
     Rewrite,
-    /// What a trace has recorded: see [`Workload::replay`].
+    /// The reads of a trace: see [`Workload::replay`].
     Trace,
-    /// What a program of somebody else's does: see [`Workload::outside`].
+    /// An external program: see [`Workload::outside`].
     Outside,
 }
 
 impl Pattern {
-    /// The word for it in a declaration.
+    /// Its name in a declaration.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sequential => "sequential",
@@ -83,19 +78,19 @@ impl Pattern {
     }
 }
 
-/// What the readers have in common.
+/// What the readers share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nothing: each reader has files of its own.
+    /// Nothing: each reader has its own files.
     OwnFile,
-    /// The open file: all read their own part of one file through one open file description, and
-    /// so share its read-ahead window.
+    /// The open file: all read their own parts of one file through one open file description, and
+    /// share its read-ahead window.
     SharedOpenFile,
-    /// The file: all read their own part of one file, each through an open file of its own.
+    /// The file: all read their own parts of one file, each through its own open file.
     SharedFile,
 }
 
-/// How data gets to a reader.
+/// How a reader accesses data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessMethod {
     /// By `pread(2)`.
@@ -104,21 +99,21 @@ pub enum AccessMethod {
     Mmap,
 }
 
-/// What the reader tells the kernel of its intentions, by `posix_fadvise(2)` or `madvise(2)`.
+/// The reader's advice to the kernel, by `posix_fadvise(2)` or `madvise(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// Nothing, as most programs.
+    /// None, as for most programs.
     None,
-    /// That it will read in order.
+    /// It will read sequentially.
     Sequential,
-    /// That it will read in no order.
+    /// It will read at random.
     Random,
 }
 
-/// How files of its own lie on the disk.
+/// The layout of created files on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     Contiguous,
-    /// In alternating pieces, as when all are written at the same time.
+    /// In alternating pieces, as if all were written at the same time.
     Interleaved,
 }

@@ -1,15 +1,14 @@
-//! A random order of many things that needs no memory for them.
+//! A random permutation without a table.
 
 use rand::{Rng, RngExt};
 
-/// How often the bits are mixed. With three rounds each bit of the input reaches each of the
-/// output; a fourth costs a nanosecond and makes small domains look random, too.
+/// Number of mixing rounds. With three rounds each input bit affects each output bit; a fourth
+/// costs a nanosecond and makes small domains look random, too.
 const MIX_ROUNDS: usize = 4;
 
-/// A bijection of `0..len` onto itself: steps that can each be undone (add a constant, multiply
-/// by an odd number, fold the high half of the bits into the low one) on the next power of two,
-/// walked until the result is inside (Black and Rogaway, "Ciphers with arbitrary finite domains",
-/// 2002, method 2).
+/// A bijection of `0..len`: reversible steps (add a constant, multiply by an odd number, fold the
+/// high half of the bits into the low half) on the next power of two, repeated until the result is
+/// in range (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, method 2).
 #[derive(Clone, Debug)]
 pub(crate) struct Permutation {
     len: u64,
@@ -29,7 +28,7 @@ impl Permutation {
         }
     }
 
-    /// Which element stands at `place`, which must be inside the domain.
+    /// The element at `place`, which must be in range.
     pub(crate) fn at(&self, place: u64) -> u64 {
         debug_assert!(place < self.len, "{place} of {}", self.len);
         let mut x = place;
@@ -39,7 +38,7 @@ impl Permutation {
                 x ^= x >> self.shift;
                 x = x.wrapping_mul(odd) & self.mask;
             }
-            // The domain fills more than half of the power of two: two turns on average at most.
+            // The domain fills more than half of the power of two: at most two rounds on average.
             if x < self.len {
                 return x;
             }

@@ -1,4 +1,4 @@
-//! What a workload of the pattern `trace` replays.
+//! The content of a replay.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use units::Bytes;
 use crate::access::Access;
 use crate::parameters::{AccessMethod, Hint};
 
-/// When a replayed request is made.
+/// When a replayed request is issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplayPace {
-    /// As soon as the previous request of its reader has been served.
+    /// As soon as its reader's previous request is complete.
     #[default]
     Asap,
-    /// At its recorded time, or as soon after that as its reader is free.
+    /// At its recorded time, or as soon afterwards as its reader is free.
     Recorded,
 }
 
@@ -41,16 +41,15 @@ pub enum RangeAdvice {
     DontNeed,
 }
 
-/// The reads of a trace as a workload replays them. Writes are left out: a replay never writes to
-/// files that exist.
+/// The reads of a trace for a replay. Writes are omitted: a replay never writes to existing files.
 #[derive(Clone, Debug)]
 pub struct TraceReplay {
-    /// Where the trace came from.
+    /// The source of the trace.
     pub trace: String,
-    /// Checksum of the trace: a replay of another trace is another workload.
+    /// Checksum of the trace, which distinguishes replays of different traces.
     pub digest: u64,
     pub pace: ReplayPace,
-    /// Whether parts of files that are never read were left out.
+    /// Whether parts of files that are never read were removed.
     pub compact: bool,
     /// The reads; absent in a declaration that was parsed from text.
     script: Option<Arc<ReplayScript>>,
@@ -66,7 +65,7 @@ impl PartialEq for TraceReplay {
 /// The reads of a trace, by reader.
 #[derive(Debug, Default)]
 pub struct ReplayScript {
-    /// The open files that are read from; [`Access::file`] is an index into them.
+    /// The open files that are read; [`Access::file`] is an index into them.
     pub open_files: Vec<TraceOpenFile>,
     /// The sizes of the files, by [`TraceOpenFile::file`].
     pub file_sizes: Vec<Bytes>,
@@ -75,7 +74,7 @@ pub struct ReplayScript {
 }
 
 impl TraceReplay {
-    /// A replay whose reads are known.
+    /// A replay with its reads.
     pub fn new(
         trace: String,
         digest: u64,
@@ -86,7 +85,7 @@ impl TraceReplay {
         Self { trace, digest, pace, compact, script: Some(Arc::new(script)) }
     }
 
-    /// A replay as a declaration in text names it, without its reads.
+    /// A replay as named in a declaration, without its reads.
     pub(crate) fn declared(trace: String, digest: u64, pace: ReplayPace, compact: bool) -> Self {
         Self { trace, digest, pace, compact, script: None }
     }

@@ -1,4 +1,4 @@
-//! The blocks of one reader, counted through all its files.
+//! The blocks of one reader, numbered across all its files.
 
 use units::{Bytes, Nanos};
 
@@ -13,12 +13,12 @@ struct Segment {
     end: u64,
     /// The number of its first block in the whole space.
     first: u64,
-    /// How many blocks there are before the first that is short.
+    /// Number of full-length blocks at its start.
     whole: u64,
 }
 
 /// Blocks of `block` bytes at every `step` bytes of some parts of files. The last block of a part
-/// is short if the part ends inside it.
+/// may be short.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockSpace {
     segments: Vec<Segment>,
@@ -28,7 +28,7 @@ pub(crate) struct BlockSpace {
 }
 
 impl BlockSpace {
-    /// The part numbered `part` of `parts` of each of these files, cut at whole blocks.
+    /// Part `part` of `parts` of each of these files, in whole blocks.
     pub(crate) fn of_files(sizes: &[Bytes], block: Bytes, part: u32, parts: u32) -> Self {
         let block = block.get();
         let mut space = Self { segments: Vec::new(), block, step: block, len: 0 };
@@ -41,7 +41,7 @@ impl BlockSpace {
         space
     }
 
-    /// The part numbered `part` of `parts` of a zone of each of these files.
+    /// Part `part` of `parts` of a zone of each of these files.
     pub(crate) fn of_zone(
         sizes: &[Bytes],
         block: Bytes,
@@ -71,7 +71,7 @@ impl BlockSpace {
         }
     }
 
-    /// The same parts of files in other blocks.
+    /// The same parts with other blocks.
     pub(crate) fn with_blocks(&self, block: Bytes, step: Bytes) -> Self {
         let (block, step) = (block.get(), step.get());
         let mut space = Self { segments: Vec::new(), block, step, len: 0 };
@@ -81,7 +81,7 @@ impl BlockSpace {
         space
     }
 
-    /// Cuts before the block numbered `at`.
+    /// Splits before block `at`.
     pub(crate) fn split(&self, at: u64) -> (Self, Self) {
         let empty = || Self { segments: Vec::new(), len: 0, ..*self };
         let (mut low, mut high) = (empty(), empty());
@@ -99,13 +99,12 @@ impl BlockSpace {
         self.len
     }
 
-    /// How much data the parts hold.
     pub(crate) fn size(&self) -> Bytes {
         Bytes::new(self.segments.iter().map(|segment| segment.end - segment.start).sum())
     }
 
-    /// How many whole blocks follow one another without a gap from this number on, `most` at
-    /// most; 1 where there is no more than the block itself.
+    /// The number of consecutive full-length blocks from this number on, at most `most`; at least
+    /// 1.
     #[inline]
     pub(crate) fn run(&self, number: u64, most: u64) -> u64 {
         let segment = self.segment(number);
@@ -139,8 +138,8 @@ impl BlockSpace {
     }
 }
 
-/// Where part `part` of `parts` nearly equal parts of `whole` begins.
+/// The start of part `part` of `parts` nearly equal parts of `whole`.
 pub(crate) fn share(whole: u64, part: u32, parts: u32) -> u64 {
-    // Parts are few and the product fits 128 bits: no rounding error adds up.
+    // The product fits 128 bits, so rounding errors do not accumulate.
     (u128::from(whole) * u128::from(part) / u128::from(parts)) as u64
 }

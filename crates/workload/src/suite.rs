@@ -1,23 +1,23 @@
-//! The standard suite: the questions that people ask of read-ahead.
+//! The standard suite of workloads.
 
 use units::Bytes;
 
 use crate::{AccessMethod, Pattern, Sharing, Workload, WorkloadError};
 
-/// The block of streams: a page. A larger one would hide small windows, because a read of more
-/// than the window is served whole; so the size of requests is left to read-ahead alone.
+/// The block of streams: a page. A larger one would hide small windows, because a read larger than
+/// the window is served in full. With a page, only read-ahead determines the request size.
 const STREAM_BLOCK: Bytes = Bytes::from_kib(4);
-/// The block of a reader that skips.
+/// The block of the strided reader.
 const STRIDE_BLOCK: Bytes = Bytes::from_kib(64);
 /// The block of random reads: a page.
 const RANDOM_BLOCK: Bytes = Bytes::from_kib(4);
-/// The readers where there are several, as in the tables published in 2008.
+/// The number of concurrent readers, as in the tables published in 2008.
 const READER_COUNT: u32 = 8;
 
-/// The block of writers: what bonnie++ writes at once.
+/// The block of writers, as in bonnie++.
 const WRITE_BLOCK: Bytes = Bytes::from_kib(8);
 
-/// Those that write: beside the suite, which only reads.
+/// Workloads that write, in addition to the suite, which only reads.
 const WRITING: &[&str] = &["seq-write", "rewrite"];
 
 const NAMES: &[&str] = &["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "stride"];
@@ -67,13 +67,13 @@ impl Workload {
         NAMES.iter().filter_map(|name| build(name)).collect()
     }
 
-    /// Those that write, into files of their own: `seq-write` (what does block output get?) and
-    /// `rewrite` (what do reading, changing and writing back get?).
+    /// Workloads that write to their own files: `seq-write` (how fast is block output?) and
+    /// `rewrite` (how fast is reading, changing and writing back?).
     pub fn writing() -> Vec<Self> {
         WRITING.iter().filter_map(|name| build(name)).collect()
     }
 
-    /// The workload with this name, of the suite or of those that write.
+    /// The workload with this name, of the suite or among those that write.
     pub fn named(name: &str) -> Result<Self, WorkloadError> {
         build(name).ok_or_else(|| {
             let known = || NAMES.iter().chain(WRITING).copied();

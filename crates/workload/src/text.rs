@@ -1,4 +1,4 @@
-//! Workloads as TOML: one flat table of keys, the same when printed and read again.
+//! Workloads as TOML: a flat table of keys; printing and parsing are inverse.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use units::{Bytes, Nanos, ParseUnitError};
 use crate::replay::{ReplayPace, TraceReplay};
 use crate::{AccessMethod, Hint, Layout, Outside, Pattern, Sharing, Workload, WorkloadError, Zone};
 
-/// A declaration as it is written: sizes and times as text, what is not given at its default.
+/// A declaration as written: sizes and times as text, missing keys at their defaults.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Declaration {
@@ -61,7 +61,7 @@ struct Declaration {
     zone: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<u64>,
-    // The only table, so last.
+    // The only table, so it is last.
     #[serde(skip_serializing_if = "Option::is_none")]
     outside: Option<Outside>,
 }
@@ -144,7 +144,7 @@ fn unit<T: FromStr<Err = ParseUnitError>>(
     text.parse().map_err(|source| WorkloadError::Unit { key, source })
 }
 
-/// The shortest text that is read as the same amount: `64K`, not `65536B`.
+/// The shortest text for this amount: `64K`, not `65536B`.
 fn print_bytes(bytes: Bytes) -> String {
     let exact = |shift: u32| bytes.get() >> shift << shift == bytes.get();
     match bytes.get() {
@@ -157,7 +157,7 @@ fn print_bytes(bytes: Bytes) -> String {
     }
 }
 
-/// Time in the largest unit in which it is whole; [`Nanos`] itself prints rounded.
+/// A time in the largest unit that divides it; [`Nanos`] itself prints rounded.
 fn print_time(time: Nanos) -> String {
     match time.get() {
         0 => "0".to_owned(),
@@ -169,8 +169,8 @@ fn print_time(time: Nanos) -> String {
 }
 
 impl Declaration {
-    /// The pattern with its own keys; every key that it has no use for is refused, since whoever
-    /// wrote it expected an effect.
+    /// The pattern with its keys. A key that does not apply is refused, because its author expected
+    /// an effect.
     fn pattern(&self) -> Result<Pattern, WorkloadError> {
         let name = PATTERNS.iter().find(|name| **name == self.pattern);
         let name = *name.ok_or_else(|| unknown_word("pattern", &self.pattern, PATTERNS))?;
@@ -250,7 +250,7 @@ impl Declaration {
         value.ok_or(WorkloadError::MissingKey { key, pattern, example })
     }
 
-    /// The keys given that belong to one pattern only.
+    /// The given keys that belong to single patterns.
     fn pattern_keys(&self) -> impl Iterator<Item = &'static str> {
         [
             ("theta", self.theta.is_some()),
@@ -361,7 +361,7 @@ impl From<&Workload> for Declaration {
 }
 
 impl Workload {
-    /// Reads one declaration and checks it.
+    /// Parses and checks a declaration.
     pub fn from_toml(text: &str) -> Result<Self, WorkloadError> {
         let declaration: Declaration = toml::from_str(text).map_err(|error| {
             let place = units::text::SourceLocation::from_offset(
@@ -375,14 +375,14 @@ impl Workload {
         declaration.try_into()
     }
 
-    /// Writes the declaration, defaults included; [`Workload::from_toml`] reads the same workload
-    /// from it.
+    /// Formats the declaration, defaults included; [`Workload::from_toml`] restores the same
+    /// workload.
     pub fn to_toml(&self) -> String {
         toml::to_string(&Declaration::from(self)).expect("a flat table of words and numbers")
     }
 }
 
-/// In the form of its declaration, checked when it is read.
+/// In the form of its declaration, checked when it is parsed.
 impl Serialize for Workload {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Declaration::from(self).serialize(serializer)

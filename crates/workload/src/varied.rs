@@ -1,6 +1,6 @@
-//! Requests of sizes that are drawn, as fio draws them for a range (`get_next_buflen` in io_u.c):
-//! the smallest size and a uniform share of the largest on top of it, rounded down to a multiple of
-//! the smallest, the largest at most. What does not fit before the end of a file is drawn anew.
+//! Requests of random sizes, drawn as in fio for a range (`get_next_buflen` in io_u.c): the
+//! smallest size plus a uniform share of the largest, rounded down to a multiple of the smallest,
+//! at most the largest. A size that does not fit before the end of a file is drawn again.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use crate::permutation::Permutation;
 use crate::space::BlockSpace;
 use crate::zipf::Zipf;
 
-/// How often a size that does not fit is drawn anew before what fits is taken.
+/// How often a size is drawn again before the largest fitting size is used.
 const DRAWS_MAX: u32 = 64;
 
-/// The order of requests of drawn sizes through a space whose blocks are of the smallest size.
+/// The order of requests of random sizes through a space with blocks of the smallest size.
 #[derive(Clone, Debug)]
 pub(crate) struct Varied {
     least: u64,
@@ -28,12 +28,12 @@ pub(crate) struct Varied {
 #[derive(Clone, Debug)]
 pub(crate) enum PlaceOrder {
     Forward,
-    /// Anywhere, but nothing is read twice: a request ends where something was read before.
+    /// Anywhere, but nothing is read twice: a request ends before data that was already read.
     Uniform {
         places: Permutation,
         read: HashSet<u64>,
     },
-    /// Anywhere, some more often than others.
+    /// Anywhere, some places more often than others.
     Zipf {
         ranks: Zipf,
         places: Permutation,
@@ -45,7 +45,7 @@ impl Varied {
         Self { least: least.get().max(1), most: most.get(), rng, places }
     }
 
-    /// The request after `next` blocks or places, which it counts on.
+    /// The request after `next` blocks or places; updates `next`.
     pub(crate) fn next(&mut self, space: &BlockSpace, next: &mut u64) -> Option<Access> {
         let (first, class) = match &mut self.places {
             PlaceOrder::Forward => (*next, AccessClass::Stream),
@@ -69,7 +69,7 @@ impl Varied {
                 *next += blocks;
                 blocks
             }
-            // fio's map of blocks that were read cuts a request as well.
+            // fio's map of blocks that were read also shortens a request.
             PlaceOrder::Uniform { read, .. } => {
                 let free = (1..blocks).find(|more| read.contains(&(first + more)));
                 let blocks = free.unwrap_or(blocks);
@@ -79,12 +79,12 @@ impl Varied {
             PlaceOrder::Zipf { .. } => blocks,
         };
         let access = space.at(first, class);
-        // The last block of a file may be short; then it is alone.
+        // The last block of a file may be short; then it is a request of its own.
         let length = if blocks == 1 { access.length } else { Bytes::new(blocks * self.least) };
         Some(Access { length, ..access })
     }
 
-    /// How many blocks of the smallest size a request has where `room` fit.
+    /// The length of a request in blocks of the smallest size, if `room` fit.
     fn blocks(&mut self, room: u64) -> u64 {
         let drawn = (0..DRAWS_MAX).map(|_| draw(self.least, self.most, &mut self.rng));
         drawn.map(|size| size / self.least).find(|blocks| *blocks <= room).unwrap_or(room)

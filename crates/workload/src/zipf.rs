@@ -1,11 +1,10 @@
-//! Draws from Zipf's distribution.
+//! Draws from a Zipf distribution.
 
 use rand::{Rng, RngExt};
 
-/// Ranks from 1 to `len`, rank k with a probability in proportion to k^-theta, by rejection-
-/// inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
-/// discrete distributions", ACM TOMACS 6(3), 1996). Needs no table and on average fewer than two
-/// draws.
+/// Ranks from 1 to `len`, with probability proportional to k^-theta, by rejection-inversion
+/// (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
+/// distributions", ACM TOMACS 6(3), 1996). Needs no table and on average fewer than two draws.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     theta: f64,

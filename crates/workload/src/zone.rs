@@ -1,4 +1,4 @@
-//! A part of each file, for the rates of a disk at its beginning, middle and end.
+//! A part of each file, to measure a disk at its beginning, middle and end.
 
 use units::Bytes;
 
@@ -11,7 +11,7 @@ pub enum Zone {
 }
 
 impl Zone {
-    /// All of them, from the outside of a disk inward.
+    /// All of them, from the outer edge of a disk inward.
     pub const ALL: [Self; 3] = [Self::Beginning, Self::Middle, Self::End];
 
     pub fn name(self) -> &'static str {
@@ -22,7 +22,7 @@ impl Zone {
         }
     }
 
-    /// Where it begins and ends in a file of this size, at whole blocks but for the end.
+    /// Its range in a file of this size, in whole blocks except at the end.
     pub(crate) fn within(self, size: Bytes, block: Bytes) -> (u64, u64) {
         let (size, block) = (size.get(), block.get().max(1));
         let tenths = |tenths: u64| {

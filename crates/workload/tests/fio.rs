@@ -78,10 +78,10 @@ fn ranges_of_sizes_are_drawn_by_our_own_engine_and_by_fio() {
     }
     let file = parse("[a]\nrw=read\nbs=4k-64k,8k\n").unwrap();
     let note = file.notes()[0].to_string();
-    assert_eq!(note, "line 3: bs: taken as bsrange=4k-64k,8k-8k: fio's bs has no ranges");
+    assert_eq!(note, "line 3: bs: interpreted as bsrange=4k-64k,8k-8k: fio's bs has no ranges");
     let refused = |text: &str| native(text).unwrap_err().to_string();
     assert!(refused("[a]\nbs=4k-10k\nrw=read\n").contains("multiple"));
-    assert!(refused("[a]\nbs=4k-8k\nrw=read:4k\n").contains("where some are skipped"));
+    assert!(refused("[a]\nbs=4k-8k\nrw=read:4k\n").contains("if blocks are skipped"));
     for wrong in ["bs=-4k", "bs=4k-", "bs=0-4k", "bs=4k-8k-16k", "bs=-"] {
         let text = format!("[a]\n{wrong}\nrw=read\n");
         assert!(parse(&text).is_err(), "{wrong}");
@@ -120,12 +120,12 @@ fn what_is_wrong_is_told_with_line_and_option() {
     assert!(told("[a]\nrw=sideways\n").starts_with("line 2: rw=sideways: must be read"));
     assert!(told("[a]\nioengine=rbd\n").starts_with("line 2: ioengine=rbd: this ioengine"));
     assert!(told("[a]\n\nverify=md5\n").starts_with("line 3: verify: "));
-    assert!(told("[a]\nrw=randtrim\n").contains("nothing is trimmed"));
+    assert!(told("[a]\nrw=randtrim\n").contains("does not trim"));
     assert!(told("[a]\nsize\n").contains("the option needs a value"));
     assert!(told("[a]\nsize=1k\n").starts_with("line 2: size=1k: less than a block"));
     assert_eq!(told("[global]\nbs=4k\n"), FioError::NoJob.to_string());
     let notes = parse("[a]\nsize=1m\nwrite_bw_log=x\n").unwrap();
-    assert!(notes.notes()[0].to_string().starts_with("line 3: write_bw_log: left out"));
+    assert!(notes.notes()[0].to_string().starts_with("line 3: write_bw_log: ignored"));
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn pitfalls_are_told() {
         let notes = file.groups()[0].pitfalls();
         notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
-    assert!(pitfalls("").starts_with("line 1: fadvise_hint: is 1 unless told otherwise"));
-    assert!(pitfalls("rw=randread\nfadvise_hint=1").contains("no read-ahead at all"));
-    assert!(pitfalls("direct=1").starts_with("line 3: direct: direct I/O goes past"));
+    assert!(pitfalls("").starts_with("line 1: fadvise_hint: is 1 by default"));
+    assert!(pitfalls("rw=randread\nfadvise_hint=1").contains("disables read-ahead"));
+    assert!(pitfalls("direct=1").starts_with("line 3: direct: direct I/O bypasses"));
     assert_eq!(pitfalls("fadvise_hint=0"), "");
 }
 

@@ -17,7 +17,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 10900),
     ("crates/foreread", 10900),
     ("crates/host", 5500),
-    ("crates/model", 7570),
+    ("crates/model", 7560),
     ("crates/observe", 1346),
     ("crates/pg", 2750),
     ("crates/policy", 6240),
@@ -31,9 +31,9 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/trace", 5400),
     ("crates/tunables", 6070),
     ("crates/units", 1040),
-    ("crates/vdisk", 3860),
-    ("crates/workload", 4375),
-    ("crates/workload", 4375),
+    ("crates/vdisk", 3850),
+    ("crates/workload", 4350),
+    ("crates/workload", 4350),
     ("xtask", 4900),
 ];
 

@@ -100,7 +100,7 @@ mod tests {
         let json = Metric::Json("a.b".to_owned());
         assert!(told(&json, "").contains("no JSON"));
         assert!(told(&json, "{\"a\": 1}").contains("has no a.b"));
-        assert!(told(&json, "{\"a\": {\"b\": null}}").contains("no number"));
+        assert!(told(&json, "{\"a\": {\"b\": null}}").contains("not a number"));
         assert!(check(&Metric::Regex("(".to_owned())).is_err());
         assert!(check(&Metric::Regex("[0-9]+".to_owned())).is_err());
         assert!(check(&Metric::Json(String::new())).is_err());

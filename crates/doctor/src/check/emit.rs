@@ -1,4 +1,4 @@
-//! A policy that the present state keeps.
+//! Generates a policy that the present state meets.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use super::policy::VERSION;
 use super::storage::Facts;
 use crate::{Diagnosis, HostSnapshot};
 
-/// Writes a policy of one rule for each storage that files are read from; the present state keeps
-/// it. Devices are named by mount point where there is one, since kernel names change.
+/// Generates a policy with one rule for each storage that files are read from. Devices are named by
+/// mount point if possible, because kernel names change.
 pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
     let mut text = format!(
-        "# What this machine's read-ahead is now, as a policy: foreread check --policy FILE\n\
+        "# The present read-ahead of this machine as a policy: foreread check --policy FILE\n\
          # Widen min and max, add rules with class, filesystem or label, and forbid owners, as in\n\
          # forbidden_owners = [\"unknown\"].\n\
          version = {VERSION}\n"
@@ -38,12 +38,11 @@ pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
     text
 }
 
-/// A text of TOML.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A name as a pattern that fits nothing but it.
+/// A name as a pattern that matches only itself.
 fn escaped(name: &str) -> String {
     let mut pattern = String::new();
     for c in name.chars() {
@@ -55,7 +54,7 @@ fn escaped(name: &str) -> String {
     pattern
 }
 
-/// A text that stays within its line.
+/// A text that stays within a comment line.
 fn comment(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -1,14 +1,13 @@
-//! Rules that are about nothing here: meant for other hosts, or mistyped.
+//! Rules that match nothing here: meant for other hosts, or mistyped.
 //!
-//! A policy for many hosts has rules that are about some of them only, so such a rule is no
-//! violation as such. But a slip in a pattern must not turn a check off in silence: a rule is
-//! broken where it names something that looks like what is here and what no other rule names, and
-//! where the policy as a whole checks nothing.
+//! A policy for many hosts has rules that match only some of them, so such a rule is not a
+//! violation. But a typing error in a pattern must not silently disable a check. So a rule is
+//! violated if it names something similar to what exists here and no other rule names, and if the
+//! policy as a whole checks nothing.
 
 use super::{CompliancePolicy, Facts, IdleRule, Rule};
 
-/// What to say of a rule that is about nothing; `checked` is whether another rule is about
-/// something.
+/// Explains a rule that matches nothing; `checked` is whether another rule matches.
 pub(super) fn explain(
     rule: &Rule,
     policy: &CompliancePolicy,
@@ -18,7 +17,7 @@ pub(super) fn explain(
     let suggestion = suggestion(rule, policy, all);
     let violation = match (rule.required, &suggestion) {
         (Some(false), _) => None,
-        (Some(true), _) => Some("it says that it must be about something".to_owned()),
+        (Some(true), _) => Some("it has required = true".to_owned()),
         (None, Some(name)) => {
             Some(format!("did you mean {name:?}? Write required = false if it is for other hosts"))
         }
@@ -37,7 +36,7 @@ pub(super) fn explain(
 type Patterns = fn(&Rule) -> &[String];
 type Names = fn(&Facts) -> &[String];
 
-/// The keys that hold names which people choose and mistype.
+/// The keys with names that people choose and mistype.
 const NAMED: [(Patterns, Names); 4] = [
     (|rule| &rule.mount, |facts| &facts.mounts),
     (|rule| &rule.label, |facts| &facts.labels),
@@ -45,9 +44,9 @@ const NAMED: [(Patterns, Names); 4] = [
     (|rule| &rule.filesystem, |facts| &facts.filesystems),
 ];
 
-/// A name that is here and looks like one of the rule's patterns.
+/// An existing name that resembles one of the rule's patterns.
 fn suggestion(rule: &Rule, policy: &CompliancePolicy, all: &[&Facts]) -> Option<String> {
-    // What another rule names is what that rule is about.
+    // Storage that another rule names is covered by that rule.
     let free = all.iter().filter(|facts| {
         !policy.rules.iter().any(|other| names_something(other) && other.is_about(facts))
     });
@@ -63,8 +62,8 @@ fn names_something(rule: &Rule) -> bool {
     NAMED.iter().any(|(patterns, _)| !patterns(rule).is_empty())
 }
 
-/// The name that a pattern nearly fits. Of a pattern with wildcards only what stands before the
-/// first and behind the last is compared, with as much of each name.
+/// The name that a pattern nearly matches. For a pattern with wildcards, only the parts before the
+/// first and after the last are compared, with equally long parts of each name.
 fn similar(pattern: &str, names: &[&str]) -> Option<String> {
     let is_wild = |c: char| "*?[]\\".contains(c);
     if !pattern.contains(is_wild) {
@@ -85,14 +84,14 @@ fn similar(pattern: &str, names: &[&str]) -> Option<String> {
     })
 }
 
-/// The name of which a part looks like `word`, and none of which is it.
+/// The name with a part that resembles `word`, if none has it exactly.
 fn near_part(word: &str, names: &[&str], part: impl Fn(&str) -> String) -> Option<String> {
-    // Two letters are like any others.
+    // Two letters resemble everything.
     if word.chars().count() < 3 {
         return None;
     }
     let parts: Vec<(String, &str)> = names.iter().map(|name| (part(name), *name)).collect();
-    // What fits here may well be about more of the same on other hosts.
+    // A word that matches here may well be meant for similar names on other hosts.
     if parts.iter().any(|(part, _)| part == word) {
         return None;
     }

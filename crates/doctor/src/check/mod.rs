@@ -1,5 +1,5 @@
-//! Whether a machine keeps a policy: allowed ranges and forbidden owners, by kind of device, mount,
-//! file system or label. For images, admission and audits of fleets.
+//! Checks a machine against a policy: allowed ranges and forbidden owners, by kind of device,
+//! mount, file system or label. For images, admission and fleet audits.
 
 mod emit;
 mod idle;
@@ -16,27 +16,27 @@ pub use emit::emit;
 pub use policy::{CompliancePolicy, CompliancePolicyError, Rule};
 pub use storage::{CLASSES, Facts};
 
-/// What came of checking a policy.
+/// The result of checking a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// One for each rule and storage that it is about, in the policy's order.
+    /// One for each rule and storage that it matches, in the policy's order.
     pub results: Vec<CheckOutcome>,
-    /// Rules that are about nothing here.
+    /// Rules that match nothing here.
     pub idle_rules: Vec<IdleRule>,
-    /// Storage that no rule is about.
+    /// Storage that no rule matches.
     pub uncovered: Vec<String>,
 }
 
-/// A rule that is about nothing on this machine.
+/// A rule that matches nothing on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IdleRule {
     pub rule: String,
     pub line: usize,
-    /// Whether it says that it must be about something.
+    /// Whether it must match something.
     pub required: bool,
-    /// What may have been meant: a name that is here and that no rule names.
+    /// What was probably meant: an existing name that no rule names.
     pub suggestion: Option<String>,
-    /// Whether that breaks the policy, and why.
+    /// Why that is a violation, if it is.
     pub violation: Option<String>,
 }
 
@@ -45,27 +45,25 @@ pub struct IdleRule {
 pub struct CheckOutcome {
     pub rule: String,
     pub line: usize,
-    /// The storage, as people call it.
     pub storage: String,
     pub bdi: BdiId,
     #[serde(rename = "read_ahead_kib")]
     pub read_ahead: Kib,
-    /// Where that came from.
     pub origin: Origin,
-    /// What breaks the rule; empty if it is kept.
+    /// The violations; empty if the rule is met.
     pub violations: Vec<String>,
 }
 
 impl CheckReport {
-    /// How many checks failed: values and owners that a rule does not allow, and rules that are
-    /// about nothing though they should be.
+    /// Number of failed checks: values and owners that a rule does not allow, and required rules
+    /// that match nothing.
     pub fn broken(&self) -> usize {
         let results = self.results.iter().filter(|outcome| !outcome.violations.is_empty()).count();
         results + self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count()
     }
 
-    /// How many checks there were: one for each rule and storage, and one for each rule that should
-    /// have been about something.
+    /// Number of checks: one for each rule and matching storage, and one for each required rule
+    /// that matches nothing.
     pub fn checks(&self) -> usize {
         let idle = self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count();
         self.results.len() + idle
@@ -76,7 +74,7 @@ impl CheckReport {
     }
 }
 
-/// Holds a policy against the storage of a machine.
+/// Checks the storage of a machine against a policy.
 pub fn check(
     policy: &CompliancePolicy,
     snapshot: &HostSnapshot,

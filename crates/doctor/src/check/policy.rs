@@ -1,4 +1,4 @@
-//! The form of a policy: TOML, one `[[rule]]` after another.
+//! The syntax of a policy: TOML with `[[rule]]` tables.
 //!
 //! ```toml
 //! version = 1
@@ -22,7 +22,7 @@ use units::{Bytes, Kib};
 use super::storage::{CLASSES, Facts};
 use crate::OriginKind;
 
-/// The form of policy that this foreread reads and writes.
+/// The policy version that is read and written.
 pub const VERSION: i64 = 1;
 
 /// Why a policy cannot be read.
@@ -31,18 +31,18 @@ pub const VERSION: i64 = 1;
 pub struct CompliancePolicyError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there, and what to write instead.
+    /// The problem, and a valid form.
     pub problem: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompliancePolicy {
-    /// Its rules; each that is about a storage has to be kept.
+    /// Its rules; each rule that matches a storage must be met.
     pub rules: Vec<Rule>,
 }
 
-/// A rule: what it is about, and what has to be so there. What it is about are lists of patterns
-/// (`*`, `?`, `[a-z]`); of each list that is not empty one has to fit.
+/// A rule: its selection and its limits. The selection is lists of patterns (`*`, `?`, `[a-z]`); of
+/// each list that is not empty, one pattern must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub name: String,
@@ -54,9 +54,8 @@ pub struct Rule {
     pub device: Vec<String>,
     pub min: Option<Kib>,
     pub max: Option<Kib>,
-    /// Origins that are not allowed.
     pub forbidden_owners: Vec<String>,
-    /// Whether it has to be about something; `None` if it does not say.
+    /// Whether it must match something; `None` if not stated.
     pub required: Option<bool>,
 }
 
@@ -75,8 +74,8 @@ const RULE_KEYS: &[&str] = &[
 ];
 
 impl Rule {
-    /// Whether it is about a storage. Vacant devices and members of others are meant only by name
-    /// or kind.
+    /// Whether it matches a storage. Empty devices and members of others are matched only by name
+    /// or class.
     pub fn is_about(&self, facts: &Facts) -> bool {
         let fits = |patterns: &[String], values: &[String]| {
             patterns.is_empty()
@@ -129,7 +128,7 @@ impl CompliancePolicy {
     }
 }
 
-/// A key or value with its place in the text.
+/// A key or value with its position.
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 type Value<'a> = Spanned<DeValue<'a>>;
 
@@ -195,7 +194,7 @@ impl Reader<'_> {
                 }
                 "required" => {
                     rule.required = Some(value.get_ref().as_bool().ok_or_else(|| {
-                        self.at(value.span().start, "write true or false".to_owned())
+                        self.at(value.span().start, "must be true or false".to_owned())
                     })?);
                 }
                 other => return Err(self.unknown(key, other, RULE_KEYS)),
@@ -205,7 +204,7 @@ impl Reader<'_> {
         Ok(rule)
     }
 
-    /// A rule that can never be kept, or never be broken, is a mistake.
+    /// A rule that can never be met, or never be violated, is an error.
     fn sound(&self, rule: &Rule) -> Result<(), CompliancePolicyError> {
         let wrong = |problem: String| Err(CompliancePolicyError { line: rule.line, problem });
         if let (Some(min), Some(max)) = (rule.min, rule.max)
@@ -216,7 +215,7 @@ impl Reader<'_> {
         let asks = rule.min.is_some() || rule.max.is_some() || !rule.forbidden_owners.is_empty();
         if !asks && rule.required != Some(true) {
             return wrong(format!(
-                "rule {:?} asks for nothing: give it min, max, forbidden_owners or required",
+                "rule {:?} checks nothing: add min, max, forbidden_owners or required",
                 rule.name
             ));
         }
@@ -231,7 +230,7 @@ impl Reader<'_> {
             .ok_or_else(|| self.at(value.span().start, "write a text in quotes".to_owned()))
     }
 
-    /// One word or a list of them.
+    /// One word or a list of words.
     fn words(
         &self,
         value: &Value<'_>,
@@ -244,7 +243,7 @@ impl Reader<'_> {
             _ => self.text(value).map(|word| vec![(word, value.span().start)]),
         }?;
         if words.is_empty() {
-            let problem = "the list is empty: name something, or leave the key out".to_owned();
+            let problem = "the list is empty: fill it in or remove the key".to_owned();
             return Err(self.at(value.span().start, problem));
         }
         for (word, offset) in &words {
@@ -265,14 +264,14 @@ impl Reader<'_> {
             return Err(wrong("write a size with its unit, in quotes: \"128K\"".to_owned()));
         };
         let bytes: Bytes = text.parse().map_err(|error| wrong(format!("{error}")))?;
-        bytes.to_kib_exact().ok_or_else(|| wrong(format!("{text:?} is no whole number of KiB")))
+        bytes.to_kib_exact().ok_or_else(|| wrong(format!("{text:?} is not a whole number of KiB")))
     }
 }
 
-/// A pattern that can fit what it is meant to fit.
+/// A pattern that can match its kind of name.
 fn sound_pattern(pattern: &str) -> Result<(), String> {
     if pattern.is_empty() {
-        return Err("an empty pattern fits nothing: name something, or leave it out".to_owned());
+        return Err("an empty pattern matches nothing: fill it in or remove it".to_owned());
     }
     let mut escaped = false;
     for (at, c) in pattern.char_indices() {

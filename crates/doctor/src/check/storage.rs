@@ -1,4 +1,4 @@
-//! What rules can be about: the facts of a storage.
+//! The facts about a storage that rules match.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use host::{Layer, LayerKind, is_fuse};
 
 use crate::{Diagnosis, HostSnapshot};
 
-/// The words for kinds of device.
+/// The names of device classes.
 pub const CLASSES: &[&str] = &[
     "disk",
     "hdd",
@@ -37,7 +37,7 @@ pub const CLASSES: &[&str] = &[
     "vacant",
 ];
 
-/// A storage as rules see it.
+/// A storage for matching rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub name: String,
@@ -45,7 +45,7 @@ pub struct Facts {
     pub mounts: Vec<String>,
     /// The types of file system on it.
     pub filesystems: Vec<String>,
-    /// Labels of file systems and names that device mapper gave.
+    /// Labels of file systems and names in device mapper.
     pub labels: Vec<String>,
     /// Names of the device that owns the bdi, and the bdi itself.
     pub devices: Vec<String>,
@@ -122,7 +122,7 @@ fn classes(owner: &Layer) -> Vec<&'static str> {
     }
 }
 
-/// The label of the file system on a device, as udev knows it.
+/// The label of the file system on a device, from udev's database.
 fn label(snapshot: &HostSnapshot, layer: &Layer) -> Option<String> {
     let device = layer.device.filter(|_| layer.fstype().is_none())?;
     if let Ok(data) = snapshot.root.read(format!("/run/udev/data/b{device}"))

@@ -1,4 +1,4 @@
-//! A setting that the kernel rounds down to nothing.
+//! A setting that the kernel rounds down to zero.
 
 use host::owners::Wanted;
 
@@ -14,7 +14,7 @@ impl Detector for BelowPage {
     }
 
     fn summary(&self) -> &'static str {
-        "A file asks for less than a page, which the kernel rounds down to 0."
+        "A file sets less than a page, which the kernel rounds down to 0."
     }
 
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -31,8 +31,8 @@ impl Detector for BelowPage {
                 claim.owner.name(),
                 claim.wanted
             ),
-            why: "the kernel keeps read-ahead in whole pages and rounds down; without read-ahead \
-                  large reads are cut into single pages"
+            why: "the kernel keeps read-ahead in whole pages and rounds down; without read-ahead, \
+                  large reads are split into single pages"
                 .to_owned(),
             evidence: vec![Evidence::at(claim.text.clone(), claim.place.clone())],
             remedy: Remedy::EditOwner,

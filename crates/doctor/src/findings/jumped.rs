@@ -1,4 +1,4 @@
-//! A value that the kernel raised by itself, silently.
+//! A value that the kernel raised automatically.
 
 use host::{KernelRule, LayerKind};
 use units::Kib;
@@ -10,7 +10,7 @@ use crate::{Diagnosis, Evidence, HostSnapshot, OriginKind};
 pub(super) struct Jumped;
 
 pub(super) const FAR_ABOVE_DEFAULT_KIB: Kib = Kib::new(4096);
-/// What the kernel gives to devices without wishes of their own (`VM_READAHEAD_PAGES`).
+/// The kernel's value for devices without limits of their own (`VM_READAHEAD_PAGES`).
 pub(super) const DEFAULT_READ_AHEAD_KIB: Kib = Kib::new(128);
 
 impl Detector for Jumped {
@@ -19,7 +19,7 @@ impl Detector for Jumped {
     }
 
     fn summary(&self) -> &'static str {
-        "The kernel chose much more than 128 KiB by itself, as kernels before it did not."
+        "The kernel chose much more than 128 KiB, unlike earlier kernels."
     }
 
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -29,15 +29,15 @@ impl Detector for Jumped {
             _ => return None,
         };
         let owner = diagnosis.subject.owner()?;
-        // An array's stripe, and what a network disk asks for, are meant.
+        // An array's stripe, and the request of a network disk, are intended.
         let meant = matches!(owner.kind, LayerKind::Md { .. } | LayerKind::Dm { .. });
         let because = match rule {
             KernelRule::Rotational if value > DEFAULT_READ_AHEAD_KIB => {
-                "Linux 6.17 began to give devices that look rotational twice their largest \
+                "since Linux 6.17, devices that appear rotational get twice their largest \
                  request; before, this device had 128 KiB"
             }
             KernelRule::OptimalIo if value >= FAR_ABOVE_DEFAULT_KIB && !meant => {
-                "the device names a large optimal_io_size, and the kernel takes twice that"
+                "the device reports a large optimal_io_size, and the kernel uses twice that"
             }
             _ => return None,
         };
@@ -49,8 +49,8 @@ impl Detector for Jumped {
             Severity::Notice
         };
         let mut why = format!(
-            "{because}. Long sequential reads gain by it; random reads of mapped files read up to \
-             {value} for each 4 KiB, and each stream may hold twice the window in memory"
+            "{because}. Long sequential reads gain from it; random reads of mapped files read up \
+             to {value} for each 4 KiB, and each stream may hold twice the window in memory"
         );
         if looks && !turns {
             why.push_str(". It is marked rotational; a virtual disk or loop device seldom is");
@@ -60,12 +60,12 @@ impl Detector for Jumped {
             format!("the kernel is {}", snapshot.kernel),
             "/proc/sys/kernel/osrelease",
         ));
-        // A disk that does turn may well gain by it: there only a measurement can say.
+        // A real disk may well gain from it: only a measurement can decide.
         let remedy = match severity {
             Severity::Warning => Remedy::Set(Proposal::new(
                 DEFAULT_READ_AHEAD_KIB,
                 Basis::Usual,
-                "what the kernel gives to devices that name no size of their own",
+                "the kernel's value for devices without a size of their own",
             )),
             Severity::Notice => Remedy::Measure,
         };
@@ -73,7 +73,7 @@ impl Detector for Jumped {
             id: self.id(),
             severity,
             title: format!(
-                "the kernel chose {value} by itself: {} times the old default",
+                "the kernel chose {value}: {} times the old default",
                 value.get() / DEFAULT_READ_AHEAD_KIB.get()
             ),
             why,

@@ -8,9 +8,9 @@ use crate::{Diagnosis, Evidence, HostSnapshot};
 
 pub(super) struct MappedFiles;
 
-/// Below this a fault at random reads little more than it needs.
+/// With a smaller window, a random fault reads little more than it needs.
 const LARGE_WINDOW: Kib = Kib::new(512);
-/// Mapped by one process, on this bdi.
+/// Mapped by one process on this bdi.
 const MIN_MAPPED_BYTES: Bytes = Bytes::from_mib(64);
 const MOST_NAMED: usize = 4;
 

@@ -1,4 +1,4 @@
-//! More read-ahead at once than there is memory.
+//! Concurrent read-ahead that exceeds the memory.
 
 use units::{Bytes, Kib, largest_window, read_ahead_memory};
 
@@ -17,7 +17,7 @@ impl Detector for WindowMemory {
     }
 
     fn summary(&self) -> &'static str {
-        "Read-ahead of the likely streams needs more memory than is available."
+        "Read-ahead of the expected streams needs more memory than is available."
     }
 
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -33,19 +33,18 @@ impl Detector for WindowMemory {
         let from = if counted {
             "larger files are open for reading now"
         } else {
-            "streams are what a busy server may well have; fewer are open now, or they could not \
-             be counted"
+            "streams are typical of a busy server; fewer are open now, or they could not be counted"
         };
         Some(Finding {
             id: self.id(),
             severity: if counted { Severity::Warning } else { Severity::Notice },
             title: format!(
-                "{streams} streams at {value} need {} of memory, and {} are available",
+                "{streams} streams at {value} need {} of memory, but only {} is available",
                 need.rounded(),
                 available.rounded()
             ),
             why: "each stream keeps up to two windows in the page cache; when they do not fit, \
-                  what was read ahead is evicted before it is used and read again (measured: 64 \
+                  read-ahead data is evicted before it is used and is read again (measured: 64 \
                   streams in 24 MiB read 4 to 6 times as much as they used)"
                 .to_owned(),
             evidence: vec![
@@ -65,17 +64,17 @@ impl Detector for WindowMemory {
     }
 }
 
-/// How many streams are read at once, or may well be: larger files that are open for reading.
+/// Number of concurrent streams, present or likely: larger files that are open for reading.
 fn streams(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> u64 {
-    // Small files end before their window does.
+    // Small files end before their window.
     let window = value.to_bytes();
     let open = snapshot.windows.on(&diagnosis.subject.bdi);
     let large = open.filter(|file| file.cached && !file.random && file.size >= window);
     (large.count() as u64).max(LIKELY_STREAMS)
 }
 
-/// The largest power of two that memory allows, and for how many streams, where `value` does not
-/// fit; `None` where it does, or the available memory is not known.
+/// The largest power of two that memory allows, and for how many streams, if `value` does not fit;
+/// `None` if it does, or the available memory is unknown.
 pub(crate) fn most_by_memory(
     snapshot: &HostSnapshot,
     diagnosis: &Diagnosis,
@@ -87,7 +86,7 @@ pub(crate) fn most_by_memory(
     (!fits).then(|| (fitting(snapshot, available, streams), streams))
 }
 
-/// The largest power of two of which so many streams fit.
+/// The largest power of two for this many streams.
 fn fitting(snapshot: &HostSnapshot, available: Bytes, streams: u64) -> Kib {
     let most = largest_window(available, streams).to_kib_floor().get();
     let smallest = snapshot.page.bytes().to_kib_floor().get();

@@ -1,9 +1,8 @@
-//! What is wrong with a read-ahead: one file and one line of [`REGISTRY`] for each finding.
+//! Problems of read-ahead: one file and one line of [`REGISTRY`] for each finding.
 //!
-//! A finding says what is the matter, why that matters, what it rests on, and what it proposes.
-//! It prints no command that changes a setting: several findings about one device may propose
-//! different values, and the plan chooses one. What is only a matter of taste is
-//! no finding.
+//! A finding states the problem, its effect, its evidence and a proposal. It prints no command that
+//! changes a setting: several findings may propose different values for a device, and the plan
+//! chooses one. Matters of taste are not findings.
 
 mod below_page;
 mod jumped;
@@ -48,7 +47,7 @@ pub trait Detector: Sync {
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding>;
 }
 
-/// Everything that is wrong, gravest first.
+/// All problems, most severe first.
 pub(crate) fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Vec<Finding> {
     if !diagnosis.is_read_through() {
         return Vec::new();
@@ -59,7 +58,7 @@ pub(crate) fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Vec<Findin
     found
 }
 
-/// The kernel's own value for the device, or 128 KiB where that is 0, unknown or very large.
+/// The kernel's default for the device, or 128 KiB if that is 0, unknown or very large.
 fn usual(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Kib {
     let owner = diagnosis.subject.owner();
     let default =
@@ -70,7 +69,7 @@ fn usual(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Kib {
         .unwrap_or(jumped::DEFAULT_READ_AHEAD_KIB)
 }
 
-/// `foreread tune` of what the subject is.
+/// `foreread tune` for the subject.
 fn tune(diagnosis: &Diagnosis) -> Fix {
     let on = &diagnosis.on;
     Fix::new("measure which value is best for it", format!("foreread tune {on}"))

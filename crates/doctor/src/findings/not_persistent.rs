@@ -1,4 +1,4 @@
-//! A value that will be gone after a reboot.
+//! A value that will not survive a reboot.
 
 use super::Detector;
 use crate::finding::{Finding, Remedy, Severity};
@@ -12,7 +12,7 @@ impl Detector for NotPersistent {
     }
 
     fn summary(&self) -> &'static str {
-        "No file asks for the value that is there, so a reboot will take it away."
+        "No file sets the present value, so it will not survive a reboot."
     }
 
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -26,11 +26,11 @@ impl Detector for NotPersistent {
             id: self.id(),
             severity: Severity::Notice,
             title: format!(
-                "nothing here asks for {value}: a reboot will make it {}",
+                "no file sets {value}: after a reboot it will be {}",
                 default.read_ahead
             ),
-            why: "it was written by hand, or by a program that leaves no trace; no udev rule, \
-                  profile or unit that foreread can see will write it again"
+            why: "it was set manually, or by a program that leaves no trace; no udev rule, \
+                  profile or unit that foreread can see will set it again"
                 .to_owned(),
             evidence: diagnosis.origin.evidence.clone(),
             remedy: Remedy::Persist,

@@ -18,7 +18,7 @@ impl Detector for OldWindows {
     }
 
     fn summary(&self) -> &'static str {
-        "Open files still have the window of when they were opened."
+        "Open files still have the window from the time of opening."
     }
 
     fn look(&self, _scene: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -46,9 +46,9 @@ impl Detector for OldWindows {
                 diagnosis.read_ahead()
             ),
             why: format!(
-                "the kernel copies read-ahead into a file when that is opened, and a later change \
-                 does not reach it; these keep their window until the plan's step reaches them or \
-                 {name} is restarted"
+                "the kernel copies read-ahead into a file when it is opened; later changes do not \
+                 affect it. These files keep their window until the plan refreshes them or {name} \
+                 is restarted"
             ),
             evidence: evidence.collect(),
             remedy: Remedy::OpenFiles,
@@ -59,7 +59,7 @@ impl Detector for OldWindows {
 
 type ByProcess<'a> = Vec<((u32, &'a str), BTreeMap<Kib, usize>)>;
 
-/// How many open files of which window each process has; who has most comes first.
+/// Number of open files by process and window; most files first.
 fn by_process(files: &[OpenWindow]) -> ByProcess<'_> {
     let mut found: BTreeMap<(u32, &str), BTreeMap<Kib, usize>> = BTreeMap::new();
     for file in files {

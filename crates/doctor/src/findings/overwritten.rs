@@ -1,4 +1,4 @@
-//! A setting that is not there any more, or two that contradict each other.
+//! A setting that is no longer effective, or two that contradict each other.
 
 use host::owners::Claim;
 
@@ -15,7 +15,7 @@ impl Detector for Overwritten {
     }
 
     fn summary(&self) -> &'static str {
-        "An owner asks for another value than the one that is there."
+        "An owner requests another value than the present one."
     }
 
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -40,25 +40,25 @@ impl Detector for Overwritten {
             .collect();
         evidence.extend(winner.map(|claim| Evidence::at(claim.text.clone(), claim.place.clone())));
         evidence.extend(diagnosis.origin.evidence.first().cloned());
-        // The owner that acts last has the last word; where it has it already, the others are to
-        // be taken out of its way.
+        // The owner that acts last decides. If its value is set already, the others should be
+        // removed.
         let deciding =
             last_word(&diagnosis.claims).filter(|claim| !holds(snapshot, claim, present));
         let remedy = match deciding.and_then(|claim| Some((claim, claim.wanted.kib()?))) {
             Some((claim, value)) => Remedy::Set(Proposal::new(
                 value,
                 Basis::Owner,
-                format!("what the {} asks for ({})", claim.owner.name(), claim.place),
+                format!("the value that the {} requests ({})", claim.owner.name(), claim.place),
             )),
             None => Remedy::EditOwner,
         };
         Some(Finding {
             id: self.id(),
             severity: Severity::Warning,
-            title: format!("{} asks for {}, but it is {present}", first.owner.name(), first.wanted),
+            title: format!("{} requests {}, but it is {present}", first.owner.name(), first.wanted),
             why: format!(
-                "{by}. Writing max_sectors_kb or rotational makes the kernel work read-ahead out \
-                 anew; of two owners the later wins, until the next event"
+                "{by}. Writing max_sectors_kb or rotational makes the kernel recompute \
+                 read-ahead; of two owners the later one wins, until the next event"
             ),
             evidence,
             remedy,

@@ -26,7 +26,7 @@ impl Detector for PowerOfTwo {
         if !value.get().is_power_of_two() || value < MIN_WINDOW_KIB {
             return None;
         }
-        // Windows are aligned at their ends since 6.17, which is what makes them shrink.
+        // Since 6.17 the ends of windows are aligned, which makes them shrink.
         let since = host::KernelRelease { major: 6, minor: 17 };
         let filesystem = diagnosis.subject.filesystems().find(|layer| {
             large_folios(snapshot, &diagnosis.subject.bdi, layer) == Some(LargeFolios::Yes)
@@ -61,7 +61,7 @@ impl Detector for PowerOfTwo {
                 format!("17/16 of {value}, which ramps better with large folios"),
             )),
             fixes: vec![Fix::new(
-                "measure whether that helps your work",
+                "measure whether that helps your workload",
                 format!(
                     "foreread sweep {} --vary read_ahead={}K,{}K",
                     diagnosis.on,

@@ -1,4 +1,4 @@
-//! Folklore without units: sectors taken for KiB, or KiB for sectors.
+//! Confused units: sectors taken for KiB, or KiB for sectors.
 
 use host::owners::Claim;
 use units::Kib;
@@ -26,11 +26,11 @@ impl Detector for SectorsForKib {
     }
 }
 
-const WHY: &str = "read_ahead_kb counts KiB, blockdev --setra and LVM count 512-byte sectors, \
-                   and much advice gives a number without either: the window is then twice or \
-                   half of what was meant";
+const WHY: &str = "read_ahead_kb counts KiB, blockdev --setra and LVM count 512-byte sectors, and \
+                   much advice gives a number without either: the window is then twice or half of \
+                   what was meant";
 
-/// A comment names the other unit than the line below it takes.
+/// A comment names another unit than the line below it uses.
 fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
     let (claim, meant) = diagnosis.claims.iter().find_map(|claim| Some((claim, meant(claim)?)))?;
     let got = claim.wanted.kib()?;
@@ -46,7 +46,7 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
                 claim.place.clone(),
             ),
         ],
-        // Where a later owner decides, this file does not.
+        // If a later owner decides, this file has no effect.
         remedy: match last_word(&diagnosis.claims) == Some(claim) {
             true => Remedy::Set(Proposal::new(meant, Basis::Comment, "what the comment means")),
             false => Remedy::EditOwner,
@@ -55,7 +55,7 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
     })
 }
 
-/// What the comment of a claim means, if that is another amount of the same number.
+/// The amount that the comment of a claim means, if it is another amount with the same number.
 fn meant(claim: &Claim) -> Option<Kib> {
     let got = claim.wanted.kib()?;
     let comment = claim.comment.as_deref()?.to_lowercase();
@@ -75,14 +75,14 @@ fn meant(claim: &Claim) -> Option<Kib> {
     }
 }
 
-/// The value is, in KiB, the very number that the vendor of what runs here gives in sectors.
+/// The value in KiB is the number that a vendor of software running here gives in sectors.
 fn of_vendor(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
     let value = diagnosis.read_ahead();
-    // The usual default, and what only few take for advice.
+    // The usual default, and values that are rarely recommended.
     if value.get() <= 8 || value == Kib::new(128) {
         return None;
     }
-    // Looking for what runs here takes longer than all else: only where it could tell something.
+    // Detecting the running software is slow, so only if it could matter.
     let numbers = presets::groups().iter().filter_map(|group| group.sectors);
     if !numbers.into_iter().any(|(_, high)| high == value.get()) {
         return None;

@@ -17,7 +17,7 @@ impl Detector for WrongLayer {
     }
 
     fn summary(&self) -> &'static str {
-        "Read-ahead was set on a device below, where it does not count for these files."
+        "Read-ahead was set on a lower device, where it has no effect on these files."
     }
 
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -31,9 +31,9 @@ impl Detector for WrongLayer {
             return None;
         }
         let below = subject.stacks.iter().flat_map(|stack| members(stack, subject));
-        // A smaller value below takes nothing away from an array: it has its stripes, and its
-        // members keep the 128 KiB that every disk starts with. A file system with a bdi of its
-        // own, as btrfs has, takes nothing from its disks, whatever was meant there.
+        // A smaller value below does not limit an array: it uses its stripes, and members have the
+        // default of 128 KiB. A file system with a bdi of its own, such as btrfs, uses nothing from
+        // its disks, whatever was intended there.
         let own = subject.owner().is_some_and(|owner| owner.fstype().is_some());
         let (layer, value, evidence) = below
             .filter(|layer| layer.read_ahead.is_some_and(|value| value > top || own && value < top))
@@ -47,7 +47,10 @@ impl Detector for WrongLayer {
         Some(Finding {
             id: self.id(),
             severity: Severity::Warning,
-            title: format!("{} was set on {}, but {what} counts, with {top}", value, layer.name),
+            title: format!(
+                "{} was set on {}, but {what} is effective, with {top}",
+                value, layer.name
+            ),
             why: "files take read-ahead from the top of the stack when they are opened; what lies \
                   below does not pass its own on"
                 .to_owned(),
@@ -55,15 +58,15 @@ impl Detector for WrongLayer {
             remedy: Remedy::Set(Proposal::new(
                 value,
                 Basis::Layer,
-                format!("what was set on {}, which does not count here", layer.name),
+                format!("the value that was set on {}, which is not effective here", layer.name),
             )),
             fixes: Vec::new(),
         })
     }
 }
 
-/// The layers below the one that counts that have a bdi of their own. The file system under a
-/// loop device's file is a world of its own.
+/// The layers below the effective one that have a bdi of their own. The file system under a loop
+/// device's file is separate.
 fn members<'a>(stack: &'a Layer, subject: &host::Subject) -> Vec<&'a Layer> {
     let Some(owner) = stack.with_bdi(&subject.bdi) else { return Vec::new() };
     if matches!(owner.kind, LayerKind::Loop { .. }) {
@@ -84,17 +87,17 @@ fn set_here<'a>(
     let origin = diagnosis.origins.get(bdi)?;
     let mut evidence = origin.evidence.clone();
     evidence.push(Evidence::in_file(
-        format!("the layer that counts has {}", diagnosis.read_ahead()),
+        format!("the effective layer has {}", diagnosis.read_ahead()),
         diagnosis.subject.bdi.dir().join("read_ahead_kb"),
     ));
     match origin.kind {
         OriginKind::Owner(_) | OriginKind::Foreread => {
             let claims = claims_on(snapshot, &diagnosis.subject, layer);
-            // A rule for every disk of the machine is not about this one.
+            // A rule for all disks is not specific to this one.
             let aimed = claims.iter().any(|claim| claim.wanted.kib().is_some());
             aimed.then_some((layer, value, evidence))
         }
-        // The kernel did not choose it and no file asks for it: it was set by hand.
+        // Neither the kernel nor a file set it, so it was set manually.
         OriginKind::Unknown => Some((layer, value, evidence)),
         _ => None,
     }

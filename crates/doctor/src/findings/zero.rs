@@ -14,7 +14,7 @@ impl Detector for ZeroReadAhead {
     }
 
     fn summary(&self) -> &'static str {
-        "Read-ahead is 0, which cuts large reads into single pages."
+        "Read-ahead is 0, which splits large reads into single pages."
     }
 
     fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -31,8 +31,8 @@ impl Detector for ZeroReadAhead {
             title: format!("read-ahead is 0: a read of 64 KiB becomes {requests} requests"),
             why: format!(
                 "0 does not mean \"only what is asked for\": the kernel then reads one page \
-                 ({page}) at a time, even within one read. Random reads gain nothing by it, as \
-                 they are not read ahead anyway."
+                 ({page}) at a time, even within one read. Random reads gain nothing from it, \
+                 because they are not read ahead anyway."
             ),
             evidence: vec![Evidence::in_file(
                 "read-ahead is 0",

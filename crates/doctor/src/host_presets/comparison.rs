@@ -1,4 +1,4 @@
-//! Advice against the present value, and against other advice.
+//! Recommendations compared with the present value and with each other.
 
 use host::BdiId;
 use serde::Serialize;
@@ -8,18 +8,18 @@ use super::running;
 use crate::HostSnapshot;
 use crate::presets::{Applies, Where};
 
-/// Whether a storage has what is advised.
+/// The position of a storage relative to a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Position {
     Follows,
     Below,
     Above,
-    /// The advice is no number for a device.
+    /// The recommendation is not a number for a device.
     NoNumber,
 }
 
-/// Advice and what one storage has.
+/// A recommendation and the present value of a storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     pub bdi: BdiId,
@@ -28,7 +28,7 @@ pub struct Comparison {
     pub position: Position,
 }
 
-/// Two pieces of advice for one storage that no value follows both of.
+/// Two recommendations for one storage that no value follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
     pub bdi: BdiId,
@@ -36,7 +36,7 @@ pub struct Contradiction {
     pub other: Applies,
 }
 
-/// Compares advice with what its storage has.
+/// Compares a recommendation with the present value.
 pub fn compare(snapshot: &HostSnapshot, applies: &Applies) -> Vec<Comparison> {
     let Where::Bdis(bdis) = &applies.storage else { return Vec::new() };
     let subjects = bdis.iter().filter_map(|bdi| snapshot.subject(bdi));
@@ -55,7 +55,7 @@ pub fn compare(snapshot: &HostSnapshot, applies: &Applies) -> Vec<Comparison> {
         .collect()
 }
 
-/// Every pair of present advice for one storage that contradicts itself.
+/// All pairs of contradictory recommendations for one storage.
 pub fn contradictions(snapshot: &HostSnapshot) -> Vec<Contradiction> {
     let counts = |applies: &&Applies| applies.preset.about_device() && !applies.preset.outdated();
     let running: Vec<&Applies> = running(snapshot).iter().filter(counts).collect();

@@ -1,5 +1,4 @@
-//! Which published advice is about what runs on a host, and where it contradicts itself or the
-//! present value.
+//! Published recommendations that apply to a host, and their contradictions.
 
 mod applying;
 mod comparison;

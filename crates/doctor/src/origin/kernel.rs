@@ -6,17 +6,17 @@ use host::{KernelDefault, LayerKind, other_defaults};
 use super::{Case, Confidence, Origin, OriginKind};
 use crate::Evidence;
 
-/// What the kernel chooses with the limits of now.
+/// The kernel's choice under the present limits.
 pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
     let default = case.default.clone().filter(|_| case.is_default())?;
-    // An owner that may have asked for the same value leaves the origin open.
+    // An owner that may request the same value leaves the origin open.
     let also = case.claims.iter().find(|claim| super::owner::gives(case, claim));
     let confidence = if also.is_some() { Confidence::Medium } else { Confidence::High };
     let mut evidence = evidence(case, &default);
     if let Some(claim) = also {
         let what = match claim.certainty {
-            Certainty::Perhaps => "may ask for the same",
-            Certainty::Sure => "asks for the same",
+            Certainty::Perhaps => "may request the same",
+            Certainty::Sure => "requests the same",
         };
         let fact = format!("{} {what}: {}", claim.owner.name(), claim.text);
         evidence.push(Evidence::at(fact, claim.place.clone()));
@@ -25,7 +25,7 @@ pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
     Some(Origin { kind: OriginKind::Kernel(default.rule), confidence, summary, evidence })
 }
 
-/// What the kernel chose when the limits were others, or by a later kernel's rule.
+/// The kernel's choice under earlier limits, or by a later kernel's rule.
 pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
     let others = other_defaults(case.snapshot.kernel, case.snapshot.page, case.layer);
     let default = others.into_iter().find(|other| other.read_ahead == case.present)?;
@@ -33,12 +33,12 @@ pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
     if on_virtual_disk(case) {
         evidence.push(Evidence::of(
             "it is a virtual disk of foreread, which lowers max_sectors_kb to its model's and \
-             leaves read-ahead as a fresh loop device has it",
+             keeps the read-ahead of a new loop device",
         ));
         return Some(Origin {
             kind: OriginKind::Kernel(default.rule),
             confidence: Confidence::High,
-            summary: format!("the kernel, for a fresh loop device: {}", default.reason),
+            summary: format!("the kernel, for a new loop device: {}", default.reason),
             evidence,
         });
     }
@@ -50,7 +50,7 @@ pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
     })
 }
 
-/// Whether it is the loop device over the file of a virtual disk.
+/// Whether it is the loop device of a virtual disk.
 fn on_virtual_disk(case: &Case<'_>) -> bool {
     matches!(case.layer.kind, LayerKind::Loop { .. })
         && case.layer.below.iter().any(|below| below.fstype() == Some("fuse.foreread"))

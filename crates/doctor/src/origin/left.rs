@@ -1,4 +1,4 @@
-//! Values that were not set for this device: inherited, left behind, or unexplained.
+//! Values that were not set for this device: inherited, left over, or unexplained.
 
 use host::{LayerKind, is_fuse, option_number};
 use units::{Bytes, Kib};
@@ -6,8 +6,8 @@ use units::{Bytes, Kib};
 use super::{Case, Confidence, Origin, OriginKind, unknown};
 use crate::Evidence;
 
-/// LVM and bcache take the largest read-ahead of what is below, if that is more than the
-/// kernel's choice. (LVM's `auto`: lib/activate/dev_manager.c; drivers/md/bcache/super.c.)
+/// LVM and bcache use the largest read-ahead below if it exceeds the kernel's choice. (LVM's
+/// `auto`: lib/activate/dev_manager.c; drivers/md/bcache/super.c.)
 pub(super) fn inherited(case: &Case<'_>) -> Option<Origin> {
     let who = match &case.layer.kind {
         LayerKind::Dm { target: "lvm", .. } => "LVM",
@@ -15,7 +15,7 @@ pub(super) fn inherited(case: &Case<'_>) -> Option<Origin> {
         _ => return None,
     };
     let mut owners = case.layer.below.iter().flat_map(|below| {
-        // Of a partition, its disk.
+        // For a partition, its disk.
         below.walk().into_iter().find(|layer| layer.bdi.is_some())
     });
     let giver = owners.find(|layer| layer.read_ahead == Some(case.present))?;
@@ -33,11 +33,11 @@ pub(super) fn inherited(case: &Case<'_>) -> Option<Origin> {
     if auto == Some(true) {
         evidence.push(Evidence::in_file("no read_ahead of its own, so auto", "/etc/lvm/backup"));
     }
-    let summary = format!("{who}, from {} below it when it came up", giver.name);
+    let summary = format!("{who}, from {} below it when it was activated", giver.name);
     Some(Origin { kind: OriginKind::Inherited, confidence, summary, evidence })
 }
 
-/// Programs that mount and then set read-ahead.
+/// Mount helpers that set read-ahead.
 pub(super) fn mount_helper(case: &Case<'_>) -> Option<Origin> {
     let LayerKind::Filesystem { fstype, options, source, .. } = &case.layer.kind else {
         return None;
@@ -70,8 +70,7 @@ pub(super) fn mount_helper(case: &Case<'_>) -> Option<Origin> {
     Some(origin(Confidence::Low, summary, fact))
 }
 
-/// Loop devices keep what they had when they are detached; so a vacant or fresh one may have
-/// anything.
+/// Loop devices keep their value when they are detached, so an empty or new one may have any value.
 pub(super) fn left_over(case: &Case<'_>) -> Option<Origin> {
     let LayerKind::Loop { file } = &case.layer.kind else { return None };
     let mut evidence = vec![case.value()];
@@ -90,12 +89,12 @@ pub(super) fn left_over(case: &Case<'_>) -> Option<Origin> {
 
 pub(super) fn unexplained(case: &Case<'_>) -> Origin {
     let mut evidence = vec![case.value()];
-    let mut summary = "unknown: nothing that foreread knows of gives this value".to_owned();
+    let mut summary = "unknown: no known source sets this value".to_owned();
     if let Some(default) = &case.default {
         summary = format!("unknown: not the kernel's choice, which is {}", default.read_ahead);
         let fact = format!("the kernel's own choice is {}: {}", default.read_ahead, default.reason);
         evidence.push(Evidence::of(fact));
     }
-    evidence.push(Evidence::of("no udev rule, TuneD profile, unit or other file asks for it"));
+    evidence.push(Evidence::of("no udev rule, TuneD profile, unit or other file sets it"));
     unknown(&summary, evidence)
 }

@@ -1,10 +1,9 @@
-//! Where a read-ahead came from.
+//! The origin of a read-ahead value.
 //!
-//! The kernel does not record who wrote a value. So this compares: with foreread's own journal,
-//! with what every owner asks for this device, with what the kernel would have chosen itself, and
-//! with what is known to leave values behind. `Certain` is only what a journal says; `High` is a
-//! value that exactly one source gives for exactly this device; where sources agree or a rule's
-//! condition cannot be looked up, it is less; and where nothing fits, it is unknown.
+//! The kernel does not record who wrote a value. So the value is compared with foreread's own
+//! journal, the claims of every owner on this device, the kernel's own choice, and known leftovers.
+//! It is `Certain` only from a journal; `High` if exactly one source sets it for exactly this
+//! device; lower if sources agree or a rule's condition is unknown; and otherwise unknown.
 
 mod kernel;
 mod left;
@@ -22,9 +21,9 @@ use crate::{Evidence, HostSnapshot};
 pub enum Confidence {
     None,
     Low,
-    /// It fits, and so does something else; or a condition could not be looked up.
+    /// It matches, but so does another source; or a condition is unknown.
     Medium,
-    /// It fits exactly, and nothing else does.
+    /// It is the only match.
     High,
     Certain,
 }
@@ -41,18 +40,18 @@ impl Confidence {
     }
 }
 
-/// What a value came from.
+/// The kind of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginKind {
     Kernel(KernelRule),
-    /// The kernel's choice under limits that the device does not have any more, or by a rule
-    /// brought from a later kernel.
+    /// The kernel's choice under earlier limits of the device, or by a rule backported from a later
+    /// kernel.
     KernelEarlier(KernelRule),
     Owner(OwnerKind),
     Foreread,
-    /// What is below: LVM and bcache take the largest read-ahead of their members.
+    /// The layer below: LVM and bcache use the largest read-ahead of their members.
     Inherited,
-    /// A program that mounts (efs-utils, gcsfuse and their like).
+    /// A mount helper (efs-utils, gcsfuse and others).
     MountHelper,
     /// A previous user of the device; loop devices keep read-ahead when they are detached.
     LeftOver,
@@ -60,7 +59,7 @@ pub enum OriginKind {
 }
 
 impl OriginKind {
-    /// The word for it in policies and JSON.
+    /// Its name in policies and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Kernel(_) => "kernel",
@@ -101,17 +100,17 @@ impl Serialize for OriginKind {
     }
 }
 
-/// Where a value came from, how sure that is and what speaks for it.
+/// The origin of a value, with its certainty and evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
     pub kind: OriginKind,
     pub confidence: Confidence,
-    /// The same for people, in half a sentence.
+    /// For people, as a phrase.
     pub summary: String,
     pub evidence: Vec<Evidence>,
 }
 
-/// A value whose origin is asked for, with all that may have set it.
+/// A value with all its possible origins.
 pub(crate) struct Case<'a> {
     pub snapshot: &'a HostSnapshot,
     pub subject: &'a Subject,
@@ -122,12 +121,12 @@ pub(crate) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Whether the kernel would have chosen the present value.
+    /// Whether the present value is the kernel's default.
     fn is_default(&self) -> bool {
         self.default.as_ref().is_some_and(|default| default.read_ahead == self.present)
     }
 
-    /// Where the value can be seen.
+    /// The file that shows the value.
     fn value(&self) -> Evidence {
         let file = self.layer.bdi.as_ref().map(|bdi| bdi.dir().join("read_ahead_kb"));
         let fact = format!("read-ahead is {}", self.present);
@@ -138,16 +137,16 @@ impl Case<'_> {
     }
 }
 
-/// What owners ask for the layer's bdi.
+/// The claims of owners on the layer's bdi.
 pub fn claims_on(snapshot: &HostSnapshot, subject: &Subject, layer: &Layer) -> Vec<Claim> {
-    // A layer of another subject's stack is asked about with what stands on it itself.
+    // For a layer of another subject's stack, its own mounts are used.
     let own = layer.bdi.as_ref().and_then(|bdi| snapshot.subject(bdi)).unwrap_or(subject);
     Target::of(own, layer)
         .map(|target| snapshot.owners.claims(&snapshot.root, &target))
         .unwrap_or_default()
 }
 
-/// Where the read-ahead of `layer`, which has a bdi of its own, came from.
+/// The origin of the read-ahead of `layer`, which has a bdi of its own.
 pub fn origin(
     snapshot: &HostSnapshot,
     subject: &Subject,
@@ -170,14 +169,14 @@ pub fn origin(
         .unwrap_or_else(|| left::unexplained(&case))
 }
 
-/// The origin of a bdi that nothing here explains.
+/// The origin for a bdi that is not visible here.
 pub fn unseen(snapshot: &HostSnapshot, subject: &Subject) -> Origin {
     let file = FileLocation::new(subject.bdi.dir().join("read_ahead_kb"), 0);
     let mut evidence = vec![Evidence::at(format!("read-ahead is {}", subject.read_ahead), file)];
     let name = subject.bdi.as_str();
     evidence.push(Evidence::of(
-        "no mount and no block device that can be seen from here belongs to it: another \
-         container's, or one unmounted while in use",
+        "no visible mount or block device belongs to it: it may be another container's, or one \
+         unmounted while in use",
     ));
     let counted = name.split_once('-').map_or("", |(fstype, _)| fstype);
     let fs = Layer {
@@ -204,7 +203,7 @@ pub fn unseen(snapshot: &HostSnapshot, subject: &Subject) -> Origin {
             evidence,
         };
     }
-    unknown("its mount cannot be seen from here", evidence)
+    unknown("its mount is not visible from here", evidence)
 }
 
 fn unknown(why: &str, evidence: Vec<Evidence>) -> Origin {

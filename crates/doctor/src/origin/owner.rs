@@ -17,7 +17,7 @@ pub(super) fn of_journal(case: &Case<'_>) -> Option<Origin> {
             summary: format!("foreread, which is measuring here (process {pid})"),
             evidence: vec![
                 case.value(),
-                Evidence::in_file("it puts everything back when it ends", &change.journal),
+                Evidence::in_file("it restores all settings when it exits", &change.journal),
             ],
         });
     }
@@ -28,7 +28,10 @@ pub(super) fn of_journal(case: &Case<'_>) -> Option<Origin> {
         summary: format!("foreread, as its journal says{before}"),
         evidence: vec![
             case.value(),
-            Evidence::in_file("foreread wrote this value and has not put it back", &change.journal),
+            Evidence::in_file(
+                "foreread wrote this value and has not restored the previous one",
+                &change.journal,
+            ),
         ],
     })
 }
@@ -43,19 +46,19 @@ pub(super) fn of_claims(case: &Case<'_>) -> Option<Origin> {
     Some(of_claim(case, claim, confidence))
 }
 
-/// An owner whose claim is the present value, if it is about this device and in force.
+/// An owner whose claim is the present value, if it may apply to this device.
 pub(super) fn of_doubtful_claims(case: &Case<'_>) -> Option<Origin> {
     let fitting = case.claims.iter().rev().find(|claim| gives(case, claim));
     if let Some(claim) = fitting {
         return Some(of_claim(case, claim, Confidence::Medium));
     }
-    // An owner whose value is unknown may have set this one.
+    // An owner with an unknown value may have set this one.
     let silent = |claim: &&Claim| matches!(claim.wanted, Wanted::Unknown | Wanted::Times(_));
     let claim = case.claims.iter().rev().find(silent)?;
     Some(of_claim(case, claim, Confidence::Low))
 }
 
-/// Whether a claim would leave the present value behind.
+/// Whether a claim would set the present value.
 pub(crate) fn gives(case: &Case<'_>, claim: &Claim) -> bool {
     claim.wanted.kib().is_some_and(|kib| case.snapshot.floored(kib) == case.present)
 }
@@ -64,13 +67,13 @@ fn of_claim(case: &Case<'_>, claim: &Claim, confidence: Confidence) -> Origin {
     let mut evidence = vec![case.value(), Evidence::at(claim.text.clone(), claim.place.clone())];
     if claim.certainty == Certainty::Perhaps {
         evidence.push(Evidence::of(match claim.owner {
-            OwnerKind::Tuned => "whether TuneD runs, or takes this device, could not be seen",
+            OwnerKind::Tuned => "it is unknown whether TuneD is running and uses this device",
             OwnerKind::Csi => "the driver's configuration is not on this machine",
-            _ => "whether it applies to this device could not be looked up",
+            _ => "it is unknown whether it applies to this device",
         }));
     }
     if case.is_default() {
-        evidence.push(Evidence::of("the kernel's own choice would have been the same"));
+        evidence.push(Evidence::of("the kernel's default would be the same"));
     }
     let (kind, name) = if claim.by_foreread {
         (OriginKind::Foreread, format!("foreread's {}", claim.owner.name()))

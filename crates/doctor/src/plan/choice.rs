@@ -1,4 +1,4 @@
-//! One value for each device.
+//! Chooses one value for each device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::finding::{Basis, Proposal};
 use crate::findings::most_by_memory;
 use crate::{Diagnosis, HostSnapshot, OriginKind, Remedy};
 
-/// The value of a device, and how it came about.
+/// The chosen value of a device, with its reasons.
 pub(super) struct DeviceChoice {
     pub value: Kib,
-    /// What it rests on; `None` for the present value.
+    /// Its basis; `None` for the present value.
     pub basis: Option<Basis>,
     pub reasons: Vec<Reason>,
-    /// What is not followed.
+    /// Proposals that are not followed.
     pub overrides: Vec<Override>,
-    /// Why the value that would be right cannot be set.
+    /// Why the proposed value cannot be set.
     pub refused: Option<String>,
 }
 
@@ -31,12 +31,12 @@ impl DeviceChoice {
     }
 }
 
-/// What `apply` takes at most, whatever the memory: 1 GiB.
+/// The maximum of `apply` with any memory: 1 GiB.
 const MAX_READ_AHEAD_KIB: Kib = Kib::new(1 << 20);
 
 type Named<'a> = (&'static str, &'a Proposal);
 
-/// The strongest proposal within what the memory allows; the present value if there is none.
+/// The strongest proposal within the limits of memory; the present value without a proposal.
 pub(super) fn choose(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> DeviceChoice {
     let present = diagnosis.read_ahead();
     let mut choice = DeviceChoice {
@@ -73,16 +73,16 @@ pub(super) fn choose(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> DeviceCh
     choice
 }
 
-/// A refinement that is not followed, and why.
+/// A refinement that is not followed, with the reason.
 fn unrefined(diagnosis: &Diagnosis, value: Kib) -> Option<Override> {
     let (source, proposal) = proposed_refinement(diagnosis)?;
     if proposal.value == value {
         return None;
     }
     let reason = if value != diagnosis.read_ahead() {
-        "it refines the present value, which does not stay"
+        "it refines the present value, which is replaced"
     } else if is_owned(diagnosis) {
-        "an owner asks for the present value"
+        "an owner requests the present value"
     } else {
         "it does not fit into memory"
     };
@@ -102,7 +102,7 @@ fn is_owned(diagnosis: &Diagnosis) -> bool {
         || last_word(&diagnosis.claims).is_some()
 }
 
-/// What findings propose to set. What becomes 0 is no value.
+/// The values that findings propose; a value that would be rounded to 0 is skipped.
 fn proposals<'a>(snapshot: &HostSnapshot, diagnosis: &'a Diagnosis) -> Vec<Named<'a>> {
     let set = diagnosis.findings.iter().filter_map(|found| match &found.remedy {
         Remedy::Set(proposal) => Some((found.id, proposal)),
@@ -111,13 +111,13 @@ fn proposals<'a>(snapshot: &HostSnapshot, diagnosis: &'a Diagnosis) -> Vec<Named
     set.filter(|(_, proposal)| !snapshot.floored(proposal.value).is_zero()).collect()
 }
 
-/// A refinement gives way to every owner: who asks for a value gets it.
+/// A refinement is overridden by every owner.
 fn refinement<'a>(snapshot: &HostSnapshot, diagnosis: &'a Diagnosis) -> Option<Named<'a>> {
     let found = proposed_refinement(diagnosis).filter(|_| !is_owned(diagnosis));
     found.filter(|(_, proposal)| most_by_memory(snapshot, diagnosis, proposal.value).is_none())
 }
 
-/// Keeps the kernel's usual value within what an owner asks for at least or at most, as TuneD does.
+/// Adjusts the kernel's default to the lower or upper limit that an owner requests, as TuneD does.
 fn respect(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoice) {
     let claim = last_word(&diagnosis.claims).filter(|claim| !holds(snapshot, claim, choice.value));
     let (Some(claim), Some(Basis::Usual)) = (claim, choice.basis) else { return };
@@ -132,11 +132,11 @@ fn respect(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceCh
     (choice.value, choice.basis) = (value, Some(Basis::Owner));
 }
 
-/// Lowers a value that the memory does not allow.
+/// Lowers a value that exceeds the memory.
 fn bound(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoice) {
     let by_memory = most_by_memory(snapshot, diagnosis, choice.value);
     let most = by_memory.map_or(MAX_READ_AHEAD_KIB, |(most, _)| most.min(MAX_READ_AHEAD_KIB));
-    // What is there already needs no leave of apply.
+    // The present value is allowed in any case.
     let stays = choice.value == diagnosis.read_ahead();
     if choice.value <= most || stays && by_memory.is_none() {
         return;
@@ -145,7 +145,7 @@ fn bound(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoi
         Some((most, streams)) => {
             ("memory", format!("{streams} streams at more than {most} do not fit into memory"))
         }
-        None => ("plan", format!("{MAX_READ_AHEAD_KIB} is the most that apply sets")),
+        None => ("plan", format!("{MAX_READ_AHEAD_KIB} is the maximum that apply sets")),
     };
     let source = choice.reasons.first().map_or("present value", |first| first.finding);
     choice.overrides.push(Override {
@@ -164,7 +164,7 @@ fn bound(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoi
     choice.reasons = vec![Reason { finding, reason }];
 }
 
-/// Keeps the present value where `apply` would refuse the new one.
+/// Keeps the present value if `apply` would refuse the new one.
 fn refuse(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoice) {
     let present = diagnosis.read_ahead();
     if choice.value == present {
@@ -177,7 +177,7 @@ fn refuse(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceCho
     }
 }
 
-/// Whether `foreread apply -n` takes this value.
+/// Whether `foreread apply -n` accepts this value.
 fn accepted(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> Result<(), String> {
     let site = TunableScope::of(&snapshot.root, &name::storage(snapshot, &diagnosis.subject));
     let settings = TunableValues::read_ahead(value.to_bytes());
@@ -187,13 +187,13 @@ fn accepted(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> Resul
     }
 }
 
-/// Whether a claim is in a file that has to be edited: not foreread's own, and not the default
-/// of nfsrahead, which nfs.conf changes.
+/// Whether a claim is in a file that must be edited: not foreread's own, and not the default of
+/// nfsrahead, which nfs.conf changes.
 pub(super) fn is_foreign(claim: &Claim) -> bool {
     !claim.by_foreread && !claim.is_nfsrahead_default()
 }
 
-/// Devices whose value one line of a file decides get one value if that line is to be changed.
+/// Devices whose value is set by one line of a file get one value if that line is to be changed.
 pub(super) fn agree(
     snapshot: &HostSnapshot,
     subjects: &[&Diagnosis],
@@ -205,7 +205,7 @@ pub(super) fn agree(
         let claim = last_word(&diagnosis.claims).filter(|claim| is_foreign(claim));
         let Some(claim) = claim.filter(|_| choices[index].is_usable()) else { continue };
         let held = holds(snapshot, claim, choices[index].value);
-        // Of a bound that is to be moved, devices within it may keep what they have.
+        // Devices within a bound that is to be changed may keep their value.
         if !held || matches!(claim.wanted, Wanted::Exactly(_)) {
             groups.entry(&claim.place).or_default().push(index);
         }
@@ -223,7 +223,7 @@ pub(super) fn agree(
     }
 }
 
-/// The value of the strongest reason, of several the smallest, within the memory of all devices.
+/// The value with the strongest reason (the smallest of several), within the memory of all devices.
 fn unite(
     snapshot: &HostSnapshot,
     place: &FileLocation,
@@ -242,7 +242,7 @@ fn unite(
         if choice.value == value {
             continue;
         }
-        let reason = format!("the one value for all devices that {place} sets");
+        let reason = format!("the common value for all devices that {place} sets");
         choice.overrides.push(Override {
             source: choice.reasons.first().map_or("present value", |first| first.finding).into(),
             read_ahead_kib: choice.value,
@@ -254,7 +254,7 @@ fn unite(
     }
 }
 
-/// What the owners ask for that the plan does not follow, the last to act first.
+/// Claims that the plan does not follow, the last to act first.
 pub(super) fn unheeded<'a>(
     snapshot: &HostSnapshot,
     diagnosis: &'a Diagnosis,
@@ -267,7 +267,7 @@ pub(super) fn unheeded<'a>(
         .collect()
 }
 
-/// The same as overrides, each with why it is not followed.
+/// The same as overrides, each with the reason.
 pub(super) fn owners_overridden(
     snapshot: &HostSnapshot,
     diagnosis: &Diagnosis,
@@ -277,7 +277,7 @@ pub(super) fn owners_overridden(
     let described = |claim: &Claim| {
         let reason = match deciding.filter(|deciding| *deciding != claim) {
             Some(later) => format!("{} at {} acts later", later.owner.name(), later.place),
-            None => format!("the plan has it ask for {value}"),
+            None => format!("the plan changes it to {value}"),
         };
         let source = format!("{} at {}", claim.owner.name(), claim.place);
         Some(Override { source, read_ahead_kib: claim.wanted.kib()?, reason })
@@ -285,7 +285,7 @@ pub(super) fn owners_overridden(
     unheeded(snapshot, diagnosis, value).into_iter().filter_map(described).collect()
 }
 
-/// Whether a file came with a package, so that it is to be copied before it is changed.
+/// Whether a file belongs to a package, so that it must be copied before it is changed.
 pub(super) fn is_packaged(file: &Path) -> bool {
     file.starts_with("/usr/lib") || file.starts_with("/lib")
 }

@@ -1,4 +1,4 @@
-//! What to do with a file of another owner that asks for another value than the plan.
+//! How to change another owner's file that requests another value than the plan.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::name::quoted;
 use super::{Action, PlanStep};
 use crate::Diagnosis;
 
-/// The step that has the deciding owner ask for `value`.
+/// The step that changes the deciding owner's value to `value`.
 pub(super) fn write(claim: &Claim, value: Kib) -> PlanStep {
     PlanStep {
         action: Action::Edit,
         command: editor(claim),
         read_ahead_kib: Some(value),
         reason: format!(
-            "have the {} at {} ask for {value} ({}) in place of {}",
+            "change the {} at {} to {value} ({}), from {}",
             claim.owner.name(),
             claim.place,
             value.to_sectors(),
@@ -27,7 +27,7 @@ pub(super) fn write(claim: &Claim, value: Kib) -> PlanStep {
     }
 }
 
-/// The step that takes an owner out of the way of a later one, which decides.
+/// The step that removes an owner that acts before the deciding one.
 pub(super) fn take_out(root: &Root, diagnosis: &Diagnosis, claim: &Claim, value: Kib) -> PlanStep {
     if claim.owner == OwnerKind::Lvm
         && let Some(volume) = volume(root, diagnosis)
@@ -38,7 +38,7 @@ pub(super) fn take_out(root: &Root, diagnosis: &Diagnosis, claim: &Claim, value:
             command: format!("lvchange --readahead {sectors} {}", quoted(&volume)),
             read_ahead_kib: Some(value),
             reason: format!(
-                "LVM's metadata ask for {}, which a later owner overwrites",
+                "LVM's metadata request {}, which a later owner overwrites",
                 claim.wanted
             ),
         };
@@ -48,7 +48,7 @@ pub(super) fn take_out(root: &Root, diagnosis: &Diagnosis, claim: &Claim, value:
         command: editor(claim),
         read_ahead_kib: None,
         reason: format!(
-            "take {} out of the {} at {}: it asks for {}, and a later owner overwrites it",
+            "remove {} from the {} at {}: it requests {}, and a later owner overwrites it",
             diagnosis.on,
             claim.owner.name(),
             claim.place,
@@ -63,8 +63,8 @@ fn volume(root: &Root, diagnosis: &Diagnosis) -> Option<String> {
     Some(format!("{group}/{name}"))
 }
 
-/// What opens the file that is to be changed. A file that came with a package is copied to where
-/// the administrator's files are, as an update would bring it back.
+/// The command that edits the file. A file of a package is first copied to the administrator's
+/// directory, because an update would restore it.
 fn editor(claim: &Claim) -> String {
     let file = &claim.place.file;
     let edit = |file: &Path| format!("${{EDITOR:-vi}} {}", quoted(&file.display().to_string()));
@@ -89,7 +89,7 @@ fn editor(claim: &Claim) -> String {
     }
 }
 
-/// TuneD takes a profile from `/etc/tuned` before one of the same name from `/usr/lib/tuned`.
+/// TuneD prefers a profile in `/etc/tuned` to one of the same name in `/usr/lib/tuned`.
 fn profile(file: &Path) -> Option<String> {
     let below = file.strip_prefix("/usr/lib/tuned").ok()?;
     let (from, to) = (file.parent()?, Path::new("/etc/tuned").join(below.parent()?));

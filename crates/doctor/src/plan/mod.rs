@@ -1,10 +1,10 @@
-//! One plan for a host: per device one read-ahead, and the steps that lead to it and keep it.
+//! One plan for a host: one read-ahead per device, and the steps to set and keep it.
 //!
-//! Findings look at one thing each, and each may propose another value for the same device. The
-//! plan takes the strongest proposal, bounds it by the memory, lists what it overrides, and orders
-//! the steps: first the owner's file that would set another value again, then `foreread apply`,
-//! then `foreread persist`. Devices that one line of a file sets get one value. Every step is
-//! checked by the code of `apply -n` and `persist -n` before it is given.
+//! Findings are independent and may propose different values for the same device. The plan takes
+//! the strongest proposal, limits it by the memory, lists what it overrides, and orders the steps:
+//! first the owner's file that would set another value again, then `foreread apply`, then `foreread
+//! persist`. Devices that one line of a file sets get one value. Every step is checked by the code
+//! of `apply -n` and `persist -n`.
 
 mod choice;
 mod edit;
@@ -19,27 +19,25 @@ use crate::{Diagnosis, HostSnapshot};
 
 pub(crate) use name::on;
 
-/// What to do about one device.
+/// The plan for one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DevicePlan {
-    /// The device as `--on` takes it, not quoted: a mount point, a device file or MAJ:MIN.
+    /// The device as for `--on`, not quoted: a mount point, a device file or MAJ:MIN.
     pub device: String,
     pub bdi: BdiId,
-    /// The tunable that the plan is about.
     pub setting: &'static str,
     pub present_kib: Kib,
-    /// What it is to have; the present value if it stays.
+    /// Its target value; the present value if it stays.
     pub target_kib: Kib,
     pub reasons: Vec<Reason>,
-    /// Values that findings or owners ask for and that the plan does not follow.
+    /// Proposed or claimed values that the plan does not follow.
     pub overrides: Vec<Override>,
-    /// What to do, in this order.
+    /// The steps, in order.
     pub steps: Vec<PlanStep>,
     /// What the plan cannot do, and why.
     pub notes: Vec<String>,
 }
 
-/// Why a plan has its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
     /// The finding that proposes it, or `plan` for the plan's own rules.
@@ -50,10 +48,10 @@ pub struct Reason {
 /// A value that the plan does not follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Override {
-    /// The finding or owner that asks for it.
+    /// The finding or owner that requests it.
     pub source: String,
     pub read_ahead_kib: Kib,
-    /// Why it is not followed, in half a sentence.
+    /// Why it is not followed, as a phrase.
     pub reason: String,
 }
 
@@ -65,29 +63,29 @@ pub enum Action {
     Apply,
     /// Keeps the value after a reboot.
     Persist,
-    /// Optional: finds out whether another value is better. It changes nothing for good.
+    /// Optional: measures whether another value is better. Changes nothing permanently.
     Measure,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanStep {
     pub action: Action,
-    /// What to type, as root.
+    /// The command, to run as root.
     pub command: String,
-    /// The value that it sets; `None` if it sets none.
+    /// The value that it sets, if it sets one.
     pub read_ahead_kib: Option<Kib>,
     pub reason: String,
 }
 
 impl DevicePlan {
-    /// Whether there is something to change, not only to measure.
+    /// Whether it changes anything, not only measures.
     pub fn changes(&self) -> bool {
         self.steps.iter().any(|step| step.action != Action::Measure)
     }
 }
 
-/// Makes one plan of all diagnoses of a host. Devices without a finding have none, unless a file
-/// that sets them, too, is to be changed.
+/// Makes one plan from all diagnoses of a host. Devices without findings have no plan, unless a
+/// file that also sets them is to be changed.
 pub fn plan(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> Vec<DevicePlan> {
     let mut subjects: Vec<&Diagnosis> = Vec::new();
     for diagnosis in diagnoses.iter().filter(|diagnosis| diagnosis.is_read_through()) {
@@ -121,7 +119,7 @@ pub fn plan(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> Vec<DevicePlan>
     plans
 }
 
-/// One line that sets several devices is edited once: later plans say where that was.
+/// A line that sets several devices is edited once: later plans refer to that edit.
 fn name_shared_edits(plans: &mut [DevicePlan]) {
     let mut known: Vec<(PlanStep, String)> = Vec::new();
     for plan in plans {

@@ -1,4 +1,4 @@
-//! What a device is called on a command line.
+//! Names of devices on a command line.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use host::{DevNo, Layer, LayerKind, Mount, Storage, StorageKind, Subject};
 
 use crate::HostSnapshot;
 
-/// The name by which `--on` finds this device and no other, in quotes where a shell needs them: a
-/// mount point that nothing else is mounted over, the device file, or the bdi's own number.
+/// The name by which `--on` finds exactly this device, quoted if necessary: a mount point that is
+/// not hidden by another mount, the device file, or the bdi's number.
 pub(crate) fn on(snapshot: &HostSnapshot, subject: &Subject) -> String {
     quoted(&plain(snapshot, subject).display().to_string())
 }
@@ -45,12 +45,11 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// Whether its files come over NFS.
 pub(super) fn is_nfs(subject: &Subject) -> bool {
     subject.filesystems().any(|layer| layer.fstype().is_some_and(|name| name.starts_with("nfs")))
 }
 
-/// The device as `apply` and `persist` see it, without asking a mount that may hang.
+/// The device as for `apply` and `persist`, without accessing a mount that may hang.
 pub(super) fn storage(snapshot: &HostSnapshot, subject: &Subject) -> Storage {
     let path = plain(snapshot, subject);
     let layer = subject.filesystems().find(|layer| points(layer).contains(&path));

@@ -1,4 +1,4 @@
-//! The steps that lead to a value and keep it.
+//! The steps that set and keep a value.
 
 use host::owners::{Certainty, Claim, OwnerKind, setters};
 use tunables::persist::{PersistBackend, drafts};
@@ -10,7 +10,7 @@ use super::{Action, PlanStep, edit, name};
 use crate::claims::{holds, last_word};
 use crate::{Diagnosis, HostSnapshot, Remedy};
 
-/// The steps in their order, and what is not possible.
+/// The steps in order, and what is not possible.
 pub(super) fn steps(
     snapshot: &HostSnapshot,
     diagnosis: &Diagnosis,
@@ -19,7 +19,7 @@ pub(super) fn steps(
 ) -> (Vec<PlanStep>, Vec<String>) {
     let case = Case { snapshot, diagnosis, value: choice.value, many_nfs };
     let (mut steps, mut notes) = (Vec::new(), Vec::new());
-    // No kernel keeps anything but whole pages: a tree that says otherwise is no host's.
+    // Every kernel keeps whole pages: a captured tree with other values is invalid.
     let sound = !case.value.is_zero() && snapshot.floored(case.value) == case.value;
     match &choice.refused {
         Some(refused) => notes.push(refused.clone()),
@@ -61,8 +61,8 @@ impl<'a> Case<'a> {
         last_word(&self.diagnosis.claims)
     }
 
-    /// The owner that decides is to ask for the value; those that act before it and lose are to be
-    /// taken out. LVM's metadata are changed by `persist --with lvm`.
+    /// Changes the deciding owner's value, and removes the owners that act before it. LVM's
+    /// metadata are changed by `persist --with lvm`.
     fn edits(&self) -> Vec<PlanStep> {
         let deciding = self.deciding();
         let unheeded = unheeded(self.snapshot, self.diagnosis, self.value);
@@ -81,8 +81,8 @@ impl<'a> Case<'a> {
         }
         let files = if open { " --open-files" } else { "" };
         let reason = match (self.stays(), open) {
-            (true, _) => "give files that are open already this window, too",
-            (false, true) => "set it now, for files that are open already, too",
+            (true, _) => "also set this window for files that are already open",
+            (false, true) => "set it now, also for files that are already open",
             (false, false) => "set it now, for files opened from now on",
         };
         Some(PlanStep {
@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
         format!("read_ahead={}K", self.value.get())
     }
 
-    /// Whether a reboot would bring another value, once the owners' files are as planned.
+    /// Whether a reboot would change the value, once the owners' files are as planned.
     fn is_to_persist(&self) -> bool {
         if self.stays() && !self.finds(&Remedy::Persist) && !self.is_lvm_unheeded() {
             return false;
@@ -128,7 +128,7 @@ impl<'a> Case<'a> {
         let (with, word) = self.backend()?;
         let take_over = match self.rival(with == Some(PersistBackend::Lvm)) {
             None => "",
-            // The other owner's line goes in a step before this one.
+            // The other owner's line is changed in a step before this one.
             Some(_) if self.deciding().is_some_and(|claim| claim.by_foreread) => " --force-owner",
             Some(rival) => return Err(format!("{rival} sets it; change it there")),
         };
@@ -144,7 +144,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Who is to own it: the first that `persist -n` accepts.
+    /// The new owner: the first that `persist -n` accepts.
     fn backend(&self) -> Result<(Option<PersistBackend>, &'static str), String> {
         let storage = name::storage(self.snapshot, &self.diagnosis.subject);
         let site = TunableScope::of(&self.snapshot.root, &storage);
@@ -157,7 +157,7 @@ impl<'a> Case<'a> {
                 Err(error) => refused = refused.or(Some(error.to_string())),
             }
         }
-        Err(refused.unwrap_or_else(|| "no owner can hold it".to_owned()))
+        Err(refused.unwrap_or_else(|| "no owner can set it".to_owned()))
     }
 
     fn backends(&self, mounted: bool) -> Vec<(Option<PersistBackend>, &'static str)> {
@@ -166,7 +166,7 @@ impl<'a> Case<'a> {
             Some(claim) if claim.owner == OwnerKind::Lvm => {
                 return vec![(Some(PersistBackend::Lvm), " --with lvm")];
             }
-            // foreread is no second owner of its own file.
+            // foreread does not become a second owner besides its own file.
             Some(claim) if claim.by_foreread && claim.owner == OwnerKind::Systemd => {
                 return vec![unit];
             }
@@ -181,7 +181,7 @@ impl<'a> Case<'a> {
         usual.into_iter().chain(mounted.then_some(unit)).collect()
     }
 
-    /// Another owner that `persist` would refuse to join.
+    /// Another owner that makes `persist` refuse.
     fn rival(&self, by_lvm: bool) -> Option<String> {
         let claims = self.diagnosis.claims.iter();
         let claim = claims
@@ -197,7 +197,8 @@ impl<'a> Case<'a> {
             .or_else(|| setter().map(|one| format!("{} at {}", one.owner, one.place)))
     }
 
-    /// `foreread tune` weighs everything; a narrower measurement is for where nothing asks for it.
+    /// `foreread tune` measures everything; a narrower measurement applies only if nothing proposes
+    /// a value.
     fn measure(&self) -> Option<PlanStep> {
         let fits = |remedy: &Remedy| match remedy {
             Remedy::Refine(proposal) => self.stays() || proposal.value == self.value,

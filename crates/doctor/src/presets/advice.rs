@@ -1,4 +1,4 @@
-//! What a piece of advice comes to.
+//! The value of a recommendation.
 
 use serde::Serialize;
 use units::Kib;
@@ -7,19 +7,19 @@ use units::Kib;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VendorAdvice {
-    /// Something from the first to the second, both KiB.
+    /// Between two values in KiB.
     Between(Kib, Kib),
     AtLeast(Kib),
     AtMost(Kib),
     OneOf(Vec<Kib>),
-    /// Leave it as the kernel has it.
+    /// The kernel's default.
     Default,
-    /// Not a number for a device: a hint to the kernel, a formula, a value of another kind.
+    /// Not a number for a device: a hint to the kernel, a formula, another kind of value.
     Words,
 }
 
 impl VendorAdvice {
-    /// Reads the column `recommended_kib`.
+    /// Parses the column `recommended_kib`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         if text.starts_with("hint:") || text.contains('*') || text.contains("total") {
@@ -54,7 +54,7 @@ impl VendorAdvice {
         }
     }
 
-    /// Whether a value follows it; `None` where it gives no number.
+    /// Whether a value follows it; `None` without a number.
     pub fn allows(&self, value: Kib) -> Option<bool> {
         Some(match self {
             Self::Between(low, high) => (*low..=*high).contains(&value),

@@ -1,17 +1,16 @@
-//! Advice together with what it is about on a host.
+//! A recommendation with the storage to which it applies.
 
 use host::BdiId;
 use serde::Serialize;
 
 use super::VendorPreset;
 
-/// Advice that is about something here.
+/// A recommendation that applies here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Applies {
     #[serde(flatten)]
     pub preset: &'static VendorPreset,
     pub because: String,
-    /// The storage that it is about.
     pub storage: Where,
 }
 

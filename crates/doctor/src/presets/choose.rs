@@ -1,46 +1,49 @@
-//! Taking one value out of published advice, for `apply --preset`.
+//! Selects one value from published recommendations, for `apply --preset`.
 
 use thiserror::Error;
 use units::Kib;
 
 use super::{VendorAdvice, VendorPreset, groups, named};
 
-/// A value, and the advice that it follows.
+/// A value with its recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChosenPreset {
     pub preset: &'static VendorPreset,
     pub value: Kib,
 }
 
-/// Why a name does not come to one value.
+/// Why a name does not select one value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ChoiceError {
-    #[error("there is no advice for {name:?}; there is for {known}")]
+    #[error("no recommendations for {name:?}; there are some for {known}")]
     Unknown { name: String, known: String },
-    /// No advice of this name is a number for a device.
-    #[error("the advice for {name} is no number for a device: see `foreread presets {name}`")]
+    /// No recommendation with this name is a number for a device.
+    #[error(
+        "the recommendation for {name} is not a number for a device: see `foreread presets \
+             {name}`"
+    )]
     NoNumber { name: String },
     #[error(
         "{name} leaves a choice ({choices}): write --preset {name}=VALUE, as in {name}={example}K"
     )]
     Several {
         name: String,
-        /// What is advised, in KiB.
+        /// The recommended values in KiB.
         choices: String,
         example: u64,
     },
-    /// The value follows none of it.
-    #[error("{value} follows none of the advice for {name} ({choices})")]
+    /// The value follows none of the recommendations.
+    #[error("{value} follows none of the recommendations for {name} ({choices})")]
     Unadvised {
         name: String,
         value: Kib,
-        /// What is advised, in KiB.
+        /// The recommended values in KiB.
         choices: String,
     },
 }
 
-/// The value that the advice of this name comes to; or, where it leaves a choice, `value`, if that
-/// follows some of it. What its own authors gave up does not count.
+/// The recommended value; if there is a choice, `value` if it follows one of the recommendations.
+/// Withdrawn recommendations do not count.
 pub fn choose(name: &str, value: Option<Kib>) -> Result<ChosenPreset, ChoiceError> {
     let found = named(name);
     let name = name.to_owned();
@@ -68,7 +71,7 @@ pub fn choose(name: &str, value: Option<Kib>) -> Result<ChosenPreset, ChoiceErro
         }
         _ => {
             let example = first.advice.range().map_or(128, |(low, high)| {
-                // Of "this or less" the least is nothing at all.
+                // The minimum of an upper bound is 0, which is not useful.
                 if low.get() == 0 { high.get() } else { low.get() }
             });
             Err(ChoiceError::Several { name, choices: choices(&numbers), example })
@@ -76,7 +79,7 @@ pub fn choose(name: &str, value: Option<Kib>) -> Result<ChosenPreset, ChoiceErro
     }
 }
 
-/// The value, where there is just one.
+/// The value, if there is exactly one.
 fn exact(advice: &VendorAdvice) -> Option<Kib> {
     match advice {
         VendorAdvice::Between(low, high) if low == high => Some(*low),

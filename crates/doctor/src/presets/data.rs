@@ -14,19 +14,19 @@ const MATCHING: &str = include_str!("../../data/matching.toml");
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VendorPreset {
     pub workload: String,
-    /// By whom, or for which software.
+    /// The vendor or the software.
     pub software: String,
     pub device: String,
-    /// The recommended value, as its column has it.
+    /// The text of the column.
     pub recommended_kib: String,
-    /// What that comes to.
+    /// Its parsed value.
     pub advice: VendorAdvice,
     pub condition: String,
     pub source_title: String,
     pub source_ref: String,
-    /// The year of the source, if it has one.
+    /// The year of the source, if known.
     pub year: Option<u16>,
-    /// The group that it belongs to, by its place in [`groups`].
+    /// Its group, as an index into [`groups`].
     #[serde(skip)]
     pub group: Option<usize>,
 }
@@ -43,28 +43,28 @@ struct Row {
     year: Option<u16>,
 }
 
-/// What belongs together, and how it is recognised.
+/// Related recommendations, and how their software is recognised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Group {
     pub name: String,
-    /// Words of the rows that belong to it.
+    /// Words in the rows of the group.
     pub rows: Vec<String>,
     pub processes: Vec<String>,
     pub packages: Vec<String>,
     pub data: Vec<String>,
-    /// Directories whose name, at the `*`, is the version that is installed.
+    /// Directories whose name, at the `*`, is the installed version.
     pub versions: Vec<String>,
     pub version_files: Vec<String>,
     pub fstypes: Vec<String>,
-    /// Words of what is mounted, where the type alone does not tell.
+    /// Words in mount sources, if the type alone is ambiguous.
     pub sources: Vec<String>,
-    /// The number that the vendor gives in sectors, from and to.
+    /// The range of the number that the vendor gives in sectors.
     pub sectors: Option<(u64, u64)>,
     pub csi: Option<String>,
-    /// It is about all disks of a machine on which it runs.
+    /// It applies to all disks of a machine that runs the software.
     pub all_disks: bool,
-    /// It is about arrays of md.
+    /// It applies to md arrays.
     pub md: bool,
 }
 
@@ -81,8 +81,8 @@ pub struct Sectors {
 }
 
 impl VendorPreset {
-    /// The versions of the software that it is about, as `PostgreSQL 17/18` names them; empty if it
-    /// names none.
+    /// The versions of the software to which it applies, as in `PostgreSQL 17/18`; empty if none
+    /// are named.
     pub fn versions(&self) -> Vec<u32> {
         let last = self.software.split(' ').next_back().unwrap_or_default();
         let versions: Option<Vec<u32>> = last.split('/').map(|part| part.parse().ok()).collect();
@@ -96,12 +96,12 @@ impl VendorPreset {
     /// The number that its vendor gives in sectors.
     pub fn in_sectors(&self) -> Option<Sectors> {
         let (low, high) = self.group()?.sectors?;
-        // Only the rows that come from such a number.
+        // Only rows that are based on such a number.
         (self.condition.contains("ectors") && !self.outdated()).then_some(Sectors { low, high })
     }
 
-    /// Whether it is about a device's `read_ahead_kb`, and not about a buffer of the software's own
-    /// or another system's unit.
+    /// Whether it applies to a device's `read_ahead_kb`, not to a buffer of the software or another
+    /// unit.
     pub fn about_device(&self) -> bool {
         let own = |text: &str| text.contains("(own") || text.contains("own read-ahead");
         let elsewhere = ["client buffer", "userspace", "llite", "page server"];
@@ -111,7 +111,7 @@ impl VendorPreset {
             && !self.software.starts_with("FreeBSD")
     }
 
-    /// Whether its own authors gave it up, or never gave it.
+    /// Whether it was withdrawn or never adopted.
     pub fn outdated(&self) -> bool {
         let all = format!("{} {}", self.software, self.condition);
         ["superseded", "unmerged", "versus"].iter().any(|word| all.contains(word))
@@ -119,7 +119,7 @@ impl VendorPreset {
     }
 }
 
-/// Every piece of advice, in the order of the file.
+/// All recommendations, in the order of the file.
 pub fn all() -> &'static [VendorPreset] {
     static ALL: OnceLock<Vec<VendorPreset>> = OnceLock::new();
     ALL.get_or_init(|| read(ADVICE))
@@ -132,7 +132,8 @@ pub fn groups() -> &'static [Group] {
     })
 }
 
-/// The advice that a word of the command line means: a group, or what has the word in its software.
+/// The recommendations for a word of the command line: a group, or software with the word in its
+/// name.
 pub fn named(word: &str) -> Vec<&'static VendorPreset> {
     let word = word.to_lowercase();
     let group = groups().iter().position(|group| group.name == word);
@@ -146,7 +147,7 @@ pub fn named(word: &str) -> Vec<&'static VendorPreset> {
     all().iter().filter(fits).collect()
 }
 
-/// Reads a file of this form; a row that does not fit is left out, and a test counts them.
+/// Parses a file in this format; invalid rows are skipped, and counted by a test.
 fn read(text: &str) -> Vec<VendorPreset> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let rows = reader.deserialize::<Row>().flatten();

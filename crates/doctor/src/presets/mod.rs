@@ -1,5 +1,4 @@
-//! What vendors have published about read-ahead. It is advice; foreread never applies it
-//! automatically.
+//! Published recommendations of vendors. foreread never applies them automatically.
 
 mod advice;
 mod applies;

@@ -142,8 +142,8 @@ fn host_published_advice_is_applied_by_name() {
     assert!(stderr.contains("Greenplum") && stderr.contains("not a measurement"), "{stderr}");
     assert_eq!(stage.value().trim(), "8192");
     refused(&stage.apply(&["--preset", "mongodb"]), 2, "--preset mongodb=VALUE");
-    refused(&stage.apply(&["--preset", "mongodb=1M"]), 2, "follows none of the advice");
-    refused(&stage.apply(&["--preset", "mongobd"]), 2, "there is no advice for");
+    refused(&stage.apply(&["--preset", "mongodb=1M"]), 2, "follows none of the recommendations");
+    refused(&stage.apply(&["--preset", "mongobd"]), 2, "no recommendations for");
     refused(&stage.apply(&["--preset", "greenplum", "ra=1M"]), 2, "set twice");
     let output = stage.apply(&["--preset", "mongodb=16K"]);
     assert!(output.status.success() && stage.value().trim() == "16", "{output:?}");

@@ -1,4 +1,4 @@
-//! Where the bytes of an array lie on its members.
+//! The layout of an array's bytes on its members.
 
 use crate::spec::{ArraySpec, Level, RowMembers};
 
@@ -11,16 +11,16 @@ pub(super) struct Piece {
     pub(super) length: u64,
 }
 
-/// A row of a parity array: what of it a request covers, and where its parity is.
+/// A row of a parity array: the part that a request covers, and the position of the parity.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GeometryRow {
     pub(super) number: u64,
-    /// First and last byte of the request inside the row's data, the last one excluded.
+    /// Range of the request within the row's data, excluding the end.
     pub(super) from: u64,
     pub(super) to: u64,
 }
 
-/// How many data columns there are, how they are filled, and how large the whole is.
+/// The number and filling of data columns, and the size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     level: Level,
@@ -44,7 +44,7 @@ impl Geometry {
         Self { level: spec.level, members, chunk, data, parity, copies, capacity }
     }
 
-    /// What one member holds before the next one follows.
+    /// The number of bytes on one member before the next member follows.
     pub(super) fn chunk(&self) -> u64 {
         self.chunk
     }
@@ -87,8 +87,8 @@ impl Geometry {
         })
     }
 
-    /// The parity pieces of a row that go with a part of its data: what that part covers within
-    /// a chunk, or the whole chunk if it reaches over a chunk's end.
+    /// The parity pieces for a part of a row's data: the same range of a chunk, or the whole chunk
+    /// if the part crosses a chunk boundary.
     pub(super) fn parity_list(&self, row: GeometryRow) -> Vec<Piece> {
         let (from, to) = if row.from / self.chunk == (row.to - 1) / self.chunk {
             (row.from % self.chunk, (row.to - 1) % self.chunk + 1)
@@ -117,8 +117,8 @@ impl Geometry {
         self.chunk * self.data
     }
 
-    /// The left-symmetric order of md: parity moves one member to the left with each row, and
-    /// data begins on the member after it.
+    /// The left-symmetric layout of md: parity moves one member to the left with each row, and data
+    /// starts on the member after it.
     fn member_of(&self, row: u64, column: u64) -> usize {
         match self.level {
             Level::Raid5 | Level::Raid6 => {

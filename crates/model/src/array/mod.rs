@@ -1,14 +1,14 @@
-//! Arrays: one device of many.
+//! Arrays of devices.
 //!
-//! A request is cut at chunk ends. With mirrors, the copy to read is chosen for each chunk-wise
-//! piece, in order of address, and only then do pieces that meet end to end on the same member
-//! become one request to it: joining first would change what the policy sees. The request is done
-//! when its slowest piece is.
+//! A request is split at chunk boundaries. With mirrors, the copy to read is chosen for each piece
+//! in order of address; only then are adjacent pieces on the same member merged into one request.
+//! Merging first would change the input of the policy. The request is complete when its slowest
+//! piece is.
 //!
-//! Writes go to all mirrors. With parity, a row that a request covers is written whole; of any
-//! other row either the old data and parity or the rest of the row is read before (whichever is
-//! less), and when all that has been read for the request the new data and parity are written.
-//! Each request is judged by itself: there is no stripe cache that collects small writes.
+//! Writes go to all mirrors. With parity, a row that is entirely covered is written directly. For
+//! any other row, either the old data and parity or the rest of the row is read first (whichever is
+//! less); when all reads of the request are complete, the new data and parity are written. Requests
+//! are independent: there is no stripe cache that collects small writes.
 
 mod geometry;
 mod policy;
@@ -28,9 +28,9 @@ use policy::DiskArm;
 #[derive(Debug)]
 struct Call {
     id: RequestId,
-    /// Pieces that are not done.
+    /// Pieces that are not complete.
     left: usize,
-    /// Writes to send when they are.
+    /// Writes to send afterwards.
     then: Vec<Piece>,
 }
 
@@ -43,22 +43,21 @@ struct Sent {
 
 const NO_WAKE: Nanos = Nanos::MAX;
 
-/// An array at work.
 pub struct Array {
     geometry: Geometry,
     policy: ReadPolicy,
     members: Vec<Box<dyn Device>>,
-    /// When each member wants to be advanced.
+    /// The next wake time of each member.
     wakes: Vec<Nanos>,
-    /// The earliest of them, and the first member that has it.
+    /// The earliest of them, and the first member with it.
     first_wake: (Nanos, usize),
     arms: Vec<DiskArm>,
-    /// Choices made so far, for each column.
+    /// Choices so far, for each column.
     turns: Vec<usize>,
     calls: Slots<Call>,
     open: usize,
     sent: Slots<Sent>,
-    /// Where in the list of pieces at hand the last one of each member is.
+    /// Index of each member's last piece in the current list of pieces.
     last_piece: Vec<usize>,
     pieces: Vec<Piece>,
     arrived: Vec<Completion>,
@@ -67,7 +66,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// The array of a valid description, of these members.
+    /// The array of a valid description with these members.
     pub(crate) fn new(spec: &ArraySpec, members: Vec<Box<dyn Device>>) -> Self {
         let size = members.iter().map(|member| member.capacity().get()).min().unwrap_or(0);
         let geometry = Geometry::new(spec, size);
@@ -95,15 +94,15 @@ impl Array {
         while self.take(now).is_some() {}
     }
 
-    /// Lets the member that is due first go on, if any is due by `now`: to its first completion
-    /// at most, and not beyond what another one is to do before. Returns how far it came.
+    /// Advances the member that is due first, if any is due by `now`, at most to its first
+    /// completion and not beyond the time of another member. Returns the time reached.
     fn take(&mut self, now: Nanos) -> Option<Nanos> {
         let (at, member) = self.first_wake;
         if at > now || at == NO_WAKE {
             return None;
         }
         let second = self.first_but(member);
-        // Of what is due at the same time, that of the first member comes first.
+        // Of members due at the same time, the first one is advanced first.
         let others = if second.1 < member { second.0 - Nanos::new(1) } else { second.0 };
         let until = now.min(others);
         let mut arrived = std::mem::take(&mut self.arrived);
@@ -117,11 +116,11 @@ impl Array {
         Some(came.unwrap_or(until))
     }
 
-    /// When the first member but this one is due, and which that is.
+    /// The time and index of the first member due, except this one.
     fn first_but(&self, but: usize) -> (Nanos, usize) {
         let mut first = (NO_WAKE, usize::MAX);
         for (member, &wake) in self.wakes.iter().enumerate() {
-            // Chosen without a branch: which member is due first cannot be foretold.
+            // Without a branch, because the branch would be unpredictable.
             let sooner = (member != but) & (wake < first.0);
             first = (if sooner { wake } else { first.0 }, if sooner { member } else { first.1 });
         }
@@ -168,7 +167,7 @@ impl Array {
         }
         for piece in pieces {
             let member = piece.column;
-            // A read noted its arm when the copy was chosen.
+            // For a read, the arm was recorded when the copy was chosen.
             if kind != RequestKind::Read {
                 self.arms[member].pending += 1;
                 if kind == RequestKind::Write {
@@ -182,7 +181,7 @@ impl Array {
         }
     }
 
-    /// Adds a piece on a member to those at hand; whether it only made the last one longer.
+    /// Adds a piece on a member; returns whether it only extended the previous one.
     fn add(&mut self, piece: Piece) -> bool {
         let last = self.last_piece[piece.column];
         match self.pieces.get_mut(last) {
@@ -203,7 +202,7 @@ impl Array {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Adds a read of one column's piece: chooses the copy.
+    /// Adds a read of one column's piece and chooses the copy.
     fn add_read(&mut self, piece: Piece) {
         let copies = self.geometry.copies as usize;
         if self.policy == ReadPolicy::Split && copies > 1 {
@@ -239,7 +238,7 @@ impl Array {
         let arms = &mut self.arms[first..first + copies];
         self.policy.note(arms, copy, end);
         if joined {
-            // It travels with the piece before it, which is one request.
+            // It is part of the preceding piece's request.
             self.arms[first + copy].pending -= 1;
         }
     }
@@ -250,7 +249,7 @@ impl Array {
         }
         let mut pieces = self.take_pieces();
         self.send(now, call, RequestKind::Read, &pieces);
-        // Their room is used again.
+        // Keeps the allocation.
         pieces.clear();
         self.pieces = pieces;
     }
@@ -292,7 +291,7 @@ impl Array {
         self.send(now, call, RequestKind::Write, &whole);
     }
 
-    /// Adds the data and parity that a row's write writes.
+    /// Adds the data and parity to write for a row.
     fn add_row(&mut self, row: GeometryRow) {
         let start = self.geometry.row_start(row);
         for piece in self.geometry.list(start + row.from, row.to - row.from) {
@@ -303,7 +302,7 @@ impl Array {
         }
     }
 
-    /// Adds what must be read before part of a row is written.
+    /// Adds what must be read before a part of a row is written.
     fn add_old(&mut self, row: GeometryRow) {
         let (start, width) = (self.geometry.row_start(row), self.geometry.row_length());
         let parity: u64 = self.geometry.parity_list(row).iter().map(|piece| piece.length).sum();
@@ -367,7 +366,7 @@ impl Device for Array {
             let at = self.take(until)?;
             first = (!self.finished.is_empty()).then_some(at);
         }
-        // With the first of them come all others of the same time.
+        // All completions with the same time are returned together.
         self.run(first?);
         hand_out(&mut self.finished, done);
         first

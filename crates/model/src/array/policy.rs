@@ -1,14 +1,14 @@
-//! Which copy of a mirror is read.
+//! Choice of the mirror copy to read.
 //!
-//! The choice decides whether one stream gets the rate of one member or of several, and whether
-//! members see runs or fragments. The rules here are those of known products; see each.
+//! The choice determines whether one stream gets the rate of one member or of several, and whether
+//! members receive runs or fragments. These are the rules of known products.
 
 use crate::spec::ReadPolicy;
 
-/// What the policies know of a member.
+/// The state of a member that the policies use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DiskArm {
-    /// Requests sent and not completed.
+    /// Requests sent but not complete.
     pub(super) pending: u64,
     pub(super) last: u64,
     /// gmirror's running mean, in 256ths of a request.
@@ -18,7 +18,7 @@ pub(super) struct DiskArm {
 /// One request in gmirror's count of load.
 const LOAD_SCALE: i64 = 256;
 const NEAR_BYTES: u64 = 1 << 20;
-/// What megaraid_sas lets the nearest have more before it takes the other.
+/// Under megaraid_sas, the nearest member may have this many more requests than the other.
 const ARM_PENDING: u64 = 4;
 
 impl DiskArm {
@@ -28,8 +28,8 @@ impl DiskArm {
 }
 
 impl ReadPolicy {
-    /// The copy to read, as an index into `arms`; `turn` counts the choices made so far. (`Split`
-    /// divides a request before it comes here.)
+    /// The copy to read, as an index into `arms`; `turn` is the number of earlier choices. (`Split`
+    /// divides a request before this is called.)
     pub(super) fn choose(
         self,
         arms: &[DiskArm],
@@ -60,7 +60,7 @@ impl ReadPolicy {
         }
     }
 
-    /// Notes that `chosen` was sent a request that ends at `end`.
+    /// Records that `chosen` was sent a request that ends at `end`.
     pub(super) fn note(self, arms: &mut [DiskArm], chosen: usize, end: u64) {
         if let Some(arm) = arms.get_mut(chosen) {
             arm.pending += 1;
@@ -74,12 +74,12 @@ impl ReadPolicy {
     }
 }
 
-/// The index of the least by a key; the first of equals.
+/// The index of the smallest key; the first if several are equal.
 fn least<K: Ord>(arms: &[DiskArm], key: impl Fn(&DiskArm) -> K) -> usize {
     (0..arms.len()).min_by_key(|&index| key(&arms[index])).unwrap_or(0)
 }
 
-/// The rule of `g_mirror_request_load`; the last of equals.
+/// The rule of `g_mirror_request_load`; the last if several are equal.
 fn gmirror(arms: &[DiskArm], offset: u64) -> usize {
     let load = |arm: &DiskArm| {
         let bonus = match arm.distance(offset) {

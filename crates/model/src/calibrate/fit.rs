@@ -1,4 +1,4 @@
-//! From the times of probes to a description.
+//! Fits a description to the times of probes.
 
 use serde::Serialize;
 use units::Bytes;
@@ -12,50 +12,51 @@ use crate::volume::VolumeSpec;
 use crate::{DeviceSpec, HostLimits, Spec, SpecError};
 use units::Nanos;
 
-/// A model of what was measured, and how well it agrees.
+/// The fitted model and its agreement with the measurements.
 #[derive(Clone, Debug)]
 pub struct ModelCalibration {
     pub spec: Spec,
     pub findings: Vec<String>,
-    /// Each probe by the device and by the model.
+    /// Each probe on the device and on the model.
     pub agreement: Vec<ProbeAgreement>,
 }
 
-/// A probe by the device and by the model.
+/// A probe on the device and on the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProbeAgreement {
     pub purpose: Purpose,
-    /// In which unit the figures are.
+    /// The unit of the figures.
     pub unit: &'static str,
     pub measured: f64,
     pub model: f64,
 }
 
-/// Speeds that disks turn at.
+/// Common rotational speeds.
 const RPM: [f64; 5] = [4200.0, 5400.0, 7200.0, 10_000.0, 15_000.0];
 const MEMBERS: [usize; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
-/// A stream that loses so much from the start of the device to its end is on a platter.
+/// If a stream is this much slower at the end of the device than at the start, the device is a
+/// disk.
 const ZONES_LEAST: f64 = 1.12;
-/// Random reads that vary so much wait for a platter, in milliseconds.
+/// If random reads vary this much, in milliseconds, they wait for a rotation.
 const TURN_LEAST_MS: f64 = 3.0;
-/// What is done by so many requests a second at a depth of 32 is not a volume with a limit.
+/// A device with more requests per second at depth 32 is not a volume with a limit.
 const VOLUME_IOPS_MOST: f64 = 25_000.0;
-/// What answers sooner than this is a drive in the machine, in milliseconds.
+/// A device with a shorter latency, in milliseconds, is a local drive.
 const LOCAL_MS: f64 = 0.25;
 /// The rate of the bus to the host in MB/s: faster than any disk.
 const BUS_MB_S: f64 = 600.0;
-/// What the overhead of a command varies by, in milliseconds: it cannot be told from the rest.
+/// Variation of the overhead of a command, in milliseconds; the probes do not show it.
 const JITTER_MS: f64 = 0.05;
-/// The mean root of the distance between two places within a thousandth of the device.
+/// The mean square root of the distance between two places within a thousandth of the device.
 const NEAR_ROOT: f64 = 0.016_87;
-/// The seed of the models that candidates are.
+/// The seed of candidate models.
 const MODEL_SEED: u64 = 1;
 
-/// The model that agrees best with what was measured of a device of this size behind this host.
+/// The model that agrees best with the probes of a device of this size behind this host.
 ///
 /// # Errors
 ///
-/// If a probe is missing or what was measured is no device at all.
+/// If a probe is missing, or the times are not those of a device.
 pub fn fit(
     name: &str,
     capacity: Bytes,
@@ -85,10 +86,10 @@ struct View<'a> {
     capacity: Bytes,
     host: HostLimits,
     measured: &'a Measured,
-    /// Rates at start, middle and end, without the first positioning.
+    /// Rates at start, middle and end, without the first seek.
     rates: [f64; 3],
     near_ms: f64,
-    /// What a turn takes if the reads near one place wait for one.
+    /// Time of a rotation, if reads near one place wait for one.
     turn_ms: f64,
     random_ms: f64,
 }
@@ -106,7 +107,7 @@ impl<'a> View<'a> {
         let near = measured.of(Purpose::Near).ok_or_else(|| missing(Purpose::Near))?.settled();
         let random = Purpose::Queue(1);
         let random_ms = measured.mean_ms(random).ok_or_else(|| missing(random))?;
-        // Every read near one place waits for some part of a turn, each as likely.
+        // Each read near one place waits for a part of a rotation, uniformly distributed.
         let beside = CHUNKS_KIB.iter().filter_map(|&kib| measured.of(Purpose::Beside(kib)));
         let timings = beside.map(Timing::settled).chain([near.clone()]);
         let variances: Vec<f64> = timings.map(|timing| timing.deviation_ms().powi(2)).collect();
@@ -126,7 +127,7 @@ impl<'a> View<'a> {
         self.random_ms > LOCAL_MS && busy < VOLUME_IOPS_MOST
     }
 
-    /// What crossing a multiple of each chunk costs, and the error of that, in milliseconds.
+    /// The cost of crossing a multiple of each chunk, with its error, in milliseconds.
     fn crossings(&self) -> Vec<(f64, f64)> {
         let cost = |kib: u32| {
             let across = self.measured.of(Purpose::Across(kib))?.settled();
@@ -137,10 +138,10 @@ impl<'a> View<'a> {
         CHUNKS_KIB.iter().map(|&kib| cost(kib).unwrap_or((0.0, 1.0))).collect()
     }
 
-    /// The chunk from which on every crossing costs something, if one is there: what is most likely
-    /// if crossings before it cost nothing and those from there on what two drives take longer than
-    /// one. That is d (1 - d) turns where one is the part d of a turn behind the other: a sixth of
-    /// a turn if nothing is known of d, and anything from nothing to a quarter.
+    /// The chunk size from which every crossing has a cost, if there is one: the most likely size
+    /// if smaller crossings are free and larger ones cost what two drives take longer than one. If
+    /// one drive is the part d of a rotation behind the other, that is d (1 - d) rotations: a sixth
+    /// on average for unknown d, between zero and a quarter.
     fn chunk(&self) -> Option<Bytes> {
         let costs = self.crossings();
         let full = self.turn_ms / 6.0;
@@ -158,7 +159,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// One drive, or an array of them.
+/// One drive, or an array of drives.
 fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
     let off = |rpm: &f64| (60_000.0 / rpm / view.turn_ms).ln().abs();
     let rpm = RPM.into_iter().min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or(7200.0);
@@ -176,7 +177,7 @@ fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
                     ..drive(view, rpm, structure)
                 };
                 let device = structure.of(member, chunk);
-                // More drives must earn it.
+                // More drives need a better fit.
                 let score = score(&device, view)? * structure.burden();
                 if best.as_ref().is_none_or(|best| score < best.0) {
                     best = Some((score, device, structure.to_string()));
@@ -185,7 +186,7 @@ fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
         }
     }
     let (_, device, words) =
-        best.ok_or_else(|| SpecError::NoFit { problem: "no array has these times".to_owned() })?;
+        best.ok_or_else(|| SpecError::NoFit { problem: "no array fits these times".to_owned() })?;
     let chunk = chunk.map_or("no chunk boundary".to_owned(), |chunk| format!("chunks of {chunk}"));
     let [start, _, end] = view.rates;
     let findings = vec![
@@ -211,7 +212,7 @@ impl std::fmt::Display for Structure {
     }
 }
 
-/// What can be behind a device with or without chunks; the simplest first.
+/// Possible structures behind a device with or without chunks; the simplest first.
 fn structures(chunk: Option<Bytes>) -> Vec<Structure> {
     let some = |level, members| Structure { level: Some(level), members };
     if chunk.is_none() {
@@ -223,12 +224,12 @@ fn structures(chunk: Option<Bytes>) -> Vec<Structure> {
 }
 
 impl Structure {
-    /// By how much it must agree better than one drive.
+    /// How much better its agreement must be than that of one drive.
     fn burden(self) -> f64 {
         if self.level == Some(Level::Raid1) { 1.2 } else { 1.0 }
     }
 
-    /// Drives that a stream is read from at once.
+    /// Number of drives from which a stream is read at once.
     fn columns(self) -> usize {
         match self.level {
             Some(Level::Raid10) => self.members / 2,
@@ -254,18 +255,18 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     let floor = (view.near_ms - fixed).max(0.1);
     let small = view.measured.of(Purpose::SmallStream).map_or(0.2, Timing::median_ms);
     let hit = (small - 4096.0 / BUS_MB_S / 1e3 - JITTER_MS / 2.0).clamp(0.001, 2.0);
-    // What a command takes that the cache has: others hardly take less, and what they take more
-    // cannot be told from the shortest seek.
+    // The time of a cached command: other commands hardly take less, and any additional time cannot
+    // be distinguished from the shortest seek.
     let overhead = hit.min(floor / 2.0);
     let seek = |ms: f64| (ms - fixed - overhead).max(0.05);
     let average = seek(view.random_ms);
-    // An array has an arm at each end: there the way from end to end says nothing of a seek.
+    // In an array, the distance from end to end does not determine a seek.
     let alone = structure.level.is_none();
     let full = view.measured.mean_ms(Purpose::Distance(1000)).filter(|_| alone).map(seek);
     let full = full.filter(|full| *full > average).unwrap_or(1.9 * average);
-    // Near one place the arm moves a little, too. Of the seek curve a + b √x + c x, which has this
-    // mean and this end, b is 5 (average - full / 3 - 2 a / 3); over a thousandth of the device √x
-    // is NEAR_ROOT on average, and c counts for nothing.
+    // Near one place the arm moves a little, too. For the seek curve a + b √x + c x with this mean
+    // and this end, b is 5 (average - full / 3 - 2 a / 3). Within a thousandth of the device, √x is
+    // NEAR_ROOT on average, and c x is negligible.
     let far = 5.0 * NEAR_ROOT * (average - full / 3.0);
     let track = ((floor - overhead - far) / (1.0 - 5.0 * NEAR_ROOT * 2.0 / 3.0)).max(0.05);
     let average = average.max(track);
@@ -288,7 +289,7 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     }
 }
 
-/// How far a candidate is from what was measured: the mean squared logarithm of the ratios.
+/// The distance of a candidate from the measurements: the mean squared logarithm of the ratios.
 fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
     let wanted = |purpose: &Purpose| {
         let far = Purpose::Distance(1000);
@@ -305,8 +306,8 @@ fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
         let Some(measured) = view.measured.of(probe.purpose) else { continue };
         let (timing, end) = run(model.as_mut(), &probe, now);
         now = end + Nanos::from_millis(100);
-        // Where each drive of an array begins, a stream of single pages waits for a turn: how long
-        // is luck, and as long as hundreds of pages that are there.
+        // Where a drive of an array starts, a stream of single pages waits for a rotation: a random
+        // time, as long as that of hundreds of cached pages.
         let ratio = match probe.purpose {
             Purpose::SmallStream => measured.median_ms() / timing.median_ms().max(1e-9),
             _ => timing.steady_mb_s() / measured.steady_mb_s().max(1e-9),
@@ -324,7 +325,7 @@ fn flash(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
     let transfer_us = 4096.0 / link;
     let read_us = (0.8 * (alone_us - transfer_us)).max(1.0);
     let firmware_us = (alone_us - transfer_us - read_us).max(0.1);
-    // What 32 at a time reach is a lower bound: more could be busy.
+    // The throughput at depth 32 is a lower bound: more dies could be busy.
     let scaling = busy * alone_us / 1e6;
     let dies = if scaling > 16.0 { 64 } else { (scaling * 0.9).round().max(1.0) as usize };
     // Dies must be able to fill the link with their pages.
@@ -350,12 +351,12 @@ fn flash(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
     (DeviceSpec::Flash(device), findings)
 }
 
-/// A volume behind a network, with what it is limited to.
+/// A volume behind a network, with its limits.
 fn volume(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
-    // Of many requests: the first few pass before a limit is felt.
+    // From many requests, because the first few pass before a limit applies.
     let most = view.measured.requests_s(Purpose::Queue(32)).unwrap_or(0.0);
     let alone = 1e3 / view.random_ms;
-    // Far from 32 times what one at a time does: something limits it.
+    // Far from 32 times the rate at depth 1: there is a limit.
     let iops = if most < 24.0 * alone { most } else { 0.0 };
     let mib_s = view.rates.iter().copied().fold(f64::MAX, f64::min) * 1e6 / f64::from(1 << 20);
     let small = view.measured.mean_ms(Purpose::SmallStream);

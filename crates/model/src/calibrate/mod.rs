@@ -1,13 +1,14 @@
-//! From a handful of probes of a device to a model of it.
+//! Fits a model to a few probes of a device.
 //!
-//! [`probes`] says what to read; whoever can read the device does, without a page cache, and
-//! [`fit`] turns the times into a [`Spec`](crate::Spec). The same probes can be run on a model
-//! ([`run`]): that is how candidates of which no closed form is known (how many drives there are,
-//! how they queue) are compared with what was measured, and how the whole thing is tested.
+//! [`probes`] lists the reads, the caller performs them without a page cache, and [`fit`] turns the
+//! times into a [`Spec`](crate::Spec). The same probes can be run on a model ([`run`]). That is how
+//! candidates without a closed form (number of drives, queueing) are compared with the
+//! measurements, and how calibration is tested.
 //!
-//! What the probes ask: streaming rates at start, middle and end; several streams in turn; random
-//! 4 KiB reads near one place, everywhere and at fixed distances; several of them at once; a stream
-//! of single pages; and reads that cross a possible chunk boundary against reads that do not.
+//! The probes measure: sequential rates at start, middle and end; several interleaved streams;
+//! random 4 KiB reads near one place, everywhere and at fixed distances; several of them at once; a
+//! stream of single pages; and reads across possible chunk boundaries compared with reads that do
+//! not cross them.
 
 mod fit;
 mod plan;
@@ -22,14 +23,14 @@ pub use fit::{ModelCalibration, ProbeAgreement, fit};
 pub use plan::probes;
 pub use run::run;
 
-/// A question to a device: reads of one length.
+/// A probe: reads of one length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     pub purpose: Purpose,
-    /// How many requests are kept under way.
+    /// Number of requests in flight.
     pub depth: usize,
     pub length: Bytes,
-    /// Where each begins, in the order in which they are sent.
+    /// The offset of each read, in order.
     pub offsets: Vec<Bytes>,
 }
 
@@ -38,41 +39,39 @@ pub struct Probe {
 pub enum Purpose {
     /// The rate of a stream at this per mille of the device.
     Stream(u32),
-    /// The rate of a stream of single pages, one at a time.
+    /// The rate of a stream of single pages at depth 1.
     SmallStream,
-    /// The rate of several streams of small requests in turn, this many at a time.
+    /// The rate of several interleaved streams of small requests, at this depth.
     Interleaved(u32),
     /// Random reads within one thousandth of the device.
     Near,
-    /// Random reads there and back over this many per mille of the device.
+    /// Random reads back and forth over this distance, in per mille of the device.
     Distance(u32),
-    /// Random reads everywhere, this many at a time.
+    /// Random reads everywhere, at this depth.
     Queue(u32),
-    /// Random reads of 8 KiB across every multiple of this many KiB.
+    /// Random reads of 8 KiB across multiples of this many KiB.
     Across(u32),
     Beside(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// From the first request to the last answer.
+    /// From the first request to the last completion.
     pub elapsed: Nanos,
-    /// What each request took, in the order in which they were sent.
+    /// The latency of each request, in order.
     pub latencies: Vec<Nanos>,
     pub bytes: Bytes,
 }
 
-/// What all probes came to.
+/// The results of all probes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured(BTreeMap<Purpose, Timing>);
 
 impl Measured {
-    /// Notes what came of a probe.
     pub fn note(&mut self, purpose: Purpose, timing: Timing) {
         self.0.insert(purpose, timing);
     }
 
-    /// All of it, in the order of the purposes.
     pub fn iter(&self) -> impl Iterator<Item = (&Purpose, &Timing)> {
         self.0.iter()
     }
@@ -91,31 +90,30 @@ impl Measured {
     }
 }
 
-/// Requests of which one is answered first.
+/// Number of requests among which one completes first.
 const COMPETING_REQUESTS: usize = 4;
 
-/// Reads near one place by which every arm has come there.
+/// Reads near one place after which every arm is there.
 const SETTLING_READS: usize = 32;
 
 impl Timing {
-    /// The same of reads near one place, without the first of them, for which the arms had to go
-    /// there: of each drive in an array one.
+    /// The same for reads near one place, without the first reads, for which the arms (one for each
+    /// drive of an array) had to move there.
     fn settled(&self) -> Self {
         let latencies = self.latencies[SETTLING_READS.min(self.latencies.len() / 2)..].to_vec();
         Self { latencies, ..*self }
     }
 
-    /// Decimal MB/s, without the first answer, for which the device had to go somewhere.
+    /// Decimal MB/s, without the first completion, which includes a seek.
     pub fn steady_mb_s(&self) -> f64 {
         let count = self.latencies.len().max(1) as f64;
-        // Of the first few, any can be answered first.
+        // Of the first few requests, any may complete first.
         let first =
             self.latencies.iter().take(COMPETING_REQUESTS).min().copied().unwrap_or_default();
         let elapsed = self.elapsed.saturating_sub(first).as_secs_f64();
         self.bytes.get() as f64 * (count - 1.0) / count / 1e6 / elapsed.max(1e-9)
     }
 
-    /// The mean latency in milliseconds.
     pub fn mean_ms(&self) -> f64 {
         let sum: f64 = self.latencies.iter().map(|latency| latency.as_secs_f64() * 1e3).sum();
         sum / self.latencies.len().max(1) as f64

@@ -1,4 +1,4 @@
-//! What to read.
+//! The probes.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -8,17 +8,17 @@ use super::{Probe, Purpose};
 
 /// A page: the smallest direct read that every device takes.
 const PAGE_BYTES: u64 = 4096;
-/// Requests of a stream, and how many of them are under way.
+/// Size of a stream's requests, and their number in flight.
 const STREAM_REQUEST: u64 = 1 << 20;
 const STREAM_DEPTH: usize = 4;
 const STREAM_REQUESTS: u64 = 96;
 const RANDOM_READS: u64 = 160;
-/// Reads across each possible chunk's end, and within how much.
+/// Number of reads across each possible chunk boundary, and their range.
 const CHUNK_READS: u64 = 300;
 const CHUNK_SPAN: u64 = 4 << 30;
-/// Random reads for each request under way.
+/// Random reads for each request in flight.
 const READS_PER_DEPTH: u64 = 40;
-/// Chunks that arrays have, in KiB.
+/// Usual chunk sizes of arrays, in KiB.
 pub(super) const CHUNKS_KIB: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 /// Streams in turn, requests of each, and how many are under way.
 const STREAM_COUNT: u64 = 4;
@@ -30,7 +30,7 @@ const DISTANCES: [u32; 4] = [10, 100, 333, 1000];
 /// Places of streams in per mille of the device.
 pub(super) const PLACES: [u32; 3] = [0, 500, 1000];
 
-/// The probes of a device of this size; the seed draws the places of random reads.
+/// The probes of a device of this size; the seed determines the random offsets.
 pub fn probes(capacity: Bytes, seed: u64) -> Vec<Probe> {
     let mut plan = Plan { capacity: capacity.get(), rng: Pcg64Mcg::seed_from_u64(seed) };
     let mut probes: Vec<Probe> = PLACES.iter().map(|&place| plan.stream(place)).collect();
@@ -51,7 +51,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// A page below `end`, at random.
+    /// A random page below `end`.
     fn page(&mut self, end: u64) -> u64 {
         self.rng.next_u64() % (end / PAGE_BYTES).max(1) * PAGE_BYTES
     }
@@ -69,8 +69,8 @@ impl Plan {
         Self::probe(Purpose::Stream(place), STREAM_DEPTH, STREAM_REQUEST, offsets)
     }
 
-    /// One page after another: a drive's own read-ahead has them, so this is what a command takes.
-    /// Not where the other streams were.
+    /// One page after another, which a drive's read-ahead has cached: this measures the time of a
+    /// command. At another place than the other streams.
     fn small_stream(&self) -> Probe {
         let length = PAGE_BYTES;
         let start = self.capacity / 8 / PAGE_BYTES * PAGE_BYTES;
@@ -78,8 +78,8 @@ impl Plan {
         Self::probe(Purpose::SmallStream, 1, length, offsets)
     }
 
-    /// Several streams in turn: whether a drive reads ahead for each of them while others wait. Not
-    /// where the other streams were.
+    /// Several interleaved streams: shows whether a drive reads ahead for each of them while others
+    /// wait. At another place than the other streams.
     fn interleaved(&self, depth: u32) -> Probe {
         let length = 32 << 10;
         let start = |stream| self.capacity / 16 * (5 + 2 * stream + u64::from(depth > 1));
@@ -98,7 +98,7 @@ impl Plan {
         Self::probe(Purpose::Near, 1, PAGE_BYTES, offsets)
     }
 
-    /// From one end of the distance to the other and back.
+    /// Back and forth over the distance.
     fn distance(&mut self, distance: u32) -> Probe {
         let span = self.capacity / 1000 * u64::from(distance);
         let slack = (self.capacity / 500).max(16 * PAGE_BYTES);
@@ -117,15 +117,15 @@ impl Plan {
         Self::probe(Purpose::Queue(depth), depth as usize, PAGE_BYTES, offsets)
     }
 
-    /// Two pages with an end of a chunk between them, and two before such an end; near one place,
-    /// so that the arm hardly moves. Not at the same ends: a controller may remember them.
+    /// Two pages across a chunk boundary, and two pages before such a boundary; near one place, so
+    /// that the arm hardly moves. Not at the same boundaries, because a controller may cache them.
     fn chunk(&mut self, kib: u32) -> [Probe; 2] {
         let chunk = u64::from(kib) << 10;
         let span = (self.capacity / 2).min(CHUNK_SPAN.max(self.capacity / 1000));
         let multiples = (span / chunk).saturating_sub(1).max(1);
         let first = self.capacity / 4 / (2 * chunk) * (2 * chunk);
         let mut ends = |back: u64| -> Vec<u64> {
-            // Odd multiples: an even one is a multiple of the next larger chunk too.
+            // Odd multiples: an even multiple is also a multiple of the next larger chunk.
             (0..CHUNK_READS)
                 .map(|_| first + ((self.rng.next_u64() % multiples) | 1) * chunk - back)
                 .collect()

@@ -5,8 +5,7 @@ use units::{Bytes, Nanos};
 use super::{Probe, Timing};
 use crate::{Device, Request, RequestId, RequestKind};
 
-/// Runs a probe on a device that has nothing else to do, from `now` on; says when it was over,
-/// too.
+/// Runs a probe on an idle device from `now` on; also returns the time of its end.
 pub fn run(device: &mut dyn Device, probe: &Probe, now: Nanos) -> (Timing, Nanos) {
     let mut sent = vec![now; probe.offsets.len()];
     let mut latencies = vec![Nanos::ZERO; probe.offsets.len()];

@@ -1,25 +1,25 @@
-//! The controller's memory for what it has read ahead.
+//! The controller's cache of read-ahead data.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::slots::SlotIndex;
 
-/// The end of the order of use.
+/// Marks the end of the list.
 const LIST_END: u32 = u32::MAX;
 
-/// A unit of memory: there, or on its way to some requests that wait for it.
+/// A cache line: present, or in flight with requests that wait for it.
 #[derive(Debug)]
 struct Line {
     number: u64,
     ready: bool,
-    /// The lines that were used right before and right after this one.
+    /// The lines used right before and right after this one.
     older: u32,
     newer: u32,
     waiters: Vec<SlotIndex>,
 }
 
-/// Lines by number, the least recently used of which goes first.
+/// Lines by number; the least recently used is evicted first.
 #[derive(Debug)]
 pub(super) struct ControllerCache {
     places: HashMap<u64, u32, BuildHasherDefault<Scatter>>,
@@ -29,7 +29,7 @@ pub(super) struct ControllerCache {
     limit: usize,
 }
 
-/// Line numbers are no one's to choose, so that a multiplication scatters them well enough.
+/// A hash for line numbers. Nobody chooses these maliciously, so a multiplication suffices.
 #[derive(Debug, Default)]
 struct Scatter(u64);
 
@@ -60,13 +60,13 @@ pub(super) enum CacheLookup {
 impl ControllerCache {
     /// A cache of this many lines.
     pub(super) fn new(limit: usize) -> Self {
-        // Places are numbered in 32 bits; no controller has so much memory.
+        // Indices have 32 bits; no controller has so much memory.
         let limit = limit.min(LIST_END as usize);
         let (places, lines) = (HashMap::default(), Vec::new());
         Self { places, lines, oldest: LIST_END, newest: LIST_END, limit }
     }
 
-    /// How a line stands, without touching it.
+    /// The state of a line, without using it.
     pub(super) fn has(&self, number: u64) -> CacheLookup {
         match self.places.get(&number) {
             Some(&place) if self.lines[place as usize].ready => CacheLookup::Ready,
@@ -75,7 +75,7 @@ impl ControllerCache {
         }
     }
 
-    /// Looks for a line that `reader` needs; if it is on its way, the reader will be told.
+    /// Looks up a line that `reader` needs; if it is in flight, the reader is recorded as waiting.
     pub(super) fn read(&mut self, number: u64, reader: SlotIndex) -> CacheLookup {
         let Some(&place) = self.places.get(&number) else { return CacheLookup::Missing };
         if self.newest != place {
@@ -91,7 +91,7 @@ impl ControllerCache {
         }
     }
 
-    /// Makes room for a line that is to be fetched; false if all lines are on their way.
+    /// Reserves a line to be fetched; false if all lines are in flight.
     pub(super) fn reserve(&mut self, number: u64) -> bool {
         let place = if self.lines.len() < self.limit {
             let (older, newer, waiters) = (LIST_END, LIST_END, Vec::new());
@@ -118,7 +118,7 @@ impl ControllerCache {
         (place != LIST_END).then_some(place)
     }
 
-    /// Takes a line out of the order of use.
+    /// Removes a line from the LRU list.
     fn unlink(&mut self, place: u32) {
         let Line { older, newer, .. } = self.lines[place as usize];
         match older {
@@ -131,7 +131,7 @@ impl ControllerCache {
         }
     }
 
-    /// Puts a line in as the one used last.
+    /// Adds a line as the most recently used.
     fn link(&mut self, place: u32) {
         let older = std::mem::replace(&mut self.newest, place);
         match older {
@@ -142,7 +142,7 @@ impl ControllerCache {
         (line.older, line.newer) = (older, LIST_END);
     }
 
-    /// Notes that a line is there; gives back who waits for it.
+    /// Records that a line has arrived; returns the readers that wait for it.
     pub(super) fn arrived(&mut self, number: u64) -> Vec<SlotIndex> {
         let Some(&place) = self.places.get(&number) else { return Vec::new() };
         let line = &mut self.lines[place as usize];

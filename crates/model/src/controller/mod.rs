@@ -1,10 +1,10 @@
-//! A controller (or a file server) in front of another device: a processor that takes its time
-//! for each command, memory into which it reads ahead of runs of requests, and a link.
+//! A controller (or a file server) in front of another device: a processor with a time for each
+//! command, a cache into which it reads ahead, and a link.
 //!
-//! It begins to read ahead with the second request of a run and stops with the run, and only
-//! while few host requests are open: with many, the host's own read-ahead keeps the disks busy.
-//! A write passes the link and then goes to the device, or, if there is a safe write cache with
-//! room in it, is done at once and goes to the device behind the host's back.
+//! It starts to read ahead with the second request of a run and stops with the run, and only while
+//! few host requests are open: with many, the host's own read-ahead keeps the disks busy. A write
+//! passes the link and then goes to the device. With a safe write cache that has space, it
+//! completes at once and goes to the device later.
 
 mod cache;
 mod streams;
@@ -35,7 +35,7 @@ struct Call {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The processor has looked at the command.
+    /// The processor has decoded the command.
     Decoded(SlotIndex),
     Received(SlotIndex),
     Done(SlotIndex),
@@ -45,9 +45,9 @@ enum Event {
 #[derive(Clone, Copy, Debug)]
 enum Fetch {
     Call(SlotIndex),
-    /// Read ahead: from this line, the last one excluded.
+    /// Read-ahead of these lines, excluding the end.
     Lines(u64, u64),
-    /// From the write cache: so many bytes.
+    /// This many bytes from the write cache.
     Destage(u64),
 }
 
@@ -61,13 +61,12 @@ struct Times {
     link: f64,
 }
 
-/// A controller at work.
 pub struct Controller {
     spec: ControllerSpec,
     times: Times,
     jitter: Jitter,
     behind: Box<dyn Device>,
-    /// When the device behind has something to do; the end of time if it has not.
+    /// The next wake time of the device behind, or the end of time.
     behind_wakes: Nanos,
     agenda: Agenda<Event>,
     calls: Slots<Call>,
@@ -114,12 +113,12 @@ impl Controller {
         }
     }
 
-    /// Takes what is due by `now` in order of time, the device behind first.
+    /// Performs all steps due by `now` in order of time, those of the device behind first.
     fn run(&mut self, now: Nanos) {
         while self.take(now).is_some() {}
     }
 
-    /// Takes what is next, if that is by `now`; returns when it was.
+    /// Performs the next step if it is due by `now`; returns its time.
     fn take(&mut self, now: Nanos) -> Option<Nanos> {
         let own = self.agenda.next_at().unwrap_or(Nanos::MAX);
         if let Some(at) = self.run_behind(own.min(now)) {
@@ -130,7 +129,7 @@ impl Controller {
         Some(at)
     }
 
-    /// Lets the device behind go on to its first completion by `until`.
+    /// Advances the device behind to its first completion by `until`.
     #[inline]
     fn run_behind(&mut self, until: Nanos) -> Option<Nanos> {
         if self.behind_wakes > until || self.behind_wakes == Nanos::MAX {
@@ -167,7 +166,7 @@ impl Controller {
         let Some(call) = self.calls.get_mut(slot) else { return };
         let (kind, offset, length) = (call.kind, call.offset, call.length);
         match kind {
-            // What is safe from loss of power need not be flushed.
+            // Data in a safe write cache need not be flushed.
             RequestKind::Flush if self.spec.write_cache.is_zero() => {
                 self.fetch(at, slot, RequestKind::Flush, 0, 0);
             }
@@ -214,7 +213,7 @@ impl Controller {
         }
     }
 
-    /// Fetches the lines that are missing from `from` on, in as few requests as possible.
+    /// Fetches the missing lines from `from` on, in as few requests as possible.
     fn prefetch(&mut self, at: Nanos, from: u64) {
         let line = self.spec.cache_line.get();
         let end = (from + self.spec.prefetch.get()).min(self.behind.capacity().get());
@@ -350,7 +349,7 @@ impl Device for Controller {
             let at = self.take(until)?;
             first = (!self.finished.is_empty()).then_some(at);
         }
-        // With the first of them come all others of the same time.
+        // All completions with the same time are returned together.
         self.run(first?);
         hand_out(&mut self.finished, done);
         first

@@ -1,4 +1,4 @@
-//! Runs of requests, each of which begins where the one before it ended.
+//! Runs of requests, each of which starts where the previous one ended.
 
 use crate::order::LruList;
 
@@ -6,9 +6,9 @@ const NO_END: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct StreamTable {
-    /// Where each of them ends: apart, so that several at once are compared with a request.
+    /// The end of each run: stored separately, so that several are compared at once.
     ends: Vec<u64>,
-    /// Which was gone on with last.
+    /// The order of use.
     order: LruList,
 }
 
@@ -18,9 +18,9 @@ impl StreamTable {
         Self { ends: vec![NO_END; limit.max(1)], order: LruList::new(limit) }
     }
 
-    /// Whether a request goes on with a run that is known; it is from now on, if it was not.
+    /// Whether a request continues a known run; otherwise a new run is recorded.
     pub(super) fn follow(&mut self, offset: u64, end: u64) -> bool {
-        // Without a branch for each: most requests are of no run.
+        // Without branches: most requests continue no run.
         let known = self.ends.iter().fold(false, |known, &run| known | (run == offset));
         let run = if known { self.ends.iter().position(|&run| run == offset) } else { None };
         let place = run.unwrap_or_else(|| self.order.oldest());

@@ -1,5 +1,5 @@
-//! What a drive does with a request when it comes: it lets it in, serves it from the cache or from
-//! what the head is reading, takes in what is to be written, or queues it for the mechanism.
+//! Admission of requests by a drive: serves them from the cache or from what the head is reading,
+//! accepts writes, or queues them for the mechanism.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use super::{Drive, SAME_PLACE, rounded, unit};
 use crate::device::{Request, RequestId, RequestKind};
 
 impl Drive {
-    /// Lets requests in as far as the queue depth and flushes allow.
+    /// Admits requests as far as the queue depth and flushes allow.
     pub(super) fn admit(&mut self) {
         while let Some(&request) = self.outside.front() {
             if !self.has_room(request.kind) {
@@ -21,7 +21,7 @@ impl Drive {
         }
     }
 
-    /// Whether a request may come in now.
+    /// Whether a request can be admitted now.
     pub(super) fn has_room(&self, kind: RequestKind) -> bool {
         let room = if kind == RequestKind::Flush { 1 } else { self.spec.queue_depth };
         self.flush.is_none() && self.inside < room
@@ -40,7 +40,7 @@ impl Drive {
         }
     }
 
-    /// The bytes of a request that exist.
+    /// The existing part of a request.
     fn span(&self, request: Request) -> (u64, u64) {
         let capacity = self.spec.capacity.get();
         let start = request.offset.get().min(capacity);
@@ -91,7 +91,7 @@ impl Drive {
         }
     }
 
-    /// Serves a read from what the head is reading just now, for which the mechanism stays.
+    /// Serves a read from what the head is reading now; the mechanism continues for it.
     fn hit_under_the_head(
         &mut self,
         id: RequestId,
@@ -108,8 +108,8 @@ impl Drive {
         self.deliver(id, start, end, ready, at);
     }
 
-    /// After a read up to `end` that nothing disturbed: keeps the head reading ahead, or sends it
-    /// on when half of what it had read is used up.
+    /// After an undisturbed read up to `end`: lets the head continue reading ahead, or restarts it
+    /// when half of the data read ahead is used up.
     fn read_on(&mut self, segment: usize, end: u64) {
         let ahead = self.spec.read_ahead.get();
         let limit = self.ahead_of(end, ahead);
@@ -127,7 +127,7 @@ impl Drive {
         }
     }
 
-    /// How far to read on after `end`.
+    /// How far to read ahead after `end`.
     pub(super) fn ahead_of(&self, end: u64, ahead: u64) -> u64 {
         let limit = end.saturating_add(ahead).min(self.spec.capacity.get());
         if !self.spec.read_ahead_within_track {
@@ -137,7 +137,7 @@ impl Drive {
         limit.min(self.platter.offset_at(track + 1.0)).max(end)
     }
 
-    /// Sends `start..end` to the host: from `ready` on, and finished no sooner than `available`.
+    /// Sends `start..end` to the host, from `ready` on, finishing no earlier than `available`.
     pub(super) fn deliver(
         &mut self,
         id: RequestId,
@@ -183,7 +183,7 @@ impl Drive {
         self.absorb();
     }
 
-    /// Takes waiting writes into the cache as far as there is room.
+    /// Accepts waiting writes into the cache while there is space.
     pub(super) fn absorb(&mut self) {
         while let Some(&(request, ready)) = self.blocked.front() {
             if !self.writes.has_room(request.length.get(), self.clock) {

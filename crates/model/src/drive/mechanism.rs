@@ -1,4 +1,4 @@
-//! What the mechanism does: approach a place, read or write there, read on.
+//! The mechanism: seek, read or write, read ahead.
 
 use units::Nanos;
 
@@ -8,17 +8,17 @@ use super::segments::{Lookup, PreRead, ReadSpan};
 use super::spec::{QueueOrder, ReadBefore};
 use super::{Drive, SAME_PLACE};
 
-/// Nanoseconds; a turn takes millions, and what rounding takes from it is about ten.
+/// Nanoseconds; a rotation takes millions, and rounding errors are about ten.
 const ROUND_MARGIN: f64 = 100.0;
 
 impl Drive {
-    /// The arm's time to a place.
+    /// The time to seek to a place.
     fn seek_to(&self, place: Turns, is_write: bool) -> u64 {
         let ahead = place - self.head;
         if ahead.abs() <= SAME_PLACE {
             return 0;
         }
-        // Up to a turn ahead the skew of tracks hides their switch: waiting is enough.
+        // Up to a rotation ahead, the track skew hides the track switch: waiting suffices.
         let seek = if (0.0..1.0).contains(&ahead) || floor(place) == floor(self.head) {
             0
         } else {
@@ -28,12 +28,12 @@ impl Drive {
         seek.max(self.times.settle) + if is_write { self.times.write_settle } else { 0 }
     }
 
-    /// The rotation, in turns, that the head waits for a place after a seek.
+    /// The rotations that the head waits for a place after a seek.
     fn wait_for(&self, place: Turns, seek: u64) -> f64 {
         self.platter.wait_turns(place, self.clock.saturating_add(seek))
     }
 
-    /// Nanoseconds until the head is over a place. The turn at this moment has got `within`.
+    /// Nanoseconds until the head is over a place. The present rotation has progressed to `within`.
     #[inline]
     fn positioning(&self, place: Turns, is_write: bool, within: u64) -> f64 {
         let seek = self.seek_to(place, is_write);
@@ -41,14 +41,14 @@ impl Drive {
         seek as f64 + self.platter.span(wait) as f64
     }
 
-    /// Nanoseconds that positioning takes at least when this angle is under the heads. Whatever the
-    /// seek takes, the place must come round first; and if it comes round sooner than the arm can
-    /// be on any other track, it must come round twice. (A place that has just passed counts as
-    /// there for the last bits of a float, less than the margin.)
+    /// Lower bound of the positioning time, in nanoseconds, at this angle. Whatever the seek takes,
+    /// the place must pass under the head; and if it passes sooner than the arm can reach another
+    /// track, it must pass twice. (A place that has just passed counts as present within the
+    /// rounding error.)
     #[inline]
     fn least_positioning(&self, place: Turns, angle: f64) -> f64 {
         let round = self.platter.comes_round(place, angle) - ROUND_MARGIN;
-        // What is on this track or up to a turn ahead needs no seek.
+        // A place on this track or up to a rotation ahead needs no seek.
         let seeks = (place - self.head).abs() >= 1.0;
         if seeks && round < self.times.least_seek - 2.0 * ROUND_MARGIN {
             round + self.platter.turn()
@@ -63,7 +63,7 @@ impl Drive {
         }
     }
 
-    /// Breaks off reading ahead for another operation.
+    /// Stops reading ahead for another operation.
     fn free_the_head(&mut self) {
         self.stop_reading();
         self.absorb();
@@ -103,7 +103,7 @@ impl Drive {
         self.fill(&command, on_track, begin, waited);
     }
 
-    /// Serves a read from the cache if its data got there while it waited.
+    /// Serves a read from the cache if its data arrived there while it waited.
     fn is_cached(&mut self, command: &Command) -> bool {
         let Command { id, start, end, missed_in, .. } = *command;
         if missed_in == Some(self.segments.generation()) && self.writes.is_empty() {
@@ -123,8 +123,8 @@ impl Drive {
         self.counters.busy = Nanos::new(self.counters.busy.get().saturating_add(span));
     }
 
-    /// Moves the head from `place` to the byte `end`: returns when it is on the track, when at
-    /// `place` and when at `end`.
+    /// Moves the head from `place` to the byte `end`: returns the times at which it is on the
+    /// track, at `place` and at `end`.
     fn operate(&mut self, place: Turns, end: u64, is_write: bool) -> (u64, u64, u64) {
         let last = self.platter.turns(end);
         let seek = self.seek_to(place, is_write);
@@ -141,7 +141,7 @@ impl Drive {
         (on_track, begin, done)
     }
 
-    /// Enters a read and what the head reads before and after it into the cache.
+    /// Adds a read, with the data that the head reads before and after it, to the cache.
     fn fill(&mut self, command: &Command, on_track: u64, begin: u64, waited: bool) {
         let pre_read = self.pre_read(command, on_track, begin);
         let undisturbed = !waited && self.queue.is_empty();
@@ -161,8 +161,8 @@ impl Drive {
         }
     }
 
-    /// What the head, on the track at `on_track` and over the wanted data at `begin`, reads before
-    /// that.
+    /// The data that the head, on the track at `on_track` and over the wanted data at `begin`,
+    /// reads before that data.
     fn pre_read(&self, command: &Command, on_track: u64, begin: u64) -> PreRead {
         let track = floor(command.place);
         let landed = (command.place - self.platter.turned(begin - on_track)).max(track);
@@ -180,7 +180,7 @@ impl Drive {
         }
     }
 
-    /// Writes the nearest piece of what the cache holds.
+    /// Writes the nearest piece in the write cache.
     pub(super) fn destage(&mut self) {
         self.free_the_head();
         self.destaged_last = true;

@@ -1,14 +1,14 @@
 //! A mechanical drive: arm, platter, cache and command queue.
 //!
-//! What it costs to serve a command follows Ruemmler and Wilkes, *An Introduction to Disk Drive
-//! Modeling* (1994): overhead, seek, rotation, transfer. Two details matter more than the rest for
-//! read-ahead. The overhead of a command runs beside the operation before it, so that a queued
-//! contiguous command loses no revolution and a late one loses a whole one. And a drive reads
-//! ahead by itself only while nothing waits, so that a deeper queue can be slower.
+//! The cost of a command follows Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*
+//! (1994): overhead, seek, rotation, transfer. Two details matter most for read-ahead. The overhead
+//! of a command overlaps with the previous operation, so a queued contiguous command loses no
+//! revolution and a late one loses a whole one. And a drive reads ahead only while no command
+//! waits, so a deeper queue can be slower.
 //!
-//! The drive lives on its own time line. Each step (a completion, the choice of the next command)
-//! has its own time and is taken at that time, however late the caller asks; all steps due before
-//! a request arrives are taken before it is looked at.
+//! The drive has its own time. Each step (a completion, the choice of the next command) occurs at
+//! its own time, however late the caller asks. All steps due before a request arrives are performed
+//! first.
 
 mod admission;
 mod mechanism;
@@ -51,19 +51,19 @@ pub enum DriveError {
         /// The most that is allowed.
         high: f64,
     },
-    /// A seek that is shorter than one over less of the disk.
+    /// A seek time below that of a shorter distance.
     #[error("{field} = {value} is below {shorter} = {least}: give {least} or more, or less there")]
     Shorter {
-        /// The key in [`DriveSpec`] of the longer way.
+        /// The key in [`DriveSpec`] of the longer distance.
         field: &'static str,
         value: f64,
-        /// The key of the shorter way.
+        /// The key of the shorter distance.
         shorter: &'static str,
         least: f64,
     },
 }
 
-/// Two places closer than this are one: the last bits of a float.
+/// Two places closer than this are equal up to rounding.
 const SAME_PLACE: Turns = 1e-6;
 
 /// The spans of a [`DriveSpec`] in nanoseconds.
@@ -77,7 +77,7 @@ struct Times {
     write_settle: u64,
     destage_delay: u64,
     jitter: f64,
-    /// No seek to another track takes less.
+    /// The minimum time of a seek to another track.
     least_seek: f64,
     /// Nanoseconds per byte.
     bus: f64,
@@ -91,10 +91,10 @@ enum Step {
     FlushDone,
 }
 
-/// A drive at work.
+/// A drive.
 ///
-/// What a request asks beyond the end of the drive is left out: it takes a command's overhead and
-/// moves nothing.
+/// The part of a request beyond the end of the drive is ignored: it takes a command's overhead and
+/// transfers nothing.
 #[derive(Debug)]
 pub struct Drive {
     spec: DriveSpec,
@@ -106,12 +106,12 @@ pub struct Drive {
     rng: Pcg64Mcg,
     /// The time of the last step.
     clock: u64,
-    /// Requests that the drive has not let in yet.
+    /// Requests that are not admitted yet.
     outside: VecDeque<Request>,
-    /// Commands that it has let in and not completed.
+    /// Commands that are admitted but not complete.
     inside: usize,
     queue: Queue,
-    /// Writes for which the cache has no room yet.
+    /// Writes that wait for space in the cache.
     blocked: VecDeque<(Request, u64)>,
     flush: Option<(RequestId, u64)>,
     head: Turns,
@@ -123,15 +123,15 @@ pub struct Drive {
     destaged_last: bool,
     pending: BinaryHeap<Reverse<(u64, u64, RequestId)>>,
     sequence: u64,
-    /// What happens next, and when, as of the last change.
+    /// The next step and its time, as of the last change.
     next: Option<(u64, Step)>,
     finished: Vec<Completion>,
     counters: Counters,
 }
 
 impl Drive {
-    /// A drive as specified, at rest on its first track. The seed decides the platter's angle at
-    /// time zero and the jitter of each command.
+    /// A drive with this specification, idle on its first track. The seed determines the platter's
+    /// angle at time zero and the jitter of each command.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl Drive {
         })
     }
 
-    /// Takes every step due by `now`.
+    /// Performs every step due by `now`.
     fn run_until(&mut self, now: u64) {
         while let Some((time, step)) = self.next.filter(|&(time, _)| time <= now) {
             self.take(time, step);
@@ -210,7 +210,7 @@ impl Drive {
         }
     }
 
-    /// What the mechanism does next, and when.
+    /// The next step of the mechanism, and its time.
     #[inline]
     fn next_work(&self) -> Option<(u64, Step)> {
         let free = self.mechanism_free.max(self.clock);
@@ -221,7 +221,7 @@ impl Drive {
         self.next_write(free, start)
     }
 
-    /// What the mechanism does next if there is something to write.
+    /// The next step of the mechanism if there is data to write.
     #[cold]
     fn next_write(&self, free: u64, start: Option<(u64, Step)>) -> Option<(u64, Step)> {
         let pressing =
@@ -242,7 +242,7 @@ impl Drive {
             None
         };
         match (start, destage) {
-            // Both can begin: in turn.
+            // Both are possible: alternate.
             (Some(start), Some(destage)) if start.0 > destage.0 => Some(destage),
             (Some(start), Some(_)) if self.destaged_last => Some(start),
             (Some(_), Some(destage)) => Some(destage),
@@ -265,14 +265,14 @@ impl Drive {
     }
 }
 
-/// The nearest whole number, without a call of the mathematics library.
+/// The nearest whole number, without calling the mathematics library.
 #[inline]
 fn rounded(span: f64) -> u64 {
     let whole = floor(span);
     (if span - whole >= 0.5 { whole + 1.0 } else { whole }) as u64
 }
 
-/// A number from 0 up to 1.
+/// A number from 0 to 1.
 fn unit(rng: &mut Pcg64Mcg) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -308,7 +308,7 @@ impl Device for Drive {
         if first.is_some_and(|first| first > until) {
             return None;
         }
-        // With the first of them come all others of the same time.
+        // All completions with the same time are returned together.
         let mut until = first.unwrap_or(until).get();
         while let Some((time, step)) = self.next.filter(|&(time, _)| time <= until) {
             self.take(time, step);

@@ -1,4 +1,4 @@
-//! Commands that wait for the mechanism, and which of them is next.
+//! Commands that wait for the mechanism, and the choice of the next one.
 
 use crate::device::RequestId;
 
@@ -15,7 +15,7 @@ pub(super) struct Command {
     pub(super) place: Turns,
     pub(super) arrival: u64,
     pub(super) ready: u64,
-    /// The state of the cache in which nothing of it was there, or on its way there.
+    /// The generation of the cache in which its data was neither present nor in flight.
     pub(super) missed_in: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Command {
 pub(super) struct Queue {
     commands: Vec<Command>,
     first_ready: u64,
-    /// For each command the least that it may cost.
+    /// A lower bound of each command's cost.
     least: Vec<f64>,
 }
 
@@ -39,20 +39,20 @@ impl Queue {
         self.commands.push(command);
     }
 
-    /// When the first of them is ready, if there is one.
+    /// When the first command is ready.
     pub(super) fn ready_at(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.first_ready)
     }
 
-    /// Takes the oldest of those that are ready.
+    /// Removes the oldest ready command.
     pub(super) fn take_oldest(&mut self, time: u64) -> Option<Command> {
         let index = self.commands.iter().position(|command| command.ready <= time)?;
         Some(self.remove(index))
     }
 
-    /// Takes the one that `cost` (nanoseconds of positioning) less `ageing` times its waiting
-    /// makes cheapest, of those that are ready; the older one if two are equal. `least` is what it
-    /// costs at least, and is had for less work: most need not be looked at again.
+    /// Removes the cheapest ready command: `cost` (nanoseconds of positioning) minus `ageing` times
+    /// its waiting time; the older one if two are equal. `least` is a lower bound of the cost that
+    /// is faster to compute, so that most commands need no exact cost.
     pub(super) fn take_nearest(
         &mut self,
         time: u64,
@@ -63,7 +63,7 @@ impl Queue {
         if self.commands.len() == 1 {
             return self.take_oldest(time);
         }
-        // By way of a signed number, which is one instruction.
+        // Through a signed number, which is a single instruction.
         let bonus = |command: &Command| ageing * time.saturating_sub(command.arrival) as i64 as f64;
         let mut likely = (0, f64::INFINITY);
         self.least.clear();

@@ -1,23 +1,23 @@
-//! The platter: where the heads are and when a place comes round, in closed form.
+//! The platter: the position of the heads and the time at which a place passes, in closed form.
 //!
-//! Linear density is about constant over a platter, so the media rate goes with the radius and in
-//! block order `rate(x) = sqrt(Ro² − x (Ro² − Ri²))`, `x` = offset / capacity. If the skew of
-//! tracks and cylinders hides their switches, sequential reading is continuous in angle, and the
-//! number of turns from block 0 is the integral of the rate's inverse. No table of tracks, no
-//! sectors per track: one place is one number, its *turns*, whose fraction is its angle and whose
-//! whole part is its track. A missed revolution appears by itself.
+//! Linear density is about constant over a platter, so the media rate is proportional to the
+//! radius, and in block order `rate(x) = sqrt(Ro² − x (Ro² − Ri²))`, `x` = offset / capacity. If
+//! the skew of tracks and cylinders hides their switches, sequential reading is continuous in
+//! angle, and the number of rotations from block 0 is the integral of the inverse rate. So no table
+//! of tracks is needed: a place is one number, its *turns*, whose fraction is the angle and whose
+//! whole part is the track. Missed revolutions follow from the formula.
 
-/// A place on the platter: turns of continuous reading from block 0.
+/// A place on the platter: rotations of continuous reading from block 0.
 pub(super) type Turns = f64;
 
-/// The geometry of one drive, and how far its platter has turned.
+/// The geometry of a drive, and its rotation.
 #[derive(Clone, Debug)]
 pub(super) struct Platter {
     capacity: f64,
     /// Media rates at both edges, in bytes per nanosecond, and the difference of their squares.
     outer: f64,
     squares: f64,
-    /// One revolution; whole nanoseconds, so that the angle at any time is exact.
+    /// Time of a revolution in whole nanoseconds, so that the angle at any time is exact.
     turn_ns: u64,
     turn: f64,
     /// The angle at time zero.
@@ -25,24 +25,24 @@ pub(super) struct Platter {
     cylinders_per_turn: f64,
 }
 
-/// A number so large that a float of its size has no bits left for fractions (1.5 × 2^52).
+/// A float of this size has no bits left for fractions (1.5 × 2^52).
 const INTEGER_MAGNITUDE: f64 = 6_755_399_441_055_744.0;
 
-/// [`f64::floor`] without a call or a conversion, for numbers below 2^51: all places and angles
-/// are. What is added to [`INTEGER_MAGNITUDE`] is rounded to a whole number by that, up or down.
+/// [`f64::floor`] without a call or a conversion, for numbers below 2^51, as all places and angles
+/// are. Adding [`INTEGER_MAGNITUDE`] rounds to a whole number, up or down.
 #[inline]
 pub(super) fn floor(x: f64) -> f64 {
     let whole = (x + INTEGER_MAGNITUDE) - INTEGER_MAGNITUDE;
     if whole > x { whole - 1.0 } else { whole }
 }
 
-/// What rounding may take from the angle of a place that is just coming under the head, as a part
-/// of a turn: about ten nanoseconds. Without it a contiguous command would now and then lose a
-/// revolution to the last bit of a float.
+/// Possible rounding error of the angle of a place that just passes under the head, in rotations:
+/// about ten nanoseconds. Without this margin, a contiguous command would sometimes lose a
+/// revolution.
 const ROUNDING_TURNS: f64 = 1e-6;
 
 impl Platter {
-    /// A platter; `cylinders` is how many steps of the arm lead from edge to edge.
+    /// A platter; `cylinders` is the number of arm steps from edge to edge.
     pub(super) fn new(capacity: u64, rpm: f64, edge_mb_s: [f64; 2], phase: f64) -> Self {
         let [outer, inner] = edge_mb_s.map(|rate| rate * 1e-3);
         let turn_ns = (60e9 / rpm).round().max(1.0) as u64;
@@ -63,7 +63,7 @@ impl Platter {
         self
     }
 
-    /// Turns from block 0 to the last, which is the number of tracks.
+    /// Rotations from block 0 to the last: the number of tracks.
     pub(super) fn tracks(&self) -> f64 {
         self.turns(self.capacity as u64)
     }
@@ -74,8 +74,8 @@ impl Platter {
         (self.outer * self.outer - x * self.squares).max(0.0).sqrt()
     }
 
-    /// The place of a byte. (The usual form `k (Ro − rate)` divides by zero when both edges are
-    /// equally fast; this is the same expression, turned round.)
+    /// The place of a byte. (The usual form `k (Ro − rate)` divides by zero if both edges are
+    /// equally fast; this is an equivalent expression.)
     #[inline]
     pub(super) fn turns(&self, offset: u64) -> Turns {
         let offset = offset as f64;
@@ -94,25 +94,25 @@ impl Platter {
         floor(place * self.cylinders_per_turn)
     }
 
-    /// The span in which the platter turns this far, rounded down: a head that is a nanosecond
-    /// early waits for it, one that is late would wait for a whole turn.
+    /// The time in which the platter rotates this far, rounded down: a head that is a nanosecond
+    /// early waits for it, a late one would wait for a whole revolution.
     #[inline]
     pub(super) fn span(&self, turns: f64) -> u64 {
         (turns * self.turn) as u64
     }
 
-    /// How far the platter turns in a span.
+    /// The rotation in a time span.
     #[inline]
     pub(super) fn turned(&self, span: u64) -> f64 {
         span as f64 / self.turn
     }
 
-    /// The part of a turn for which a head that is on the track at `time` waits for `place`.
+    /// The part of a rotation for which a head on the track at `time` waits for `place`.
     pub(super) fn wait_turns(&self, place: Turns, time: u64) -> f64 {
         self.wait_from(place, time % self.turn_ns)
     }
 
-    /// The same, where the time within a turn is known already.
+    /// The same, if the time within the rotation is already known.
     #[inline]
     pub(super) fn wait_from(&self, place: Turns, within: u64) -> f64 {
         let turns = place - self.angle(within);
@@ -120,14 +120,14 @@ impl Platter {
         if wait > 1.0 - ROUNDING_TURNS { 0.0 } else { wait }
     }
 
-    /// The angle under the heads when the turn has got `within`.
+    /// The angle under the heads at this time within the rotation.
     #[inline]
     pub(super) fn angle(&self, within: u64) -> f64 {
-        // By way of a signed number, which is one instruction.
+        // Through a signed number, which is a single instruction.
         within as i64 as f64 / self.turn + self.phase
     }
 
-    /// Nanoseconds until a place comes round when this angle is under the heads.
+    /// Nanoseconds until a place passes, at this angle.
     #[inline]
     pub(super) fn comes_round(&self, place: Turns, angle: f64) -> f64 {
         let turns = place - angle;
@@ -139,12 +139,12 @@ impl Platter {
         self.turn
     }
 
-    /// How far the turn at `time` has got.
+    /// Progress of the rotation at `time`.
     pub(super) fn within_turn(&self, time: u64) -> u64 {
         time % self.turn_ns
     }
 
-    /// How far the turn has got that had got to `within` a span before.
+    /// Progress of the rotation, a time span after it was `within`.
     #[inline]
     pub(super) fn within_after(&self, within: u64, span: u64) -> u64 {
         let sum = within.saturating_add(span);

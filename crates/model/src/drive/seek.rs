@@ -1,18 +1,18 @@
-//! How long the arm takes to move.
+//! The seek time of the arm.
 
 /// Seek time by distance in cylinders.
 #[derive(Clone, Debug)]
 pub(super) enum SeekTime {
     /// `a + b √x + c x`, `x` = distance / full stroke, in nanoseconds.
     ThreePoint { a: f64, b: f64, c: f64, stroke: f64 },
-    /// Measured points (distance, nanoseconds), ascending in distance; straight lines between
-    /// them, and beyond the last one its time.
+    /// Measured points (distance, nanoseconds), ascending in distance; interpolated linearly, and
+    /// constant beyond the last one.
     Curve(Vec<(f64, f64)>),
 }
 
 impl SeekTime {
     /// From a data sheet's single-track, average and full-stroke times (any unit of time). Over
-    /// random pairs of places E[√x] = 8/15 and E[x] = 1/3, which gives `b` and `c`.
+    /// random pairs of places E[√x] = 8/15 and E[x] = 1/3, which determines `b` and `c`.
     pub(super) fn three_point(track: f64, average: f64, full: f64, stroke: f64) -> Self {
         let b = (average - track - (full - track) / 3.0) / (8.0 / 15.0 - 1.0 / 3.0);
         Self::ThreePoint { a: track, b, c: full - track - b, stroke: stroke.max(1.0) }
@@ -24,10 +24,10 @@ impl SeekTime {
         Self::Curve(points)
     }
 
-    /// No distance of at least one cylinder takes less than this.
+    /// Lower bound for distances of at least one cylinder.
     pub(super) fn least(&self) -> f64 {
         let least = match self {
-            // With a growing root the curve bends down: it is lowest at one of its ends.
+            // With a positive root term the curve is concave, so its minimum is at one end.
             Self::ThreePoint { b, stroke, .. } if *b >= 0.0 => {
                 self.time(1.0).min(self.time(*stroke))
             }
@@ -39,7 +39,7 @@ impl SeekTime {
         least.max(0.0)
     }
 
-    /// The time for a distance of at least one cylinder; none for less.
+    /// The time for a distance; zero below one cylinder.
     #[inline]
     pub(super) fn time(&self, distance: f64) -> f64 {
         if distance < 1.0 {
@@ -56,7 +56,7 @@ impl SeekTime {
     }
 }
 
-/// The straight line through the neighbours of `x`; the ends are prolonged level.
+/// Linear interpolation between the neighbours of `x`, constant beyond the ends.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let after = points.partition_point(|point| point.0 < x);
     match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {

@@ -1,6 +1,6 @@
-//! Index of the segments of a cache, at a granularity of 4 KiB.
+//! Index of the segments of a cache, in blocks of 4 KiB.
 //!
-//! Any of thirty segments may hold a byte, so all are compared: with 32 bits each and without
+//! Any of thirty segments may contain a byte, so all are compared: with 32 bits each and without
 //! branches, the processor compares four at once.
 
 /// Bytes of a block, as a power of two.
@@ -13,7 +13,7 @@ pub(super) struct SegmentIndex {
     last: Vec<i32>,
 }
 
-/// The block of a byte; beyond 8 TiB all blocks are one.
+/// The block of a byte; all bytes beyond 8 TiB are in one block.
 fn block(offset: u64) -> i32 {
     i32::try_from(offset >> BLOCK_SHIFT).unwrap_or(i32::MAX)
 }
@@ -24,12 +24,12 @@ impl SegmentIndex {
         Self { first: vec![0; count], last: vec![0; count] }
     }
 
-    /// Sets the range of a segment; the byte behind it counts as part of it.
+    /// Sets the range of a segment; the byte after it counts as part of it.
     pub(super) fn set(&mut self, index: usize, start: u64, end: u64) {
         (self.first[index], self.last[index]) = (block(start), block(end));
     }
 
-    /// The first segment that may hold the byte or end right before it; none before it does.
+    /// The first segment that may contain the byte or end right before it.
     #[inline]
     pub(super) fn first(&self, offset: u64) -> Option<usize> {
         let at = block(offset);

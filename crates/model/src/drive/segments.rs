@@ -1,7 +1,7 @@
-//! The drive's cache of runs of data, and reading ahead.
+//! The drive's cache of data runs, and reading ahead.
 //!
-//! Reading ahead takes no events: a segment that is being read stores where and when that began
-//! and where it will stop, and its end is worked out when somebody asks.
+//! Reading ahead needs no events: an active segment stores where and when reading started and where
+//! it will stop, and its end is computed on demand.
 
 use super::rotation::{Platter, Turns};
 use super::segment_index::SegmentIndex;
@@ -22,18 +22,18 @@ struct Reading {
     since: u64,
     from: Turns,
     limit: u64,
-    /// When the head comes to `limit`.
+    /// When the head reaches `limit`.
     stops: u64,
     pre_read: PreRead,
 }
 
 impl Reading {
-    /// When the head, reading on, comes to a byte.
+    /// When the head, continuing to read, reaches a byte.
     fn time_of(&self, offset: u64, platter: &Platter) -> u64 {
         self.since.saturating_add(platter.span(platter.turns(offset) - self.from))
     }
 
-    /// The same with another place to stop.
+    /// The same with another limit.
     fn until(mut self, limit: u64, platter: &Platter) -> Self {
         self.limit = limit;
         self.stops = self.time_of(limit, platter);
@@ -41,8 +41,8 @@ impl Reading {
     }
 }
 
-/// The sectors before the wanted data, on the same track, that go into the cache: from `passed` at
-/// once, from `all` when the platter has completed a turn at `at`.
+/// The sectors before the wanted data on the same track that enter the cache: from `passed`
+/// immediately, from `all` when the platter has completed a revolution at `at`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PreRead {
     pub(super) passed: u64,
@@ -50,19 +50,19 @@ pub(super) struct PreRead {
     pub(super) at: u64,
 }
 
-/// What the cache can do for a read.
+/// What the cache contains for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
     Miss,
     Hit {
         segment: usize,
     },
-    /// All of it will be there at this time if the head reads on as it meant to.
+    /// All of it will be present at this time if the head continues as planned.
     Coming {
         segment: usize,
         at: u64,
     },
-    /// It begins in what the head is reading now, and ends beyond where it meant to stop.
+    /// It starts within the range being read, and ends beyond the planned limit.
     Beyond {
         segment: usize,
     },
@@ -71,15 +71,15 @@ pub(super) enum Lookup {
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
     all: Vec<Segment>,
-    /// Rules out most segments at once: most requests are in none of them.
+    /// Excludes most segments at once, because most requests are in none.
     index: SegmentIndex,
-    /// Which has not been used for longest.
+    /// The order of use.
     order: LruList,
     size: u64,
     keep_delivered: bool,
     reading: Option<Reading>,
     uses: u64,
-    /// Grows with each change after which the cache may get data that it was not about to get.
+    /// Increases with each change after which the cache may receive other data than planned.
     generation: u64,
 }
 
@@ -98,20 +98,20 @@ impl Segments {
         }
     }
 
-    /// Changes where a segment begins and ends.
+    /// Changes the range of a segment.
     fn place(&mut self, index: usize, start: u64, end: u64) {
         let segment = &mut self.all[index];
         (segment.start, segment.end) = (start, end);
         self.index.set(index, start, end);
     }
 
-    /// While this is the same, what was neither there nor [within reach](Self::may_come) is not
-    /// there.
+    /// While this is unchanged, data that was neither present nor [planned](Self::may_come) is not
+    /// present.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether what begins at `start` lies in what the head is about to read, or has just read.
+    /// Whether `start` is in the range that the head is about to read or has just read.
     pub(super) fn may_come(&self, start: u64) -> bool {
         self.reading.as_ref().is_some_and(|reading| {
             let segment = &self.all[reading.segment];
@@ -120,7 +120,7 @@ impl Segments {
         })
     }
 
-    /// Where a segment ends at `time`.
+    /// The end of a segment at `time`.
     fn end(&self, index: usize, time: u64, platter: &Platter) -> u64 {
         let end = self.all[index].end;
         match &self.reading {
@@ -135,7 +135,7 @@ impl Segments {
         }
     }
 
-    /// Where a segment starts at `time`.
+    /// The start of a segment at `time`.
     fn start(&self, index: usize, time: u64) -> u64 {
         let start = self.all[index].start;
         match &self.reading {
@@ -146,7 +146,7 @@ impl Segments {
         }
     }
 
-    /// Looks for `start..end` at `time`.
+    /// Looks up `start..end` at `time`.
     pub(super) fn lookup(&self, start: u64, end: u64, time: u64, platter: &Platter) -> Lookup {
         let being_read = self.reading.as_ref().map_or(usize::MAX, |reading| reading.segment);
         let holds = |segment: &Segment| {
@@ -165,7 +165,7 @@ impl Segments {
         hit.map_or(Lookup::Miss, |segment| Lookup::Hit { segment })
     }
 
-    /// Looks in the segment that the head is reading into.
+    /// Looks up a range in the active segment.
     fn lookup_active_segment(
         &self,
         start: u64,
@@ -198,7 +198,7 @@ impl Segments {
         Some(Lookup::Coming { segment: index, at })
     }
 
-    /// Whether a segment holds, or has just held, what comes before `start`.
+    /// Whether a segment contains, or has just contained, the byte before `start`.
     pub(super) fn goes_on(&self, start: u64) -> bool {
         self.continued_by(start).is_some()
     }
@@ -211,20 +211,19 @@ impl Segments {
         self.candidates(start).find(holds)
     }
 
-    /// The segments from the first on that may hold a byte, or what comes right before it.
+    /// The segments that may contain a byte or end right before it.
     #[inline]
     fn candidates(&self, offset: u64) -> std::ops::Range<usize> {
         let count = self.all.len();
         self.index.first(offset).map_or(count..count, |first| first..count)
     }
 
-    /// The segment to read `start` into: the one that it goes on from, or the one that has not
-    /// been used for longest.
+    /// The segment to read `start` into: the one that it continues, or the least recently used.
     fn choose(&self, start: u64) -> usize {
         self.continued_by(start).unwrap_or_else(|| self.order.oldest())
     }
 
-    /// The head begins on a read; returns the segment that it reads into.
+    /// Starts a read; returns its segment.
     pub(super) fn read(&mut self, span: ReadSpan, platter: &Platter) -> usize {
         self.stop(span.since, platter);
         self.generation += 1;
@@ -243,8 +242,8 @@ impl Segments {
         index
     }
 
-    /// Lets the head read on to `limit`, if it is at this segment and has not stopped by `time`;
-    /// returns whether it reads on, here or for another segment.
+    /// Extends reading to `limit`, if the head is reading this segment and has not stopped by
+    /// `time`; returns whether it is reading ahead, for this or another segment.
     pub(super) fn prolong(
         &mut self,
         segment: usize,
@@ -261,7 +260,7 @@ impl Segments {
         goes_on
     }
 
-    /// Begins reading ahead again at `since`, from the end of a segment.
+    /// Resumes reading ahead at `since`, from the end of a segment.
     pub(super) fn restart(&mut self, index: usize, since: u64, limit: u64, platter: &Platter) {
         self.generation += 1;
         let start = self.all[index].end;
@@ -272,8 +271,7 @@ impl Segments {
         self.reading = Some(reading.until(limit, platter));
     }
 
-    /// The head is wanted elsewhere: what it has read by `time` is what there is. Returns where
-    /// it was.
+    /// Stops reading: the data read by `time` remains. Returns the position of the head.
     pub(super) fn stop(&mut self, time: u64, platter: &Platter) -> Option<Turns> {
         let reading = self.reading.as_ref()?;
         let (index, begun) = (reading.segment, time >= reading.since);
@@ -283,23 +281,23 @@ impl Segments {
         begun.then(|| platter.turns(end))
     }
 
-    /// When the head stops reading ahead by itself, if it is at it.
+    /// When the head stops reading ahead, if it is.
     pub(super) fn stops_at(&self) -> Option<u64> {
         let reading = self.reading.as_ref()?;
         Some(reading.stops.max(reading.pre_read.at))
     }
 
-    /// When the head, reading on, is past `offset`.
+    /// When the head, continuing to read, has passed `offset`.
     pub(super) fn passes(&self, offset: u64, platter: &Platter) -> Option<u64> {
         self.reading.as_ref().map(|reading| reading.time_of(offset, platter))
     }
 
-    /// Where the settled data of a segment ends, without what the head is reading into it.
+    /// The end of a segment's settled data, without what is being read.
     pub(super) fn settled_end(&self, index: usize) -> u64 {
         self.all[index].end
     }
 
-    /// The host has had everything before `end` of this segment.
+    /// The host has received everything before `end` of this segment.
     pub(super) fn deliver(&mut self, index: usize, end: u64) {
         self.touch(index);
         if !self.keep_delivered {
@@ -341,7 +339,7 @@ impl Segments {
     }
 }
 
-/// What the head reads from `since` on: `start..limit`, and what it read before.
+/// The head reads `start..limit` from `since` on, and possibly data before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadSpan {
     pub(super) pre_read: PreRead,

@@ -1,4 +1,4 @@
-//! What is known about a drive, in the words of its data sheet.
+//! The description of a drive, in terms of its data sheet.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
@@ -7,27 +7,27 @@ use super::DriveError;
 use super::rotation::Platter;
 use super::seek::SeekTime;
 
-/// Which waiting command a drive takes next.
+/// Which waiting command a drive serves next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueOrder {
     Fifo,
-    /// The one whose data comes under the head first (SATF, as native command queueing does),
+    /// The command whose data passes under the head first (SATF, as in native command queueing),
     /// with older commands favoured by [`DriveSpec::ageing`].
     #[default]
     Nearest,
 }
 
-/// What a drive reads of the track before the data that is wanted.
+/// What a drive reads of the track before the wanted data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadBefore {
     /// Nothing: it waits for the data.
     #[default]
     Nothing,
-    /// What passes from the moment when the head is on the track.
+    /// The sectors that pass once the head is on the track.
     Passing,
-    /// That, and the rest of the track when it comes round, if nothing else is wanted by then.
+    /// In addition, the rest of the track on the next revolution, if no other command waits.
     Track,
 }
 
@@ -58,8 +58,8 @@ pub struct DriveSpec {
     /// Tracks per cylinder, where `cylinders` is not known.
     #[serde(default = "default::heads")]
     pub heads: f64,
-    /// The least time to find the track again for an operation that does not go on where the last
-    /// one ended, even if the arm need not move.
+    /// Minimum time to settle on the track for an operation that does not continue the last one,
+    /// even if the arm need not move.
     #[serde(default)]
     pub settle_ms: f64,
     /// Added to the seek before a write, which needs a steadier head.
@@ -69,73 +69,72 @@ pub struct DriveSpec {
     pub outer_mb_s: f64,
     /// Sustained media rate at the inner edge, track skew included.
     pub inner_mb_s: f64,
-    /// From a read command's arrival until the mechanism can start on it; runs beside the
-    /// operation that is under way.
+    /// From a read command's arrival until the mechanism can start; overlaps with the operation in
+    /// progress.
     #[serde(default = "default::overhead")]
     pub overhead_ms: f64,
-    /// From the arrival of a read whose data is in the cache until it goes over the bus; the same
-    /// as `overhead_ms` unless given.
+    /// From the arrival of a cached read until its transfer; `overhead_ms` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hit_overhead_ms: Option<f64>,
-    /// From the arrival of a write until its data goes over the bus; the same as `overhead_ms`
-    /// unless given.
+    /// From the arrival of a write until its transfer; `overhead_ms` unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_overhead_ms: Option<f64>,
-    /// Taken from `write_overhead_ms` if the write goes on where the last command, a write too,
-    /// ended.
+    /// Deducted from `write_overhead_ms` if the write continues the last command, which was a
+    /// write.
     #[serde(default)]
     pub write_streak_ms: f64,
-    /// The greatest extra of a command's overhead; each command draws its own, uniformly from
-    /// nothing. Closed loops without it lock onto the rotation.
+    /// Maximum random addition to a command's overhead, uniform from zero. Without it, closed loops
+    /// synchronise with the rotation.
     #[serde(default = "default::jitter")]
     pub jitter_ms: f64,
     /// Rate of the bus to the host.
     #[serde(default = "default::bus")]
     pub bus_mb_s: f64,
-    /// Whether data goes over the bus only when all of it has been read, instead of alongside.
+    /// Whether the transfer starts only when all data has been read.
     #[serde(default)]
     pub store_and_forward: bool,
-    /// Independent runs of data that the cache follows.
+    /// Number of independent data runs in the cache.
     #[serde(default = "default::segments")]
     pub segments: usize,
     /// Size of one segment; twice the read-ahead unless given.
     #[serde(default, with = "optional_size_text", skip_serializing_if = "Option::is_none")]
     pub segment_size: Option<Bytes>,
-    /// How far the drive reads on by itself after a read.
+    /// How far the drive reads ahead after a read.
     #[serde(default = "default::read_ahead", with = "size_text")]
     pub read_ahead: Bytes,
-    /// Whether it reads ahead even if the command just served had to wait or others do. Most
-    /// firmware does not, which is why deep queues can be slower than shallow ones.
+    /// Whether it reads ahead even if the last command had to wait or others are waiting. Most
+    /// firmware does not, so deep queues can be slower than shallow ones.
     #[serde(default)]
     pub read_ahead_when_queued: bool,
-    /// With `read_ahead_when_queued`: what it reads ahead before it takes another command.
+    /// With `read_ahead_when_queued`: minimum read-ahead before the next command starts.
     #[serde(default, with = "size_text")]
     pub read_ahead_at_least: Bytes,
-    /// Whether it reads ahead only after a read that goes on where an earlier one ended.
+    /// Whether it reads ahead only after a read that continues an earlier one.
     #[serde(default)]
     pub read_ahead_after_run: bool,
-    /// Whether reading ahead ends with the track.
+    /// Whether read-ahead stops at the end of the track.
     #[serde(default)]
     pub read_ahead_within_track: bool,
-    /// What of the track before the wanted data goes into the cache.
+    /// What of the track before the wanted data is cached.
     #[serde(default)]
     pub read_before: ReadBefore,
-    /// Whether data stays in the cache when the host has had it.
+    /// Whether data stays in the cache after delivery to the host.
     #[serde(default = "default::yes")]
     pub keep_delivered: bool,
-    /// Data that writes may leave in the cache to be written later; 0 writes through.
+    /// Size of the write cache; 0 means write-through.
     #[serde(default, with = "size_text")]
     pub write_cache: Bytes,
-    /// How long the drive must be idle before it starts on the data in the write cache.
+    /// Idle time before the drive starts to write cached data.
     #[serde(default = "default::destage_delay")]
     pub destage_delay_ms: f64,
-    /// Commands that the drive holds at once; more wait outside, and their overhead with them.
+    /// Maximum number of commands in the drive; others wait outside, and their overhead starts
+    /// later.
     #[serde(default = "default::queue_depth")]
     pub queue_depth: usize,
     #[serde(default)]
     pub queue_order: QueueOrder,
-    /// What a millisecond of waiting is worth in milliseconds of positioning when the nearest is
-    /// chosen; 0 lets commands starve.
+    /// How many milliseconds of positioning a millisecond of waiting compensates when the nearest
+    /// command is chosen; 0 allows starvation.
     #[serde(default = "default::ageing")]
     pub ageing: f64,
 }
@@ -176,7 +175,7 @@ mod default {
 }
 
 impl DriveSpec {
-    /// A drive of which only the data sheet's headline is known; the rest is usual.
+    /// A drive with the headline figures of a data sheet and usual values for the rest.
     pub fn new(capacity: Bytes, rpm: f64, seek_ms: [f64; 2], edge_mb_s: [f64; 2]) -> Self {
         Self {
             capacity,
@@ -215,7 +214,7 @@ impl DriveSpec {
         }
     }
 
-    /// Says which value, if any, no drive can have. What passes can be built and never panics.
+    /// Reports a value that no drive can have. A valid description can be built and never panics.
     pub fn validate(&self) -> Result<(), DriveError> {
         let ranges: [(&'static str, f64, f64, f64); 17] = [
             ("capacity", self.capacity.get() as f64, (1_u64 << 20) as f64, (1_u64 << 60) as f64),
@@ -261,8 +260,8 @@ impl DriveSpec {
         self.validate_seeks()
     }
 
-    /// Of a track, the average and the full stroke none takes less than the one before; a measured
-    /// curve counts instead of them.
+    /// The track, average and full-stroke times must not decrease; with a measured curve they are
+    /// not used.
     fn validate_seeks(&self) -> Result<(), DriveError> {
         let track = ("seek_track_ms", self.seek_track_ms);
         let average = ("seek_average_ms", self.seek_average_ms);
@@ -275,7 +274,7 @@ impl DriveSpec {
         Ok(())
     }
 
-    /// The mean media rate at the outer edge in bytes per second: what one drive can stream.
+    /// The mean media rate at the outer edge in bytes per second: the maximum rate of a stream.
     pub fn streaming_rate(&self) -> f64 {
         self.outer_mb_s.min(self.bus_mb_s) * 1e6
     }

@@ -1,20 +1,20 @@
-//! Data that the host has handed over and the drive has still to write.
+//! Written data in the drive's cache.
 
 use std::collections::BTreeMap;
 
-/// The most that is written in one operation, so that reads need not wait for long.
+/// Maximum size of a write operation, so that reads need not wait for long.
 const MAX_WRITE_BYTES: u64 = 1 << 20;
 
-/// The most runs that are compared when the nearest is chosen.
+/// Maximum number of runs compared to find the nearest.
 const MAX_COMPARED_RUNS: usize = 32;
 
-/// Runs of unwritten bytes, by their start, none touching another.
+/// Runs of unwritten bytes by start; no two are adjacent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteCache {
     runs: BTreeMap<u64, u64>,
     bytes: u64,
     limit: u64,
-    /// Bytes that are being written, and until when they still take room.
+    /// Bytes being written, and until when they occupy space.
     leaving: (u64, u64),
 }
 
@@ -27,23 +27,23 @@ impl WriteCache {
         self.runs.is_empty()
     }
 
-    /// Whether this much can ever be taken in.
+    /// Whether this much can ever be accepted.
     pub(super) fn may_hold(&self, length: u64) -> bool {
         length <= self.limit && self.limit > 0
     }
 
-    /// Whether there is room for this much at `time`.
+    /// Whether there is space for this much at `time`.
     pub(super) fn has_room(&self, length: u64, time: u64) -> bool {
         let leaving = if time < self.leaving.1 { self.leaving.0 } else { 0 };
         self.bytes.saturating_add(leaving).saturating_add(length) <= self.limit
     }
 
-    /// Whether it is so full that writing can no longer wait for idle time.
+    /// Whether it is so full that writing cannot wait for idle time.
     pub(super) fn is_pressing(&self) -> bool {
         self.bytes > 0 && self.bytes >= self.limit / 4 * 3
     }
 
-    /// Takes `start..end` in, joining it with what it touches.
+    /// Adds `start..end`, merged with adjacent runs.
     pub(super) fn insert(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -62,12 +62,11 @@ impl WriteCache {
         self.bytes += to - from;
     }
 
-    /// Whether all of `start..end` is here.
     pub(super) fn covers(&self, start: u64, end: u64) -> bool {
         self.runs.range(..=start).next_back().is_some_and(|(_, &right)| end <= right)
     }
 
-    /// The starts of runs to choose among: those from `near` upwards first, then from the bottom.
+    /// The starts of candidate runs: first those from `near` upwards, then from the lowest.
     pub(super) fn candidates(&self, near: u64) -> impl Iterator<Item = u64> {
         let above = self.runs.range(near..);
         above.chain(self.runs.range(..near)).map(|(&start, _)| start).take(MAX_COMPARED_RUNS)
@@ -78,7 +77,7 @@ impl WriteCache {
         self.runs.get(&start).map(|&end| (start, end.min(start + MAX_WRITE_BYTES)))
     }
 
-    /// Takes a piece out; it still fills its room until it is written at `until`.
+    /// Removes a piece, which occupies its space until it is written at `until`.
     pub(super) fn remove(&mut self, start: u64, end: u64, until: u64) {
         let Some(right) = self.runs.remove(&start) else { return };
         self.bytes -= right - start;

@@ -1,10 +1,9 @@
-//! Flash: dies that each work on their own, and one link that they share.
+//! Flash: independent dies and a shared link.
 //!
-//! A read takes the link for its command, then waits for the firmware, then for each die that
-//! holds a part of it, then for the link again. Writes go to a buffer and are programmed behind the
-//! host's back; a die that programs cannot read, which is where the slow reads of a busy drive
-//! come from. One read alone takes `firmware + die + transfer`; many are bounded by
-//! `dies / read` or by the link, whichever is less.
+//! A read uses the link for its command, then waits for the firmware, then for each die with a part
+//! of the data, then for the link again. Writes go to a buffer and are programmed later; a die that
+//! programs cannot read, which causes the slow reads of a busy drive. A single read takes `firmware
+//! + die + transfer`; many reads are limited by `dies / read` or by the link.
 
 use std::collections::VecDeque;
 
@@ -31,19 +30,19 @@ struct Times {
     page: Nanos,
 }
 
-/// The lines of the agenda: commands come off the firmware, and data off the link, in order.
+/// Lines of the agenda: firmware and link finish in order.
 const DECODED_LINE: usize = 0;
 const SENT_LINE: usize = 1;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The firmware knows what to do for this command.
+    /// The firmware has processed this command.
     Decoded(SlotIndex),
-    /// A die has this many bytes of a read ready; a request has no more than 2^30.
+    /// A die has read this many bytes for a request; a request has at most 2^30.
     PageRead(SlotIndex, u32),
     Received(SlotIndex),
     Done(SlotIndex),
-    /// This many bytes of the write buffer are on a die; no page has more than 2^20.
+    /// This many bytes of the write buffer were programmed; a page has at most 2^20.
     Programmed(u32),
 }
 
@@ -56,7 +55,6 @@ struct Command {
     pages_left: u64,
 }
 
-/// A flash drive at work.
 #[derive(Debug)]
 pub struct Flash {
     spec: FlashSpec,
@@ -70,20 +68,20 @@ pub struct Flash {
     buffer: WriteBuffer,
 }
 
-/// Data taken from the host that is not on a die yet.
+/// Accepted data that is not programmed yet.
 #[derive(Debug, Default)]
 struct WriteBuffer {
     used: u64,
-    /// The part of it that does not fill a page yet.
+    /// The part that does not fill a page yet.
     partial: u64,
     programs: usize,
     next_die: usize,
-    /// Writes for which there is no room.
+    /// Writes that wait for space.
     stalled: VecDeque<SlotIndex>,
-    /// Bytes that ever came in, and that ever reached a die.
+    /// Bytes accepted and bytes programmed so far.
     taken: u64,
     settled: u64,
-    /// Flushes, and what must have reached a die for each.
+    /// Flushes, and the number of programmed bytes that each needs.
     flushes: Vec<(SlotIndex, u64)>,
 }
 
@@ -165,7 +163,7 @@ impl Flash {
         }
     }
 
-    /// What a command does that reads nothing.
+    /// Processes a command that reads nothing.
     #[cold]
     fn decoded_other(&mut self, at: Nanos, slot: SlotIndex, kind: RequestKind, length: u64) {
         match kind {
@@ -182,7 +180,7 @@ impl Flash {
         }
     }
 
-    /// Has dies read the bytes `offset..end`, the first of which is on page `first`.
+    /// Starts reads of the bytes `offset..end`, the first of which is on page `first`.
     #[inline]
     fn read_pages(
         &mut self,
@@ -226,8 +224,8 @@ impl Flash {
         self.link_free
     }
 
-    /// Takes writes into the buffer while it has room; one that is larger than the whole buffer
-    /// goes in when nothing else is on its way to a die.
+    /// Accepts writes while the buffer has space; a write larger than the whole buffer is accepted
+    /// when the buffer is empty.
     fn admit_writes(&mut self, at: Nanos) {
         while let Some(&slot) = self.buffer.stalled.front() {
             let length = self.commands.get_mut(slot).map_or(0, |command| command.length);
@@ -269,20 +267,20 @@ impl Flash {
     }
 }
 
-/// How long data take on a link of so many nanoseconds per byte.
+/// Transfer time at this many nanoseconds per byte.
 #[inline]
 fn on_link(bytes: u64, link: f64) -> Nanos {
     Nanos::new(ceil(bytes as i64 as f64 * link))
 }
 
-/// The die of a page. Consecutive pages are on consecutive dies, and each round starts at another
-/// die, so that no stride stays on one die: data written at random lie at random.
+/// The die of a page. Consecutive pages are on consecutive dies, and each round starts at a
+/// different die, so that no stride stays on one die: data written at random is placed at random.
 #[derive(Clone, Copy, Debug)]
 struct PageAddress {
     dies: u64,
     round: u64,
     within: u64,
-    /// The die that the round begins at.
+    /// The first die of the round.
     first: u64,
 }
 

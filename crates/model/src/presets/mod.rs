@@ -1,4 +1,4 @@
-//! Devices with a name, each a TOML file with its sources and one line in the list here.
+//! Named devices, each a TOML file with its sources and one line in the list here.
 
 use units::text::NamedSettings;
 
@@ -6,7 +6,6 @@ use crate::{Spec, SpecError};
 
 #[derive(Debug)]
 pub struct Preset {
-    /// What it is asked for by.
     pub name: &'static str,
     /// The description, with the sources of its numbers in comments.
     pub toml: &'static str,
@@ -44,16 +43,15 @@ pub fn presets() -> &'static [Preset] {
 }
 
 impl Preset {
-    /// What it describes.
+    /// The description.
     ///
     /// # Errors
     ///
-    /// None that a test would not have found.
+    /// None, as a test checks.
     pub fn spec(&self) -> Result<Spec, SpecError> {
         Spec::from_toml(self.toml)
     }
 
-    /// What it is, in one line.
     pub fn summary(&self) -> String {
         self.spec().map(|spec| spec.summary).unwrap_or_default()
     }
@@ -64,11 +62,11 @@ impl Spec {
         presets().iter().find(|preset| preset.name == name)?.spec().ok()
     }
 
-    /// The preset of this name.
+    /// The preset with this name.
     ///
     /// # Errors
     ///
-    /// If there is none; one that looks like it is suggested.
+    /// If there is none; the most similar name is suggested.
     pub fn named(name: &str) -> Result<Self, SpecError> {
         Self::preset(name).ok_or_else(|| SpecError::UnknownPreset {
             name: name.to_owned(),
@@ -76,7 +74,7 @@ impl Spec {
         })
     }
 
-    /// Reads `NAME[,key=value…]`, `NAME` being a preset.
+    /// Parses `NAME[,key=value…]`, where `NAME` is a preset.
     ///
     /// # Errors
     ///

@@ -1,14 +1,15 @@
-//! Kinds of request that a drive treats differently, told apart by the trace alone.
+//! Classes of requests that a drive treats differently, derived from the trace alone.
 //!
-//! The demerit figure looks at one distribution of everything, in which a wrong share of cache
-//! hits can hide behind a wrong overhead. Compared kind by kind, it cannot; and the figure over
-//! all is never above the root mean square of those of the kinds.
+//! In a single distribution of all requests, a wrong share of cache hits can compensate for a wrong
+//! overhead. By class it cannot; and the demerit over all requests is never above the root mean
+//! square of the demerits by class.
 
 use super::trace::TraceRequest;
 
 pub(super) const CLASS_COUNT: usize = 7;
 
-/// In sectors: as far as a cache may reach. Tracks of the drives in question have 100 to 400.
+/// Distance that a cache may cover, in sectors. The tracks of the drives in question have 100 to
+/// 400.
 const NEAR_SECTORS: u64 = 2000;
 
 pub(super) fn kinds(trace: &[TraceRequest]) -> Vec<usize> {
@@ -21,8 +22,8 @@ pub(super) fn kinds(trace: &[TraceRequest]) -> Vec<usize> {
     trace.iter().map(kind).collect()
 }
 
-/// Far reads 0, contiguous writes 1, other writes 2, near reads after a write 3, and after a read
-/// contiguous ones 4, those before it 5, those behind it 6.
+/// Far reads 0, contiguous writes 1, other writes 2, near reads after a write 3; after a read,
+/// contiguous reads 4, reads before it 5, reads after it 6.
 fn kind_after(before: &TraceRequest, request: &TraceRequest) -> usize {
     let end = before.start + before.sectors;
     let contiguous = request.start == end;
@@ -37,12 +38,11 @@ fn kind_after(before: &TraceRequest, request: &TraceRequest) -> usize {
     }
 }
 
-/// Whether requests of this kind are writes.
 pub(super) fn is_write(kind: usize) -> bool {
     kind == 1 || kind == 2
 }
 
-/// The kind that is most likely served from the cache.
+/// The class that is most likely served from the cache.
 pub(super) const CONTIGUOUS_READ: usize = 4;
 
 pub(super) const CONTIGUOUS_WRITE: usize = 1;

@@ -1,11 +1,11 @@
-//! The constants that a trace is asked for: what no data sheet says.
+//! The constants that are fitted to a trace because no data sheet states them.
 
 use serde::Serialize;
 use units::Bytes;
 
 use crate::drive::{DriveSpec, ReadBefore};
 
-/// What was fitted, in the units of [`DriveSpec`].
+/// The fitted constants, in the units of [`DriveSpec`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Constants {
     /// Overhead of a read that needs the mechanism.
@@ -13,23 +13,23 @@ pub struct Constants {
     /// Overhead of a read from the cache.
     pub hit_overhead_ms: f64,
     pub write_overhead_ms: f64,
-    /// What a write that goes on from the last one saves.
+    /// The saving of a write that continues the last one.
     pub write_streak_ms: f64,
     pub bus_mb_s: f64,
-    /// Factor on the measured seek curve, which some drives' makers took with overhead.
+    /// Factor on the measured seek curve, which includes overhead for some drives.
     pub seek_scale: f64,
-    /// The least time to find a track.
+    /// Minimum time to settle on a track.
     pub settle_ms: f64,
     pub jitter_ms: f64,
-    /// What it reads of the track before the wanted data.
+    /// What is read of the track before the wanted data.
     pub read_before: ReadBefore,
-    /// Whether data stays in the cache when the host has had it.
+    /// Whether data stays in the cache after delivery to the host.
     pub keep_delivered: bool,
-    /// Whether it reads ahead only after a read that went on from another.
+    /// Whether it reads ahead only after a read that continued another.
     pub read_ahead_after_run: bool,
-    /// Whether reading ahead ends with the track.
+    /// Whether read-ahead stops at the end of the track.
     pub read_ahead_within_track: bool,
-    /// Whether data goes over the bus only when all of it has been read.
+    /// Whether the transfer starts only when all data has been read.
     pub store_and_forward: bool,
     /// Whether writes are answered from the cache.
     pub write_back: bool,
@@ -38,7 +38,7 @@ pub struct Constants {
     pub segments: usize,
 }
 
-/// What a cache of these drives' years takes before it must write.
+/// Write cache of drives of this period.
 const WRITE_CACHE: Bytes = Bytes::from_kib(256);
 
 impl Constants {

@@ -1,4 +1,4 @@
-//! How far one distribution of response times is from another.
+//! The distance between two distributions of response times.
 
 /// The demerit figure of Ruemmler and Wilkes (1994): the root mean square of the horizontal
 /// distance between two distribution curves. Both must have the same number of values; they are

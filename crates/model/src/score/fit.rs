@@ -1,9 +1,9 @@
-//! Fitting the constants to the first requests of a trace.
+//! Fits the constants to the first requests of a trace.
 //!
-//! A search in two stages, with no randomness but the replays' seeds: a grid over what the cache
-//! may do, then coordinate descent from the best few, with the switches tried in turn. Bus rate
-//! and overheads begin at what the trace itself says: medians by length lie on a line whose slope
-//! is the bus.
+//! A search in two stages, with no randomness except the replays' seeds: a grid over the behaviour
+//! of the cache, then coordinate descent from the best few, in which the switches are also tried.
+//! Bus rate and overheads start at estimates from the trace itself: medians by length are on a line
+//! whose slope is the bus.
 
 use crate::drive::{DriveError, DriveSpec, ReadBefore};
 
@@ -16,32 +16,32 @@ use super::trace::TraceRequest;
 /// Replays per evaluation; see [`replay`].
 const REPLAYS_PER_EVALUATION: u64 = 3;
 
-/// What a deviation of the seek scale from 1 costs, in milliseconds: the curve was measured, and
-/// the luck of a short trace should not bend it.
+/// Penalty for a deviation of the seek scale from 1, in milliseconds: the curve was measured, and a
+/// short trace should not change it by chance.
 const SCALE_COST: f64 = 0.3;
 
-/// Combinations of the grid that are followed further.
+/// Combinations of the grid that are refined.
 const REFINED_CANDIDATES: usize = 4;
 
-/// A switch that makes things worse by more than this factor is not followed.
+/// A switch that worsens the result by more than this factor is rejected.
 const HOPELESS_RATIO: f64 = 1.3;
 
-/// Smaller gains than this, in milliseconds, are not worth another round.
+/// Smaller gains, in milliseconds, are not worth another round.
 const MIN_GAIN_MS: f64 = 1e-4;
 
-/// A constant that varies continuously: its first step, and how to move it.
+/// A continuous constant, with its first step and the function that changes it.
 struct Knob {
     step: f64,
     turn: fn(&mut Constants, f64, f64),
 }
 
-/// Moves a value, which cannot fall below nothing.
+/// Changes a value, which cannot become negative.
 fn shift(value: &mut f64, by: f64) {
     *value = (*value + by).clamp(0.0, 100.0);
 }
 
-/// The last argument is the mean length of a request in bytes, at which a change of the bus rate
-/// leaves the service times as they are.
+/// The last argument is the mean request length in bytes, at which a change of the bus rate leaves
+/// the service times unchanged.
 const KNOBS: [Knob; 8] = [
     Knob { step: 0.3, turn: |c, by, _| shift(&mut c.overhead_ms, by) },
     Knob { step: 0.05, turn: |c, by, _| shift(&mut c.hit_overhead_ms, by) },
@@ -61,7 +61,7 @@ fn turn_bus(constants: &mut Constants, by: f64, mean_length: f64) {
     shift(&mut constants.write_overhead_ms, saved);
 }
 
-/// Changes of one switch, or of one size, each tried from where the search stands.
+/// Changes of one switch or size, each tried from the present state of the search.
 const SWITCHES: [fn(&mut Constants); 8] = [
     |c| c.keep_delivered = !c.keep_delivered,
     |c| c.read_ahead_within_track = !c.read_ahead_within_track,
@@ -85,10 +85,10 @@ struct Fit<'a> {
     mean_length: f64,
 }
 
-/// Constants, and how far the model is off with them.
+/// The error of the model, with its constants.
 type Candidate = (f64, Constants);
 
-/// The constants with which the drive comes closest to the trace.
+/// The constants with which the drive agrees best with the trace.
 pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants, DriveError> {
     let fit = Fit::new(drive, trace);
     let start = first_guess(trace, &fit.kinds);
@@ -129,8 +129,8 @@ impl<'a> Fit<'a> {
         Self { drive, trace, kinds, measured, measured_all, mean_length }
     }
 
-    /// How far the model is off, in milliseconds: the mean of the demerit over all and of that
-    /// by kinds.
+    /// The error of the model in milliseconds: the mean of the demerit over all requests and of
+    /// that by class.
     fn distance(&self, constants: &Constants) -> Result<f64, DriveError> {
         let spec = constants.apply(self.drive);
         let mut modelled: [Vec<f64>; CLASS_COUNT] = Default::default();
@@ -151,7 +151,7 @@ impl<'a> Fit<'a> {
         Ok((rms(by_kind) + rms(all)) / 2.0 + SCALE_COST * bent)
     }
 
-    /// What the cache may do, in all combinations, the best first.
+    /// All combinations of cache behaviour, the best first.
     fn grid(&self, start: &Constants) -> Result<Vec<Candidate>, DriveError> {
         let mut all = Vec::new();
         for read_before in [ReadBefore::Nothing, ReadBefore::Passing, ReadBefore::Track] {
@@ -174,8 +174,8 @@ impl<'a> Fit<'a> {
         Ok(all)
     }
 
-    /// Moves one knob after the other as long as that helps, by steps that grow where they do and
-    /// shrink where they don't.
+    /// Moves one constant after another while that helps, with steps that grow on success and
+    /// shrink otherwise.
     fn descend(
         &self,
         mut constants: Constants,
@@ -205,7 +205,7 @@ impl<'a> Fit<'a> {
         Ok((best, constants))
     }
 
-    /// Tries each switch the other way, with a little descent to make up for it.
+    /// Tries the opposite of each switch, with a short descent to compensate.
     fn switch(&self, mut best: Candidate) -> Result<Candidate, DriveError> {
         for switch in SWITCHES {
             let mut constants = best.1.clone();

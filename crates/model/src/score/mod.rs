@@ -1,11 +1,11 @@
 //! The drive model against recorded service times of real drives.
 //!
-//! A trace is replayed through [`Drive`](crate::drive::Drive) and the two distributions of
-//! response times are compared by their *demerit*: the root mean square of the horizontal
-//! distance between them (Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*, 1994),
-//! here also in percent of the measured mean. The drive's geometry, media rates and measured seek
-//! curve are given; what no data sheet says (overheads, what the cache does) is fitted to the
-//! first [`FITTED_REQUESTS`] requests, and only the others count.
+//! A trace is replayed through [`Drive`](crate::drive::Drive) and the two distributions of response
+//! times are compared by their *demerit*: the root mean square of the horizontal distance between
+//! them (Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*, 1994), here also in percent
+//! of the measured mean. The drive's geometry, media rates and measured seek curve are given.
+//! Properties that no data sheet states (overheads, behaviour of the cache) are fitted to the first
+//! [`FITTED_REQUESTS`] requests, and only the others are scored.
 //!
 //! The loop is closed, as it was when the traces were taken and as DiskSim validates with them: a
 //! request arrives one recorded gap after the completion before it, which is the model's own.
@@ -28,25 +28,25 @@ pub use demerit::demerit;
 pub use replay::replay;
 pub use trace::{TraceRequest, parse_seek, parse_trace, unpack};
 
-/// Requests at the start of a trace that the constants are fitted to.
+/// Requests at the start of a trace that are used for fitting.
 pub const FITTED_REQUESTS: usize = 2000;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScoreError {
-    /// The trace is neither packed nor UTF-8.
-    #[error("the trace is neither text nor packed with zstd")]
+    /// The trace is neither compressed nor UTF-8.
+    #[error("the trace is neither text nor compressed with zstd")]
     NotText,
-    /// The trace is packed and cannot be unpacked.
-    #[error("the packed trace is broken: {why}")]
+    /// The trace cannot be decompressed.
+    #[error("the compressed trace is damaged: {why}")]
     Packed { why: String },
-    /// A line of the trace is no request.
+    /// A line of the trace that is not a request.
     #[error("trace, line {line}: {why}")]
     TraceLine {
         /// Its number, from 1.
         line: usize,
         why: String,
     },
-    /// A line of the seek curve is no point.
+    /// A line of the seek curve that is not a point.
     #[error("seek curve, line {line}: expected `cylinders, milliseconds`")]
     SeekLine {
         /// Its number, from 1.
@@ -55,16 +55,19 @@ pub enum ScoreError {
     #[error("the seek curve has no points; give lines of `cylinders, milliseconds`")]
     NoSeekPoints,
     /// The drive's description cannot be read.
-    #[error("the drive's description is broken: {why}")]
+    #[error("the drive's description is invalid: {why}")]
     Description {
-        /// What the TOML reader said, with the line.
+        /// The error of the TOML parser, with the line.
         why: String,
     },
-    /// The drive's description has a value that no drive has.
+    /// The drive's description has an impossible value.
     #[error("the drive's description: {0}")]
     Drive(#[from] DriveError),
-    /// Nothing is left to score.
-    #[error("the trace has {requests} requests; {FITTED_REQUESTS} are for fitting, so give more")]
+    /// No requests remain to be scored.
+    #[error(
+        "the trace has {requests} requests; {FITTED_REQUESTS} are used for fitting, so more \
+             are needed"
+    )]
     TooShort { requests: usize },
 }
 
@@ -74,7 +77,7 @@ impl units::Classified for ScoreError {
     }
 }
 
-/// What is known of a traced drive.
+/// The known properties of a traced drive.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct TracedDrive {
     pub drive: String,
@@ -90,21 +93,21 @@ pub struct TracedDrive {
 }
 
 impl TracedDrive {
-    /// Reads the description from TOML. Keys that are not known are left aside.
+    /// Parses the description from TOML. Unknown keys are ignored.
     ///
     /// # Errors
     ///
-    /// If it is no TOML, or a key is missing or of the wrong type.
+    /// If it is not TOML, or a key is missing or of the wrong type.
     pub fn from_toml(text: &str) -> Result<Self, ScoreError> {
         toml::from_str(text)
             .map_err(|error| ScoreError::Description { why: crate::spec::placed(text, &error) })
     }
 
-    /// The drive as far as it is known, with a measured seek curve.
+    /// The drive's specification, with a measured seek curve.
     ///
     /// # Errors
     ///
-    /// If no drive can be like that.
+    /// If the specification is invalid.
     pub fn with_seek_curve(&self, curve: Vec<[f64; 2]>) -> Result<DriveSpec, ScoreError> {
         let sectors = self.capacity_sectors.min(1 << 50);
         let seeks = [curve.first(), curve.last()].map(|point| point.map_or(0.0, |point| point[1]));
@@ -120,13 +123,13 @@ impl TracedDrive {
     }
 }
 
-/// How well the model does on a drive.
+/// How well the model agrees with a drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
     pub drive: String,
     pub requests_scored: usize,
     pub requests_fitted: usize,
-    /// Mean measured service time of those that count.
+    /// Mean measured service time of the scored requests.
     pub mean_ms: f64,
     pub modelled_mean_ms: f64,
     /// Root mean square of the distance between the distributions.
@@ -136,13 +139,13 @@ pub struct Score {
     pub constants: Constants,
 }
 
-/// Fits the drive model to the first [`FITTED_REQUESTS`] requests of a trace (text, or packed with
-/// zstd) and scores it on the rest. `seek` is the measured seek curve, `description` the drive's
-/// TOML.
+/// Fits the drive model to the first [`FITTED_REQUESTS`] requests of a trace (text, or compressed
+/// with zstd) and scores it on the rest. `seek` is the measured seek curve, `description` the
+/// drive's TOML.
 ///
 /// # Errors
 ///
-/// If one of the three cannot be read, the drive cannot be, or the trace is too short.
+/// If one of the three is invalid, or the trace is too short.
 pub fn score(trace: &[u8], seek: &str, description: &str) -> Result<Score, ScoreError> {
     let drive = TracedDrive::from_toml(description)?;
     let spec = drive.with_seek_curve(parse_seek(seek)?)?;

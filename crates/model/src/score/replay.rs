@@ -1,8 +1,8 @@
-//! A trace run through the model.
+//! Replays a trace through the model.
 //!
-//! The loop is closed, as it was when the trace was taken (and as DiskSim replays it): a request
-//! arrives one recorded gap after the completion before it, the model's own. Whatever the model
-//! gets wrong in one request, the next begins at the same turn of the platter after it.
+//! The loop is closed, as it was when the trace was recorded (and as DiskSim replays it): a request
+//! arrives one recorded gap after the completion of the previous one in the model. An error in one
+//! request therefore does not change the rotational position of the next.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -15,9 +15,9 @@ use super::trace::TraceRequest;
 
 /// The model's service times in milliseconds.
 ///
-/// Replay 0 is the trace as it was. The others draw out each gap by another part of a turn, which
-/// is as likely a trace: the gaps know nothing of the platter. They are for averaging the luck of
-/// the rotation out of a fit.
+/// Replay 0 uses the recorded gaps. The others extend each gap by another part of a rotation, which
+/// is equally likely, because gaps do not depend on the platter. They average out the effect of
+/// rotation on a fit.
 pub fn replay(spec: &DriveSpec, seed: u64, trace: &[TraceRequest]) -> Result<Vec<f64>, DriveError> {
     let mut drive = Drive::new(spec, seed)?;
     let mut luck = Pcg64Mcg::seed_from_u64(seed);

@@ -1,4 +1,4 @@
-//! Where the fit starts: what a trace tells without a model.
+//! The start of the fit, estimated from the trace without a model.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::classes::{CONTIGUOUS_READ, CONTIGUOUS_WRITE, is_write};
 use super::constants::Constants;
 use super::trace::TraceRequest;
 
-/// Lengths with fewer requests than this have no median worth the name.
+/// With fewer requests, the median of a length is not used.
 const MIN_REQUESTS: usize = 10;
 
 /// The mean length of a request in bytes.
@@ -19,8 +19,8 @@ pub(super) fn mean_length(trace: &[TraceRequest]) -> f64 {
     (sectors * SECTOR_BYTES) as f64 / trace.len().max(1) as f64
 }
 
-/// Constants to start from: the bus rate from the slope of service time over length of the
-/// requests that the cache answers, and their overheads from what remains.
+/// Initial constants: the bus rate from the slope of service time over length for requests that the
+/// cache serves, and the overheads from the remainder.
 pub(super) fn first_guess(trace: &[TraceRequest], kinds: &[usize]) -> Constants {
     let of = |wanted: &dyn Fn(usize) -> bool| -> Vec<(u64, f64)> {
         let both = trace.iter().zip(kinds).filter(|&(_, &kind)| wanted(kind));
@@ -64,7 +64,7 @@ fn median(times: impl Iterator<Item = f64>) -> Option<f64> {
     times.get(times.len() / 2).copied()
 }
 
-/// The slope of time over length through the medians of each length, weighted by their number.
+/// The slope of time over length through the medians of each length, weighted by count.
 fn slope(times: &[(u64, f64)]) -> Option<f64> {
     let mut by_length: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for &(length, time) in times {

@@ -1,11 +1,11 @@
-//! Traces of real drives, as the DiskSim validation set has them.
+//! Traces of real drives, in the format of the DiskSim validation set.
 
 use std::borrow::Cow;
 use std::io::Read;
 
 use super::ScoreError;
 
-/// One request of a closed loop, with what it took.
+/// One request of a closed loop, with its service time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRequest {
     pub is_write: bool,
@@ -21,14 +21,14 @@ pub struct TraceRequest {
 /// The first bytes of a zstd frame.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// The most text that a trace may unpack to: a hundred times the largest known.
+/// Maximum size of a decompressed trace: a hundred times the largest known.
 const MAX_UNPACKED_BYTES: u64 = 64 << 20;
 
-/// The text of a trace that may be packed with zstd, which its first bytes tell.
+/// The text of a trace, which may be compressed with zstd.
 ///
 /// # Errors
 ///
-/// If the packed data is broken, larger than 64 MiB, or the text is not UTF-8.
+/// If the compressed data is damaged, larger than 64 MiB, or the text is not UTF-8.
 pub fn unpack(trace: &[u8]) -> Result<Cow<'_, str>, ScoreError> {
     if !trace.starts_with(&ZSTD) {
         let text = std::str::from_utf8(trace).map_err(|_| ScoreError::NotText)?;
@@ -41,17 +41,17 @@ pub fn unpack(trace: &[u8]) -> Result<Cow<'_, str>, ScoreError> {
     let mut decoder = decoder.take(MAX_UNPACKED_BYTES + 1);
     decoder.read_to_end(&mut bytes).map_err(|error| broken(error.to_string()))?;
     if bytes.len() as u64 > MAX_UNPACKED_BYTES {
-        return Err(broken(format!("unpacks to more than {} MiB", MAX_UNPACKED_BYTES >> 20)));
+        return Err(broken(format!("decompresses to more than {} MiB", MAX_UNPACKED_BYTES >> 20)));
     }
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| ScoreError::NotText)
 }
 
-/// Reads the lines `R|W Hit|Miss BLOCK SECTORS SERVICE_US GAP_US`; the second word, what DiskSim
-/// thought of the cache, is left aside. Empty lines are skipped.
+/// Parses the lines `R|W Hit|Miss BLOCK SECTORS SERVICE_US GAP_US`; the second word, DiskSim's
+/// opinion on the cache, is ignored. Empty lines are skipped.
 ///
 /// # Errors
 ///
-/// With the number of the first line that is no request.
+/// With the number of the first invalid line.
 pub fn parse_trace(text: &str) -> Result<Vec<TraceRequest>, ScoreError> {
     let mut requests = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -89,12 +89,12 @@ fn parse_request(line: &str) -> Result<TraceRequest, &'static str> {
     })
 }
 
-/// Reads a measured seek curve: a title line, then `CYLINDERS, MILLISECONDS[, DEVIATION]`.
-/// Returns pairs of distance and time.
+/// Parses a measured seek curve: a title line, then `CYLINDERS, MILLISECONDS[, DEVIATION]`. Returns
+/// pairs of distance and time.
 ///
 /// # Errors
 ///
-/// With the number of the first line that is no point, or if there is no point at all.
+/// With the number of the first invalid line, or if there is no point.
 pub fn parse_seek(text: &str) -> Result<Vec<[f64; 2]>, ScoreError> {
     let mut points = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! A description for a person.
+//! Human-readable descriptions.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::raid::Level;
 use super::{DeviceSpec, Spec};
 
 impl Spec {
-    /// What it is, in a few lines for a person.
+    /// A description of a few lines.
     pub fn describe(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.summary);
         let (mut indent, mut device) = (1, Some(&self.device));
@@ -71,6 +71,8 @@ fn line(device: &DeviceSpec) -> String {
             "controller: {} ms for each command, reads ahead {}, cache {}",
             spec.overhead_ms, spec.prefetch, spec.cache,
         ),
-        DeviceSpec::Zero(spec) => format!("nothing: {} that take no time", spec.capacity.rounded()),
+        DeviceSpec::Zero(spec) => {
+            format!("null device of {} without service times", spec.capacity.rounded())
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! The tree of devices. Arrays and controllers are described here too, because they contain
-//! another device.
+//! The tree of devices. Arrays and controllers are described here too, because they contain other
+//! devices.
 //!
-//! A new kind of device takes a line in each of the lists here, and one in the module `build`.
+//! A new kind of device needs a line in each of the lists here, and one in the module `build`.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,27 +19,27 @@ use super::volume::VolumeSpec;
 use super::zero::ZeroSpec;
 use crate::drive::{DriveSpec, size_text};
 
-/// A device, and the devices that it is made of.
+/// A device, with the devices that it contains.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeviceSpec {
     Hdd(DriveSpec),
     Flash(FlashSpec),
     Volume(VolumeSpec),
-    /// An array of equal members, in the table `member`.
+    /// An array of equal members, described in the table `member`.
     Array(ArraySpec),
-    /// A controller in front of another device, in the table `behind`.
+    /// A controller in front of another device, described in the table `behind`.
     Controller(ControllerSpec),
-    /// No time at all.
+    /// A device without service times.
     Zero(ZeroSpec),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArraySpec {
-    /// How the members are put together.
+    /// How the members are combined.
     pub level: Level,
     pub members: usize,
-    /// What one member holds before the next one follows; means nothing to `raid1`.
+    /// The size on one member before the next member follows; ignored for `raid1`.
     #[serde(default = "default::chunk", with = "size_text")]
     pub chunk: Bytes,
     #[serde(default)]
@@ -48,40 +48,40 @@ pub struct ArraySpec {
     pub member: Box<DeviceSpec>,
 }
 
-/// A controller, or a server, in front of another device. Times are in milliseconds, rates in
-/// decimal MB/s.
+/// A controller or server in front of another device. Times are in milliseconds, rates in decimal
+/// MB/s.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
-    /// What its processor does for each command, one after another.
+    /// Processing time of each command, one after another.
     #[serde(default)]
     pub overhead_ms: f64,
-    /// The way back to the host: firmware, interrupt, driver.
+    /// Latency of the way back to the host: firmware, interrupt, driver.
     #[serde(default)]
     pub latency_ms: f64,
-    /// The greatest extra on the way back; each command draws its own, uniformly from nothing.
-    /// Closed loops without it lock onto the rotation of the disks.
+    /// Maximum random addition to that latency, uniform from zero. Without it, closed loops
+    /// synchronise with the disks' rotation.
     #[serde(default)]
     pub jitter_ms: f64,
-    /// Rate of the link to the host; 0 is no limit.
+    /// Rate of the link to the host; 0 means no limit.
     #[serde(default)]
     pub link_mb_s: f64,
-    /// Memory for what is read ahead.
+    /// Cache for read-ahead data.
     #[serde(default, with = "size_text")]
     pub cache: Bytes,
-    /// The unit of that memory.
+    /// Unit of the cache.
     #[serde(default = "default::line", with = "size_text")]
     pub cache_line: Bytes,
-    /// Runs of requests that it follows.
+    /// Number of request runs that it tracks.
     #[serde(default = "default::streams")]
     pub streams: usize,
-    /// How far it reads ahead of a run of two or more requests; 0 is not at all.
+    /// How far it reads ahead of a run of two or more requests; 0 disables it.
     #[serde(default, with = "size_text")]
     pub prefetch: Bytes,
-    /// It reads ahead only while no more host requests than this are open.
+    /// It reads ahead only while at most this many host requests are open.
     #[serde(default = "default::prefetch_open")]
     pub prefetch_open: usize,
-    /// Memory, safe from loss of power, for writes; 0 writes through.
+    /// Safe write cache; 0 means write-through.
     #[serde(default, with = "size_text")]
     pub write_cache: Bytes,
     #[serde(skip, default = "default::inner")]
@@ -110,11 +110,11 @@ mod default {
     }
 }
 
-/// What the kinds are called in TOML.
+/// Names of the kinds in TOML.
 const KINDS: [&str; 6] = ["hdd", "flash", "volume", "array", "controller", "zero"];
 
 impl DeviceSpec {
-    /// What the kind is called in TOML.
+    /// Name of the kind in TOML.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Hdd(_) => "hdd",
@@ -126,7 +126,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The device inside this one, and the table that it stands in.
+    /// The device inside this one, and the name of its table.
     pub fn inner(&self) -> Option<(&'static str, &DeviceSpec)> {
         match self {
             Self::Array(array) => Some(("member", &array.member)),
@@ -135,7 +135,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The keys that a device of this kind has, without the table of the device inside.
+    /// The keys of a device of this kind, without the table of the inner device.
     pub(super) fn keys(&self) -> &'static [&'static str] {
         match self {
             Self::Hdd(_) => fields_of::<DriveSpec>(),
@@ -147,7 +147,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Reads a device from a table that stands at `path`.
+    /// Parses a device from the table at `path`.
     pub(super) fn from_table(mut table: Table, path: &str) -> Result<Self, SpecError> {
         let kind = match table.remove("kind") {
             Some(Value::String(kind)) => kind,
@@ -180,7 +180,7 @@ impl DeviceSpec {
 
     fn read_inner(table: &mut Table, path: &str, name: &str) -> Result<Self, SpecError> {
         let path = format!("{path}.{name}");
-        // The tables of one path are as deep as its dots.
+        // The depth of a path is its number of dots.
         if path.matches('.').count() > DEPTH_MAX {
             let problem = format!("more than {DEPTH_MAX} devices inside one another");
             return Err(SpecError::Table { table: path, problem });
@@ -194,7 +194,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The table that [`from_table`](Self::from_table) reads back as the same.
+    /// The table from which [`from_table`](Self::from_table) restores the same device.
     pub(super) fn to_table(&self) -> Result<Table, SpecError> {
         let mut table = match self {
             Self::Hdd(spec) => write(spec),
@@ -211,9 +211,9 @@ impl DeviceSpec {
         Ok(table)
     }
 
-    /// Says which value, if any, no device can have. What passes can be built.
+    /// Reports a value that no device can have. A valid description can be built.
     pub(super) fn validate(&self, path: &str) -> Result<(), SpecError> {
-        // From the inside out: what an array may be depends on its members.
+        // From the inside out, because the constraints of an array depend on its members.
         if let Some((name, inner)) = self.inner() {
             inner.validate(&format!("{path}.{name}"))?;
         }
@@ -239,7 +239,7 @@ impl DeviceSpec {
         }
     }
 
-    /// What it can reach at best.
+    /// Upper bounds of its performance.
     pub(crate) fn peak(&self) -> Peak {
         match self {
             Self::Hdd(spec) => Peak::of_drive(spec),
@@ -288,13 +288,13 @@ impl<'de> Deserialize<'de> for DeviceSpec {
 }
 
 impl ArraySpec {
-    /// An array of members that are still to be described.
+    /// An array whose members are not described yet.
     pub fn new(level: Level, members: usize, chunk: Bytes) -> Self {
         let read_policy = ReadPolicy::default();
         Self { level, members, chunk, read_policy, member: default::inner() }
     }
 
-    /// Says which value, if any, no array can have.
+    /// Reports a value that no array can have.
     fn validate(&self) -> Result<(), SpecError> {
         let least = match self.level {
             Level::Raid0 => 1.0,
@@ -315,12 +315,12 @@ impl ArraySpec {
         Bytes::new(self.usable_bytes(self.member.capacity().get()))
     }
 
-    /// What one member of this many bytes holds before the next one follows.
+    /// The size on one member of this size before the next member follows.
     pub(crate) fn chunk_bytes(&self, member: u64) -> u64 {
         if self.level == Level::Raid1 { member.max(1) } else { self.chunk.get() }
     }
 
-    /// The usable bytes of the array if each member has this many.
+    /// The usable bytes of the array with members of this size.
     pub(crate) fn usable_bytes(&self, member: u64) -> u64 {
         let data = self.level.row_members(self.members as u64).data;
         (member - member % self.chunk_bytes(member)).saturating_mul(data)
@@ -328,7 +328,8 @@ impl ArraySpec {
 
     fn peak(&self) -> Peak {
         let member = self.member.peak();
-        // A parity chunk is no data: all members turn, but one or two parts of a row are passed.
+        // A parity chunk holds no data: all members rotate, but one or two parts of a row are
+        // skipped.
         let data = match self.level {
             Level::Raid5 => self.members - 1,
             Level::Raid6 => self.members - 2,
@@ -338,15 +339,15 @@ impl ArraySpec {
         Peak::new(throughput, member.requests * self.members as f64)
     }
 
-    /// The busiest member has at least its share. Parity takes no time from reads that do not run
-    /// across it.
+    /// The busiest member reads at least its share. Reads that do not cross parity lose no time to
+    /// it.
     fn least_time(&self, bytes: Bytes) -> Nanos {
         self.member.least_time(Bytes::new(bytes.get() / self.members.max(1) as u64))
     }
 }
 
 impl ControllerSpec {
-    /// Says which value, if any, no controller can have.
+    /// Reports a value that no controller can have.
     fn validate(&self) -> Result<(), SpecError> {
         check("overhead_ms", self.overhead_ms, 0.0, 1e4)?;
         check("latency_ms", self.latency_ms, 0.0, 1e4)?;
@@ -366,7 +367,7 @@ impl ControllerSpec {
         let behind = self.behind.peak();
         let link = if self.link_mb_s > 0.0 { self.link_mb_s * 1e6 } else { f64::INFINITY };
         let commands = 1e3 / self.overhead_ms.max(1e-6);
-        // What is in the cache is had without the device behind.
+        // Cached data does not need the device behind.
         let cached = if self.prefetch.is_zero() { 0.0 } else { behind.throughput.get() / 4096.0 };
         Peak::new(behind.throughput.get().min(link), commands.min(behind.requests.max(cached)))
     }

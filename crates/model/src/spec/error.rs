@@ -1,4 +1,4 @@
-//! Why a text describes no device.
+//! Errors of descriptions.
 
 use thiserror::Error;
 use units::Bytes;
@@ -6,43 +6,43 @@ use units::text::SettingError;
 
 use crate::drive::DriveError;
 
-/// Why a text describes no device.
+/// Why a text is not a valid description.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SpecError {
     /// It is not TOML.
     #[error("not TOML: {message}")]
     Syntax {
-        /// What the reader of TOML says, with line and column.
+        /// The message of the TOML parser, with line and column.
         message: String,
     },
     #[error("{}", no_model(name, *nearest))]
     UnknownPreset {
         name: String,
-        /// A name that looks like it.
+        /// The most similar name.
         nearest: Option<&'static str>,
     },
-    /// A key that does not exist, an invalid value, or a text that is no list of settings.
+    /// A key that does not exist, an invalid value, or a text that is not a list of settings.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The key stands in several tables.
-    #[error("{key:?} could be {}: write one of these", candidates.join(" or "))]
+    /// The key exists in several tables.
+    #[error("{key:?} is ambiguous: write {}", candidates.join(" or "))]
     AmbiguousKey { key: String, candidates: Vec<String> },
-    /// A table lacks a key or holds a value of the wrong form.
+    /// A table lacks a key or has a value of the wrong type.
     #[error("{}{problem}", in_brackets(table))]
     Table {
-        /// The table; none for what stands before all tables.
+        /// The table; `None` for the top level.
         table: String,
         problem: String,
     },
-    /// No device can have this value.
-    #[error("{key} = {value} is impossible: allowed is {allowed}")]
+    /// A value that no device can have.
+    #[error("{key} = {value} is invalid: must be {allowed}")]
     Impossible {
-        /// The key, with the tables around it.
+        /// The full path of the key.
         key: String,
         value: String,
         allowed: String,
     },
-    /// No model gives the times that were measured.
+    /// No model fits the measured times.
     #[error("no model can be fitted: {problem}")]
     NoFit {
         /// What does not fit, or is missing.
@@ -76,7 +76,7 @@ impl SpecError {
         Self::Impossible { key: key.to_owned(), value, allowed: allowed.into() }
     }
 
-    /// The same error, said of a key in this table.
+    /// The same error, for a key in this table.
     pub(crate) fn within(self, table: &str) -> Self {
         match self {
             Self::Impossible { key, value, allowed } => {
@@ -105,7 +105,7 @@ impl From<DriveError> for SpecError {
     }
 }
 
-/// Passes a number between `low` and `high`.
+/// Checks that a number is between `low` and `high`.
 pub(crate) fn check(key: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {
     if (low..=high).contains(&value) {
         return Ok(());
@@ -113,12 +113,12 @@ pub(crate) fn check(key: &str, value: f64, low: f64, high: f64) -> Result<(), Sp
     Err(SpecError::impossible(key, number(value), format!("{low} to {high}")))
 }
 
-/// A number as people write it: not with three hundred digits.
+/// A number in readable form, without hundreds of digits.
 fn number(value: f64) -> String {
     if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") }
 }
 
-/// Passes a size between `low` and `high` bytes.
+/// Checks that a size is between `low` and `high` bytes.
 pub(crate) fn check_size(key: &str, value: Bytes, low: u64, high: u64) -> Result<(), SpecError> {
     if (low..=high).contains(&value.get()) {
         return Ok(());

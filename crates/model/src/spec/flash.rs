@@ -13,30 +13,30 @@ use crate::drive::size_text;
 pub struct FlashSpec {
     #[serde(with = "size_text")]
     pub capacity: Bytes,
-    /// Dies (or planes) that can read at the same time.
+    /// Dies (or planes) that can read concurrently.
     pub dies: usize,
-    /// What a die reads or programs at once.
+    /// The unit that a die reads or programs.
     #[serde(default = "default::page", with = "size_text")]
     pub page: Bytes,
-    /// From the start of a page's reading on its die to the end.
+    /// Time to read a page on its die.
     pub read_us: f64,
-    /// How far that varies, as a part of it, both ways.
+    /// Relative variation of that time in both directions.
     #[serde(default = "default::read_spread")]
     pub read_spread: f64,
     /// The same for programming a page.
     #[serde(default = "default::program")]
     pub program_us: f64,
-    /// What the firmware adds to each command, beside other commands.
+    /// Firmware time of each command; commands overlap.
     pub firmware_us: f64,
-    /// What each command takes of the link, beside its data.
+    /// Link time of each command, besides its data.
     #[serde(default = "default::command")]
     pub command_us: f64,
     /// Rate of the link to the host.
     pub link_mb_s: f64,
-    /// What writes may leave to be programmed later.
+    /// Size of the write buffer.
     #[serde(default = "default::write_buffer", with = "size_text")]
     pub write_buffer: Bytes,
-    /// Commands that the drive holds at once: 32 for SATA, many for NVMe.
+    /// Maximum number of commands in the drive: 32 for SATA, many for NVMe.
     #[serde(default = "default::queue_depth")]
     pub queue_depth: usize,
 }
@@ -65,7 +65,7 @@ mod default {
 }
 
 impl FlashSpec {
-    /// Says which value, if any, no flash drive can have.
+    /// Reports a value that no flash drive can have.
     pub(super) fn validate(&self) -> Result<(), SpecError> {
         check_size("capacity", self.capacity, 1 << 20, 1 << 60)?;
         check("dies", self.dies as f64, 1.0, 65536.0)?;

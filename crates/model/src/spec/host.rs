@@ -1,4 +1,4 @@
-//! What the block layer allows.
+//! The limits of the block layer.
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -9,30 +9,31 @@ use super::keys::{fields_of, unknown};
 use super::told;
 use crate::drive::size_text;
 
-/// What the block layer in front of the device allows.
+/// The limits of the block layer in front of the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostLimits {
     /// The largest request (`max_sectors_kb`).
     #[serde(default = "default::max_request", with = "size_text")]
     pub max_request: Bytes,
-    /// Requests that may be under way at the device (`nr_requests`). Who wants more waits himself,
-    /// or, with a scheduler, has his requests sorted while they wait.
+    /// Maximum number of requests in flight (`nr_requests`). Further requests wait; with a
+    /// scheduler, they are sorted while they wait.
     #[serde(default = "default::nr_requests")]
     pub nr_requests: usize,
-    /// What orders them while they wait (`scheduler`).
+    /// Orders waiting requests (`scheduler`).
     #[serde(default)]
     pub scheduler: Scheduler,
 }
 
-/// Who orders the requests that wait for a device.
+/// The order of requests that wait for a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// Nobody: they come as they were made.
+    /// In order of arrival.
     #[default]
     None,
-    /// An elevator that goes up through the offsets and serves what has waited too long first.
+    /// An elevator in ascending order of offsets, which serves requests first that have waited too
+    /// long.
     MqDeadline,
 }
 

@@ -1,4 +1,4 @@
-//! Keys: which there are, which one is meant, and what a text can mean as a value.
+//! Keys: which exist, which one is meant, and how a text can be parsed as a value.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use units::{BytesPerSecond, Nanos};
 
 use super::SpecError;
 
-/// The keys of a structure that is read from a table, as its own definition has them: so that a
-/// key exists for error messages, the command line and documentation as soon as it exists at all.
+/// The keys of a structure, from its own definition, so that error messages, the command line and
+/// documentation always know all of them.
 pub(super) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     match T::deserialize(Asker) {
         Err(Fields(fields)) => fields,
@@ -19,10 +19,10 @@ pub(super) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     }
 }
 
-/// A deserialiser that answers nothing and hears which fields it is asked for.
+/// A deserialiser that only records the requested fields.
 struct Asker;
 
-/// The fields that were asked for.
+/// The requested fields.
 #[derive(Debug)]
 struct Fields(&'static [&'static str]);
 
@@ -63,7 +63,7 @@ impl<'de> Deserializer<'de> for Asker {
     }
 }
 
-/// Finds the key of a table that does not belong there; `path` is the table's own.
+/// Finds a key of a table that does not belong there; `path` is the table's own.
 pub(super) fn unknown(table: &Table, known: &[&str], path: &str) -> Result<(), SpecError> {
     let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) else {
         return Ok(());
@@ -73,8 +73,8 @@ pub(super) fn unknown(table: &Table, known: &[&str], path: &str) -> Result<(), S
     Err(SettingError::UnknownKey { key: format!("{path}{dot}{key}"), hint }.into())
 }
 
-/// What a text can mean as the value of a key, the likeliest first. A key whose name says its
-/// unit takes a bare number in that unit, or a number with a unit of its own.
+/// The possible values of a text for a key, the most likely first. For a key with a unit in its
+/// name, a bare number is in that unit; a number may also have a unit of its own.
 pub(super) fn meanings(key: &str, text: &str) -> Vec<Value> {
     let text = text.trim();
     let span = || text.parse::<Nanos>().ok();

@@ -55,25 +55,23 @@ pub use zero::ZeroSpec;
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     pub name: String,
-    /// What it is, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// Where its numbers come from.
+    /// The sources of its numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// What the block layer in front of it allows.
+    /// The limits of the block layer in front of it.
     #[serde(default)]
     pub host: HostLimits,
     pub device: DeviceSpec,
 }
 
 impl Spec {
-    /// Reads a whole description.
+    /// Parses a whole description.
     ///
     /// # Errors
     ///
-    /// If it is no TOML, has keys that do not exist or lacks some that must, or describes what
-    /// cannot be.
+    /// If it is not TOML, has unknown keys, lacks required keys, or has impossible values.
     pub fn from_toml(text: &str) -> Result<Self, SpecError> {
         let table: Table = toml::from_str(text)
             .map_err(|error| SpecError::Syntax { message: placed(text, &error) })?;
@@ -82,22 +80,22 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Writes a description that [`from_toml`](Self::from_toml) reads back as the same.
+    /// Formats a description so that [`from_toml`](Self::from_toml) restores it.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// Sets one value by its key: a full path (`device.member.rpm`) or as much of its end as is
-    /// unambiguous (`chunk`, `member.rpm`); `disk.` stands for the innermost device. A value
-    /// whose key says its unit may be a bare number or bring a unit of its own.
+    /// Sets one value by its key: a full path (`device.member.rpm`) or an unambiguous suffix of it
+    /// (`chunk`, `member.rpm`); `disk.` stands for the innermost device. If the key names a unit,
+    /// the value may be a bare number or have a unit of its own.
     ///
-    /// What the values mean together is checked when the device is built, so that several can be
-    /// set one after another.
+    /// Relations between values are checked when the device is built, so that several can be set
+    /// one after another.
     ///
     /// # Errors
     ///
-    /// If there is no such key (the nearest is suggested), if it stands in several tables, or if
-    /// the value is not of its form.
+    /// If there is no such key (the most similar one is suggested), if it is ambiguous, or if the
+    /// value has the wrong type.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
         let path = self.resolve(key)?;
         let tree = self.to_table()?;
@@ -111,20 +109,20 @@ impl Spec {
                     *self = spec;
                     return Ok(());
                 }
-                // The first meaning is the likeliest, so it has the best complaint; but a text
-                // that is no number at all has only the last.
+                // The first meaning is the most likely, so its error is the best; but a text that
+                // is not a number has only the last meaning.
                 Err(error) => problem = problem_of(error, last),
             }
         }
         Err(SettingError::invalid(&path, value, problem).into())
     }
 
-    /// The value of a key, as it would be written; the default's where none was set, and nothing
-    /// where there is no default either. Keys are those of [`set`](Self::set).
+    /// The value of a key as text: the default if it was not set, `None` if there is no default
+    /// either. Keys are those of [`set`](Self::set).
     ///
     /// # Errors
     ///
-    /// If there is no such key, or it stands in several tables.
+    /// If there is no such key, or it is ambiguous.
     pub fn get(&self, key: &str) -> Result<String, SpecError> {
         let path = self.resolve(key)?;
         let tree = Value::Table(self.to_table()?);
@@ -149,28 +147,29 @@ impl Spec {
         }
     }
 
-    /// Says which value, if any, no device can have.
+    /// Checks all values.
     ///
     /// # Errors
     ///
-    /// The first such value, with what is allowed.
+    /// The first impossible value, with the allowed range.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.host.validate().map_err(|error| error.within("host"))?;
         self.device.validate("device")
     }
 
-    /// What the device can reach at best.
+    /// Upper bounds of its performance.
     pub fn peak(&self) -> Peak {
         self.device.peak()
     }
 
-    /// No reads of so many different bytes take less, in whatever order and from wherever. Not
-    /// what [`Self::peak`] says: a burst may pass a limit, and reads need not pass parity.
+    /// A lower bound of the time to read this many different bytes, in any order and from anywhere.
+    /// Unlike [`Self::peak`], it allows for bursts above a limit and for reads that do not cross
+    /// parity.
     pub fn least_time(&self, bytes: Bytes) -> Nanos {
         self.device.least_time(bytes)
     }
 
-    /// What the block layer in front of it allows.
+    /// The limits of the block layer in front of it.
     pub fn host(&self) -> &HostLimits {
         &self.host
     }
@@ -240,7 +239,7 @@ impl Spec {
     }
 }
 
-/// The path of the description, if `name` names a file instead of a preset: it has a `/`, ends in
+/// The path of the description if `name` is a file, not a preset: it contains a `/`, ends with
 /// `.toml`, or is `-` for standard input.
 pub fn description_path(name: &str) -> Option<&Path> {
     let is_file = name.contains('/') || name.ends_with(".toml") || name == "-";
@@ -261,7 +260,7 @@ fn missing(table: &str) -> SpecError {
     SpecError::Table { table: table.to_owned(), problem: problem.to_owned() }
 }
 
-/// What is wrong with the value of `key`, which whoever hears it knows.
+/// The problem with the value of `key`, without repeating the key.
 fn problem_of(error: SpecError, key: &str) -> String {
     match error {
         SpecError::Table { problem, .. } => {
@@ -272,7 +271,7 @@ fn problem_of(error: SpecError, key: &str) -> String {
     }
 }
 
-/// Puts a value at a path whose tables exist.
+/// Sets a value at a path whose tables exist.
 fn insert(table: &mut Table, path: &str, value: Value) {
     match path.split_once('.') {
         Some((first, rest)) => {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum Level {
     Raid0,
     Raid1,
-    /// Stripes over pairs that hold the same.
+    /// Stripes over mirrored pairs.
     Raid10,
     /// Stripes with one parity chunk in each row.
     Raid5,
@@ -15,7 +15,7 @@ pub enum Level {
     Raid6,
 }
 
-/// How many members of each row of an array hold what.
+/// The roles of the members in each row of an array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowMembers {
     pub(crate) data: u64,
@@ -42,19 +42,21 @@ impl Level {
 #[serde(rename_all = "kebab-case")]
 pub enum ReadPolicy {
     Primary,
-    /// The one with the fewest requests pending, the nearer head if they are equal. The best fit
+    /// The copy with the fewest requests pending; the nearer head if they are equal. The best fit
     /// to the PERC 6 of the 2008 posts.
     #[default]
     ShortestQueue,
     RoundRobin,
-    /// Each request is divided among all.
+    /// Each request is divided among all copies.
     Split,
-    /// `load` of FreeBSD's gmirror: a running mean of the requests pending, with a bonus for a
-    /// head that is exactly there and a smaller one for a head within 1 MiB.
+    /// `load` of FreeBSD's gmirror: a running mean of pending requests, with a bonus for a head
+    /// exactly at the offset and a smaller one for a head within 1 MiB.
     GmirrorLoad,
-    /// Linux md: the one whose last request ended here; else an idle one; else the nearest.
+    /// Linux md: the copy whose last request ended here; otherwise an idle one; otherwise the
+    /// nearest.
     Md,
-    /// The fast path of Linux's megaraid_sas: the nearest, unless it has over four more pending.
+    /// The fast path of Linux's megaraid_sas: the nearest copy, unless it has more than four more
+    /// requests pending.
     MegaraidArm,
     /// Even rows of chunks from the first, odd ones from the second.
     AlternateRows,

@@ -1,11 +1,11 @@
-//! What the reader of TOML complains of, in words for people who never saw its types.
+//! Rewords the errors of the TOML parser for people who do not know its types.
 
 use toml::de::Error;
 use units::text::SourceLocation;
 
 use super::SpecError;
 
-/// What is wrong with a text, in one line, after the place where it is.
+/// The error in one line, after its position.
 pub(crate) fn placed(text: &str, error: &Error) -> String {
     let message = units::text::explain_serde_message(error.message());
     match error.span() {
@@ -14,7 +14,7 @@ pub(crate) fn placed(text: &str, error: &Error) -> String {
     }
 }
 
-/// What is wrong with the table at `path`, with the key where it is one of the table's.
+/// The error of the table at `path`, with the key if it is one of the table's.
 pub(super) fn broken(path: &str, error: &Error) -> SpecError {
     let shown = error.to_string();
     let key = shown.lines().find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));

@@ -7,45 +7,45 @@ use super::error::{SpecError, check, check_size};
 use super::peak::Peak;
 use crate::drive::size_text;
 
-/// A volume behind a network. Rates are in MiB/s, as providers give them; 0 is no limit.
+/// A volume behind a network. Rates are in MiB/s, as providers state them; 0 means no limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeSpec {
     #[serde(with = "size_text")]
     pub capacity: Bytes,
-    /// Median time from the admission of a request to its data being ready at the far end.
+    /// Median time from the admission of a request until its data is ready at the server.
     pub latency_ms: f64,
-    /// The same for a read that begins where an earlier one ended; the same unless given.
+    /// The same for a read that continues an earlier one; equal unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequential_latency_ms: Option<f64>,
-    /// How far latency varies: the standard deviation of its natural logarithm.
+    /// Variation of the latency: the standard deviation of its natural logarithm.
     #[serde(default = "default::spread")]
     pub latency_spread: f64,
-    /// I/Os a second, in units of `accounting`.
+    /// I/Os per second, in units of `accounting`.
     #[serde(default)]
     pub iops: f64,
-    /// I/Os that can be saved up.
+    /// I/Os that can be accumulated.
     #[serde(default)]
     pub iops_burst: f64,
     #[serde(default)]
     pub throughput_mib_s: f64,
-    /// Data that can be saved up.
+    /// Data that can be accumulated.
     #[serde(default = "default::burst", with = "size_text")]
     pub throughput_burst: Bytes,
-    /// What counts as one I/O: a longer request counts as several, and short ones that follow
-    /// one another on the volume count as one until they fill it.
+    /// The size that counts as one I/O: longer requests count as several, and short sequential ones
+    /// together as one.
     #[serde(default = "default::accounting", with = "size_text")]
     pub accounting: Bytes,
-    /// The least that a request which follows no other takes from the throughput.
+    /// Minimum charge of a non-sequential request to the throughput limit.
     #[serde(default, with = "size_text")]
     pub random_charge: Bytes,
-    /// Requests that are served at once.
+    /// Requests that are served concurrently.
     #[serde(default = "default::concurrency")]
     pub concurrency: usize,
-    /// Rate of the network to the host; what is served goes over it one after another.
+    /// Rate of the network to the host, shared by all requests.
     #[serde(default)]
     pub link_mib_s: f64,
-    /// Rate of a single request on its way, if that is less than the link's.
+    /// Rate of a single request, if that is below the link's.
     #[serde(default)]
     pub stream_mib_s: f64,
 }
@@ -67,11 +67,11 @@ mod default {
     }
 }
 
-/// What stands for no limit where a number is needed: 1 TiB/s.
+/// Stands for no limit where a number is needed: 1 TiB/s.
 const UNLIMITED_BYTES_S: f64 = 1.1e12;
 
 impl VolumeSpec {
-    /// Says which value, if any, no volume can have.
+    /// Reports a value that no volume can have.
     pub(super) fn validate(&self) -> Result<(), SpecError> {
         check_size("capacity", self.capacity, 1 << 20, 1 << 60)?;
         check("latency_ms", self.latency_ms, 0.0, 1e5)?;
@@ -91,7 +91,7 @@ impl VolumeSpec {
 
     pub(super) fn peak(&self) -> Peak {
         let flow = limit(self.stream_mib_s) * self.concurrency as f64;
-        // A bucket that lasts longer than a trial passes the link's rate for all of it.
+        // A bucket that lasts longer than a trial allows the link's rate throughout.
         let lasting = self.throughput_burst.get() as f64 > 10.0 * limit(self.throughput_mib_s);
         let bucket = if lasting { UNLIMITED_BYTES_S } else { limit(self.throughput_mib_s) };
         let throughput = limit(self.link_mib_s).min(flow).min(bucket);
@@ -102,7 +102,7 @@ impl VolumeSpec {
         Peak::new(throughput, served.min(iops))
     }
 
-    /// What is in the bucket at the start passes before its rate is felt.
+    /// The initial content of the bucket is not limited by its rate.
     pub(super) fn least_time(&self, bytes: Bytes) -> Nanos {
         let flow = limit(self.stream_mib_s) * self.concurrency as f64;
         let passed = bytes.get().saturating_sub(self.throughput_burst.get()) as f64;
@@ -111,7 +111,7 @@ impl VolumeSpec {
     }
 }
 
-/// Bytes in a second; 0 stands for no limit.
+/// Bytes per second; 0 means no limit.
 fn limit(mib: f64) -> f64 {
     if mib > 0.0 { mib * 1_048_576.0 } else { UNLIMITED_BYTES_S }
 }

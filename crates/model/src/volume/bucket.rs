@@ -2,10 +2,10 @@
 
 use units::Nanos;
 
-/// Lets `rate` tokens pass each second and saves up to `depth` of them while nobody asks.
+/// Passes `rate` tokens per second and accumulates up to `depth` while idle.
 ///
-/// Kept as one point in time: the one until which all tokens that ever came in are spoken for, if
-/// the bucket had been empty at the start. No event and no drift.
+/// Stored as one point in time: until then all tokens are spent, if the bucket had been empty at
+/// the start. No events and no drift.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     nanos_per_token: f64,
@@ -21,11 +21,11 @@ impl Bucket {
         (rate > 0.0).then_some(Self { nanos_per_token, depth, spoken_for: 0 })
     }
 
-    /// Takes tokens at `now` or as soon after as they are there, and says when that is. Who comes
-    /// later is served later.
+    /// Takes tokens at `now` or as soon afterwards as possible, and returns that time. Later
+    /// requests are served later.
     pub(super) fn take(&mut self, now: Nanos, tokens: f64) -> Nanos {
         let span = (tokens * self.nanos_per_token).ceil() as u64;
-        // All that came in more than a bucket's depth ago and was not taken has run over.
+        // Tokens that arrived more than a bucket's depth ago and were not taken are lost.
         self.spoken_for = self.spoken_for.max(now.get()).saturating_add(span);
         now.max(Nanos::new(self.spoken_for.saturating_sub(self.depth)))
     }

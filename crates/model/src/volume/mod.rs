@@ -1,9 +1,8 @@
-//! A volume behind a network, as clouds and file servers offer them.
+//! A volume behind a network, as offered by clouds and file servers.
 //!
-//! What it is made of is out of sight; what can be seen is a latency that varies, a price of each
-//! request in I/Os and in bytes, two token buckets from which that is paid, a cap on how much is
-//! served at once, and a link. Physically sequential small requests are priced as if they had
-//! been merged, and long ones as if split, at the accounting size.
+//! Its internals are unknown; visible are a varying latency, a charge for each request in I/Os and
+//! in bytes, two token buckets for these charges, a limit on concurrency, and a link. Sequential
+//! small requests are charged as if merged, and long ones as if split, at the accounting size.
 
 mod bucket;
 
@@ -18,14 +17,14 @@ pub use crate::spec::VolumeSpec;
 use crate::{Request, RequestId, RequestKind};
 use bucket::Bucket;
 
-/// Runs of requests that are followed at the same time to see what is sequential.
+/// Runs of requests that are tracked to detect sequential ones.
 const MAX_STREAMS: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The request has paid; its service begins.
+    /// The request was charged; its service starts.
     Admitted(SlotIndex),
-    /// The far end is ready with it.
+    /// The server has its data ready.
     Ready(SlotIndex),
     Done(SlotIndex),
 }
@@ -37,7 +36,7 @@ struct Call {
     latency: f64,
 }
 
-/// Where a run of requests has got to, and what is left of the I/O it has paid for.
+/// The end of a request run, and the rest of the I/O that it was charged for.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     end: u64,
@@ -45,7 +44,6 @@ struct Stream {
     used: u64,
 }
 
-/// A volume at work.
 #[derive(Debug)]
 pub struct Volume {
     spec: VolumeSpec,
@@ -58,13 +56,13 @@ pub struct Volume {
     calls: Slots<Call>,
     front: Front,
     link_free: Nanos,
-    /// Nanoseconds per byte on the shared link, and for one request alone.
+    /// Nanoseconds per byte on the shared link, and for a single request.
     link: f64,
     alone: f64,
 }
 
 impl Volume {
-    /// The volume of a description that [validates](VolumeSpec::validate), its buckets full.
+    /// The volume of a description that [validates](VolumeSpec::validate), with full buckets.
     pub(crate) fn new(spec: &VolumeSpec, seed: u64) -> Self {
         let per_byte = |mib: f64| if mib > 0.0 { 1e9 / (mib * 1_048_576.0) } else { 0.0 };
         let rate = spec.throughput_mib_s * 1_048_576.0;
@@ -92,7 +90,7 @@ impl Volume {
         self.agenda.push(after(at, span), Event::Ready(slot));
     }
 
-    /// Whether a request goes on where an earlier one ended, and how many I/Os it is charged.
+    /// Whether a request continues an earlier one, and how many I/Os it is charged.
     fn follow(&mut self, offset: u64, length: u64, kind: RequestKind) -> (bool, u64) {
         if kind == RequestKind::Flush || length == 0 {
             return (false, 0);

@@ -1,5 +1,6 @@
-//! For the tests of this crate: `serve …` is what `foreread vdisk serve` is to foreread, and
-//! `hold DIR WORDS` makes a disk that dies with this process, says so and waits to be killed.
+//! For the tests of this crate: `serve …` is the server, as `foreread vdisk serve` is for foreread;
+//! `hold DIR WORDS` creates a disk that dies with this process, reports that, and waits to be
+//! killed.
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
-//! Requests in, answers out when the model says.
+//! Accepts requests and sends replies at the model's times.
 //!
-//! One lock holds the model and what waits in it. That is enough: a request costs two visits of
-//! about a microsecond, while the kernel's part of it costs twenty. The clock is read under the
-//! lock, so that the model never sees time run backwards.
+//! One lock protects the model and its waiting requests. That suffices: a request takes the lock
+//! twice for about a microsecond, while the kernel's part takes twenty. The clock is read under the
+//! lock, so that time never decreases for the model.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,18 +18,18 @@ use super::waiting::Waiting;
 use crate::counters::DiskCounters;
 use crate::head_start::HeadStart;
 
-/// More than the loop device and FUSE let in at once; beyond it a request allocates.
+/// More than the loop device and FUSE send at once; with more, a request allocates.
 const QUEUE_CAPACITY: usize = 1024;
 
-/// A longer sleep is taken in two steps, the first of which ends this share of it too early: on
-/// some virtual machines a sleep is up to a hundredth longer than asked.
+/// A longer sleep is split; the first part ends early by this share of it, because on some virtual
+/// machines a sleep takes up to one per cent too long.
 const LONG_SLEEP: Nanos = Nanos::from_micros(500);
 const EARLY_SHARE: u64 = 32;
 
-/// Whoever waits for longer than this finds his processor asleep when the answer comes.
+/// After a longer wait, the reader's processor is asleep when the reply arrives.
 const SPIN_REST: Nanos = Nanos::from_micros(300);
 
-/// What is asked of the disk.
+/// A request to the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedRequest {
     pub(crate) kind: RequestKind,
@@ -37,25 +37,25 @@ pub(crate) struct TimedRequest {
     pub(crate) length: Bytes,
 }
 
-/// A request to be answered now.
+/// A reply that is due.
 #[derive(Debug)]
 pub(crate) struct DueReply<T> {
-    /// Whatever the caller handed in with the request.
+    /// The caller's token for the request.
     pub(crate) token: T,
-    /// When it came and when it should be answered; `None` for a request that is not timed.
+    /// When it arrived and when the reply is due; `None` for an untimed request.
     pub(crate) times: Option<Times>,
 }
 
-/// The life of a timed request, in real time.
+/// The times of a timed request, in real time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// What the model takes for it.
+    /// Its service time in the model.
     service: Nanos,
-    /// When its answer is to be handed to the kernel.
+    /// When its reply must be passed to the kernel.
     deadline: Nanos,
 }
 
-/// The model and the requests that it has, in real time.
+/// The model and its requests, in real time.
 #[derive(Debug)]
 pub(crate) struct ServiceEngine<T> {
     epoch: Nanos,
@@ -63,11 +63,11 @@ pub(crate) struct ServiceEngine<T> {
     timing: AtomicBool,
     stopped: AtomicBool,
     core: Mutex<Core<T>>,
-    /// When the model next has something to do, for the spinning timer to see without the lock.
+    /// The model's next event, readable by the spinning timer without the lock.
     due: AtomicU64,
     margin: Margin,
     alarm: Alarm,
-    /// What the alarm was last set for.
+    /// The last time for which the alarm was set.
     alarm_at: AtomicU64,
     pub(crate) tally: CounterTally,
 }
@@ -76,17 +76,17 @@ struct Core<T> {
     device: Box<dyn Device>,
     /// The disk's own device, while another is probed in its place.
     aside: Option<Box<dyn Device>>,
-    /// The model's time up to which the device has come.
+    /// The model's time that the device has reached.
     reached: Nanos,
     arrival: Nanos,
-    /// How early the answer to a lone request is handed over, for it to be there in time.
+    /// How early the reply to a lone request is sent.
     head_start: HeadStart,
     waiting: Waiting<WaitQueue<T>>,
     done: Vec<Completion>,
-    /// What the sleeping timer's alarm is set for; zero while it is awake.
+    /// The time of the sleeping timer's alarm; zero while it is awake.
     armed: Nanos,
     queue: ReplyQueue,
-    /// The device's counters when ours were last reset.
+    /// The device's counters at the last reset.
     base: model::Counters,
 }
 
@@ -103,7 +103,7 @@ impl<T> std::fmt::Debug for Core<T> {
 }
 
 impl<T> ServiceEngine<T> {
-    /// An engine for `device`, which it runs `dilation` times slower; timing is off.
+    /// An engine for `device` with this dilation; timing is off.
     pub(crate) fn new(device: Box<dyn Device>, dilation: f64) -> std::io::Result<Self> {
         Ok(Self {
             epoch: now(),
@@ -130,8 +130,7 @@ impl<T> ServiceEngine<T> {
         })
     }
 
-    /// Takes a request. What is to be answered at once, this request or others, is appended to
-    /// `due`.
+    /// Accepts a request. Replies that are due, of this or other requests, are appended to `due`.
     pub(crate) fn submit(&self, ask: TimedRequest, token: T, due: &mut Vec<DueReply<T>>) {
         self.tally.arrived(ask.kind, ask.length);
         if !self.timing.load(Ordering::Relaxed) {
@@ -141,7 +140,7 @@ impl<T> ServiceEngine<T> {
         let mut core = self.lock();
         let arrived = now();
         self.collect(&mut core, arrived, due);
-        // The device is ahead of the clock where it had a head start.
+        // The device is ahead of the clock after a head start.
         let model_time = self.to_model(arrived).max(core.reached);
         core.arrival = arrived;
         let id = core.waiting.insert(WaitQueue { token, arrived });
@@ -153,8 +152,8 @@ impl<T> ServiceEngine<T> {
         self.look_ahead(&mut core, arrived);
     }
 
-    /// Switches the model's times on or off. Off, every request is answered at once, and what
-    /// waits is appended to `due`.
+    /// Switches timing on or off. Without timing, every request is answered immediately, and
+    /// waiting replies are appended to `due`.
     pub(crate) fn set_timing(&self, on: bool, due: &mut Vec<DueReply<T>>) {
         self.timing.store(on, Ordering::Relaxed);
         if !on {
@@ -164,13 +163,12 @@ impl<T> ServiceEngine<T> {
         }
     }
 
-    /// Hands answers to lone requests over early, to make up for the time that whoever waits for
-    /// one needs to wake.
+    /// Sends replies to lone requests early, to compensate for the wake-up time of the reader.
     pub(crate) fn set_head_start(&self, early: HeadStart) {
         self.lock().head_start = early;
     }
 
-    /// A device that takes this real time for every request, any number at once.
+    /// A device with this real service time for every request, without a limit on concurrency.
     pub(crate) fn constant(&self, service: Nanos) -> Result<Box<dyn Device>, model::SpecError> {
         let latency = service.as_millis_f64() / self.dilation;
         let spec = format!(
@@ -180,8 +178,8 @@ impl<T> ServiceEngine<T> {
         model::Spec::from_toml(&spec)?.build(0)
     }
 
-    /// Serves from another device, to see how long this machine takes for what the device does not
-    /// do; `None` brings the disk's own back. Nobody uses the disk meanwhile.
+    /// Serves from another device, to measure this machine's overhead; `None` restores the disk's
+    /// own. The disk must not be used meanwhile.
     pub(crate) fn probe(&self, device: Option<Box<dyn Device>>) {
         let mut core = self.lock();
         let own = match core.aside.take() {
@@ -196,14 +194,14 @@ impl<T> ServiceEngine<T> {
         }
     }
 
-    /// To be called when an answer was handed to the kernel.
+    /// Must be called when a reply was passed to the kernel.
     pub(crate) fn answered(&self, times: Option<Times>) {
         if let Some(Times { service, deadline }) = times {
             self.tally.answered(service, now().saturating_sub(deadline));
         }
     }
 
-    /// The body of the timer thread: hands out every request at its deadline, until
+    /// The body of the timer thread: passes on every reply at its deadline, until
     /// [`stop`](Self::stop).
     pub(crate) fn run_timer(&self, mut answer: impl FnMut(DueReply<T>)) {
         let mut due = Vec::with_capacity(QUEUE_CAPACITY);
@@ -219,11 +217,11 @@ impl<T> ServiceEngine<T> {
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let _core = self.lock();
-        // An alarm that cannot be set leaves the thread asleep, and the process ends regardless.
+        // If the alarm cannot be set, the thread stays asleep, and the process exits nevertheless.
         let _ = self.alarm.set(Nanos::ZERO);
     }
 
-    /// What was counted since the last reset.
+    /// The counters since the last reset.
     pub(crate) fn counters(&self) -> DiskCounters {
         let mut counters = DiskCounters::default();
         {
@@ -240,7 +238,6 @@ impl<T> ServiceEngine<T> {
         counters
     }
 
-    /// Begins to count anew.
     pub(crate) fn reset_counters(&self) {
         let mut core = self.lock();
         core.base = core.device.counters();
@@ -248,7 +245,7 @@ impl<T> ServiceEngine<T> {
         self.tally.clear();
     }
 
-    /// One step of the timer: whether anything was appended to `due`.
+    /// One step of the timer: returns whether anything was appended to `due`.
     fn wait_or_spin(&self, due: &mut Vec<DueReply<T>>) -> bool {
         let margin = self.margin.get();
         let wake = {
@@ -276,7 +273,7 @@ impl<T> ServiceEngine<T> {
         false
     }
 
-    /// Spins until the next deadline, unless that moves far away.
+    /// Spins until the next deadline, unless that is postponed.
     fn spin(&self, margin: Nanos) {
         let far = margin.get() * 4;
         loop {
@@ -288,7 +285,7 @@ impl<T> ServiceEngine<T> {
         }
     }
 
-    /// Learns from a wake-up how long before a deadline to wake.
+    /// Adjusts how long before a deadline to wake, after a wake-up.
     fn learn_margin(&self, margin: Nanos) {
         let alarm = self.alarm_at.load(Ordering::Relaxed);
         if self.due.load(Ordering::Relaxed).saturating_sub(alarm) > margin.get() {
@@ -298,7 +295,7 @@ impl<T> ServiceEngine<T> {
         self.margin.learn(now().saturating_sub(Nanos::new(alarm)));
     }
 
-    /// Takes from the model what is done at real time `real`.
+    /// Collects the model's completions at real time `real`.
     fn collect(&self, core: &mut Core<T>, real: Nanos, due: &mut Vec<DueReply<T>>) {
         let head_start = self.head_start(core);
         let model_time = self.to_model(real + head_start).max(core.reached);
@@ -323,13 +320,13 @@ impl<T> ServiceEngine<T> {
         core.queue.change(real, depth);
     }
 
-    /// Sets the alarm forward if the model now has something to do before it.
+    /// Sets the alarm to an earlier time if the model's next event is before it.
     fn look_ahead(&self, core: &mut Core<T>, real: Nanos) {
         let next = self.next_due(core);
         self.due.store(next.get(), Ordering::Relaxed);
         if next < core.armed {
             core.armed = next;
-            // Can only fail for a bad descriptor or time, neither of which this is.
+            // Fails only for an invalid descriptor or time.
             let _ = self.arm(next, real);
         }
     }
@@ -351,8 +348,7 @@ impl<T> ServiceEngine<T> {
         wake.map_or(Nanos::MAX, |wake| wake.saturating_sub(self.head_start(core)))
     }
 
-    /// How early to hand over what is done next. Where more than one request waits, somebody is
-    /// awake.
+    /// How early to send the next reply. If more than one request waits, a reader is awake.
     fn head_start(&self, core: &Core<T>) -> Nanos {
         let wake = core.device.next_wake().map_or(Nanos::ZERO, |wake| self.to_real(wake));
         let wait = wake.saturating_sub(core.arrival);
@@ -368,9 +364,9 @@ impl<T> ServiceEngine<T> {
         Nanos::new((span.get() as f64 / self.dilation) as u64)
     }
 
-    /// Rounded up, so that the model has reached its time when the real one comes.
+    /// Rounded up, so that the model has reached its time when the real one arrives.
     fn to_real(&self, model: Nanos) -> Nanos {
-        // A float beyond the largest integer becomes the largest integer: the end of time.
+        // A float beyond the largest integer saturates: the end of time.
         let span = (model.get() as f64 * self.dilation).ceil() as u64;
         Nanos::new(self.epoch.get().saturating_add(span))
     }

@@ -21,17 +21,17 @@ use super::store::BlockStore;
 use crate::layout::DISK_FILE;
 use crate::loop_device::LARGEST_REQUEST;
 
-/// Requests that the kernel lets this filesystem have at once. Twelve by default, which would be
-/// the queue depth of every model; this is more than any loop device sends.
+/// Maximum number of concurrent requests from the kernel. The default of twelve would limit the
+/// queue depth of every model; this is more than any loop device sends.
 const MAX_BACKGROUND: u16 = 512;
 
-/// Nothing about the file ever changes.
+/// The file's attributes never change.
 const ENTRY_TTL: Duration = Duration::from_secs(1 << 30);
 
 const ROOT: INodeNo = INodeNo::ROOT;
 const DISK: INodeNo = INodeNo(2);
 
-/// What is needed to answer a request later.
+/// What is needed to reply later.
 #[derive(Debug)]
 pub(crate) enum ReplyToken {
     Read { reply: ReplyData, offset: Bytes, length: Bytes },
@@ -39,7 +39,7 @@ pub(crate) enum ReplyToken {
     Flush { reply: ReplyEmpty },
 }
 
-/// The disk as the threads of the server share it.
+/// The disk, shared by the threads of the server.
 #[derive(Debug)]
 pub(crate) struct DiskFile {
     pub(crate) engine: ServiceEngine<ReplyToken>,
@@ -47,7 +47,7 @@ pub(crate) struct DiskFile {
 }
 
 thread_local! {
-    /// Reused by each FUSE thread, so that a request allocates nothing.
+    /// Reused by each FUSE thread to avoid allocations.
     static DUE: RefCell<Vec<DueReply<ReplyToken>>> = RefCell::new(Vec::with_capacity(64));
 }
 
@@ -61,18 +61,18 @@ impl DiskFile {
         self.engine.answered(due.times);
     }
 
-    /// The kernel copies straight from the disk's memory.
+    /// The kernel copies directly from the disk's memory.
     fn answer_read(&self, reply: ReplyData, offset: Bytes, length: Bytes) {
         let mut reply = Some(reply);
         let send = |bytes: &[u8]| reply.take().map(|reply| reply.data(bytes));
         self.store.read(offset, length, send);
-        // Still there if nothing could be read.
+        // The reply is still there if nothing could be read.
         if let Some(reply) = reply {
             reply.error(Errno::EIO);
         }
     }
 
-    /// Switches the model's times on or off and answers what must not wait any longer.
+    /// Switches timing on or off, and sends all replies that are then due.
     pub(crate) fn set_timing(&self, on: bool) {
         let mut due = Vec::new();
         self.engine.set_timing(on, &mut due);
@@ -127,7 +127,7 @@ impl Filesystem for DiskFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let refused = |value: u32| io::Error::other(format!("FUSE allows {value} only"));
         let small = |value: u16| refused(value.into());
-        // With asynchronous direct I/O the loop device sends on without waiting for answers.
+        // With asynchronous direct I/O, the loop device does not wait for each reply.
         config
             .add_capabilities(InitFlags::FUSE_ASYNC_DIO)
             .map_err(|_| io::Error::other("this kernel's FUSE has no asynchronous direct I/O"))?;
@@ -175,7 +175,7 @@ impl Filesystem for DiskFs {
         self.disk.submit(ask, ReplyToken::Read { reply, offset, length });
     }
 
-    /// The data is taken at once, as FUSE lends it for this call only; the answer waits.
+    /// The data is copied at once, because FUSE lends it only for this call; the reply waits.
     fn write(
         &self,
         _request: &Request,
@@ -214,8 +214,8 @@ impl Filesystem for DiskFs {
         self.disk.submit(ask, ReplyToken::Flush { reply });
     }
 
-    /// Discards and writing zeroes without sending them; both only ask for zeroes here, since the
-    /// file never changes its size.
+    /// Discards, and zeroing without data. Both only write zeroes, since the file never changes its
+    /// size.
     fn fallocate(
         &self,
         _request: &Request,

@@ -1,15 +1,15 @@
-//! A histogram that several threads add to without waiting for each other.
+//! A lock-free histogram for several threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use units::Nanos;
 
-/// Buckets for each power of two: a value is known to 1/32, about 3 %.
+/// Buckets for each power of two: the resolution is 1/32, about 3 %.
 const FINE_BITS: u32 = 5;
 const SUB_BUCKETS: usize = 1 << FINE_BITS;
 const BUCKET_COUNT: usize = (64 - FINE_BITS as usize + 1) * SUB_BUCKETS;
 
-/// Counts of spans of time, in buckets that grow with the span.
+/// Counts of times, in buckets that grow with the time.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
@@ -48,7 +48,7 @@ impl Histogram {
         Nanos::new(self.total.load(Ordering::Relaxed))
     }
 
-    /// The span that a share `q` of all does not exceed, to 3 %; zero if there are none.
+    /// The quantile `q`, within 3 %; zero without values.
     pub(crate) fn quantile(&self, q: f64) -> Nanos {
         let counts: Vec<u64> =
             self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect();
@@ -79,7 +79,7 @@ fn highest_in(bucket: usize) -> u64 {
     }
     let shift = (bucket / SUB_BUCKETS - 1) as u32;
     let mantissa = (SUB_BUCKETS + bucket % SUB_BUCKETS) as u64;
-    // In this order the highest bucket of all does not overflow.
+    // In this order the highest bucket does not overflow.
     (mantissa << shift) + ((1 << shift) - 1)
 }
 

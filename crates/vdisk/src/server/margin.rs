@@ -1,4 +1,4 @@
-//! How long before a deadline the timer wakes, to spin for the rest.
+//! How long before a deadline the timer wakes up, to spin for the rest.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,11 +7,11 @@ use units::Nanos;
 const INITIAL_MARGIN: Nanos = Nanos::from_micros(30);
 const MAX_MARGIN: Nanos = Nanos::from_micros(100);
 const MIN_MARGIN: Nanos = Nanos::from_micros(3);
-/// Up by ten steps when a wake-up came later than the margin allows, down by one when it did not:
-/// this settles where ten of eleven come in time.
+/// Increased by ten steps after a late wake-up, decreased by one step otherwise: converges where
+/// ten of eleven are in time.
 const MARGIN_STEP: Nanos = Nanos::new(200);
 
-/// Learns how late this machine wakes a sleeper.
+/// The margin for late wake-ups on this machine.
 #[derive(Debug)]
 pub(crate) struct Margin(AtomicU64);
 
@@ -26,7 +26,7 @@ impl Margin {
         Nanos::new(self.0.load(Ordering::Relaxed))
     }
 
-    /// A wake-up came so much after its time. For one thread to call.
+    /// Records a wake-up that was this late. Must be called by one thread only.
     pub(crate) fn learn(&self, overslept: Nanos) {
         let (margin, step) = (self.get().get(), MARGIN_STEP.get());
         let next = if overslept.get() > margin { margin + 10 * step } else { margin - step };

@@ -36,12 +36,12 @@ use engine::ServiceEngine;
 use fuse::{DiskFile, DiskFs};
 use store::BlockStore;
 
-/// Before everything but what the kernel itself runs at the default of 50; the timer before the
-/// threads that take requests.
+/// Above everything except the kernel's own threads at 50; the timer above the threads that accept
+/// requests.
 const TIMER_PRIORITY: i32 = 20;
 const WORKER_PRIORITY: i32 = 10;
 
-/// The arguments that a server takes after those of its `ServerCommand`.
+/// The arguments of a server after those of its `ServerCommand`.
 pub(crate) const DIR_FLAG: &str = "--dir";
 const CLEAN_FLAG: &str = "--clean";
 
@@ -65,7 +65,7 @@ pub fn serve_main(args: impl IntoIterator<Item = OsString>) -> Result<(), VdiskE
         reason: "this is for foreread itself; use `foreread vdisk create`".to_owned(),
     })?;
     let home = DiskDirs::at(PathBuf::from(dir));
-    // Ctrl-C in the creator's terminal is the creator's affair. Fails where it is so already.
+    // Ctrl-C in the terminal is for the creator. Fails if this process already leads a session.
     let _ = process::leave_session();
     if clean { teardown::take_down_for_good(&home) } else { serve(&home) }
 }
@@ -75,7 +75,7 @@ fn serve(home: &DiskDirs) -> Result<(), VdiskError> {
         .ok_or_else(|| VdiskError::NoSuchDisk { name: home.name(), known: Vec::new() })?;
     std::env::set_current_dir("/").map_err(VdiskError::io("going to", Path::new("/")))?;
     if let Err(error) = realtime::lock_memory() {
-        warn!("memory is not locked, paging may make the disk late: {error}");
+        warn!("memory is not locked, so paging may delay the disk: {error}");
     }
     let device = model::Spec::from_toml(&job.model)?.build(job.seed)?;
     let engine =
@@ -99,7 +99,7 @@ fn mount(home: &DiskDirs, disk: &Arc<DiskFile>) -> Result<Session<DiskFs>, Vdisk
         MountOption::FSName("foreread".to_owned()),
         MountOption::Subtype("foreread".to_owned()),
     ];
-    // Two at least, so that one can take requests while the other copies a megabyte.
+    // At least two, so that one can accept requests while the other copies a megabyte.
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     config.n_threads = Some(cpus.clamp(2, 4));
     config.clone_fd = true;
@@ -108,8 +108,8 @@ fn mount(home: &DiskDirs, disk: &Arc<DiskFile>) -> Result<Session<DiskFs>, Vdisk
         .map_err(VdiskError::io("mounting FUSE at", &target))
 }
 
-/// Starts the timer and the FUSE threads. Gives a socket that is closed when FUSE has ended, and
-/// whether both run at real-time priority.
+/// Starts the timer and the FUSE threads. Returns a socket that is closed when FUSE has ended, and
+/// whether both have real-time priority.
 fn start_threads(disk: &Arc<DiskFile>, session: Session<DiskFs>) -> io::Result<(UnixStream, bool)> {
     let (ended, end) = UnixStream::pair()?;
     let (report, reports) = mpsc::channel();
@@ -120,7 +120,7 @@ fn start_threads(disk: &Arc<DiskFile>, session: Session<DiskFs>) -> io::Result<(
         disk.engine.run_timer(|due| disk.answer(due));
     })?;
     thread::Builder::new().name("vdisk-fuse".to_owned()).spawn(move || {
-        // The threads that the session starts inherit the priority.
+        // The session's threads inherit the priority.
         let _ = report.send(realtime::run_first(WORKER_PRIORITY));
         drop(report);
         if let Err(error) = session.run() {
@@ -133,16 +133,15 @@ fn start_threads(disk: &Arc<DiskFile>, session: Session<DiskFs>) -> io::Result<(
     let mut realtime = true;
     for outcome in reports.iter().take(2) {
         if let Err(error) = outcome {
-            warn!("no real-time priority, other programs may make the disk late: {error}");
+            warn!("no real-time priority, so other programs may delay the disk: {error}");
             realtime = false;
         }
     }
     Ok((ended, realtime))
 }
 
-/// Keeps the processors awake while the disk is being read: its answers would wait for the
-/// reader's processor to wake, which takes longer the longer the model let it rest. A disk that
-/// nobody reads lets them rest.
+/// Keeps the processors awake while the disk is being read. Otherwise replies wait for the reader's
+/// processor to wake up, which takes longer after longer waits. An idle disk lets processors sleep.
 fn stay_awake(disk: &DiskFile) {
     const CHECK_INTERVAL: Duration = Duration::from_millis(50);
     const MAX_UNUSED_CHECKS: u32 = 20;
@@ -158,14 +157,14 @@ fn stay_awake(disk: &DiskFile) {
             match Awake::stay() {
                 Ok(request) => awake = Some(request),
                 Err(error) => {
-                    return warn!("processors may rest, which makes answers late: {error}");
+                    return warn!("processors may sleep, which delays replies: {error}");
                 }
             }
         }
     }
 }
 
-/// A socket that becomes readable when a signal asks us to end.
+/// A socket that becomes readable when a signal requests termination.
 fn watch_signals() -> io::Result<UnixStream> {
     let (receive, send) = UnixStream::pair()?;
     for signal in [SIGTERM, SIGINT, SIGHUP] {
@@ -174,20 +173,20 @@ fn watch_signals() -> io::Result<UnixStream> {
     Ok(receive)
 }
 
-/// Writes down who serves, and tells the creator that it may go on.
+/// Records this server's facts, and tells the creator that it is ready.
 fn announce(home: &DiskDirs, realtime: bool) -> Result<(), VdiskError> {
     let pid = std::process::id();
     let started = process::start_time(pid).ok().flatten().unwrap_or_default();
     let connection = connection_of(&home.fuse())?;
     let facts = ServerFacts { pid, started, connection, realtime };
     write_json(&home.server_facts(), &facts)?;
-    // A creator that has gone meanwhile is noticed by other means.
+    // If the creator has exited meanwhile, that is detected elsewhere.
     let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
     Ok(())
 }
 
-/// The number of the FUSE connection, from the table of mounts: asking the filesystem itself
-/// would be a question to ourselves.
+/// The number of the FUSE connection, from the mount table: a system call on the filesystem would
+/// wait for this process itself.
 fn connection_of(mountpoint: &Path) -> Result<u32, VdiskError> {
     let table = Path::new("/proc/self/mountinfo");
     let text = std::fs::read_to_string(table).map_err(VdiskError::io("reading", table))?;
@@ -201,18 +200,18 @@ fn connection_of(mountpoint: &Path) -> Result<u32, VdiskError> {
         })
 }
 
-/// What the main thread of the server waits for.
+/// The events for the main thread of the server.
 struct Events {
     listener: UnixListener,
-    /// Closed when FUSE is unmounted or its connection is cut.
+    /// Closed when FUSE is unmounted or its connection is aborted.
     ended: UnixStream,
     signals: UnixStream,
-    /// Whether the end of standard input is the end of the creator.
+    /// Whether end of file on standard input means that the creator has exited.
     lifeline: bool,
 }
 
-/// Answers questions until FUSE has ended. When the creator is gone, or a signal or a question
-/// says so, starts the process that takes the disk down, which in turn ends FUSE.
+/// Answers requests until FUSE has ended. When the creator has exited, or on a signal or request,
+/// starts the process that removes the disk, which ends FUSE.
 fn watch(events: &Events, disk: &DiskFile) -> Result<(), VdiskError> {
     let mut cleaner: Option<Child> = None;
     loop {
@@ -251,7 +250,7 @@ fn wait(events: &Events, ending: bool) -> io::Result<Happened> {
         PollFd::from_borrowed_fd(events.signals.as_fd(), PollFlags::IN),
         PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
     ];
-    // Once the end has begun, what asked for it would be ready for ever.
+    // During termination, the sources that requested it would be ready forever.
     let watched = if ending { 2 } else { 3 + usize::from(events.lifeline) };
     let step = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     match poll(&mut fds[..watched], ending.then_some(&step)) {
@@ -263,7 +262,7 @@ fn wait(events: &Events, ending: bool) -> io::Result<Happened> {
     Ok(Happened { ended: ready[0], question: ready[1], end: ready[2] || creator_gone })
 }
 
-/// Reads past whatever the creator may have sent.
+/// Reads and ignores what the creator may have sent.
 fn is_at_end(mut stdin: io::Stdin) -> bool {
     !matches!(stdin.read(&mut [0; 64]), Ok(1..))
 }
@@ -288,7 +287,7 @@ fn answer(disk: &DiskFile, question: ControlRequest, end: &mut bool) -> ControlR
     ControlReply::Done
 }
 
-/// Starts this program once more, to take the disk down while this process goes on serving it.
+/// Starts this program again to remove the disk, while this process continues to serve it.
 fn start_cleaner() -> Result<Child, VdiskError> {
     let this = Path::new("/proc/self/exe");
     Command::new(this)

@@ -1,16 +1,16 @@
-//! How deep the model's queue was.
+//! The depth of the model's queue.
 
 use units::Nanos;
 
 use crate::counters::DiskCounters;
 
-/// How many requests the model had, and for how long.
+/// The number of requests over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReplyQueue {
     depth: u64,
     depth_max: u64,
     changed: Nanos,
-    /// Depth times nanoseconds.
+    /// Depth × nanoseconds.
     area: u128,
     busy: Nanos,
 }
@@ -21,7 +21,7 @@ impl ReplyQueue {
         Self { depth, depth_max: depth, changed: now, area: 0, busy: Nanos::ZERO }
     }
 
-    /// From now on there are so many.
+    /// Sets the present depth.
     pub(crate) fn change(&mut self, now: Nanos, depth: usize) {
         let span = now.saturating_sub(self.changed);
         self.area += u128::from(self.depth) * u128::from(span.get());
@@ -37,7 +37,7 @@ impl ReplyQueue {
         if self.busy == Nanos::ZERO { 0.0 } else { self.area as f64 / self.busy.get() as f64 }
     }
 
-    /// Fills in what is counted here.
+    /// Adds these values to the counters.
     pub(crate) fn read_into(&self, counters: &mut DiskCounters) {
         counters.queue = self.depth;
         counters.queue_max = self.depth_max;

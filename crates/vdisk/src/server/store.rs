@@ -1,4 +1,4 @@
-//! What was written to the disk, kept in memory.
+//! The disk's data in memory.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -8,14 +8,14 @@ use units::Bytes;
 
 use crate::error::VdiskError;
 
-/// Memory is asked for from the system's point of view after every so much of new data.
+/// Free memory is checked after each additional amount of this size.
 const GROWTH_STEP: Bytes = Bytes::from_mib(64);
 
-/// The disk's contents, and how much more the machine can hold.
+/// The disk's content, and how much more fits into memory.
 #[derive(Debug)]
 pub(crate) struct BlockStore {
     memory: SparseMemory,
-    /// Bytes that may be taken before free memory is looked at again.
+    /// Bytes that may be used before free memory is checked again.
     granted: Mutex<u64>,
 }
 
@@ -34,7 +34,7 @@ impl BlockStore {
         self.memory.stored()
     }
 
-    /// Hands the bytes at `offset` on, as many of `length` as there are before the end.
+    /// Passes on the bytes at `offset`, up to `length` or the end.
     pub(crate) fn read<R>(
         &self,
         offset: Bytes,
@@ -53,13 +53,13 @@ impl BlockStore {
         self.memory.punch(offset, length);
     }
 
-    /// Whether `bytes` more may be taken: in steps of [`GROWTH_STEP`], each only while enough is
+    /// Whether `bytes` more may be used: in steps of [`GROWTH_STEP`], each only if enough memory is
     /// free.
     fn grant(&self, bytes: u64, free: impl Fn() -> Option<FreeList>) -> bool {
         let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
         if *granted < bytes {
             let step = GROWTH_STEP.get().max(bytes);
-            // Without /proc nothing is known, and the kernel must do the refusing.
+            // Without /proc nothing is known, and the kernel must refuse.
             if free().is_some_and(|free| !free.allows(step)) {
                 return false;
             }
@@ -77,7 +77,7 @@ pub(crate) struct FreeList {
 }
 
 impl FreeList {
-    /// What is left to the rest of the machine: a twentieth of memory, 256 MiB at least.
+    /// Memory that stays free for the rest of the machine: a twentieth, at least 256 MiB.
     fn reserve(self) -> u64 {
         (self.total / 20).max(256 << 20)
     }
@@ -86,7 +86,7 @@ impl FreeList {
         self.available >= self.reserve() + bytes
     }
 
-    /// Whether there is room for a disk to begin with.
+    /// Whether there is memory for a new disk.
     pub(crate) fn check(self) -> Result<(), VdiskError> {
         if self.allows(GROWTH_STEP.get()) {
             return Ok(());
@@ -96,7 +96,7 @@ impl FreeList {
     }
 }
 
-/// Total and available memory, or `None` where `/proc` does not say.
+/// Total and available memory; `None` without `/proc`.
 pub(crate) fn free_memory() -> Option<FreeList> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = |key: &str| -> Option<u64> {

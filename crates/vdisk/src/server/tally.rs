@@ -10,7 +10,7 @@ use crate::counters::{
     DiskCounters, LATENESS_FLOOR, LATENESS_SHARE, Lateness, READ_SIZES, size_class,
 };
 
-/// Counters that the threads of the server add to without a lock.
+/// Lock-free counters of the server's threads.
 #[derive(Debug)]
 pub(crate) struct CounterTally {
     since: AtomicU64,
@@ -65,7 +65,7 @@ impl CounterTally {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// A request that should have taken `service` was answered `late`.
+    /// Records a request with this service time and lateness.
     pub(crate) fn answered(&self, service: Nanos, late: Nanos) {
         self.timed.fetch_add(1, Ordering::Relaxed);
         self.lateness.add(late);
@@ -75,7 +75,7 @@ impl CounterTally {
         }
     }
 
-    /// A write was refused for want of memory.
+    /// Records a write that was refused for lack of memory.
     pub(crate) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -99,7 +99,7 @@ impl CounterTally {
         self.since.store(sys::realtime::now().get(), Ordering::Relaxed);
     }
 
-    /// Fills in what is counted here.
+    /// Adds these values to the counters.
     pub(crate) fn read_into(&self, counters: &mut DiskCounters) {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         counters.elapsed = sys::realtime::now().saturating_sub(Nanos::new(get(&self.since)));

@@ -1,8 +1,8 @@
-//! The requests that the model has, found by their id without searching.
+//! The model's requests, found by id without searching.
 
 use model::RequestId;
 
-/// Entries under ids that are never used twice.
+/// Entries with ids that are never reused.
 #[derive(Debug)]
 pub(crate) struct Waiting<T> {
     slots: Vec<Slot<T>>,
@@ -17,7 +17,7 @@ struct Slot<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Room for `capacity` before more memory is needed.
+    /// Space for `capacity` entries without further allocation.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { slots: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), count: 0 }
     }
@@ -37,7 +37,7 @@ impl<T> Waiting<T> {
         RequestId(u64::from(slot.generation) << 32 | u64::from(index))
     }
 
-    /// Takes out what `id` stands for; `None` if it was taken before.
+    /// Removes the entry with `id`; `None` if it was already removed.
     pub(crate) fn take(&mut self, id: RequestId) -> Option<T> {
         let (generation, index) = ((id.0 >> 32) as u32, id.0 as u32);
         let slot = self.slots.get_mut(index as usize)?;

@@ -1,5 +1,5 @@
-//! Which file each copy of each job reads, and which part of it; and the job file that makes fio do
-//! just that on files of foreread's.
+//! The files and areas that each copy of each job reads, and a job file that makes fio read the
+//! same in foreread's files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,51 +11,51 @@ use super::job::Job;
 use super::job_file::FioGroup;
 use super::value::Size;
 
-/// A file that jobs use, as far as the job file says what it is.
+/// A file of jobs, as described by the job file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioFile {
-    /// The name that it has in the job file, or that fio would give it.
+    /// Its name in the job file, or the one that fio would choose.
     pub name: String,
-    /// How large it is, where that is said.
+    /// Its size, if stated.
     pub size: Option<Bytes>,
 }
 
-/// What a copy of a job does where.
+/// The area that a copy of a job uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Area {
-    /// The job, by its place in the group.
+    /// The index of the job in the group.
     pub job: usize,
-    /// Its files, by their places in [`FioGroup::files`].
+    /// The indices of its files in [`FioGroup::files`].
     pub files: Vec<usize>,
-    /// Where it begins in each of them.
+    /// The start in each file.
     offset: Size,
-    /// How much of each of them it uses; all the rest if nothing is said.
+    /// The length in each file; `None` for the rest of the file.
     length: Option<Size>,
-    /// How much later than that this copy begins.
+    /// Additional offset of this copy.
     shift: Size,
 }
 
-/// A file or a part of one that foreread has for a [`FioFile`].
+/// The file, or the part of one, that replaces a [`FioFile`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stand<'a> {
     pub path: &'a str,
-    /// Where in it the part begins.
+    /// The start of the part.
     pub start: Bytes,
     pub length: Bytes,
 }
 
-/// What the trial gives to a run of fio.
+/// Parameters of the trial for a run of fio.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// How long it lasts at most, in the storage's own time.
+    /// Maximum length in the storage's own time.
     pub duration: Nanos,
     /// How many times slower than its model the storage runs.
     pub dilation: f64,
-    /// The seed of what is random.
+    /// The seed of random choices.
     pub seed: u64,
 }
 
-/// Options that have another meaning on storage that runs slower than its model.
+/// Options whose meaning depends on real time.
 const TIMED: &[&str] = &[
     "thinktime_spin",
     "thinktime_iotime",
@@ -68,7 +68,7 @@ const TIMED: &[&str] = &[
     "latency_window",
 ];
 
-/// Options whose place is taken by what foreread says.
+/// Options that foreread replaces.
 const REPLACED: &[&str] = &[
     "name",
     "size",
@@ -89,7 +89,7 @@ const REPLACED: &[&str] = &[
 ];
 
 impl Size {
-    /// In bytes, of a file of this size; of what was said of a larger file as much as is its share.
+    /// In bytes, for a file of this size; if a larger size was stated, scaled accordingly.
     fn of(self, file: Bytes, said: Option<Bytes>) -> Bytes {
         match self {
             Self::Percent(percent) => {
@@ -131,7 +131,7 @@ impl Job {
         }
     }
 
-    /// How large each of its files has to be, as far as it says that.
+    /// The required size of each file, if stated.
     fn file_size(&self, files: usize) -> Option<Bytes> {
         if let Some(size) = self.file_size {
             return Some(size);
@@ -146,16 +146,16 @@ impl Job {
     }
 }
 
-/// The files of a group and what each copy of each job does with them.
+/// The files of a group, and the areas of each copy of each job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ground {
     pub files: Vec<FioFile>,
-    /// One for each copy of each job, in the order in which fio reports them.
+    /// One for each copy of each job, in the order of fio's report.
     pub areas: Vec<Area>,
 }
 
 impl FioGroup {
-    /// Which files there are, and who uses them.
+    /// The files and their users.
     pub fn ground(&self) -> Ground {
         let mut ground = Ground::default();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -169,7 +169,7 @@ impl FioGroup {
                         let size = job.file_size(count);
                         let at = *known.entry(name.clone()).or_insert(ground.files.len());
                         match ground.files.get_mut(at) {
-                            // The largest of those that say it; whoever says nothing takes it.
+                            // The largest stated size; jobs without a size use it.
                             Some(file) => file.size = file.size.max(size),
                             None => ground.files.push(FioFile { name, size }),
                         }
@@ -189,8 +189,8 @@ impl FioGroup {
         ground
     }
 
-    /// The job file that makes fio do this group's work on these files, one for each of
-    /// [`Ground::files`]. It says of a job all that the file says, but for sizes, places and times.
+    /// The job file that makes fio run this group on these files, one for each of
+    /// [`Ground::files`]. It has all of a job's options, except sizes, paths and times.
     pub fn for_fio(
         &self,
         stands: &[Stand<'_>],
@@ -228,7 +228,7 @@ impl Job {
         }
     }
 
-    /// The lines that stand in the place of those of the job file.
+    /// The lines that replace those of the job file.
     fn place_and_time(
         &self,
         area: &Area,
@@ -265,7 +265,7 @@ impl Job {
         let size = length.saturating_mul(paths.len() as u64);
         let _ = writeln!(text, "size={size}");
         if let Some(Size::Bytes(amount)) = self.io_size {
-            // Of a smaller file as much less is read.
+            // In a smaller file, proportionally less is read.
             let amount = Size::Bytes(amount).of(stand.length, file.size);
             let _ = writeln!(text, "io_size={}", amount.get().max(block));
         }
@@ -288,7 +288,7 @@ impl Job {
     }
 }
 
-/// A path as a name in a list with colons.
+/// A path, escaped for a list separated by colons.
 fn escaped(path: &str) -> String {
     path.replace(':', "\\:")
 }

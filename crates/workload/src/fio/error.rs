@@ -1,10 +1,10 @@
-//! What is wrong with a job file.
+//! Errors of job files.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Where something stands in a job file or in one that it includes.
+/// A location in a job file or in one that it includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FioLocation {
     /// The included file, if it is in one.
@@ -22,10 +22,10 @@ impl fmt::Display for FioLocation {
     }
 }
 
-/// Why a job file is refused. Each names the line, and the option where there is one.
+/// Why a job file is refused. Each error names the line and, if possible, the option.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FioError {
-    /// A line that is neither section nor option, or stands in a wrong place.
+    /// A line that is neither section nor option, or is misplaced.
     #[error("{place}: {text:?}: {problem}")]
     Syntax { place: FioLocation, text: String, problem: &'static str },
     /// An option that fio does not have.
@@ -34,32 +34,27 @@ pub enum FioError {
     Unknown {
         place: FioLocation,
         option: String,
-        /// The one that comes nearest, if one does.
+        /// The most similar option, if there is one.
         near: Option<&'static str>,
     },
-    /// An option of fio's that foreread cannot do.
+    /// An option of fio that foreread does not support.
     #[error("{place}: {option}: {why}")]
     Refused {
         place: FioLocation,
-        /// The option, with its value where that is the reason.
+        /// The option, with its value if that is the reason.
         option: String,
-        /// Why not, and what would do.
+        /// The reason, and an alternative.
         why: String,
     },
-    /// A value that the option does not take.
+    /// An invalid value of an option.
     #[error("{place}: {option}={value}: must be {wanted}")]
     Value { place: FioLocation, option: String, value: String, wanted: String },
-    /// A variable that is not set: fio would take nothing in its place.
+    /// A variable that is not set: fio would substitute nothing.
     #[error("{place}: ${{{variable}}} is not set: set it in the environment")]
     Variable { place: FioLocation, variable: String },
-    /// An included file that cannot be read.
+    /// An included file that could not be read.
     #[error("{place}: include {file:?}: {problem}")]
-    Include {
-        place: FioLocation,
-        file: String,
-        /// Why not.
-        problem: String,
-    },
-    #[error("there is no job in this file: a section [name] that is not [global]")]
+    Include { place: FioLocation, file: String, problem: String },
+    #[error("this file has no job: add a section [name] other than [global]")]
     NoJob,
 }

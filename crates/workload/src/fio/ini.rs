@@ -1,24 +1,24 @@
-//! From text to sections: comments, `[names]`, `include`, `${VARIABLES}`.
+//! Parses sections: comments, `[names]`, `include`, `${VARIABLES}`.
 //!
-//! fio's form is INI with habits of its own: a comment may follow a value after `;` or `#`, a
-//! section whose name begins with `global` is global, names may be there twice, and included files
-//! are options of the section that includes them. No library of INI files has these.
+//! fio's syntax extends INI: a comment may follow a value after `;` or `#`, a section whose name
+//! starts with `global` is global, names may be repeated, and included files are options of the
+//! including section. No INI library supports this.
 
 use super::error::{FioError, FioLocation};
 
-/// How deep included files may include others.
+/// Maximum nesting of included files.
 const DEPTH_MAX: usize = 8;
-/// How large included files may be, all together.
+/// Maximum total size of included files.
 const BYTES_MAX: usize = 16 << 20;
-/// How many options and sections a file may have, all included files together.
+/// Maximum number of options and sections, included files together.
 const LINES_MAX: usize = 100_000;
 
-/// What a job file asks for outside itself.
+/// Access to variables and included files.
 pub struct FioEnvironment<'a> {
-    /// The value of a variable of the environment.
+    /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// An included file by the name that stands in the job file, or in the file given second if
-    /// that was included itself; or why it cannot be read.
+    /// Reads an included file by the name in the job file, or in the including file given second;
+    /// or returns why it cannot be read.
     pub include: &'a Include<'a>,
 }
 
@@ -26,7 +26,7 @@ pub type Include<'a> = dyn Fn(&str, Option<&str>) -> Result<Included, String> + 
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// What tells it from others: its path.
+    /// Its identity: its path.
     pub file: String,
     pub text: String,
 }
@@ -40,16 +40,16 @@ impl FioEnvironment<'_> {
     }
 }
 
-/// An option as it is written.
+/// An option as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RawOption {
     pub(crate) place: FioLocation,
     pub(crate) name: String,
-    /// Nothing where there is no `=`.
+    /// `None` without `=`.
     pub(crate) value: Option<String>,
 }
 
-/// A section as it is written.
+/// A section as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IniSection {
     pub(crate) place: FioLocation,
@@ -58,13 +58,13 @@ pub(crate) struct IniSection {
 }
 
 impl IniSection {
-    /// By the first six letters, as fio tells it.
+    /// By its first six letters, as in fio.
     pub(crate) fn is_global(&self) -> bool {
         self.name.as_bytes().starts_with(b"global")
     }
 }
 
-/// The sections of a file, in its order.
+/// The sections of a file, in order.
 pub(crate) fn sections(
     text: &str,
     around: &FioEnvironment<'_>,
@@ -79,15 +79,15 @@ struct Reader<'a> {
     sections: Vec<IniSection>,
     lines: usize,
     bytes: usize,
-    /// The included files that are being read, each included by the one before it.
+    /// The included files being read, from the outermost to the innermost.
     open: Vec<Opened>,
 }
 
-/// An included file that is being read.
+/// An included file being read.
 struct Opened {
     file: String,
-    /// Whether it stands for a part of the job file: it is included before the first section, and
-    /// may have sections of its own.
+    /// Whether it is part of the job file: it is included before the first section, and may have
+    /// sections.
     top: bool,
 }
 
@@ -109,7 +109,7 @@ impl Reader<'_> {
                 let name = name.strip_suffix(']').ok_or_else(|| problem("no ] at its end"))?;
                 if self.open.last().is_some_and(|open| !open.top) {
                     return Err(problem(
-                        "a file that is included within a section has no sections",
+                        "a file that is included within a section must not contain sections",
                     ));
                 }
                 let (name, options) = (name.to_owned(), Vec::new());
@@ -166,8 +166,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// With the values of variables in their places. fio takes nothing for one that is not set,
-    /// which is never what was meant.
+    /// Substitutes variables. fio substitutes nothing for an unset one, which is never intended.
     fn substituted(&self, text: &str, place: &FioLocation) -> Result<String, FioError> {
         let mut done = String::new();
         let mut rest = text;
@@ -178,7 +177,7 @@ impl Reader<'_> {
                 variable: shortened(name),
             })?;
             if value.contains(['#', ';', '\n', '$']) || value.chars().any(char::is_control) {
-                let problem = "the value of a variable has # ; $ or a line break in it";
+                let problem = "the value of a variable contains # ; $ or a line break";
                 return Err(FioError::Syntax {
                     place: place.clone(),
                     text: shortened(text),
@@ -194,13 +193,13 @@ impl Reader<'_> {
     }
 }
 
-/// A line without its comment and the blanks around it.
+/// A line without its comment and surrounding spaces.
 fn content(line: &str) -> &str {
     let end = line.find([';', '#']).unwrap_or(line.len());
     line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// As much of a text as a message has room for.
+/// A text shortened for a message.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 60;
     match text.char_indices().nth(MAX_SHOWN_CHARS) {
@@ -266,7 +265,7 @@ mod tests {
         assert!(told("[j]\ninclude itself\n").ends_with("\"back\": the file includes itself"));
         assert!(told("[j]\ninclude deep\n").ends_with("more than 8 deep"));
         assert!(told("include large\ninclude large\n").starts_with("line 2: include \"large\""));
-        assert!(told("[j]\ninclude bad\n").contains("no sections"));
+        assert!(told("[j]\ninclude bad\n").contains("must not contain sections"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One job: its options, understood.
+//! A parsed job.
 
 use units::{Bytes, Nanos};
 
@@ -19,7 +19,7 @@ pub enum FioAccess {
     Mixed,
 }
 
-/// An option that holds for a job, with its value as text.
+/// An option of a job, with its value as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FioSetting {
     pub(crate) place: FioLocation,
@@ -27,7 +27,7 @@ pub(crate) struct FioSetting {
     pub(crate) value: Option<String>,
 }
 
-/// A job: a section of the file with what the global ones say.
+/// A job: its section combined with the global ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     pub(crate) name: String,
@@ -36,7 +36,8 @@ pub struct Job {
     pub(crate) stonewall: bool,
     pub(crate) access: FioAccess,
     pub(crate) random: bool,
-    /// Bytes skipped after each request of a sequential job, requests in a row of a random one.
+    /// Bytes skipped after each request of a sequential job, or consecutive requests of a random
+    /// one.
     pub(crate) postfix: Option<i64>,
     pub(crate) engine: FioEngine,
     pub(crate) iodepth: u32,
@@ -67,11 +68,11 @@ pub struct Job {
     pub(crate) files_in_order: bool,
 }
 
-/// The most copies and files of a job: our own limits.
+/// Maximum number of copies and files of a job.
 const MAX_COPIES: u32 = 65_536;
 
 impl Job {
-    /// What fio takes where nothing is said.
+    /// fio's defaults.
     fn with_defaults(name: String, place: FioLocation, settings: Vec<FioSetting>) -> Self {
         let page = Bytes::from_kib(4);
         Self {
@@ -111,7 +112,7 @@ impl Job {
         }
     }
 
-    /// Understands the options of a job and checks that they go together.
+    /// Parses the options of a job and checks their combination.
     pub(crate) fn understand(
         name: String,
         place: FioLocation,
@@ -122,7 +123,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Reads the options, the last of each name counting.
+    /// Parses the options; the last one with a name counts.
     pub(crate) fn read(
         name: String,
         place: FioLocation,
@@ -131,7 +132,7 @@ impl Job {
         let mut job = Self::with_defaults(name, place, settings);
         let settings = std::mem::take(&mut job.settings);
         let mut kilo = 1024;
-        // fio looks at this one first, wherever it stands.
+        // fio reads this one first, wherever it is.
         for setting in settings.iter().filter(|setting| setting.name == "kb_base") {
             kilo = match setting.given(1024).number()? {
                 base @ (1000 | 1024) => base,
@@ -147,10 +148,10 @@ impl Job {
 
     fn take(&mut self, given: &Given<'_>, bare: bool) -> Result<(), FioError> {
         let seconds = Nanos::from_secs(1);
-        // An option of this kind may stand alone, and then means yes.
+        // An option of this kind may be given without a value, which means yes.
         let flag = || if bare { Ok(true) } else { given.boolean() };
         if bare && !FLAGS.contains(&given.option) {
-            return Err(given.wrong("something: the option needs a value"));
+            return Err(given.wrong("present: the option needs a value"));
         }
         match given.option {
             "rw" => self.take_rw(given)?,
@@ -205,7 +206,7 @@ impl Job {
             "rw" | "readwrite" => (FioAccess::Mixed, false),
             "randrw" => (FioAccess::Mixed, true),
             "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-                return Err(given.refused("nothing is trimmed by foreread"));
+                return Err(given.refused("foreread does not trim"));
             }
             _ => {
                 let wanted = "read, randread, write, randwrite, rw (readwrite) or randrw";
@@ -223,7 +224,7 @@ impl Job {
     fn check(&self) -> Result<(), FioError> {
         let copies = u64::from(self.copies) * u64::from(self.files);
         if copies > u64::from(MAX_COPIES) {
-            let why = format!("{copies} files are more than foreread lays out ({MAX_COPIES})");
+            let why = format!("{copies} files are more than foreread creates ({MAX_COPIES})");
             return Err(self.refused("numjobs", why));
         }
         if let (Some(names), true) = (&self.file_names, self.files > 1)
@@ -263,7 +264,7 @@ impl Job {
         self.settings.iter().rev().find(|setting| setting.name == name)
     }
 
-    /// Where an option stands, or else the job.
+    /// The line of an option, or else of the job.
     pub(crate) fn place_of(&self, option: &str) -> FioLocation {
         self.setting(option).map_or(&self.place, |setting| &setting.place).clone()
     }

@@ -9,12 +9,11 @@ use super::meaning::as_range;
 use super::options::{self, OptionUse};
 use super::value::Size;
 
-/// Something about an option that whoever runs the file should know.
+/// A note about an option for the user of the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
     pub place: FioLocation,
     pub option: String,
-    /// What is to be said.
     pub text: String,
 }
 
@@ -31,13 +30,13 @@ pub struct JobFile {
     notes: Vec<Note>,
 }
 
-/// Jobs that run at the same time.
+/// Jobs that run concurrently.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioGroup {
     pub(crate) jobs: Vec<Job>,
 }
 
-/// The options of `[global]` sections so far, and what has been said about options.
+/// The options of `[global]` sections so far, and the notes.
 #[derive(Default)]
 struct Progress {
     globals: Vec<FioSetting>,
@@ -45,7 +44,7 @@ struct Progress {
 }
 
 impl JobFile {
-    /// Reads a job file, all of it: what is wrong anywhere is an error.
+    /// Parses a whole job file; any error makes it invalid.
     pub fn parse(text: &str, around: &FioEnvironment<'_>) -> Result<Self, FioError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut progress = Progress::default();
@@ -66,19 +65,19 @@ impl JobFile {
         Ok(Self { groups, notes })
     }
 
-    /// Jobs that run at the same time, in the order in which the groups of them run.
+    /// The groups of concurrent jobs, in order.
     pub fn groups(&self) -> &[FioGroup] {
         &self.groups
     }
 
-    /// What has been left out, and why.
+    /// What was ignored, and why.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 }
 
 impl Progress {
-    /// A job, unless the section is global.
+    /// Adds a job, unless the section is global.
     fn section(&mut self, section: IniSection) -> Result<Option<Job>, FioError> {
         let global = section.is_global();
         let mut settings = if global { Vec::new() } else { self.globals.clone() };
@@ -92,15 +91,15 @@ impl Progress {
         }
         if global {
             self.globals.extend(settings);
-            // What is wrong is wrong here already, even if no job follows.
+            // Errors are reported even if no job follows.
             Job::read(name, section.place, self.globals.clone())?;
             return Ok(None);
         }
-        // A section may stand for nothing but its name: fio takes its defaults then.
+        // A section may be empty: fio then uses its defaults.
         Job::understand(name, section.place, settings).map(Some)
     }
 
-    /// An option that is used, unless it is left out.
+    /// Adds an option, unless it is ignored.
     fn setting(&mut self, option: RawOption) -> Result<Option<FioSetting>, FioError> {
         let RawOption { place, name, value } = option;
         let Some(known) = options::find(&name) else {
@@ -112,7 +111,7 @@ impl Progress {
                 Err(FioError::Refused { place, option: name, why: why.to_owned() })
             }
             OptionUse::Left(why) => {
-                let text = format!("left out: {why}");
+                let text = format!("ignored: {why}");
                 self.notes.push(Note { place, option: name, text });
                 Ok(None)
             }
@@ -120,7 +119,7 @@ impl Progress {
                 let range = value.as_deref().filter(|_| known.name == "bs").and_then(as_range);
                 let name = if range.is_some() { "bsrange" } else { known.name };
                 if let Some(range) = &range {
-                    let text = format!("taken as bsrange={range}: fio's bs has no ranges");
+                    let text = format!("interpreted as bsrange={range}: fio's bs has no ranges");
                     self.notes.push(Note { place: place.clone(), option: "bs".to_owned(), text });
                 }
                 Ok(Some(FioSetting { place, name, value: range.or(value) }))
@@ -130,17 +129,17 @@ impl Progress {
 }
 
 impl FioGroup {
-    /// The jobs, each once however many copies it has.
+    /// The jobs, without their copies.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
-    /// A name for it: that of its job, or of the first of them.
+    /// A name: that of its first job.
     pub fn name(&self) -> &str {
         self.jobs.first().map_or("", |job| &job.name)
     }
 
-    /// How many copies of jobs run at the same time.
+    /// Number of concurrent copies of jobs.
     pub fn readers(&self) -> u32 {
         self.jobs.iter().fold(0, |sum, job| sum.saturating_add(job.copies))
     }
@@ -149,16 +148,15 @@ impl FioGroup {
         self.jobs.iter().map(super::Job::largest_block).max().unwrap_or_default()
     }
 
-    /// How long the jobs run at most, start and ramp included, where none may last longer than
-    /// this.
+    /// Maximum duration of the jobs, including start and ramp, if none may run longer than this.
     pub fn longest(&self, most: units::Nanos) -> units::Nanos {
         let beside = self.jobs.iter().map(|job| job.start_delay + job.ramp).max();
         let runtime = self.jobs.iter().map(|job| job.runtime.unwrap_or(most).min(most)).max();
         runtime.unwrap_or(most) + beside.unwrap_or_default()
     }
 
-    /// Whether each job reads one file of its own from its beginning on, in order and through the
-    /// page cache, so that what was read ahead of it can be told.
+    /// Whether each job reads one file of its own from the start, in order and through the page
+    /// cache, so that its read-ahead can be determined.
     pub fn is_streams(&self) -> bool {
         let ground = self.ground();
         let begins = |job: &super::Job| job.offset == Size::Bytes(units::Bytes::ZERO);
@@ -174,17 +172,17 @@ impl FioGroup {
         ground.files.len() == ground.areas.len() && self.jobs.iter().all(stream)
     }
 
-    /// Of each copy of each job, in order, whether it is random.
+    /// For each copy of each job, in order, whether it is random.
     pub fn randoms(&self) -> impl Iterator<Item = bool> {
         self.jobs.iter().flat_map(|job| (0..job.copies).map(|_| job.random))
     }
 
-    /// The jobs as a job file of their own, without includes, variables and global sections: what
-    /// is read from it is the same group.
+    /// The jobs as a job file of their own, without includes, variables and global sections;
+    /// parsing it gives the same group.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for job in &self.jobs {
-            // A job may be named what no section of a job can be called.
+            // A job may have a name that is not possible for the section of a job.
             let plain = !job.name.starts_with("global") && !job.name.is_empty();
             text.push_str(&match plain {
                 true => format!("[{}]\n", job.name),
@@ -201,7 +199,7 @@ impl FioGroup {
         text
     }
 
-    /// How long the longest of its jobs may run, if all of them say it.
+    /// The longest run time of its jobs, if all of them state one.
     pub fn runtime(&self) -> Option<units::Nanos> {
         let times: Option<Vec<_>> = self.jobs.iter().map(|job| job.runtime).collect();
         times?.into_iter().max()

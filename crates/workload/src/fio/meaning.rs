@@ -1,4 +1,4 @@
-//! What the values of single options of a job mean.
+//! The meaning of single options.
 
 use units::Bytes;
 
@@ -6,29 +6,29 @@ use super::error::FioError;
 use super::value::Given;
 use crate::parameters::BLOCK_MAX;
 
-/// Through which calls data get to a job.
+/// How a job accesses data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FioEngine {
     Sync,
-    /// Several requests may be under way.
+    /// Several requests may be in flight.
     Async,
     Mmap,
 }
 
-/// Which blocks random requests go to.
+/// The distribution of random requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Distribution {
     Uniform,
     Zipf(f64),
-    /// One that only fio has.
+    /// One that only fio supports.
     Other,
 }
 
-/// What fio tells the kernel of its intentions.
+/// The advice that fio gives the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FioAdvice {
     None,
-    /// What the job is going to do.
+    /// According to the job's pattern.
     Pattern,
     Random,
     Sequential,
@@ -46,7 +46,7 @@ pub(crate) fn block(given: &Given<'_>) -> Result<(Bytes, Bytes), FioError> {
         "" => Ok(None),
         part => range(given, part).map(Some),
     });
-    // Those of writes and trims have to make sense as well.
+    // Those of writes and trims must be valid as well.
     let read = all.next().unwrap_or(Ok(None))?;
     for rest in all {
         rest?;
@@ -74,8 +74,8 @@ fn range(given: &Given<'_>, text: &str) -> Result<(Bytes, Bytes), FioError> {
     }
 }
 
-/// `bs` with ranges as the `bsrange` that means the same: fio's `bs` takes one size for each
-/// direction and leaves the rest of `4k-64k` unread.
+/// `bs` with ranges as the equivalent `bsrange`: fio's `bs` takes one size for each direction and
+/// ignores the rest of `4k-64k`.
 pub(crate) fn as_range(value: &str) -> Option<String> {
     let parts = value.split(',').map(|part| match part {
         part if part.is_empty() || part.contains('-') => part.to_owned(),
@@ -91,7 +91,7 @@ pub(crate) fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {
     given.bytes()
 }
 
-/// Names between colons; `\:` is a colon of a name.
+/// Names separated by colons; `\:` is a colon within a name.
 pub(crate) fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
     let mut names = vec![String::new()];
     let mut letters = given.value.chars();
@@ -106,7 +106,7 @@ pub(crate) fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
     match names.iter().any(|name| name.is_empty()) {
         true => Err(given.wrong("names with colons between them")),
         false if names.iter().any(|name| name == "-") => {
-            Err(given.refused("the standard input is no storage"))
+            Err(given.refused("standard input is not storage"))
         }
         false => Ok(names),
     }
@@ -140,7 +140,7 @@ pub(crate) fn distribution(given: &Given<'_>) -> Result<Distribution, FioError> 
     match name {
         "random" => Ok(Distribution::Uniform),
         "zipf" => {
-            // A centre may follow after a slash, which our own engine does not have.
+            // A centre may follow after a slash, which our own engine does not support.
             let theta = if parameter.is_empty() { "1.1" } else { parameter };
             match theta.parse::<f64>() {
                 Ok(theta) if theta > 0.0 && theta <= 10.0 => Ok(Distribution::Zipf(theta)),

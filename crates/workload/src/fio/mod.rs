@@ -1,13 +1,13 @@
 //! Job files of fio as workloads.
 //!
-//! A job file is read as fio reads it (checked against `init.c`, `parse.c` and `options.c` of fio
-//! 3.x): sections in the order of the file, `[global]` sections that add to one another and hold
-//! for what follows them, sizes by `kb_base`, `${VARIABLES}`, `include`. What cannot be had is
-//! refused with its line and option; what changes nothing that is measured is left out, and that is
-//! said. Nothing here touches a file: whoever reads hands in the variables and the included text.
+//! A job file is parsed as by fio (compared with `init.c`, `parse.c` and `options.c` of fio 3.x):
+//! sections in order, cumulative `[global]` sections that apply to what follows, sizes by
+//! `kb_base`, `${VARIABLES}`, `include`. Unsupported options are refused with line and name;
+//! options that do not affect measurements are ignored with a note. Nothing here accesses a file:
+//! the caller supplies variables and included text.
 //!
-//! Jobs up to the next `stonewall` run at the same time and make one [`FioGroup`], which is one
-//! workload: fio runs it ([`FioGroup::for_fio`]), or our own engine where it can
+//! Jobs up to the next `stonewall` run concurrently and form one [`FioGroup`], which is one
+//! workload. Either fio runs it ([`FioGroup::for_fio`]), or our own engine if possible
 //! ([`FioGroup::native`]).
 
 mod area;

@@ -1,38 +1,37 @@
-//! Every option that fio has, and what becomes of it here.
+//! All options of fio, and how they are handled here.
 //!
-//! The names are those of `options.c` and of the engines of fio 3.42, all ages of them: an option
-//! that the installed fio does not have is refused by fio itself.
+//! The names are those of `options.c` and of the engines of fio 3.42, including old ones. An option
+//! that the installed fio does not know is refused by fio itself.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionUse {
     Own,
-    /// It is handed to fio; our own engine has nothing like it.
+    /// Passed to fio; not supported by our own engine.
     Fio,
-    /// It is handed to fio; to our own engine it makes no difference.
+    /// Passed to fio; irrelevant for our own engine.
     Both,
-    /// It makes no difference to what is measured, or foreread does it in its own way: it is left
-    /// out, and that is said.
+    /// Ignored with a note: it does not affect measurements, or foreread does it differently.
     Left(&'static str),
     Refused(&'static str),
 }
 
-/// Options of one sort, by name; what follows a `/` is another name of the one before.
+/// Options of one kind, by name; a name after `/` is an alias of the one before.
 struct Sort {
     becomes: OptionUse,
     names: &'static str,
 }
 
 const LOGS: &str = "foreread reads fio's JSON and keeps its own record";
-const REPORTS: &str = "it changes fio's own report only";
-const FILES: &str = "foreread lays out the files and removes them";
-const TRIALS: &str = "foreread repeats trials itself, until its intervals are tight";
+const REPORTS: &str = "it only affects fio's own report";
+const FILES: &str = "foreread creates and removes the files";
+const TRIALS: &str = "foreread repeats trials itself";
 const CHECKS: &str = "foreread measures and checks no data: run this file with fio itself";
-const TRIMS: &str = "nothing is trimmed by foreread";
-const ENGINE: &str = "an option of ioengines that foreread has no use for: they read neither files \
-                      nor block devices through the kernel";
+const TRIMS: &str = "foreread does not trim";
+const ENGINE: &str = "an option of unsupported ioengines: they read neither files nor block \
+                      devices through the kernel";
 const REPLAYS: &str = "give the log to foreread as a workload of its own: --workload trace:FILE";
-const RIGHTS: &str = "foreread runs fio as itself";
-const COMMANDS: &str = "no commands are run from a job file: use --prepare with a workload cmd:…";
+const RIGHTS: &str = "foreread runs fio as its own user";
+const COMMANDS: &str = "commands in a job file are not run: use --prepare with a workload cmd:…";
 const ZONED: &str = "zoned block devices are not supported";
 const OWN_SETTINGS: &str = "foreread sets the scheduler itself: --vary scheduler=…";
 const OTHERS: &str = "this kind of job is not supported";
@@ -58,33 +57,32 @@ const SORTS: &[Sort] = &[
                 libaio_vectored fixedbufs registerfiles sqthread_poll sqthread_poll_cpu \
                 nonvectored force_async hugepage-size iodepth_batch/iodepth_batch_submit \
                 iodepth_batch_complete_min/iodepth_batch_complete iodepth_batch_complete_max \
-                iodepth_low ba/blockalign rw_sequencer gpu_dev_id serialize_overlap \
-                zero_buffers refill_buffers scramble_buffers buffer_pattern \
-                buffer_compress_percentage buffer_compress_chunk dedupe_percentage dedupe_global \
-                dedupe_mode dedupe_working_set_percentage write_hint fsync fdatasync \
-                write_barrier end_fsync fsync_on_close end_syncfs create_fsync create_on_open \
-                sync sync_file_range",
+                iodepth_low ba/blockalign rw_sequencer gpu_dev_id serialize_overlap zero_buffers \
+                refill_buffers scramble_buffers buffer_pattern buffer_compress_percentage \
+                buffer_compress_chunk dedupe_percentage dedupe_global dedupe_mode \
+                dedupe_working_set_percentage write_hint fsync fdatasync write_barrier end_fsync \
+                fsync_on_close end_syncfs create_fsync create_on_open sync sync_file_range",
     },
     Sort {
         becomes: OptionUse::Fio,
         names: "bssplit bs_unaligned/blocksize_unaligned bs_is_seq_rand io_submit_mode \
                 offset_align number_ios num_range atomic rate rate_min/ratemin rate_iops \
-                rate_iops_min rate_process rate_cycle/ratecycle rate_ignore_thinktime \
-                max_latency latency_target latency_window latency_percentile latency_run \
-                thinktime_spin thinkcycles thinktime_blocks thinktime_blocks_type \
-                thinktime_iotime random_sequence_stride ramp_size flow_id flow flow_watermark \
-                flow_sleep wait_for zonemode zonesize zonecapacity zonerange zoneskip lockfile \
-                uncached nowait cmdprio_percentage cmdprio_class cmdprio cmdprio_bssplit \
-                readfua writefua percentage_sequential experimental_verify continue_on_error \
-                ignore_error error_dump",
+                rate_iops_min rate_process rate_cycle/ratecycle rate_ignore_thinktime max_latency \
+                latency_target latency_window latency_percentile latency_run thinktime_spin \
+                thinkcycles thinktime_blocks thinktime_blocks_type thinktime_iotime \
+                random_sequence_stride ramp_size flow_id flow flow_watermark flow_sleep wait_for \
+                zonemode zonesize zonecapacity zonerange zoneskip lockfile uncached nowait \
+                cmdprio_percentage cmdprio_class cmdprio cmdprio_bssplit readfua writefua \
+                percentage_sequential experimental_verify continue_on_error ignore_error \
+                error_dump",
     },
     Sort {
         becomes: OptionUse::Left(LOGS),
-        names: "write_bw_log write_lat_log write_iops_log write_hist_log log_entries \
-                log_avg_msec log_hist_msec log_hist_coarseness log_window_value/log_max_value \
-                log_offset log_prio log_issue_time log_compression log_compression_cpus \
-                log_store_compressed log_alternate_epoch/log_unix_epoch \
-                log_alternate_epoch_clock_id per_job_logs write_iolog",
+        names: "write_bw_log write_lat_log write_iops_log write_hist_log log_entries log_avg_msec \
+                log_hist_msec log_hist_coarseness log_window_value/log_max_value log_offset \
+                log_prio log_issue_time log_compression log_compression_cpus log_store_compressed \
+                log_alternate_epoch/log_unix_epoch log_alternate_epoch_clock_id per_job_logs \
+                write_iolog",
     },
     Sort {
         becomes: OptionUse::Left(REPORTS),
@@ -106,10 +104,10 @@ const SORTS: &[Sort] = &[
     Sort {
         becomes: OptionUse::Refused(CHECKS),
         names: "verify do_verify verify_only verify_policy verifysort verifysort_nr \
-                verify_interval verify_offset verify_pattern verify_pattern_interval \
-                verify_fatal verify_dump verify_async verify_async_cpus verify_backlog \
-                verify_backlog_batch verify_state_load verify_state_save \
-                verify_write_sequence verify_header_seed trim_verify_zero",
+                verify_interval verify_offset verify_pattern verify_pattern_interval verify_fatal \
+                verify_dump verify_async verify_async_cpus verify_backlog verify_backlog_batch \
+                verify_state_load verify_state_save verify_write_sequence verify_header_seed \
+                trim_verify_zero",
     },
     Sort {
         becomes: OptionUse::Refused(TRIMS),
@@ -131,8 +129,8 @@ const SORTS: &[Sort] = &[
         becomes: OptionUse::Refused(ZONED),
         names: "read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits \
                 zone_reset_threshold zone_reset_frequency recover_zbd_write_error \
-                write_zone_remainder fdp dataplacement/data_placement \
-                plid_select/fdp_pli_select plids/fdp_pli dp_scheme",
+                write_zone_remainder fdp dataplacement/data_placement plid_select/fdp_pli_select \
+                plids/fdp_pli dp_scheme",
     },
     Sort {
         becomes: OptionUse::Refused(OTHERS),
@@ -142,17 +140,16 @@ const SORTS: &[Sort] = &[
     Sort {
         becomes: OptionUse::Refused(ENGINE),
         names: "stat_type hostname port protocol/proto nodelay listen pingpong interface ttl \
-                window_size mss netsplice namenode hdfsdirectory \
-                chunk_size/chunck_size single_instance \
-                hdfs_use_direct no_completion_thread pool cont object_class svcl gpu_dev_ids \
-                cuda_io rocm_io xnvme_be xnvme_mem xnvme_async xnvme_sync xnvme_admin \
+                window_size mss netsplice namenode hdfsdirectory chunk_size/chunck_size \
+                single_instance hdfs_use_direct no_completion_thread pool cont object_class svcl \
+                gpu_dev_ids cuda_io rocm_io xnvme_be xnvme_mem xnvme_async xnvme_sync xnvme_admin \
                 xnvme_dev_nsid xnvme_dev_subnqn xnvme_iovec md_per_io_size pi_act pi_chk apptag \
                 apptag_mask clustername rbdname clientname busy_poll rbd_encryption_format \
                 rbd_encryption_passphrase sg_write_mode stream_id libblkio_driver libblkio_path \
                 libblkio_pre_connect_props libblkio_num_entries libblkio_queue_size \
                 libblkio_pre_start_props libblkio_vectored libblkio_write_zeroes_on_trim \
-                libblkio_wait_mode libblkio_force_enable_completion_eventfd conf touch_objects \
-                uri bindname verb initiator donorname inplace cpuload cpumode cpuchunks \
+                libblkio_wait_mode libblkio_force_enable_completion_eventfd conf touch_objects uri \
+                bindname verb initiator donorname inplace cpuload cpumode cpuchunks \
                 exit_on_io_done nfs_url https http_host http_user http_pass http_s3_key \
                 http_s3_keyid http_s3_security_token http_swift_auth_token http_s3_region \
                 http_s3_sse_customer_key http_s3_sse_customer_algorithm http_s3_storage_class \
@@ -164,7 +161,7 @@ const SORTS: &[Sort] = &[
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Its first name, whichever was used.
+    /// Its main name.
     pub(crate) name: &'static str,
     pub(crate) becomes: OptionUse,
 }
@@ -175,13 +172,13 @@ fn entries() -> impl Iterator<Item = (&'static str, OptionUse)> {
         .flat_map(|sort| sort.names.split_ascii_whitespace().map(|names| (names, sort.becomes)))
 }
 
-/// The option of this name. fio's names are written in lower case only.
+/// The option with this name. fio's names are lower case.
 pub(crate) fn find(name: &str) -> Option<Known> {
     let found = entries().find(|(names, _)| names.split('/').any(|known| known == name));
     found.map(|(names, becomes)| Known { name: names.split('/').next().unwrap_or(names), becomes })
 }
 
-/// The name that comes nearest to one that fio does not have.
+/// The most similar name of an option.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     units::text::nearest(name, entries().flat_map(|(names, _)| names.split('/')))
 }

@@ -1,4 +1,4 @@
-//! What makes a job of fio measure something else than it seems to, where read-ahead is concerned.
+//! Properties of a fio job because of which it does not measure read-ahead as intended.
 
 use units::Bytes;
 
@@ -7,7 +7,7 @@ use super::job_file::{FioGroup, Note};
 use super::meaning::{FioAdvice, FioEngine};
 
 impl FioGroup {
-    /// What whoever reads the figures should know, each with the line that it comes from.
+    /// Notes for readers of the figures, each with its line.
     pub fn pitfalls(&self) -> Vec<Note> {
         let mut notes: Vec<Note> = self.jobs.iter().flat_map(Job::pitfalls).collect();
         notes.sort();
@@ -25,8 +25,7 @@ impl Job {
         if self.direct {
             say(
                 "direct",
-                "direct I/O goes past the page cache: read-ahead does nothing to this \
-                 job, whatever it is set to"
+                "direct I/O bypasses the page cache: read-ahead has no effect on this job"
                     .to_owned(),
             );
         }
@@ -34,45 +33,41 @@ impl Job {
             self.hints(&mut say);
         }
         if self.iodepth > 1 && self.engine != FioEngine::Async {
-            say("iodepth", "has no effect: this ioengine has one request under way".to_owned());
+            say(
+                "iodepth",
+                "has no effect: this ioengine has only one request in \
+                 flight"
+                    .to_owned(),
+            );
         }
         if self.iodepth > 1 && self.engine == FioEngine::Async && !self.direct {
             say(
                 "iodepth",
-                "without direct=1 most requests are made one after another, whatever \
-                 the depth"
-                    .to_owned(),
+                "without direct=1 most requests run one after another at any depth".to_owned(),
             );
         }
         if self.time_based || self.loops > 1 {
             let option = if self.time_based { "time_based" } else { "loops" };
             say(
                 option,
-                "what is read a second time comes from the page cache: use files that the \
-                 trial does not get through"
+                "data that is read again comes from the page cache: use files that are larger \
+                 than a trial reads"
                     .to_owned(),
             );
         }
         if self.pre_read {
-            say(
-                "pre_read",
-                "the data are in the page cache before anything is measured".to_owned(),
-            );
+            say("pre_read", "the data is in the page cache before the measurement".to_owned());
         }
         if self.io_size.is_none() && self.postfix.is_some_and(|skip| !self.random && skip > 0) {
-            say(
-                "rw",
-                "at the end of the file it begins again, with what it has read already".to_owned(),
-            );
+            say("rw", "at the end of the file it starts again with cached data".to_owned());
         }
         notes
     }
 
-    /// fio tells the kernel what it is about to do unless it is told not to, and most programs do
-    /// not.
+    /// By default, fio advises the kernel of its pattern, which most programs do not do.
     fn hints(&self, say: &mut dyn FnMut(&str, String)) {
         let told = self.setting("fadvise_hint").is_some();
-        let given = if told { "" } else { "is 1 unless told otherwise: " };
+        let given = if told { "" } else { "is 1 by default: " };
         let random = match self.advice {
             FioAdvice::None | FioAdvice::NoReuse => return,
             FioAdvice::Random => true,
@@ -80,13 +75,10 @@ impl Job {
             FioAdvice::Pattern => self.random,
         };
         let effect = match random {
-            true => {
-                "fio tells the kernel that it reads in no order, and there is no read-ahead \
-                     at all"
-            }
-            false => "fio tells the kernel that it reads in order, which doubles the window",
+            true => "fio advises the kernel that it reads at random, which disables read-ahead",
+            false => "fio advises the kernel that it reads sequentially, which doubles the window",
         };
-        say("fadvise_hint", format!("{given}{effect}; with 0 it behaves as most programs do"));
+        say("fadvise_hint", format!("{given}{effect}; with 0 it behaves like most programs"));
     }
 
     pub(crate) fn largest_block(&self) -> Bytes {

@@ -1,11 +1,11 @@
-//! Amounts as fio reads them.
+//! Amounts in fio's syntax.
 
 use units::{Bytes, Nanos};
 
 use super::error::{FioError, FioLocation};
 use super::ini::shortened;
 
-/// A size, or a share of what is there.
+/// A size, or a percentage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
     /// In bytes.
@@ -13,7 +13,7 @@ pub enum Size {
     Percent(u32),
 }
 
-/// An option's value with what is needed to complain about it.
+/// An option's value, with its location for errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given<'a> {
     pub(crate) place: &'a FioLocation,
@@ -41,7 +41,7 @@ impl Given<'_> {
         }
     }
 
-    /// A part of the value, under the same name.
+    /// A part of the value, with the same name.
     pub(crate) fn part<'b>(&'b self, value: &'b str) -> Given<'b> {
         Given { value, ..*self }
     }
@@ -55,7 +55,7 @@ impl Given<'_> {
         }
     }
 
-    /// A signed number with its suffix taken into account.
+    /// A signed number with a suffix.
     pub(crate) fn signed(&self) -> Result<i64, FioError> {
         let (negative, text) = match self.value.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -66,7 +66,7 @@ impl Given<'_> {
         Ok(if negative { -amount } else { amount })
     }
 
-    /// A whole number with a suffix of sizes, which every number of fio's may have.
+    /// A whole number with a size suffix, which all of fio's numbers may have.
     pub(crate) fn number(&self) -> Result<u64, FioError> {
         let wanted = "a number, as in 64k or 8g";
         let (digits, radix) = match self.value.strip_prefix("0x") {
@@ -80,8 +80,8 @@ impl Given<'_> {
         number.checked_mul(factor).ok_or_else(|| self.wrong("less than 16 EiB"))
     }
 
-    /// What a suffix stands for. With `kb_base=1024`, which is the default, `k` is 1024 and `kib`
-    /// is 1000, for the sake of old job files; with `kb_base=1000` it is the other way round.
+    /// The factor of a suffix. With `kb_base=1024`, the default, `k` is 1024 and `kib` is 1000, for
+    /// compatibility with old job files; with `kb_base=1000` it is the other way round.
     fn factor(&self, suffix: &str) -> Option<u64> {
         let suffix = suffix.to_ascii_lowercase();
         if matches!(suffix.as_str(), "" | "b") {
@@ -97,7 +97,7 @@ impl Given<'_> {
         base.checked_pow(power)
     }
 
-    /// A number that is neither too small nor too large.
+    /// A number within these bounds.
     pub(crate) fn count(&self, least: u32, most: u32) -> Result<u32, FioError> {
         let wanted = || self.wrong(format!("{least} to {most}"));
         let number = u32::try_from(self.number()?).map_err(|_| wanted())?;
@@ -126,7 +126,7 @@ impl Given<'_> {
         }
     }
 
-    /// A time; a number without a unit is of the unit that the option has.
+    /// A time; a number without a unit is in the option's unit.
     pub(crate) fn time(&self, unit: Nanos) -> Result<Nanos, FioError> {
         let wanted = "a time, as in 30s, 5m or 200ms";
         let length = self.value.bytes().take_while(u8::is_ascii_digit).count();
