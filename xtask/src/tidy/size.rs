@@ -35,6 +35,9 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/workload", 4350),
     ("crates/workload", 4350),
     ("xtask", 4900),
+    ("crates/workload", 4380),
+    ("crates/workload", 4370),
+    ("xtask", 4170),
 ];
 
 /// A complaint about each package that has grown.
