@@ -11,6 +11,7 @@ import time
 
 QUIET = {"stdout": subprocess.DEVNULL, "check": True}
 PARTS = ["shared_buffers=32MB", "fsync=off", "autovacuum=off", "jit=off", "max_wal_size=2GB"]
+PARTS += ["client_min_messages=warning"]
 
 
 @contextlib.contextmanager

@@ -57,9 +57,15 @@ impl Bench<'_> {
     fn cool(&self, mount: &Path) -> Result<()> {
         let device = self.disk.device();
         let name = device.file_name().context("a device without a name")?;
-        run(Command::new("umount").arg(mount))?;
         let mounted = Path::new("/sys/fs/xfs").join(name);
         let started = Instant::now();
+        // The last processes of a program may still be closing their files.
+        while let Err(error) = run(Command::new("umount").arg("-q").arg(mount)) {
+            if started.elapsed() > MAX_UNMOUNT {
+                return Err(error);
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
         while mounted.exists() {
             if started.elapsed() > MAX_UNMOUNT {
                 run(Command::new("mount").arg(device).arg(mount))?;

@@ -36,8 +36,8 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/workload", 4350),
     ("xtask", 4900),
     ("crates/workload", 4380),
-    ("crates/workload", 4370),
-    ("xtask", 4170),
+    ("crates/workload", 4375),
+    ("xtask", 4175),
 ];
 
 /// A complaint about each package that has grown.
