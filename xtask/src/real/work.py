@@ -345,7 +345,7 @@ def postgres_scan(path, _count):
 
 
 def postgres_index(path, count):
-    some = f"select * from rows where k > {random.getrandbits(62)} order by k limit {count}"
+    some = f"select * from rows where k > {random.getrandbits(30)} order by k limit {count}"
     line = f"set enable_seqscan=off; set enable_bitmapscan=off; select max(payload) from ({some}) s"
     return served(servers.postgres, path, line)
 
