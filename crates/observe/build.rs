@@ -53,6 +53,7 @@ fn compile(name: &str) -> Result<(), String> {
         .args(["-Werror", "-target", endian])
         // No path of the machine it was built on gets into the object.
         .arg(format!("-ffile-prefix-map={}=.", source.display()))
+        .arg("-fdebug-compilation-dir=.")
         .arg("-c")
         .arg(source.join(format!("{name}.bpf.c")))
         .arg("-o")

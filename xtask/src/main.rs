@@ -5,6 +5,7 @@
 //! | `cargo run -p xtask -- tidy` | checks the repository's own rules |
 //! | `… -- test` | runs everything that can be tested on this machine and names the rest |
 //! | `… -- guest` | boots and tests an emulated machine |
+//! | `… -- dist VERSION` | builds everything that is released |
 //! | `… -- tune-vs-grid` | compares setting and cost of `tune` with those of the full grid |
 //! | `… -- coverage` | prints how often confidence intervals hold the true value |
 //! | `… -- advice` | prints the recommendation for every preset |
@@ -16,6 +17,7 @@
 mod advice;
 mod binaries;
 mod coverage;
+mod dist;
 mod guest;
 mod real;
 mod results;
@@ -29,7 +31,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | \
+const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | dist … | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | \
                      real [--OPTION…] | results NAME…";
 
@@ -53,6 +55,7 @@ fn run() -> Result<bool> {
         ["test"] => suite::run(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["advice"] => advice::run(&root),
+        ["dist", ref words @ ..] => dist::chore(&root, words),
         ["coverage"] => coverage::run(&root),
         ["real", ref words @ ..] => real::run(&root, words),
         ["results", ref names @ ..] => results::run(&root, names),

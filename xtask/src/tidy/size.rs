@@ -18,7 +18,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 10900),
     ("crates/host", 5500),
     ("crates/model", 7560),
-    ("crates/observe", 1346),
+    ("crates/observe", 1347),
     ("crates/pg", 2750),
     ("crates/policy", 6240),
     ("crates/report", 8250),
@@ -34,10 +34,10 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3850),
     ("crates/workload", 4350),
     ("crates/workload", 4350),
-    ("xtask", 4900),
+    ("xtask", 5150),
     ("crates/workload", 4380),
     ("crates/workload", 4375),
-    ("xtask", 4175),
+    ("xtask", 5150),
 ];
 
 /// A complaint about each package that has grown.

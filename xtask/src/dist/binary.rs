@@ -1,0 +1,85 @@
+//! The static binary of an architecture.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::architecture::Architecture;
+use super::tools::ReleaseTools;
+use super::{Release, output, run, target};
+
+/// Static binaries have 18.5 MB now. A jump beyond this is a mistake, such as symbols left in.
+const BINARY_MAX_BYTES: u64 = 20_000_000;
+
+/// Builds it, and checks what a user would notice.
+pub fn build(release: &Release, of: Architecture, tools: &ReleaseTools) -> Result<PathBuf> {
+    let triple = of.triple();
+    run(Command::new("rustup").args(["target", "add", &triple]))
+        .context("a static build needs the musl target of Rust (rustup)")?;
+    let variable = triple.replace('-', "_");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = release.command(cargo);
+    command
+        .args(["build", "--release", "--locked", "-p", "foreread", "--target", &triple])
+        .env(format!("CC_{variable}"), tools.compiler(of))
+        .env(format!("AR_{variable}"), "ar")
+        .env(format!("CFLAGS_{variable}"), prefixes(release, "-ffile-prefix-map=")?.join(" "))
+        // Rust brings the C library and the start files of musl along, so no linker for the
+        // architecture is needed.
+        .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld")
+        .env("CARGO_ENCODED_RUSTFLAGS", flags(release)?.join("\u{1f}"));
+    run(&mut command)?;
+    Ok(target(&release.root).join(&triple).join("release/foreread"))
+}
+
+/// Whether it is a static program of a size that may be shipped.
+pub fn check(binary: &Path) -> Result<()> {
+    let name = binary.display();
+    let bytes = std::fs::read(binary).with_context(|| format!("reading {name}"))?;
+    ensure!(bytes.starts_with(b"\x7fELF"), "{name} is no program for Linux");
+    let count = bytes.len() as u64;
+    ensure!(count <= BINARY_MAX_BYTES, "{name}: {count} bytes, at most {BINARY_MAX_BYTES}");
+    let loaders: [&[u8]; 2] = [b"/ld-linux", b"/ld-musl"];
+    // The name of the loader is at the beginning of a program that needs one.
+    let head = &bytes[..bytes.len().min(4096)];
+    let needs = |loader: &&[u8]| head.windows(loader.len()).any(|part| part == *loader);
+    ensure!(!loaders.iter().any(needs), "{name} is not static");
+    Ok(())
+}
+
+fn flags(release: &Release) -> Result<Vec<String>> {
+    let mut flags = prefixes(release, "--remap-path-prefix=")?;
+    flags.push("-Cstrip=symbols".to_owned());
+    Ok(flags)
+}
+
+/// Options that keep the directories of this machine out of the binary.
+fn prefixes(release: &Release, option: &str) -> Result<Vec<String>> {
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let home = std::env::var("CARGO_HOME").or_else(|_| {
+        std::env::var("HOME").map(|home| format!("{home}/.cargo")).context("HOME is not set")
+    })?;
+    let root = release.root.display().to_string();
+    let from = [(root, "/foreread"), (home, "/cargo"), (sysroot, "/rust")];
+    Ok(from.map(|(from, to)| format!("{option}{from}={to}")).to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_needs_a_loader_is_refused() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut bytes = b"\x7fELF".to_vec();
+        bytes.resize(5000, 0);
+        std::fs::write(file.path(), &bytes).expect("written");
+        check(file.path()).expect("static");
+        bytes[600..627].copy_from_slice(b"/lib64/ld-linux-x86-64.so.2");
+        std::fs::write(file.path(), &bytes).expect("written");
+        assert!(check(file.path()).is_err());
+        std::fs::write(file.path(), "#!/bin/sh\n").expect("written");
+        assert!(check(file.path()).is_err());
+    }
+}

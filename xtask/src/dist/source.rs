@@ -1,0 +1,32 @@
+//! The source archive, with all crates, which builds without a network.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::{Release, output, packages::archive, run};
+
+pub fn write(release: &Release) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let name = format!("foreread-{}", release.version);
+    let top = directory.path().join(&name);
+    fs::create_dir(&top)?;
+    let tar = directory.path().join("source.tar");
+    run(release.command("git").args(["archive", "--format=tar", "HEAD", "-o"]).arg(&tar))?;
+    run(release.command("tar").arg("-xf").arg(&tar).arg("-C").arg(&top))?;
+    let configuration = vendor(release, &top)?;
+    fs::create_dir_all(top.join(".cargo"))?;
+    fs::write(top.join(".cargo/config.toml"), configuration)?;
+    archive(release, directory.path(), &name, &format!("{name}-vendored.tar.gz"))
+}
+
+/// Copies all crates; what cargo must be told to use them, and the commit, which an archive does
+/// not know otherwise.
+fn vendor(release: &Release, top: &Path) -> Result<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = release.command(cargo);
+    command.current_dir(top).args(["vendor", "--locked", "--quiet", "vendor"]);
+    let printed = output(&mut command).context("copying the crates")?;
+    Ok(format!("{printed}\n\n[env]\nFOREREAD_COMMIT = \"{}\"\n", release.commit))
+}

@@ -1,0 +1,152 @@
+//! The files of a package, as they are installed below `/usr`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::architecture::Architecture;
+use super::{Release, output, run, target};
+
+/// Where shells look for completions. zsh looks in the first directory on Debian.
+const COMPLETIONS: [(&str, &str); 4] = [
+    ("bash", "share/bash-completion/completions/foreread"),
+    ("zsh", "share/zsh/vendor-completions/_foreread"),
+    ("zsh", "share/zsh/site-functions/_foreread"),
+    ("fish", "share/fish/vendor_completions.d/foreread.fish"),
+];
+
+/// Files that are copied as they are.
+const COPIES: [(&str, &str); 7] = [
+    ("packaging/foreread-auto.service", "lib/systemd/system/foreread-auto.service"),
+    // TuneD looks in the first directory since 2.23, before only in the second.
+    ("packaging/tuned.conf", "lib/tuned/profiles/foreread/tuned.conf"),
+    ("packaging/tuned.conf", "lib/tuned/foreread/tuned.conf"),
+    ("README.md", "share/doc/foreread/README.md"),
+    ("LICENSE-APACHE", "share/doc/foreread/LICENSE-APACHE"),
+    ("LICENSE-MIT", "share/doc/foreread/LICENSE-MIT"),
+    ("packaging/copyright", "share/doc/foreread/copyright"),
+];
+
+/// Makes the tree; its directory.
+pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) -> Result<PathBuf> {
+    let stage = target(&release.root).join("dist-stage").join(of.arch());
+    if stage.exists() {
+        fs::remove_dir_all(&stage)?;
+    }
+    let usr = stage.join("usr");
+    let program = usr.join("bin/foreread");
+    put(&program, &fs::read(binary)?)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    for (from, to) in COPIES {
+        let from = release.root.join(from);
+        let bytes = fs::read(&from).with_context(|| from.display().to_string())?;
+        put(&usr.join(to), &bytes)?;
+    }
+    let documents = usr.join("share/doc/foreread");
+    put(&documents.join("THIRD-PARTY-LICENSES"), licences.as_bytes())?;
+    put(&documents.join("changelog"), &fs::read(release.root.join("CHANGELOG.md"))?)?;
+    compress(&documents.join("THIRD-PARTY-LICENSES"))?;
+    compress(&documents.join("changelog"))?;
+    let runner = Runner::of(of, binary);
+    for (shell, to) in COMPLETIONS {
+        put(&usr.join(to), runner.print(&["completions", shell])?.as_bytes())?;
+    }
+    manual(&runner, &usr.join("share/man/man1"))?;
+    run(release.command("find").arg(&stage).args(["-exec", "touch", "-hd"]).args([
+        &format!("@{}", release.epoch),
+        "{}",
+        "+",
+    ]))?;
+    Ok(stage)
+}
+
+/// One page for the program, each verb, and each verb below a verb.
+fn manual(runner: &Runner, directory: &Path) -> Result<()> {
+    let grammar: Value = serde_json::from_str(&runner.print(&["complete", "--grammar"])?)?;
+    page(runner, directory, &[])?;
+    pages(runner, directory, &grammar["command"], &[])?;
+    page(runner, directory, &["help"])
+}
+
+fn pages(runner: &Runner, directory: &Path, verb: &Value, above: &[&str]) -> Result<()> {
+    let below = verb["verbs"].as_array().into_iter().flatten();
+    for verb in below.filter(|verb| verb["hidden"] != Value::Bool(true)) {
+        let name = verb["name"].as_str().context("a verb without a name")?;
+        let words = [above, &[name]].concat();
+        page(runner, directory, &words)?;
+        pages(runner, directory, verb, &words)?;
+    }
+    Ok(())
+}
+
+fn page(runner: &Runner, directory: &Path, words: &[&str]) -> Result<()> {
+    let text = runner.print(&[&["help", "--man"], words].concat())?;
+    let name = [&["foreread"], words].concat().join("-");
+    let path = directory.join(format!("{name}.1"));
+    put(&path, (text + "\n").as_bytes())?;
+    compress(&path)
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Without name and time, so that equal files stay equal.
+fn compress(path: &Path) -> Result<()> {
+    run(Command::new("gzip").args(["-9", "-n", "-f"]).arg(path))
+}
+
+/// Starts the binary, in an emulator if it is for another processor.
+struct Runner {
+    words: Vec<std::ffi::OsString>,
+}
+
+impl Runner {
+    fn of(of: Architecture, binary: &Path) -> Self {
+        let mut words = Vec::new();
+        if of.arch() != std::env::consts::ARCH {
+            words.push(format!("qemu-{}-static", of.arch()).into());
+        }
+        words.push(binary.into());
+        Self { words }
+    }
+
+    fn print(&self, words: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.words[0]);
+        // No file of this machine's user has a say.
+        command.env_clear().env("FOREREAD_CONFIG", "").env("LANG", "C.UTF-8");
+        if let Some(path) = std::env::var_os("PATH") {
+            command.env("PATH", path);
+        }
+        output(command.args(&self.words[1..]).args(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The unit of the package has the restrictions of `foreread auto --emit systemd`, and more.
+    #[test]
+    fn the_unit_of_the_package_is_as_strict_as_the_one_that_is_emitted() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a repository");
+        let read = |path: &str| fs::read_to_string(root.join(path)).expect("a file");
+        let (emitted, packaged) =
+            (read("crates/daemon/src/service.rs"), read("packaging/foreread-auto.service"));
+        let section = emitted.split("[Service]\n").nth(1).expect("a service");
+        let section = section.split("[Install]").next().unwrap_or_default();
+        let rules = section.lines().filter(|line| line.contains('=') && !line.starts_with('#'));
+        let rules: Vec<&str> = rules.filter(|line| !line.contains("{program}")).collect();
+        assert!(rules.len() > 20, "{rules:?}");
+        for rule in rules {
+            assert!(packaged.lines().any(|line| line == rule), "not in the package: {rule}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The version in the manifest and in the changelog.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Release, output, run};
+
+const UNRELEASED: &str = "## Unreleased";
+
+/// Whether what is to be released is what the repository says. A snapshot needs the version only.
+pub fn check(release: &Release, snapshot: bool) -> Result<()> {
+    let manifest = fs::read_to_string(release.root.join("Cargo.toml"))?;
+    let found = manifest_version(&manifest).context("Cargo.toml has no version")?;
+    ensure!(
+        found == release.version,
+        "Cargo.toml has version {found}, not {}: run dist --cut {}",
+        release.version,
+        release.version
+    );
+    if snapshot {
+        return Ok(());
+    }
+    let changelog = fs::read_to_string(release.root.join("CHANGELOG.md"))?;
+    ensure!(
+        has_section(&changelog, &release.version),
+        "CHANGELOG.md has no section '## {}': run dist --cut {}",
+        release.version,
+        release.version
+    );
+    let changed = output(release.command("git").args(["status", "--porcelain"]))?;
+    ensure!(changed.is_empty(), "there are changes that are not committed:\n{changed}");
+    Ok(())
+}
+
+/// Sets the version, and gives what is unreleased its number and date.
+pub fn cut(root: &Path, version: &str) -> Result<()> {
+    let changelog = root.join("CHANGELOG.md");
+    let text = fs::read_to_string(&changelog)?;
+    let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
+    fs::write(&changelog, dated(&text, version, &date)?)?;
+    let manifest = root.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest)?;
+    let old = manifest_version(&text).context("Cargo.toml has no version")?;
+    let (old, new) = (format!("\nversion = \"{old}\""), format!("\nversion = \"{version}\""));
+    fs::write(&manifest, text.replacen(&old, &new, 1))?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo).current_dir(root).args(["update", "--workspace", "--offline"]))?;
+    println!("now commit this as 'Release {version}', tag it v{version}, and run dist {version}");
+    Ok(())
+}
+
+fn manifest_version(manifest: &str) -> Option<&str> {
+    let line = manifest.lines().find(|line| line.starts_with("version = \""))?;
+    line.split('"').nth(1)
+}
+
+fn has_section(changelog: &str, version: &str) -> bool {
+    let heading = format!("## {version} ");
+    changelog.lines().any(|line| line.starts_with(&heading))
+}
+
+fn dated(changelog: &str, version: &str, date: &str) -> Result<String> {
+    ensure!(!has_section(changelog, version), "CHANGELOG.md has a section '## {version}' already");
+    let (before, after) = changelog
+        .split_once(&format!("{UNRELEASED}\n"))
+        .with_context(|| format!("CHANGELOG.md has no section '{UNRELEASED}'"))?;
+    let unreleased = after.split("\n## ").next().unwrap_or_default();
+    ensure!(!unreleased.trim().is_empty(), "CHANGELOG.md has nothing unreleased");
+    Ok(format!("{before}{UNRELEASED}\n\n## {version} ({date})\n{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHANGELOG: &str = "# Changes\n\n## Unreleased\n\n- one\n\n## 0.1.0 (2026-01-02)\n\n- x\n";
+
+    #[test]
+    fn a_cut_dates_what_is_unreleased() {
+        let cut = dated(CHANGELOG, "0.2.0", "2026-11-23").expect("something unreleased");
+        assert!(cut.contains("## Unreleased\n\n## 0.2.0 (2026-11-23)\n\n- one\n"), "{cut}");
+        assert!(has_section(&cut, "0.2.0"));
+        assert!(dated(&cut, "0.2.0", "2026-11-23").is_err(), "twice");
+        assert!(dated(&cut, "0.3.0", "2026-11-23").is_err(), "nothing is unreleased");
+    }
+
+    #[test]
+    fn a_version_is_found_only_as_a_whole() {
+        assert!(has_section(CHANGELOG, "0.1.0"));
+        assert!(!has_section(CHANGELOG, "0.1"));
+        assert_eq!(manifest_version("[a]\nversion = \"1.2.3\"\n"), Some("1.2.3"));
+    }
+}
