@@ -128,6 +128,8 @@ pub(crate) struct TrialReader {
     pub(crate) block: Bytes,
     /// Pause after each request, in wall time.
     pub(crate) think: Nanos,
+    /// Whether the times of requests count from the end of the previous one.
+    pub(crate) has_think_times: bool,
     /// How many times slower than its model the storage runs.
     pub(crate) dilation: f64,
     /// Whether the trial is over when this reader has used up its data; false for a replay, whose
@@ -202,7 +204,8 @@ impl TrialReader {
                 break;
             };
             if access.not_before > Nanos::ZERO {
-                before = self.wait_until(start + access.not_before.scaled(self.dilation), before);
+                let since = if self.has_think_times { before } else { start };
+                before = self.wait_until(since + access.not_before.scaled(self.dilation), before);
                 if self.course.is_over() {
                     break;
                 }
@@ -210,6 +213,12 @@ impl TrialReader {
             let random = access.class == AccessClass::Random;
             let sources =
                 if random && !self.beside.is_empty() { &self.beside } else { &self.sources };
+            if let Some(advice) = access.advice {
+                let source = &sources[access.file as usize];
+                source.advise_range(advice, access.offset, access.length)?;
+                before = realtime::now();
+                continue;
+            }
             let place = &mut buffer[..access.length.get() as usize];
             sources[access.file as usize].read(access.offset, place)?;
             let now = realtime::now();

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 use sys::mapping::{FileMapping, MappingAdvice};
 use units::Bytes;
-use workload::{AccessMethod, Hint};
+use workload::{AccessMethod, Hint, RangeAdvice};
 
 use crate::BenchError;
 use crate::dataset::DataFile;
@@ -63,6 +64,34 @@ impl DataSource {
             Some(mapping) => mapping.advise(of_mapping),
             None => Ok(fadvise(&self.file, 0, None, of_file)?),
         }
+    }
+
+    /// Advises the kernel of a range as a recorded program did; no length is to the end. Of a
+    /// mapping only what is advised of all of it can be replayed.
+    pub(crate) fn advise_range(
+        &self,
+        advice: RangeAdvice,
+        offset: Bytes,
+        length: Bytes,
+    ) -> Result<(), BenchError> {
+        let done = match (&self.mapping, advice) {
+            (Some(mapping), RangeAdvice::Sequential) => mapping.advise(MappingAdvice::Sequential),
+            (Some(mapping), RangeAdvice::Random) => mapping.advise(MappingAdvice::Random),
+            (Some(_), RangeAdvice::Normal | RangeAdvice::DontNeed) => Ok(()),
+            _ => {
+                let advice = match advice {
+                    RangeAdvice::Normal => Advice::Normal,
+                    RangeAdvice::Sequential => Advice::Sequential,
+                    RangeAdvice::Random => Advice::Random,
+                    RangeAdvice::WillNeed => Advice::WillNeed,
+                    RangeAdvice::DontNeed => Advice::DontNeed,
+                };
+                let start = self.part.start + offset;
+                fadvise(&self.file, start.get(), NonZeroU64::new(length.get()), advice)
+                    .map_err(io::Error::from)
+            }
+        };
+        done.map_err(BenchError::io("advise on", &self.part.path))
     }
 
     /// Reads at `offset` of this part until the buffer is full.

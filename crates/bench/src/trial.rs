@@ -176,6 +176,7 @@ fn prepare(
             accesses: workload.accesses(reader, &sizes, options.seed)?,
             block: largest,
             think: workload.think.scaled(options.dilation),
+            has_think_times: workload.has_think_times(),
             dilation: options.dilation,
             ends_all: workload.replay.is_none(),
             duration: options.duration.scaled(options.dilation),

@@ -70,7 +70,7 @@ fn open_file(file: u32) -> SimOpenFile {
 }
 
 fn step(open: u32, offset: Bytes, length: Bytes, class: AccessClass, rest: Nanos) -> ReadStep {
-    ReadStep { open, offset, length, class, start: Start::After(rest) }
+    ReadStep { open, offset, length, class, start: Start::After(rest), advice: None }
 }
 
 /// From the start of a file to its end.

@@ -3,8 +3,8 @@
 use model::layout::FileLayout;
 use units::{Bytes, Nanos};
 use workload::{
-    Access, AccessClass, AccessMethod, Accesses, Hint, Layout, Pattern, Sharing, Workload,
-    WorkloadError,
+    Access, AccessClass, AccessMethod, Accesses, Hint, Layout, Pattern, RangeAdvice, Sharing,
+    Workload, WorkloadError,
 };
 
 /// A file and where it lies.
@@ -47,6 +47,8 @@ pub struct ReadStep {
     /// Which latency it is counted with.
     pub class: AccessClass,
     pub start: Start,
+    /// The step is advice for the range, not a read.
+    pub advice: Option<RangeAdvice>,
 }
 
 /// Somebody who reads: one step after another.
@@ -88,6 +90,7 @@ pub struct AccessSteps {
     opens: Vec<u32>,
     beside: usize,
     think: Nanos,
+    has_think_times: bool,
 }
 
 /// The steps of a reader, in runs.
@@ -122,8 +125,10 @@ impl AccessSteps {
             class: access.class,
             start: match access.not_before {
                 Nanos::ZERO => Start::After(self.think),
+                time if self.has_think_times => Start::After(time),
                 time => Start::At(time),
             },
+            advice: access.advice,
         }
     }
 }
@@ -232,6 +237,7 @@ impl Scenario<AccessSteps> {
                 opens: (first..first + count).collect(),
                 beside: if beside { own.len() } else { 0 },
                 think: workload.think,
+                has_think_times: workload.has_think_times(),
             };
             readers.push(Reader { steps });
         }

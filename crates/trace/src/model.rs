@@ -18,10 +18,28 @@ pub enum TraceRecordKind {
     FaultAround,
 }
 
+impl From<RangeAdvice> for TraceRecordKind {
+    fn from(advice: RangeAdvice) -> Self {
+        Self::Advise(advice)
+    }
+}
+
 impl TraceRecordKind {
     /// Whether it transfers the bytes of its range.
     pub fn transfers(self) -> bool {
         matches!(self, Self::Read | Self::Write)
+    }
+
+    /// Whether a replay does it: writes are left out, and so is what only describes.
+    pub(crate) fn is_replayed(self) -> bool {
+        matches!(self, Self::Read | Self::Advise(_))
+    }
+
+    pub(crate) fn advice(self) -> Option<RangeAdvice> {
+        match self {
+            Self::Advise(advice) => Some(advice),
+            _ => None,
+        }
     }
 }
 

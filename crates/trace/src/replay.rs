@@ -1,14 +1,16 @@
 //! A trace as a workload: who reads what, and when.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use units::{Bytes, Nanos};
 
 use workload::{
-    Access, AccessClass, ReplayPace, ReplayScript, TraceOpenFile, TraceReplay, Workload,
-    WorkloadError,
+    Access, AccessClass, AccessSource, LoadedAccesses, ReplayPace, ReplayScript, TraceOpenFile,
+    TraceReplay, Workload, WorkloadError,
 };
 
+use crate::blocks::{ThreadUse, TraceStream};
 use crate::model::{Trace, TraceRecord, TraceRecordKind};
 
 /// What is left out of a compact replay, at least, and what is kept around each request.
@@ -45,7 +47,12 @@ impl Trace {
         let lanes = lanes(self);
         let mut readers = vec![Vec::new(); lanes.count];
         let mut runs = Runs::new(self.open_files.len());
-        for record in self.reads() {
+        let mut is_read = vec![false; self.open_files.len()];
+        self.reads().for_each(|record| is_read[record.open_file as usize] = true);
+        let mut returned = vec![None; self.processes.len()];
+        let replayed =
+            |record: &&TraceRecord| record.kind.is_replayed() && is_read[record.open_file as usize];
+        for record in self.records.iter().filter(replayed) {
             let open_file = *opens.entry(record.open_file).or_insert_with(|| {
                 let open = self.open_files[record.open_file as usize];
                 let file = *files.entry(open.file).or_insert_with(|| {
@@ -56,21 +63,42 @@ impl Trace {
                 script.open_files.len() as u32 - 1
             });
             let lane = lanes.of[record.process as usize];
-            let not_before = if pace == ReplayPace::Recorded { record.time } else { Nanos::ZERO };
-            let (class, first) = runs.class(record, (lane, readers[lane].len()));
+            let before = returned[record.process as usize].replace(record.time + record.took);
+            let not_before = not_before(pace, record.time, before);
+            let advice = record.kind.advice();
+            let (class, first) = match advice {
+                None => runs.class(record, (lane, readers[lane].len())),
+                Some(_) => (AccessClass::Stream, None),
+            };
+            script.largest =
+                script.largest.max(if advice.is_none() { record.length } else { Bytes::ZERO });
             readers[lane].push(Access {
                 file: open_file,
                 offset: record.offset,
                 length: record.length,
                 class,
                 not_before,
+                advice,
             });
             if let Some((reader, at)) = first {
                 readers[reader][at].class = AccessClass::Stream;
             }
         }
-        script.readers = readers.into_iter().map(Into::into).collect();
+        let source = |reads: Vec<Access>| -> Arc<dyn AccessSource> {
+            Arc::new(LoadedAccesses(reads.into()))
+        };
+        script.readers = readers.into_iter().map(source).collect();
         script
+    }
+}
+
+/// When a request is made that was recorded at `time`, if the one before it on its thread returned
+/// at `before`.
+fn not_before(pace: ReplayPace, time: Nanos, before: Option<Nanos>) -> Nanos {
+    match pace {
+        ReplayPace::Asap => Nanos::ZERO,
+        ReplayPace::Recorded => time,
+        ReplayPace::Think => time.saturating_sub(before.unwrap_or(time)),
     }
 }
 
@@ -113,16 +141,21 @@ struct Lanes {
 
 /// Gives each process the first reader whose processes before have all ended by then.
 fn lanes(trace: &Trace) -> Lanes {
-    let mut spans: Vec<Option<(usize, usize)>> = vec![None; trace.processes.len()];
-    for (at, record) in trace.records.iter().enumerate() {
-        if record.kind == TraceRecordKind::Read {
+    let mut spans: Vec<Option<(u64, u64)>> = vec![None; trace.processes.len()];
+    for (at, record) in (0..).zip(&trace.records) {
+        if record.kind.is_replayed() {
             let span = spans[record.process as usize].get_or_insert((at, at));
             span.1 = at;
         }
     }
+    share_lanes(&spans)
+}
+
+/// The lanes of threads by the first and last of their records.
+fn share_lanes(spans: &[Option<(u64, u64)>]) -> Lanes {
     let mut order: Vec<usize> = (0..spans.len()).filter(|at| spans[*at].is_some()).collect();
     order.sort_by_key(|at| spans[*at]);
-    let mut busy: Vec<usize> = Vec::new();
+    let mut busy: Vec<u64> = Vec::new();
     let mut of = vec![0; spans.len()];
     for process in order {
         let Some((first, last)) = spans[process] else { continue };
@@ -135,6 +168,145 @@ fn lanes(trace: &Trace) -> Lanes {
         of[process] = lane;
     }
     Lanes { of, count: busy.len() }
+}
+
+/// The requests of a trace that is read block by block, for all readers.
+#[derive(Debug)]
+struct StreamedScript {
+    stream: TraceStream,
+    pace: ReplayPace,
+    /// The reader of each thread, and the number of each open file among those that are read.
+    lanes: Vec<usize>,
+    open_files: Vec<Option<u32>>,
+    /// The blocks that were decoded last, each with the requests of every reader.
+    decoded: Mutex<VecDeque<(usize, Arc<Vec<Arc<[Access]>>>)>>,
+}
+
+/// Decoded blocks that are kept for readers that are not at the same place.
+const DECODED_BLOCKS: usize = 8;
+
+impl StreamedScript {
+    fn block(&self, at: usize) -> Arc<Vec<Arc<[Access]>>> {
+        let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = decoded.iter().find(|(number, _)| *number == at) {
+            return Arc::clone(block);
+        }
+        let block = Arc::new(self.decode(at));
+        if decoded.len() >= DECODED_BLOCKS {
+            decoded.pop_front();
+        }
+        decoded.push_back((at, Arc::clone(&block)));
+        block
+    }
+
+    /// The requests of a block by reader. Runs and think times are those within the block.
+    fn decode(&self, at: usize) -> Vec<Arc<[Access]>> {
+        let records = self.stream.block(at).unwrap_or_else(|damage| {
+            // It was checked when it was opened, so the file has changed since.
+            tracing::error!("the trace can no longer be read: {damage}");
+            Vec::new()
+        });
+        let mut readers: Vec<Vec<Access>> = Vec::new();
+        let mut runs = HashMap::new();
+        let mut returned = HashMap::new();
+        for record in records.iter().filter(|record| record.kind.is_replayed()) {
+            let Some(file) = self.open_files[record.open_file as usize] else { continue };
+            let lane = self.lanes[record.process as usize];
+            if readers.len() <= lane {
+                readers.resize(lane + 1, Vec::new());
+            }
+            let before = returned.insert(record.process, record.time + record.took);
+            let advice = record.kind.advice();
+            let runs = runs.entry(file).or_insert_with(|| Runs::new(1));
+            let (class, first) = match advice {
+                None => {
+                    let single = TraceRecord { open_file: 0, ..*record };
+                    runs.class(&single, (lane, readers[lane].len()))
+                }
+                Some(_) => (AccessClass::Stream, None),
+            };
+            readers[lane].push(Access {
+                file,
+                offset: record.offset,
+                length: record.length,
+                class,
+                not_before: not_before(self.pace, record.time, before),
+                advice,
+            });
+            if let Some((reader, at)) = first {
+                readers[reader][at].class = AccessClass::Stream;
+            }
+        }
+        readers.into_iter().map(Into::into).collect()
+    }
+}
+
+/// One reader of a trace that is read block by block.
+#[derive(Debug)]
+struct StreamedReader {
+    script: Arc<StreamedScript>,
+    lane: usize,
+}
+
+impl AccessSource for StreamedReader {
+    fn piece(&self, number: usize) -> Option<Arc<[Access]>> {
+        if number >= self.script.stream.blocks() {
+            return None;
+        }
+        let block = self.script.block(number);
+        Some(block.get(self.lane).cloned().unwrap_or_else(|| Arc::from([])))
+    }
+}
+
+impl TraceStream {
+    /// The reads of the trace as a workload that reads them from the file as it needs them: memory
+    /// does not grow with their number. Think times and runs of reads do not reach over the border
+    /// of a block.
+    ///
+    /// # Errors
+    ///
+    /// If the trace has no reads, or its sizes are beyond the limits of workloads.
+    pub fn into_workload(
+        self,
+        name: impl Into<String>,
+        source: impl Into<String>,
+        pace: ReplayPace,
+    ) -> Result<Workload, WorkloadError> {
+        let span = |thread: &ThreadUse| (thread.count > 0).then_some((thread.first, thread.last));
+        let mut spans: Vec<Option<(u64, u64)>> = self.thread_use().iter().map(span).collect();
+        spans.resize(self.threads().len(), None);
+        let lanes = share_lanes(&spans);
+        let mut script = ReplayScript {
+            largest: self.largest_read(),
+            is_streamed: true,
+            ..ReplayScript::default()
+        };
+        let mut files = HashMap::new();
+        let mut open_files = Vec::new();
+        for (at, open) in (0..).zip(self.open_files()) {
+            let number = self.is_read(at).then(|| {
+                let file = *files.entry(open.file).or_insert_with(|| {
+                    script.file_sizes.push(self.files()[open.file as usize].size);
+                    script.file_sizes.len() as u32 - 1
+                });
+                script.open_files.push(TraceOpenFile { file, ..*open });
+                script.open_files.len() as u32 - 1
+            });
+            open_files.push(number);
+        }
+        let digest = self.digest();
+        let (stream, decoded) = (self, Mutex::default());
+        let count = if script.open_files.is_empty() { 0 } else { lanes.count };
+        let shared =
+            Arc::new(StreamedScript { stream, pace, lanes: lanes.of, open_files, decoded });
+        script.readers = (0..count)
+            .map(|lane| -> Arc<dyn AccessSource> {
+                Arc::new(StreamedReader { script: Arc::clone(&shared), lane })
+            })
+            .collect();
+        let replay = TraceReplay::new(source.into(), digest, pace, false, script);
+        Workload::from_replay(name, replay)
+    }
 }
 
 /// Runs of pieces that are kept, and where each begins among those kept: runs, because one request
@@ -160,7 +332,7 @@ impl Kept {
     fn place_of(&self, piece: u64) -> u64 {
         let at = self.0.partition_point(|run| run.0 <= piece);
         let run = at.checked_sub(1).and_then(|at| self.0.get(at));
-        run.map_or(0, |run| run.2 + (piece - run.0))
+        run.map_or(0, |run| run.2 + (piece.min(run.1) - run.0))
     }
 }
 
@@ -180,16 +352,23 @@ impl Trace {
         }
         let kept: Vec<Kept> = read.into_iter().map(Kept::of).collect();
         let mut trace = self.clone();
-        trace.records.retain(|record| record.kind == TraceRecordKind::Read);
+        let is_kept =
+            |record: &TraceRecord| record.kind.is_replayed() && !kept[file_of(record)].0.is_empty();
+        trace.records.retain(is_kept);
         for record in &mut trace.records {
-            let pieces = &kept[self.open_files[record.open_file as usize].file as usize];
-            let place = pieces.place_of(record.offset.get() / granule);
-            record.offset = Bytes::new(place * granule + record.offset.get() % granule);
+            let pieces = &kept[file_of(record)];
+            let moved = |place: u64| pieces.place_of(place / granule) * granule + place % granule;
+            let end = record.end().get();
+            record.offset = Bytes::new(moved(record.offset.get()));
+            if record.kind != TraceRecordKind::Read && !record.length.is_zero() {
+                // A range of advice may begin or end in what is left out.
+                record.length = Bytes::new(moved(end)).saturating_sub(record.offset);
+            }
         }
         for file in &mut trace.files {
             file.size = Bytes::ZERO;
         }
-        for record in &trace.records {
+        for record in trace.records.iter().filter(|it| it.kind == TraceRecordKind::Read) {
             let file = trace.open_files[record.open_file as usize].file as usize;
             trace.files[file].size = trace.files[file].size.max(record.end());
         }

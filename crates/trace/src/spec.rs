@@ -1,4 +1,4 @@
-//! `FILE[,pace=asap|recorded][,compact]`: a trace as a workload.
+//! `FILE[,pace=asap|recorded|think][,compact]`: a trace as a workload.
 
 use std::path::Path;
 
@@ -6,10 +6,15 @@ use units::text::{NamedSettings, SettingError, parse_choice};
 use workload::ReplayPace;
 use workload::Workload;
 
-use crate::{ReadOptions, TraceFileError, read};
+use crate::blocks::SAVE_HINT;
+use crate::error::TraceError;
+use crate::{ReadOptions, TraceFileError, open_stream, read};
+
+/// A trace with more records is read block by block while it is replayed: 100 MB in memory.
+const LOADED_MAX: u64 = 1 << 20;
 
 const PACES: &[(&str, ReplayPace)] =
-    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded)];
+    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded), ("think", ReplayPace::Think)];
 
 /// The workload that `spec` names: what follows `trace:` on the command line.
 ///
@@ -34,15 +39,26 @@ pub fn workload(spec: &str) -> Result<Workload, TraceFileError> {
         };
         result.map_err(|error| wrong(error.to_string()))?;
     }
-    let (trace, _) = read(Path::new(path), &ReadOptions::default())?;
-    if pace == ReplayPace::Recorded && !trace.is_timed() {
-        return Err(wrong("it has no times, so it has no recorded pace".to_owned()));
-    }
+    let check_times = |is_timed: bool| match is_timed || pace == ReplayPace::Asap {
+        true => Ok(()),
+        false => Err(wrong("it has no times, so it has no recorded pace".to_owned())),
+    };
     let path_text = match path {
         "-" => path.into(),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.into()),
     };
     let name = name_of(Path::new(path));
+    let stream = if compact { None } else { open_stream(Path::new(path))? };
+    if let Some(stream) = stream.filter(|stream| stream.len() > LOADED_MAX) {
+        check_times(stream.is_timed())?;
+        stream.check().map_err(|damage| TraceFileError::Broken {
+            path: path.into(),
+            error: TraceError::whole(format!("{damage}: {SAVE_HINT}")),
+        })?;
+        return Ok(stream.into_workload(name, path_text.to_string_lossy(), pace)?);
+    }
+    let (trace, _) = read(Path::new(path), &ReadOptions::default())?;
+    check_times(trace.is_timed())?;
     Ok(trace.to_workload(name, path_text.to_string_lossy(), pace, compact)?)
 }
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
+use crate::parameters::RangeAdvice;
+
 /// The kind of a request, which determines its latency statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -23,5 +25,9 @@ pub struct Access {
     pub class: AccessClass,
     /// Earliest time after the start, in the storage's own time; only for a replay at the recorded
     /// pace.
+    ///
+    /// In a replay with think time it is instead the time after the previous request.
     pub not_before: Nanos,
+    /// The request is advice for the range, not a read; only a replay has such.
+    pub advice: Option<RangeAdvice>,
 }

@@ -12,7 +12,7 @@ use crate::declaration::Workload;
 use crate::error::WorkloadError;
 use crate::parameters::{Pattern, Sharing};
 use crate::permutation::Permutation;
-use crate::replay::TraceReplay;
+use crate::replay::{AccessSource, TraceReplay};
 use crate::space::{BlockSpace, share};
 use crate::varied::{PlaceOrder, Varied};
 use crate::zipf::Zipf;
@@ -38,8 +38,32 @@ enum Order {
     Turns(Vec<Turn>),
     Mixed(Box<Mixed>),
     Disorder { span: u64, group: Permutation, rng: Pcg64Mcg },
-    Trace(Arc<[Access]>),
+    Trace(Replayed),
     Varied(Box<Varied>),
+}
+
+/// The requests of a trace, piece by piece.
+#[derive(Clone, Debug)]
+struct Replayed {
+    source: Arc<dyn AccessSource>,
+    piece: Arc<[Access]>,
+    at: usize,
+    next_piece: usize,
+}
+
+impl Replayed {
+    #[inline]
+    fn next(&mut self) -> Option<Access> {
+        loop {
+            if let Some(access) = self.piece.get(self.at) {
+                self.at += 1;
+                return Some(*access);
+            }
+            self.piece = self.source.piece(self.next_piece)?;
+            self.next_piece += 1;
+            self.at = 0;
+        }
+    }
 }
 
 /// One of several streams on an open file.
@@ -127,10 +151,7 @@ impl Iterator for Accesses {
                 })
             }
             Order::Varied(varied) => varied.next(&self.space, &mut self.next),
-            Order::Trace(reads) => {
-                self.next += 1;
-                reads.get(step as usize).copied()
-            }
+            Order::Trace(replayed) => replayed.next(),
         }
     }
 }
@@ -301,7 +322,7 @@ impl Workload {
         reader: u32,
         file_sizes: &[Bytes],
     ) -> Result<Accesses, WorkloadError> {
-        let Some(reads) = replay.reads(reader) else {
+        let Some(source) = replay.reads(reader) else {
             return Err(WorkloadError::TraceNotLoaded { trace: replay.trace.clone() });
         };
         let needed = replay.file_sizes();
@@ -313,7 +334,8 @@ impl Workload {
             }
         }
         let space = BlockSpace::of_files(&[], self.block, 0, 1);
-        Ok(Accesses { space, next: 0, order: Order::Trace(reads), left: u64::MAX })
+        let replayed = Replayed { source, piece: Arc::from([]), at: 0, next_piece: 0 };
+        Ok(Accesses { space, next: 0, order: Order::Trace(replayed), left: u64::MAX })
     }
 
     fn check_reader(&self, reader: u32, file_sizes: &[Bytes]) -> Result<(), WorkloadError> {

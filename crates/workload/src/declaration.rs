@@ -6,7 +6,7 @@ use crate::error::WorkloadError;
 use crate::fio::FioGroup;
 use crate::outside::{Figure, Outside};
 use crate::parameters::{AccessMethod, BLOCK_MAX, Hint, Layout, Pattern, Sharing};
-use crate::replay::TraceReplay;
+use crate::replay::{ReplayPace, TraceReplay};
 use crate::zone::Zone;
 
 /// The most readers that a workload may have.
@@ -331,8 +331,7 @@ impl Workload {
         let Some(script) = script else {
             return Err(WorkloadError::TraceWithoutReads { trace: replay.trace });
         };
-        let reads = script.readers.iter().flat_map(|reads| reads.iter());
-        let block = reads.map(|read| read.length).max().unwrap_or(Bytes::new(1));
+        let block = script.largest.max(Bytes::new(1));
         let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         let workload = Self {
             readers: count(script.readers.len()),
@@ -347,6 +346,11 @@ impl Workload {
         };
         workload.validate()?;
         Ok(workload)
+    }
+
+    /// Whether [`crate::Access::not_before`] counts from the end of the previous request.
+    pub fn has_think_times(&self) -> bool {
+        self.replay.as_ref().is_some_and(|replay| replay.pace == ReplayPace::Think)
     }
 
     /// Takes the reads of `other` if both replay the same trace.

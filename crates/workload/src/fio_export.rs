@@ -156,6 +156,10 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<ExportedJo
         let endless = matches!(workload.pattern, Pattern::Zipf { .. });
         let most = if endless { blocks as usize } else { usize::MAX };
         for access in workload.accesses(reader, &own_sizes, seed)?.take(most) {
+            // fio has no advice in its logs.
+            if access.advice.is_some() {
+                continue;
+            }
             lines += 1;
             if lines > LOGGED_MAX {
                 return Err(WorkloadError::Conflict {

@@ -33,6 +33,8 @@ pub use declaration::Workload;
 pub use error::WorkloadError;
 pub use fio_export::{ExportedJob, export_fio};
 pub use outside::{Figure, Metric, Outside};
-pub use parameters::{AccessMethod, Hint, Layout, Pattern, Sharing};
-pub use replay::{RangeAdvice, ReplayPace, ReplayScript, TraceOpenFile, TraceReplay};
+pub use parameters::{AccessMethod, Hint, Layout, Pattern, RangeAdvice, Sharing};
+pub use replay::{
+    AccessSource, LoadedAccesses, ReplayPace, ReplayScript, TraceOpenFile, TraceReplay,
+};
 pub use zone::Zone;

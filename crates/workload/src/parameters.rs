@@ -117,3 +117,16 @@ pub enum Layout {
     /// In alternating pieces, as if all were written at the same time.
     Interleaved,
 }
+
+/// What a program tells the kernel about a range of a file: `posix_fadvise(2)` and `readahead(2)`
+/// for an open file, `madvise(2)` for a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RangeAdvice {
+    Normal,
+    Sequential,
+    Random,
+    /// Read the range now; `readahead(2)` is the same.
+    WillNeed,
+    /// Drop the range from the cache, or from the mapping.
+    DontNeed,
+}

@@ -1,5 +1,6 @@
 //! The content of a replay.
 
+use std::fmt;
 use std::sync::Arc;
 
 use units::Bytes;
@@ -15,6 +16,9 @@ pub enum ReplayPace {
     Asap,
     /// At its recorded time, or as soon afterwards as its reader is free.
     Recorded,
+    /// As long after the previous request of its thread returned as in the recording: with the
+    /// program's own think time.
+    Think,
 }
 
 /// An open file (open file description) of a trace: what a read-ahead window belongs to.
@@ -26,19 +30,6 @@ pub struct TraceOpenFile {
     pub access: AccessMethod,
     /// The advice that the program gave the kernel before its first read.
     pub hint: Hint,
-}
-
-/// What a program tells the kernel about a range of a file: `posix_fadvise(2)` and `readahead(2)`
-/// for an open file, `madvise(2)` for a mapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RangeAdvice {
-    Normal,
-    Sequential,
-    Random,
-    /// Read the range now; `readahead(2)` is the same.
-    WillNeed,
-    /// Drop the range from the cache, or from the mapping.
-    DontNeed,
 }
 
 /// The reads of a trace for a replay. Writes are omitted: a replay never writes to existing files.
@@ -62,7 +53,23 @@ impl PartialEq for TraceReplay {
     }
 }
 
-/// The reads of a trace, by reader.
+/// The requests of one reader, a piece at a time: a long trace is never in memory as a whole.
+pub trait AccessSource: fmt::Debug + Send + Sync {
+    /// The piece with this number, counted from 0, which may be empty; none after the last.
+    fn piece(&self, number: usize) -> Option<Arc<[Access]>>;
+}
+
+/// Requests that are all in memory.
+#[derive(Debug)]
+pub struct LoadedAccesses(pub Arc<[Access]>);
+
+impl AccessSource for LoadedAccesses {
+    fn piece(&self, number: usize) -> Option<Arc<[Access]>> {
+        (number == 0).then(|| Arc::clone(&self.0))
+    }
+}
+
+/// The requests of a trace, by reader.
 #[derive(Debug, Default)]
 pub struct ReplayScript {
     /// The open files that are read; [`Access::file`] is an index into them.
@@ -70,7 +77,12 @@ pub struct ReplayScript {
     /// The sizes of the files, by [`TraceOpenFile::file`].
     pub file_sizes: Vec<Bytes>,
     /// The requests of each reader, in order.
-    pub readers: Vec<Arc<[Access]>>,
+    pub readers: Vec<Arc<dyn AccessSource>>,
+    /// The length of the largest read.
+    pub largest: Bytes,
+    /// Whether the requests are read from a file as they are needed, since they are too many to be
+    /// kept.
+    pub is_streamed: bool,
 }
 
 impl TraceReplay {
@@ -94,11 +106,16 @@ impl TraceReplay {
         self.script.is_some()
     }
 
+    /// Whether its requests are too many to be kept in memory.
+    pub fn is_streamed(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.is_streamed)
+    }
+
     pub(crate) fn script(&self) -> Option<&ReplayScript> {
         self.script.as_deref()
     }
 
-    pub(crate) fn reads(&self, reader: u32) -> Option<Arc<[Access]>> {
+    pub(crate) fn reads(&self, reader: u32) -> Option<Arc<dyn AccessSource>> {
         self.script.as_ref()?.readers.get(reader as usize).cloned()
     }
 

@@ -134,6 +134,7 @@ impl BlockSpace {
             length: Bytes::new(self.block.min(segment.end - offset)),
             class,
             not_before: Nanos::ZERO,
+            advice: None,
         }
     }
 }

@@ -119,7 +119,7 @@ const PATTERNS: &[&str] = &[
 const ZONES: &[(&str, Zone)] =
     &[("beginning", Zone::Beginning), ("middle", Zone::Middle), ("end", Zone::End)];
 const PACES: &[(&str, ReplayPace)] =
-    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded)];
+    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded), ("think", ReplayPace::Think)];
 
 fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, WorkloadError> {
     words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {

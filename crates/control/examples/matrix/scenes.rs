@@ -57,6 +57,7 @@ fn step(open: u32, offset: u64, length: u64) -> ReadStep {
         length: Bytes::new(length),
         class: AccessClass::Stream,
         start: Start::After(Nanos::ZERO),
+        advice: None,
     }
 }
 

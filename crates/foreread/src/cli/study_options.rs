@@ -13,6 +13,7 @@ use study::{
 use tunables::{GuardCommand, Vary};
 use units::{Bytes, Kib, Nanos};
 use vdisk::ServerCommand;
+use workload::TraceReplay;
 
 use super::workload_args::{self, WorkloadContext, WorkloadOptions};
 use super::{Context, Format, number};
@@ -259,8 +260,10 @@ fn replay_time(target: &Target, usual: Nanos) -> Nanos {
 /// Whether a trace is replayed in simulation. One trial then suffices, and the cost of each setting
 /// in requests, waiting and waste is of interest.
 fn replays_in_simulation(plan: &Plan) -> bool {
-    let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
-    replays && matches!(plan.target, Target::Simulation(_))
+    // Limits keep all requests in memory, which those of a streamed trace are too many for.
+    let fits = |replay: &TraceReplay| !replay.is_streamed();
+    let mut replays = plan.workloads.iter().filter_map(|it| it.workload.replay.as_ref()).peekable();
+    replays.peek().is_some() && replays.all(fits) && matches!(plan.target, Target::Simulation(_))
 }
 
 fn recorded(run: RunId, store: &Path) -> String {

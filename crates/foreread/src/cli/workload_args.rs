@@ -381,7 +381,11 @@ fn meant_by(word: &str) -> Option<String> {
 /// Reads the trace that a declaration names by its file.
 fn with_trace(mut workload: Workload) -> anyhow::Result<Workload> {
     let Some(replay) = &workload.replay else { return Ok(workload) };
-    let pace = if replay.pace == ReplayPace::Recorded { ",pace=recorded" } else { "" };
+    let pace = match replay.pace {
+        ReplayPace::Asap => "",
+        ReplayPace::Recorded => ",pace=recorded",
+        ReplayPace::Think => ",pace=think",
+    };
     let compact = if replay.compact { ",compact" } else { "" };
     let loaded = trace::workload(&format!("{}{pace}{compact}", replay.trace))?;
     workload.adopt_trace(&loaded);

@@ -1,7 +1,7 @@
 //! What leaves the cache when it is full.
 
 use policy::cache::MAX_ORDER;
-use policy::{Eviction, Extent, FileId, Page, Policy};
+use policy::{Eviction, Extent, FileId, Folio, Page, Policy};
 use units::Pages;
 
 use super::lists::{EntryId, List};
@@ -159,6 +159,41 @@ impl PageCache {
         self.lists.take(id, extent.pages.get());
         if this.mapped {
             self.unmapped.push((file, extent));
+        }
+    }
+
+    /// Drops the folios of `extent` that are there, whole, not on their way, and not in use by
+    /// `is_mapped` (`mapping_try_invalidate`).
+    pub(crate) fn drop_pages(
+        &mut self,
+        file: u32,
+        extent: Extent,
+        is_mapped: impl Fn(Page) -> bool,
+    ) {
+        let folios: Vec<Folio> = self.files[file as usize].tree.folios(extent).collect();
+        for folio in folios {
+            let whole = Extent::new(folio.head, folio.pages());
+            let this = &mut self.files[file as usize];
+            let id = states::entry(&this.tree, folio.head);
+            let inside = extent.start <= folio.head && folio.end() <= extent.end();
+            let in_use = (folio.head.get()..folio.end().get()).any(|it| is_mapped(Page::new(it)));
+            let pending = states::first_pending(&this.tree, whole).is_some();
+            if !inside || in_use || pending || id == EntryId::NONE {
+                continue;
+            }
+            states::leave(&mut this.tree, whole);
+            let thrashed = match this.folio_limit.is_none() && whole.pages.get() == 1 {
+                true => {
+                    let used = this.tree.remove_single(whole.start).unwrap_or(true);
+                    Pages::new(u64::from(!used))
+                }
+                false => this.tree.remove_folios(whole).1,
+            };
+            this.epoch += 1;
+            self.lists.take(id, whole.pages.get());
+            self.cached -= whole.pages.get();
+            self.counts.evicted += whole.pages;
+            self.counts.thrashed += thrashed;
         }
     }
 

@@ -26,6 +26,7 @@ fn work(readers: &[Vec<u64>], size: Bytes, shared: bool) -> OracleWork {
             length: Bytes::from_kib(4),
             class: AccessClass::Stream,
             start: Start::After(Nanos::ZERO),
+            advice: None,
         };
         pages.iter().map(step).collect::<Vec<ReadStep>>()
     };

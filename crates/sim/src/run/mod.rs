@@ -5,6 +5,7 @@
 //! the next event. Before it does anything that others can see (a decision of its policy, a
 //! request), it waits until its time is the earliest.
 
+mod advice;
 mod agenda;
 mod clock;
 mod issue;
@@ -218,6 +219,7 @@ impl World {
         loop {
             let flow = match reader.phase {
                 Phase::Between => self.begin(steps, reader),
+                Phase::Advise => self.advise(reader),
                 Phase::Walk => self.walk(reader),
                 Phase::Issue => self.issue(reader),
                 Phase::Arrive => self.arrive(reader),

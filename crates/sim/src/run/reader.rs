@@ -24,6 +24,8 @@ pub(super) const PAGE_BYTES: u64 = PAGE.bytes().get();
 pub(super) enum Phase {
     /// It is about to begin a step.
     Between,
+    /// It is about to advise the kernel.
+    Advise,
     /// It goes through the pages of its call.
     Walk,
     /// It hands over what its policy wants read.
@@ -70,6 +72,8 @@ pub(super) struct RunningReader {
     pub(super) phase: Phase,
     pub(super) clock: Picos,
     pub(super) call: ReadCall,
+    /// The advice that is due.
+    pub(super) advised: Option<ReadStep>,
     pub(super) awaited: Option<Awaited>,
     pub(super) to_issue: VecDeque<Item>,
     pub(super) waits_dispatch: bool,
@@ -105,6 +109,7 @@ impl RunningReader {
             phase: Phase::Between,
             clock: Picos::default(),
             call,
+            advised: None,
             awaited: None,
             to_issue: VecDeque::new(),
             waits_dispatch: false,
@@ -344,6 +349,11 @@ impl World {
 
     fn finish(&mut self, reader: &mut RunningReader) -> Flow {
         let call = reader.call;
+        reader.phase = Phase::Between;
+        if call.length.is_zero() {
+            // Advice is no request.
+            return Flow::Go;
+        }
         let open = &mut self.opens[call.open as usize];
         let got =
             Bytes::new(call.position.min(call.end)) - call.offset.min(Bytes::new(call.position));
@@ -351,7 +361,6 @@ impl World {
             open.position = Bytes::new(call.end);
             self.policy.end(StreamId(call.open), open.position);
         }
-        reader.phase = Phase::Between;
         self.tell_end(reader, &call, got, 1);
         Flow::Go
     }

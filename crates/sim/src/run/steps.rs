@@ -67,7 +67,7 @@ impl World {
         while let Some(call) = self.next_call(steps, reader) {
             let Some(call) = call else {
                 self.settle(hit_run);
-                return Flow::Wait;
+                return if reader.phase == Phase::Advise { Flow::Go } else { Flow::Wait };
             };
             if !can_skip_walk || !self.read_hit(reader, &call, horizon, &mut hit_run) {
                 reader.call = call;
@@ -80,7 +80,8 @@ impl World {
         Flow::Go
     }
 
-    /// The call of the next step: `None` if that means nothing, nothing in it if there is none.
+    /// The call of the next step: `None` if that means nothing, nothing in it if there is none or
+    /// it is advice.
     #[inline]
     fn next_call(
         &mut self,
@@ -110,6 +111,11 @@ impl World {
         reader.begun = true;
         if reader.clock >= self.end {
             reader.phase = Phase::Done;
+            return Some(None);
+        }
+        if step.advice.is_some() {
+            reader.advised = Some(step);
+            reader.phase = Phase::Advise;
             return Some(None);
         }
         let size = self.placed[open.file as usize].size();

@@ -110,7 +110,7 @@ impl Cache for CacheView<'_> {
     fn upcoming(&self, nth: u64) -> Upcoming {
         let step = usize::try_from(nth).ok().and_then(|nth| self.lookahead.get(nth));
         match step {
-            Some(step) if step.open == self.stream.0 => {
+            Some(step) if step.open == self.stream.0 && step.advice.is_none() => {
                 let start = Page::FIRST.plus(step.offset.to_pages_floor(PAGE));
                 let end = Page::FIRST.plus((step.offset + step.length).to_pages_ceil(PAGE));
                 Upcoming::Pages(Extent::new(start, end.since(start)))

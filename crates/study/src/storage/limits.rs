@@ -9,7 +9,7 @@ use serde::Serialize;
 use sim::oracle::{OracleWork, best_switching, clairvoyant, headroom_captured, lower_bound};
 use sim::{Limits, ReadStep, Reader, Scenario, SimError, SimMachine, SimOutcome};
 use units::{Kib, Nanos, PageSize};
-use workload::Workload;
+use workload::{TraceReplay, Workload};
 
 use super::simulated::{SimulatedSession, limits as trial_limits};
 use crate::error::StudyError;
@@ -98,6 +98,10 @@ pub fn limits(
     let mut known = workloads.to_vec();
     for workload in &mut known {
         plan.workloads.iter().for_each(|planned| workload.adopt_trace(&planned.workload));
+        if workload.replay.as_ref().is_some_and(TraceReplay::is_streamed) {
+            let (name, why) = (&workload.name, "limits keep all requests of a trace in memory");
+            return Err(StudyError::Plan(format!("{why}, and {name} has too many")));
+        }
     }
     let site = SimulatedSession::open(plan, spec, Some(&known))?;
     let of = |(at, workload): (usize, &Workload)| {
@@ -143,7 +147,9 @@ impl<'a> Bench<'a> {
         let scenario = scenario()?;
         let readers = scenario.readers.into_iter().zip(&counts);
         let readers = readers.map(|(reader, done)| {
-            reader.steps.into_iter().take(done.requests as usize).collect::<Vec<ReadStep>>()
+            // Who knows the future needs no advice, and the others are compared without.
+            let reads = reader.steps.into_iter().filter(|step| step.advice.is_none());
+            reads.take(done.requests as usize).collect::<Vec<ReadStep>>()
         });
         let readers = readers.collect();
         let work = OracleWork { files: scenario.files, opens: scenario.opens, readers };

@@ -18,10 +18,11 @@ pub(super) struct BlockEntry {
     pub(super) records: u32,
 }
 
-/// The reads of a thread: how many, and which of the trace's records are the first and the last.
+/// What a replay does of a thread, reads and advice: how much, and which of the trace's records are
+/// the first and the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ThreadReads {
-    pub(crate) reads: u64,
+pub(crate) struct ThreadUse {
+    pub(crate) count: u64,
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
@@ -31,10 +32,12 @@ pub(crate) struct ThreadReads {
 pub(super) struct TraceUsage {
     pub(super) records: u64,
     pub(super) span: Nanos,
+    /// The length of the largest read.
+    pub(super) largest: Bytes,
     pub(super) sizes: Vec<Bytes>,
     /// Reads through each open file.
     pub(super) open_files: Vec<u64>,
-    pub(super) threads: Vec<ThreadReads>,
+    pub(super) threads: Vec<ThreadUse>,
 }
 
 /// The element at `at` of a table that grows as needed.
@@ -57,11 +60,14 @@ impl TraceUsage {
         }
         if record.kind == TraceRecordKind::Read {
             *slot(&mut self.open_files, record.open_file as usize) += 1;
+            self.largest = self.largest.max(record.length);
+        }
+        if record.kind.is_replayed() {
             let thread = slot(&mut self.threads, record.process as usize);
-            if thread.reads == 0 {
+            if thread.count == 0 {
                 thread.first = self.records;
             }
-            thread.reads += 1;
+            thread.count += 1;
             thread.last = self.records;
         }
         self.records += 1;
@@ -80,6 +86,7 @@ impl TraceIndex {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = self.digest.to_le_bytes().to_vec();
         put(&mut out, self.usage.span.get());
+        put(&mut out, self.usage.largest.get());
         put(&mut out, self.blocks.len() as u64);
         for block in &self.blocks {
             let is_records = block.kind == TraceBlockKind::Records;
@@ -94,8 +101,8 @@ impl TraceIndex {
         self.usage.open_files.iter().for_each(|reads| put(&mut out, *reads));
         put(&mut out, self.usage.threads.len() as u64);
         for thread in &self.usage.threads {
-            put(&mut out, thread.reads);
-            if thread.reads > 0 {
+            put(&mut out, thread.count);
+            if thread.count > 0 {
                 put(&mut out, thread.first);
                 put(&mut out, thread.last.wrapping_sub(thread.first));
             }
@@ -109,6 +116,7 @@ impl TraceIndex {
         let digest = bytes.take(8)?.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let mut index = Self { digest, ..Self::default() };
         index.usage.span = Nanos::new(bytes.number()?);
+        index.usage.largest = Bytes::new(bytes.number()?);
         let mut offset = start;
         for _ in 0..bytes.count()? {
             let word = bytes.number()?;
@@ -131,10 +139,10 @@ impl TraceIndex {
             index.usage.open_files.push(bytes.number()?);
         }
         for _ in 0..bytes.count()? {
-            let reads = bytes.number()?;
-            let (first, span) = if reads > 0 { (bytes.number()?, bytes.number()?) } else { (0, 0) };
+            let count = bytes.number()?;
+            let (first, span) = if count > 0 { (bytes.number()?, bytes.number()?) } else { (0, 0) };
             let last = first.saturating_add(span);
-            index.usage.threads.push(ThreadReads { reads, first, last });
+            index.usage.threads.push(ThreadUse { count, first, last });
         }
         Ok(index)
     }

@@ -16,6 +16,7 @@ use std::io::Read;
 
 use crate::error::{TraceError, TraceLocation};
 
+pub(crate) use index::ThreadUse;
 pub use source::TraceBytes;
 pub use stream::{TraceDamage, TraceStream};
 pub use verify::{TraceVerification, verify};
@@ -25,6 +26,8 @@ pub use writer::TraceWriter;
 pub(crate) const BLOCK_MAGIC: &[u8; 8] = b"FRTRACE2";
 /// How a file that was completed ends.
 const END_MAGIC: &[u8; 8] = b"FRTEND02";
+/// What to do about a damaged trace.
+pub(crate) const SAVE_HINT: &str = "`foreread trace convert OLD NEW` saves those";
 /// [`BLOCK_MAGIC`] and a byte of flags.
 const START_BYTES: u64 = 9;
 /// The place of the index and [`END_MAGIC`].
@@ -113,8 +116,8 @@ fn checksum(header: &[u8], stored: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The payload of a block that lies at `origin` in its file.
-fn decode_block(bytes: &[u8], origin: u64) -> Result<(TraceBlockKind, Vec<u8>), TraceError> {
+/// The header of a block that lies at `origin` in its file, if its checksum is right.
+fn check_block(bytes: &[u8], origin: u64) -> Result<BlockHeader, TraceError> {
     let wrong = |problem: &str| TraceError::at(TraceLocation::Byte(origin), problem);
     let head = bytes.first_chunk::<HEADER_BYTES>();
     let head = head.ok_or_else(|| wrong("the block is cut short"))?;
@@ -126,6 +129,14 @@ fn decode_block(bytes: &[u8], origin: u64) -> Result<(TraceBlockKind, Vec<u8>), 
     if checksum(head, stored) != header.checksum {
         return Err(wrong("the checksum of the block is wrong"));
     }
+    Ok(header)
+}
+
+/// The payload of a block that lies at `origin` in its file.
+fn decode_block(bytes: &[u8], origin: u64) -> Result<(TraceBlockKind, Vec<u8>), TraceError> {
+    let wrong = |problem: &str| TraceError::at(TraceLocation::Byte(origin), problem);
+    let header = check_block(bytes, origin)?;
+    let stored = &bytes[HEADER_BYTES..];
     let unpacked = header.unpacked as usize;
     let payload = match header.is_packed {
         false => stored.to_vec(),

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use units::Nanos;
+use units::{Bytes, Nanos};
 use workload::TraceOpenFile;
 
-use super::index::{BlockEntry, TraceIndex, TraceUsage};
+use super::index::{BlockEntry, ThreadUse, TraceIndex, TraceUsage};
 use super::records::{LastTransfers, TableSizes, decode};
 use super::source::TraceBytes;
 use super::tables::TraceTables;
 use super::{
     BLOCK_MAGIC, BlockHeader, EMPTY_DIGEST, END_BYTES, END_MAGIC, HEADER_BYTES, START_BYTES,
-    TraceBlockKind, decode_block, fold,
+    TraceBlockKind, check_block, decode_block, fold,
 };
 use crate::error::{TraceError, TraceLocation};
 use crate::model::{TraceFile, TraceRecord, TraceThread};
@@ -271,6 +271,38 @@ impl TraceStream {
 
     pub(super) fn source(&self) -> &dyn TraceBytes {
         self.source.as_ref()
+    }
+
+    /// What a replay does of each thread; of a thread beyond the end, nothing.
+    pub(crate) fn thread_use(&self) -> &[ThreadUse] {
+        &self.index.usage.threads
+    }
+
+    /// Whether anything is read through an open file.
+    pub(crate) fn is_read(&self, open_file: u32) -> bool {
+        self.index.usage.open_files.get(open_file as usize).is_some_and(|reads| *reads > 0)
+    }
+
+    /// The length of the largest read.
+    pub(crate) fn largest_read(&self) -> Bytes {
+        self.index.usage.largest
+    }
+
+    /// Reads every block and compares its checksum, without decoding it.
+    ///
+    /// # Errors
+    ///
+    /// The first damage.
+    pub fn check(&self) -> Result<(), TraceDamage> {
+        if let Some(damage) = &self.damage {
+            return Err(damage.clone());
+        }
+        for (at, entry) in self.index.blocks.iter().enumerate() {
+            let bytes = bytes_of(self.source.as_ref(), entry.offset, entry.bytes as usize);
+            let checked = bytes.and_then(|bytes| check_block(&bytes, entry.offset));
+            checked.map_err(|error| self.damage_at(at, error.problem))?;
+        }
+        Ok(())
     }
 
     /// How many blocks there are, of records and others.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use super::SAVE_HINT;
 use super::source::TraceBytes;
 use super::stream::{TraceDamage, TraceStream};
 use super::writer::TraceWriter;
@@ -93,9 +94,7 @@ impl Trace {
         let source: Arc<dyn TraceBytes> = Arc::new(bytes.to_vec());
         match Self::from_stream(&TraceStream::open(source)?)? {
             (trace, None) => Ok(trace),
-            (_, Some(damage)) => Err(TraceError::whole(format!(
-                "{damage}: `foreread trace convert OLD NEW` saves those"
-            ))),
+            (_, Some(damage)) => Err(TraceError::whole(format!("{damage}: {SAVE_HINT}"))),
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::{ReadOptions, TraceFileError, read};
 /// The calls that the importer follows.
 const CALLS: &str = "trace=read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,\
                      pwritev2,?open,openat,?openat2,?creat,close,?close_range,?dup,?dup2,dup3,\
-                     fcntl,lseek,sendfile,?copy_file_range,fadvise64,clone,?clone3,?fork,?vfork";
+                     fcntl,lseek,sendfile,?copy_file_range,fadvise64,readahead,truncate,\
+                     ftruncate,?unlink,unlinkat,clone,?clone3,?fork,?vfork";
 
 pub(super) fn record(
     subject: &RecordSubject,
@@ -26,7 +27,7 @@ pub(super) fn record(
         .map_err(TraceFileError::io("write", std::env::temp_dir()))?;
     let said = tempfile::tempfile().map_err(TraceFileError::io("write", std::env::temp_dir()))?;
     let mut command = Command::new("strace");
-    command.args(["-f", "-ttt", "-y", "-s", "0", "-e", CALLS, "-e", "signal=none", "-o"]);
+    command.args(["-f", "-ttt", "-T", "-y", "-s", "0", "-e", CALLS, "-e", "signal=none", "-o"]);
     command.arg(log.path());
     let watched = match subject {
         RecordSubject::Command(words) => {

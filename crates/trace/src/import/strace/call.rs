@@ -1,5 +1,9 @@
 //! One line of strace, and one call in it.
 
+use units::Nanos;
+
+use crate::import::lines::exact_seconds;
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp<'a> {
     /// The process; 0 if strace followed but one.
@@ -75,6 +79,8 @@ pub(super) struct StraceCall<'a> {
     pub(super) returned: Option<i64>,
     /// The path that strace shows for a returned descriptor.
     pub(super) returned_path: Option<&'a str>,
+    /// How long it took (`-T`).
+    pub(super) took: Option<Nanos>,
 }
 
 /// The calls that move data or open files. Others are not looked into.
@@ -107,6 +113,11 @@ const FOLLOWED: &[&str] = &[
     "copy_file_range",
     "fadvise64",
     "fadvise64_64",
+    "readahead",
+    "truncate",
+    "ftruncate",
+    "unlink",
+    "unlinkat",
     "clone",
     "clone3",
     "fork",
@@ -132,6 +143,7 @@ impl<'a> StraceCall<'a> {
             name,
             arguments,
             returned: number.parse().ok(),
+            took: after.rsplit_once('<').and_then(|it| exact_seconds(it.1.strip_suffix('>')?)),
             returned_path: after
                 .strip_prefix('<')
                 .and_then(|path| path.split_once('>'))

@@ -7,8 +7,8 @@ use units::{Bytes, Nanos};
 use super::call::StraceCall;
 use crate::builder::TraceBuilder;
 use crate::error::{TraceError, TraceLocation};
-use crate::model::{Trace, TraceRecord, TraceRecordKind};
-use workload::{AccessMethod, Hint};
+use crate::model::{Trace, TraceRecord, TraceRecordKind, TraceThread};
+use workload::{AccessMethod, Hint, RangeAdvice, TraceOpenFile};
 
 /// An open file, shared by all descriptors that are duplicates.
 #[derive(Clone, Copy, Debug)]
@@ -17,12 +17,43 @@ struct Open {
     position: u64,
 }
 
+/// The flags of `open(2)` that matter to reads, by the words of strace.
+const OPEN_FLAGS: &[(&str, u32)] = &[
+    ("O_WRONLY", 0o1),
+    ("O_RDWR", 0o2),
+    ("O_CREAT", 0o100),
+    ("O_TRUNC", 0o1000),
+    ("O_APPEND", 0o2000),
+    ("O_DIRECT", 0o40_000),
+    ("O_NOATIME", 0o1_000_000),
+];
+
+fn open_flags(words: &str) -> u32 {
+    let flag = |word: &str| OPEN_FLAGS.iter().find(|(name, _)| *name == word).map(|it| it.1);
+    words.split('|').filter_map(flag).fold(0, |all, flag| all | flag)
+}
+
+fn advice(word: &str) -> Option<RangeAdvice> {
+    Some(match word {
+        "POSIX_FADV_NORMAL" => RangeAdvice::Normal,
+        "POSIX_FADV_SEQUENTIAL" => RangeAdvice::Sequential,
+        "POSIX_FADV_RANDOM" => RangeAdvice::Random,
+        "POSIX_FADV_WILLNEED" => RangeAdvice::WillNeed,
+        "POSIX_FADV_DONTNEED" => RangeAdvice::DontNeed,
+        _ => return None,
+    })
+}
+
 pub(super) struct Descriptors {
     builder: TraceBuilder,
     opens: Vec<Open>,
     /// Descriptor to place in `opens`; threads share a table.
     tables: Vec<HashMap<i64, usize>>,
     processes: HashMap<u64, usize>,
+    /// The process of each thread that is not the first of its process.
+    leaders: HashMap<u64, u64>,
+    /// The last open file of each path.
+    paths: HashMap<String, usize>,
 }
 
 /// Whether a path that strace shows is that of a file, and of one that read-ahead is for.
@@ -39,7 +70,14 @@ impl Descriptors {
     pub(super) fn new(timed: bool) -> Self {
         // Calls are taken when they return and have the time when they began.
         let builder = TraceBuilder::new(timed).sorting(true);
-        Self { builder, opens: Vec::new(), tables: Vec::new(), processes: HashMap::new() }
+        Self {
+            builder,
+            opens: Vec::new(),
+            tables: Vec::new(),
+            processes: HashMap::new(),
+            leaders: HashMap::new(),
+            paths: HashMap::new(),
+        }
     }
 
     pub(super) fn finish(self) -> Result<Trace, TraceError> {
@@ -55,11 +93,13 @@ impl Descriptors {
         &mut self.tables[table]
     }
 
-    fn open(&mut self, process: u64, descriptor: i64, path: &str) {
+    fn open(&mut self, process: u64, descriptor: i64, path: &str, flags: u32) {
         let place = if is_file(path) {
             let file = self.builder.file(path);
-            let open_file = self.builder.open(file, AccessMethod::Read);
+            let open = TraceOpenFile { file, access: AccessMethod::Read, hint: Hint::None };
+            let open_file = self.builder.open_with(open, flags);
             self.opens.push(Open { open_file, position: 0 });
+            self.paths.insert(path.to_owned(), self.opens.len() - 1);
             Some(self.opens.len() - 1)
         } else {
             None
@@ -78,7 +118,7 @@ impl Descriptors {
         if let Some(place) = self.table(process).get(&descriptor) {
             return Some(*place);
         }
-        self.open(process, descriptor, path.filter(|path| is_file(path))?);
+        self.open(process, descriptor, path.filter(|path| is_file(path))?, 0);
         self.table(process).get(&descriptor).copied()
     }
 
@@ -97,7 +137,8 @@ impl Descriptors {
                 let at = usize::from(call.name.starts_with("openat"));
                 let quoted = call.arguments.get(at).map_or("", |word| word.trim_matches('"'));
                 let path = call.returned_path.unwrap_or(quoted);
-                self.open(process, returned, path);
+                let flags = call.arguments.get(at + 1).map_or(0, |words| open_flags(words));
+                self.open(process, returned, path, flags);
             }
             "close" => {
                 let descriptor = call.descriptor(0);
@@ -115,7 +156,38 @@ impl Descriptors {
             }
             "clone" | "clone3" | "fork" | "vfork" => self.fork(process, call, returned),
             "lseek" | "_llseek" => self.seek(process, call, returned),
-            "fadvise64" | "fadvise64_64" => self.advise(process, call),
+            "fadvise64" | "fadvise64_64" => {
+                let Some(advice) = call.arguments.last().and_then(|it| advice(it)) else {
+                    return Ok(());
+                };
+                let place = self.known(process, call, 0);
+                let range = (call.number(1), call.number(2));
+                return self.note(line, (time, process, call), place, advice.into(), range);
+            }
+            "readahead" => {
+                let place = self.known(process, call, 0);
+                let range = (call.number(1), call.number(2));
+                let kind = RangeAdvice::WillNeed.into();
+                return self.note(line, (time, process, call), place, kind, range);
+            }
+            "ftruncate" => {
+                let place = self.known(process, call, 0);
+                let range = (call.number(1), Some(0));
+                let kind = TraceRecordKind::Truncate;
+                return self.note(line, (time, process, call), place, kind, range);
+            }
+            "truncate" | "unlink" | "unlinkat" => {
+                let is_truncate = call.name == "truncate";
+                let at = usize::from(call.name == "unlinkat");
+                let path = call.arguments.get(at).map_or("", |word| word.trim_matches('"'));
+                let place = self.paths.get(path).copied();
+                let range = (if is_truncate { call.number(1) } else { Some(0) }, Some(0));
+                let kind = match is_truncate {
+                    true => TraceRecordKind::Truncate,
+                    false => TraceRecordKind::Delete,
+                };
+                return self.note(line, (time, process, call), place, kind, range);
+            }
             _ => return self.transfer(line, time, process, call, returned),
         }
         Ok(())
@@ -133,6 +205,10 @@ impl Descriptors {
     fn fork(&mut self, process: u64, call: &StraceCall<'_>, child: i64) {
         let Ok(child) = u64::try_from(child) else { return };
         let shares = call.arguments.iter().any(|word| word.contains("CLONE_FILES"));
+        if call.arguments.iter().any(|word| word.contains("CLONE_THREAD")) {
+            let leader = self.leader(process);
+            self.leaders.insert(child, leader);
+        }
         let copy = self.table(process).clone();
         // The child may have been heard of before its parent's call returned.
         if let Some(table) = self.processes.get(&child).copied() {
@@ -164,16 +240,36 @@ impl Descriptors {
         }
     }
 
-    fn advise(&mut self, process: u64, call: &StraceCall<'_>) {
-        let hint = match call.arguments.last() {
-            Some(&"POSIX_FADV_RANDOM") => Hint::Random,
-            Some(&"POSIX_FADV_SEQUENTIAL") => Hint::Sequential,
-            Some(&"POSIX_FADV_NORMAL") => Hint::None,
-            _ => return,
+    /// The process of a thread.
+    fn leader(&self, thread: u64) -> u64 {
+        self.leaders.get(&thread).copied().unwrap_or(thread)
+    }
+
+    fn thread(&mut self, thread: u64) -> u32 {
+        let process = self.leader(thread);
+        self.builder.thread(TraceThread { thread, process })
+    }
+
+    /// Takes down a call that transfers nothing, if its file is known.
+    fn note(
+        &mut self,
+        line: u64,
+        (time, thread, call): (Nanos, u64, &StraceCall<'_>),
+        place: Option<usize>,
+        kind: TraceRecordKind,
+        (offset, length): (Option<i64>, Option<i64>),
+    ) -> Result<(), TraceError> {
+        let bytes = |number: Option<i64>| {
+            number.and_then(|number| u64::try_from(number).ok()).map(Bytes::new)
         };
-        if let Some(place) = self.known(process, call, 0) {
-            self.builder.advise(self.opens[place].open_file, hint);
-        }
+        let (Some(place), Some(offset), Some(length)) = (place, bytes(offset), bytes(length))
+        else {
+            return Ok(());
+        };
+        let open_file = self.opens[place].open_file;
+        let (process, took) = (self.thread(thread), call.took.unwrap_or_default());
+        let record = TraceRecord { time, open_file, process, kind, offset, length, took };
+        self.builder.push(TraceLocation::Line(line), record)
     }
 
     fn transfer(
@@ -207,13 +303,13 @@ impl Descriptors {
             }
         };
         let record = TraceRecord {
-            took: Nanos::ZERO,
             time,
             open_file: self.opens[place].open_file,
-            process: self.builder.process(process),
+            process: self.thread(process),
             kind,
             offset: Bytes::new(start),
             length: Bytes::new(length),
+            took: call.took.unwrap_or_default(),
         };
         self.builder.push(TraceLocation::Line(line), record)
     }

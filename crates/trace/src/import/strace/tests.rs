@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::TraceLocation;
 use crate::model::TraceRecordKind;
-use workload::Hint;
+use workload::RangeAdvice;
 
 fn read(text: &str) -> Result<Trace, TraceError> {
     parse(text.as_bytes(), ImportOptions::default())
@@ -30,11 +30,12 @@ const BASIC: &str = "\
 #[test]
 fn positions_follow_from_the_calls_before() {
     let trace = read(BASIC).unwrap();
-    assert_eq!(places(&trace), [(0, 0, 131_072), (0, 131_072, 100), (0, 77, 10)]);
-    assert_eq!(trace.open_files()[0].hint, Hint::Sequential);
+    assert_eq!(places(&trace), [(0, 0, 0), (0, 0, 131_072), (0, 131_072, 100), (0, 77, 10)]);
+    let sequential = TraceRecordKind::Advise(RangeAdvice::Sequential);
+    assert_eq!(trace.records()[0].kind, sequential);
     assert_eq!(trace.processes(), [24425]);
     assert!(trace.is_timed() && detects(BASIC.as_bytes()));
-    assert_eq!(trace.records()[0].kind, TraceRecordKind::Read);
+    assert_eq!(trace.records()[1].kind, TraceRecordKind::Read);
 }
 
 #[test]
@@ -70,6 +71,32 @@ fn a_call_that_was_interrupted_by_another_line_has_the_time_when_it_began() {
     let trace = read(text).unwrap();
     assert_eq!(places(&trace), [(0, 0, 7), (1, 0, 5)]);
     assert_eq!(trace.span().get(), 2000);
+}
+
+#[test]
+fn threads_flags_durations_advice_truncation_and_deletion_are_kept() {
+    let text = "\
+7 1.0 openat(AT_FDCWD, \"/a\", O_RDWR|O_CLOEXEC|O_DIRECT) = 3</a> <0.000020>
+7 1.1 clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD, stack_size=0x7ff}, 88) = 8 <0.000100>
+8 1.2 fadvise64(3</a>, 4096, 8192, POSIX_FADV_WILLNEED) = 0 <0.000003>
+8 1.3 pread64(3</a>, \"\"..., 3809, 50) = 3809 <0.001500>
+7 1.4 readahead(3</a>, 0, 65536) = 0 <0.000004>
+7 1.5 ftruncate(3</a>, 100) = 0 <0.000004>
+7 1.6 unlink(\"/a\") = 0 <0.000004>
+7 1.7 unlink(\"/never-opened\") = 0 <0.000004>
+7 1.8 fadvise64(3</a>, 0, 0, POSIX_FADV_DONTNEED) = -1 EBADF (Bad file descriptor) <0.000004>
+";
+    let trace = read(text).unwrap();
+    let willneed = TraceRecordKind::Advise(RangeAdvice::WillNeed);
+    let kinds: Vec<_> = trace.records().iter().map(|record| record.kind).collect();
+    use TraceRecordKind::{Delete, Read, Truncate};
+    assert_eq!(kinds, [willneed, Read, willneed, Truncate, Delete]);
+    assert_eq!(places(&trace)[..2], [(0, 4096, 8192), (0, 50, 3809)]);
+    assert_eq!(trace.records()[1].took, Nanos::from_micros(1500));
+    assert_eq!(trace.open_flags(0), 0o40_002);
+    let threads: Vec<(u64, u64)> = trace.threads().map(|it| (it.thread, it.process)).collect();
+    assert_eq!(threads, [(8, 7), (7, 7)]);
+    assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
 }
 
 #[test]
