@@ -131,6 +131,7 @@ const KINDS: &[fn(&(dyn Error + 'static)) -> Option<ErrorKind>] = &[
     kind_of::<tunables::persist::PersistError>,
     kind_of::<vdisk::VdiskError>,
     kind_of::<host::HostError>,
+    kind_of::<batch::BatchError>,
     kind_of::<bench::BenchError>,
     kind_of::<trace::TraceFileError>,
     kind_of::<observe::ObserveError>,

@@ -25,6 +25,8 @@ const PLACES: &[(&str, &str)] = &[
     ("check --policy FILE", "16 MiB, which is the limit for policies"),
     ("watch --once --replay FILE", "4 GiB, which is the limit for recordings"),
     ("sim golden FILE", "64 MiB, which is the limit for recorded decisions"),
+    ("sim plan FILE --out out", "512 MiB, which is the limit for plans"),
+    ("sim shard FILE --index 0 --out out", "512 MiB, which is the limit for plans"),
     ("models score FILE FILE FILE", "64 MiB, which is the limit for service times"),
     ("models score small FILE FILE", "64 MiB, which is the limit for service times"),
 ];

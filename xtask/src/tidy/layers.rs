@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["experiment"],
     &["pg"],
     &["study", "reproduce"],
-    &["bench", "vdisk", "doctor"],
+    &["bench", "vdisk", "doctor", "batch"],
     &["control"],
     &["sim"],
     &["actuate"],

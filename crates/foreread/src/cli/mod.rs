@@ -36,6 +36,7 @@ mod run;
 mod runs;
 mod serve;
 mod sim;
+mod sim_batch;
 mod study_options;
 mod sweep;
 mod trace;

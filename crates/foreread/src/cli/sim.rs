@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use policy::golden;
 use sys::input::InputKind;
 
+use super::sim_batch::{PlanArgs, ResultsArgs, ShardArgs};
 use crate::exit::{Exit, Usage};
 use crate::output;
 
@@ -14,10 +15,12 @@ Examples:
   foreread sim policies                        the read-ahead algorithms, with their parameters
   foreread sim keys                            the keys that may follow sim:MODEL
   foreread sim golden decisions.json           does linux-6.18 decide as the kernel did?
+  foreread sim plan plan.json --out results    divide simulations of many traces into shards
+  foreread sim shard MANIFEST --index 0 --out results
 
 The simulation itself is a target: foreread sweep sim:raid10-2008,cache=8G";
 
-/// List the simulator's policies and keys; check them against a kernel
+/// List the simulator's policies and keys; check them against a kernel; simulate many traces
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct SimArgs {
@@ -34,6 +37,13 @@ enum What {
     Policies,
     /// List the keys of a simulation, in addition to those of its model and its policy
     Keys,
+    /// Divide what a plan simulates into shards, and write them as a manifest; cells that have
+    /// results are left out
+    Plan(PlanArgs),
+    /// Simulate one shard of a manifest and publish its results as a Parquet file
+    Shard(ShardArgs),
+    /// Count the results in a directory and print their digest
+    Results(ResultsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -47,6 +57,9 @@ impl SimArgs {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.what {
             What::Golden(golden) => golden.run(),
+            What::Plan(plan) => plan.run(),
+            What::Shard(shard) => shard.run(),
+            What::Results(results) => results.run(),
             What::Policies => {
                 output::print(&policies())?;
                 Ok(Exit::Fine)

@@ -1,0 +1,25 @@
+//! Simulations of many traces.
+//!
+//! A [`SimCell`] describes one simulation of a trace: device, policy, window, cache and seed. A
+//! [`BatchPlan`] combines traces with cells and divides them into [`Shard`]s of one trace each. A
+//! process runs a shard with [`Shard::run`], which publishes one Parquet file whose name follows
+//! from what it holds. So shards run in any order, in any process and more than once, and the
+//! directory of results is the same.
+
+mod cell;
+mod error;
+mod identity;
+mod loaded;
+mod part;
+mod plan;
+mod row;
+mod shard;
+
+pub use cell::{SIM_CELL_KEYS, SimCell};
+pub use error::BatchError;
+pub use identity::{SIMULATOR_VERSION, trace_digest};
+pub use loaded::{LoadedTrace, SimLimits};
+pub use part::{COLUMNS, PartSummary, ResultColumn, ResultSet, finished_cells, read_result_set};
+pub use plan::{BatchPlan, ManifestSummary, PlanSummary, read_manifest};
+pub use row::{CellFigures, CellRow, CellStatus};
+pub use shard::{Shard, ShardReport};

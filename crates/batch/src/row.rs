@@ -1,0 +1,134 @@
+//! The result of one cell.
+
+use sim::SimOutcome;
+use stats::LatencyHistogram;
+use units::{Bytes, Nanos, Pages};
+
+use crate::cell::SimCell;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CellStatus {
+    Ok,
+    /// The simulator refused the cell, and why.
+    Error(String),
+    /// The processes that simulated it died, and how.
+    Poisoned(String),
+}
+
+impl CellStatus {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error(_) => "error",
+            Self::Poisoned(_) => "poisoned",
+        }
+    }
+
+    pub(crate) fn error(&self) -> Option<&str> {
+        match self {
+            Self::Ok => None,
+            Self::Error(error) | Self::Poisoned(error) => Some(error),
+        }
+    }
+}
+
+/// What a simulation gave; the same for the same cell, to the nanosecond.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellRow {
+    pub cell_id: String,
+    pub trace: String,
+    pub trace_digest: String,
+    pub cell: SimCell,
+    pub status: CellStatus,
+    pub figures: Option<CellFigures>,
+}
+
+/// The numbers of a simulation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellFigures {
+    pub elapsed: Nanos,
+    pub useful: Bytes,
+    pub device_bytes: Bytes,
+    pub device_requests: u64,
+    pub device_busy: Nanos,
+    pub stalls: u64,
+    pub stalled: Nanos,
+    pub referenced: Pages,
+    pub hits: Pages,
+    pub late: Pages,
+    pub misses: Pages,
+    pub read: Pages,
+    pub used: Pages,
+    pub thrashed: Pages,
+    /// Of all reads, streams and random ones.
+    pub latency: LatencyHistogram,
+}
+
+impl CellFigures {
+    pub fn new(outcome: &SimOutcome) -> Self {
+        let mut latency = outcome.stream.latency.clone();
+        latency.merge(&outcome.random.latency);
+        let cache = &outcome.cache;
+        Self {
+            elapsed: outcome.elapsed,
+            useful: outcome.useful(),
+            device_bytes: outcome.device.bytes,
+            device_requests: outcome.device.requests,
+            device_busy: outcome.device.busy,
+            stalls: outcome.readers.iter().map(|reader| reader.stalls).sum(),
+            stalled: outcome.stalled(),
+            referenced: cache.references,
+            hits: cache.hits,
+            late: cache.late,
+            misses: cache.misses,
+            read: cache.read,
+            used: cache.used,
+            thrashed: cache.thrashed,
+            latency,
+        }
+    }
+
+    /// All numbers, by the names of their columns.
+    pub fn numbers(&self) -> Vec<(&'static str, Option<u64>)> {
+        let quantile = |q| self.latency.quantile(q).map(|latency| latency.get());
+        vec![
+            ("elapsed_ns", Some(self.elapsed.get())),
+            ("useful_bytes", Some(self.useful.get())),
+            ("device_bytes", Some(self.device_bytes.get())),
+            ("device_requests", Some(self.device_requests)),
+            ("device_busy_ns", Some(self.device_busy.get())),
+            ("stalls", Some(self.stalls)),
+            ("stalled_ns", Some(self.stalled.get())),
+            ("referenced_pages", Some(self.referenced.get())),
+            ("hit_pages", Some(self.hits.get())),
+            ("late_pages", Some(self.late.get())),
+            ("missed_pages", Some(self.misses.get())),
+            ("read_pages", Some(self.read.get())),
+            ("used_pages", Some(self.used.get())),
+            ("thrashed_pages", Some(self.thrashed.get())),
+            ("latency_p50_ns", quantile(0.5)),
+            ("latency_p99_ns", quantile(0.99)),
+        ]
+    }
+
+    /// The latencies as pairs of LEB128 numbers: the difference from the latency before in
+    /// nanoseconds, and how often it occurred.
+    pub(crate) fn encoded_latency(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut before = 0;
+        for (latency, count) in self.latency.counts() {
+            leb128(&mut bytes, latency.get() - before);
+            leb128(&mut bytes, count);
+            before = latency.get();
+        }
+        bytes
+    }
+}
+
+fn leb128(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value as u8 & 0x7f) | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
