@@ -6,6 +6,7 @@
 //! | `… -- test` | runs everything that can be tested on this machine and names the rest |
 //! | `… -- guest` | boots and tests an emulated machine |
 //! | `… -- dist VERSION` | builds everything that is released |
+//! | `… -- kernels` | boots several kernels, tries the verbs, writes docs/kernels.md |
 //! | `… -- tune-vs-grid` | compares setting and cost of `tune` with those of the full grid |
 //! | `… -- coverage` | prints how often confidence intervals hold the true value |
 //! | `… -- advice` | prints the recommendation for every preset |
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | dist … | \
+                     kernels [SERIES…] [RIGHTS…] | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | \
                      real [--OPTION…] | results NAME…";
 
@@ -54,6 +56,7 @@ fn run() -> Result<bool> {
         ["tidy"] => all_is_well(&tidy::complaints(&root)?),
         ["test"] => suite::run(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
+        ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),
         ["advice"] => advice::run(&root),
         ["dist", ref words @ ..] => dist::chore(&root, words),
         ["coverage"] => coverage::run(&root),

@@ -57,7 +57,9 @@ impl LiveSource {
     pub fn begin(root: &Root, dir: &Path) -> Result<Self, SourceError> {
         let (eyes, note) = match open_eyes(dir) {
             Ok((eyes, note)) => (Some(eyes), note),
-            Err(error @ ObserveError::Untrue { .. }) => return Err(error.into()),
+            Err(error @ (ObserveError::Untrue { .. } | ObserveError::Mechanism { .. })) => {
+                return Err(error.into());
+            }
             Err(error) => (None, Some(error.to_string())),
         };
         Ok(Self { root: root.clone(), eyes, note, paths: BTreeMap::new() })

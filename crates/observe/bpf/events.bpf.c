@@ -92,9 +92,12 @@ INLINE struct event_record *begin_event(u32 kind)
 	return event;
 }
 
-INLINE u32 device_of(struct inode *inode)
+INLINE u32 device_of(struct inode *inode, u32 copied)
 {
-	return (inode->i_mode & S_IFMT) == S_IFBLK ? inode->i_rdev : inode->i_sb->s_dev;
+	if ((GET(inode, i_mode, copied) & S_IFMT) == S_IFBLK)
+		return GET(inode, i_rdev, copied);
+	struct super_block *super = GET(inode, i_sb, copied);
+	return GET(super, s_dev, copied);
 }
 
 /* The state lies within the open file. A few file systems have states elsewhere, too; such an
@@ -127,14 +130,15 @@ INLINE void tell_miss(const struct reading *reading, u32 tid, u64 count)
 }
 
 /* A miss or a mark. */
-INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_state *ra, u64 count)
+INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_state *ra, u64 count,
+		     u32 copied)
 {
 	struct reading reading = {
 		.ra = (u64)ra,
 		.file = file_of(ra),
-		.inode = inode->i_ino,
+		.inode = GET(inode, i_ino, copied),
 		.index = index,
-		.device = device_of(inode),
+		.device = device_of(inode, copied),
 	};
 	u64 who = bpf_get_current_pid_tgid();
 	u32 tid = (u32)who;
@@ -150,33 +154,35 @@ INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_st
 	event->device = reading.device;
 	event->index = index;
 	event->count = count;
-	event->start = ra->start;
-	event->size = ra->size;
-	event->async_size = ra->async_size;
-	event->ra_pages = ra->ra_pages;
-	event->previous_bytes = ra->prev_pos;
+	event->start = GET(ra, start, copied);
+	event->size = GET(ra, size, copied);
+	event->async_size = GET(ra, async_size, copied);
+	event->ra_pages = GET(ra, ra_pages, copied);
+	event->previous_bytes = GET(ra, prev_pos, copied);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
 /* A window. Where no miss or mark of this thread asked for it, a fault of a mapped file did. */
-INLINE int on_window(struct inode *inode, u64 index, struct file_ra_state *ra)
+INLINE int on_window(struct inode *inode, u64 index, struct file_ra_state *ra, u32 copied)
 {
+	u64 start = GET(ra, start, copied);
+	u32 size = GET(ra, size, copied);
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct reading *reading = bpf_map_lookup_elem(&readers, &tid);
 	u32 asked = reading && reading->ra == (u64)ra;
 	if (asked) {
 		reading->ra = 0;
-		reading->window = ra->start;
-		reading->window_end = ra->start + ra->size;
+		reading->window = start;
+		reading->window_end = start + size;
 	} else {
 		struct reading mapped = {
-			.window = ra->start,
-			.window_end = ra->start + ra->size,
+			.window = start,
+			.window_end = start + size,
 			.file = file_of(ra),
-			.inode = inode->i_ino,
+			.inode = GET(inode, i_ino, copied),
 			.index = index,
-			.device = device_of(inode),
+			.device = device_of(inode, copied),
 		};
 		mapped.pid = bpf_get_current_pid_tgid() >> 32;
 		bpf_map_update_elem(&readers, &tid, &mapped, 0);
@@ -185,14 +191,14 @@ INLINE int on_window(struct inode *inode, u64 index, struct file_ra_state *ra)
 	if (!event)
 		return 0;
 	event->file = file_of(ra);
-	event->inode = inode->i_ino;
-	event->device = device_of(inode);
+	event->inode = GET(inode, i_ino, copied);
+	event->device = device_of(inode, copied);
 	event->index = index;
-	event->count = ra->size;
-	event->start = ra->start;
-	event->size = ra->size;
-	event->async_size = ra->async_size;
-	event->ra_pages = ra->ra_pages;
+	event->count = size;
+	event->start = start;
+	event->size = size;
+	event->async_size = GET(ra, async_size, copied);
+	event->ra_pages = GET(ra, ra_pages, copied);
 	event->mapped = !asked;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 	return 0;
@@ -201,12 +207,13 @@ INLINE int on_window(struct inode *inode, u64 index, struct file_ra_state *ra)
 /* Pages that are no window. After a miss they are what the reader asked for, and else somebody
  * asked for them by readahead(2), fadvise or madvise; or they are the rest of a window that found
  * some of its pages cached. */
-INLINE int on_plain(struct inode *inode, u64 index, u64 count)
+INLINE int on_plain(struct inode *inode, u64 index, u64 count, u32 copied)
 {
+	u64 number = GET(inode, i_ino, copied);
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct reading *reading = bpf_map_lookup_elem(&readers, &tid);
 	u64 file = 0;
-	if (reading && reading->inode == inode->i_ino) {
+	if (reading && reading->inode == number) {
 		if (reading->ra)
 			file = reading->file;
 		else if (index >= reading->window && index < reading->window_end)
@@ -217,8 +224,8 @@ INLINE int on_plain(struct inode *inode, u64 index, u64 count)
 	if (!event)
 		return 0;
 	event->file = file;
-	event->inode = inode->i_ino;
-	event->device = device_of(inode);
+	event->inode = number;
+	event->device = device_of(inode, copied);
 	event->index = index;
 	event->count = count;
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
@@ -273,11 +280,15 @@ int switch_tp_btf(u64 *ctx)
 SEC("tp_btf/block_rq_issue")
 int size_tp_btf(u64 *ctx)
 {
-	struct request *request = (void *)ctx[0];
+	/* Before Linux 5.11 the queue comes first, and a partition is no block device. */
+	u32 early = HAS(block_device, bd_part);
+	struct request *request = (void *)(early ? ctx[1] : ctx[0]);
 	struct block_device *part = request->part;
 	if (!part || (request->cmd_flags & REQ_OP_MASK) != REQ_OP_READ || !request->__data_len)
 		return 0;
-	struct size_key key = { .device = part->bd_dev };
+	struct size_key key = {
+		.device = early ? ((struct hd_struct *)part)->__dev.devt : part->bd_dev,
+	};
 	u32 blocks = (request->__data_len - 1) >> 12;
 	for (int bit = 0; bit < SIZE_BUCKETS - 1 && blocks >> bit; bit++)
 		key.bucket = bit + 1;
@@ -292,54 +303,157 @@ int size_tp_btf(u64 *ctx)
 
 /* The rungs. Tracepoints name the inode, functions the control structure of the request. */
 
+#define LOADED 0
+#define COPIED 1
+
+/* What a request reads by. Before Linux 5.13 it names the open file alone. */
+INLINE struct file_ra_state *state_of(struct readahead_control *request, u32 copied)
+{
+	if (HAS(readahead_control, ra))
+		return GET(request, ra, copied);
+	struct file *file = GET(request, file, copied);
+	return file ? &file->f_ra : NULL;
+}
+
+INLINE struct inode *inode_of(struct readahead_control *request, u32 copied)
+{
+	struct address_space *mapping = GET(request, mapping, copied);
+	return GET(mapping, host, copied);
+}
+
+/* A miss or a mark, from the entry of its function. */
+INLINE int on_request(u32 kind, struct readahead_control *request, u64 count, u32 copied)
+{
+	struct file_ra_state *ra = state_of(request, copied);
+	if (!ra)
+		return 0;
+	return on_reader(kind, inode_of(request, copied), GET(request, _index, copied), ra, count,
+			 copied);
+}
+
+/* do_page_cache_ra() submits windows and all else: it is a window if the state says just that. */
+INLINE int on_submit(struct readahead_control *request, u64 count, u32 copied)
+{
+	struct file_ra_state *ra = state_of(request, copied);
+	u64 index = GET(request, _index, copied);
+	if (!ra || GET(ra, start, copied) != index || GET(ra, size, copied) != count)
+		return 0;
+	return on_window(inode_of(request, copied), index, ra, copied);
+}
+
 SEC("tp_btf/page_cache_sync_ra")
 int miss_tp_btf(u64 *ctx)
 {
-	return on_reader(EVENT_MISS, (void *)ctx[0], ctx[1], (void *)ctx[2], ctx[3]);
+	return on_reader(EVENT_MISS, (void *)ctx[0], ctx[1], (void *)ctx[2], ctx[3], LOADED);
 }
 
 SEC("tp_btf/page_cache_async_ra")
 int mark_tp_btf(u64 *ctx)
 {
-	return on_reader(EVENT_MARK, (void *)ctx[0], ctx[1], (void *)ctx[2], ctx[3]);
+	return on_reader(EVENT_MARK, (void *)ctx[0], ctx[1], (void *)ctx[2], ctx[3], LOADED);
 }
 
 SEC("tp_btf/page_cache_ra_order")
 int window_tp_btf(u64 *ctx)
 {
-	return on_window((void *)ctx[0], ctx[1], (void *)ctx[2]);
+	return on_window((void *)ctx[0], ctx[1], (void *)ctx[2], LOADED);
 }
 
 SEC("tp_btf/page_cache_ra_unbounded")
 int plain_tp_btf(u64 *ctx)
 {
-	return on_plain((void *)ctx[0], ctx[1], ctx[2]);
+	return on_plain((void *)ctx[0], ctx[1], ctx[2], LOADED);
 }
 
+/* Before Linux 5.13 the state of the open file is an argument before the others. */
 SEC("fentry/page_cache_sync_ra")
 int miss_fentry(u64 *ctx)
 {
-	struct readahead_control *request = (void *)ctx[0];
-	return on_reader(EVENT_MISS, request->mapping->host, request->_index, request->ra, ctx[1]);
+	u64 count = HAS(readahead_control, ra) ? ctx[1] : ctx[2];
+	return on_request(EVENT_MISS, (void *)ctx[0], count, LOADED);
 }
 
 SEC("fentry/page_cache_async_ra")
 int mark_fentry(u64 *ctx)
 {
-	struct readahead_control *request = (void *)ctx[0];
-	return on_reader(EVENT_MARK, request->mapping->host, request->_index, request->ra, ctx[2]);
+	u64 count = HAS(readahead_control, ra) ? ctx[2] : ctx[3];
+	return on_request(EVENT_MARK, (void *)ctx[0], count, LOADED);
 }
 
 SEC("fentry/page_cache_ra_order")
 int window_fentry(u64 *ctx)
 {
 	struct readahead_control *request = (void *)ctx[0];
-	return on_window(request->mapping->host, request->_index, (void *)ctx[1]);
+	return on_window(inode_of(request, LOADED), request->_index, (void *)ctx[1], LOADED);
+}
+
+SEC("fentry/do_page_cache_ra")
+int submit_fentry(u64 *ctx)
+{
+	return on_submit((void *)ctx[0], ctx[1], LOADED);
 }
 
 SEC("fentry/page_cache_ra_unbounded")
 int plain_fentry(u64 *ctx)
 {
 	struct readahead_control *request = (void *)ctx[0];
-	return on_plain(request->mapping->host, request->_index, ctx[1]);
+	return on_plain(inode_of(request, LOADED), request->_index, ctx[1], LOADED);
+}
+
+/* The arguments of a function at its entry, of which the first is a request. */
+struct arguments {
+	struct readahead_control *request;
+	u64 second;
+	u64 third;
+	u64 fourth;
+};
+
+INLINE struct arguments arguments_of(struct pt_regs *entry)
+{
+	struct arguments none = {};
+	if (HAS(pt_regs, di))
+		return (struct arguments){ (void *)entry->di, entry->si, entry->dx, entry->cx };
+	if (HAS(pt_regs, regs))
+		return (struct arguments){ (void *)entry->regs[0], entry->regs[1], entry->regs[2],
+					   entry->regs[3] };
+	return none;
+}
+
+SEC("kprobe/page_cache_sync_ra")
+int miss_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	u64 count = HAS(readahead_control, ra) ? at.second : at.third;
+	return on_request(EVENT_MISS, at.request, count, COPIED);
+}
+
+SEC("kprobe/page_cache_async_ra")
+int mark_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	u64 count = HAS(readahead_control, ra) ? at.third : at.fourth;
+	return on_request(EVENT_MARK, at.request, count, COPIED);
+}
+
+SEC("kprobe/page_cache_ra_order")
+int window_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	u64 index = GET(at.request, _index, COPIED);
+	return on_window(inode_of(at.request, COPIED), index, (void *)at.second, COPIED);
+}
+
+SEC("kprobe/do_page_cache_ra")
+int submit_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	return on_submit(at.request, at.second, COPIED);
+}
+
+SEC("kprobe/page_cache_ra_unbounded")
+int plain_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	u64 index = GET(at.request, _index, COPIED);
+	return on_plain(inode_of(at.request, COPIED), index, at.second, COPIED);
 }

@@ -37,6 +37,21 @@ static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (voi
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 
+/* A field of a structure of the kernel. Programs at typed tracepoints and function entries load it;
+ * those of kprobes get addresses without types and have to copy it. `copied` is a constant. */
+#define GET(from, field, copied)                                                            \
+	({                                                                                  \
+		__typeof__((from)->field) field_;                                              \
+		if (copied)                                                                 \
+			bpf_probe_read_kernel(&field_, sizeof(field_), &(from)->field);           \
+		else                                                                        \
+			field_ = (from)->field;                                                \
+		field_;                                                                        \
+	})
+
+/* Whether the running kernel has the field. */
+#define HAS(type, field) __builtin_preserve_field_info(((struct type *)0)->field, FIELD_EXISTS)
+
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_PERCPU_HASH 5
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
@@ -50,6 +65,7 @@ static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *f
 /* What __builtin_preserve_field_info() gives. */
 #define FIELD_BYTE_OFFSET 0
 #define FIELD_BYTE_SIZE 1
+#define FIELD_EXISTS 2
 #define FIELD_LSHIFT 4
 #define FIELD_RSHIFT 5
 
@@ -79,13 +95,30 @@ struct inode {
 	struct super_block *i_sb;
 } CORE;
 
-struct gendisk {
-	struct backing_dev_info *bdi;
+/* Before Linux 5.16 the bdi belongs to the queue. */
+struct request_queue {
+	struct backing_dev_info *backing_dev_info;
 } CORE;
 
+struct gendisk {
+	struct backing_dev_info *bdi;
+	struct request_queue *queue;
+} CORE;
+
+/* `bd_part` is missing since Linux 5.11. */
 struct block_device {
 	u32 bd_dev;
 	struct gendisk *bd_disk;
+	struct hd_struct *bd_part;
+} CORE;
+
+struct device {
+	u32 devt;
+} CORE;
+
+/* A partition, before Linux 5.11. */
+struct hd_struct {
+	struct device __dev;
 } CORE;
 
 /* What a driver is given to do. */
@@ -152,11 +185,21 @@ struct task_struct {
 	unsigned in_iowait : 1;
 } CORE;
 
+/* `ra` is missing before Linux 5.13. */
 struct readahead_control {
 	struct file *file;
 	struct address_space *mapping;
 	struct file_ra_state *ra;
 	unsigned long _index;
+} CORE;
+
+/* Registers with the arguments of a function, as x86-64 and as arm64 have them. */
+struct pt_regs {
+	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
+	unsigned long cx;
+	u64 regs[31];
 } CORE;
 
 struct seq_file;

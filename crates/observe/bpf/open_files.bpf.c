@@ -15,8 +15,16 @@ INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
 	struct gendisk *disk = NULL;
 	struct backing_dev_info *bdi = NULL;
 	bpf_probe_read_kernel(&disk, sizeof(disk), &bdev->bd_disk);
-	if (disk)
+	if (!disk)
+		return NULL;
+	if (HAS(gendisk, bdi)) {
 		bpf_probe_read_kernel(&bdi, sizeof(bdi), &disk->bdi);
+		return bdi;
+	}
+	struct request_queue *queue = NULL;
+	bpf_probe_read_kernel(&queue, sizeof(queue), &disk->queue);
+	if (queue)
+		bpf_probe_read_kernel(&bdi, sizeof(bdi), &queue->backing_dev_info);
 	return bdi;
 }
 

@@ -34,6 +34,9 @@ pub enum ObserveError {
         /// What it, or the loader, says.
         problem: String,
     },
+    /// The mechanism that the user names does not exist.
+    #[error("FOREREAD_PROBES={value}: must be tp-btf, fentry or kprobe")]
+    Mechanism { value: String },
     /// The probes tell something else than what was done to try them: nothing they tell is shown.
     #[error("the probes of read-ahead do not tell the truth on this kernel: {problem}")]
     Untrue {
@@ -52,9 +55,10 @@ impl units::Classified for ObserveError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::NotPermitted { .. } => ErrorKind::NotPermitted,
-            Self::NotBuilt | Self::NoTypes => ErrorKind::Unsupported,
+            Self::NotBuilt | Self::NoTypes | Self::Refused { .. } => ErrorKind::Unsupported,
             Self::Trial { source, .. } | Self::Read { source, .. } => ErrorKind::from_io(source),
-            Self::Untrue { .. } | Self::Refused { .. } => ErrorKind::Failed,
+            Self::Mechanism { .. } => ErrorKind::Usage,
+            Self::Untrue { .. } => ErrorKind::Failed,
         }
     }
 }

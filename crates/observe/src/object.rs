@@ -73,7 +73,28 @@ pub(crate) fn of_program(program: &'static str, error: &ProgramError) -> Observe
         ProgramError::LoadError { io_error, .. } if denied(io_error) => {
             ObserveError::NotPermitted { source: again(io_error) }
         }
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let problem = verdict(&verifier_log.to_string(), io_error);
+            ObserveError::Refused { program, problem }
+        }
         error => of_chain(program, error),
+    }
+}
+
+/// Why the verifier refuses a program, in one line: its log lists every instruction, and the reason
+/// last, before figures about the verification.
+fn verdict(log: &str, error: &io::Error) -> String {
+    // The loader puts this call where a field is read that the running kernel does not have.
+    const MISSING_FIELD: &str = "unknown#195896080";
+    let figures = ["processed ", "verification time ", "stack depth "];
+    let is_reason =
+        |line: &&str| !line.is_empty() && figures.iter().all(|figure| !line.starts_with(figure));
+    match log.lines().map(str::trim).rev().find(is_reason) {
+        Some(line) if line.contains(MISSING_FIELD) => {
+            "it reads a field that this kernel does not have".to_owned()
+        }
+        Some(line) => format!("{line} ({error})"),
+        None => error.to_string(),
     }
 }
 
@@ -110,4 +131,22 @@ fn denied(error: &io::Error) -> bool {
 
 fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifiers_log_becomes_one_line() {
+        let error = || io::Error::from_raw_os_error(libc::EINVAL);
+        let log = "0: (bf) r6 = r1\n89: (85) call unknown#195896080\n\
+                   invalid func unknown#195896080\nverification time 22253 usec\n\
+                   stack depth 184\nprocessed 84 insns (limit 1000000)\n\n";
+        assert_eq!(verdict(log, &error()), "it reads a field that this kernel does not have");
+        let log = "0: (79) r3 = *(u64 *)(r1 +0)\nR3 invalid mem access 'inv'\nprocessed 1 insns\n";
+        let expected = "R3 invalid mem access 'inv' (Invalid argument (os error 22))";
+        assert_eq!(verdict(log, &error()), expected);
+        assert_eq!(verdict("", &error()), "Invalid argument (os error 22)");
+    }
 }

@@ -1,12 +1,12 @@
 //! The probes of read-ahead: which of them this kernel takes, and what they tell.
 //!
 //! Each signal is tried rung by rung when the probes begin, never by the kernel's version: a
-//! tracepoint with types first, then the entry of the function. What no rung gives is missing and
-//! said to be. A read that finds its pages in the cache passes none of the probes.
+//! tracepoint with types first, then the entry of the function, then a kprobe there. What no rung
+//! gives is missing and said to be. A read that finds its pages in the cache passes none of the probes.
 
 use aya::Ebpf;
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, RingBuf};
-use aya::programs::{BtfTracePoint, FEntry, ProgramError};
+use aya::programs::{BtfTracePoint, FEntry, KProbe, ProgramError};
 use host::DevNo;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,28 @@ pub enum Rung {
     /// A tracepoint, with the types of its arguments.
     TpBtf,
     Fentry,
+    /// A kprobe at the entry of the function: slower, and on kernels whose architecture has no
+    /// function entries for BPF.
+    Kprobe,
     Missing,
+}
+
+/// Names the only mechanism that may be used, for signals that it can give.
+const MECHANISM: &str = "FOREREAD_PROBES";
+
+impl Rung {
+    /// The mechanism that the user names, if any.
+    fn named() -> Result<Option<Self>, ObserveError> {
+        let Some(value) = std::env::var_os(MECHANISM).filter(|value| !value.is_empty()) else {
+            return Ok(None);
+        };
+        match value.to_str() {
+            Some("tp-btf") => Ok(Some(Self::TpBtf)),
+            Some("fentry") => Ok(Some(Self::Fentry)),
+            Some("kprobe") => Ok(Some(Self::Kprobe)),
+            _ => Err(ObserveError::Mechanism { value: value.to_string_lossy().into_owned() }),
+        }
+    }
 }
 
 /// A signal, and how it is taken here.
@@ -34,43 +55,75 @@ pub struct Signal {
     pub refused: Vec<String>,
 }
 
-/// What is probed: the signal, the function or tracepoint, and the programs from the best rung on.
+/// What is probed, from the best rung on.
 struct Ladder {
     signal: &'static str,
-    place: &'static str,
-    rungs: &'static [(Rung, &'static str)],
+    rungs: &'static [Attempt],
 }
+
+/// A way to receive a signal.
+struct Attempt {
+    rung: Rung,
+    /// The function or tracepoint.
+    place: &'static str,
+    program: &'static str,
+}
+
+const fn attempt(rung: Rung, place: &'static str, program: &'static str) -> Attempt {
+    Attempt { rung, place, program }
+}
+
+const MISS: &str = "page_cache_sync_ra";
+const MARK: &str = "page_cache_async_ra";
+const ORDER: &str = "page_cache_ra_order";
+/// Submits windows before Linux 5.18, which has no `page_cache_ra_order`.
+const SUBMIT: &str = "do_page_cache_ra";
+const PLAIN: &str = "page_cache_ra_unbounded";
 
 const WINDOW: Ladder = Ladder {
     signal: "window",
-    place: "page_cache_ra_order",
-    rungs: &[(Rung::TpBtf, "window_tp_btf"), (Rung::Fentry, "window_fentry")],
+    rungs: &[
+        attempt(Rung::TpBtf, ORDER, "window_tp_btf"),
+        attempt(Rung::Fentry, ORDER, "window_fentry"),
+        attempt(Rung::Kprobe, ORDER, "window_kprobe"),
+        attempt(Rung::Fentry, SUBMIT, "submit_fentry"),
+        attempt(Rung::Kprobe, SUBMIT, "submit_kprobe"),
+    ],
 };
 
 const LADDERS: &[Ladder] = &[
     Ladder {
         signal: "miss",
-        place: "page_cache_sync_ra",
-        rungs: &[(Rung::TpBtf, "miss_tp_btf"), (Rung::Fentry, "miss_fentry")],
+        rungs: &[
+            attempt(Rung::TpBtf, MISS, "miss_tp_btf"),
+            attempt(Rung::Fentry, MISS, "miss_fentry"),
+            attempt(Rung::Kprobe, MISS, "miss_kprobe"),
+        ],
     },
     Ladder {
         signal: "mark",
-        place: "page_cache_async_ra",
-        rungs: &[(Rung::TpBtf, "mark_tp_btf"), (Rung::Fentry, "mark_fentry")],
+        rungs: &[
+            attempt(Rung::TpBtf, MARK, "mark_tp_btf"),
+            attempt(Rung::Fentry, MARK, "mark_fentry"),
+            attempt(Rung::Kprobe, MARK, "mark_kprobe"),
+        ],
     },
     WINDOW,
     Ladder {
         signal: "plain",
-        place: "page_cache_ra_unbounded",
-        rungs: &[(Rung::TpBtf, "plain_tp_btf"), (Rung::Fentry, "plain_fentry")],
+        rungs: &[
+            attempt(Rung::TpBtf, PLAIN, "plain_tp_btf"),
+            attempt(Rung::Fentry, PLAIN, "plain_fentry"),
+            attempt(Rung::Kprobe, PLAIN, "plain_kprobe"),
+        ],
     },
-    Ladder { signal: "stall", place: "sched_switch", rungs: &[(Rung::TpBtf, "switch_tp_btf")] },
+    Ladder { signal: "stall", rungs: &[attempt(Rung::TpBtf, "sched_switch", "switch_tp_btf")] },
 ];
 
 /// What can stand beside a measurement: one record for each window, one count for each request.
 const BESIDE: &[Ladder] = &[
     WINDOW,
-    Ladder { signal: "size", place: "block_rq_issue", rungs: &[(Rung::TpBtf, "size_tp_btf")] },
+    Ladder { signal: "size", rungs: &[attempt(Rung::TpBtf, "block_rq_issue", "size_tp_btf")] },
 ];
 
 /// The key of a count of requests: the device in the kernel's form, and which size.
@@ -125,11 +178,12 @@ impl Probes {
         ladders: &[Ladder],
         needed: &str,
     ) -> Result<Self, ObserveError> {
+        let only = Rung::named()?;
         let mut ebpf = load(EVENTS, types)?;
         let mut signals = Vec::new();
         let mut why = None;
         for ladder in ladders {
-            let (signal, error) = climb(&mut ebpf, types, ladder);
+            let (signal, error) = climb(&mut ebpf, types, ladder, only);
             if ladder.signal == needed && signal.rung == Rung::Missing {
                 why = error;
             }
@@ -192,16 +246,24 @@ impl Probes {
 }
 
 /// Takes the first rung that holds.
-fn climb(ebpf: &mut Ebpf, types: &KernelTypes, ladder: &Ladder) -> (Signal, Option<ObserveError>) {
+fn climb(
+    ebpf: &mut Ebpf,
+    types: &KernelTypes,
+    ladder: &Ladder,
+    only: Option<Rung>,
+) -> (Signal, Option<ObserveError>) {
+    let only = only.filter(|only| ladder.rungs.iter().any(|attempt| attempt.rung == *only));
+    let is_chosen = |attempt: &&Attempt| only.is_none_or(|only| attempt.rung == only);
     let mut refused = Vec::new();
     let mut last = None;
-    for (rung, program) in ladder.rungs {
-        match attach(ebpf, types, ladder.place, *rung, program) {
+    for attempt in ladder.rungs.iter().filter(is_chosen) {
+        match attach(ebpf, types, attempt) {
             Ok(()) => {
-                return (Signal { name: ladder.signal.to_owned(), rung: *rung, refused }, None);
+                let (name, rung) = (ladder.signal.to_owned(), attempt.rung);
+                return (Signal { name, rung, refused }, None);
             }
             Err(error) => {
-                let error = of_program(program, &error);
+                let error = of_program(attempt.program, &error);
                 refused.push(error.to_string());
                 last = Some(error);
             }
@@ -210,13 +272,8 @@ fn climb(ebpf: &mut Ebpf, types: &KernelTypes, ladder: &Ladder) -> (Signal, Opti
     (Signal { name: ladder.signal.to_owned(), rung: Rung::Missing, refused }, last)
 }
 
-fn attach(
-    ebpf: &mut Ebpf,
-    types: &KernelTypes,
-    place: &str,
-    rung: Rung,
-    program: &'static str,
-) -> Result<(), ProgramError> {
+fn attach(ebpf: &mut Ebpf, types: &KernelTypes, attempt: &Attempt) -> Result<(), ProgramError> {
+    let Attempt { rung, place, program } = *attempt;
     let missing = || ProgramError::InvalidName { name: program.to_owned() };
     let program = ebpf.program_mut(program).ok_or_else(missing)?;
     match rung {
@@ -229,6 +286,11 @@ fn attach(
             let program: &mut FEntry = program.try_into()?;
             program.load(place, &types.0)?;
             program.attach().map(drop)
+        }
+        Rung::Kprobe => {
+            let program: &mut KProbe = program.try_into()?;
+            program.load()?;
+            program.attach(place, 0).map(drop)
         }
         Rung::Missing => Err(missing()),
     }

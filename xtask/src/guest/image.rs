@@ -1,4 +1,5 @@
-//! The image of the guest: made once by `scripts/guest-image`, then kept.
+//! The images of guests: each is made once by a script, `scripts/guest-image` or
+//! `scripts/kernel-image`, then kept.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,15 +15,24 @@ const CACHE: &str = "FOREREAD_GUEST_CACHE";
 #[derive(Clone, Debug)]
 pub struct Image {
     pub directory: PathBuf,
+    /// Which of several kernels is booted: `6.1`.
+    series: Option<String>,
 }
 
 impl Image {
     pub fn kernel(&self) -> PathBuf {
-        self.directory.join("vmlinuz")
+        self.boot_file("vmlinuz")
     }
 
     pub fn initrd(&self) -> PathBuf {
-        self.directory.join("initrd")
+        self.boot_file("initrd")
+    }
+
+    fn boot_file(&self, name: &str) -> PathBuf {
+        match &self.series {
+            Some(series) => self.directory.join(format!("{name}-{series}")),
+            None => self.directory.join(name),
+        }
     }
 
     /// The root filesystem, which is copied and not written to.
@@ -46,19 +56,28 @@ pub enum Made {
     NotHere(String),
 }
 
-/// Finds the image or makes it.
+/// Finds the image of the guest tier or makes it.
 pub fn get(root: &Path) -> Result<Made> {
+    made_by(root, "guest-image", None)
+}
+
+/// The same for the machine with several kernels, to be booted with that of this series.
+pub fn of_kernel(root: &Path, series: &str) -> Result<Made> {
+    made_by(root, "kernel-image", Some(series.to_owned()))
+}
+
+fn made_by(root: &Path, script: &str, series: Option<String>) -> Result<Made> {
     if let Some(lack) = lack_of_programs() {
         return Ok(Made::NotHere(lack));
     }
     let cache = cache(root)?;
     fs::create_dir_all(&cache).with_context(|| format!("making {}", cache.display()))?;
-    let script = root.join("scripts/guest-image");
+    let script = root.join("scripts").join(script);
     let directory = cache.join(format!("image-{:016x}", fingerprint(&script)?));
     let lock = cache.join("lock");
     let lock = File::create(&lock).with_context(|| format!("making {}", lock.display()))?;
     lock.lock().context("waiting for whoever is making the guest's image")?;
-    let image = Image { directory };
+    let image = Image { directory, series };
     if image.root_disk().exists() {
         return Ok(Made::Here(image));
     }
@@ -80,7 +99,7 @@ fn make(script: &Path, image: Image) -> Result<Made> {
     println!("{talk}");
     let last = talk.lines().rev().find(|line| !line.trim().is_empty());
     let why = last.unwrap_or("it did not say why");
-    Ok(Made::NotHere(format!("scripts/guest-image could not make its image: {why}")))
+    Ok(Made::NotHere(format!("{} could not make its image: {why}", script.display())))
 }
 
 fn cache(root: &Path) -> Result<PathBuf> {

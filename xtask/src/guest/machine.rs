@@ -120,7 +120,12 @@ impl Drop for Guarded {
 impl GuestMachine {
     /// Runs a script, whatever comes of it.
     pub fn attempt(&mut self, script: &str) -> Result<Output> {
-        self.agent.run(script, COMMAND_TIMEOUT)
+        self.attempt_for(script, COMMAND_TIMEOUT)
+    }
+
+    /// The same for at most this long.
+    pub fn attempt_for(&mut self, script: &str, patience: Duration) -> Result<Output> {
+        self.agent.run(script, patience)
     }
 
     /// Runs a script that must end with 0; what it prints.

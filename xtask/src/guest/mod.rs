@@ -8,6 +8,7 @@ mod agent;
 mod checks;
 mod disk;
 mod image;
+pub mod kernels;
 mod machine;
 mod payload;
 mod stage;

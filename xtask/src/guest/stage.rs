@@ -96,7 +96,7 @@ impl Stage {
 }
 
 /// Copies a disk without filling its holes.
-fn copy_sparse(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_sparse(from: &Path, to: &Path) -> Result<()> {
     let mut command = Command::new("cp");
     let status =
         command.arg("--sparse=always").arg(from).arg(to).status().context("starting cp")?;

@@ -13,6 +13,7 @@ use daemon::{
     NewFileWindow, Reporter, Status, StatusPublisher, UnprivilegedBackend, quoted, unit,
 };
 use host::{page_size, resolve};
+use observe::ObserveError;
 use sys::input::{self, InputError, InputKind};
 use units::text::plain;
 use units::{Bytes, Nanos};
@@ -197,6 +198,7 @@ impl Control {
         if !source.sees_readers() {
             // The reason was printed as a note; as an error it has its exit code.
             observe::Census::begin()?;
+            observe::Probes::begin()?;
         }
         let config = LiveConfig {
             root: context.root.clone(),
@@ -220,11 +222,12 @@ impl Control {
     pub fn unprivileged(
         &self,
         context: &Context,
+        obstacle: &ObserveError,
     ) -> anyhow::Result<(UnprivilegedBackend, OutputError)> {
-        context.note(
-            "note: without the right to load kernel probes, the command is followed by /proc: no \
-             window exceeds twice the device's own, and mapped reads are not seen",
-        );
+        context.note(&format!(
+            "note: {obstacle}; the command is followed by /proc: no window exceeds twice the \
+             device's own, and mapped reads are not seen"
+        ));
         let (log, error) = self.log(context);
         let prefetch = !self.no_prefetch;
         Ok((UnprivilegedBackend::new(&context.root, self.max, prefetch, log)?, error))

@@ -8,8 +8,10 @@ use actuate::AccessRules;
 use anyhow::Context as _;
 use clap::Args;
 use daemon::{Daemon, DaemonBackend};
+use observe::ObserveError;
 use rustix::process::Signal;
 use units::text::plain;
+use units::{Classified as _, ErrorKind as Kind};
 
 use super::Context;
 use super::auto::{Control, OutputError};
@@ -57,24 +59,25 @@ impl RunArgs {
         }
         let signals = Signals::listen().context("cannot listen for signals")?;
         let (control, config) = (&self.control, self.control.loop_config(false, None));
-        if may_observe() {
+        if let Some(obstacle) = obstacle() {
+            let (backend, error) = control.unprivileged(context, &obstacle)?;
+            let daemon = Daemon::new(config, backend, None);
+            let interval = interval.min(UNPRIVILEGED_INTERVAL);
+            run(context, daemon, error, &self.command, interval, &signals)
+        } else {
             let publisher = control.publisher(context)?;
             let (backend, error) = control.live(context, AccessRules::default())?;
             let daemon = Daemon::new(config, backend, Some(publisher));
-            run(context, daemon, error, &self.command, interval, &signals)
-        } else {
-            let (backend, error) = control.unprivileged(context)?;
-            let daemon = Daemon::new(config, backend, None);
-            let interval = interval.min(UNPRIVILEGED_INTERVAL);
             run(context, daemon, error, &self.command, interval, &signals)
         }
     }
 }
 
-/// Whether the kernel may be observed. Other obstacles are reported later.
-fn may_observe() -> bool {
-    let refused = |error| matches!(error, observe::ObserveError::NotPermitted { .. });
-    !observe::Census::begin().is_err_and(refused)
+/// What this user or this kernel lacks to observe open files. Failures are errors later.
+fn obstacle() -> Option<ObserveError> {
+    let error = observe::Census::begin().err()?;
+    let is_lacking = matches!(error.kind(), Kind::NotPermitted | Kind::Unsupported);
+    is_lacking.then_some(error)
 }
 
 /// Runs the command under control.

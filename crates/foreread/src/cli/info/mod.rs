@@ -139,6 +139,7 @@ impl Document {
             let by = match signal.rung {
                 Rung::TpBtf => "tracepoint".to_owned(),
                 Rung::Fentry => "function entry".to_owned(),
+                Rung::Kprobe => "kprobe".to_owned(),
                 Rung::Missing => format!("missing: {}", signal.refused.join("; ")),
             };
             let _ = writeln!(text, "  {:<14} {}", signal.name, plain(&by));

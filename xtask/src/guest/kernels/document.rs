@@ -1,0 +1,122 @@
+//! docs/kernels.md.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::cells::{RIGHTS, VERBS};
+
+const INTRODUCTION: &str = "# Kernels
+
+This page is generated: `cargo run -p xtask -- kernels` boots each kernel in an emulated machine,
+runs the verbs with different rights, and writes the results here. Programs in the guest are those
+of Debian 12; only the kernel differs.
+
+| rights | meaning |
+|---|---|
+| root | root, with everything that the kernel offers |
+| root, bpf(2) forbidden | a service whose system call filter refuses `bpf` |
+| root, no BTF | `/sys/kernel/btf` is empty, as on a kernel without `CONFIG_DEBUG_INFO_BTF` |
+| user | a user without privileges |
+| container | root of a user namespace that an ordinary user made, with its own mounts and processes |
+| root, lockdown | root, after `confidentiality` was written to `/sys/kernel/security/lockdown` |
+
+| cell | meaning |
+|---|---|
+| works | the verb did its work |
+| less | the verb did what is possible, and printed the line with this number |
+| refused | exit code 6; the line with this number names what is missing |
+| **FAILS** | anything else |
+";
+
+/// The document, and how many cells failed.
+pub fn format(kernels: &[Value]) -> (String, usize) {
+    let mut text = INTRODUCTION.to_owned();
+    let mut lines: Vec<String> = Vec::new();
+    let mut failures = 0;
+    for kernel in kernels {
+        let (release, running) = (word(&kernel["release"]), word(&kernel["kernel"]));
+        let _ = write!(text, "\n## {release}: {running}\n\n{}", signals(&kernel["signals"]));
+        let names: Vec<&str> = RIGHTS.iter().map(|rights| rights.name).collect();
+        let rule = "---|".repeat(names.len());
+        let _ = writeln!(text, "| verb | {} |\n|---|{rule}", names.join(" | "));
+        for verb in VERBS {
+            let cells: Vec<String> = RIGHTS
+                .iter()
+                .map(|rights| {
+                    let cell = &kernel["cells"][rights.key][verb.name];
+                    failures += usize::from(word(&cell["result"]) == "FAILS");
+                    formatted(cell, &mut lines)
+                })
+                .collect();
+            let _ = writeln!(text, "| {} | {} |", verb.name, cells.join(" | "));
+        }
+    }
+    text.push_str("\n## Lines\n\n");
+    for (number, line) in lines.iter().enumerate() {
+        let _ = writeln!(text, "{}. {line}", number + 1);
+    }
+    (text, failures)
+}
+
+fn signals(signals: &Value) -> String {
+    let named: Vec<String> = signals
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|signal| format!("{} by {}", word(&signal["name"]), word(&signal["rung"])))
+        .collect();
+    match named.as_slice() {
+        [] => "Signals of read-ahead for root: none.\n\n".to_owned(),
+        named => format!("Signals of read-ahead for root: {}.\n\n", named.join(", ")),
+    }
+}
+
+/// A cell, with the number of its line.
+fn formatted(cell: &Value, lines: &mut Vec<String>) -> String {
+    let result = match word(&cell["result"]) {
+        "" => return "not tried".to_owned(),
+        "FAILS" => "**FAILS**",
+        result => result,
+    };
+    let Some(line) = cell["line"].as_str() else { return result.to_owned() };
+    let line = format!("`{}`", line.replace('`', "'"));
+    let number = lines.iter().position(|known| *known == line).unwrap_or_else(|| {
+        lines.push(line);
+        lines.len() - 1
+    });
+    format!("{result} ({})", number + 1)
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_lines_have_one_number_and_failures_are_counted() {
+        let cell = |result: &str, line: &str| json!({ "result": result, "line": line });
+        let kernel = json!({
+            "release": "Debian 0", "kernel": "0.1", "signals": [],
+            "cells": {
+                "root": { "info": { "result": "works", "line": null } },
+                "user": {
+                    "watch": cell("refused", "error: no"),
+                    "auto": cell("FAILS", "exit code 1: why"),
+                },
+                "container": { "watch": cell("refused", "error: no") },
+            },
+        });
+        let (text, failures) = format(&[kernel]);
+        assert_eq!(failures, 1);
+        assert!(text.contains("| info | works | not tried |"), "{text}");
+        assert_eq!(text.matches("refused (1)").count(), 2, "{text}");
+        assert!(text.contains("**FAILS** (2)"), "{text}");
+        assert!(text.ends_with("1. `error: no`\n2. `exit code 1: why`\n"), "{text}");
+    }
+}

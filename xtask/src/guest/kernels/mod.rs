@@ -1,0 +1,126 @@
+//! foreread on the kernels that people run: boots each of them, runs the verbs with different
+//! rights, and writes docs/kernels.md.
+
+mod cells;
+mod document;
+mod outcome;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use self::cells::RIGHTS;
+use super::disk::{Bus, Disk};
+use super::image::{self, Image, Made};
+use super::machine::{GuestMachine, Hardware, tail};
+use super::{payload, stage};
+
+/// A series of kernels, and the Debian release that brings it.
+#[derive(Debug)]
+pub struct KernelSeries {
+    pub series: &'static str,
+    pub release: &'static str,
+}
+
+pub const KERNELS: &[KernelSeries] = &[
+    KernelSeries { series: "5.10", release: "Debian 11" },
+    KernelSeries { series: "6.1", release: "Debian 12" },
+    KernelSeries { series: "6.12", release: "Debian 13" },
+];
+
+const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
+const DATA: Disk = Disk { serial: "data", bus: Bus::Virtio, mib: 384 };
+
+/// `xtask kernels [SERIES…] [RIGHTS…]`: tries the kernels of these series with these rights, or
+/// all; whether no cell failed. The document has the last result of every cell.
+pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
+    let is_series = |word: &&&str| KERNELS.iter().any(|one| one.series == **word);
+    let (series, rights): (Vec<&str>, Vec<&str>) = words.iter().partition(is_series);
+    if let Some(unknown) = rights.iter().find(|word| RIGHTS.iter().all(|one| one.key != **word)) {
+        let known: Vec<&str> = RIGHTS.iter().map(|one| one.key).collect();
+        bail!("there is neither a kernel nor a right {unknown}; rights: {}", known.join(", "));
+    }
+    for kernel in KERNELS.iter().filter(|one| series.is_empty() || series.contains(&one.series)) {
+        let image = match image::of_kernel(root, kernel.series)? {
+            Made::Here(image) => image,
+            Made::NotHere(reason) => bail!("no guest here: {reason}"),
+        };
+        let started = Instant::now();
+        try_kernel(root, &image, kernel, &rights)?;
+        println!("kernel {}: {:.0} s", kernel.series, started.elapsed().as_secs_f64());
+    }
+    write_document(root)
+}
+
+fn write_document(root: &Path) -> Result<bool> {
+    let (text, failures) = document::format(&all_results(root)?);
+    fs::write(root.join("docs/kernels.md"), text).context("writing docs/kernels.md")?;
+    println!("docs/kernels.md is written; {failures} cells FAIL");
+    Ok(failures == 0)
+}
+
+/// The last results of each kernel that has any.
+fn all_results(root: &Path) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for kernel in KERNELS {
+        if let Ok(text) = fs::read_to_string(results_file(root, kernel)?) {
+            all.push(serde_json::from_str(&text).context("results of an earlier run")?);
+        }
+    }
+    Ok(all)
+}
+
+fn results_file(root: &Path, kernel: &KernelSeries) -> Result<PathBuf> {
+    Ok(super::target_directory(root)?.join(format!("guest/results-{}.json", kernel.series)))
+}
+
+/// Boots a kernel with fresh disks.
+pub fn boot(root: &Path, image: &Image, series: &str) -> Result<GuestMachine> {
+    let directory = super::target_directory(root)?.join(format!("guest/kernel-{series}"));
+    if directory.exists() {
+        fs::remove_dir_all(&directory).context("removing the disks of the last guest")?;
+    }
+    fs::create_dir_all(&directory).with_context(|| format!("{}", directory.display()))?;
+    stage::copy_sparse(&image.root_disk(), &directory.join("root.img"))?;
+    payload::pack(root, image, &PAYLOAD.file(&directory))?;
+    DATA.make(&directory)?;
+    let hardware = Hardware { image: image.clone(), directory, disks: vec![PAYLOAD, DATA] };
+    let console = hardware.console();
+    let boot = || -> Result<GuestMachine> {
+        let mut machine = hardware.boot()?;
+        machine.sh(cells::SET_UP)?;
+        Ok(machine)
+    };
+    boot().with_context(|| format!("the end of the console:\n{}", tail(&console)))
+}
+
+fn try_kernel(root: &Path, image: &Image, kernel: &KernelSeries, rights: &[&str]) -> Result<()> {
+    let mut machine = boot(root, image, kernel.series)?;
+    let running = machine.sh("uname -r")?.trim().to_owned();
+    println!("kernel {}: {running} has booted", kernel.series);
+    let path = results_file(root, kernel)?;
+    let earlier = fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let mut results = earlier.unwrap_or_else(|| json!({ "cells": {} }));
+    results["series"] = kernel.series.into();
+    results["release"] = kernel.release.into();
+    results["kernel"] = running.into();
+    for rights in RIGHTS.iter().filter(|one| rights.is_empty() || rights.contains(&one.key)) {
+        machine.sh(rights.prepare)?;
+        if rights.key == "root" {
+            results["signals"] = cells::signals(&mut machine)?;
+        }
+        for verb in cells::VERBS {
+            let result = cells::run(&mut machine, rights, verb)?;
+            println!("{} {} / {}: {result}", kernel.series, verb.name, rights.name);
+            results["cells"][rights.key][verb.name] =
+                json!({ "result": result.word(), "line": result.line() });
+            // A long run that is interrupted keeps what it has.
+            fs::write(&path, format!("{results:#}\n"))
+                .with_context(|| format!("writing {}", path.display()))?;
+        }
+    }
+    machine.shut_down()
+}
