@@ -280,14 +280,14 @@ int switch_tp_btf(u64 *ctx)
 SEC("tp_btf/block_rq_issue")
 int size_tp_btf(u64 *ctx)
 {
-	/* Before Linux 5.11 the queue comes first, and a partition is no block device. */
-	u32 early = HAS(block_device, bd_part);
-	struct request *request = (void *)(early ? ctx[1] : ctx[0]);
+	struct request *request = (void *)ctx[0];
 	struct block_device *part = request->part;
 	if (!part || (request->cmd_flags & REQ_OP_MASK) != REQ_OP_READ || !request->__data_len)
 		return 0;
+	/* Before Linux 5.11 a partition is no block device. */
 	struct size_key key = {
-		.device = early ? ((struct hd_struct *)part)->__dev.devt : part->bd_dev,
+		.device = HAS(block_device, bd_part) ? ((struct hd_struct *)part)->__dev.devt :
+						       part->bd_dev,
 	};
 	u32 blocks = (request->__data_len - 1) >> 12;
 	for (int bit = 0; bit < SIZE_BUCKETS - 1 && blocks >> bit; bit++)
@@ -369,14 +369,14 @@ int plain_tp_btf(u64 *ctx)
 SEC("fentry/page_cache_sync_ra")
 int miss_fentry(u64 *ctx)
 {
-	u64 count = HAS(readahead_control, ra) ? ctx[1] : ctx[2];
+	u64 count = HAS(readahead_control, ra) ? ARGUMENT(ctx, 1) : ARGUMENT(ctx, 2);
 	return on_request(EVENT_MISS, (void *)ctx[0], count, LOADED);
 }
 
 SEC("fentry/page_cache_async_ra")
 int mark_fentry(u64 *ctx)
 {
-	u64 count = HAS(readahead_control, ra) ? ctx[2] : ctx[3];
+	u64 count = HAS(readahead_control, ra) ? ARGUMENT(ctx, 2) : ARGUMENT(ctx, 3);
 	return on_request(EVENT_MARK, (void *)ctx[0], count, LOADED);
 }
 
@@ -410,13 +410,19 @@ struct arguments {
 
 INLINE struct arguments arguments_of(struct pt_regs *entry)
 {
-	struct arguments none = {};
-	if (HAS(pt_regs, di))
-		return (struct arguments){ (void *)entry->di, entry->si, entry->dx, entry->cx };
-	if (HAS(pt_regs, regs))
-		return (struct arguments){ (void *)entry->regs[0], entry->regs[1], entry->regs[2],
-					   entry->regs[3] };
-	return none;
+	struct arguments at = {};
+	if (HAS(pt_regs, di)) {
+		at.request = (void *)GET(entry, di, COPIED);
+		at.second = GET(entry, si, COPIED);
+		at.third = GET(entry, dx, COPIED);
+		at.fourth = GET(entry, cx, COPIED);
+	} else if (HAS(pt_regs, regs)) {
+		at.request = (void *)GET(entry, regs[0], COPIED);
+		at.second = GET(entry, regs[1], COPIED);
+		at.third = GET(entry, regs[2], COPIED);
+		at.fourth = GET(entry, regs[3], COPIED);
+	}
+	return at;
 }
 
 SEC("kprobe/page_cache_sync_ra")

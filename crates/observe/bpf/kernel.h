@@ -49,6 +49,15 @@ static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *f
 		field_;                                                                        \
 	})
 
+/* An argument of a program. The compiler must not choose between two of them by an address that it
+ * computes, which verifiers refuse: `which` keeps their loads apart. */
+#define ARGUMENT(ctx, which)                                                                \
+	({                                                                                  \
+		u64 value_ = (ctx)[which];                                                  \
+		__asm__ volatile("" : "+r"(value_) : "i"(which));                           \
+		value_;                                                                     \
+	})
+
 /* Whether the running kernel has the field. */
 #define HAS(type, field) __builtin_preserve_field_info(((struct type *)0)->field, FIELD_EXISTS)
 

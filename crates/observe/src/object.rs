@@ -70,7 +70,10 @@ pub(crate) fn load(object: Object, types: &KernelTypes) -> Result<Ebpf, ObserveE
 /// What an error of one program means.
 pub(crate) fn of_program(program: &'static str, error: &ProgramError) -> ObserveError {
     match error {
-        ProgramError::LoadError { io_error, .. } if denied(io_error) => {
+        // The verifier refuses with EACCES, too, but it has a log then.
+        ProgramError::LoadError { io_error, verifier_log }
+            if denied(io_error) && verifier_log.to_string().trim().is_empty() =>
+        {
             ObserveError::NotPermitted { source: again(io_error) }
         }
         ProgramError::LoadError { io_error, verifier_log } => {

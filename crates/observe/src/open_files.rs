@@ -184,8 +184,8 @@ impl Census {
         let output = over_process(self.program.as_fd(), pid);
         match output.and_then(|output| gather(output, &OpenFileFilter::default())) {
             Ok(files) => Ok(files),
-            // Kernels before 6.1 list all or none.
-            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            // Kernels before 6.1 list all or none, and refuse the choice as invalid or too long.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG)) => {
                 let filter = OpenFileFilter { pids: [pid].into(), ..Default::default() };
                 let mut files = self.open_files(&filter)?;
                 files.iter_mut().for_each(|file| file.holders.retain(|one| one.pid == pid));

@@ -2,7 +2,8 @@
 //!
 //! Each signal is tried rung by rung when the probes begin, never by the kernel's version: a
 //! tracepoint with types first, then the entry of the function, then a kprobe there. What no rung
-//! gives is missing and said to be. A read that finds its pages in the cache passes none of the probes.
+//! gives is missing and said to be. A read that finds its pages in the cache passes none of the
+//! probes.
 
 use aya::Ebpf;
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, RingBuf};

@@ -13,7 +13,7 @@ const VERB_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// Rights of a user.
 #[derive(Debug)]
-pub struct Rights {
+pub struct GuestRights {
     /// By which it is chosen on the command line.
     pub key: &'static str,
     pub name: &'static str,
@@ -23,29 +23,29 @@ pub struct Rights {
     wrapper: &'static str,
 }
 
-pub const RIGHTS: &[Rights] = &[
-    Rights { key: "root", name: "root", prepare: "true", wrapper: "env" },
-    Rights {
+pub const RIGHTS: &[GuestRights] = &[
+    GuestRights { key: "root", name: "root", prepare: "true", wrapper: "env" },
+    GuestRights {
         key: "no-bpf",
         name: "root, bpf(2) forbidden",
         prepare: "true",
         wrapper: "systemd-run --quiet --pipe --wait --collect \
                   -p SystemCallFilter=~bpf -p SystemCallErrorNumber=EPERM",
     },
-    Rights {
+    GuestRights {
         key: "no-btf",
         name: "root, no BTF",
         prepare: "printf '#!/bin/sh\nmount -t tmpfs none /sys/kernel/btf\nexec \"$@\"\n' \
                   >/usr/local/bin/without-btf; chmod +x /usr/local/bin/without-btf",
         wrapper: "unshare --mount without-btf",
     },
-    Rights {
+    GuestRights {
         key: "user",
         name: "user",
         prepare: "true",
         wrapper: "setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/home/reader",
     },
-    Rights {
+    GuestRights {
         key: "container",
         name: "container",
         prepare: "true",
@@ -53,7 +53,7 @@ pub const RIGHTS: &[Rights] = &[
                   unshare --user --map-root-user --mount --pid --fork --mount-proc",
     },
     // Last, as it lasts until the next boot.
-    Rights {
+    GuestRights {
         key: "lockdown",
         name: "root, lockdown",
         prepare: "echo confidentiality >/sys/kernel/security/lockdown",
@@ -142,7 +142,11 @@ const START_READERS: &str = "for one in 1 2 3 4 5 6 7 8 9; do \
      systemd-run --quiet --collect --unit reader$one /usr/local/bin/reader $one; done";
 
 /// Runs a verb; what came of it.
-pub fn run(machine: &mut GuestMachine, rights: &Rights, verb: &TriedVerb) -> Result<VerbOutcome> {
+pub fn run(
+    machine: &mut GuestMachine,
+    rights: &GuestRights,
+    verb: &TriedVerb,
+) -> Result<VerbOutcome> {
     let script = format!(
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n\
          D=$(mktemp -d); cd $D\n{}\ncode=$?\ncd /; rm -rf $D\nexit $code\n",

@@ -18,7 +18,7 @@ of Debian 12; only the kernel differs.
 | root, bpf(2) forbidden | a service whose system call filter refuses `bpf` |
 | root, no BTF | `/sys/kernel/btf` is empty, as on a kernel without `CONFIG_DEBUG_INFO_BTF` |
 | user | a user without privileges |
-| container | root of a user namespace that an ordinary user made, with its own mounts and processes |
+| container | root of a user namespace of an ordinary user, with own mounts and processes |
 | root, lockdown | root, after `confidentiality` was written to `/sys/kernel/security/lockdown` |
 
 | cell | meaning |

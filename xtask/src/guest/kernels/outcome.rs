@@ -5,7 +5,7 @@ use std::fmt;
 use super::super::agent::Output;
 
 /// Exit code of a verb that is not permitted or not supported here (docs/exit-codes.md).
-const UNSUPPORTED: i64 = 6;
+const UNSUPPORTED_CODE: i64 = 6;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VerbOutcome {
@@ -26,7 +26,7 @@ impl VerbOutcome {
             lines.find(|line| prefixes.iter().any(|prefix| line.starts_with(prefix)))
         };
         let last = || output.stderr.lines().rev().find(|line| !line.trim().is_empty());
-        if output.code == UNSUPPORTED {
+        if output.code == UNSUPPORTED_CODE {
             return match said(&["error:"]) {
                 Some(line) => Self::Refused(line.to_owned()),
                 None => Self::Fails("exit code 6 without an error line".to_owned()),
