@@ -92,7 +92,7 @@ impl ProgramCell {
     /// The time that `auto` saves as a share of what the better one of it and the best window does.
     fn share_of_hindsight(&self) -> Option<f64> {
         let ratio = self.ratio()?.median;
-        let best = self.best_window().map_or(ratio, |(_, window)| window.max(ratio));
+        let best = self.best_window()?.1.max(ratio);
         (best >= MIN_HINDSIGHT_RATIO).then(|| (1.0 - 1.0 / ratio) / (1.0 - 1.0 / best))
     }
 
