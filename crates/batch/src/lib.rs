@@ -19,7 +19,7 @@ pub use cell::{SIM_CELL_KEYS, SimCell};
 pub use error::BatchError;
 pub use identity::{SIMULATOR_VERSION, trace_digest};
 pub use loaded::{LoadedTrace, SimLimits};
-pub use part::{COLUMNS, PartSummary, ResultColumn, ResultSet, finished_cells, read_result_set};
+pub use part::{COLUMNS, PartColumn, PartSummary, ResultSet, finished_cells, read_result_set};
 pub use plan::{BatchPlan, ManifestSummary, PlanSummary, read_manifest};
 pub use row::{CellFigures, CellRow, CellStatus};
 pub use shard::{Shard, ShardReport};

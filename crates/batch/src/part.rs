@@ -38,17 +38,17 @@ enum ColumnValue {
 use ColumnValue::{Error, Figure, Flag, Histogram, Signed, Text, Unsigned};
 
 /// A column of the result files.
-pub struct ResultColumn {
+pub struct PartColumn {
     pub name: &'static str,
     value: ColumnValue,
 }
 
-const fn column(name: &'static str, value: ColumnValue) -> ResultColumn {
-    ResultColumn { name, value }
+const fn column(name: &'static str, value: ColumnValue) -> PartColumn {
+    PartColumn { name, value }
 }
 
 /// The columns, in their order. Later versions only add columns behind these.
-pub const COLUMNS: &[ResultColumn] = &[
+pub const COLUMNS: &[PartColumn] = &[
     column("cell_id", Text(|row| row.cell_id.clone())),
     column("trace", Text(|row| row.trace.clone())),
     column("trace_digest", Text(|row| row.trace_digest.clone())),
@@ -99,7 +99,7 @@ pub struct PartSummary {
 }
 
 fn schema() -> String {
-    let field = |column: &ResultColumn| {
+    let field = |column: &PartColumn| {
         let name = column.name;
         match column.value {
             Text(_) => format!("required binary {name} (STRING);"),
@@ -135,7 +135,7 @@ pub(crate) fn encode(rows: &[CellRow]) -> ParquetResult<Vec<u8>> {
 }
 
 fn write_column(
-    column: &ResultColumn,
+    column: &PartColumn,
     rows: &[CellRow],
     writer: &mut ColumnWriter<'_>,
 ) -> ParquetResult<()> {
