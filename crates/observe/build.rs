@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Each is an object of its own, so that no map is made that is not used.
-const PROGRAMS: [&str; 2] = ["open_files", "events"];
+const PROGRAMS: [&str; 3] = ["open_files", "events", "profile"];
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(bpf_object)");
@@ -48,9 +48,14 @@ fn compile(name: &str) -> Result<(), String> {
         Ok("big") => "bpfeb",
         _ => "bpfel",
     };
+    // System calls have numbers and registers of their own on each machine.
+    let machine = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("x86_64") => "-DFOREREAD_X86_64",
+        _ => "-DFOREREAD_GENERIC_CALLS",
+    };
     let output = Command::new(&clang)
         .args(["-O2", "-g", "-mcpu=v3", "-ffreestanding", "-nostdinc", "-Wall", "-Wextra"])
-        .args(["-Werror", "-target", endian])
+        .args(["-Werror", "-target", endian, machine])
         // No path of the machine it was built on gets into the object.
         .arg(format!("-ffile-prefix-map={}=.", source.display()))
         .arg("-fdebug-compilation-dir=.")

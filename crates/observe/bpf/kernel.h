@@ -61,7 +61,17 @@ static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *f
 /* Whether the running kernel has the field. */
 #define HAS(type, field) __builtin_preserve_field_info(((struct type *)0)->field, FIELD_EXISTS)
 
+static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static long (*const bpf_get_stack)(void *ctx, void *to, u32 size, u64 flags) = (void *)67;
+static long (*const bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
+static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
+static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
+
+/* Of bpf_get_stack(). */
+#define BPF_F_USER_STACK (1 << 8)
+
 #define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_HASH 5
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LRU_HASH 9
@@ -91,6 +101,26 @@ struct backing_dev_info {
 	char dev_name[64];
 } CORE;
 
+struct hlist_node {
+	struct hlist_node *next;
+} CORE;
+
+struct hlist_head {
+	struct hlist_node *first;
+} CORE;
+
+struct qstr {
+	const u8 *name;
+} CORE;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+} CORE;
+
 struct super_block {
 	u32 s_dev;
 	struct backing_dev_info *s_bdi;
@@ -102,6 +132,7 @@ struct inode {
 	unsigned long i_ino;
 	s64 i_size;
 	struct super_block *i_sb;
+	struct hlist_head i_dentry; /* of dentry.d_u.d_alias */
 } CORE;
 
 /* Before Linux 5.16 the bdi belongs to the queue. */
@@ -134,6 +165,7 @@ struct hd_struct {
 struct request {
 	u32 cmd_flags;
 	u32 __data_len;
+	u64 __sector;
 	struct block_device *part;
 } CORE;
 
@@ -191,8 +223,50 @@ struct task_struct {
 	const struct cred *real_cred;
 	struct css_set *cgroups;
 	struct task_struct *group_leader;
+	struct files_struct *files;
 	unsigned in_iowait : 1;
 } CORE;
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+} CORE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} CORE;
+
+/* The arguments of a system call, and the numbers of the calls that are looked at. A machine that
+ * is not listed has no calls: waits and requests are seen all the same. */
+#if defined(FOREREAD_X86_64)
+#define CALL_ARG_0(regs) ((regs)->di)
+#define CALL_ARG_1(regs) ((regs)->si)
+#define CALL_ARG_2(regs) ((regs)->dx)
+#define CALL_ARG_3(regs) ((regs)->r10)
+#define REG_IP(regs) ((regs)->ip)
+#define REG_SP(regs) ((regs)->sp)
+#define NR_READ 0
+#define NR_PREAD 17
+#define NR_READV 19
+#define NR_MADVISE 28
+#define NR_READAHEAD 187
+#define NR_FADVISE 221
+#define NR_PREADV 295
+#else
+#define CALL_ARG_0(regs) ((regs)->regs[0])
+#define CALL_ARG_1(regs) ((regs)->regs[1])
+#define CALL_ARG_2(regs) ((regs)->regs[2])
+#define CALL_ARG_3(regs) ((regs)->regs[3])
+#define REG_IP(regs) ((regs)->pc)
+#define REG_SP(regs) ((regs)->sp)
+#define NR_READ 63
+#define NR_PREAD 67
+#define NR_READV 65
+#define NR_MADVISE 233
+#define NR_READAHEAD 213
+#define NR_FADVISE 223
+#define NR_PREADV 69
+#endif
 
 /* `ra` is missing before Linux 5.13. */
 struct readahead_control {
@@ -209,6 +283,7 @@ struct pt_regs {
 	unsigned long dx;
 	unsigned long cx;
 	u64 regs[31];
+	unsigned long r10, ip, sp, pc; /* of a system call */
 } CORE;
 
 struct seq_file;

@@ -15,6 +15,9 @@ mod misses;
 mod object;
 mod open_files;
 mod probes;
+mod profile;
+mod profile_event;
+mod profile_record;
 mod record;
 mod self_test;
 
@@ -25,4 +28,10 @@ pub use object::{KernelTypes, built_in};
 pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, open_files};
 pub use policy::{AccessEvent, EventKind, OpenFileId, Window};
 pub use probes::{Probes, Rung, Signal};
+pub use profile::{ProfileLosses, ProfileProbes, ProfileScope};
+pub use profile_event::{
+    AdviceCall, AdviceCallKind, BlockedWait, DeviceRequest, FileName, InodeId, PageEvent,
+    PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack, ReadCall, ThreadId,
+    ThreadTime, WaitReason,
+};
 pub use self_test::{SelfTest, self_test};

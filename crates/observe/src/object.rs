@@ -20,10 +20,15 @@ pub(crate) const OPEN_FILES: Object =
 #[cfg(bpf_object)]
 pub(crate) const EVENTS: Object =
     Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/events.bpf.o")));
+#[cfg(bpf_object)]
+pub(crate) const PROFILE: Object =
+    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")));
 #[cfg(not(bpf_object))]
 pub(crate) const OPEN_FILES: Object = None;
 #[cfg(not(bpf_object))]
 pub(crate) const EVENTS: Object = None;
+#[cfg(not(bpf_object))]
+pub(crate) const PROFILE: Object = None;
 
 /// Whether the programs are part of this binary: they are not if it was built without clang.
 pub fn built_in() -> bool {

@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["experiment"],
     &["pg"],
     &["study", "reproduce"],
-    &["bench", "vdisk", "doctor", "batch"],
+    &["bench", "vdisk", "doctor", "batch", "profile"],
     &["control"],
     &["sim"],
     &["actuate"],

@@ -28,6 +28,7 @@ mod open_files;
 mod persist;
 mod pg;
 mod presets;
+mod profile;
 mod report;
 mod reproduce;
 mod revert;
@@ -148,6 +149,7 @@ enum Verb {
     Persist(persist::PersistArgs),
     Verify(verify::VerifyArgs),
     Watch(watch::WatchArgs),
+    Profile(profile::ProfileArgs),
     Auto(auto::AutoArgs),
     Run(run::RunArgs),
     Rollback(rollback::RollbackArgs),
@@ -216,6 +218,7 @@ impl Cli {
             Verb::Persist(verb) => verb.run(&context),
             Verb::Verify(verb) => verb.run(&context),
             Verb::Watch(verb) => verb.run(&context),
+            Verb::Profile(verb) => verb.run(&context),
             Verb::Auto(verb) => verb.run(&context),
             Verb::Run(verb) => verb.run(&context),
             Verb::Rollback(verb) => verb.run(&context),

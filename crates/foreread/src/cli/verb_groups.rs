@@ -13,7 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["tune", "sweep", "experiment", "runs", "report", "compare", "serve", "import", "export"],
     ),
     ("Set", &["apply", "persist", "verify", "rollback"]),
-    ("Live", &["watch", "auto", "run"]),
+    ("Live", &["watch", "profile", "auto", "run"]),
     ("Simulate", &["sim", "models", "vdisk", "calibrate", "trace", "workloads", "reproduce"]),
     ("More", &["info", "completions", "help"]),
 ];

@@ -90,7 +90,7 @@ fn is_disk_of(listed: &daemon::DeviceRates, partition: DevNo) -> bool {
             .is_ok_and(|path| path.parent().is_some_and(|disk| disk.ends_with(&listed.name)))
 }
 
-fn cgroups(root: &Root, path: &str) -> anyhow::Result<BTreeSet<u64>> {
+pub fn cgroups(root: &Root, path: &str) -> anyhow::Result<BTreeSet<u64>> {
     let none = || Usage(format!("there is no cgroup {path:?} in the unified hierarchy"));
     if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
         return Err(Usage(format!("write cgroup:/PATH, not cgroup:{path}")).into());

@@ -1,0 +1,172 @@
+//! `foreread profile`.
+
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use profile::{
+    ModelChoice, ProfileAnalysis, ProfileRecording, RecordTarget, Recorder, TextOptions, analyse,
+    folded, profile_json, profile_text,
+};
+use rustix::process::Signal;
+use units::Nanos;
+
+use super::Context;
+use super::watch_scope::cgroups;
+use crate::destination::Destination;
+use crate::exit::{Exit, Usage};
+use crate::output;
+use crate::signals::Signals;
+
+/// Find where programs wait for storage, why, and what a fix wins
+///
+/// Records every wait for storage with the program's stack, and what led to it: calls, faults,
+/// windows, advice, device requests. Prints the places that cost most, each with the file, the line
+/// of code, the cause, a fix and the predicted gain. Changes nothing.
+///
+/// Needs root, or CAP_BPF and CAP_PERFMON. For line numbers, compile with -g and
+/// -fno-omit-frame-pointer.
+///
+///   foreread profile -- ./import data.csv     a command and its children, until it exits
+///   foreread profile --pid 4711 --for 30s     a process
+///   foreread profile --system --for 10s       all processes
+///   foreread profile --explain backward       what a diagnosis means
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub struct ProfileArgs {
+    /// Profile this process and the children that it starts
+    #[arg(long, value_name = "PID", group = "whom")]
+    pid: Option<u32>,
+    /// Profile the processes of this cgroup and those below, as in /proc/PID/cgroup
+    #[arg(long, value_name = "PATH", group = "whom")]
+    cgroup: Option<String>,
+    /// Profile all processes
+    #[arg(long, group = "whom")]
+    system: bool,
+    /// Stop after this time; a command gets SIGTERM. Default: until it exits, or Control-C
+    #[arg(long = "for", value_name = "TIME")]
+    duration: Option<Nanos>,
+    /// Predict gains with this device model (`foreread models`) or none; default: measure the
+    /// device for half a second with direct reads of the file
+    #[arg(long, value_name = "MODEL|none")]
+    device: Option<String>,
+    /// Print the innermost functions of each place
+    #[arg(long)]
+    stacks: bool,
+    /// Print JSON; the standard output of COMMAND then goes to stderr
+    #[arg(long)]
+    json: bool,
+    /// Write waits as folded stacks, in microseconds, for flame graph programs
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
+    /// Overwrite files that exist
+    #[arg(long)]
+    force: bool,
+    /// Print what a diagnosis means, by name or number
+    #[arg(long, value_name = "RULE", group = "whom")]
+    explain: Option<String>,
+    /// List all diagnoses
+    #[arg(long, group = "whom")]
+    list_rules: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND", group = "whom")]
+    command: Vec<String>,
+}
+
+impl ProfileArgs {
+    pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.list_rules {
+            output::print(&profile::list())?;
+            return Ok(Exit::Fine);
+        }
+        if let Some(word) = &self.explain {
+            return explain(word);
+        }
+        let target = self.target(context)?;
+        let choice = self.device()?;
+        let folded_file = self.destination("--folded", self.folded.as_ref())?;
+        let signals = Signals::listen().context("cannot listen for signals")?;
+        let most = self.duration.map(|time| Duration::from_nanos(time.get()));
+        let mut recorder = Recorder::new(target)?;
+        if self.json {
+            recorder = recorder.with_output_to_stderr();
+        }
+        let (recording, status) = recorder.record(most, || signal(&signals))?;
+        let analysis = analyse(&recording, &choice);
+        if let Some(file) = folded_file {
+            file.write(folded(&recording).as_bytes())?;
+        }
+        self.show(&recording, &analysis)?;
+        Ok(exit(status))
+    }
+
+    fn target(&self, context: &Context) -> anyhow::Result<RecordTarget> {
+        if let Some(pid) = self.pid {
+            return match context.root.exists(format!("/proc/{pid}")) {
+                true => Ok(RecordTarget::Process(pid)),
+                false => Err(Usage(format!("there is no process {pid}")).into()),
+            };
+        }
+        if let Some(path) = &self.cgroup {
+            let ids = cgroups(&context.root, path)?.into_iter().collect();
+            return Ok(RecordTarget::Cgroups(ids));
+        }
+        if self.system {
+            return Ok(RecordTarget::System);
+        }
+        if self.command.is_empty() {
+            let usage = "name a command after --, or use --pid, --cgroup or --system";
+            return Err(Usage(usage.to_owned()).into());
+        }
+        Ok(RecordTarget::Command(self.command.clone()))
+    }
+
+    fn device(&self) -> anyhow::Result<ModelChoice> {
+        match self.device.as_deref() {
+            None => Ok(ModelChoice::Measured),
+            Some("none") => Ok(ModelChoice::None),
+            Some(name) => Ok(ModelChoice::named(name)?),
+        }
+    }
+
+    fn destination(
+        &self,
+        option: &'static str,
+        path: Option<&PathBuf>,
+    ) -> anyhow::Result<Option<Destination>> {
+        path.map(|path| Destination::check(option, path, self.force)).transpose()
+    }
+
+    fn show(&self, recording: &ProfileRecording, analysis: &ProfileAnalysis) -> anyhow::Result<()> {
+        if self.json {
+            return output::print_json(&profile_json(recording, analysis));
+        }
+        output::print(&profile_text(recording, analysis, TextOptions { stacks: self.stacks }))
+    }
+}
+
+fn explain(word: &str) -> anyhow::Result<Exit> {
+    let Some(rule) = profile::rule_named(word) else {
+        let names: Vec<&str> = profile::RULES.iter().map(|rule| rule.name).collect();
+        let hint = units::text::hint(word, &names);
+        return Err(Usage(format!("there is no diagnosis {word:?}{hint}")).into());
+    };
+    output::print(&profile::explain(rule))?;
+    Ok(Exit::Fine)
+}
+
+/// The signal that has come, for the command.
+fn signal(signals: &Signals) -> Option<Signal> {
+    signals.cancelled().then(|| match signals.which() {
+        Some(1) => Signal::HUP,
+        Some(2) => Signal::INT,
+        _ => Signal::TERM,
+    })
+}
+
+/// That of the command; a process that was profiled has none for us.
+fn exit(status: Option<ExitStatus>) -> Exit {
+    status.filter(|status| !status.success()).map_or(Exit::Fine, Exit::of_command)
+}

@@ -1,0 +1,743 @@
+/* Waits of chosen processes with their stacks, and what led to them: calls, faults, misses, windows,
+ * advice, requests. Nothing here changes anything. */
+#include "kernel.h"
+#include "profile.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_RINGBUF);
+	MAP_INT(max_entries, 16 << 20);
+} events SEC(".maps");
+
+/* Stacks and names, which wake their reader: a process may have exited a moment later. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_RINGBUF);
+	MAP_INT(max_entries, 4 << 20);
+} details SEC(".maps");
+
+/* Records that found their ring full: events, then details. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	MAP_INT(max_entries, 2);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} lost SEC(".maps");
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct profile_config);
+} config SEC(".maps");
+
+/* The chosen processes. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_HASH);
+	MAP_INT(max_entries, 65536);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} targets SEC(".maps");
+
+/* The chosen cgroups. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_HASH);
+	MAP_INT(max_entries, 4096);
+	MAP_TYPE(key, u64);
+	MAP_TYPE(value, u32);
+} cgroups SEC(".maps");
+
+/* What a thread is doing. */
+struct doing {
+	u64 call_ns;     /* since when it is in a call that is looked at; 0 outside */
+	u64 file;
+	u64 inode;
+	u64 offset;
+	u64 length;
+	u64 size_bytes;
+	u64 waited_ns;   /* blocked within the call */
+	u64 stack;       /* of an advice call */
+	u64 out_ns;      /* since when it is blocked; 0 if it is not */
+	u64 wake_ns;
+	u64 wait_stack;
+	u64 page_inode;  /* the last page that it looked for, */
+	u64 page_offset;
+	u64 page_file;
+	u32 page_device;
+	u32 reason;      /* and how it was found */
+	u32 device;
+	u32 call;
+	u32 mode;
+	u32 flags;
+	u32 ra_pages;
+	u32 detail;
+	u32 in_iowait;
+	u32 zero;
+};
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 32768);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct doing);
+} threads SEC(".maps");
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 32768);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct thread_time);
+} times SEC(".maps");
+
+struct stack_key {
+	u64 key;
+	u64 pid;
+};
+
+/* Stacks that were sent. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 16384);
+	MAP_TYPE(key, struct stack_key);
+	MAP_TYPE(value, u32);
+} sent_stacks SEC(".maps");
+
+struct file_key {
+	u64 inode;
+	u64 device;
+};
+
+/* Files whose names were sent. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 65536);
+	MAP_TYPE(key, struct file_key);
+	MAP_TYPE(value, u32);
+} sent_names SEC(".maps");
+
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct stack_record);
+} scratch SEC(".maps");
+
+struct issued {
+	u64 time_ns;
+	u64 sector;
+	u32 bytes;
+	u32 in_flight;
+};
+
+/* Requests that drivers are working on. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 16384);
+	MAP_TYPE(key, u64);
+	MAP_TYPE(value, struct issued);
+} requests SEC(".maps");
+
+/* How many requests each device is working on. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 1024);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, s64);
+} in_flight SEC(".maps");
+
+#define READ_FIELD(to, from, field) bpf_probe_read_kernel(&(to), sizeof(to), &(from)->field)
+
+INLINE void count_lost(u32 which)
+{
+	u64 *count = bpf_map_lookup_elem(&lost, &which);
+	if (count)
+		*count += 1;
+}
+
+INLINE u32 is_target(u32 pid)
+{
+	u32 zero = 0;
+	struct profile_config *choice = bpf_map_lookup_elem(&config, &zero);
+	if (!choice || !pid)
+		return 0;
+	if (choice->mode == MODE_ALL)
+		return pid != choice->spawner;
+	if (choice->mode == MODE_CGROUPS) {
+		u64 cgroup = bpf_get_current_cgroup_id();
+		return bpf_map_lookup_elem(&cgroups, &cgroup) != NULL;
+	}
+	return bpf_map_lookup_elem(&targets, &pid) != NULL;
+}
+
+/* What the current thread is doing; NULL if it is not profiled. */
+INLINE struct doing *current_thread(void)
+{
+	u64 who = bpf_get_current_pid_tgid();
+	u32 tid = (u32)who;
+	if (!is_target(who >> 32))
+		return NULL;
+	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	if (doing)
+		return doing;
+	struct doing none;
+	__builtin_memset(&none, 0, sizeof(none));
+	bpf_map_update_elem(&threads, &tid, &none, 0);
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+INLINE struct profile_record *begin_record(u32 kind)
+{
+	struct profile_record *record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
+	if (!record) {
+		count_lost(0);
+		return NULL;
+	}
+	u64 who = bpf_get_current_pid_tgid();
+	__builtin_memset(record, 0, sizeof(*record));
+	record->kind = kind;
+	record->time_ns = bpf_ktime_get_ns();
+	record->pid = who >> 32;
+	record->tid = (u32)who;
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	return record;
+}
+
+INLINE u32 kind_of(struct inode *inode)
+{
+	u16 mode = 0;
+	READ_FIELD(mode, inode, i_mode);
+	return mode & S_IFMT;
+}
+
+INLINE u32 device_of(struct inode *inode)
+{
+	u32 device = 0;
+	struct super_block *super = NULL;
+	if (kind_of(inode) == S_IFBLK) {
+		READ_FIELD(device, inode, i_rdev);
+		return device;
+	}
+	READ_FIELD(super, inode, i_sb);
+	READ_FIELD(device, super, s_dev);
+	return device;
+}
+
+/* Sends the name of a file that was not seen before. */
+INLINE void send_name(struct inode *inode, u64 number, u32 device)
+{
+	struct file_key key = { .inode = number, .device = device };
+	u32 one = 1;
+	if (bpf_map_lookup_elem(&sent_names, &key))
+		return;
+	bpf_map_update_elem(&sent_names, &key, &one, 0);
+	struct name_record *record = bpf_ringbuf_reserve(&details, sizeof(*record), 0);
+	if (!record) {
+		count_lost(1);
+		bpf_map_delete_elem(&sent_names, &key);
+		return;
+	}
+	record->inode = number;
+	record->size_bytes = 0;
+	record->device = device;
+	record->pid = bpf_get_current_pid_tgid() >> 32;
+	record->zero = 0;
+	for (int part = 0; part < NAME_PARTS; part++)
+		record->parts[part][0] = 0;
+	record->kind = kind_of(inode);
+	READ_FIELD(record->size_bytes, inode, i_size);
+	struct hlist_node *alias = NULL;
+	READ_FIELD(alias, inode, i_dentry.first);
+	if (alias) {
+		u32 within = __builtin_preserve_field_info(((struct dentry *)0)->d_u.d_alias,
+							   FIELD_BYTE_OFFSET);
+		struct dentry *entry = (void *)alias - within;
+		for (int part = 0; part < NAME_PARTS; part++) {
+			struct dentry *parent = NULL;
+			const u8 *name = NULL;
+			READ_FIELD(name, entry, d_name.name);
+			READ_FIELD(parent, entry, d_parent);
+			if (!parent || parent == entry)
+				break;
+			bpf_probe_read_kernel_str(record->parts[part], NAME_BYTES, name);
+			entry = parent;
+		}
+	}
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+}
+
+/* The open file behind a descriptor of the current process. */
+INLINE struct file *file_of_descriptor(u64 descriptor)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct files_struct *files = NULL;
+	struct fdtable *table = NULL;
+	struct file **entries = NULL, *file = NULL;
+	u32 most = 0;
+	READ_FIELD(files, task, files);
+	READ_FIELD(table, files, fdt);
+	READ_FIELD(most, table, max_fds);
+	READ_FIELD(entries, table, fd);
+	if (descriptor >= most || !entries)
+		return NULL;
+	bpf_probe_read_kernel(&file, sizeof(file), entries + descriptor);
+	return file;
+}
+
+/* Remembers the open file of a call; 0 if it is of no interest. */
+INLINE u32 remember_file(struct doing *doing, u64 descriptor)
+{
+	struct file *file = file_of_descriptor(descriptor);
+	struct inode *inode = NULL;
+	if (!file)
+		return 0;
+	READ_FIELD(inode, file, f_inode);
+	u32 kind = kind_of(inode);
+	if (kind != S_IFREG && kind != S_IFBLK)
+		return 0;
+	doing->file = (u64)file;
+	doing->device = device_of(inode);
+	READ_FIELD(doing->inode, inode, i_ino);
+	READ_FIELD(doing->size_bytes, inode, i_size);
+	READ_FIELD(doing->mode, file, f_mode);
+	READ_FIELD(doing->flags, file, f_flags);
+	READ_FIELD(doing->ra_pages, file, f_ra.ra_pages);
+	READ_FIELD(doing->offset, file, f_pos);
+	send_name(inode, doing->inode, doing->device);
+	return 1;
+}
+
+INLINE u64 mix(u64 hash, u64 word)
+{
+	hash ^= word;
+	hash *= 0xff51afd7ed558ccdULL;
+	return hash ^ (hash >> 32);
+}
+
+/* The key of the current stack, which is sent once. */
+INLINE u64 take_stack(void *ctx)
+{
+	u32 zero = 0, one = 1;
+	struct stack_record *stack = bpf_map_lookup_elem(&scratch, &zero);
+	if (!stack)
+		return 0;
+	u64 who = bpf_get_current_pid_tgid();
+	struct task_struct *task = bpf_get_current_task_btf();
+	long bytes = bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0);
+	u32 kernel = bytes > 0 ? (u32)bytes / 8 : 0;
+	bytes = bpf_get_stack(ctx, stack->user, sizeof(stack->user), BPF_F_USER_STACK);
+	u32 user = bytes > 0 ? (u32)bytes / 8 : 0;
+	struct pt_regs *regs = bpf_task_pt_regs(task);
+	stack->user_ip = REG_IP(regs);
+	stack->user_sp = REG_SP(regs);
+	stack->top_word = 0;
+	bpf_probe_read_user(&stack->top_word, sizeof(u64), (void *)stack->user_sp);
+	stack->pid = who >> 32;
+	stack->tid = (u32)who;
+	stack->kernel_count = kernel;
+	stack->user_count = user;
+	bpf_get_current_comm(stack->comm, sizeof(stack->comm));
+	u64 hash = mix(mix(0x9e3779b97f4a7c15ULL, stack->user_ip), stack->top_word);
+	for (u32 index = 0; index < KERNEL_FRAMES; index++) {
+		if (index >= kernel)
+			break;
+		hash = mix(hash, stack->kernel[index]);
+	}
+	for (u32 index = 0; index < USER_FRAMES; index++) {
+		if (index >= user)
+			break;
+		hash = mix(hash, stack->user[index]);
+	}
+	stack->key = hash;
+	struct stack_key key = { .key = hash, .pid = stack->pid };
+	if (bpf_map_lookup_elem(&sent_stacks, &key))
+		return hash;
+	struct stack_record *record = bpf_ringbuf_reserve(&details, sizeof(*record), 0);
+	if (!record) {
+		count_lost(1);
+		return hash;
+	}
+	bpf_map_update_elem(&sent_stacks, &key, &one, 0);
+	__builtin_memcpy(record, stack, sizeof(*record));
+	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	return hash;
+}
+
+SEC("tp_btf/sys_enter")
+int call_enters(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u64 call = ctx[1];
+	if (call != NR_READ && call != NR_PREAD && call != NR_READV && call != NR_PREADV &&
+	    call != NR_MADVISE && call != NR_READAHEAD && call != NR_FADVISE)
+		return 0;
+	struct doing *doing = current_thread();
+	if (!doing)
+		return 0;
+	doing->call_ns = 0;
+	doing->waited_ns = 0;
+	doing->reason = REASON_NONE;
+	doing->stack = 0;
+	doing->detail = 0;
+	u64 first = CALL_ARG_0(regs), second = CALL_ARG_1(regs), third = CALL_ARG_2(regs);
+	u64 fourth = CALL_ARG_3(regs);
+	if (call == NR_MADVISE) {
+		doing->file = 0;
+		doing->inode = 0;
+		doing->device = 0;
+		doing->offset = first;
+		doing->length = second;
+		doing->detail = third;
+	} else if (!remember_file(doing, first)) {
+		return 0;
+	} else if (call == NR_READ) {
+		doing->length = third;
+	} else if (call == NR_PREAD) {
+		doing->length = third;
+		doing->offset = fourth;
+	} else if (call == NR_PREADV) {
+		doing->length = 0;
+		doing->offset = fourth;
+	} else if (call == NR_READV) {
+		doing->length = 0;
+	} else {
+		doing->offset = second;
+		doing->length = third;
+		doing->detail = call == NR_FADVISE ? fourth : 0;
+	}
+	if (call == NR_MADVISE || call == NR_READAHEAD || call == NR_FADVISE)
+		doing->stack = take_stack(ctx);
+	doing->call = call;
+	doing->call_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int call_returns(u64 *ctx)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	if (!doing || !doing->call_ns)
+		return 0;
+	u64 since = doing->call_ns;
+	u32 call = doing->call;
+	u32 is_advice = call == NR_MADVISE || call == NR_READAHEAD || call == NR_FADVISE;
+	doing->call_ns = 0;
+	doing->reason = REASON_NONE;
+	struct profile_record *record = begin_record(is_advice ? PROFILE_ADVICE : PROFILE_READ);
+	if (!record)
+		return 0;
+	record->duration_ns = record->time_ns - since;
+	record->file = doing->file;
+	record->inode = doing->inode;
+	record->device = doing->device;
+	record->offset = doing->offset;
+	record->length = doing->length;
+	record->size_bytes = doing->size_bytes;
+	record->waited_ns = doing->waited_ns;
+	record->stack = doing->stack;
+	record->result = ctx[1];
+	record->mode = doing->mode;
+	record->flags = doing->flags;
+	record->ra_pages = doing->ra_pages;
+	record->detail = is_advice ? doing->detail : call;
+	record->start_page_delta = is_advice ? call : 0;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* A page event of the current thread. */
+INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct file_ra_state *ra)
+{
+	struct doing *doing = current_thread();
+	if (!doing)
+		return 0;
+	u64 number = inode->i_ino;
+	u32 device = device_of(inode);
+	u64 file = 0;
+	if (ra)
+		file = (u64)ra - __builtin_preserve_field_info(((struct file *)0)->f_ra,
+							       FIELD_BYTE_OFFSET);
+	if (kind == PROFILE_MISS || kind == PROFILE_MARK || kind == PROFILE_FAULT) {
+		doing->page_inode = number;
+		doing->page_device = device;
+		doing->page_offset = index << 12;
+		doing->page_file = file;
+		doing->reason = kind == PROFILE_MISS ? REASON_MISS :
+				kind == PROFILE_MARK ? REASON_MARK : REASON_FAULT;
+		send_name(inode, number, device);
+	} else if (doing->reason == REASON_FAULT && doing->page_inode == number) {
+		/* A fault that submits pages misses. */
+		doing->reason = REASON_MISS;
+	}
+	struct profile_record *record = begin_record(kind);
+	if (!record)
+		return 0;
+	record->file = file;
+	record->inode = number;
+	record->device = device;
+	record->offset = index << 12;
+	record->length = count << 12;
+	record->size_bytes = inode->i_size;
+	if (ra) {
+		record->ra_pages = ra->ra_pages;
+		if (kind == PROFILE_WINDOW) {
+			record->offset = (u64)ra->start << 12;
+			record->length = (u64)ra->size << 12;
+			record->start_page_delta = ra->async_size;
+		}
+	}
+	record->flags = doing->call_ns != 0;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_fault")
+int page_fault(u64 *ctx)
+{
+	struct address_space *mapping = (void *)ctx[0];
+	return on_page(PROFILE_FAULT, mapping->host, ctx[1], 1, NULL);
+}
+
+SEC("tp_btf/page_cache_sync_ra")
+int page_miss(u64 *ctx)
+{
+	return on_page(PROFILE_MISS, (void *)ctx[0], ctx[1], ctx[3], (void *)ctx[2]);
+}
+
+SEC("tp_btf/page_cache_async_ra")
+int page_mark(u64 *ctx)
+{
+	return on_page(PROFILE_MARK, (void *)ctx[0], ctx[1], ctx[3], (void *)ctx[2]);
+}
+
+SEC("tp_btf/page_cache_ra_order")
+int page_window(u64 *ctx)
+{
+	return on_page(PROFILE_WINDOW, (void *)ctx[0], ctx[1], 0, (void *)ctx[2]);
+}
+
+SEC("tp_btf/page_cache_ra_unbounded")
+int page_plain(u64 *ctx)
+{
+	return on_page(PROFILE_PLAIN, (void *)ctx[0], ctx[1], ctx[2], NULL);
+}
+
+INLINE u32 waits_for_disk(struct task_struct *task)
+{
+	u64 word = 0;
+	u32 offset = __builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_OFFSET);
+	u32 size = __builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_SIZE);
+	if (size > sizeof(word))
+		return 0;
+	bpf_probe_read_kernel(&word, size, (void *)task + offset);
+	word <<= __builtin_preserve_field_info(task->in_iowait, FIELD_LSHIFT);
+	return word >> __builtin_preserve_field_info(task->in_iowait, FIELD_RSHIFT) != 0;
+}
+
+INLINE struct thread_time *time_of(u32 tid, u32 pid, u64 now)
+{
+	struct thread_time *time = bpf_map_lookup_elem(&times, &tid);
+	if (time)
+		return time;
+	struct thread_time none = { .first_ns = now, .last_ns = now, .pid = pid };
+	bpf_map_update_elem(&times, &tid, &none, 0);
+	return bpf_map_lookup_elem(&times, &tid);
+}
+
+/* A profiled thread stops running: current is still that thread. */
+INLINE void leaves(u64 *ctx, struct task_struct *from, u32 blocks, u64 now)
+{
+	struct doing *doing = current_thread();
+	if (!doing)
+		return;
+	struct thread_time *time = time_of(from->pid, from->tgid, now);
+	if (time) {
+		if (now > time->last_ns)
+			time->cpu_ns += now - time->last_ns;
+		time->last_ns = now;
+	}
+	doing->wake_ns = 0;
+	doing->out_ns = now;
+	doing->in_iowait = 0;
+	if (!blocks) {
+		doing->wake_ns = now;
+		doing->wait_stack = 0;
+		return;
+	}
+	doing->in_iowait = waits_for_disk(from);
+	doing->wait_stack = take_stack(ctx);
+}
+
+INLINE void send_wait(struct doing *doing, struct task_struct *to, u64 blocked, u64 runnable)
+{
+	struct profile_record *record = begin_record(PROFILE_WAIT);
+	if (!record)
+		return;
+	record->pid = to->tgid;
+	record->tid = to->pid;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), to->comm);
+	record->duration_ns = blocked;
+	record->result = runnable;
+	record->stack = doing->wait_stack;
+	record->in_iowait = doing->in_iowait;
+	record->detail = doing->reason;
+	if (doing->reason) {
+		record->inode = doing->page_inode;
+		record->device = doing->page_device;
+		record->offset = doing->page_offset;
+		record->file = doing->page_file;
+	} else if (doing->call_ns) {
+		record->inode = doing->inode;
+		record->device = doing->device;
+		record->offset = doing->offset;
+		record->length = doing->length;
+	}
+	if (doing->call_ns) {
+		record->mode = doing->mode;
+		record->flags = doing->flags;
+		if (!record->file && record->inode == doing->inode)
+			record->file = doing->file;
+	}
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+SEC("tp_btf/sched_switch")
+int thread_switches(u64 *ctx)
+{
+	u32 preempted = ctx[0];
+	struct task_struct *from = (void *)ctx[1];
+	struct task_struct *to = (void *)ctx[2];
+	u64 state = ctx[3], now = bpf_ktime_get_ns();
+	leaves(ctx, from, !preempted && state != 0, now);
+	u32 tid = to->pid;
+	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	if (!tid || !doing)
+		return 0;
+	struct thread_time *time = bpf_map_lookup_elem(&times, &tid);
+	u64 since = doing->out_ns;
+	doing->out_ns = 0;
+	if (!since) {
+		if (time)
+			time->last_ns = now;
+		return 0;
+	}
+	u64 woken = doing->wake_ns ? doing->wake_ns : now;
+	u64 blocked = woken > since ? woken - since : 0;
+	u64 runnable = now - since - blocked;
+	if (time) {
+		time->blocked_ns += blocked;
+		time->runnable_ns += runnable;
+		time->last_ns = now;
+	}
+	if (!doing->wait_stack)
+		return 0;
+	doing->waited_ns += blocked;
+	send_wait(doing, to, blocked, runnable);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int thread_wakes(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 tid = task->pid;
+	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	if (doing && doing->out_ns && !doing->wake_ns)
+		doing->wake_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int process_forks(u64 *ctx)
+{
+	struct task_struct *parent = (void *)ctx[0];
+	struct task_struct *child = (void *)ctx[1];
+	u32 zero = 0, one = 1, mother = parent->tgid, pid = child->tgid;
+	struct profile_config *choice = bpf_map_lookup_elem(&config, &zero);
+	if (!choice || choice->mode != MODE_PROCESSES || mother == pid)
+		return 0;
+	if (mother == choice->spawner || bpf_map_lookup_elem(&targets, &mother))
+		bpf_map_update_elem(&targets, &pid, &one, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int process_execs(u64 *ctx)
+{
+	(void)ctx;
+	if (!is_target(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	struct profile_record *record = begin_record(PROFILE_EXEC);
+	if (record)
+		bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int thread_exits(u64 *ctx)
+{
+	(void)ctx;
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	u64 now = bpf_ktime_get_ns();
+	struct thread_time *time = bpf_map_lookup_elem(&times, &tid);
+	if (time && now > time->last_ns) {
+		time->cpu_ns += now - time->last_ns;
+		time->last_ns = now;
+	}
+	bpf_map_delete_elem(&threads, &tid);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int request_issued(u64 *ctx)
+{
+	struct request *request = (void *)ctx[0];
+	struct block_device *part = request->part;
+	u64 key = (u64)request;
+	if (!part || !request->__data_len)
+		return 0;
+	u32 device = part->bd_dev;
+	s64 none = 0, *count = bpf_map_lookup_elem(&in_flight, &device);
+	if (!count) {
+		bpf_map_update_elem(&in_flight, &device, &none, 0);
+		count = bpf_map_lookup_elem(&in_flight, &device);
+		if (!count)
+			return 0;
+	}
+	s64 before = __sync_fetch_and_add(count, 1);
+	struct issued issued = {
+		.time_ns = bpf_ktime_get_ns(),
+		.sector = request->__sector,
+		.bytes = request->__data_len,
+		.in_flight = before > 0 ? before + 1 : 1,
+	};
+	bpf_map_update_elem(&requests, &key, &issued, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int request_completes(u64 *ctx)
+{
+	struct request *request = (void *)ctx[0];
+	u64 key = (u64)request;
+	struct issued *issued = bpf_map_lookup_elem(&requests, &key);
+	struct block_device *part = request->part;
+	if (!issued || !part)
+		return 0;
+	u32 device = part->bd_dev;
+	s64 *count = bpf_map_lookup_elem(&in_flight, &device);
+	if (count)
+		__sync_fetch_and_add(count, -1);
+	struct profile_record *record = begin_record(PROFILE_REQUEST);
+	if (record) {
+		record->duration_ns = record->time_ns - issued->time_ns;
+		record->offset = issued->sector;
+		record->length = issued->bytes;
+		record->device = device;
+		record->mode = request->cmd_flags & REQ_OP_MASK;
+		record->flags = issued->in_flight;
+		bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	}
+	bpf_map_delete_elem(&requests, &key);
+	return 0;
+}

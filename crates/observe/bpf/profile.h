@@ -1,0 +1,112 @@
+/* What the profiler's programs hand out. src/profile_record.rs has the same in Rust, and both sides
+ * assert sizes. */
+#ifndef FOREREAD_PROFILE_H
+#define FOREREAD_PROFILE_H
+
+enum {
+	PROFILE_READ = 1,    /* a read call returned */
+	PROFILE_FAULT = 2,   /* a fault of a mapped file looked for a page */
+	PROFILE_MISS = 3,    /* a page was missing */
+	PROFILE_MARK = 4,    /* the reader reached the mark */
+	PROFILE_WINDOW = 5,  /* a window was submitted */
+	PROFILE_PLAIN = 6,   /* pages were submitted that are no window */
+	PROFILE_WAIT = 7,    /* a thread was blocked and runs again */
+	PROFILE_ADVICE = 8,  /* fadvise, madvise or readahead returned */
+	PROFILE_REQUEST = 9, /* a device completed a request */
+	PROFILE_EXEC = 10,   /* a process runs another program */
+};
+
+/* Which page event came last on the thread within its call or fault: what it waits for. */
+enum {
+	REASON_NONE = 0,
+	REASON_MISS = 1,
+	REASON_MARK = 2,
+	REASON_FAULT = 3,
+};
+
+struct profile_record {
+	u64 time_ns;     /* CLOCK_MONOTONIC: the end */
+	u64 duration_ns; /* of a call; of a wait until the wake-up; of a request since its issue */
+	u64 file;        /* the open file; 0 if unknown */
+	u64 inode;
+	u64 offset;      /* bytes; of a request the sector */
+	u64 length;      /* bytes asked for */
+	u64 stack;       /* of a wait or advice: the key of its stack record */
+	s64 result;      /* of a call; of a wait: nanoseconds runnable before it ran */
+	u64 waited_ns;   /* of a call: how long the thread was blocked in it */
+	u64 size_bytes;  /* of the file */
+	u32 device;
+	u32 pid;
+	u32 tid;
+	u32 kind;
+	u32 mode;        /* f_mode; of a request its operation */
+	u32 flags;       /* f_flags; of a request how many were in flight at its issue */
+	u32 ra_pages;
+	u32 detail;      /* the system call; of a wait the reason; of advice the advice */
+	u32 in_iowait;
+	u32 start_page_delta; /* of a window: pages behind the mark */
+	char comm[16];
+};
+
+_Static_assert(sizeof(struct profile_record) == 136, "src/profile_record.rs has the same");
+
+#define KERNEL_FRAMES 32
+#define USER_FRAMES 48
+
+/* A stack, once for each process and key. */
+struct stack_record {
+	u64 key;
+	u64 user_ip;
+	u64 user_sp;
+	u64 top_word;    /* the word at the user's stack pointer: a return address in a leaf */
+	u32 pid;
+	u32 tid;
+	u32 kernel_count;
+	u32 user_count;
+	u64 kernel[KERNEL_FRAMES];
+	u64 user[USER_FRAMES];
+	char comm[16];
+};
+
+_Static_assert(sizeof(struct stack_record) == 704, "src/profile_record.rs has the same");
+
+#define NAME_PARTS 16
+#define NAME_BYTES 64
+
+/* The name of a file, once: its last parts, the last first. */
+struct name_record {
+	u64 inode;
+	u64 size_bytes;
+	u32 device;
+	u32 pid;
+	u32 kind; /* i_mode & S_IFMT */
+	u32 zero;
+	char parts[NAME_PARTS][NAME_BYTES];
+};
+
+_Static_assert(sizeof(struct name_record) == 1056, "src/profile_record.rs has the same");
+
+/* Where a thread's time went. */
+struct thread_time {
+	u64 first_ns;
+	u64 last_ns;
+	u64 cpu_ns;
+	u64 runnable_ns;
+	u64 blocked_ns;
+	u32 pid;
+	u32 zero;
+};
+
+_Static_assert(sizeof(struct thread_time) == 48, "src/profile_record.rs has the same");
+
+/* Whom to profile. */
+struct profile_config {
+	u32 spawner; /* children of this process are profiled */
+	u32 mode;    /* MODE_* */
+};
+
+#define MODE_PROCESSES 0
+#define MODE_CGROUPS 1
+#define MODE_ALL 2
+
+#endif

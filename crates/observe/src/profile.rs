@@ -1,0 +1,217 @@
+//! The profiler's probes: waits of chosen processes with their stacks, and what led to them.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use aya::Ebpf;
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
+use aya::programs::{BtfTracePoint, ProgramError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::object::{KernelTypes, PROFILE, load, of_chain, of_program};
+use crate::profile_event::{
+    ProfileDetail, ProfileEvent, ThreadTime, name, profile_event, stack, thread_time,
+};
+use crate::profile_record::{
+    NameRecord, ProfileConfig, ProfileRecord, StackRecord, ThreadTimeRecord,
+};
+use crate::record::Plain;
+use crate::{ObserveError, Rung, Signal};
+
+const OBJECT: &str = "profile";
+
+/// Programs with their tracepoints, and whether nothing can be said without them.
+const PROGRAMS: &[(&str, &str, bool)] = &[
+    ("thread_switches", "sched_switch", true),
+    ("thread_wakes", "sched_wakeup", true),
+    ("process_forks", "sched_process_fork", true),
+    ("process_execs", "sched_process_exec", false),
+    ("thread_exits", "sched_process_exit", false),
+    ("call_enters", "sys_enter", false),
+    ("call_returns", "sys_exit", false),
+    ("page_fault", "mm_filemap_fault", false),
+    ("page_miss", "page_cache_sync_ra", false),
+    ("page_mark", "page_cache_async_ra", false),
+    ("page_window", "page_cache_ra_order", false),
+    ("page_plain", "page_cache_ra_unbounded", false),
+    ("request_issued", "block_rq_issue", false),
+    ("request_completes", "block_rq_complete", false),
+];
+
+/// Whom to profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileScope {
+    /// The children of this process that are started from now on, and all of theirs.
+    ChildrenOf(u32),
+    /// These processes, and the children that they start.
+    Processes(Vec<u32>),
+    /// Processes in these cgroups: the inodes of their directories.
+    Cgroups(Vec<u64>),
+    /// All processes but this one.
+    AllBut(u32),
+}
+
+/// Losses since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProfileLosses {
+    pub events: u64,
+    /// Stacks and names.
+    pub details: u64,
+}
+
+/// The probes at work; dropped, nothing of them is left in the kernel.
+pub struct ProfileProbes {
+    signals: Vec<Signal>,
+    events: RingBuf<MapData>,
+    details: RingBuf<MapData>,
+    lost: PerCpuArray<MapData, u64>,
+    times: HashMap<MapData, u32, ThreadTimeRecord>,
+    /// Last, as it holds the programs and what attaches them.
+    _ebpf: Ebpf,
+}
+
+impl std::fmt::Debug for ProfileProbes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProfileProbes").field("signals", &self.signals).finish_non_exhaustive()
+    }
+}
+
+impl ProfileProbes {
+    /// Loads and attaches what this kernel takes.
+    ///
+    /// # Errors
+    ///
+    /// If rights are missing, or if the kernel takes no probe of waits.
+    pub fn new(scope: &ProfileScope) -> Result<Self, ObserveError> {
+        let types = KernelTypes::read()?;
+        let mut ebpf = load(PROFILE, &types)?;
+        choose(&mut ebpf, scope)?;
+        let mut signals = Vec::new();
+        for (program, place, is_needed) in PROGRAMS {
+            signals.push(attach(&mut ebpf, &types, program, place, *is_needed)?);
+        }
+        let mut take = |name: &str| {
+            ebpf.take_map(name).ok_or_else(|| ObserveError::Refused {
+                program: OBJECT,
+                problem: format!("it has no map {name}"),
+            })
+        };
+        let (events, details) = (take("events")?, take("details")?);
+        let (lost, times) = (take("lost")?, take("times")?);
+        Ok(Self {
+            signals,
+            events: RingBuf::try_from(events).map_err(of_map)?,
+            details: RingBuf::try_from(details).map_err(of_map)?,
+            lost: PerCpuArray::try_from(lost).map_err(of_map)?,
+            times: HashMap::try_from(times).map_err(of_map)?,
+            _ebpf: ebpf,
+        })
+    }
+
+    /// The signals, and whether each is available here.
+    pub fn signals(&self) -> &[Signal] {
+        &self.signals
+    }
+
+    /// Waits until a stack or a name has come, or for `most`.
+    pub fn wait(&self, most: Duration) -> Result<(), ObserveError> {
+        let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let mut ready = [PollFd::from_borrowed_fd(self.details.as_fd(), PollFlags::IN)];
+        match poll(&mut ready, Some(&most)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(ObserveError::Read { program: OBJECT, source: errno.into() }),
+        }
+    }
+
+    /// Hands over the stacks and names since the last time.
+    pub fn drain_details(&mut self, mut take: impl FnMut(ProfileDetail)) {
+        while let Some(item) = self.details.next() {
+            let detail = match item.len() {
+                length if length == size_of::<StackRecord>() => {
+                    StackRecord::read(&item).map(|record| ProfileDetail::Stack(stack(&record)))
+                }
+                _ => NameRecord::read(&item).map(|record| ProfileDetail::Name(name(&record))),
+            };
+            detail.into_iter().for_each(&mut take);
+        }
+    }
+
+    /// Hands over what has happened since the last time, oldest first.
+    pub fn drain_events(&mut self, mut take: impl FnMut(ProfileEvent)) {
+        while let Some(item) = self.events.next() {
+            let record = ProfileRecord::read(&item);
+            record.as_ref().and_then(profile_event).into_iter().for_each(&mut take);
+        }
+    }
+
+    /// Where the time of the threads went that were profiled.
+    pub fn thread_times(&self) -> Vec<ThreadTime> {
+        let times = self.times.iter().filter_map(Result::ok);
+        times.map(|(tid, record)| thread_time(tid, &record)).collect()
+    }
+
+    pub fn losses(&self) -> ProfileLosses {
+        let count = |which| self.lost.get(&which, 0).map_or(0, |counts| counts.iter().sum());
+        ProfileLosses { events: count(0), details: count(1) }
+    }
+}
+
+fn of_map(error: MapError) -> ObserveError {
+    of_chain(OBJECT, &error)
+}
+
+/// Writes down whom to profile, before anything is attached.
+fn choose(ebpf: &mut Ebpf, scope: &ProfileScope) -> Result<(), ObserveError> {
+    let missing = |name: &str| ObserveError::Refused {
+        program: OBJECT,
+        problem: format!("it has no map {name}"),
+    };
+    let (spawner, mode) = match scope {
+        ProfileScope::ChildrenOf(pid) => (*pid, 0),
+        ProfileScope::Processes(_) => (0, 0),
+        ProfileScope::Cgroups(_) => (0, 1),
+        ProfileScope::AllBut(pid) => (*pid, 2),
+    };
+    let map = ebpf.map_mut("config").ok_or_else(|| missing("config"))?;
+    let mut config: Array<_, ProfileConfig> = Array::try_from(map).map_err(of_map)?;
+    config.set(0, ProfileConfig { spawner, mode }, 0).map_err(of_map)?;
+    if let ProfileScope::Processes(pids) = scope {
+        let map = ebpf.map_mut("targets").ok_or_else(|| missing("targets"))?;
+        let mut targets: HashMap<_, u32, u32> = HashMap::try_from(map).map_err(of_map)?;
+        pids.iter().try_for_each(|pid| targets.insert(pid, 1, 0)).map_err(of_map)?;
+    }
+    if let ProfileScope::Cgroups(ids) = scope {
+        let map = ebpf.map_mut("cgroups").ok_or_else(|| missing("cgroups"))?;
+        let mut cgroups: HashMap<_, u64, u32> = HashMap::try_from(map).map_err(of_map)?;
+        ids.iter().try_for_each(|id| cgroups.insert(id, 1, 0)).map_err(of_map)?;
+    }
+    Ok(())
+}
+
+fn attach(
+    ebpf: &mut Ebpf,
+    types: &KernelTypes,
+    program: &'static str,
+    place: &str,
+    is_needed: bool,
+) -> Result<Signal, ObserveError> {
+    let mut attach = || -> Result<(), ProgramError> {
+        let missing = || ProgramError::InvalidName { name: program.to_owned() };
+        let found: &mut BtfTracePoint =
+            ebpf.program_mut(program).ok_or_else(missing)?.try_into()?;
+        found.load(place, &types.0)?;
+        found.attach().map(drop)
+    };
+    let name = place.to_owned();
+    match attach() {
+        Ok(()) => Ok(Signal { name, rung: Rung::TpBtf, refused: Vec::new() }),
+        Err(error) => {
+            let error = of_program(program, &error);
+            if is_needed || matches!(error, ObserveError::NotPermitted { .. }) {
+                return Err(error);
+            }
+            Ok(Signal { name, rung: Rung::Missing, refused: vec![error.to_string()] })
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! What the profiler's probes report, with types.
+
+use host::DevNo;
+use units::{Bytes, Nanos, Pages};
+
+use crate::open_files::device;
+use crate::profile_record::{
+    KERNEL_FRAMES, NameRecord, ProfileRecord, StackRecord, ThreadTimeRecord, USER_FRAMES,
+};
+use crate::record::text;
+
+/// `S_IFBLK`.
+const BLOCK_DEVICE: u32 = 0o060_000;
+/// `FMODE_RANDOM` in `f_mode`.
+const FMODE_RANDOM: u32 = 1 << 12;
+/// `readahead(2)`; the numbers of x86-64 and of the generic table.
+const READAHEAD_CALLS: [u32; 2] = [187, 213];
+/// `madvise(2)`, likewise.
+const MADVISE_CALLS: [u32; 2] = [28, 233];
+
+/// A file, as the kernel knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InodeId {
+    /// The device of its file system, or the disk itself.
+    pub device: DevNo,
+    pub inode: u64,
+}
+
+/// A thread, and the name of its program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadId {
+    pub pid: u32,
+    pub tid: u32,
+    pub comm: String,
+}
+
+/// One thing that the profiler's probes report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileEvent {
+    /// When it was over (`CLOCK_MONOTONIC`).
+    pub at: Nanos,
+    pub thread: ThreadId,
+    pub what: ProfileEventKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProfileEventKind {
+    Read(ReadCall),
+    Page(PageEvent),
+    Wait(BlockedWait),
+    Advice(AdviceCall),
+    Request(DeviceRequest),
+    Exec,
+}
+
+/// A read call that returned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReadCall {
+    /// The address of the open file.
+    pub file: u64,
+    pub inode: InodeId,
+    pub offset: Bytes,
+    /// Bytes that it got, or the negative error.
+    pub result: i64,
+    pub duration: Nanos,
+    /// How long the thread was blocked in it.
+    pub blocked: Nanos,
+    pub size: Bytes,
+    /// Under `FADV_RANDOM`.
+    pub is_random: bool,
+    /// Opened with `O_DIRECT`.
+    pub is_direct: bool,
+    pub window: Pages,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageEventKind {
+    Fault,
+    Miss,
+    Mark,
+    Window,
+    /// Pages that are no window.
+    Plain,
+}
+
+/// A page that was looked for or submitted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageEvent {
+    pub kind: PageEventKind,
+    /// 0 if unknown.
+    pub file: u64,
+    pub inode: InodeId,
+    pub offset: Bytes,
+    pub length: Bytes,
+    pub size: Bytes,
+    pub window: Pages,
+    /// Within a call that is recorded; otherwise within a fault or another call.
+    pub in_call: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// No page event preceded it in its call.
+    None,
+    Miss,
+    Mark,
+    Fault,
+}
+
+/// A thread was blocked and runs again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockedWait {
+    /// Until its wake-up.
+    pub blocked: Nanos,
+    /// From its wake-up until it ran.
+    pub runnable: Nanos,
+    /// The key of its stack, unique with the process.
+    pub stack: u64,
+    /// The kernel counts it as waiting for I/O.
+    pub in_iowait: bool,
+    pub reason: WaitReason,
+    /// The last page or call of the thread; inode 0 if there was none.
+    pub inode: InodeId,
+    pub file: u64,
+    pub offset: Bytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdviceCallKind {
+    Fadvise,
+    Madvise,
+    Readahead,
+}
+
+/// A program's advice to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdviceCall {
+    pub call: AdviceCallKind,
+    /// The value; 0 for `readahead(2)`.
+    pub advice: u32,
+    pub file: u64,
+    /// Inode 0 for `madvise(2)`.
+    pub inode: InodeId,
+    /// An offset, or an address of `madvise(2)`.
+    pub offset: u64,
+    pub length: Bytes,
+    /// 0, or the negative error.
+    pub result: i64,
+    pub blocked: Nanos,
+    pub duration: Nanos,
+    pub stack: u64,
+    pub is_direct: bool,
+    pub window: Pages,
+}
+
+/// A request that a device completed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceRequest {
+    pub device: DevNo,
+    pub sector: u64,
+    pub length: Bytes,
+    /// From the driver's start to the completion.
+    pub service: Nanos,
+    /// Requests in flight when it was issued, itself included.
+    pub depth: u32,
+    pub is_read: bool,
+}
+
+/// A stack of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileStack {
+    pub key: u64,
+    pub pid: u32,
+    /// Addresses, the innermost first.
+    pub kernel: Vec<u64>,
+    pub user: Vec<u64>,
+    /// The word at the stack pointer: in a leaf without a frame, where it returns to.
+    pub top_word: u64,
+}
+
+/// The name of a file below the root of its file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileName {
+    pub inode: InodeId,
+    pub size: Bytes,
+    /// A process that has used it.
+    pub pid: u32,
+    pub is_block_device: bool,
+    /// From the outermost part; `is_cut` if there are more before the first.
+    pub parts: Vec<String>,
+    pub is_cut: bool,
+}
+
+/// A stack or a name: what must be looked up while its process lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileDetail {
+    Stack(ProfileStack),
+    Name(FileName),
+}
+
+/// Where a thread's time went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTime {
+    pub pid: u32,
+    pub tid: u32,
+    pub first: Nanos,
+    pub last: Nanos,
+    pub cpu: Nanos,
+    pub runnable: Nanos,
+    pub blocked: Nanos,
+}
+
+fn is_direct(flags: u32) -> bool {
+    i32::try_from(flags).is_ok_and(|flags| flags & libc::O_DIRECT != 0)
+}
+
+/// Reads a record; `None` if this foreread does not know its kind.
+pub(crate) fn profile_event(record: &ProfileRecord) -> Option<ProfileEvent> {
+    let page = |kind| ProfileEventKind::Page(page(kind, record));
+    let what = match record.kind {
+        1 => ProfileEventKind::Read(read_call(record)),
+        2 => page(PageEventKind::Fault),
+        3 => page(PageEventKind::Miss),
+        4 => page(PageEventKind::Mark),
+        5 => page(PageEventKind::Window),
+        6 => page(PageEventKind::Plain),
+        7 => ProfileEventKind::Wait(wait(record)),
+        8 => ProfileEventKind::Advice(advice(record)),
+        9 => ProfileEventKind::Request(request(record)),
+        10 => ProfileEventKind::Exec,
+        _ => return None,
+    };
+    let thread = ThreadId { pid: record.pid, tid: record.tid, comm: text(&record.comm) };
+    Some(ProfileEvent { at: Nanos::new(record.time_ns), thread, what })
+}
+
+fn inode(record: &ProfileRecord) -> InodeId {
+    InodeId { device: device(record.device), inode: record.inode }
+}
+
+fn read_call(record: &ProfileRecord) -> ReadCall {
+    ReadCall {
+        file: record.file,
+        inode: inode(record),
+        offset: Bytes::new(record.offset),
+        result: record.result,
+        duration: Nanos::new(record.duration_ns),
+        blocked: Nanos::new(record.waited_ns),
+        size: Bytes::new(record.size_bytes),
+        is_random: record.mode & FMODE_RANDOM != 0,
+        is_direct: is_direct(record.flags),
+        window: Pages::new(u64::from(record.ra_pages)),
+    }
+}
+
+fn page(kind: PageEventKind, record: &ProfileRecord) -> PageEvent {
+    PageEvent {
+        kind,
+        file: record.file,
+        inode: inode(record),
+        offset: Bytes::new(record.offset),
+        length: Bytes::new(record.length),
+        size: Bytes::new(record.size_bytes),
+        window: Pages::new(u64::from(record.ra_pages)),
+        in_call: record.flags != 0,
+    }
+}
+
+fn wait(record: &ProfileRecord) -> BlockedWait {
+    BlockedWait {
+        blocked: Nanos::new(record.duration_ns),
+        runnable: Nanos::new(record.result.unsigned_abs()),
+        stack: record.stack,
+        in_iowait: record.in_iowait != 0,
+        reason: match record.detail {
+            1 => WaitReason::Miss,
+            2 => WaitReason::Mark,
+            3 => WaitReason::Fault,
+            _ => WaitReason::None,
+        },
+        inode: inode(record),
+        file: record.file,
+        offset: Bytes::new(record.offset),
+    }
+}
+
+fn advice(record: &ProfileRecord) -> AdviceCall {
+    let call = match record.extra {
+        call if READAHEAD_CALLS.contains(&call) => AdviceCallKind::Readahead,
+        call if MADVISE_CALLS.contains(&call) => AdviceCallKind::Madvise,
+        _ => AdviceCallKind::Fadvise,
+    };
+    AdviceCall {
+        call,
+        advice: record.detail,
+        file: record.file,
+        inode: inode(record),
+        offset: record.offset,
+        length: Bytes::new(record.length),
+        result: record.result,
+        blocked: Nanos::new(record.waited_ns),
+        duration: Nanos::new(record.duration_ns),
+        stack: record.stack,
+        is_direct: is_direct(record.flags),
+        window: Pages::new(u64::from(record.ra_pages)),
+    }
+}
+
+fn request(record: &ProfileRecord) -> DeviceRequest {
+    DeviceRequest {
+        device: device(record.device),
+        sector: record.offset,
+        length: Bytes::new(record.length),
+        service: Nanos::new(record.duration_ns),
+        depth: record.flags,
+        is_read: record.mode == 0,
+    }
+}
+
+pub(crate) fn stack(record: &StackRecord) -> ProfileStack {
+    let kernel = (record.kernel_count as usize).min(KERNEL_FRAMES);
+    let user = (record.user_count as usize).min(USER_FRAMES);
+    ProfileStack {
+        key: record.key,
+        pid: record.pid,
+        kernel: record.kernel[..kernel].to_vec(),
+        user: record.user[..user].to_vec(),
+        top_word: record.top_word,
+    }
+}
+
+pub(crate) fn name(record: &NameRecord) -> FileName {
+    let parts = record.parts.iter().map(|part| text(part));
+    let mut parts: Vec<String> = parts.take_while(|part| !part.is_empty()).collect();
+    let is_cut = parts.len() == record.parts.len();
+    parts.reverse();
+    FileName {
+        inode: InodeId { device: device(record.device), inode: record.inode },
+        size: Bytes::new(record.size_bytes),
+        pid: record.pid,
+        is_block_device: record.kind == BLOCK_DEVICE,
+        parts,
+        is_cut,
+    }
+}
+
+pub(crate) fn thread_time(tid: u32, record: &ThreadTimeRecord) -> ThreadTime {
+    ThreadTime {
+        pid: record.pid,
+        tid,
+        first: Nanos::new(record.first_ns),
+        last: Nanos::new(record.last_ns),
+        cpu: Nanos::new(record.cpu_ns),
+        runnable: Nanos::new(record.runnable_ns),
+        blocked: Nanos::new(record.blocked_ns),
+    }
+}

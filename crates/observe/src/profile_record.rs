@@ -1,0 +1,107 @@
+//! What the profiler's programs hand out: the Rust side of `bpf/profile.h`.
+
+use crate::record::Plain;
+
+/// Frames that a stack has at most.
+pub(crate) const KERNEL_FRAMES: usize = 32;
+pub(crate) const USER_FRAMES: usize = 48;
+/// Parts of a name, and bytes of each.
+pub(crate) const NAME_PARTS: usize = 16;
+pub(crate) const NAME_BYTES: usize = 64;
+
+/// `struct profile_record`: one thing that happened.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ProfileRecord {
+    pub time_ns: u64,
+    pub duration_ns: u64,
+    pub file: u64,
+    pub inode: u64,
+    pub offset: u64,
+    pub length: u64,
+    pub stack: u64,
+    pub result: i64,
+    pub waited_ns: u64,
+    pub size_bytes: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub tid: u32,
+    pub kind: u32,
+    pub mode: u32,
+    pub flags: u32,
+    pub ra_pages: u32,
+    pub detail: u32,
+    pub in_iowait: u32,
+    pub extra: u32,
+    pub comm: [u8; 16],
+}
+
+const _: () = assert!(size_of::<ProfileRecord>() == 136);
+
+/// `struct stack_record`: a stack, once for each process and key.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct StackRecord {
+    pub key: u64,
+    pub user_ip: u64,
+    pub user_sp: u64,
+    pub top_word: u64,
+    pub pid: u32,
+    pub tid: u32,
+    pub kernel_count: u32,
+    pub user_count: u32,
+    pub kernel: [u64; KERNEL_FRAMES],
+    pub user: [u64; USER_FRAMES],
+    pub comm: [u8; 16],
+}
+
+const _: () = assert!(size_of::<StackRecord>() == 704);
+
+/// `struct name_record`: the name of a file, once.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct NameRecord {
+    pub inode: u64,
+    pub size_bytes: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub kind: u32,
+    pub zero: u32,
+    pub parts: [[u8; NAME_BYTES]; NAME_PARTS],
+}
+
+const _: () = assert!(size_of::<NameRecord>() == 1056);
+
+/// `struct thread_time`: where a thread's time went.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ThreadTimeRecord {
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub cpu_ns: u64,
+    pub runnable_ns: u64,
+    pub blocked_ns: u64,
+    pub pid: u32,
+    pub zero: u32,
+}
+
+const _: () = assert!(size_of::<ThreadTimeRecord>() == 48);
+
+/// `struct profile_config`: whom to profile.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct ProfileConfig {
+    pub spawner: u32,
+    pub mode: u32,
+}
+
+// SAFETY: integers and arrays of bytes, and their sizes add up to the structure's: no padding.
+unsafe impl Plain for ProfileRecord {}
+// SAFETY: as above.
+unsafe impl Plain for StackRecord {}
+// SAFETY: as above.
+unsafe impl Plain for NameRecord {}
+// SAFETY: numbers without padding, as bpf/profile.h has them.
+unsafe impl aya::Pod for ProfileConfig {}
+// SAFETY: as above.
+unsafe impl aya::Pod for ThreadTimeRecord {}

@@ -1,0 +1,306 @@
+//! From events to accesses and waits.
+
+use std::collections::HashMap;
+
+use observe::{
+    AdviceCall, BlockedWait, InodeId, PageEvent, PageEventKind, ProfileEvent, ProfileEventKind,
+    ReadCall, ThreadId, WaitReason,
+};
+use units::{Bytes, Nanos};
+
+use crate::recording::{
+    AccessKind, AdviceRecord, FileAccess, IoRequest, ProfileRecording, ProfiledFile, StorageWait,
+    ThreadAccount, WaitClass,
+};
+
+/// The most of each that is kept: 160 MB together at 100 bytes each.
+const MAX_RECORDS: usize = 500_000;
+
+const PAGE_BYTES: Bytes = Bytes::new(4096);
+
+/// What a thread has done since its last call returned.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    misses: u32,
+    marks: u32,
+    submitted: u64,
+    largest: u64,
+    plain: u64,
+    window_limit: u64,
+    /// The last fault: its access, and whether it was within a call.
+    fault: Option<(usize, bool)>,
+    /// The last access.
+    last: Option<usize>,
+}
+
+/// Looks a stack up: its place among the recording's, and the class of a wait in it.
+pub(crate) trait StackIndex {
+    fn place(&mut self, pid: u32, key: u64) -> u32;
+    fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass;
+}
+
+/// Turns events into a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    pub recording: ProfileRecording,
+    start: Option<Nanos>,
+    threads: HashMap<u32, Pending>,
+    files: HashMap<InodeId, u32>,
+    comms: HashMap<u32, String>,
+}
+
+impl Collector {
+    /// The place of a file, which is unnamed until its name comes.
+    pub(crate) fn file(&mut self, id: InodeId, size: Bytes) -> u32 {
+        let files = &mut self.recording.files;
+        let place = *self.files.entry(id).or_insert_with(|| {
+            let path = format!("inode {} on {}", id.inode, id.device);
+            files.push(ProfiledFile { id, path, size, start: None });
+            files.len() as u32 - 1
+        });
+        let file = &mut files[place as usize];
+        file.size = file.size.max(size);
+        place
+    }
+
+    pub(crate) fn name(&mut self, id: InodeId, size: Bytes, path: String) {
+        let place = self.file(id, size);
+        self.recording.files[place as usize].path = path;
+    }
+
+    pub(crate) fn event(&mut self, event: &ProfileEvent, stacks: &mut impl StackIndex) {
+        let start = *self.start.get_or_insert(event.at);
+        let at = event.at.saturating_sub(start);
+        self.recording.taken += 1;
+        let tid = event.thread.tid;
+        match &event.what {
+            ProfileEventKind::Read(call) => self.read(at, &event.thread, call),
+            ProfileEventKind::Page(page) => self.page(at, tid, page),
+            ProfileEventKind::Wait(wait) => self.wait(at, &event.thread, wait, stacks),
+            ProfileEventKind::Advice(call) => self.advice(at, &event.thread, call, stacks),
+            ProfileEventKind::Request(request) => {
+                let request = IoRequest {
+                    end: at,
+                    service: request.service,
+                    device: request.device,
+                    sector: request.sector,
+                    length: request.length,
+                    depth: request.depth,
+                    is_read: request.is_read,
+                };
+                keep(&mut self.recording.requests, request, &mut self.recording.not_kept);
+            }
+            ProfileEventKind::Exec => {}
+        }
+        if !matches!(event.what, ProfileEventKind::Request(_)) {
+            let comm = self.comms.entry(tid).or_default();
+            if *comm != event.thread.comm {
+                comm.clone_from(&event.thread.comm);
+            }
+        }
+    }
+
+    fn read(&mut self, at: Nanos, thread: &ThreadId, call: &ReadCall) {
+        let inode = self.file(call.inode, call.size);
+        let pending = self.threads.entry(thread.tid).or_default();
+        let before = std::mem::take(pending);
+        let Ok(got) = u64::try_from(call.result) else { return };
+        if got == 0 {
+            return;
+        }
+        let access = FileAccess {
+            start: at.saturating_sub(call.duration),
+            end: at,
+            tid: thread.tid,
+            file: call.file,
+            inode,
+            offset: call.offset,
+            length: Bytes::new(got),
+            blocked: call.blocked,
+            kind: AccessKind::Read,
+            misses: before.misses,
+            marks: before.marks,
+            submitted: Bytes::new(before.submitted),
+            largest_window: Bytes::new(before.largest),
+            window_limit: Bytes::new(call.window.get() * PAGE_BYTES.get()),
+            is_random: call.is_random,
+            is_direct: call.is_direct,
+            calls: 1,
+        };
+        let accesses = &mut self.recording.accesses;
+        let place = match before.last.and_then(|last| Some((last, accesses.get_mut(last)?))) {
+            Some((place, last)) if continues(last, &access) => {
+                last.length += access.length;
+                last.end = access.end;
+                last.calls += 1;
+                Some(place)
+            }
+            _ => keep(accesses, access, &mut self.recording.not_kept),
+        };
+        pending.last = place;
+    }
+
+    fn page(&mut self, at: Nanos, tid: u32, page: &PageEvent) {
+        let inode = self.file(page.inode, page.size);
+        let pending = self.threads.entry(tid).or_default();
+        let accesses = &mut self.recording.accesses;
+        if page.kind == PageEventKind::Fault {
+            let again = pending.fault.filter(|(place, _)| {
+                let last = &accesses[*place];
+                last.inode == inode && last.offset == page.offset
+            });
+            if again.is_none() {
+                let access = fault(at, tid, inode, page);
+                let place = keep(accesses, access, &mut self.recording.not_kept);
+                pending.fault = place.map(|place| (place, page.in_call));
+                pending.last = None;
+            }
+            return;
+        }
+        let of_fault = pending
+            .fault
+            .filter(|(place, in_call)| *in_call == page.in_call && accesses[*place].inode == inode);
+        let window = if page.kind == PageEventKind::Window { page.length } else { Bytes::ZERO };
+        let plain = if page.kind == PageEventKind::Plain { page.length } else { Bytes::ZERO };
+        let limit = Bytes::new(page.window.get() * PAGE_BYTES.get());
+        let (miss, mark) = (page.kind == PageEventKind::Miss, page.kind == PageEventKind::Mark);
+        if let Some((place, _)) = of_fault {
+            let access = &mut accesses[place];
+            access.misses += u32::from(miss || !window.is_zero());
+            access.marks += u32::from(mark);
+            access.submitted += window + plain;
+            access.largest_window = access.largest_window.max(window);
+            access.window_limit = access.window_limit.max(limit);
+        } else if page.in_call {
+            pending.misses += u32::from(miss);
+            pending.marks += u32::from(mark);
+            pending.submitted += window.get();
+            pending.plain += plain.get();
+            pending.largest = pending.largest.max(window.get());
+            pending.window_limit = limit.get();
+        }
+    }
+
+    fn wait(
+        &mut self,
+        at: Nanos,
+        thread: &ThreadId,
+        wait: &BlockedWait,
+        stacks: &mut impl StackIndex,
+    ) {
+        let place = stacks.place(thread.pid, wait.stack);
+        let class = stacks.class(place, wait.in_iowait, wait.reason);
+        if !class.is_storage() {
+            return;
+        }
+        let known = wait.inode.inode != 0;
+        let inode = known.then(|| self.file(wait.inode, Bytes::ZERO));
+        if let Some((place, _)) = self.threads.get(&thread.tid).and_then(|one| one.fault) {
+            let access = &mut self.recording.accesses[place];
+            if Some(access.inode) == inode && wait.reason != WaitReason::None {
+                access.blocked += wait.blocked;
+                access.end = at;
+            }
+        }
+        let wait = StorageWait {
+            end: at,
+            blocked: wait.blocked,
+            tid: thread.tid,
+            pid: thread.pid,
+            stack: place,
+            class,
+            inode,
+            file: wait.file,
+            offset: wait.offset,
+        };
+        keep(&mut self.recording.waits, wait, &mut self.recording.not_kept);
+    }
+
+    fn advice(
+        &mut self,
+        at: Nanos,
+        thread: &ThreadId,
+        call: &AdviceCall,
+        stacks: &mut impl StackIndex,
+    ) {
+        let before = self.threads.entry(thread.tid).or_default();
+        let submitted = before.plain + before.submitted;
+        *before = Pending::default();
+        let known = call.inode.inode != 0;
+        let advice = AdviceRecord {
+            at,
+            tid: thread.tid,
+            call: call.call,
+            advice: call.advice,
+            file: call.file,
+            inode: known.then(|| self.file(call.inode, Bytes::ZERO)),
+            offset: call.offset,
+            length: call.length,
+            result: call.result,
+            blocked: call.blocked,
+            stack: stacks.place(thread.pid, call.stack),
+            is_direct: call.is_direct,
+            submitted: Bytes::new(submitted),
+        };
+        keep(&mut self.recording.advice, advice, &mut self.recording.not_kept);
+    }
+
+    pub(crate) fn account(&mut self, time: &observe::ThreadTime) {
+        let comm = self.comms.get(&time.tid).cloned().unwrap_or_default();
+        self.recording.threads.push(ThreadAccount {
+            pid: time.pid,
+            tid: time.tid,
+            comm,
+            span: time.last.saturating_sub(time.first),
+            cpu: time.cpu,
+            runnable: time.runnable,
+            blocked: time.blocked,
+        });
+    }
+}
+
+fn fault(at: Nanos, tid: u32, inode: u32, page: &PageEvent) -> FileAccess {
+    FileAccess {
+        start: at,
+        end: at,
+        tid,
+        file: 0,
+        inode,
+        offset: page.offset,
+        length: PAGE_BYTES,
+        blocked: Nanos::ZERO,
+        kind: AccessKind::Fault,
+        misses: 0,
+        marks: 0,
+        submitted: Bytes::ZERO,
+        largest_window: Bytes::ZERO,
+        window_limit: Bytes::ZERO,
+        is_random: false,
+        is_direct: false,
+        calls: 1,
+    }
+}
+
+/// Whether a call goes on where the last one of its thread ended, neither with an event of its own.
+fn continues(last: &FileAccess, next: &FileAccess) -> bool {
+    let is_plain = |access: &FileAccess| {
+        access.blocked == Nanos::ZERO && access.misses == 0 && access.marks == 0
+    };
+    is_plain(last)
+        && is_plain(next)
+        && last.kind == AccessKind::Read
+        && last.file == next.file
+        && last.inode == next.inode
+        && last.offset + last.length == next.offset
+        && last.length.get() / u64::from(last.calls) == next.length.get()
+}
+
+/// Adds a record if there is room; its place.
+fn keep<T>(records: &mut Vec<T>, record: T, not_kept: &mut u64) -> Option<usize> {
+    if records.len() >= MAX_RECORDS {
+        *not_kept += 1;
+        return None;
+    }
+    records.push(record);
+    Some(records.len() - 1)
+}

@@ -1,0 +1,128 @@
+//! The profile as JSON.
+
+use serde::Serialize;
+
+use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
+use crate::recording::{Frame, ProfileRecording};
+
+/// The version of the form; it grows when a field changes its meaning.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What `foreread profile --json` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProfileDocument {
+    pub schema_version: u32,
+    pub target: String,
+    pub wall_s: f64,
+    pub waited_s: f64,
+    pub avoidable_s: f64,
+    pub device_bound_s: f64,
+    pub cpu_s: f64,
+    pub runnable_s: f64,
+    pub other_s: f64,
+    pub threads_s: f64,
+    pub diagnoses: Vec<DiagnosisEntry>,
+    pub files: Vec<FileEntry>,
+    pub events: u64,
+    pub lost_events: u64,
+    pub not_kept_events: u64,
+    pub missing_signals: Vec<String>,
+    pub no_prediction: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct DiagnosisEntry {
+    pub rule: &'static str,
+    pub code: u8,
+    pub is_problem: bool,
+    pub file: Option<String>,
+    pub waited_s: f64,
+    pub cause: String,
+    pub fix: String,
+    pub snippet: Option<String>,
+    pub gain: GainEntry,
+    pub location: Option<Frame>,
+    pub stack: Vec<Frame>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct GainEntry {
+    pub saved_s: Option<f64>,
+    pub least_s: Option<f64>,
+    pub most_s: Option<f64>,
+    pub not_predictable: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct FileEntry {
+    pub path: String,
+    pub is_mapped: bool,
+    pub waited_s: f64,
+    pub calls: u64,
+    pub bytes: u64,
+    pub waits: usize,
+}
+
+fn entry(
+    recording: &ProfileRecording,
+    analysis: &ProfileAnalysis,
+    one: &ProfileDiagnosis,
+) -> DiagnosisEntry {
+    let stack = one.finding.stack.and_then(|place| recording.stacks.get(place as usize));
+    let file = one.stream.map(|place| analysis.streams[place].inode as usize);
+    let gain = match &one.gain {
+        PredictedGain::Predicted { saved, least, most } => GainEntry {
+            saved_s: Some(saved.as_secs_f64()),
+            least_s: Some(least.as_secs_f64()),
+            most_s: Some(most.as_secs_f64()),
+            not_predictable: None,
+        },
+        PredictedGain::NotPredictable(why) => {
+            GainEntry { not_predictable: Some(why.clone()), ..GainEntry::default() }
+        }
+    };
+    DiagnosisEntry {
+        rule: one.rule.name,
+        code: one.rule.code,
+        is_problem: one.is_problem(),
+        file: file.map(|file| recording.files[file].path.clone()),
+        waited_s: one.finding.waited.as_secs_f64(),
+        cause: one.finding.cause.clone(),
+        fix: one.finding.fix.clone(),
+        snippet: one.finding.snippet.clone(),
+        gain,
+        location: stack.and_then(|stack| stack.code().cloned()),
+        stack: stack.map(|stack| stack.user.clone()).unwrap_or_default(),
+    }
+}
+
+/// The document of a profile.
+pub fn profile_json(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> ProfileDocument {
+    let files = analysis.streams.iter().map(|stream| FileEntry {
+        path: recording.files[stream.inode as usize].path.clone(),
+        is_mapped: stream.file == 0,
+        waited_s: stream.waited.as_secs_f64(),
+        calls: stream.shape.calls,
+        bytes: stream.shape.bytes,
+        waits: stream.waits.len(),
+    });
+    ProfileDocument {
+        schema_version: SCHEMA_VERSION,
+        target: recording.target.clone(),
+        wall_s: recording.wall.as_secs_f64(),
+        waited_s: analysis.waited.as_secs_f64(),
+        avoidable_s: analysis.avoidable.as_secs_f64(),
+        device_bound_s: analysis.waited.saturating_sub(analysis.avoidable).as_secs_f64(),
+        cpu_s: analysis.cpu.as_secs_f64(),
+        runnable_s: analysis.runnable.as_secs_f64(),
+        other_s: analysis.other.as_secs_f64(),
+        threads_s: analysis.threads.as_secs_f64(),
+        diagnoses: analysis.diagnoses.iter().map(|one| entry(recording, analysis, one)).collect(),
+        files: files.collect(),
+        events: recording.taken,
+        lost_events: recording.lost,
+        not_kept_events: recording.not_kept,
+        missing_signals: recording.missing.clone(),
+        no_prediction: analysis.no_prediction.clone(),
+    }
+}

@@ -1,0 +1,38 @@
+//! Where programs wait for storage, why, and what a change would win.
+//!
+//! A [`Recorder`] turns the events of the profiler's probes into a [`ProfileRecording`]: accesses, waits,
+//! advice and device requests, with stacks and names. [`analyse`] groups the accesses by open file
+//! ([`FileStream`]), applies the [`RULES`] and predicts gains by replaying the accesses in the
+//! simulator. ProfileRecording and looking up symbols do I/O; all else is pure.
+
+mod analysis;
+mod classify;
+mod collect;
+mod device;
+mod error;
+mod folded;
+mod json;
+mod maps;
+mod names;
+mod predict;
+mod recorder;
+mod recording;
+mod rules;
+mod shape;
+mod stream;
+mod symbols;
+mod text;
+
+pub use analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis, analyse};
+pub use device::{ModelChoice, learnt_model};
+pub use error::ProfileError;
+pub use folded::folded;
+pub use json::{ProfileDocument, profile_json};
+pub use recorder::{RecordTarget, Recorder};
+pub use recording::{
+    AccessKind, AdviceRecord, FileAccess, Frame, IoRequest, ProfileRecording, ProfiledFile,
+    StackTrace, StorageWait, ThreadAccount, WaitClass,
+};
+pub use rules::{DiagnosisRule, FixChange, RULES, RuleFinding, explain, list, rule_named};
+pub use stream::FileStream;
+pub use text::{TextOptions, profile_text};

@@ -1,0 +1,66 @@
+//! Where the code of a process comes from: `/proc/PID/maps`.
+
+/// A mapping of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodeMapping {
+    pub start: u64,
+    pub end: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+    pub is_executable: bool,
+    pub path: String,
+}
+
+/// The mappings that the text lists. Lines that are none are passed over: the file may be cut off.
+pub(crate) fn parse_maps(text: &str) -> Vec<CodeMapping> {
+    text.lines().filter_map(mapping).collect()
+}
+
+fn mapping(line: &str) -> Option<CodeMapping> {
+    let mut words = line.splitn(6, ' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let rights = words.next()?;
+    let offset = words.next()?;
+    let (_device, _inode) = (words.next()?, words.next()?);
+    let path = words.next().unwrap_or_default().trim_start();
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    Some(CodeMapping {
+        start: hex(start)?,
+        end: hex(end)?,
+        offset: hex(offset)?,
+        is_executable: rights.contains('x'),
+        path: path.trim_end_matches(" (deleted)").to_owned(),
+    })
+}
+
+/// The mapping that an address lies in.
+pub(crate) fn find(maps: &[CodeMapping], address: u64) -> Option<&CodeMapping> {
+    maps.iter().find(|map| map.start <= address && address < map.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_range_rights_offset_and_a_path_with_blanks() {
+        let text =
+            "55d0-55e0 r-xp 00001000 fe:00 42    /opt/a b/prog\n7f00-7f10 rw-p 0 00:00 0 \nx";
+        let maps = parse_maps(text);
+        assert_eq!(maps.len(), 2);
+        assert_eq!(maps[0].path, "/opt/a b/prog");
+        assert!(maps[0].is_executable && !maps[1].is_executable);
+        assert_eq!(find(&maps, 0x55d8).map(|map| map.offset), Some(0x1000));
+        assert_eq!(find(&maps, 0x7f10), None);
+    }
+
+    #[test]
+    fn no_text_breaks_it() {
+        let seed = b"55d0-55e0 r-xp 00001000 fe:00 42    /opt/prog\n".to_vec();
+        let runs = testkit::fuzz::run(testkit::fuzz::budget(), &[seed], |bytes| {
+            let maps = parse_maps(&String::from_utf8_lossy(bytes));
+            assert!(maps.len() <= bytes.len() / 4, "a mapping has a line of its own");
+        });
+        assert!(runs > 0);
+    }
+}

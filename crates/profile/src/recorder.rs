@@ -1,0 +1,214 @@
+//! ProfileRecording: the probes, the command and the clock.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use host::Root;
+use observe::{ProfileDetail, ProfileProbes, ProfileScope, Rung};
+use rustix::process::{Pid, Signal, kill_process};
+use units::Nanos;
+
+use crate::collect::Collector;
+use crate::error::ProfileError;
+use crate::names::{MountPoints, device_name};
+use crate::recording::ProfileRecording;
+use crate::symbols::StackTable;
+
+/// How long events wait in the kernel at most: the ring holds 120,000.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+/// How many files are asked where they lie.
+const MAX_PLACED_FILES: usize = 4096;
+
+/// Whom to profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordTarget {
+    /// A command, which is started, and all its children.
+    Command(Vec<String>),
+    Process(u32),
+    /// Cgroups by the inodes of their directories.
+    Cgroups(Vec<u64>),
+    System,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub struct Recorder {
+    probes: ProfileProbes,
+    collector: Collector,
+    stacks: StackTable,
+    mounts: MountPoints,
+    root: Root,
+    target: RecordTarget,
+    output_to_stderr: bool,
+}
+
+impl Recorder {
+    /// Loads the probes.
+    ///
+    /// # Errors
+    ///
+    /// If rights are missing or the kernel does not take the probes.
+    pub fn new(target: RecordTarget) -> Result<Self, ProfileError> {
+        let own = std::process::id();
+        let scope = match &target {
+            RecordTarget::Command(_) => ProfileScope::ChildrenOf(own),
+            RecordTarget::Process(pid) => ProfileScope::Processes(vec![*pid]),
+            RecordTarget::Cgroups(ids) => ProfileScope::Cgroups(ids.clone()),
+            RecordTarget::System => ProfileScope::AllBut(own),
+        };
+        let root = Root::system();
+        Ok(Self {
+            probes: ProfileProbes::new(&scope)?,
+            collector: Collector::default(),
+            stacks: StackTable::new(),
+            mounts: MountPoints::read(&root),
+            root,
+            target,
+            output_to_stderr: false,
+        })
+    }
+
+    /// Sends the standard output of the command to stderr.
+    #[must_use]
+    pub fn with_output_to_stderr(mut self) -> Self {
+        self.output_to_stderr = true;
+        self
+    }
+
+    /// Records until the command or the process exits, `most` has passed, or `stop` says so. The
+    /// first signal that `stop` returns is sent to the command, which is waited for.
+    ///
+    /// # Errors
+    ///
+    /// If the command cannot be started or waited for.
+    pub fn record(
+        mut self,
+        most: Option<Duration>,
+        mut stop: impl FnMut() -> Option<Signal>,
+    ) -> Result<(ProfileRecording, Option<ExitStatus>), ProfileError> {
+        let mut child = self.start()?;
+        let began = Instant::now();
+        let mut status = None;
+        let mut stopping = false;
+        loop {
+            self.probes.wait(DRAIN_INTERVAL)?;
+            self.drain();
+            if let Some(child) = &mut child {
+                status = child.try_wait().map_err(|source| ProfileError::Wait { source })?;
+            }
+            if let Some(signal) = stop().filter(|_| !stopping) {
+                stopping = true;
+                pass_on(child.as_ref(), signal);
+            }
+            let is_over = most.is_some_and(|most| began.elapsed() >= most);
+            if is_over && !stopping {
+                stopping = true;
+                pass_on(child.as_ref(), Signal::TERM);
+            }
+            let ended = match &child {
+                Some(_) => status.is_some(),
+                None => stopping || self.has_exited(),
+            };
+            if ended {
+                break;
+            }
+        }
+        let wall = began.elapsed();
+        self.drain();
+        Ok((self.finish(wall), status))
+    }
+
+    fn start(&self) -> Result<Option<Child>, ProfileError> {
+        let RecordTarget::Command(words) = &self.target else { return Ok(None) };
+        let (program, arguments) =
+            words.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+        let mut command = Command::new(program);
+        command.args(arguments);
+        if self.output_to_stderr {
+            command.stdout(io::stderr());
+        }
+        let program = program.to_owned();
+        command
+            .spawn()
+            .map(Some)
+            .map_err(|source: io::Error| ProfileError::NotStarted { program, source })
+    }
+
+    fn has_exited(&self) -> bool {
+        match self.target {
+            RecordTarget::Process(pid) => !self.root.path(format!("/proc/{pid}")).exists(),
+            _ => false,
+        }
+    }
+
+    /// Details first: a wait's stack was sent before it.
+    fn drain(&mut self) {
+        let Self { probes, collector, stacks, mounts, root, .. } = self;
+        probes.drain_details(|detail| match detail {
+            ProfileDetail::Stack(stack) => stacks.add(&stack),
+            ProfileDetail::Name(name) => {
+                let path = units::text::plain(&mounts.path(root, &name));
+                collector.name(name.inode, name.size, path);
+            }
+        });
+        probes.drain_events(|event| collector.event(&event, stacks));
+    }
+
+    fn finish(mut self, wall: Duration) -> ProfileRecording {
+        for time in self.probes.thread_times() {
+            self.collector.account(&time);
+        }
+        let losses = self.probes.losses();
+        let signals = self.probes.signals().iter();
+        let missing = signals.filter(|signal| signal.rung == Rung::Missing);
+        let missing: Vec<String> = missing.map(|signal| signal.name.clone()).collect();
+        drop(self.probes);
+        let mut recording = self.collector.recording;
+        recording.missing = missing;
+        recording.lost = losses.events + losses.details;
+        recording.wall = Nanos::new(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
+        recording.stacks = self.stacks.resolve();
+        for stack in &mut recording.stacks {
+            for frame in stack.kernel.iter_mut().chain(&mut stack.user) {
+                frame.function = units::text::plain(&frame.function);
+                frame.module = units::text::plain(&frame.module);
+            }
+        }
+        recording.target = match &self.target {
+            RecordTarget::Command(words) => units::text::plain(&words.join(" ")),
+            RecordTarget::Process(pid) => format!("pid {pid}"),
+            RecordTarget::Cgroups(_) => "cgroup".to_owned(),
+            RecordTarget::System => "system".to_owned(),
+        };
+        place_files(&mut recording);
+        for request in &recording.requests {
+            if !recording.devices.contains_key(&request.device) {
+                let name = device_name(&self.root, request.device);
+                let name = name.unwrap_or_else(|| request.device.to_string());
+                recording.devices.insert(request.device, name);
+            }
+        }
+        recording
+    }
+}
+
+fn pass_on(child: Option<&Child>, signal: Signal) {
+    if let Some(child) = child {
+        let _ = kill_process(Pid::from_child(child), signal);
+    }
+}
+
+/// Asks the file system where files begin, if their paths still name them.
+fn place_files(recording: &mut ProfileRecording) {
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::MetadataExt as _;
+    for file in recording.files.iter_mut().take(MAX_PLACED_FILES) {
+        let Ok(opened) = std::fs::File::open(&file.path) else { continue };
+        let same =
+            opened.metadata().is_ok_and(|found| found.ino() == file.id.inode && found.is_file());
+        if same && let Ok(extents) = sys::extents::extents(opened.as_fd()) {
+            file.start = extents.first().map(|extent| extent.physical);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What was recorded: the input of every diagnosis.
+
+use std::collections::BTreeMap;
+
+use observe::{AdviceCallKind, InodeId};
+use units::{Bytes, Nanos};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// A read call.
+    Read,
+    /// A fault of a mapped file.
+    Fault,
+}
+
+/// A read call or a fault of a mapped file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FileAccess {
+    /// Since the start of the recording.
+    pub start: Nanos,
+    pub end: Nanos,
+    pub tid: u32,
+    /// The address of the open file; 0 for faults.
+    pub file: u64,
+    /// The place of the file among the recording's.
+    pub inode: u32,
+    pub offset: Bytes,
+    pub length: Bytes,
+    pub blocked: Nanos,
+    pub kind: AccessKind,
+    /// How often a page was missing, or the mark was reached.
+    pub misses: u32,
+    pub marks: u32,
+    /// Bytes in windows that it had submitted, and the largest.
+    pub submitted: Bytes,
+    pub largest_window: Bytes,
+    /// The most that a window of its open file may have.
+    pub window_limit: Bytes,
+    pub is_random: bool,
+    pub is_direct: bool,
+    /// Calls without a wait that were merged into this one, each where the last one ended.
+    pub calls: u32,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitClass {
+    /// A page that was missing.
+    Miss,
+    /// A page in flight.
+    InFlight,
+    /// A read or write around the page cache.
+    Direct,
+    Metadata,
+    WriteBack,
+    Throttle,
+    /// AdviceRecord that blocks its caller.
+    Advice,
+    /// Swapped-out memory.
+    Swap,
+    /// Not storage.
+    Other,
+}
+
+impl WaitClass {
+    pub fn is_storage(self) -> bool {
+        self != Self::Other
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Miss => "miss",
+            Self::InFlight => "in flight",
+            Self::Direct => "direct I/O",
+            Self::Metadata => "metadata",
+            Self::WriteBack => "write-back",
+            Self::Throttle => "throttled",
+            Self::Advice => "advice",
+            Self::Swap => "swap",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A thread was blocked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StorageWait {
+    pub end: Nanos,
+    pub blocked: Nanos,
+    pub tid: u32,
+    pub pid: u32,
+    /// The place of the stack among the recording's.
+    pub stack: u32,
+    pub class: WaitClass,
+    /// The place of the file, if one is known.
+    pub inode: Option<u32>,
+    pub file: u64,
+    pub offset: Bytes,
+}
+
+/// A program's advice to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdviceRecord {
+    pub at: Nanos,
+    pub tid: u32,
+    pub call: AdviceCallKind,
+    pub advice: u32,
+    pub file: u64,
+    /// `None` for `madvise(2)`.
+    pub inode: Option<u32>,
+    pub offset: u64,
+    pub length: Bytes,
+    pub result: i64,
+    pub blocked: Nanos,
+    pub stack: u32,
+    pub is_direct: bool,
+    /// Bytes that were submitted within the call.
+    pub submitted: Bytes,
+}
+
+/// A request that a device completed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IoRequest {
+    pub end: Nanos,
+    pub service: Nanos,
+    pub device: host::DevNo,
+    pub sector: u64,
+    pub length: Bytes,
+    pub depth: u32,
+    pub is_read: bool,
+}
+
+/// A file that was used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfiledFile {
+    pub id: InodeId,
+    pub path: String,
+    pub size: Bytes,
+    /// Where it begins on its device, if the file system says so.
+    pub start: Option<Bytes>,
+}
+
+/// A function in a stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub struct Frame {
+    pub function: String,
+    /// The program or library; empty in the kernel.
+    pub module: String,
+    /// Where in the source, if the debug information says so.
+    pub source: Option<(String, u32)>,
+}
+
+/// A stack, the innermost frame first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StackTrace {
+    pub kernel: Vec<Frame>,
+    pub user: Vec<Frame>,
+}
+
+/// Parts of the C library, which call the kernel for others.
+const LIBC_MODULES: [&str; 6] = ["libc.so", "libc-", "ld-linux", "libpthread", "[vdso]", "ld-musl"];
+
+impl StackTrace {
+    /// The line of the program that led to it: the innermost that is not in the C library.
+    pub fn code(&self) -> Option<&Frame> {
+        let in_libc = |frame: &&Frame| {
+            let base = frame.module.rsplit('/').next().unwrap_or_default();
+            LIBC_MODULES.iter().any(|module| base.starts_with(module))
+        };
+        let mut own = self.user.iter().filter(|frame| !in_libc(frame));
+        let first = own.clone().next();
+        own.find(|frame| frame.source.is_some()).or(first).or(self.user.first())
+    }
+}
+
+/// Where the time of a thread went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadAccount {
+    pub pid: u32,
+    pub tid: u32,
+    pub comm: String,
+    pub span: Nanos,
+    pub cpu: Nanos,
+    pub runnable: Nanos,
+    pub blocked: Nanos,
+}
+
+/// All that was recorded.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileRecording {
+    /// What was profiled, for titles.
+    pub target: String,
+    pub wall: Nanos,
+    pub files: Vec<ProfiledFile>,
+    pub accesses: Vec<FileAccess>,
+    pub waits: Vec<StorageWait>,
+    pub advice: Vec<AdviceRecord>,
+    pub requests: Vec<IoRequest>,
+    pub stacks: Vec<StackTrace>,
+    pub threads: Vec<ThreadAccount>,
+    /// Events and details that the kernel could not hand over.
+    pub lost: u64,
+    /// Events that were taken in.
+    pub taken: u64,
+    /// Accesses, waits or requests beyond what is kept in memory.
+    pub not_kept: u64,
+    /// Tracepoints that this kernel does not have.
+    pub missing: Vec<String>,
+    /// Names of the devices.
+    pub devices: BTreeMap<host::DevNo, String>,
+}
+
+impl ProfileRecording {
+    /// How long threads waited for storage, summed over them.
+    pub fn waited(&self) -> Nanos {
+        self.waits.iter().filter(|wait| wait.class.is_storage()).map(|wait| wait.blocked).sum()
+    }
+
+    /// The share of events that were lost.
+    pub fn loss_share(&self) -> f64 {
+        let all = self.lost + self.not_kept + self.taken;
+        if all == 0 { 0.0 } else { (self.lost + self.not_kept) as f64 / all as f64 }
+    }
+}

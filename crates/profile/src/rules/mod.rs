@@ -1,0 +1,205 @@
+//! Diagnoses: each is one file with a [`DiagnosisRule`], one line in [`RULES`] and one contract test.
+//!
+//! A rule is a pure function of a recording and one of its streams. The first rule of the list that
+//! applies to a stream explains it, so special causes come before general ones.
+
+mod backward;
+mod cut_advice;
+mod device_bound;
+mod direct;
+mod late_window;
+mod mapped_random;
+mod mapped_sequential;
+mod metadata;
+mod needless_random;
+mod ramp;
+mod random;
+mod shared;
+mod small_files;
+mod small_reads;
+mod stalling_advice;
+mod start_up;
+mod stride;
+mod thrash;
+mod void_advice;
+mod write_back;
+
+use std::fmt::Write as _;
+
+use units::{Bytes, Nanos};
+
+use crate::recording::{ProfileRecording, WaitClass};
+use crate::stream::FileStream;
+
+/// The least share of the run's time that a cause must cost to be reported.
+pub(crate) const MIN_COST_SHARE: f64 = 0.05;
+/// Accesses below which nothing is said about a pattern: half of the window of 32 that the
+/// reference looks at.
+pub(crate) const MIN_ACCESSES: u64 = 16;
+
+/// What a fix changes, for the simulator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FixChange {
+    /// The program's advice `RANDOM` goes.
+    DropRandom,
+    /// The open file gets this window.
+    SetWindow(Bytes),
+    /// Faults of mappings read single pages.
+    SinglePages,
+    /// Reads happen in pieces of this size, each asked for as a whole.
+    Chunks(Bytes),
+    /// Contiguous reads of one run are asked for together.
+    WholeRuns,
+    /// Each thread reads through an open file of its own.
+    OwnOpenFiles,
+    /// This many accesses are in flight at the same time.
+    Parallel(u32),
+    /// This much time is saved, without simulation.
+    Saves(Nanos),
+    /// Nothing that a simulation could predict, and why.
+    Unpredictable(&'static str),
+}
+
+/// What a rule says about a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleFinding {
+    /// Why the program waits, in one sentence.
+    pub cause: String,
+    /// What to do, in one sentence.
+    pub fix: String,
+    /// Code or a command that does it.
+    pub snippet: Option<String>,
+    pub change: FixChange,
+    /// How long threads waited because of it.
+    pub waited: Nanos,
+    /// The stack of the line to change.
+    pub stack: Option<u32>,
+    /// Other streams that it explains, by their place.
+    pub others: Vec<usize>,
+}
+
+/// What a rule may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct RunView<'a> {
+    pub recording: &'a ProfileRecording,
+    pub streams: &'a [FileStream],
+}
+
+impl RunView<'_> {
+    /// The name of a stream's file.
+    pub(crate) fn path(&self, stream: &FileStream) -> &str {
+        &self.recording.files[stream.inode as usize].path
+    }
+
+    pub(crate) fn size(&self, stream: &FileStream) -> Bytes {
+        self.recording.files[stream.inode as usize].size
+    }
+
+    /// Whether this time is worth a report.
+    pub(crate) fn matters(&self, time: Nanos) -> bool {
+        time.get() as f64 >= MIN_COST_SHARE * self.recording.wall.get() as f64 && time > Nanos::ZERO
+    }
+
+    pub(crate) fn waited_as(&self, class: WaitClass) -> Nanos {
+        let waits = self.recording.waits.iter();
+        waits.filter(|wait| wait.class == class).map(|wait| wait.blocked).sum()
+    }
+
+    /// The stack with most of the time of these waits.
+    pub(crate) fn stack_of(&self, class: WaitClass) -> Option<u32> {
+        let mut waited = std::collections::BTreeMap::<u32, Nanos>::new();
+        for wait in self.recording.waits.iter().filter(|wait| wait.class == class) {
+            *waited.entry(wait.stack).or_default() += wait.blocked;
+        }
+        waited.into_iter().max_by_key(|(_, time)| *time).map(|(stack, _)| stack)
+    }
+}
+
+/// Looks at one stream; `None` if the rule does not apply.
+type CheckStream = fn(&RunView<'_>, &FileStream) -> Option<RuleFinding>;
+/// Looks at the whole run.
+type CheckRun = fn(&RunView<'_>) -> Option<RuleFinding>;
+
+#[derive(Clone, Copy, Debug)]
+pub enum RuleCheck {
+    Stream(CheckStream),
+    Run(CheckRun),
+}
+
+/// A diagnosis.
+#[derive(Clone, Copy, Debug)]
+pub struct DiagnosisRule {
+    /// Its number in the list of docs/book/profile.md.
+    pub code: u8,
+    pub name: &'static str,
+    /// What it says, in one line.
+    pub summary: &'static str,
+    /// When it applies, and what to do, in a paragraph.
+    pub explanation: &'static str,
+    pub check: RuleCheck,
+}
+
+/// All rules, special causes before general ones.
+pub static RULES: &[DiagnosisRule] = &[
+    write_back::RULE,
+    stalling_advice::RULE,
+    start_up::RULE,
+    small_files::RULE,
+    metadata::RULE,
+    direct::RULE,
+    thrash::RULE,
+    cut_advice::RULE,
+    needless_random::RULE,
+    mapped_sequential::RULE,
+    mapped_random::RULE,
+    shared::RULE,
+    backward::RULE,
+    stride::RULE,
+    ramp::RULE,
+    void_advice::RULE,
+    late_window::RULE,
+    small_reads::RULE,
+    random::RULE,
+    device_bound::RULE,
+];
+
+/// The rule with this name or number.
+pub fn rule_named(word: &str) -> Option<&'static DiagnosisRule> {
+    RULES.iter().find(|rule| rule.name == word || rule.code.to_string() == word)
+}
+
+/// The list of all rules, by number.
+pub fn list() -> String {
+    let mut rules: Vec<&DiagnosisRule> = RULES.iter().collect();
+    rules.sort_by_key(|rule| rule.code);
+    let mut text = String::new();
+    for rule in rules {
+        let _ = writeln!(text, "{:>3}  {:<18} {}", rule.code, rule.name, rule.summary);
+    }
+    text
+}
+
+/// A rule in full.
+pub fn explain(rule: &DiagnosisRule) -> String {
+    format!("{} ({}): {}\n\n{}\n", rule.name, rule.code, rule.summary, rule.explanation)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_unique_and_texts_are_there() {
+        let names: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+        let codes: BTreeSet<u8> = RULES.iter().map(|rule| rule.code).collect();
+        assert_eq!((names.len(), codes.len()), (RULES.len(), RULES.len()));
+        for rule in RULES {
+            assert!(rule.summary.chars().count() <= 72, "{}", rule.name);
+            assert!(rule.explanation.len() > 80, "{}", rule.name);
+            assert!(rule_named(rule.name).is_some_and(|found| found.code == rule.code));
+        }
+        assert_eq!(list().lines().count(), RULES.len());
+    }
+}

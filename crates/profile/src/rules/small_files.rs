@@ -1,0 +1,54 @@
+//! Many small files, each waited for at its first page.
+
+use std::collections::BTreeMap;
+
+use units::Nanos;
+
+use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
+
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
+    code: 17,
+    name: "small-files",
+    summary: "many small files of a directory, each waited for at its start",
+    explanation: "Read-ahead ends with the file. The rule applies if at least 50 files of a \
+        directory with at most 1 MiB each were read and waited for at their start. Read them in \
+        the order in which they lie on the device (by inode is close), ask for the next files \
+        with POSIX_FADV_WILLNEED while reading one, or pack them.",
+    check: RuleCheck::Run(check),
+};
+
+const MIN_FILES: usize = 50;
+const LARGEST_SMALL_FILE: u64 = 1 << 20;
+/// Files in flight in the predicted fix.
+const FILES_AHEAD: u32 = 8;
+
+fn check(run: &RunView<'_>) -> Option<RuleFinding> {
+    let mut directories: BTreeMap<&str, (Nanos, Vec<usize>)> = BTreeMap::new();
+    for (place, stream) in run.streams.iter().enumerate() {
+        let small = run.size(stream).get() <= LARGEST_SMALL_FILE;
+        let first = stream.accesses(run.recording).next();
+        if !small || first.is_none_or(|access| access.offset.get() != 0) {
+            continue;
+        }
+        let directory = run.path(stream).rsplit_once('/').map_or("", |(directory, _)| directory);
+        let entry = directories.entry(directory).or_default();
+        entry.0 += stream.waited;
+        entry.1.push(place);
+    }
+    let (directory, (waited, places)) = directories.into_iter().max_by_key(|(_, one)| one.0)?;
+    let files: std::collections::BTreeSet<u32> =
+        places.iter().map(|place| run.streams[*place].inode).collect();
+    if files.len() < MIN_FILES || !run.matters(waited) {
+        return None;
+    }
+    let hottest = places.iter().max_by_key(|place| run.streams[**place].waited)?;
+    Some(RuleFinding {
+        cause: format!("{} small files of {directory}, each waited for on its own", files.len()),
+        fix: "read them by inode, and ask for the next ones while reading".to_owned(),
+        snippet: Some("posix_fadvise(next_fd, 0, 0, POSIX_FADV_WILLNEED);".to_owned()),
+        change: FixChange::Parallel(FILES_AHEAD),
+        waited,
+        stack: run.streams[*hottest].hottest_stack(run.recording),
+        others: places,
+    })
+}

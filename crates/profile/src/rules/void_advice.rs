@@ -1,0 +1,68 @@
+//! The program's advice has no effect.
+
+use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
+use crate::recording::{AccessKind, AdviceRecord};
+use crate::stream::FileStream;
+
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
+    code: 9,
+    name: "void-advice",
+    summary: "advice without effect on an open file that is waited for",
+    explanation: "The rule applies if a file is waited for and the program's advice about it \
+        failed (values that are combined with | are other values: SEQUENTIAL | WILLNEED is \
+        WILLNEED, others are EINVAL), was given to another open file than the one that is read \
+        (SEQUENTIAL and RANDOM belong to an open file), was RANDOM for a file that is read through \
+        a mapping (only madvise counts there), or was given to an open file with O_DIRECT. Move or \
+        delete it.",
+    check: RuleCheck::Stream(check),
+};
+
+const FADV_RANDOM_VALUE: u32 = 1;
+const FADV_SEQUENTIAL_VALUE: u32 = 2;
+/// `EINVAL`, as a system call returns it.
+const EINVAL_RESULT: i64 = -22;
+
+/// Why a piece of advice is void for the stream.
+fn defect(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> Option<&'static str> {
+    use observe::AdviceCallKind::Fadvise;
+    if advice.result == EINVAL_RESULT && advice.call == Fadvise {
+        return Some("failed with EINVAL: its value is not one of POSIX_FADV_*");
+    }
+    if advice.call != Fadvise || !matches!(advice.advice, FADV_RANDOM_VALUE | FADV_SEQUENTIAL_VALUE)
+    {
+        return None;
+    }
+    if stream.kind == AccessKind::Fault {
+        let only_mapped = !run.streams.iter().any(|one| one.file == advice.file);
+        return only_mapped.then_some("does not reach mappings: madvise(2) does");
+    }
+    if stream.accesses(run.recording).any(|access| access.is_direct) {
+        return Some("has no effect on an open file with O_DIRECT");
+    }
+    let is_read = run.streams.iter().any(|one| one.file == advice.file && one.file != 0);
+    (!is_read).then_some("was given to another open file than the one that is read")
+}
+
+fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
+    if !run.matters(stream.waited) {
+        return None;
+    }
+    let mut advice = stream.advice(run.recording, false);
+    let (advice, defect) = advice.find_map(|one| Some((one, defect(run, stream, one)?)))?;
+    let is_sequential = advice.advice == FADV_SEQUENTIAL_VALUE || advice.result == EINVAL_RESULT;
+    let change = if is_sequential && stream.kind == AccessKind::Read {
+        let limit = stream.accesses(run.recording).map(|access| access.window_limit).max()?;
+        FixChange::SetWindow(limit + limit)
+    } else {
+        FixChange::Unpredictable("it depends on what the advice was for")
+    };
+    Some(RuleFinding {
+        cause: format!("the advice {}", defect),
+        fix: "give valid advice to the open file that is read, or delete it".to_owned(),
+        snippet: Some("posix_fadvise(fd_that_is_read, 0, 0, POSIX_FADV_SEQUENTIAL);".to_owned()),
+        change,
+        waited: stream.waited,
+        stack: Some(advice.stack),
+        others: Vec::new(),
+    })
+}

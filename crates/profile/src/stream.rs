@@ -1,0 +1,124 @@
+//! The accesses of one open file, or of one mapped file, with their waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use units::Nanos;
+
+use crate::recording::{
+    AccessKind, AdviceRecord, FileAccess, ProfileRecording, StorageWait, WaitClass,
+};
+use crate::shape::AccessShape;
+
+/// One open file, or one file's mappings.
+#[derive(Clone, Debug)]
+pub struct FileStream {
+    /// The address of the open file; 0 for mappings.
+    pub file: u64,
+    /// The place of the file among the recording's.
+    pub inode: u32,
+    pub kind: AccessKind,
+    /// Places of its accesses and waits in the recording, by time.
+    pub accesses: Vec<u32>,
+    pub waits: Vec<u32>,
+    pub waited: Nanos,
+    pub tids: BTreeSet<u32>,
+    pub(crate) shape: AccessShape,
+}
+
+impl FileStream {
+    pub fn accesses<'a>(
+        &'a self,
+        recording: &'a ProfileRecording,
+    ) -> impl Iterator<Item = &'a FileAccess> {
+        self.accesses.iter().map(|place| &recording.accesses[*place as usize])
+    }
+
+    pub fn waits<'a>(
+        &'a self,
+        recording: &'a ProfileRecording,
+    ) -> impl Iterator<Item = &'a StorageWait> {
+        self.waits.iter().map(|place| &recording.waits[*place as usize])
+    }
+
+    pub fn waited_as(&self, recording: &ProfileRecording, class: WaitClass) -> Nanos {
+        self.waits(recording).filter(|wait| wait.class == class).map(|wait| wait.blocked).sum()
+    }
+
+    /// AdviceRecord on its file by any open file, or on its own open file only.
+    pub fn advice<'a>(
+        &self,
+        recording: &'a ProfileRecording,
+        own: bool,
+    ) -> impl Iterator<Item = &'a AdviceRecord> + use<'a> {
+        let (inode, file) = (self.inode, self.file);
+        let all = recording.advice.iter().filter(move |one| one.inode == Some(inode));
+        all.filter(move |one| !own || one.file == file)
+    }
+
+    /// The stack in which it waited longest.
+    pub fn hottest_stack(&self, recording: &ProfileRecording) -> Option<u32> {
+        let mut waited: BTreeMap<u32, Nanos> = BTreeMap::new();
+        for wait in self.waits(recording) {
+            *waited.entry(wait.stack).or_default() += wait.blocked;
+        }
+        waited.into_iter().max_by_key(|(_, waited)| *waited).map(|(stack, _)| stack)
+    }
+
+    /// How many of its accesses were blocked.
+    pub fn blocked_accesses(&self, recording: &ProfileRecording) -> usize {
+        self.accesses(recording).filter(|access| access.blocked > Nanos::ZERO).count()
+    }
+}
+
+/// Whether a wait happened in a fault.
+fn in_fault(recording: &ProfileRecording, wait: &StorageWait) -> bool {
+    let stack = recording.stacks.get(wait.stack as usize);
+    stack.is_some_and(|stack| stack.kernel.iter().any(|frame| is_fault(&frame.function)))
+}
+
+fn is_fault(function: &str) -> bool {
+    matches!(function, "handle_mm_fault" | "filemap_fault" | "do_user_addr_fault")
+}
+
+/// Groups accesses and waits; the streams that were waited for longest come first.
+pub(crate) fn streams(recording: &ProfileRecording) -> Vec<FileStream> {
+    let mut streams: BTreeMap<(u32, u64), FileStream> = BTreeMap::new();
+    for (place, access) in recording.accesses.iter().enumerate() {
+        let stream = streams.entry((access.inode, access.file)).or_insert_with(|| FileStream {
+            file: access.file,
+            inode: access.inode,
+            kind: access.kind,
+            accesses: Vec::new(),
+            waits: Vec::new(),
+            waited: Nanos::ZERO,
+            tids: BTreeSet::new(),
+            shape: AccessShape::default(),
+        });
+        stream.accesses.push(place as u32);
+        stream.tids.insert(access.tid);
+    }
+    for (place, wait) in recording.waits.iter().enumerate() {
+        let Some(inode) = wait.inode.filter(|_| wait.class.is_storage()) else { continue };
+        let key = if in_fault(recording, wait) { (inode, 0) } else { (inode, wait.file) };
+        let key = if streams.contains_key(&key) {
+            key
+        } else {
+            let mut of_file = streams.range((inode, 0)..=(inode, u64::MAX));
+            match of_file.find(|(_, one)| one.tids.contains(&wait.tid)) {
+                Some((found, _)) => *found,
+                None => continue,
+            }
+        };
+        if let Some(stream) = streams.get_mut(&key) {
+            stream.waits.push(place as u32);
+            stream.waited += wait.blocked;
+        }
+    }
+    let mut streams: Vec<FileStream> = streams.into_values().collect();
+    for stream in &mut streams {
+        stream.accesses.sort_by_key(|place| recording.accesses[*place as usize].start);
+        stream.shape = AccessShape::new(stream.accesses(recording));
+    }
+    streams.sort_by_key(|stream| std::cmp::Reverse(stream.waited));
+    streams
+}

@@ -1,0 +1,297 @@
+//! Each diagnosis on a recording that has its pattern, and none on the clean twin.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use foreread_profile::{
+    AccessKind, AdviceRecord, FileAccess, IoRequest, ModelChoice, ProfileRecording, ProfiledFile,
+    RULES, StackTrace, StorageWait, WaitClass, analyse,
+};
+use host::DevNo;
+use observe::{AdviceCallKind, InodeId};
+use units::{Bytes, Nanos};
+
+const DEVICE: DevNo = DevNo { major: 7, minor: 1 };
+const WAIT: Nanos = Nanos::from_millis(5);
+
+/// A recording that is made access by access.
+struct Builder {
+    recording: ProfileRecording,
+    now: Nanos,
+}
+
+impl Builder {
+    fn new() -> Self {
+        let mut recording = ProfileRecording::default();
+        let id = InodeId { device: DEVICE, inode: 42 };
+        recording.files.push(ProfiledFile {
+            id,
+            path: "/data/file".to_owned(),
+            size: Bytes::from_mib(64),
+            start: None,
+        });
+        recording.stacks.push(StackTrace::default());
+        recording.taken = 1000;
+        Self { recording, now: Nanos::ZERO }
+    }
+
+    fn access(&mut self, offset: u64, length: u64, class: Option<WaitClass>) -> &mut FileAccess {
+        let blocked = class.map_or(Nanos::ZERO, |_| WAIT);
+        let start = self.now;
+        self.now += blocked + Nanos::from_micros(10);
+        if let Some(class) = class {
+            self.recording.waits.push(StorageWait {
+                end: self.now,
+                blocked,
+                tid: 1,
+                pid: 1,
+                stack: 0,
+                class,
+                inode: Some(0),
+                file: 7,
+                offset: Bytes::new(offset),
+            });
+            self.request(length, 1);
+        }
+        self.recording.accesses.push(FileAccess {
+            start,
+            end: self.now,
+            tid: 1,
+            file: 7,
+            inode: 0,
+            offset: Bytes::new(offset),
+            length: Bytes::new(length),
+            blocked,
+            kind: AccessKind::Read,
+            misses: u32::from(class.is_some()),
+            marks: 0,
+            submitted: Bytes::ZERO,
+            largest_window: Bytes::ZERO,
+            window_limit: Bytes::from_kib(128),
+            is_random: false,
+            is_direct: false,
+            calls: 1,
+        });
+        self.recording.accesses.last_mut().unwrap()
+    }
+
+    fn request(&mut self, length: u64, depth: u32) {
+        self.recording.requests.push(IoRequest {
+            end: self.now,
+            service: Nanos::from_millis(1),
+            device: DEVICE,
+            sector: 0,
+            length: Bytes::new(length),
+            depth,
+            is_read: true,
+        });
+    }
+
+    fn advise(&mut self, file: u64, advice: u32, length: u64, submitted: u64, result: i64) {
+        self.recording.advice.push(AdviceRecord {
+            at: self.now,
+            tid: 1,
+            call: AdviceCallKind::Fadvise,
+            advice,
+            file,
+            inode: Some(0),
+            offset: 0,
+            length: Bytes::new(length),
+            result,
+            blocked: Nanos::ZERO,
+            stack: 0,
+            is_direct: false,
+            submitted: Bytes::new(submitted),
+        });
+    }
+
+    /// A wait of this class that belongs to no access.
+    fn wait(&mut self, class: WaitClass) {
+        self.now += WAIT;
+        self.recording.waits.push(StorageWait {
+            end: self.now,
+            blocked: WAIT,
+            tid: 1,
+            pid: 1,
+            stack: 0,
+            class,
+            inode: None,
+            file: 0,
+            offset: Bytes::ZERO,
+        });
+    }
+
+    /// Turns all accesses into faults of a mapping.
+    fn mapped(mut self) -> Self {
+        for access in &mut self.recording.accesses {
+            access.kind = AccessKind::Fault;
+            access.file = 0;
+        }
+        self.recording.waits.iter_mut().for_each(|wait| wait.file = 0);
+        self
+    }
+
+    /// The names of the diagnoses, the most expensive first.
+    fn diagnoses(mut self) -> Vec<&'static str> {
+        self.recording.wall = self.now;
+        let analysis = analyse(&self.recording, &ModelChoice::None);
+        analysis.diagnoses.iter().map(|one| one.rule.name).collect()
+    }
+}
+
+const MISS: Option<WaitClass> = Some(WaitClass::Miss);
+
+/// Reads of 4 KiB in order that miss each time, each changed by `change`.
+fn in_order(change: impl Fn(&mut FileAccess)) -> Builder {
+    let mut builder = Builder::new();
+    (0..100).for_each(|page| change(builder.access(page * 4096, 4096, MISS)));
+    builder
+}
+
+/// Places without order.
+fn scattered(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(|index| (index * index * 7919 + index * 104_729) % 16_000 * 4096)
+}
+
+fn expect(name: &str, builder: Builder) {
+    let found = builder.diagnoses();
+    assert_eq!(found.first(), Some(&name), "{found:?}");
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn advice_against_the_pattern() {
+    expect("needless-random", in_order(|access| access.is_random = true));
+    expect("mapped-sequential", in_order(|_| ()).mapped());
+    let mut cut = Builder::new();
+    cut.advise(7, 3, 64 << 20, 1 << 20, 0);
+    (0..64).for_each(|mib| drop(cut.access(mib << 20, 1 << 20, MISS).calls));
+    expect("cut-advice", cut);
+    let mut void = in_order(|access| access.length = Bytes::new(4096));
+    void.advise(7, 6, 0, 0, -22);
+    expect("void-advice", void);
+    let mut elsewhere = in_order(|_| ());
+    elsewhere.advise(8, 2, 0, 0, 0);
+    expect("void-advice", elsewhere);
+}
+
+#[test]
+fn patterns_that_the_kernel_does_not_read_ahead() {
+    let mut backward = Builder::new();
+    (0..100).rev().for_each(|at| drop(backward.access(at * 3809, 3809, MISS).calls));
+    expect("backward", backward);
+    let mut stride = Builder::new();
+    (0..100).for_each(|at| drop(stride.access(at << 18, 64 << 10, MISS).calls));
+    expect("stride", stride);
+    let mut random = Builder::new();
+    scattered(200).for_each(|at| drop(random.access(at, 4096, MISS).calls));
+    expect("random-depth-1", random);
+    let mut ramp = Builder::new();
+    for start in scattered(40) {
+        for page in 0..20 {
+            let class = (page % 5 == 0).then_some(WaitClass::Miss);
+            ramp.access(start * 97 + page * 4096, 4096, class);
+        }
+    }
+    expect("ramp", ramp);
+}
+
+#[test]
+fn mappings_direct_reads_and_shared_files() {
+    let mut mapped = Builder::new();
+    scattered(100).for_each(|at| {
+        mapped.access(at, 4096, MISS).submitted = Bytes::from_kib(128);
+    });
+    expect("mapped-random", mapped.mapped());
+    expect("direct-depth-1", in_order(|access| access.is_direct = true));
+    let mut shared = Builder::new();
+    for page in 0..60 {
+        shared.access(page * 4096, 4096, MISS).tid = 1;
+        shared.access((page + 4000) * 4096, 4096, MISS).tid = 2;
+    }
+    expect("shared-open-file", shared);
+}
+
+#[test]
+fn windows_pages_and_calls() {
+    let late = in_order(|access| {
+        access.largest_window = Bytes::from_kib(128);
+        access.marks = 1;
+    });
+    expect("late-window", late);
+    let mut thrash = Builder::new();
+    for _ in 0..3 {
+        (0..40).for_each(|page| drop(thrash.access(page * 8192, 8192, MISS).calls));
+    }
+    expect("thrash", thrash);
+    let mut small = Builder::new();
+    (0..5000).for_each(|at| drop(small.access(at * 512, 512, None).calls));
+    let wall = small.now;
+    assert!(wall > Nanos::from_millis(10));
+    small.now = Nanos::from_millis(10);
+    expect("small-reads", small);
+}
+
+#[test]
+fn runs_as_a_whole() {
+    for (class, name) in [
+        (WaitClass::Advice, "stalling-advice"),
+        (WaitClass::Metadata, "metadata"),
+        (WaitClass::WriteBack, "write-back"),
+    ] {
+        let mut builder = Builder::new();
+        (0..10).for_each(|_| builder.wait(class));
+        expect(name, builder);
+    }
+    expect("small-files", many_files("/data/dir/", ".bin"));
+    expect("cold-start", many_files("/opt/app/lib/", ".so"));
+    let mut busy = in_order(|_| ());
+    for request in &mut busy.recording.requests {
+        request.service = Nanos::from_millis(6);
+        request.depth = 4;
+    }
+    expect("device-bound", busy);
+}
+
+fn many_files(start: &str, end: &str) -> Builder {
+    let mut builder = Builder::new();
+    for file in 1..=60_u32 {
+        let id = InodeId { device: DEVICE, inode: 42 + u64::from(file) };
+        let path = format!("{start}{file}{end}");
+        let size = Bytes::from_kib(16);
+        builder.recording.files.push(ProfiledFile { id, path, size, start: None });
+        let access = builder.access(0, 16 << 10, MISS);
+        (access.inode, access.file) = (file, 100 + u64::from(file));
+        let wait = builder.recording.waits.last_mut().unwrap();
+        (wait.inode, wait.file) = (Some(file), 100 + u64::from(file));
+    }
+    builder
+}
+
+#[test]
+fn the_clean_twin_has_no_diagnosis() {
+    let mut clean = Builder::new();
+    for block in 0..200 {
+        let class = (block == 0).then_some(WaitClass::Miss);
+        clean.access(block << 17, 1 << 17, class);
+    }
+    // Compute time beside which one wait is nothing.
+    clean.now += Nanos::from_millis(500);
+    assert_eq!(clean.diagnoses(), Vec::<&str>::new());
+}
+
+#[test]
+fn each_rule_has_a_case_here() {
+    let cases = include_str!("contract.rs");
+    for rule in RULES {
+        assert!(cases.contains(&format!("\"{}\"", rule.name)), "no case for {}", rule.name);
+    }
+}
+
+#[test]
+fn losses_forbid_a_prediction() {
+    let mut builder = in_order(|access| access.is_random = true);
+    builder.recording.wall = builder.now;
+    builder.recording.lost = 100;
+    let analysis = analyse(&builder.recording, &ModelChoice::named("hdd-2008").unwrap());
+    assert!(analysis.no_prediction.is_some());
+    assert_eq!(analysis.avoidable, Nanos::ZERO);
+}
