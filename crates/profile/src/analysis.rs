@@ -8,7 +8,7 @@ use units::Nanos;
 
 use crate::device::{ModelChoice, learnt_model};
 use crate::predict::predict;
-use crate::recording::ProfileRecording;
+use crate::recording::{IoRequest, ProfileRecording};
 use crate::rules::{
     DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
 };
@@ -89,7 +89,10 @@ impl Predictor<'_> {
                 if known.is_some() {
                     return known;
                 }
-                let learnt = learnt_model(Path::new(&file.path));
+                let of_device = self.recording.requests.iter();
+                let of_device = of_device.filter(|one| one.device == file.id.device);
+                let requests: Vec<IoRequest> = of_device.copied().collect();
+                let learnt = learnt_model(Path::new(&file.path), &requests);
                 self.learnt.insert(file.id.device, learnt.clone());
                 learnt
             }

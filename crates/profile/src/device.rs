@@ -9,6 +9,8 @@ use model::Spec;
 use rustix::fs::{Mode, OFlags, open};
 
 use crate::error::ProfileError;
+use crate::recording::IoRequest;
+use crate::shape::median;
 
 /// Which device model predicts gains.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,8 +75,11 @@ impl DirectFile {
         }
         // The first one may seek.
         let skipped = usize::from(times.len() > 2);
-        let median = crate::shape::median(&mut times[skipped..]);
-        Some(median as f64 / 1e9)
+        let times = &mut times[skipped..];
+        times.sort_unstable();
+        // The lower quartile: others use the machine, too.
+        let quartile = times.get(times.len() / 4)?;
+        Some(*quartile as f64 / 1e9)
     }
 
     /// How many reads at random a second, by so many readers.
@@ -102,9 +107,41 @@ fn scattered(index: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// A volume with the rates that direct reads of this file show; `None` if it is too small, gone, or
-/// on a file system without direct reads.
-pub fn learnt_model(path: &Path) -> Option<Spec> {
+/// Latencies of requests that were alone in the queue, without the time for their bytes.
+struct RecordedLatencies {
+    random: Option<f64>,
+    sequential: Option<f64>,
+}
+
+/// Requests below which recorded latencies say nothing.
+const MIN_REQUESTS: usize = 8;
+
+impl RecordedLatencies {
+    fn new(requests: &[IoRequest], seconds_per_byte: f64) -> Self {
+        let (mut random, mut sequential) = (Vec::new(), Vec::new());
+        let mut end = None;
+        for request in requests.iter().filter(|request| request.is_read) {
+            let follows = end == Some(request.sector);
+            end = Some(request.sector + request.length.get() / units::SECTOR_BYTES);
+            if request.depth > 1 {
+                continue;
+            }
+            let transfer = request.length.get() as f64 * seconds_per_byte;
+            let latency = (request.service.as_secs_f64() - transfer).max(1e-9);
+            let latencies = if follows { &mut sequential } else { &mut random };
+            latencies.push((latency * 1e9) as u64);
+        }
+        let middle = |latencies: &mut Vec<u64>| {
+            (latencies.len() >= MIN_REQUESTS).then(|| median(latencies) as f64 / 1e9)
+        };
+        Self { random: middle(&mut random), sequential: middle(&mut sequential) }
+    }
+}
+
+/// A volume with the rates that direct reads of this file show, and with the latencies of the
+/// recorded requests where there are enough of them, as they are those of the pattern; `None` if
+/// the file is too small, gone, or on a file system without direct reads.
+pub fn learnt_model(path: &Path, requests: &[IoRequest]) -> Option<Spec> {
     let file = DirectFile::open(path)?;
     let base = scattered(7);
     let random = file.seconds(SMALL_READ, |index| scattered(index + 500))?;
@@ -119,10 +156,13 @@ pub fn learnt_model(path: &Path) -> Option<Spec> {
     let bytes = (LARGE_READ - MEDIUM_READ) as f64;
     let per_byte = ((large - medium) / bytes).max(large / LARGE_READ as f64 / 4.0);
     let small = SMALL_READ as f64 * per_byte;
+    let recorded = RecordedLatencies::new(requests, per_byte);
+    let latency = recorded.random.unwrap_or(random - small).max(1e-9);
+    let following = recorded.sequential.unwrap_or(follow.min(random) - small).max(1e-9);
     let values = [
         ("capacity", "64TiB".to_owned()),
-        ("latency_ms", format!("{:.6}", 1e3 * (random - small).max(1e-6))),
-        ("sequential_latency_ms", format!("{:.6}", 1e3 * (follow.min(random) - small).max(1e-6))),
+        ("latency_ms", format!("{:.6}", 1e3 * latency)),
+        ("sequential_latency_ms", format!("{:.6}", 1e3 * following)),
         ("latency_spread", "0.0".to_owned()),
         ("iops", "0".to_owned()),
         ("throughput_mib_s", "0".to_owned()),
@@ -151,14 +191,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn recorded_latencies_are_without_the_transfer() {
+        let request = |sector: u64, micros| IoRequest {
+            end: units::Nanos::ZERO,
+            service: units::Nanos::from_micros(micros),
+            device: host::DevNo { major: 7, minor: 1 },
+            sector,
+            length: units::Bytes::from_kib(4),
+            depth: 1,
+            is_read: true,
+        };
+        let in_order: Vec<_> = (0..20).map(|index| request(index * 8, 1000)).collect();
+        let latencies = RecordedLatencies::new(&in_order, 1e-4 / 4096.0);
+        assert!(latencies.random.is_none(), "one is not enough");
+        assert!((latencies.sequential.unwrap() - 9e-4).abs() < 1e-6);
+        let apart: Vec<_> = (0..20).map(|index| request(index * 800, 1000)).collect();
+        assert!(RecordedLatencies::new(&apart, 0.0).sequential.is_none());
+    }
+
+    #[test]
     fn a_file_on_a_disk_gives_a_model_that_can_be() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = dir.path().join("data");
         std::fs::write(&path, vec![1_u8; 16 << 20]).unwrap();
         // Not every file system has direct reads.
-        if let Some(spec) = learnt_model(&path) {
+        if let Some(spec) = learnt_model(&path, &[]) {
             assert!(spec.validate().is_ok());
         }
-        assert!(learnt_model(dir.path()).is_none(), "a directory");
+        assert!(learnt_model(dir.path(), &[]).is_none(), "a directory");
     }
 }

@@ -1,9 +1,10 @@
 //! Where programs wait for storage, why, and what a change would win.
 //!
-//! A [`Recorder`] turns the events of the profiler's probes into a [`ProfileRecording`]: accesses, waits,
-//! advice and device requests, with stacks and names. [`analyse`] groups the accesses by open file
-//! ([`FileStream`]), applies the [`RULES`] and predicts gains by replaying the accesses in the
-//! simulator. ProfileRecording and looking up symbols do I/O; all else is pure.
+//! A [`Recorder`] turns the events of the profiler's probes into a [`ProfileRecording`]: accesses,
+//! waits, advice and device requests, with stacks and names. [`analyse`] groups the accesses by open
+//! file ([`FileStream`]), applies the [`RULES`] and predicts gains by replaying the accesses in the
+//! simulator. Recording and looking up symbols do I/O; all else is pure, but for the measurement of
+//! a device ([`learnt_model`]).
 
 mod analysis;
 mod classify;
@@ -14,6 +15,7 @@ mod folded;
 mod json;
 mod maps;
 mod names;
+mod pprof;
 mod predict;
 mod recorder;
 mod recording;
@@ -28,6 +30,7 @@ pub use device::{ModelChoice, learnt_model};
 pub use error::ProfileError;
 pub use folded::folded;
 pub use json::{ProfileDocument, profile_json};
+pub use pprof::pprof;
 pub use recorder::{RecordTarget, Recorder};
 pub use recording::{
     AccessKind, AdviceRecord, FileAccess, Frame, IoRequest, ProfileRecording, ProfiledFile,

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use profile::{
     ModelChoice, ProfileAnalysis, ProfileRecording, RecordTarget, Recorder, TextOptions, analyse,
-    folded, profile_json, profile_text,
+    folded, pprof, profile_json, profile_text,
 };
 use rustix::process::Signal;
 use units::Nanos;
@@ -61,6 +61,9 @@ pub struct ProfileArgs {
     /// Write waits as folded stacks, in microseconds, for flame graph programs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
+    /// Write waits, their time and what fixes save for `go tool pprof`, speedscope and others
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -87,6 +90,7 @@ impl ProfileArgs {
         let target = self.target(context)?;
         let choice = self.device()?;
         let folded_file = self.destination("--folded", self.folded.as_ref())?;
+        let pprof_file = self.destination("--pprof", self.pprof.as_ref())?;
         let signals = Signals::listen().context("cannot listen for signals")?;
         let most = self.duration.map(|time| Duration::from_nanos(time.get()));
         let mut recorder = Recorder::new(target)?;
@@ -97,6 +101,9 @@ impl ProfileArgs {
         let analysis = analyse(&recording, &choice);
         if let Some(file) = folded_file {
             file.write(folded(&recording).as_bytes())?;
+        }
+        if let Some(file) = pprof_file {
+            file.write(&pprof(&recording, &analysis))?;
         }
         self.show(&recording, &analysis)?;
         Ok(exit(status))

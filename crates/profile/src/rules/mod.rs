@@ -1,4 +1,5 @@
-//! Diagnoses: each is one file with a [`DiagnosisRule`], one line in [`RULES`] and one contract test.
+//! Diagnoses: each is one file with a [`DiagnosisRule`], one line in [`RULES`] and one contract
+//! test.
 //!
 //! A rule is a pure function of a recording and one of its streams. The first rule of the list that
 //! applies to a stream explains it, so special causes come before general ones.

@@ -1,0 +1,179 @@
+//! The profile in the form of pprof (`profile.proto`, compressed), for `go tool pprof`, speedscope
+//! and others.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::analysis::ProfileAnalysis;
+use crate::recording::{Frame, ProfileRecording};
+
+/// Fields of the messages of `profile.proto`.
+mod field {
+    pub(super) const PROFILE_SAMPLE_TYPE: u64 = 1;
+    pub(super) const PROFILE_SAMPLE: u64 = 2;
+    pub(super) const PROFILE_LOCATION: u64 = 4;
+    pub(super) const PROFILE_FUNCTION: u64 = 5;
+    pub(super) const PROFILE_STRING: u64 = 6;
+    pub(super) const PROFILE_DURATION: u64 = 10;
+    pub(super) const PROFILE_DEFAULT_TYPE: u64 = 14;
+}
+
+/// A message under way: protocol buffers, varints and nested messages only.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn numbers(&mut self, field: u64, values: &[u64]) {
+        let mut packed = Self::default();
+        values.iter().for_each(|value| packed.varint(*value));
+        self.bytes(field, &packed.0);
+    }
+}
+
+/// Texts, functions and locations by their number in the file.
+#[derive(Default)]
+struct Tables {
+    texts: HashMap<String, u64>,
+    text_list: Vec<String>,
+    frames: BTreeMap<Frame, u64>,
+}
+
+impl Tables {
+    fn text(&mut self, text: &str) -> u64 {
+        if let Some(known) = self.texts.get(text) {
+            return *known;
+        }
+        let number = self.text_list.len() as u64;
+        self.texts.insert(text.to_owned(), number);
+        self.text_list.push(text.to_owned());
+        number
+    }
+
+    fn frame(&mut self, frame: &Frame) -> u64 {
+        let next = self.frames.len() as u64 + 1;
+        *self.frames.entry(frame.clone()).or_insert(next)
+    }
+}
+
+/// One sample: stack, file, rule, thread; and its values.
+type SampleKey = (u32, Option<u32>, Option<&'static str>, u32);
+
+/// Waits, their time, and what fixes save of it, each with file, diagnosis and thread.
+pub fn pprof(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<u8> {
+    let mut tables = Tables::default();
+    let mut profile = Message::default();
+    tables.text("");
+    for (name, unit) in
+        [("waits", "count"), ("wait_ns", "nanoseconds"), ("saved_ns", "nanoseconds")]
+    {
+        let mut kind = Message::default();
+        kind.number(1, tables.text(name));
+        kind.number(2, tables.text(unit));
+        profile.bytes(field::PROFILE_SAMPLE_TYPE, &kind.0);
+    }
+    for (key, values) in samples(recording, analysis) {
+        let (stack, file, rule, tid) = key;
+        let stack = &recording.stacks[stack as usize];
+        let frames = stack.kernel.iter().chain(&stack.user);
+        let locations: Vec<u64> = frames.map(|frame| tables.frame(frame)).collect();
+        let mut sample = Message::default();
+        sample.numbers(1, &locations);
+        sample.numbers(2, &values);
+        let file = file.map(|file| recording.files[file as usize].path.as_str());
+        for (name, value) in [("file", file), ("diagnosis", rule)] {
+            let Some(value) = value else { continue };
+            let mut label = Message::default();
+            label.number(1, tables.text(name));
+            label.number(2, tables.text(value));
+            sample.bytes(3, &label.0);
+        }
+        let mut label = Message::default();
+        label.number(1, tables.text("thread"));
+        label.number(3, u64::from(tid));
+        sample.bytes(3, &label.0);
+        profile.bytes(field::PROFILE_SAMPLE, &sample.0);
+    }
+    add_tables(&mut profile, tables);
+    profile.number(field::PROFILE_DURATION, recording.wall.get());
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let _ = packed.write_all(&profile.0);
+    packed.finish().unwrap_or_default()
+}
+
+fn add_tables(profile: &mut Message, mut tables: Tables) {
+    let frames = std::mem::take(&mut tables.frames);
+    for (frame, number) in &frames {
+        let (file, line) = frame
+            .source
+            .as_ref()
+            .map_or((frame.module.as_str(), 0), |source| (source.0.as_str(), source.1));
+        let mut function = Message::default();
+        function.number(1, *number);
+        let name = tables.text(&frame.function);
+        function.number(2, name);
+        function.number(3, name);
+        function.number(4, tables.text(file));
+        profile.bytes(field::PROFILE_FUNCTION, &function.0);
+        let mut place = Message::default();
+        place.number(1, *number);
+        place.number(2, u64::from(line));
+        let mut location = Message::default();
+        location.number(1, *number);
+        location.bytes(4, &place.0);
+        profile.bytes(field::PROFILE_LOCATION, &location.0);
+    }
+    let default = tables.text("wait_ns");
+    for text in &tables.text_list {
+        profile.bytes(field::PROFILE_STRING, text.as_bytes());
+    }
+    profile.number(field::PROFILE_DEFAULT_TYPE, default);
+}
+
+/// Waits by what they have in common; the gain of a diagnosis is spread over its waits.
+fn samples(
+    recording: &ProfileRecording,
+    analysis: &ProfileAnalysis,
+) -> BTreeMap<SampleKey, [u64; 3]> {
+    let mut rules: HashMap<u32, (&'static str, f64)> = HashMap::new();
+    for one in &analysis.diagnoses {
+        let share = one.gain.saved().get() as f64 / one.finding.waited.get().max(1) as f64;
+        for place in one.stream.iter().chain(&one.finding.others) {
+            for wait in &analysis.streams[*place].waits {
+                rules.insert(*wait, (one.rule.name, share.min(1.0)));
+            }
+        }
+    }
+    let mut samples: BTreeMap<SampleKey, [u64; 3]> = BTreeMap::new();
+    for (place, wait) in recording.waits.iter().enumerate() {
+        let rule = rules.get(&(place as u32));
+        let key = (wait.stack, wait.inode, rule.map(|rule| rule.0), wait.tid);
+        let values = samples.entry(key).or_default();
+        values[0] += 1;
+        values[1] += wait.blocked.get();
+        values[2] += rule.map_or(0, |rule| wait.blocked.scaled(rule.1).get());
+    }
+    samples
+}

@@ -1,0 +1,70 @@
+/* Reads a file with one fault each, or with --fixed without it: fault PATTERN FILE [--fixed]. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char buffer[1 << 20];
+static long total;
+
+static void take(ssize_t got)
+{
+	total += got;
+}
+
+static void in_order(int fd, off_t size, size_t step)
+{
+	for (off_t at = 0; at + (off_t)step <= size; at += step)
+		take(pread(fd, buffer, step, at)); /* line of needless-random */
+}
+
+static void backward(int fd, off_t size)
+{
+	for (off_t at = size - 3809; at >= 0; at -= 3809)
+		take(pread(fd, buffer, 3809, at)); /* line of backward */
+}
+
+static void stride(int fd, off_t size)
+{
+	for (off_t at = 0; at + (1 << 18) <= size; at += 1 << 18)
+		take(pread(fd, buffer, 64 << 10, at)); /* line of stride */
+}
+
+static void mapped(const char *map, off_t size)
+{
+	for (off_t at = 0; at < size; at += 4096)
+		take(map[at]); /* line of mapped-sequential */
+}
+
+int main(int count, char **words)
+{
+	struct stat status;
+	if (count < 3)
+		return 2;
+	int fixed = count > 3 && !strcmp(words[3], "--fixed");
+	int fd = open(words[2], O_RDONLY);
+	if (fd < 0 || fstat(fd, &status))
+		return 1;
+	off_t size = status.st_size;
+	if (!strcmp(words[1], "needless-random")) {
+		if (!fixed)
+			posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+		in_order(fd, size / 2, 4096);
+	} else if (!strcmp(words[1], "backward")) {
+		fixed ? in_order(fd, size / 4, 64 << 10) : backward(fd, size / 4);
+	} else if (!strcmp(words[1], "stride")) {
+		fixed ? in_order(fd, size, 1 << 18) : stride(fd, size);
+	} else {
+		char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+		if (map == MAP_FAILED)
+			return 1;
+		if (!fixed)
+			madvise(map, size, MADV_RANDOM);
+		mapped(map, size / 2);
+	}
+	printf("%ld\n", total);
+	return 0;
+}
