@@ -11,6 +11,7 @@ mod image;
 pub mod kernels;
 mod machine;
 mod payload;
+mod readers;
 mod stage;
 mod wire;
 

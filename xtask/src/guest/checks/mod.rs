@@ -5,6 +5,7 @@ mod doctor;
 mod owners;
 mod persist;
 mod power;
+mod signals;
 mod tunables;
 
 use anyhow::{Result, bail};
@@ -26,6 +27,11 @@ pub const ALL: &[GuestCheck] = &[
     GuestCheck { name: "guest_sets_what_controllers_have", run: tunables::of_controllers },
     GuestCheck { name: "guest_holds_the_sync_speed", run: tunables::sync_speed },
     GuestCheck { name: "guest_sweeps_a_raid5", run: arrays::sweep },
+    GuestCheck {
+        name: "guest_receives_signals_by_each_mechanism",
+        run: signals::by_each_mechanism,
+    },
+    GuestCheck { name: "guest_watches_and_adapts_readers", run: signals::of_readers },
     GuestCheck { name: "guest_tuned_takes_a_child_profile", run: owners::tuned },
     GuestCheck { name: "guest_nfs_mounts_get_what_nfs_conf_says", run: owners::nfs },
     GuestCheck { name: "guest_lvm_metadata_are_one_owner", run: owners::lvm },

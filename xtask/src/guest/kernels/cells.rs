@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::super::machine::GuestMachine;
+use super::super::readers;
 use super::outcome::VerbOutcome;
 
 /// How long a verb may take: seconds, but minutes where others build meanwhile.
@@ -99,47 +100,30 @@ pub const VERBS: &[TriedVerb] = &[
         readers: true,
         ..verb("auto", "foreread auto /srv/data --duration 10s --json", "file9")
     },
-    verb("run", "foreread run --json -- reader 1 2", ""),
-    verb("trace record", "foreread trace record --force -o $D/t -- reader 1 1", ""),
+    verb("run", "foreread run --json -- reader /srv/data/file1 forward 2", ""),
+    verb(
+        "trace record",
+        "foreread trace record --force -o $D/t -- reader /srv/data/file1 forward 1",
+        "",
+    ),
     verb("apply", "foreread apply read_ahead=256K --on /srv/data", ""),
     TriedVerb { success: &[0, 3], ..verb("verify", "foreread verify /srv/data", "") },
     verb("persist -n", "foreread persist -n read_ahead=256K --on /srv/data", ""),
     verb("rollback", "foreread rollback all", ""),
 ];
 
-/// Makes foreread, the data and the readers. `reader 1 2` reads file1 twice; without a second
-/// number it goes on until it is ended, and `reader 9` reads its file backward.
-pub const SET_UP: &str = r#"
-tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin
-modprobe fuse; modprobe loop
-mkfs.ext4 -q /dev/disk/by-id/virtio-data
-mkdir -p /srv/data
-mount /dev/disk/by-id/virtio-data /srv/data
-for file in 1 2 3 4 5 6 7 8 9; do
-    head -c 8M /dev/zero >/srv/data/file$file
-done
-chmod -R a+rX /srv/data
-cat >/usr/local/bin/reader <<'END'
-#!/usr/bin/perl
-my ($which, $times) = @ARGV;
-open my $file, '<', "/srv/data/file$which" or die "file$which: $!";
-my ($size, $step) = (-s $file, 1 << 14);
-for (my $round = 0; !$times || $round < $times; $round++) {
-    # posix_fadvise(2), POSIX_FADV_DONTNEED: each round reads from the disk.
-    syscall 221, fileno($file), 0, 0, 4;
-    for (my $at = 0; $at < $size; $at += $step) {
-        sysseek $file, $which == 9 ? $size - $step - $at : $at, 0;
-        sysread $file, my $data, $step or die "file$which: $!";
-        select undef, undef, undef, 0.002;
-    }
-}
-END
-chmod +x /usr/local/bin/reader
-sync
-"#;
+/// Where the readers have their files.
+const DIRECTORY: &str = "/srv/data";
 
-const START_READERS: &str = "for one in 1 2 3 4 5 6 7 8 9; do \
-     systemd-run --quiet --collect --unit reader$one /usr/local/bin/reader $one; done";
+/// Installs foreread, and makes the data and the readers.
+pub fn set_up(machine: &mut GuestMachine) -> Result<()> {
+    machine.sh("tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin
+         modprobe fuse; modprobe loop
+         mkfs.ext4 -q /dev/disk/by-id/virtio-data
+         mkdir -p /srv/data
+         mount /dev/disk/by-id/virtio-data /srv/data")?;
+    readers::make(machine, DIRECTORY)
+}
 
 /// Runs a verb; what came of it.
 pub fn run(
@@ -154,11 +138,11 @@ pub fn run(
     );
     machine.sh(&format!("cat >/run/verb.sh <<'END'\n{script}END\nchmod a+r /run/verb.sh"))?;
     if verb.readers {
-        machine.sh(START_READERS)?;
+        readers::start(machine, DIRECTORY)?;
     }
     let output = machine.attempt_for(&format!("{} sh /run/verb.sh", rights.wrapper), VERB_TIMEOUT);
     if verb.readers {
-        machine.sh("systemctl stop 'reader*'")?;
+        readers::stop(machine)?;
     }
     Ok(VerbOutcome::judge(&output?, verb.success, verb.evidence))
 }

@@ -91,7 +91,7 @@ pub fn boot(root: &Path, image: &Image, series: &str) -> Result<GuestMachine> {
     let console = hardware.console();
     let boot = || -> Result<GuestMachine> {
         let mut machine = hardware.boot()?;
-        machine.sh(cells::SET_UP)?;
+        cells::set_up(&mut machine)?;
         Ok(machine)
     };
     boot().with_context(|| format!("the end of the console:\n{}", tail(&console)))
