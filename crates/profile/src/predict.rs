@@ -139,6 +139,7 @@ impl Replay<'_> {
                 length: Bytes::new(step.length),
                 class: AccessClass::Stream,
                 start: Start::After(Nanos::new(step.think)),
+                advice: None,
             });
         }
         let scenario = Scenario {

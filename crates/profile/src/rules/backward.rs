@@ -1,9 +1,10 @@
 //! The program reads from the end to the start.
 
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
 use crate::recording::AccessKind;
+use crate::shape::AccessShape;
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -22,9 +23,13 @@ const CHUNK_SIZE: Bytes = Bytes::from_kib(512);
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let shape = &stream.shape;
+    // Cached reads may go backward without a wait.
+    let accesses = stream.accesses(run.recording);
+    let waiting = AccessShape::new(accesses.filter(|access| access.blocked > Nanos::ZERO));
     let applies = stream.kind == AccessKind::Read
         && shape.calls >= MIN_ACCESSES
         && shape.share(shape.backward) >= 0.6
+        && waiting.share(waiting.backward) >= 0.6
         && run.matters(stream.waited);
     applies.then(|| RuleFinding {
         cause: format!(
