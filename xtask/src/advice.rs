@@ -1,11 +1,11 @@
-//! What is recommended for every preset, beside an expert's choice: the table of the book.
+//! Recommendations for all presets, next to an expert's choice: a table of the book.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// Prints the table, by a test of `study`; whether an expert would sign every line.
+/// Prints the table, by a test of `study`; returns whether an expert would agree with every line.
 pub fn run(root: &Path) -> Result<bool> {
     let status = Command::new(root.join("scripts/cargo"))
         .current_dir(root)

@@ -1,4 +1,4 @@
-//! Test binaries: built by cargo, run several at once.
+//! Test binaries: built by cargo, several run at once.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,13 +8,13 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use cargo_metadata::Message;
 
-/// Builds what tests start. Another choice of packages would give dependencies other features, and
-/// so replace the program while tests use it.
+/// Builds what tests start. Other packages would change the features of dependencies, and so
+/// replace the program while tests use it.
 pub const BUILD: [&str; 5] = ["build", "--locked", "--workspace", "--bins", "--examples"];
 
 #[derive(Debug)]
 pub struct TestBinary {
-    /// The name of what it tests: a library, the program, or a file below `tests`.
+    /// What it tests: a library, the program, or a file below `tests`.
     pub target: String,
     package: PathBuf,
     path: PathBuf,
@@ -27,7 +27,7 @@ impl TestBinary {
         format!("{}/{}", package.display(), self.target)
     }
 
-    /// Runs it as cargo would: what it printed, and whether all tests passed.
+    /// Runs it as cargo would; returns its output, and whether all tests passed.
     fn run(&self) -> (String, bool) {
         let output = Command::new(&self.path)
             .arg("--show-output")
@@ -75,8 +75,8 @@ pub fn build(mut cargo: Command) -> Result<Vec<TestBinary>> {
     Ok(binaries)
 }
 
-/// Runs all of them, as many at once as there are processors, and hands each to `done` as it ends,
-/// with what it printed and whether all its tests passed.
+/// Runs all of them, one per processor at a time, and passes each to `done` as it ends, with its
+/// output and whether all its tests passed.
 pub fn run(binaries: Vec<TestBinary>, mut done: impl FnMut(&TestBinary, &str, bool)) {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let queue = Mutex::new(binaries.into_iter());

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// Prints the tables, by a test of `study`, which has the synthetic storage; whether it went well.
+/// Prints the tables, by a test of `study`, which has the synthetic storage; returns whether it
+/// succeeded.
 pub fn run(root: &Path) -> Result<bool> {
     let status = Command::new(root.join("scripts/cargo"))
         .current_dir(root)

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does the chore that the command line asks for; whether all is well.
+/// Runs the command; returns whether it succeeded.
 fn run() -> Result<bool> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let root = repository()?;
@@ -67,7 +67,7 @@ fn run() -> Result<bool> {
     }
 }
 
-/// Prints complaints; whether there are none.
+/// Prints complaints; returns whether there are none.
 fn all_is_well(complaints: &[String]) -> Result<bool> {
     complaints.iter().for_each(|complaint| eprintln!("{complaint}"));
     Ok(complaints.is_empty())

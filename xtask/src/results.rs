@@ -1,5 +1,5 @@
-//! Measured tables for the book: runs what makes one and writes it to docs/results/NAME.md with
-//! the commit, the machine and the command.
+//! Measured tables for the book: runs the command of a table and writes its output to
+//! docs/results/NAME.md with the commit, the machine and the command.
 //!
 //! The title and the explanation of a file are written by hand and kept. Two parts are generated:
 //! the table between the marks of [`HEAD`], and everything after [`OUTPUT`].
@@ -11,21 +11,21 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Around the table of commit, date, machine and command.
+/// Mark the table of commit, date, machine and command.
 const HEAD: (&str, &str) = ("<!-- head: generated -->", "<!-- end of head -->");
 const OUTPUT: &str = "<!-- output: generated -->";
 
-/// What the output of a command is.
+/// The format of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Tables in Markdown, taken over as they are.
+    /// Tables in Markdown, copied unchanged.
     Markdown,
     /// Text, shown in a fixed-width block.
     Text,
 }
 
-/// One generated file: its name, its form, and the command lines whose output it has. `cargo` is
-/// scripts/cargo, `xtask` this program, `foreread` the release build or what `FOREREAD` names.
+/// One generated file: its name, its format, and the commands whose output it contains. `cargo` is
+/// scripts/cargo, `xtask` this program, `foreread` the release build or the program in `FOREREAD`.
 type Table = (&'static str, Form, &'static [&'static str]);
 
 const TABLES: &[Table] = &[
@@ -62,8 +62,8 @@ const TABLES: &[Table] = &[
     ),
 ];
 
-/// Writes the files that `names` name; whether every command ended well. Files are written even if
-/// a command reports that a demand is not met.
+/// Writes the named files; returns whether every command succeeded. Files are written even if a
+/// command reports that a requirement is not met.
 pub fn run(root: &Path, names: &[&str]) -> Result<bool> {
     if names.is_empty() {
         bail!("usage: cargo run -p xtask -- results NAME…; the names: {}", known().join(", "));
@@ -97,7 +97,7 @@ fn known() -> Vec<&'static str> {
     TABLES.iter().map(|(name, ..)| *name).collect()
 }
 
-/// What a command line prints to stdout, and whether it succeeded.
+/// The stdout of a command line, and whether it succeeded.
 fn execute(root: &Path, line: &str) -> Result<(String, bool)> {
     let mut words = line.split_whitespace();
     let program = match words.next().unwrap_or_default() {
@@ -117,7 +117,7 @@ fn execute(root: &Path, line: &str) -> Result<(String, bool)> {
     Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()))
 }
 
-/// The lines that a table's own test printed, without those of the test harness around them.
+/// The lines that a table's test printed, without those of the test harness.
 fn without_libtest(printed: &str) -> String {
     let own = |line: &&str| {
         !(line.starts_with("running ") && line.contains(" test")
@@ -127,7 +127,7 @@ fn without_libtest(printed: &str) -> String {
     printed.lines().filter(own).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// Where the figures come from.
+/// The provenance of the figures.
 fn head(root: &Path, name: &str) -> Result<String> {
     let said = |program: &str, arguments: &[&str]| -> Result<String> {
         let output = Command::new(program).current_dir(root).args(arguments).output();
@@ -155,7 +155,7 @@ fn head(root: &Path, name: &str) -> Result<String> {
     ))
 }
 
-/// The file with both generated parts replaced; `None` if it lacks a mark.
+/// The file with both generated parts replaced; `None` if a mark is missing.
 fn replaced(old: &str, head: &str, output: &str) -> Option<String> {
     let (title, rest) = old.split_once(HEAD.0)?;
     let (_, rest) = rest.split_once(HEAD.1)?;

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, anyhow};
 use crate::transcript::Transcript;
 use crate::{binaries, guest, tidy};
 
-/// The integration tests that need the machine to themselves, and mostly root.
+/// The integration tests that need the machine for themselves, and mostly root.
 const HOST_TIER: &str = "host";
 
-/// What came of all steps together.
+/// The result of all steps.
 #[derive(Debug, Default)]
 struct Outcome {
     passed: usize,
@@ -41,14 +41,14 @@ impl Outcome {
     }
 }
 
-/// Runs all steps, prints a summary; whether nothing failed.
+/// Runs all steps and prints a summary; returns whether nothing failed.
 pub fn run(root: &Path) -> Result<bool> {
     let mut outcome = Outcome::default();
     check_rules(root, &mut outcome)?;
     check_with(root, "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
     let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
     check_with(root, "clippy", &clippy, &mut outcome)?;
-    // Tests start the examples as processes that may be killed; a choice of tests builds none.
+    // Tests start the examples as processes that may be killed; running selected tests builds none.
     check_with(root, "build", &binaries::BUILD, &mut outcome)?;
     run_ordinary_tests(root, &mut outcome)?;
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
@@ -57,8 +57,8 @@ pub fn run(root: &Path) -> Result<bool> {
     Ok(outcome.failed_count == 0)
 }
 
-/// The tests that need this machine to themselves, and beside them those on an emulated one: the
-/// former mostly wait for virtual disks, the latter take the processor time that is left.
+/// The host tier, which needs this machine for itself, together with the guest tier: the former
+/// mostly waits for virtual disks, the latter uses the remaining processor time.
 fn host_and_guest_tier(root: &Path, outcome: &mut Outcome) -> Result<()> {
     thread::scope(|scope| {
         let guest = scope.spawn(|| {
@@ -88,7 +88,7 @@ fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// A step that passes or fails as a whole; skipped where cargo has no such subcommand.
+/// A step that passes or fails as a whole; skipped if cargo lacks the subcommand.
 fn check_with(root: &Path, name: &str, arguments: &[&str], outcome: &mut Outcome) -> Result<()> {
     println!("== {name}");
     let have = cargo(root).args([arguments[0], "-h"]).output().context("starting cargo")?;
@@ -107,7 +107,7 @@ fn check_with(root: &Path, name: &str, arguments: &[&str], outcome: &mut Outcome
     Ok(())
 }
 
-/// Runs `cargo test` with these arguments, shows what it prints and counts.
+/// Runs `cargo test` with these arguments, shows its output and counts the results.
 fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome) -> Result<()> {
     println!("== {title}");
     let started = Instant::now();
@@ -115,7 +115,8 @@ fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome
         Some(at) => (&arguments[..at], &arguments[at + 1..]),
         None => (arguments, &[][..]),
     };
-    // cargo names each binary on stderr and libtest its tests on stdout: one pipe keeps the order.
+    // cargo names each binary on stderr and libtest its tests on stdout: a common pipe keeps the
+    // order.
     let (reader, writer) = std::io::pipe().context("making a pipe")?;
     let mut child = cargo(root)
         .args(["test", "--locked", "--workspace", "--no-fail-fast"])
@@ -140,8 +141,8 @@ fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome
     Ok(())
 }
 
-/// Runs all tests but those of the host tier, as many binaries at once as there are processors:
-/// cargo runs one after another, and the last test of each leaves the other processors idle.
+/// Runs all tests except the host tier, one binary per processor at a time: cargo runs them one
+/// after another, and the last test of each leaves other processors idle.
 fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
     const TITLE: &str = "unit and integration tests";
     println!("== {TITLE}");

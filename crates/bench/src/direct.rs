@@ -65,13 +65,13 @@ impl DirectFile {
         Self::of(Path::new(&format!("/proc/self/fd/{}", made.as_raw_fd())), dir)
     }
 
-    fn of(path: &Path, told: &Path) -> Result<Self, BenchError> {
+    fn of(path: &Path, shown: &Path) -> Result<Self, BenchError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::DIRECT.bits().cast_signed());
         let opened = options.open(path);
-        let mut file = opened.map_err(BenchError::io("open for direct reads", told))?;
-        let size = file.seek(SeekFrom::End(0)).map_err(BenchError::io("find the end of", told))?;
-        Ok(Self { file, path: told.to_owned(), size: Bytes::new(size) })
+        let mut file = opened.map_err(BenchError::io("open for direct reads", shown))?;
+        let size = file.seek(SeekFrom::End(0)).map_err(BenchError::io("find the end of", shown))?;
+        Ok(Self { file, path: shown.to_owned(), size: Bytes::new(size) })
     }
 
     pub fn size(&self) -> Bytes {

@@ -301,12 +301,12 @@ mod tests {
         assert_eq!(found.home, one);
 
         let only_two = format!("cgroup2 {root}/unified cgroup2 rw 0 0\n");
-        let told = |own: &str| Hierarchy::find(&only_two, own).unwrap_err().to_string();
+        let message = |own: &str| Hierarchy::find(&only_two, own).unwrap_err().to_string();
         write(&two.join("cgroup.controllers"), "cpu io\n");
-        assert!(told("0::/x\n").contains("has no memory controller"), "{}", told("0::/x\n"));
+        assert!(message("0::/x\n").contains("has no memory controller"), "{}", message("0::/x\n"));
         write(&two.join("cgroup.controllers"), "cpu io memory\n");
         write(&two.join("cgroup.subtree_control"), "cpu\n");
-        assert!(told("0::/x\n").contains("echo +memory >"), "{}", told("0::/x\n"));
+        assert!(message("0::/x\n").contains("echo +memory >"), "{}", message("0::/x\n"));
         write(&two.join("cgroup.subtree_control"), "cpu memory\n");
         let found = Hierarchy::find(&only_two, "0::/x\n").unwrap();
         assert_eq!((found.version, found.parent()), (Version::Two, two.as_path()));
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn too_little_is_refused() {
-        let told = check_memory_limit(Bytes::from_mib(1)).unwrap_err().to_string();
-        assert!(told.contains("at least 8 MiB"), "{told}");
+        let message = check_memory_limit(Bytes::from_mib(1)).unwrap_err().to_string();
+        assert!(message.contains("at least 8 MiB"), "{message}");
     }
 }

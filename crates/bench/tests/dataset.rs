@@ -176,9 +176,9 @@ fn two_processes_do_not_share_a_directory() {
 #[test]
 fn too_little_room_is_told_and_nothing_is_left() {
     let dir = tempfile::tempdir().unwrap();
-    let told = try_lay_out(dir.path(), Bytes::from_gib(1 << 20)).unwrap_err();
-    assert!(told.to_string().contains("--size"), "{told}");
-    let BenchError::NoSpace { needed, available, .. } = told else { panic!("{told}") };
+    let message = try_lay_out(dir.path(), Bytes::from_gib(1 << 20)).unwrap_err();
+    assert!(message.to_string().contains("--size"), "{message}");
+    let BenchError::NoSpace { needed, available, .. } = message else { panic!("{message}") };
     assert!(needed > Bytes::from_gib(8 << 20) && available < needed);
     assert_eq!(entries(dir.path()), 0);
 }

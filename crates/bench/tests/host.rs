@@ -298,8 +298,8 @@ fn host_a_file_that_shrinks_is_an_error() {
             file.set_len(4096).unwrap();
         };
         let problem = trial_with(&disk, &dataset, &slow(access), shrink).unwrap_err();
-        let BenchError::Shrank { path: told, .. } = &problem else { panic!("{problem}") };
-        assert_eq!(*told, path);
+        let BenchError::Shrank { path: message, .. } = &problem else { panic!("{problem}") };
+        assert_eq!(*message, path);
     }
 }
 
@@ -375,8 +375,8 @@ fn host_layouts_are_what_they_say() {
             let data = data.filter(|path| path.extension() == Some("data".as_ref()));
             let counts = data.map(|path| {
                 // "PATH: 8 extents found"
-                let told = run("filefrag", &[path.to_str()?]).ok()?;
-                told.rsplit(':').next()?.split_whitespace().next()?.parse().ok()
+                let message = run("filefrag", &[path.to_str()?]).ok()?;
+                message.rsplit(':').next()?.split_whitespace().next()?.parse().ok()
             });
             counts.collect()
         };

@@ -1,4 +1,4 @@
-//! Reads around the page cache, of a file or a device: what the storage itself does.
+//! Direct reads of a file or device, to measure the storage itself.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -10,10 +10,8 @@ use units::Bytes;
 use crate::ExperimentError;
 
 /// Address, offset and length of a direct read are multiples of the device's block; this is a
-/// multiple of the block of every device.
+/// multiple of every device's block.
 pub(crate) const ALIGNMENT_BYTES: u64 = 4096;
-
-/// A file or device, opened for direct reads and for nothing else.
 #[derive(Debug)]
 pub(crate) struct Direct {
     path: PathBuf,
@@ -32,8 +30,6 @@ impl Direct {
             Err(source) => Err(ExperimentError::io("open", path)(source)),
         }
     }
-
-    /// Its size, also of a device.
     pub(crate) fn size(&self) -> Result<Bytes, ExperimentError> {
         seek(&self.file, SeekFrom::End(0))
             .map(Bytes::new)

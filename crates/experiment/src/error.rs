@@ -1,4 +1,4 @@
-//! Why there is no answer.
+//! Errors of experiments.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,24 +6,24 @@ use std::path::PathBuf;
 use thiserror::Error;
 use units::{Bytes, Classified, ErrorKind};
 
-/// Why there is no answer. Whatever was changed has been put back by then.
+/// Why there is no answer. All changes have been restored by then.
 #[derive(Debug, Error)]
 pub enum ExperimentError {
-    /// The experiment cannot be made as it was asked for.
+    /// The experiment is not possible as requested.
     #[error("{0}")]
     Usage(String),
-    /// It needs what this machine or this user has not.
+    /// This machine or this user lacks a requirement.
     #[error("{0}")]
     NotPossible(String),
-    #[error("{path} has {size}: this needs {needed} at least", path = path.display())]
+    #[error("{path} is {size}: this needs at least {needed}", path = path.display())]
     TooSmall { path: PathBuf, size: Bytes, needed: Bytes },
-    /// A system call on a path did not work.
+    /// A system call on a path failed.
     #[error("cannot {action} {path}", path = path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// Reading around the page cache is refused.
+    /// Direct reads are not supported.
     #[error(
-        "{path} cannot be read directly (O_DIRECT): its filesystem does not do that, or not in \
-         pieces of {block}", path = path.display()
+        "{path} cannot be read directly (O_DIRECT): its filesystem does not support it, or not \
+         with blocks of {block}", path = path.display()
     )]
     NotDirect { path: PathBuf, block: Bytes, source: io::Error },
     #[error(transparent)]

@@ -1,7 +1,7 @@
-//! Questions put to storage and kernel, one command each, with a verdict and a plot.
+//! Experiments that each answer a question about storage or kernel, with a verdict and a plot.
 //!
 //! Where a study asks which setting is best, an experiment asks how something works: what a larger
-//! request costs, when read-ahead starts, what several readers do to one another. Each gives an
+//! request costs, when read-ahead starts, how readers affect each other. Each gives an
 //! [`study::Findings`]: tables, plots and sentences that follow from them.
 //!
 //! - [`activation`]: when read-ahead starts, and what makes it stop.

@@ -1,4 +1,4 @@
-//! Direct reads of a simulated device: what `O_DIRECT` asks of a real one, in the model's own time.
+//! Direct reads of a simulated device, in the model's own time.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,7 +9,7 @@ use units::{Bytes, Nanos};
 
 use crate::ExperimentError;
 
-/// How long the simulated device is idle between two measurements.
+/// Idle time of the simulated device between two measurements.
 const PAUSE_TIME: Nanos = Nanos::from_millis(50);
 
 /// A simulated device below the kernel's block layer.
@@ -20,36 +20,36 @@ pub(crate) struct SimulatedDisk {
     next_id: u64,
 }
 
-/// What the readers of a measurement ask for, each one request after another.
+/// The load of a measurement: each reader sends one request after another.
 pub(crate) struct DirectLoad<'a> {
     pub(crate) readers: usize,
     pub(crate) length: Bytes,
-    /// A reader asks for parts of this size one after another; for all at once if `None`.
+    /// Size of the parts that a reader requests one after another; `None` for all at once.
     pub(crate) part: Option<Bytes>,
-    /// How long they read: a request that was begun is finished.
+    /// Length of the measurement: requests in progress are completed.
     pub(crate) duration: Nanos,
     pub(crate) place: &'a mut dyn FnMut(usize) -> Bytes,
 }
 
 pub(crate) struct Served {
-    /// How long each request took, in the order in which they ended.
+    /// The time of each request, in order of completion.
     pub(crate) times: Vec<Nanos>,
-    /// From the beginning to the end of the last.
+    /// From the start to the end of the last request.
     pub(crate) elapsed: Nanos,
 }
 
-/// A reader in the middle of a request.
+/// A reader with a request in progress.
 #[derive(Clone, Debug, Default)]
 struct Reader {
     begun: Nanos,
-    /// Where the part after the present one begins, and how much follows.
+    /// Start of the next part, and remaining length.
     rest: (Bytes, Bytes),
-    /// Requests of the present part that have not come back.
+    /// Incomplete requests of the present part.
     open: usize,
 }
 
 impl SimulatedDisk {
-    /// The device of a simulated machine; its chance follows from the seed.
+    /// The device of a simulated machine; the seed determines its randomness.
     pub(crate) fn open(machine: &SimMachine, seed: u64) -> Result<Self, ExperimentError> {
         let device = machine.model.build(machine.seed ^ seed);
         let device = device.map_err(|error| StudyError::from(SimError::from(error)))?;
@@ -64,7 +64,7 @@ impl SimulatedDisk {
         self.device.capacity()
     }
 
-    /// Serves readers until their time is over and all is quiet again.
+    /// Serves readers until their time is over and no request is in flight.
     pub(crate) fn serve(&mut self, load: &mut DirectLoad<'_>) -> Served {
         let begun = self.clock;
         let end = begun + load.duration;
@@ -105,7 +105,7 @@ impl SimulatedDisk {
         served
     }
 
-    /// Queues the next part of a reader's request, cut as the block layer cuts it.
+    /// Queues the next part of a reader's request, split as by the block layer.
     fn next_part(
         &mut self,
         number: usize,
@@ -129,7 +129,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Hands over as many requests as may be under way at once.
+    /// Submits as many requests as may be in flight.
     fn submit(&mut self, course: &mut Course) {
         let most = self.machine.model.host().nr_requests.max(1);
         while self.device.in_flight() < most {

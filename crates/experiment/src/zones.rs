@@ -1,4 +1,5 @@
-//! How fast are start, middle and end of the disk? A stream of large direct reads at each place.
+//! How fast are start, middle and end of the disk? Measures a stream of large direct reads at each
+//! place.
 
 use std::path::Path;
 
@@ -27,9 +28,9 @@ const EQUAL_RATE_TOLERANCE: f64 = 0.05;
 pub struct ZonePlan {
     /// A block device, a file, a virtual disk, or a simulation.
     pub target: Target,
-    /// How many places, the start and the end among them.
+    /// Number of places, including the start and the end.
     pub places: u32,
-    /// How long each is read, in the storage's own time.
+    /// Reading time at each place, in the storage's own time.
     pub duration: Nanos,
     pub repeats: u32,
     pub seed: Option<u64>,
@@ -41,7 +42,7 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Findings, ExperimentError> {
     if !(2..=1000).contains(&plan.places) || plan.duration < Nanos::from_millis(20) {
-        let text = "it takes 2 places at least (1000 at most), and 20 ms at each";
+        let text = "needs 2 to 1000 places, and at least 20 ms at each";
         return Err(ExperimentError::Usage(text.to_owned()));
     }
     if let Target::Simulation(spec) = &plan.target {
@@ -101,7 +102,7 @@ fn simulated(
     Ok(answer)
 }
 
-/// Whether the storage has room for all places.
+/// Whether the storage is large enough for all places.
 fn roomy(plan: &ZonePlan, path: &Path, size: Bytes) -> Result<(), ExperimentError> {
     let needed = REQUEST_BYTES * 2 * u64::from(plan.places);
     match size < needed {
@@ -109,8 +110,6 @@ fn roomy(plan: &ZonePlan, path: &Path, size: Bytes) -> Result<(), ExperimentErro
         false => Ok(()),
     }
 }
-
-/// The rate at each place, which `rate` measures at a share of the whole.
 fn gather(
     plan: &ZonePlan,
     seed: u64,
@@ -130,16 +129,14 @@ fn gather(
     Ok(found.filter_map(|(index, rates)| Some((share(index), Estimate::of(rates)?))).collect())
 }
 
-/// The places of a stream that begins at a share of the whole, or ends with it: when it has gone
-/// through its part it begins again.
+/// The range of a stream that starts, or ends, at a share of the whole; at its end the stream
+/// starts again.
 fn places(size: Bytes, share: f64) -> impl Iterator<Item = Bytes> {
     let requests = size.get() / REQUEST_BYTES.get();
     let room = (requests / 20).max(1);
     let first = (share * (requests - room) as f64) as u64;
     (0..room).cycle().map(move |read| REQUEST_BYTES * (first + read))
 }
-
-/// A stream of a file or device.
 struct Stream<'a> {
     file: &'a Direct,
     size: Bytes,

@@ -417,14 +417,14 @@ fn what_is_exported_runs_under_fio() {
         let mut fio = std::process::Command::new("fio");
         fio.args(["--output-format=json", "job.fio"]).current_dir(&dir);
         let output = fio.output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{name}: {told}");
-        let told: Value = serde_json::from_str(&told[told.find('{').unwrap()..]).unwrap();
+        let message = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{name}: {message}");
+        let message: Value = serde_json::from_str(&message[message.find('{').unwrap()..]).unwrap();
         let read = |job: &Value| job["read"]["io_bytes"].as_u64().unwrap();
-        let read: u64 = told["jobs"].as_array().unwrap().iter().map(read).sum();
+        let read: u64 = message["jobs"].as_array().unwrap().iter().map(read).sum();
         assert!(read >= 256 << 10, "{name}: {read} bytes");
         let written = |job: &Value| job["write"]["io_bytes"].as_u64().unwrap();
-        let written: u64 = told["jobs"].as_array().unwrap().iter().map(written).sum();
+        let written: u64 = message["jobs"].as_array().unwrap().iter().map(written).sum();
         assert_eq!(written, if name == "rewrite" { read } else { 0 }, "{name}");
     }
 }

@@ -107,7 +107,7 @@ fn host_blocks_are_read_in_parts() {
         assert!(end("ratio_to_smallest_high") > ratio(row), "{answer:#}");
     }
     let notes = answer["notes"].to_string();
-    assert!(notes.contains("in parts, one after another"), "{notes}");
+    assert!(notes.contains("into parts, one after another"), "{notes}");
 }
 
 /// What the windows of sixteen streams cannot keep in a quarter of the memory that they need is
@@ -155,7 +155,7 @@ fn host_read_ahead_starts_when_the_rules_say() {
         let answer = stage.json(&words);
         for name in ["sequential", "stride-2", "backward", "interleaved", "mmap"] {
             let row = rows(&answer).iter().find(|row| row["pattern"] == name).unwrap();
-            assert_eq!(row["rules"], "as the rules say", "{filesystem}: {row:#}");
+            assert_eq!(row["rules"], "as predicted", "{filesystem}: {row:#}");
         }
         let starts = |name: &str| {
             let row = rows(&answer).iter().find(|row| row["pattern"] == name).unwrap();
@@ -235,9 +235,9 @@ fn is_in_the_record(stage: &Stage, answer: &Value) {
         };
         let cell = shown["cells"].as_array().unwrap().iter().find(is).unwrap();
         if row["test"] == "seq" {
-            let (told, kept) = (&row["table_mib_s"], &cell["throughput_mib_s"]["median"]);
-            let (told, kept) = (told.as_f64().unwrap(), kept.as_f64().unwrap());
-            assert!((told - kept).abs() < 1e-5 * told, "{row:#} {cell:#}");
+            let (message, kept) = (&row["table_mib_s"], &cell["throughput_mib_s"]["median"]);
+            let (message, kept) = (message.as_f64().unwrap(), kept.as_f64().unwrap());
+            assert!((message - kept).abs() < 1e-5 * message, "{row:#} {cell:#}");
         }
         // No more comes from the device than is asked for, but what read-ahead adds.
         let amplification = cell["amplification"]["median"].as_f64().unwrap();
@@ -249,10 +249,10 @@ fn is_in_the_record(stage: &Stage, answer: &Value) {
     let plots = answer["plots"].as_array().unwrap().iter();
     let primed = plots.filter(|plot| plot["y"] == "queries/s");
     let curves = primed.flat_map(|plot| plot["curves"].as_array().unwrap());
-    let told = curves.into_iter().any(|curve| curve["points"] != serde_json::json!([]));
+    let message = curves.into_iter().any(|curve| curve["points"] != serde_json::json!([]));
     for line in ["queries", "cached of table and index", "device busy"] {
         let there = page.contains(&format!("\"name\":\"{line}\""));
-        assert!(there || line == "queries" && !told, "no time line of {line}");
+        assert!(there || line == "queries" && !message, "no time line of {line}");
     }
 }
 
@@ -301,7 +301,7 @@ fn host_postgres_reads_a_given_server() {
     let more = ["--limit", "1s", "--clients", "2", "--seed", "1", "--json"];
     let answer = stage.json(&[words.as_slice(), &more].concat());
     assert_eq!(rows(&answer).len(), 2, "{answer:#}");
-    assert!(answer["notes"].to_string().contains("as they were found"), "{answer:#}");
+    assert!(answer["notes"].to_string().contains("were not emptied"), "{answer:#}");
     let refused = stage.run(&[words.as_slice(), &["--vary", "work_mem=1MB"]].concat());
     assert_eq!(refused.status.code(), Some(2));
     let wrong = stage.run(&["pg", target, "--connect", &connection, "--table", "no_such"]);
@@ -339,8 +339,8 @@ fn host_postgres_files_of_a_killed_run_are_removed() {
         said.push(String::from_utf8_lossy(&rolled.stdout).into_owned());
         !home.exists() && !socket.exists()
     });
-    let told = said.last().is_some_and(|last| last.contains(home.to_str().unwrap()));
-    assert!(gone && told, "{said:?}");
+    let message = said.last().is_some_and(|last| last.contains(home.to_str().unwrap()));
+    assert!(gone && message, "{said:?}");
 }
 
 /// Whether something comes true in time.
@@ -404,15 +404,15 @@ fn what_makes_no_sense_is_refused_in_a_line() {
     refused(
         &["experiment", "memory", "sim:nvme", "--memory", "0"],
         2,
-        "--memory 0 B: must be 8 MiB at least",
+        "--memory 0 B: must be at least 8 MiB",
     );
     let small = ["experiment", "memory", "sim:nvme", "--memory", "8M", "--read-ahead", "16M"];
     refused(&small, 2, "give --memory 16MiB or more, or smaller windows with --read-ahead");
     refused(&["experiment", "readers", "sim:nvme,cache=4M"], 2, "give cache=8MiB");
     refused(&["sweep", "sim:nvme", "--workload", "dd:"], 2, "an option is missing");
-    refused(&["experiment", "zones", "/dev/null", "--places", "1"], 2, "2 places");
+    refused(&["experiment", "zones", "/dev/null", "--places", "1"], 2, "2 to 1000 places");
     refused(&["blocks", "/dev/null", "--part", "1000B"], 2, "multiple of 4 KiB");
-    refused(&["experiment", "memory", "/tmp", "--memory", "1M"], 2, "8 MiB at least");
+    refused(&["experiment", "memory", "/tmp", "--memory", "1M"], 2, "at least 8 MiB");
     refused(&["experiment", "memory", "sim:hdd-2008", "--streams", "0"], 2, "readers");
     refused(&["pg", "sim:hdd-2008"], 2, "needs a real kernel");
     refused(&["pg", "/tmp", "--vary", "read_ahead=128"], 2, "unit");
@@ -448,8 +448,8 @@ fn simulations_answer_without_rights_and_the_same_for_the_same_seed() {
     assert!((8.0..18.0).contains(&ms), "{ms}");
     let activation = ask("experiment activation sim:hdd-2008 --read-ahead 1M");
     let said = activation["verdict"].to_string();
-    assert!(said.contains("as the rules of linux-6.18 say"), "{said}");
-    assert!(said.contains("comes to 1024 KiB at once"), "{said}");
+    assert!(said.contains("agree, page for page, with the rules of linux-6.18"), "{said}");
+    assert!(said.contains("reaches 1024 KiB at once"), "{said}");
     let other = ask("experiment activation sim:hdd-2008,kernel=none");
     assert_eq!(other["kernel"], "none (simulated)");
     let readers = "experiment readers sim:hdd-2008 --readers 1,2 --repeats 1 --duration 100ms";

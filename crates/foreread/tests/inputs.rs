@@ -188,7 +188,10 @@ fn a_dash_is_standard_input_wherever_a_file_is_read() {
     // One input is one thing.
     let (code, _, stderr) = fed(&scratch, "sweep sim:- --workload -", model.as_bytes());
     assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.contains("cannot be the workload file as well: it is the model"), "{stderr}");
+    assert!(
+        stderr.contains("cannot be the workload file as well: it is already the model"),
+        "{stderr}"
+    );
     assert_eq!(fed(&scratch, "import - -", table).0, 2);
 }
 

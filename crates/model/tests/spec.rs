@@ -70,7 +70,7 @@ fn errors_name_the_key_the_value_and_what_would_do() {
         message("raid10-2008,chnuk=1M"),
         "there is no key \"chnuk\": did you mean \"chunk\"?"
     );
-    assert_eq!(message("hdd-2008,fast"), "\"fast\" is no setting: write key=value");
+    assert_eq!(message("hdd-2008,fast"), "\"fast\" is not a setting: write key=value");
     assert_eq!(
         message("raid10-2008,overhead_ms=1"),
         "\"overhead_ms\" is ambiguous: write device.overhead_ms or \

@@ -16,40 +16,43 @@ pub enum PgError {
         /// The Debian and Ubuntu package that has it.
         package: &'static str,
     },
-    /// Root cannot run a server, and there is no user that could.
+    /// Root cannot run a server, and there is no other user for it.
     #[error(
         "PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody"
     )]
     NoUser,
-    /// The server's user cannot get to the directory.
+    /// The server's user cannot access the directory.
     #[error(
-        "the user {user} cannot get to {path}: allow it to pass the directories above it \
-         (chmod o+x)", path = path.display()
+        "the user {user} cannot access {path}: allow it to enter the directories above it (chmod \
+         o+x)", path = path.display()
     )]
     Unreachable { user: String, path: PathBuf },
-    /// What stands in the place of our directory is not ours.
-    #[error("{path} was not made by foreread, so it is left alone", path = path.display())]
+    /// A directory with our name that is not ours.
+    #[error("{path} was not created by foreread, so it is not used", path = path.display())]
     Foreign { path: PathBuf },
     /// Another process has a server there.
-    #[error("{path} is in use by another foreread: wait for it to end", path = path.display())]
+    #[error(
+        "{path} is in use by another foreread process: wait until it exits",
+        path = path.display()
+    )]
     Busy { path: PathBuf },
-    /// A system call on a path did not work.
+    /// A system call on a path failed.
     #[error("cannot {action} {path}", path = path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("{program} failed ({status}): {message}")]
     Failed {
         program: String,
         status: String,
-        /// The last of what it said.
+        /// The end of its output.
         message: String,
     },
-    /// A program was not done in time.
-    #[error("{program} was not done after {limit:?}, so it was ended")]
+    /// A program did not finish in time.
+    #[error("{program} did not finish within {limit:?} and was stopped")]
     Hangs { program: String, limit: Duration },
-    /// A program said what cannot be understood.
-    #[error("{program} said what cannot be understood: {text:?}")]
+    /// A program printed something unexpected.
+    #[error("unexpected output of {program}: {text:?}")]
     Garbage { program: String, text: String },
-    /// The server's version does not have what is asked for.
+    /// The server's version does not support the setting.
     #[error("{setting} needs PostgreSQL {needed}; this is {found}")]
     TooOld { setting: String, needed: u32, found: String },
     /// The plan cannot be carried out as given.

@@ -1,5 +1,4 @@
-//! PostgreSQL on the storage under test: a server of foreread's own, and what it gets from the
-//! storage under any settings.
+//! PostgreSQL on the storage under test: a server of foreread's own, and measurements with it.
 
 mod error;
 mod experiment;

@@ -1,4 +1,4 @@
-//! Why a table cannot be reproduced.
+//! Errors of reproductions.
 
 use sim::SimError;
 use thiserror::Error;
@@ -6,9 +6,9 @@ use thiserror::Error;
 /// Why a table cannot be reproduced.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ReproduceError {
-    #[error("no published table is named {name:?}; there are: {known}")]
+    #[error("no published table is named {name:?}; known are {known}")]
     NoTable { name: String, known: String },
-    /// The transcription is not what it should be.
+    /// The transcription is invalid.
     #[error("the published tables: {problem}")]
     Data { problem: String },
     #[error(transparent)]

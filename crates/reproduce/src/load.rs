@@ -17,7 +17,7 @@ use crate::ReproduceError;
 pub struct Streams {
     pub model: Spec,
     pub policy: String,
-    /// The read-ahead of the bdi, where the algorithm has it from there.
+    /// The read-ahead of the bdi, for algorithms that use it.
     pub read_ahead: Kib,
     pub readers: u32,
     pub block: Bytes,
@@ -25,17 +25,17 @@ pub struct Streams {
     pub first: Bytes,
     pub filesystem: FileSystem,
     pub costs: Costs,
-    /// What is not counted.
+    /// Initial time that is not counted.
     pub warm_up: Nanos,
     pub span: Nanos,
 }
 
 impl Streams {
-    /// Decimal megabytes a second that all readers get together.
+    /// Decimal MB/s of all readers together.
     ///
     /// # Errors
     ///
-    /// If the simulator refuses.
+    /// If the simulation fails.
     pub fn mb_s(&self, seed: u64) -> Result<f64, ReproduceError> {
         let machine = SimMachine {
             policy: self.policy.parse().map_err(SimError::from)?,
@@ -45,7 +45,7 @@ impl Streams {
             seed,
             ..SimMachine::new(self.model.clone())
         };
-        // What passes in the span is the difference of two runs that are the same until it begins.
+        // The rate after the warm-up is the difference of two runs that are identical until then.
         let got = |time| Ok::<_, ReproduceError>(run(&machine, self.scenario(time))?.useful());
         let (before, after) = (got(self.warm_up)?, got(self.warm_up + self.span)?);
         Ok((after - before).get() as f64 / 1e6 / self.span.as_secs_f64())
@@ -92,32 +92,31 @@ impl Iterator for Forward {
     }
 }
 
-/// Processes that read runs of blocks at random places of a raw partition, a run in one call: what
-/// the host cannot ask for at once it asks for in parts, one after another.
+/// Processes that read runs of blocks at random places of a raw partition, one run per call. Larger
+/// requests are split and read in parts, one after another.
 #[derive(Clone, Debug)]
 pub struct RandomRuns {
     pub model: Spec,
     pub processes: u32,
     pub length: Bytes,
-    /// Where the places are: within the first so many bytes.
+    /// Offsets are below this.
     pub within: Bytes,
     pub block: Bytes,
     pub span: Nanos,
 }
 
 impl RandomRuns {
-    /// Calls a second, all processes together.
+    /// Calls per second of all processes together.
     ///
     /// # Errors
     ///
-    /// If the simulator refuses.
+    /// If the simulation fails.
     pub fn calls_s(&self, seed: u64) -> Result<f64, ReproduceError> {
         let part = self.length.min(self.model.host().max_request);
         let parts = self.length.get().div_ceil(part.get());
         let pages = part.get() / 4096;
         let machine = SimMachine {
-            // A raw device has no page cache (so one too small to meet a page in again), and
-            // nothing is read ahead.
+            // A raw device has no page cache (here: one too small for hits) and no read-ahead.
             policy: format!("fixed,blocks={pages}").parse().map_err(SimError::from)?,
             cache: Bytes::from_mib(8),
             filesystem: FileSystem::PLAIN,
@@ -178,7 +177,7 @@ impl Iterator for Runs {
     }
 }
 
-/// One client that selects single rows at random, until the table is in memory.
+/// A client that selects single rows at random until the table is in memory.
 #[derive(Clone, Debug)]
 pub struct Priming {
     pub model: Spec,
@@ -188,9 +187,9 @@ pub struct Priming {
     pub memory: Bytes,
     pub heap: Bytes,
     pub index: Bytes,
-    /// What one select takes of the processor.
+    /// Processor time of a select.
     pub select: Nanos,
-    /// The rate of selects is looked at in windows of this.
+    /// The rate of selects is computed in windows of this length.
     pub window: Nanos,
     /// The share of the full rate that counts as primed.
     pub primed: f64,
@@ -205,7 +204,7 @@ impl Priming {
     ///
     /// # Errors
     ///
-    /// If the simulator refuses.
+    /// If the simulation fails.
     pub fn seconds(&self, seed: u64) -> Result<f64, ReproduceError> {
         let machine = SimMachine {
             policy: self.policy.parse().map_err(SimError::from)?,
@@ -223,7 +222,7 @@ impl Priming {
         };
         let full = self.window.as_secs_f64() / self.select.as_secs_f64();
         let (mut early, mut late) = (0, PRIMING_MAX_WINDOWS);
-        // The rate only rises, so the first window with enough of it can be searched for.
+        // The rate only rises, so the first window that reaches it is found by bisection.
         while late - early > 1 {
             let window = early + (late - early) / 2;
             let rate = selects(window)? - selects(window - 1)?;

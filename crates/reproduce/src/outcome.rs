@@ -1,4 +1,4 @@
-//! What a reproduction is: published and simulated figures side by side, and what holds of them.
+//! A reproduction: published and simulated figures side by side, with the checked claims.
 
 use serde::Serialize;
 
@@ -7,55 +7,53 @@ use crate::score::{
     recommend, worst_error_percent,
 };
 
-/// A published table beside the simulator's figures.
+/// A published table with the simulator's figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
-    /// What it is asked for by.
     pub name: &'static str,
     pub title: &'static str,
     pub source: String,
     /// The tables of the transcription that it shows.
     pub published_tables: Vec<&'static str>,
-    /// The device, in the words of `sim:`.
+    /// The device, as in `sim:`.
     pub model: String,
-    /// The read-ahead algorithm, in the words of `--vary policy=`.
+    /// The read-ahead algorithm, as in `--vary policy=`.
     pub policy: String,
-    /// What the rows are, with its unit.
+    /// The meaning and unit of the rows.
     pub setting: &'static str,
-    /// The columns, for which a setting is recommended.
+    /// The columns for which a setting is recommended.
     pub columns: Vec<Column>,
-    /// Figures beside them, for which none is.
+    /// Further figures, without a recommendation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Column>,
-    /// The numbers that were chosen so that the figures agree.
+    /// The parameters that were fitted.
     pub fitted: Vec<ModelParameter>,
-    /// What else was chosen among a few possibilities.
+    /// Parameters chosen among a few possibilities.
     pub chosen: Vec<ModelParameter>,
-    /// The table whose fit this one takes over as it is.
+    /// The table whose fit is used unchanged.
     pub fitted_with: Option<&'static str>,
-    /// How many numbers the reference fitted for this table.
+    /// How many parameters the reference fitted for this table.
     pub fitted_at_most: usize,
-    /// The setting that the simulation would recommend.
+    /// The setting that the simulation recommends.
     pub recommended: Option<f64>,
-    /// What must hold, and whether it does.
+    /// The claims, and whether they hold.
     pub lines: Vec<CheckedClaim>,
     pub remarks: Vec<&'static str>,
-    /// Seeds of which each figure is the mean.
+    /// Each figure is the mean over these seeds.
     pub seeds: u32,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Column {
     pub name: &'static str,
-    /// In which unit.
     pub unit: &'static str,
     pub cells: Vec<Cell>,
     /// Mean of |ln(simulated ÷ published)|, in percent.
     pub mean_error_percent: f64,
-    /// The same without the cells that the mechanism does not explain.
+    /// The same without unexplained cells.
     pub mean_error_explained_percent: f64,
     pub rank_correlation: Option<f64>,
-    /// What the recommended setting loses against the best published one.
+    /// The loss of the recommended setting against the best published one.
     pub regret_percent: Option<f64>,
 }
 
@@ -63,21 +61,21 @@ pub struct Column {
 pub struct Cell {
     /// The row, in the unit of the rows.
     pub setting: f64,
-    /// What a row is called, where that is no number.
+    /// The name of a row without a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<&'static str>,
     pub published: f64,
     /// The mean of the simulation over its seeds.
     pub simulated: f64,
-    /// The lowest and the highest of them.
+    /// The minimum and maximum over the seeds.
     pub simulated_range: [f64; 2],
     pub error_percent: f64,
-    /// Why the mechanism cannot give the published figure, where it is known not to.
+    /// Why the mechanism cannot give the published figure, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexplained: Option<&'static str>,
 }
 
-/// A number of the model and where it comes from.
+/// A parameter of the model with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ModelParameter {
     pub name: String,
@@ -89,18 +87,18 @@ pub struct ModelParameter {
 pub struct CheckedClaim {
     pub claim: String,
     pub value: f64,
-    /// The least that it may be, if anything.
+    /// Its lower limit, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// The most that it may be, if anything.
+    /// Its upper limit, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
     pub holds: bool,
-    /// Whether the table fails without it; if not, it is only said beside the others.
+    /// Whether the table fails without it; otherwise it is only shown.
     pub required: bool,
 }
 
-/// The greatest regret that a recommendation may bring.
+/// Maximum regret of a recommendation.
 const REGRET_MAX_PERCENT: f64 = 5.0;
 
 impl Cell {
@@ -125,7 +123,7 @@ impl Cell {
         Self { label: Some(label), ..self }
     }
 
-    /// The same, with what stands in the way of a better figure.
+    /// The same, with the reason for its error.
     pub fn unexplained(self, why: &'static str) -> Self {
         Self { unexplained: Some(why), ..self }
     }
@@ -200,16 +198,16 @@ impl CheckedClaim {
         Self { claim: claim.into(), value, at_least, at_most, holds, required: true }
     }
 
-    /// The same as a mark of our own: to be seen, but the table does not fail over it.
+    /// The same as a goal of our own: shown, but without effect on the result.
     pub fn beside(self) -> Self {
         Self { required: false, ..self }
     }
 }
 
 impl Reproduction {
-    /// Works out what the simulation recommends, where more is better in all columns: one setting
-    /// for all of them, since a device has only one; and adds the lines on regret and on the
-    /// number of fitted parameters.
+    /// Computes the recommendation of the simulation, with higher figures being better: one setting
+    /// for all columns, since a device has only one. Adds the claims on regret and on the number of
+    /// fitted parameters.
     pub(crate) fn judged(mut self) -> Self {
         let candidates = self.candidates();
         if let Some((setting, regret)) = recommend(&candidates) {
@@ -239,7 +237,7 @@ impl Reproduction {
         first.cells.iter().filter_map(|cell| at(cell.setting)).collect()
     }
 
-    /// Whether all lines hold that it may not fail.
+    /// Whether all required claims hold.
     pub fn holds(&self) -> bool {
         self.lines.iter().all(|line| line.holds || !line.required)
     }

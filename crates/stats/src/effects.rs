@@ -14,15 +14,14 @@ use crate::{Estimate, INTERVAL_FROM};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// The block that it is in.
     pub block: u32,
-    /// The level of each factor, 0 for the baseline's.
+    /// The level of each factor; 0 is the baseline.
     pub levels: Vec<usize>,
     pub value: f64,
 }
 
-/// The effect of each level other than 0 of each factor, over level 0: `None` where the
-/// measurements do not tell levels apart. `levels` is how many each factor has.
+/// The effect of each level other than 0 of each factor, relative to level 0. `None` if the
+/// measurements do not separate levels. `levels` is the number of levels of each factor.
 pub fn main_effects(observations: &[Observation], levels: &[usize]) -> Option<Vec<Vec<Estimate>>> {
     let fit = Additive::fit(observations, levels)?;
     let single = if fit.has_interval() { Vec::new() } else { block_fits(observations, levels) };
@@ -36,7 +35,7 @@ pub fn main_effects(observations: &[Observation], levels: &[usize]) -> Option<Ve
     Some(of_factor.collect())
 }
 
-/// The model of each block by itself, of the blocks that tell all levels apart.
+/// The model of each single block, for blocks that separate all levels.
 fn block_fits(observations: &[Observation], levels: &[usize]) -> Vec<Additive> {
     let mut blocks: BTreeMap<u32, Vec<Observation>> = BTreeMap::new();
     for one in observations {
@@ -45,7 +44,7 @@ fn block_fits(observations: &[Observation], levels: &[usize]) -> Vec<Additive> {
     blocks.values().filter_map(|block| Additive::fit(block, levels)).collect()
 }
 
-/// Degrees of freedom from which on there is an interval: those of five pairs.
+/// Degrees of freedom needed for an interval: those of five pairs.
 pub(crate) const FREEDOM_LEAST: usize = INTERVAL_FROM - 1;
 
 pub(crate) struct Additive {
@@ -53,9 +52,9 @@ pub(crate) struct Additive {
     blocks: usize,
     solution: Vec<f64>,
     inverse: Vec<Vec<f64>>,
-    /// What the model does not explain of each observation.
+    /// The unexplained remainder of each observation.
     pub(crate) residuals: Vec<f64>,
-    /// Degrees of freedom that are left.
+    /// Remaining degrees of freedom.
     pub(crate) freedom: usize,
 }
 
@@ -98,12 +97,12 @@ impl Additive {
         self.residuals.iter().map(|residual| residual.powi(2)).sum()
     }
 
-    /// Whether the residuals are enough for an interval.
+    /// Whether the residuals suffice for an interval.
     fn has_interval(&self) -> bool {
         self.freedom >= FREEDOM_LEAST
     }
 
-    /// An effect, by its place after the blocks; `single` are the fits of single blocks.
+    /// An effect, by its index after the blocks; `single` are the fits of single blocks.
     fn estimate(&self, effect: usize, single: &[Self]) -> Estimate {
         let column = self.blocks + effect;
         let value = self.solution[column];
@@ -142,7 +141,7 @@ fn normal(rows: &[Vec<f64>], columns: usize) -> Vec<Vec<f64>> {
     matrix
 }
 
-/// The inverse by Gauss and Jordan with pivots; `None` of a matrix that has none.
+/// The inverse by Gauss–Jordan elimination with pivoting; `None` for a singular matrix.
 fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let size = matrix.len();
     let unit = |i: usize| (0..size).map(|j| f64::from(u8::from(i == j))).collect();

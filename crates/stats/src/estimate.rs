@@ -1,22 +1,22 @@
-//! A number and what is known of its spread.
+//! A number with its uncertainty.
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 use crate::quantile::student_975;
 
-/// A value with what is known of its spread: nothing, a range or a 95 % interval.
+/// A value with its spread: unknown, a range, or a 95 % interval.
 ///
-/// The ends never lie on the wrong side of the value and are always finite; an estimate without
-/// ends says so by its [`Spread`]. JSON has `median`, `low`, `high` (`null` without ends) and
-/// `spread`, which is `ci95`, `range` or `none`.
+/// The ends never lie on the wrong side of the value and are always finite; the [`Spread`] shows
+/// whether there are ends. JSON has `median`, `low`, `high` (`null` without ends) and `spread`,
+/// which is `ci95`, `range` or `none`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The value, as a rule a median.
+    /// The value, usually a median.
     pub median: f64,
     spread: Spread,
 }
 
-/// What is known of the spread of a value.
+/// What is known about the spread of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
     Unknown,
@@ -24,26 +24,25 @@ pub enum Spread {
     Range {
         low: f64,
         high: f64,
-        /// How many repeats; of a quotient, the fewer of the two.
+        /// Number of repeats; for a quotient, the smaller of the two.
         repeats: u32,
     },
     /// A 95 % confidence interval.
     Interval {
         low: f64,
         high: f64,
-        /// How many repeats it is of, where it is of repeats.
+        /// Number of repeats, if it comes from repeats.
         repeats: Option<u32>,
     },
 }
 
-/// By how many of its own widths a range of two repeats is widened to decide, and one of three or
-/// four: a little more than the 95 % t interval of so many repeats, which for two is 6.35 widths to
-/// either side of their middle.
+/// Factors by which a range is widened for decisions, for two repeats and for three or four:
+/// slightly more than the 95 % t interval, which for two repeats is 6.35 widths to either side.
 const WIDTHS_OF_TWO: i32 = 6;
 const WIDTHS_OF_MORE: i32 = 1;
 
 impl Estimate {
-    /// A value of whose spread nothing is known.
+    /// A value with unknown spread.
     pub const fn unbounded(value: f64) -> Self {
         Self { median: value, spread: Spread::Unknown }
     }
@@ -63,7 +62,7 @@ impl Estimate {
         Self::with_ends(median, low, high, |low, high| Spread::Interval { low, high, repeats })
     }
 
-    /// A value with the smallest and the largest of a few repeats.
+    /// A value with the minimum and the maximum of a few repeats.
     pub fn range(median: f64, low: f64, high: f64, repeats: u32) -> Self {
         Self::with_ends(median, low, high, |low, high| Spread::Range { low, high, repeats })
     }
@@ -75,12 +74,11 @@ impl Estimate {
         Self { median, spread: of(low.min(median), high.max(median)) }
     }
 
-    /// What is known of the spread.
     pub const fn spread(&self) -> Spread {
         self.spread
     }
 
-    /// Both ends of the interval or range; `None` where nothing is known of the spread.
+    /// Both ends of the interval or range; `None` if the spread is unknown.
     pub const fn bounds(&self) -> Option<(f64, f64)> {
         match self.spread {
             Spread::Unknown => None,
@@ -110,20 +108,12 @@ impl Estimate {
         matches!(self.spread, Spread::Interval { .. })
     }
 
-    /// Half the width between the ends relative to the value; infinite for a value of zero and
-    /// without ends.
-    pub fn relative_half_width(&self) -> f64 {
-        let Some((low, high)) = self.bounds() else { return f64::INFINITY };
-        let half = (high - low) / 2.0;
-        if half == 0.0 { 0.0 } else { (half / self.median).abs() }
-    }
-
-    /// The ends that a decision may rest on; minus and plus infinity where none may.
+    /// The ends for decisions; minus and plus infinity if there are none.
     ///
-    /// An interval has its own. A range holds the truth too seldom (three repeats: in 75 of 100
-    /// cases), so it is widened by its own width on either side, and one of two repeats by six
-    /// times its width, on a log scale where all is positive: that is about what a 95 % t interval
-    /// spans.
+    /// An interval has its own ends. A range contains the truth too rarely (with three repeats, in
+    /// 75 of 100 cases), so it is widened by its own width on either side, and a range of two
+    /// repeats by six times its width, on a log scale if all values are positive: that is about the
+    /// width of a 95 % t interval.
     pub fn decision_bounds(&self) -> (f64, f64) {
         match self.spread {
             Spread::Interval { low, high, .. } => (low, high),
@@ -141,10 +131,10 @@ impl Estimate {
         }
     }
 
-    /// The ratio of two estimates that do not depend on each other.
+    /// The ratio of two independent estimates.
     ///
-    /// Distances of two intervals add in quadrature on a log scale (MOVER: Zou and Donner 2008).
-    /// If one of the two has a range only, the result is the range of all quotients.
+    /// Distances of two intervals add in quadrature on a log scale (MOVER: Zou and Donner 2008). If
+    /// either has only a range, the result is the range of all quotients.
     pub fn over(&self, below: &Self) -> Self {
         let centre = self.median / below.median;
         let (Some((a_low, a_high)), Some((b_low, b_high))) = (self.bounds(), below.bounds()) else {
@@ -163,9 +153,8 @@ impl Estimate {
         }
     }
 
-    /// The geometric mean of estimates that do not depend on each other, about a value that is
-    /// known to be it. If one of them has a range only, the result is the range from all lowest to
-    /// all highest.
+    /// The geometric mean of independent estimates, with a known centre. If any has only a range,
+    /// the result is the range from all minima to all maxima.
     pub fn geometric_mean(centre: f64, all: &[Self]) -> Self {
         if all.is_empty() || all.iter().any(|one| one.low() <= 0.0) {
             return Self::unbounded(centre);
@@ -195,7 +184,7 @@ impl Estimate {
         Self::interval_of(centre, centre * (-down).exp(), centre * up.exp(), repeats)
     }
 
-    /// The fewest repeats of those that have a range; `None` if none has.
+    /// The smallest number of repeats among those with a range; `None` if there are none.
     fn range_repeats(all: &[Self]) -> Option<u32> {
         let of = |one: &Self| match one.spread {
             Spread::Range { repeats, .. } => Some(repeats),
@@ -212,7 +201,7 @@ impl Estimate {
         }
     }
 
-    /// The kind of ends in a word, as JSON and CSV have it: `ci95`, `range` or `none`.
+    /// The kind of ends as in JSON and CSV: `ci95`, `range` or `none`.
     pub const fn spread_kind(&self) -> &'static str {
         match self.spread {
             Spread::Unknown => "none",
@@ -221,8 +210,7 @@ impl Estimate {
         }
     }
 
-    /// The same of another quantity, by a function that rises: `f64::exp` makes a ratio of a
-    /// difference of logarithms.
+    /// Applies an increasing function: `f64::exp` turns a difference of logarithms into a ratio.
     pub fn map(&self, rising: impl Fn(f64) -> f64) -> Self {
         let median = rising(self.median);
         match self.spread {
@@ -239,10 +227,10 @@ impl Estimate {
 
 /// Half widths of independent 95 % intervals, added in quadrature.
 ///
-/// An interval of few repeats is wider than one of many, because its noise is known less well. The
-/// noise of a sum is known better than that of its parts, so the parts' widths are divided by
-/// Student's quantile of their own degrees of freedom and multiplied by that of Welch and
-/// Satterthwaite's degrees of the sum.
+/// An interval of few repeats is wider than one of many, because its noise is less certain. The
+/// noise of a sum is more certain than that of its parts, so the widths of the parts are divided by
+/// Student's quantile of their own degrees of freedom and multiplied by that of the sum's degrees
+/// of freedom (Welch–Satterthwaite).
 #[derive(Clone, Copy, Debug, Default)]
 struct Quadrature {
     squares: f64,
@@ -258,7 +246,7 @@ impl Quadrature {
         self.unsure += freedom.map_or(0.0, |freedom| square * square / freedom as f64);
     }
 
-    /// Half the width of the sum, and the repeats that an interval as sure would be of.
+    /// Half the width of the sum, and the equivalent number of repeats.
     fn half(self) -> (f64, Option<u32>) {
         let freedom = (self.unsure > 0.0).then(|| self.squares * self.squares / self.unsure);
         // The cast saturates.
@@ -284,18 +272,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_width_is_relative_to_the_median() {
-        let estimate = Estimate::interval(200.0, 190.0, 214.0);
-        assert!((estimate.relative_half_width() - 0.06).abs() < 1e-12);
-        assert_eq!(Estimate::exact(0.0).relative_half_width(), 0.0);
-        assert_eq!(Estimate::unbounded(5.0).relative_half_width(), f64::INFINITY);
-        assert!(!Estimate::unbounded(5.0).is_bounded());
-    }
-
-    #[test]
     fn ends_are_finite_and_hold_the_value() {
         assert_eq!(Estimate::interval(1.0, f64::NEG_INFINITY, 2.0), Estimate::unbounded(1.0));
         assert_eq!(Estimate::interval(1.0, f64::NAN, 2.0), Estimate::unbounded(1.0));
+        assert!(!Estimate::unbounded(1.0).is_bounded());
         assert_eq!(Estimate::interval(1.0, 1.5, 2.0).bounds(), Some((1.0, 2.0)));
         assert_eq!(Estimate::range(1.0, 2.0, 0.5, 3).bounds(), Some((1.0, 1.0)));
     }

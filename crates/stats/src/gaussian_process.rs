@@ -1,8 +1,8 @@
-//! A small Gaussian process: what is known of a curve between the places where it was measured.
+//! A small Gaussian process: the estimate of a curve between measured places.
 //!
-//! Rasmussen and Williams (2006), algorithm 2.1, for up to some hundred points.
+//! Rasmussen and Williams (2006), algorithm 2.1, for up to a few hundred points.
 
-/// What is known at one place.
+/// The estimate at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Posterior {
     pub mean: f64,
@@ -46,7 +46,7 @@ impl<P, K: Fn(&P, &P) -> f64> GaussianProcess<P, K> {
         Some(Self { places, kernel, factor, weights })
     }
 
-    /// What is known at `place`.
+    /// The estimate at `place`.
     pub fn at(&self, place: &P) -> Posterior {
         let shared: Vec<f64> = self.places.iter().map(|p| (self.kernel)(p, place)).collect();
         let mean = shared.iter().zip(&self.weights).map(|(a, b)| a * b).sum();
@@ -73,8 +73,8 @@ fn backward(factor: &[Vec<f64>], mut x: Vec<f64>) -> Vec<f64> {
     x
 }
 
-/// The Matérn 5/2 correlation of two places at this distance, in units of the length scale:
-/// smooth, but not so smooth that one peak tells of the next.
+/// The Matérn 5/2 correlation of two places at this distance, in units of the length scale: smooth,
+/// but not so smooth that one peak predicts the next.
 pub fn matern52(distance: f64) -> f64 {
     let r = 5f64.sqrt() * distance.abs();
     (1.0 + r + r * r / 3.0) * (-r).exp()

@@ -6,12 +6,13 @@ use hdrhistogram::Histogram;
 use serde::de::Error as _;
 use units::Nanos;
 
-/// The longest latency that is told from longer ones.
+/// The longest latency that is distinguished.
 const MAX_LATENCY: Nanos = Nanos::from_secs(3600);
 /// Significant decimal digits: a bucket is at most 0.1 % wide.
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// The buckets between a power of two and the next have the same width; this many bits number
-/// them. It follows from the digits: 2048 values are told apart one by one, as hdrhistogram does.
+/// The buckets between a power of two and the next have the same width; this is the number of bits
+/// that number them. It follows from the digits: 2048 values are distinguished one by one, as in
+/// hdrhistogram.
 const BUCKET_BITS: u32 = 10;
 
 /// Latencies in nanoseconds to three significant digits, up to an hour.
@@ -43,17 +44,17 @@ impl LatencyHistogram {
         self.0.len()
     }
 
-    /// The latency that the share `q` (0 to 1) of all stay within; `None` if there are none.
+    /// The latency quantile `q` (0 to 1); `None` if empty.
     pub fn quantile(&self, q: f64) -> Option<Nanos> {
         (!self.0.is_empty()).then(|| Nanos::new(self.0.value_at_quantile(q)))
     }
 
-    /// The mean latency; `None` if there are none.
+    /// The mean latency; `None` if empty.
     pub fn mean(&self) -> Option<Nanos> {
         (!self.0.is_empty()).then(|| Nanos::new(self.0.mean().round() as u64))
     }
 
-    /// Every latency that occurred, to three digits and ascending, and how often.
+    /// Every latency that occurred, to three digits and ascending, with its count.
     pub fn counts(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.0
             .iter_recorded()
@@ -106,7 +107,7 @@ fn value_in(bucket: u64) -> Option<u64> {
     (shift < 64 - u64::from(BUCKET_BITS)).then(|| within << shift)
 }
 
-/// Shows what a person may want to know; most of the thousands of buckets are empty.
+/// Shows a summary, because most of the thousands of buckets are empty.
 impl fmt::Debug for LatencyHistogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("LatencyHistogram");
@@ -135,7 +136,7 @@ impl<'de> serde::Deserialize<'de> for LatencyHistogram {
         let text = String::deserialize(deserializer)?;
         Self::from_text(&text).ok_or_else(|| {
             let start: String = text.chars().take(40).collect();
-            D::Error::custom(format!("{start:?} is no latency histogram"))
+            D::Error::custom(format!("{start:?} is not a latency histogram"))
         })
     }
 }

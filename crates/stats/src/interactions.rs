@@ -1,4 +1,4 @@
-//! What two factors do together beyond what each does alone.
+//! Effects of two factors together beyond their separate effects.
 //!
 //! The additive model of [`main_effects`](crate::main_effects) leaves residuals. Their means by
 //! pair of levels show what it misses: the contrast `m(a, b) − m(a, 0) − m(0, b) + m(0, 0)` is how
@@ -12,21 +12,20 @@ use crate::quantile::student_975;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
-    /// The places of the factors, the first lower.
+    /// The indices of the factors, the lower one first.
     pub factors: (usize, usize),
     /// For each pair of levels, neither of them 0, its contrast.
     pub contrasts: Vec<((usize, usize), Estimate)>,
 }
 
 impl Interaction {
-    /// The contrast that is furthest from nothing.
+    /// The contrast that is furthest from zero.
     pub fn strength(&self) -> f64 {
         self.contrasts.iter().map(|(_, contrast)| contrast.median.abs()).fold(0.0, f64::max)
     }
 }
 
-/// The interactions of all pairs of factors of which any levels were measured together, the
-/// strongest first.
+/// The interactions of all pairs of factors that were measured together, the strongest first.
 pub fn interactions(observations: &[Observation], levels: &[usize]) -> Vec<Interaction> {
     let Some(fit) = Additive::fit(observations, levels) else { return Vec::new() };
     let factors = levels.len();
@@ -37,7 +36,7 @@ pub fn interactions(observations: &[Observation], levels: &[usize]) -> Vec<Inter
     all
 }
 
-/// A mean and how many values it is of.
+/// A mean and its number of values.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -63,7 +62,7 @@ fn of_pair(
         mean.sum += residual;
         mean.count += 1.0;
     }
-    // What the pair explains of the residuals is no noise.
+    // Residuals that the pair explains are not noise.
     let explained: f64 = means.iter().flatten().map(|m| m.get().unwrap_or(0.0) * m.sum).sum();
     let taken = rows.saturating_sub(1) * columns.saturating_sub(1);
     let freedom = fit.freedom.saturating_sub(taken);

@@ -1,7 +1,7 @@
 //! Quantiles, intervals of medians, knees: the statistics behind a verdict.
 //!
-//! Pure functions of numbers; whatever is random comes from a seed that is handed in, so that the
-//! same record gives the same verdict for ever.
+//! Pure functions of numbers. Randomness comes from a seed that is passed in, so that the same
+//! record always gives the same verdict.
 
 mod effects;
 mod estimate;

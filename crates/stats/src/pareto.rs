@@ -1,7 +1,7 @@
-//! What cannot be improved in one respect without loss in another.
+//! The Pareto front.
 
-/// The places of the points that no other point beats in both respects, more being better; in
-/// ascending order of the first. Of equal points the first stands for all.
+/// The indices of the points that no other point exceeds in both respects, ascending by the first.
+/// Of equal points the first one represents all.
 pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len())
         .filter(|i| points[*i].0.is_finite() && points[*i].1.is_finite())

@@ -1,4 +1,4 @@
-//! Whether groups differ at all, tested by rearranging.
+//! Permutation test for differences between groups.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 /// Rearrangements tried; the smallest p is one more than none of them, over one more than all.
 const REARRANGEMENT_COUNT: usize = 999;
 
-/// A value and the group that it belongs to.
+/// A value with its group.
 pub type Labelled = (usize, f64);
 
 /// The probability that groups differ as much as these by chance alone.
@@ -54,7 +54,6 @@ fn centred(block: &[Labelled]) -> Vec<Labelled> {
     block.iter().map(|(group, value)| (*group, value - mean)).collect()
 }
 
-/// The sum of squares between groups.
 fn spread(blocks: &[Vec<Labelled>], groups: usize) -> f64 {
     let mut sums = vec![(0.0, 0.0); groups];
     for (group, value) in blocks.iter().flatten() {

@@ -47,11 +47,6 @@ impl Saturation {
     pub fn at(&self, size: f64) -> f64 {
         self.peak * size / (size + self.half_size)
     }
-
-    /// Size that gets this fraction (below 1) of the peak.
-    pub fn size_for(&self, fraction: f64) -> f64 {
-        self.half_size * fraction / (1.0 - fraction)
-    }
 }
 
 /// Minimises Σ weight · (T·(a + b/w) − 1)² with a > 0 and b ≥ 0, where a = 1/B and b = w₀/B.
@@ -138,7 +133,7 @@ mod tests {
             let fit = Saturation::fit(&sizes, &curve(peak, half, &sizes)).unwrap();
             prop_assert!((fit.peak / peak - 1.0).abs() < 1e-6);
             prop_assert!((fit.half_size / half - 1.0).abs() < 1e-6);
-            prop_assert!((fit.at(fit.size_for(0.8)) / fit.peak - 0.8).abs() < 1e-9);
+            prop_assert!((fit.at(4.0 * fit.half_size) / fit.peak - 0.8).abs() < 1e-9);
         }
 
         #[test]

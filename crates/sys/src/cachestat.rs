@@ -10,7 +10,7 @@ use crate::mapping::FileMapping;
 /// The number of the call, the same on all architectures; libc does not have it everywhere.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The largest piece of a file that is mapped at once to ask `mincore(2)` about it.
+/// The largest part of a file that is mapped at once for `mincore(2)`.
 const MINCORE_PIECE: u64 = 1 << 30;
 
 #[repr(C)]
@@ -31,19 +31,19 @@ struct Counts {
 
 const _: () = assert!(size_of::<Range>() == 16 && size_of::<Counts>() == 40);
 
-/// What of a part of a file is in the page cache.
+/// How much of a part of a file is in the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStat {
     pub cached: Pages,
-    /// In the cache, to be written.
+    /// In the cache and not written yet.
     pub dirty: Pages,
     pub writeback: Pages,
-    /// No longer in the cache since the kernel reclaimed them; not those that somebody dropped.
+    /// No longer in the cache since the kernel reclaimed them; excludes dropped pages.
     pub evicted: Pages,
 }
 
-/// Counts the cached pages from `offset` on; a `length` of nothing reaches to the end.
-/// `ENOSYS` where the kernel is older than 6.5, `EOPNOTSUPP` for huge pages.
+/// Counts the cached pages from `offset` on; a `length` of 0 extends to the end. `ENOSYS` on
+/// kernels older than 6.5, `EOPNOTSUPP` for huge pages.
 pub fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<CacheStat> {
     let range = Range { offset: offset.get(), length: length.get() };
     let mut counts = Counts::default();
@@ -63,8 +63,9 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Resu
     })
 }
 
-/// Counts the cached pages of a part of a file by mapping it; `offset` must be at a page. A user
-/// who neither owns the file nor may write it is told that everything is cached (since Linux 5.2).
+/// Counts the cached pages of a part of a file by mapping it; `offset` must be page-aligned. To a
+/// user who neither owns the file nor may write it, the kernel reports everything as cached (since
+/// Linux 5.2).
 pub fn mincore(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Pages> {
     let (mut at, end) = (offset.get(), offset.get() + length.get());
     let mut cached = Pages::ZERO;

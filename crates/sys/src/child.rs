@@ -1,5 +1,5 @@
-//! Child processes that never outlive their owner: each has a process group of its own, which is
-//! killed with it, and its output is read by threads so that it never blocks on a full pipe.
+//! Child processes that never outlive their owner. Each has a process group of its own, which is
+//! killed when it is dropped; threads read its output, so it never blocks on a full pipe.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -13,7 +13,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-/// How long the output of a process that has exited may take to arrive.
+/// Timeout for the output of a process that has exited.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running child process. Dropping it kills its process group.
@@ -26,7 +26,7 @@ pub struct ChildProcess {
     max_output: usize,
 }
 
-/// What a process wrote to its pipes.
+/// The output of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedOutput {
     pub stdout: Vec<u8>,
@@ -35,8 +35,8 @@ pub struct CapturedOutput {
 
 impl ChildProcess {
     /// Starts a command in a process group of its own, so that control-C at the terminal does not
-    /// reach it. Of each output that is piped, the first `max_output` bytes are kept. `input` is
-    /// written to its standard input if that is piped.
+    /// reach it. Of each piped output, the first `max_output` bytes are kept. `input` is written to
+    /// its standard input if that is piped.
     pub fn start(command: &mut Command, input: &str, max_output: usize) -> io::Result<Self> {
         let mut child = command.process_group(0).spawn()?;
         let stdout = child.stdout.take().map(|pipe| Capture::start(pipe, max_output));
@@ -54,7 +54,7 @@ impl ChildProcess {
         self.child.id()
     }
 
-    /// Whether it has exited. Until its status is taken, /proc still has its accounts.
+    /// Whether it has exited. Until it is reaped, /proc still has its accounting.
     pub fn has_exited(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.status.is_some() {
@@ -95,7 +95,7 @@ impl ChildProcess {
         }
     }
 
-    /// Kills its process group: also what it has left in the background.
+    /// Kills its process group, including background processes.
     pub fn kill_group(&self) {
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
     }
@@ -106,7 +106,7 @@ impl ChildProcess {
         size(&self.stdout).max(size(&self.stderr)) > self.max_output
     }
 
-    /// What it has printed, once it has exited; `None` if another process keeps a pipe open.
+    /// Its output, once it has exited; `None` if another process keeps a pipe open.
     pub fn take_output(&mut self) -> Option<CapturedOutput> {
         let bytes = |capture: Option<Capture>| capture.map_or(Some(Vec::new()), Capture::bytes);
         let (stdout, stderr) = (bytes(self.stdout.take()), bytes(self.stderr.take()));
@@ -118,7 +118,7 @@ impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.status.is_none() {
             self.kill_group();
-            // One that hangs in the kernel is left to it.
+            // A process that hangs in the kernel is abandoned.
             let _ = self.wait_timeout(OUTPUT_TIMEOUT);
         }
     }

@@ -1,4 +1,4 @@
-//! Where a file lies on its device: `FS_IOC_FIEMAP`.
+//! The location of a file on its device: `FS_IOC_FIEMAP`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,15 +7,15 @@ use units::Bytes;
 
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Data that is not on the device yet is written first.
+/// Write dirty data to the device first.
 const FLAG_SYNC: u32 = 1;
 /// `FIEMAP_EXTENT_LAST`: none follows.
 const EXTENT_LAST: u32 = 1;
-/// `FIEMAP_EXTENT_UNKNOWN`: it lies nowhere that can be told.
+/// `FIEMAP_EXTENT_UNKNOWN`: the location is unknown.
 const EXTENT_UNKNOWN: u32 = 2;
 /// Extents per ioctl.
 const BATCH_EXTENTS: usize = 64;
-/// A file in more pieces than this is cut off: nobody looks at more.
+/// Maximum number of extents; further ones are ignored.
 const EXTENTS_MOST: usize = 1 << 20;
 
 /// `struct fiemap_extent`.
@@ -30,7 +30,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap` with room for what comes back.
+/// `struct fiemap` with space for the result.
 #[repr(C)]
 struct Request {
     start: u64,
@@ -45,17 +45,17 @@ struct Request {
 const _: () =
     assert!(size_of::<RawExtent>() == 56 && size_of::<Request>() == 32 + 56 * BATCH_EXTENTS);
 
-/// A piece of a file that is in one piece on the device.
+/// A contiguous part of a file on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileExtent {
-    /// Where in the file it begins.
+    /// Its start in the file.
     pub logical: Bytes,
     pub physical: Bytes,
     pub length: Bytes,
 }
 
-/// The pieces of a file, in the order of the file; holes have none. `EOPNOTSUPP` where the file
-/// system does not tell.
+/// The extents of a file, in file order; holes have none. `EOPNOTSUPP` if the file system does not
+/// support it.
 pub fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -76,15 +76,15 @@ pub fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
-        let told = &request.extents[..(request.mapped as usize).min(BATCH_EXTENTS)];
-        for extent in told.iter().filter(|extent| extent.flags & EXTENT_UNKNOWN == 0) {
+        let mapped = &request.extents[..(request.mapped as usize).min(BATCH_EXTENTS)];
+        for extent in mapped.iter().filter(|extent| extent.flags & EXTENT_UNKNOWN == 0) {
             found.push(FileExtent {
                 logical: Bytes::new(extent.logical),
                 physical: Bytes::new(extent.physical),
                 length: Bytes::new(extent.length),
             });
         }
-        let Some(last) = told.last() else { return Ok(found) };
+        let Some(last) = mapped.last() else { return Ok(found) };
         let next = last.logical.saturating_add(last.length);
         if last.flags & EXTENT_LAST != 0 || next <= start || found.len() >= EXTENTS_MOST {
             return Ok(found);

@@ -1,4 +1,4 @@
-//! Holds in the page cache what has come there, against reclaim of idle cache.
+//! Keeps cached pages despite reclaim of idle cache.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,8 +7,8 @@ use units::{Bytes, Pages};
 
 use crate::mapping::{FileMapping, MappingAdvice};
 
-/// Keeps what is cached of a file mapped: who reclaims cache that rests, with memory to spare,
-/// takes pages that nobody has mapped (DAMON's filter `unmapped`). It reads nothing.
+/// Keeps the cached pages of a file mapped: reclaim of idle cache takes only unmapped pages
+/// (DAMON's filter `unmapped`). Reads nothing.
 #[derive(Debug)]
 pub struct Hold {
     mapping: FileMapping,
@@ -16,15 +16,15 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Of the first `length` bytes of a file. Nothing is held until [`Hold::renew`].
+    /// Covers the first `length` bytes of a file. Nothing is kept until [`Hold::renew`].
     pub fn of(file: BorrowedFd<'_>, length: Bytes) -> io::Result<Self> {
         let mapping = FileMapping::new(file, Bytes::ZERO, length)?;
         mapping.advise(MappingAdvice::Random)?;
         Ok(Self { mapping, held: Vec::new() })
     }
 
-    /// Holds what has come into the cache since the last time; how much is held now. Before Linux
-    /// 5.14 it is [`Unsupported`](io::ErrorKind::Unsupported).
+    /// Maps pages that were cached since the last call; returns the number of kept pages. Before
+    /// Linux 5.14 the error is [`Unsupported`](io::ErrorKind::Unsupported).
     pub fn renew(&mut self) -> io::Result<Pages> {
         let cached = self.mapping.residency()?;
         self.held.resize(cached.len(), false);
@@ -33,7 +33,7 @@ impl Hold {
             let is_new = |page: usize| cached[page] && !self.held[page];
             let end = (at..cached.len()).find(|page| !is_new(*page)).unwrap_or(cached.len());
             if end > at {
-                self.mapping.populate(at..end).map_err(told)?;
+                self.mapping.populate(at..end).map_err(unless_unknown)?;
             }
             at = end + 1;
         }
@@ -42,12 +42,12 @@ impl Hold {
     }
 }
 
-/// A kernel that does not know the advice says no more than `EINVAL`.
-fn told(error: io::Error) -> io::Error {
+/// A kernel that does not know the advice returns only `EINVAL`.
+fn unless_unknown(error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::EINVAL) {
         return error;
     }
-    let why = "the kernel has no MADV_POPULATE_READ, which came with Linux 5.14";
+    let why = "this kernel lacks MADV_POPULATE_READ, which needs Linux 5.14";
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn an_old_kernel_is_told_as_one() {
-        let old = told(io::Error::from_raw_os_error(libc::EINVAL));
+        let old = unless_unknown(io::Error::from_raw_os_error(libc::EINVAL));
         assert!(old.to_string().contains("Linux 5.14"), "{old}");
-        let other = told(io::Error::from_raw_os_error(libc::ENOMEM));
+        let other = unless_unknown(io::Error::from_raw_os_error(libc::ENOMEM));
         assert_eq!(other.raw_os_error(), Some(libc::ENOMEM));
     }
 

@@ -1,7 +1,7 @@
-//! Files that a user names, read up to a limit that depends on their kind.
+//! Files named by users, read up to a limit that depends on their kind.
 //!
-//! Nothing here trusts a size: a pipe has none, `/dev/zero` has no end, and a file in `/proc` says
-//! that it is empty. `-` is standard input.
+//! Sizes are not trusted: a pipe has none, `/dev/zero` has no end, and files in `/proc` report a
+//! size of 0. `-` is standard input.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use units::{Bytes, ErrorKind};
 
-/// What an input is, and the most that is read of it.
+/// A kind of input, with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputKind {
     one: &'static str,
@@ -42,9 +42,9 @@ impl InputKind {
         Self::new("service times", "service times", Bytes::from_mib(64));
     /// A record of runs on standard input.
     pub const RECORD: Self = Self::new("record", "records", Bytes::from_mib(256));
-    /// What requests a program made: the file, and what it unpacks to.
+    /// The requests of a program: limits the file and its decompressed content.
     pub const TRACE: Self = Self::new("trace", "traces", Bytes::from_gib(1));
-    /// A recording of `foreread watch`, which is read line by line.
+    /// A recording of `foreread watch`, read line by line.
     pub const RECORDING: Self = Self::new("recording", "recordings", Bytes::from_gib(4));
 
     /// A kind with its name in the singular and the plural.
@@ -52,7 +52,7 @@ impl InputKind {
         Self { one, many, limit }
     }
 
-    /// The most that is read of one.
+    /// The maximum size.
     pub const fn limit(self) -> Bytes {
         self.limit
     }
@@ -65,17 +65,17 @@ pub enum InputError {
     /// It is neither a file nor a pipe.
     #[error("cannot read the {kind} {source_name}: it is {found}", kind = .kind.one)]
     NoFile { kind: InputKind, source_name: SourceName, found: &'static str },
-    /// It has no end, or one that is too far away.
+    /// It has no end, or is too large.
     #[error(
         "{source_name} is larger than {limit}, which is the limit for {kind}",
         limit = .kind.limit, kind = .kind.many
     )]
     TooLarge { kind: InputKind, source_name: SourceName },
-    /// It should be text and is not UTF-8.
+    /// It should be text, but is not UTF-8.
     #[error("cannot read the {kind} {source_name}: it is not text (UTF-8)", kind = .kind.one)]
     NotText { kind: InputKind, source_name: SourceName },
     #[error(
-        "standard input (-) cannot be the {kind} as well: it is the {first} already",
+        "standard input (-) cannot be the {kind} as well: it is already the {first}",
         kind = .kind.one, first = .first.one
     )]
     StdinTaken { kind: InputKind, first: InputKind },
@@ -94,12 +94,12 @@ impl units::Classified for InputError {
 }
 
 impl InputError {
-    /// That an input is larger than its kind may be, found out by whoever reads it piece by piece.
+    /// The error for an input that exceeds the limit of its kind, for readers in parts.
     pub fn too_large(path: &Path, kind: InputKind) -> Self {
         Self::TooLarge { kind, source_name: SourceName::new(path) }
     }
 
-    /// The system's reason, where it is one.
+    /// The system's error, if there is one.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Self::Io { reason, .. } => Some(reason),
@@ -108,7 +108,7 @@ impl InputError {
     }
 }
 
-/// The system's reason without the number of the error, which says the same.
+/// The system's error without its number, which is redundant.
 fn plain(reason: &io::Error) -> String {
     let text = reason.to_string();
     let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
@@ -118,7 +118,7 @@ fn plain(reason: &io::Error) -> String {
         .map_or(String::new(), |first| first.to_lowercase().to_string() + letters.as_str())
 }
 
-/// The name of an input as messages have it.
+/// The name of an input in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceName(PathBuf);
 
@@ -134,7 +134,7 @@ impl fmt::Display for SourceName {
         if is_stdin(&self.0) {
             return f.write_str("(standard input)");
         }
-        // A line break or an escape sequence in a name would break the line or the terminal.
+        // Line breaks or escape sequences in a name would break the line or the terminal.
         let name = self.0.to_string_lossy();
         match name.is_empty() || name.chars().any(|c| c.is_control() || c == '\u{fffd}') {
             true => write!(f, "{name:?}"),
@@ -143,18 +143,18 @@ impl fmt::Display for SourceName {
     }
 }
 
-/// Whether a name stands for standard input.
+/// Whether a name means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The content of the input, all of it.
+/// The whole content of the input.
 ///
-/// What came from standard input is kept: whoever asks for it again as the same kind gets the same.
+/// Standard input is kept: reading it again as the same kind returns the same content.
 ///
 /// # Errors
 ///
-/// If it cannot be read, is a directory or device, or is larger than its kind may be.
+/// If it cannot be read, is a directory or device, or exceeds the limit of its kind.
 pub fn read(path: &Path, kind: InputKind) -> Result<Vec<u8>, InputError> {
     if !is_stdin(path) {
         return drain(open(path, kind)?);
@@ -182,11 +182,11 @@ pub fn read_text(path: &Path, kind: InputKind) -> Result<String, InputError> {
         .map_err(|_| InputError::NotText { kind, source_name: SourceName::new(path) })
 }
 
-/// Opens an input that is too large to be kept, or that is read as it comes.
+/// Opens an input that is too large to be kept, or that is read as it arrives.
 ///
 /// # Errors
 ///
-/// If it cannot be opened or is a directory or device, or if standard input was read before.
+/// If it cannot be opened or is a directory or device, or if standard input was already read.
 pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
     if is_stdin(path) {
         let mut stdin = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +197,7 @@ pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
         return of_stdin(kind);
     }
     let failed = |reason| InputError::Io { kind, source_name: SourceName::new(path), reason };
-    // Before it is opened as well: opening a device may do something to it.
+    // Also before opening, because opening a device may have side effects.
     refuse(path, kind, &path.metadata().map_err(failed)?, false)?;
     let file = File::open(path).map_err(failed)?;
     let status = file.metadata().map_err(failed)?;
@@ -207,7 +207,7 @@ pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
 
 struct ReadStdin {
     kind: InputKind,
-    /// Its content, if that was kept.
+    /// Its content, if it was kept.
     content: Option<Arc<[u8]>>,
 }
 
@@ -224,7 +224,7 @@ fn of_stdin(kind: InputKind) -> Result<Input, InputError> {
     Input::of(path, kind, file, &status)
 }
 
-/// Refuses what is neither a file nor a pipe; `/dev/null` is an empty file.
+/// Refuses anything but a file or a pipe; `/dev/null` is an empty file.
 fn refuse(
     path: &Path,
     kind: InputKind,
@@ -237,7 +237,7 @@ fn refuse(
         () if sort.is_char_device() && status.rdev() == NULL_DEVICE_NUMBER => return Ok(()),
         () if sort.is_dir() => "a directory",
         () if sort.is_block_device() || sort.is_char_device() => "a device",
-        // What inetd and some shells give for standard input.
+        // inetd and some shells use these for standard input.
         () if is_stdin(path) => return Ok(()),
         () => "a socket",
     };
@@ -256,8 +256,7 @@ fn drain(mut input: Input) -> Result<Vec<u8>, InputError> {
     }
 }
 
-/// Reads on until `content` has `most` bytes or there is no more. It takes no more memory than
-/// that, and is an error where there is none.
+/// Reads until `content` has `most` bytes or the input ends. Uses no more memory than that.
 ///
 /// # Errors
 ///
@@ -279,7 +278,7 @@ pub fn fill(mut from: impl Read, content: &mut Vec<u8>, most: u64) -> io::Result
     Ok(())
 }
 
-/// An open input. A read beyond the limit of its kind fails.
+/// An open input. Reading beyond the limit of its kind fails.
 #[derive(Debug)]
 pub struct Input {
     file: File,
@@ -298,7 +297,7 @@ impl Input {
         Ok(Self { file, kind, path, left: kind.limit.get(), exceeded: false })
     }
 
-    /// Whether there was more than the limit.
+    /// Whether the limit was exceeded.
     pub fn is_exceeded(&self) -> bool {
         self.exceeded
     }
@@ -317,7 +316,7 @@ impl Read for Input {
         if buffer.is_empty() {
             return Ok(0);
         }
-        // One byte more than may be: an input that ends at its limit is not too large.
+        // One byte more than allowed: an input that ends at its limit is not too large.
         let most = usize::try_from(self.left.saturating_add(1)).unwrap_or(usize::MAX);
         let most = most.min(buffer.len());
         let got = self.file.read(&mut buffer[..most])?;

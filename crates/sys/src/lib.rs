@@ -1,4 +1,4 @@
-//! Every raw system call and ioctl that foreread makes, behind safe functions.
+//! Safe wrappers of all raw system calls and ioctls.
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Exclusive locks by `flock(2)`.
 //!
-//! Such a lock belongs to the open file, not to the process: whoever inherits the descriptor holds
-//! it too, and it is free when the last of them has gone, however they went.
+//! Such a lock belongs to the open file, not to the process: a process that inherits the descriptor
+//! holds it too, and it is released when the last of them has exited for any reason.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,14 +12,14 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// An exclusive lock on a file, free again when this and all its duplicates are closed.
+/// An exclusive lock on a file, released when this and all duplicates are closed.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes the lock on the file at `path`, which is made if it is not there, and waits for it.
+    /// Waits for the lock on the file at `path`, which is created if missing.
     pub fn take(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         loop {
@@ -30,7 +30,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock if nobody has it; `None` if somebody has.
+    /// Takes the lock if it is free; otherwise `None`.
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let file = open(path)?;
         match flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive) {
@@ -40,24 +40,24 @@ impl Lock {
         }
     }
 
-    /// Frees the lock at once, for all who hold it. Without this it is free when the last duplicate
-    /// is closed, and a child that another thread is just starting has one until its `exec`.
+    /// Releases the lock immediately, for all its holders. Otherwise it is released when the last
+    /// duplicate is closed, and a child that another thread is starting has one until its `exec`.
     pub fn release(self) -> io::Result<()> {
         self.unlock()
     }
 
-    /// The same for an owner that cannot give the lock away, as in `Drop`.
+    /// The same for an owner that cannot consume the lock, as in `Drop`.
     pub fn unlock(&self) -> io::Result<()> {
         flock(self.file.as_fd(), FlockOperation::Unlock).map_err(io::Error::from)
     }
 
-    /// The locked file, to write in it or to hand the lock to a child.
+    /// The locked file, to write to it or to pass the lock to a child.
     pub fn file(&self) -> &File {
         &self.file
     }
 }
 
-/// Opens without following a link in the last place, so that nobody can have another file made.
+/// Opens without following a final link, so that no other file can be created through a link.
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

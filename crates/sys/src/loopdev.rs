@@ -68,7 +68,7 @@ const _: () = assert!(size_of::<LoopConfig>() == 304);
 const _: () = assert!(std::mem::offset_of!(LoopConfig, info) == 8);
 const _: () = assert!(std::mem::offset_of!(LoopInfo64, file_name) == 56);
 
-/// A loop device that was set up, held open.
+/// A configured loop device, held open.
 #[derive(Debug)]
 pub struct LoopDevice {
     number: u32,
@@ -76,10 +76,10 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Sets up the loop device of this number over `backing`, with direct I/O and blocks of
-    /// `block_size`. Fails with `EBUSY` if somebody else has set it up.
+    /// Configures the loop device with this number over `backing`, with direct I/O and blocks of
+    /// `block_size`. Fails with `EBUSY` if another process has configured it.
     ///
-    /// It stays set up after this value is dropped, until [`release`] is called.
+    /// It stays configured after this value is dropped, until [`release`] is called.
     pub fn set_up(number: u32, backing: BorrowedFd<'_>, block_size: Bytes) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path_of(number))?;
         configure(file.as_fd(), backing, block_size)?;
@@ -100,24 +100,24 @@ impl LoopDevice {
     }
 }
 
-/// The device node of the loop device of this number.
+/// The device node of the loop device with this number.
 pub fn path_of(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/loop{number}"))
 }
 
-/// Makes a new loop device. Unlike one that was used before, it has the settings that this kernel
-/// gives a new device; read-ahead above all, which setting a device up anew never lowers.
+/// Creates a new loop device. Unlike a used one, it has the kernel's settings for a new device,
+/// especially read-ahead, which configuring a device again never lowers.
 pub fn add() -> io::Result<u32> {
-    // -1 is the lowest number that there is no device of.
+    // -1 means the lowest number without a device.
     control(LOOP_CTL_ADD, -1)
 }
 
-/// The number of a loop device that nobody has set up; made if there is none.
+/// The number of a free loop device; creates one if there is none.
 pub fn find_free() -> io::Result<u32> {
     control(LOOP_CTL_GET_FREE, 0)
 }
 
-/// Removes a loop device that nobody has open or set up.
+/// Removes a loop device that is neither open nor configured.
 pub fn remove(number: u32) -> io::Result<()> {
     let number = libc::c_long::from(i32::try_from(number).unwrap_or(i32::MAX));
     control(LOOP_CTL_REMOVE, number).map(|_| ())
@@ -145,17 +145,17 @@ fn configure(device: BorrowedFd<'_>, backing: BorrowedFd<'_>, block: Bytes) -> i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Takes the file from under the loop device at `device`. While others have the device open, the
-/// kernel only notes it and does it when the last of them closes. That there was none is fine.
+/// Detaches the file of the loop device at `device`. While others have the device open, the kernel
+/// detaches it only when the last of them closes it. A device without a file is not an error.
 pub fn release(device: &Path) -> io::Result<()> {
     let file = OpenOptions::new().read(true).open(device)?;
     clear(file.as_fd()).or_else(unless_unset)
 }
 
-/// Like [`release`], but leaves the device as it is, and says `false`, if others have it open.
+/// Like [`release`], but if others have the device open, leaves it unchanged and returns `false`.
 pub fn release_if_free(device: &Path) -> io::Result<bool> {
-    // Exclusively: that fails if it is mounted, and nobody can mount it meanwhile. Not for writing:
-    // at the close udev would look at the device, and have it open when we try again.
+    // Exclusively: fails if it is mounted, and prevents mounting. Not for writing: closing would
+    // make udev open the device, which would then be in use when we try again.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
     let file = match opened {
         Ok(file) => file,
@@ -163,8 +163,8 @@ pub fn release_if_free(device: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     clear(file.as_fd()).or_else(unless_unset)?;
-    // If we were the only ones, nobody can ask for its state any more. If not, the kernel has
-    // noted to release it at the last close, which cannot be before ours: it shall forget that.
+    // If no other process has it open, the state cannot be queried any more. Otherwise the kernel
+    // would detach it at the last close, which cannot be before ours: cancel that.
     match forget_to_clear(file.as_fd()) {
         Ok(()) => Ok(false),
         Err(error) => unless_unset(error).map(|()| true),
@@ -192,7 +192,7 @@ fn forget_to_clear(device: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A device without a file is as it should be.
+/// A device without a file is not an error.
 fn unless_unset(error: io::Error) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::ENXIO) { Ok(()) } else { Err(error) }
 }

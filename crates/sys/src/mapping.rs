@@ -1,4 +1,4 @@
-//! Files mapped for reading, whose missing pages are an error and not the end of the process.
+//! Files mapped for reading; missing pages are an error instead of terminating the process.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use units::{Bytes, Pages};
 use crate::page_size;
 use crate::sigbus;
 
-/// A part of a file in memory, to be read from.
+/// A mapped part of a file, for reading.
 #[derive(Debug)]
 pub struct FileMapping {
     address: *mut u8,
@@ -23,25 +23,25 @@ unsafe impl Send for FileMapping {}
 // SAFETY: as above; any number of threads may copy out of it at once.
 unsafe impl Sync for FileMapping {}
 
-/// Why nothing could be copied out of a mapping.
+/// Why nothing could be copied from a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn {
-    /// The first byte, counted from the start of the mapping, that was not there: the file has
-    /// become shorter, or its storage could not be read.
+    /// The first missing byte, from the start of the mapping: the file has become shorter, or its
+    /// storage could not be read.
     pub at: Bytes,
 }
 
-/// What is said to the kernel about the use of a mapping.
+/// Advice to the kernel on the use of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingAdvice {
-    /// It will be read in order.
+    /// It will be read sequentially.
     Sequential,
-    /// It will be read in no order: no read-ahead.
+    /// It will be read at random: no read-ahead.
     Random,
 }
 
 impl FileMapping {
-    /// Maps `length` bytes from `offset` on, which must be at a page.
+    /// Maps `length` bytes from `offset` on, which must be page-aligned.
     pub fn new(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Self> {
         sigbus::install()?;
         let too_long = |_| io::Error::from(io::ErrorKind::OutOfMemory);
@@ -65,7 +65,7 @@ impl FileMapping {
         Bytes::new(self.length as u64)
     }
 
-    /// Copies what stands at `offset` into `buffer`; both must lie inside the mapping.
+    /// Copies data at `offset` into `buffer`; both must be within the mapping.
     #[inline]
     pub fn copy_to(&self, offset: usize, buffer: &mut [u8]) -> Result<(), Torn> {
         let end = offset.checked_add(buffer.len());
@@ -116,7 +116,7 @@ impl FileMapping {
         Ok(present.iter().map(|page| page & 1 == 1).collect())
     }
 
-    /// Maps these pages, counted from its start, which are read first if they are not cached.
+    /// Maps these pages, counted from its start, reading them first if they are not cached.
     /// `EINVAL` before Linux 5.14.
     pub(crate) fn populate(&self, pages: Range<usize>) -> io::Result<()> {
         let page = page_size().bytes().get() as usize;

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::mount::{MountFlags, UnmountFlags};
 
 /// Mounts `source` at `target` without access times, so that reading writes nothing. `options` are
-/// those of the filesystem, separated by commas.
+/// those of the filesystem, comma-separated.
 pub fn mount(source: &Path, target: &Path, fstype: &str, options: &str) -> io::Result<()> {
     let flags = MountFlags::NOATIME | MountFlags::NODEV | MountFlags::NOSUID;
     let options = CString::new(options)?;
@@ -15,13 +15,12 @@ pub fn mount(source: &Path, target: &Path, fstype: &str, options: &str) -> io::R
     Ok(())
 }
 
-/// Unmounts what is mounted at `target`; fails with `EBUSY` while somebody uses it.
+/// Unmounts the filesystem at `target`; fails with `EBUSY` while it is in use.
 pub fn unmount(target: &Path) -> io::Result<()> {
     rustix::mount::unmount(target, UnmountFlags::NOFOLLOW).map_err(Into::into)
 }
 
-/// Takes what is mounted at `target` out of sight; the kernel unmounts it when nobody uses it any
-/// more.
+/// Detaches the filesystem at `target`; the kernel unmounts it when it is no longer in use.
 pub fn detach(target: &Path) -> io::Result<()> {
     rustix::mount::unmount(target, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)
         .map_err(Into::into)

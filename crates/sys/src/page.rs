@@ -2,7 +2,6 @@
 
 use units::PageSize;
 
-/// The size of a page on this machine.
 pub fn page_size() -> PageSize {
     PageSize::new(rustix::param::page_size() as u64).unwrap_or(PageSize::FOUR_KIB)
 }

@@ -1,14 +1,14 @@
-//! Processes: whether one is still the one that it was, and how to outlive one's parent.
+//! Identity of processes, and detaching from the parent.
 
 use std::fs;
 use std::io;
 
-/// When a process started, in clock ticks after boot: with its number it names a process for ever
-/// (until the next boot), as numbers are used again. `None` if it has gone or is a zombie.
+/// The start time of a process in clock ticks since boot. Together with its id, which may be
+/// reused, it identifies a process until the next boot. `None` if it has exited or is a zombie.
 pub fn start_time(pid: u32) -> io::Result<Option<u64>> {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(stat) => Ok(parse_stat(&String::from_utf8_lossy(&stat))),
-        // Reading fails with ESRCH where the process goes in between.
+        // Reading fails with ESRCH if the process exits in between.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
         Err(error) => Err(error),
@@ -16,7 +16,7 @@ pub fn start_time(pid: u32) -> io::Result<Option<u64>> {
 }
 
 /// Finds field 22 of proc_pid_stat(5). The second field is the program's name in parentheses, and
-/// may hold blanks and parentheses itself.
+/// may itself contain spaces and parentheses.
 fn parse_stat(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -27,7 +27,7 @@ fn parse_stat(stat: &str) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// Whether a process is stopped by a signal or a debugger, so that it can answer nobody.
+/// Whether a process is stopped by a signal or a debugger, so that it cannot respond.
 pub fn is_stopped(pid: u32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     matches!(parse_state(&String::from_utf8_lossy(&stat)), Some("T" | "t"))
@@ -38,12 +38,12 @@ fn parse_state(stat: &str) -> Option<&str> {
     rest.split_ascii_whitespace().next()
 }
 
-/// Leaves the session, and with it the terminal and the process group that Ctrl-C reaches.
+/// Starts a new session, without the terminal and its process group, which Ctrl-C reaches.
 pub fn leave_session() -> io::Result<()> {
     rustix::process::setsid().map(|_| ()).map_err(io::Error::from)
 }
 
-/// Lets the signals by which people and service managers end programs pass without effect.
+/// Ignores the signals by which people and service managers terminate programs.
 pub fn ignore_endings() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
         // SAFETY: SIG_IGN runs no code of ours, and the signal numbers are valid constants.
@@ -51,7 +51,7 @@ pub fn ignore_endings() {
     }
 }
 
-/// Asks the kernel to end other processes first when memory runs out. It takes root to be heard.
+/// Asks the kernel to kill other processes first when memory runs out. Needs root.
 pub fn spare_from_oom() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "-1000")
 }

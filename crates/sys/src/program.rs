@@ -1,25 +1,25 @@
-//! Programs by name, found as a shell finds them.
+//! Finds programs by name, as a shell does.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where administrators' programs are, which the `PATH` of other users leaves out.
+/// Directories of administrators' programs, which are missing in the `PATH` of other users.
 const ADMINISTRATORS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// The program that a shell would start for this word: a path, or a name to be found on `PATH`.
+/// The program that a shell would start for this word: a path, or a name on `PATH`.
 pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
     which::which(program).ok()
 }
 
-/// The same, looking first in these directories, then on `PATH`, then among the administrators'
-/// programs.
+/// The same, but searches first these directories, then `PATH`, then the administrators'
+/// directories.
 pub fn find_also_in(program: &str, first: &[PathBuf]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let directories = first.iter().cloned().chain(env::split_paths(&path));
     let directories = directories.chain(ADMINISTRATORS.map(PathBuf::from));
-    // A directory with a colon in its name cannot be on a path.
+    // A directory with a colon in its name cannot be in a search path.
     let directories: Vec<PathBuf> = directories.filter(|it| joinable(it)).collect();
     which::which_in_global(program, env::join_paths(directories).ok()).ok()?.next()
 }
@@ -28,7 +28,7 @@ fn joinable(directory: &Path) -> bool {
     !directory.as_os_str().as_encoded_bytes().contains(&b':')
 }
 
-/// Why a program cannot be started: there is none, or none that may be executed. `None` if it can.
+/// Why a program cannot be started: it does not exist or is not executable. `None` if it can.
 pub fn obstacle(program: &OsStr) -> Option<io::ErrorKind> {
     if find(program).is_some() {
         return None;

@@ -1,15 +1,15 @@
-//! Reading ahead by request: `readahead(2)`.
+//! Explicit read-ahead: `readahead(2)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use units::Bytes;
 
-/// Asks the kernel to bring a part of a file into the cache, and does not wait for it.
+/// Asks the kernel to read a part of a file into the cache, without waiting.
 ///
-/// It silently stops at the larger of the device's largest request and the open file's window
-/// (`force_page_cache_ra()` of the kernel), so whoever wants more asks again further on. `EBADF`
-/// for a file that is not open for reading, `EINVAL` for what has no cache.
+/// The kernel silently stops at the larger of the device's largest request and the open file's
+/// window (`force_page_cache_ra()`), so larger amounts need several calls. `EBADF` for a file that
+/// is not open for reading, `EINVAL` for one without a page cache.
 pub fn readahead(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<()> {
     let (offset, length) = (offset.get().cast_signed(), length.get());
     let Ok(length) = usize::try_from(length) else {

@@ -1,4 +1,4 @@
-//! Being on time: the clock, waiting for a point of it, priority, and memory that stays.
+//! Timing: clock, sleeping, priority, and locked memory.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -20,7 +20,7 @@ fn timespec(at: Nanos) -> Timespec {
     Timespec { tv_sec: (at.get() / 1_000_000_000) as _, tv_nsec: (at.get() % 1_000_000_000) as _ }
 }
 
-/// Sleeps until the monotonic clock shows `at`; not at all if that is past.
+/// Sleeps until the monotonic clock reaches `at`; returns immediately if that is past.
 pub fn sleep_until(at: Nanos) {
     let request = timespec(at);
     while let Err(rustix::io::Errno::INTR) =
@@ -28,8 +28,8 @@ pub fn sleep_until(at: Nanos) {
     {}
 }
 
-/// Makes the calling thread, and those that it starts from now on, run before all others that are
-/// ready: policy `SCHED_FIFO` at `priority` (1 to 99). Needs `CAP_SYS_NICE`.
+/// Gives the calling thread, and those that it starts from now on, real-time priority: policy
+/// `SCHED_FIFO` at `priority` (1 to 99). Needs `CAP_SYS_NICE`.
 pub fn run_first(priority: i32) -> io::Result<()> {
     // The kernel's own `struct sched_param`. musl's has more fields, and its `sched_setscheduler`
     // always fails with ENOSYS, so the call is made directly.
@@ -41,13 +41,13 @@ pub fn run_first(priority: i32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes the calling thread's timers exact to the nanosecond, instead of up to 50 µs late, which
-/// is how the kernel saves wake-ups.
+/// Makes the calling thread's timers exact, instead of up to 50 µs late, by which the kernel saves
+/// wake-ups.
 pub fn exact_timers() -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).map_err(Into::into)
 }
 
-/// Keeps all memory of this process from being paged out, now and later. Pages are locked when
+/// Prevents all memory of this process from being paged out, now and later. Pages are locked when
 /// first touched, so that sparse mappings stay sparse.
 pub fn lock_memory() -> io::Result<()> {
     use rustix::mm::MlockAllFlags;
@@ -55,11 +55,11 @@ pub fn lock_memory() -> io::Result<()> {
     rustix::mm::mlockall(flags).map_err(Into::into)
 }
 
-/// Keeps the processors from resting for as long as it lives. One that rests takes 50 µs and more
-/// to wake under a hypervisor; kept awake it spins, and is at hand at once.
+/// Keeps the processors from sleeping while it exists. Waking a processor takes 50 µs and more
+/// under a hypervisor; one kept awake spins and responds immediately.
 #[derive(Debug)]
 pub struct Awake {
-    // The kernel forgets the request when the file is closed, however the process ends.
+    // The kernel drops the request when the file is closed, however the process exits.
     _request: std::fs::File,
 }
 
@@ -67,13 +67,13 @@ impl Awake {
     /// Asks the kernel for it (`/dev/cpu_dma_latency`, see the kernel's `pm_qos_interface`).
     pub fn stay() -> io::Result<Self> {
         let mut request = std::fs::File::options().write(true).open("/dev/cpu_dma_latency")?;
-        // The longest bearable time to wake, in microseconds.
+        // The maximum wake-up latency, in microseconds.
         io::Write::write_all(&mut request, &0i32.to_ne_bytes())?;
         Ok(Self { _request: request })
     }
 }
 
-/// An alarm clock: one thread sleeps, others may set it forward meanwhile without waking it.
+/// An alarm: one thread sleeps, and others may set it to an earlier time without waking it.
 #[derive(Debug)]
 pub struct Alarm {
     timer: OwnedFd,
@@ -86,9 +86,9 @@ impl Alarm {
         Ok(Self { timer })
     }
 
-    /// Sets it to go off at this time of the monotonic clock, and forgets what it was set to.
+    /// Sets it to this time of the monotonic clock, replacing the previous time.
     pub fn set(&self, at: Nanos) -> io::Result<()> {
-        // Zero would switch it off.
+        // Zero would disable it.
         self.program(timespec(at.max(Nanos::new(1))))
     }
 

@@ -1,4 +1,4 @@
-//! Files that are replaced in one step: a reader finds the old content or the new one.
+//! Atomic replacement of files: a reader sees either the old content or the new one.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use tempfile::{NamedTempFile, TempPath};
 
-/// What a power loss may do to a replaced file.
+/// The effect of a power loss on a replaced file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It may be lost: it describes processes that the power loss ends, too.
+    /// It may be lost: it describes processes that do not survive either.
     UntilReboot,
     /// Content and name are on stable storage when the call returns.
     Synced,
@@ -19,13 +19,13 @@ pub enum Durability {
 /// The permission bits of a replaced file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileMode {
-    /// These bits, without those of the process's umask.
+    /// These bits, restricted by the process's umask.
     Masked(u32),
     Exact(u32),
 }
 
-/// Writes `NAME.new` in the same directory and renames it to `path`. A `NAME.new` that a killed
-/// process left is overwritten.
+/// Writes `NAME.new` in the same directory and renames it to `path`. A `NAME.new` of a killed
+/// process is overwritten.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn replace(
         _ => {}
     }
     let (FileMode::Masked(bits) | FileMode::Exact(bits)) = mode;
-    // Not by tempfile, whose errors have lost the number of the system's.
+    // Not by tempfile, whose errors lack the system's error number.
     let new = dir.join(&name);
     let file = File::options().write(true).create_new(true).mode(bits).open(&new)?;
     // Removed when dropped, unless it is renamed.

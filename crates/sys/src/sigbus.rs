@@ -1,9 +1,9 @@
-//! What happens when a mapped page cannot be had.
+//! Handles missing pages of mapped files.
 //!
-//! The kernel then sends SIGBUS to the thread that touched the page, and its default is the end
-//! of the process. Here a handler puts a page of zeros in its place and notes the address, so
-//! that the copy goes on and its caller gets an error. Only faults inside the range that the
-//! thread has declared are treated so; all others go to whoever handled SIGBUS before.
+//! The kernel sends SIGBUS to the thread that touched the page, which terminates the process by
+//! default. Here a handler maps a page of zeros in its place and records the address, so that the
+//! copy continues and its caller gets an error. Only faults within the range that the thread has
+//! declared are handled so; all others are passed to the previous handler.
 
 use std::cell::Cell;
 use std::io;
@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// The range that this thread copies from; the first address in it that was missing.
+/// The range that this thread copies from, and the first missing address in it.
 struct Guard {
     start: Cell<usize>,
     end: Cell<usize>,
@@ -20,23 +20,23 @@ struct Guard {
 }
 
 thread_local! {
-    // Constant and without a destructor: the handler may touch it at any moment.
+    // Constant and without a destructor: the handler may access it at any time.
     static GUARD: Guard =
         const { Guard { start: Cell::new(0), end: Cell::new(0), missing: Cell::new(0) } };
 }
 
-/// Who handled SIGBUS before (Rust's own runtime does, to explain stack overflows).
+/// The previous handler of SIGBUS (Rust's own runtime has one, to explain stack overflows).
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Runs `touch`, which may touch pages between `start` and `end`. An error is the first address
-/// that could not be had; zeros stand in its place then.
+/// Runs `touch`, which may access pages between `start` and `end`. The error is the first missing
+/// address, whose page was replaced by zeros.
 #[inline]
 pub(crate) fn guarded(start: usize, end: usize, touch: impl FnOnce()) -> Result<(), usize> {
     GUARD.with(|guard| {
         guard.missing.set(0);
         guard.start.set(start);
         guard.end.set(end);
-        // The handler runs in this thread: only the compiler could move the touch out.
+        // The handler runs in this thread: only the compiler could reorder the access.
         compiler_fence(Ordering::SeqCst);
         touch();
         compiler_fence(Ordering::SeqCst);
@@ -48,7 +48,7 @@ pub(crate) fn guarded(start: usize, end: usize, touch: impl FnOnce()) -> Result<
     })
 }
 
-/// Puts the handler in place, once for the process.
+/// Installs the handler, once per process.
 pub(crate) fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let result = INSTALLED.get_or_init(|| {
@@ -58,10 +58,10 @@ pub(crate) fn install() -> io::Result<()> {
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handle as *const () as usize;
-            // On the alternate stack, because the handler before us may need it there.
+            // On the alternate stack, because the previous handler may need it there.
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
             libc::sigemptyset(&raw mut action.sa_mask);
-            // Known before ours can run, so that it always has somebody to pass a fault on to.
+            // Read before ours can run, so that it can always pass a fault on.
             if libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr()) != 0 {
                 return Err(last_errno());
             }
@@ -94,7 +94,7 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     }
 }
 
-/// Maps a page of zeros over the page of `address`; says whether that worked.
+/// Maps a page of zeros over the page of `address`; returns whether that worked.
 fn put_zeros(address: usize) -> bool {
     // SAFETY: sysconf takes no pointer; mmap replaces a page inside a file mapping of ours (the
     // caller has checked the range) that has no content to lose. Both only make system calls or
@@ -117,7 +117,7 @@ fn put_zeros(address: usize) -> bool {
     }
 }
 
-/// Does what would have been done without us.
+/// Does what would have happened without our handler.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(previous) = PREVIOUS.get() else { return };
     let handler = previous.sa_sigaction;

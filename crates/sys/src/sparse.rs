@@ -1,4 +1,4 @@
-//! A large piece of memory of which only what was written takes room.
+//! A large memory area in which only written pages use memory.
 
 use std::io;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use units::Bytes;
 
 /// The unit of allocation.
 const PAGE_BYTES: usize = 4096;
-/// The memory under one lock, and the longest read or write.
+/// The unit of locking, and the longest read or write.
 const CHUNK_BYTES: usize = 2 << 20;
 /// Chunks this many apart share a lock.
 const LOCK_COUNT: usize = 64;
@@ -18,14 +18,14 @@ const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It reaches beyond the end, or is longer than [`SparseMemory::LONGEST`].
+    /// It exceeds the end, or is longer than a chunk of 2 MiB.
     Range,
-    /// The memory it needs was not granted.
+    /// The required memory was not granted.
     Memory,
 }
 
-/// Zeroes of a fixed length that can be overwritten from several threads. Writing zeroes where
-/// nothing has been written takes no memory.
+/// Zeroes of a fixed length that several threads can overwrite. Writing zeroes to untouched pages
+/// uses no memory.
 #[derive(Debug)]
 pub struct SparseMemory {
     base: NonNull<u8>,
@@ -46,11 +46,7 @@ unsafe impl Sync for SparseMemory {}
 type Locks<Guard> = (Guard, Option<Guard>);
 
 impl SparseMemory {
-    /// The longest range that can be read or written at once.
-    pub const LONGEST: Bytes = Bytes::new(CHUNK_BYTES as u64);
-
-    /// `length` zeroes. Fails where the system does not promise memory that it may not have
-    /// (`vm.overcommit_memory=2`).
+    /// `length` zeroes. Fails if the system does not overcommit (`vm.overcommit_memory=2`).
     pub fn new(length: Bytes) -> io::Result<Self> {
         let length = usize::try_from(length.get())
             .ok()
@@ -75,7 +71,6 @@ impl SparseMemory {
         })
     }
 
-    /// How many bytes there are.
     pub fn length(&self) -> Bytes {
         Bytes::new(self.length as u64)
     }
@@ -84,8 +79,8 @@ impl SparseMemory {
         Bytes::new(self.pages.load(Ordering::Relaxed) * PAGE_BYTES as u64)
     }
 
-    /// Hands `length` bytes from `offset` on to `f`; nobody changes them meanwhile. `None`
-    /// beyond the end or for more than [`LONGEST`](Self::LONGEST).
+    /// Calls `f` with `length` bytes from `offset` on, which are not modified meanwhile. `None`
+    /// beyond the end or for more than a chunk of 2 MiB.
     pub fn read<R>(&self, offset: Bytes, length: Bytes, f: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let (start, length) = self.range(offset, length)?;
         let _locks = self.lock(start, length, |lock: &RwLock<()>| {
@@ -97,7 +92,7 @@ impl SparseMemory {
         Some(f(bytes))
     }
 
-    /// Writes `data` at `offset`, if `grant` agrees to the memory that it newly takes.
+    /// Writes `data` at `offset`, if `grant` allows the additional memory.
     pub fn write(
         &self,
         offset: Bytes,
@@ -128,8 +123,7 @@ impl SparseMemory {
         Ok(())
     }
 
-    /// Makes zeroes of a range of any length and gives back its memory. Beyond the end is nothing
-    /// to do.
+    /// Zeroes a range of any length and frees its memory. The part beyond the end is ignored.
     pub fn punch(&self, offset: Bytes, length: Bytes) {
         let end = offset.get().saturating_add(length.get()).min(self.length as u64) as usize;
         let mut start = (offset.get().min(self.length as u64)) as usize;
@@ -151,7 +145,7 @@ impl SparseMemory {
         }
     }
 
-    /// Gives whole pages back to the kernel, which leaves zeroes.
+    /// Returns whole pages to the kernel, after which they are zero.
     fn give_back(&self, first: usize, last: usize) {
         let pages = first / PAGE_BYTES..last.div_ceil(PAGE_BYTES);
         if !pages.clone().any(|page| self.is_written(page)) {
@@ -193,8 +187,7 @@ impl SparseMemory {
         &self.stripes[at / CHUNK_BYTES % LOCK_COUNT]
     }
 
-    /// Locks the chunks of a range, the lower stripe first, so that no two threads wait for each
-    /// other.
+    /// Locks the chunks of a range in a fixed order to avoid deadlocks.
     fn lock<'a, G>(
         &'a self,
         start: usize,
@@ -250,8 +243,8 @@ fn pages(start: usize, data: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .map(move |(index, part)| (start / PAGE_BYTES + index, part))
 }
 
-/// Looks at 64 bytes at a time: that compiles to a few wide instructions, and anything but zeroes
-/// shows in the first of them as a rule.
+/// Checks 64 bytes at a time: that compiles to a few wide instructions, and data that is not zero
+/// usually shows in the first of them.
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |seen, byte| seen | byte) == 0)
 }

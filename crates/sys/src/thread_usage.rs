@@ -1,11 +1,11 @@
-//! What the calling thread has used: processor time and I/O.
+//! Processor time and I/O of the calling thread.
 
 use std::io;
 use std::mem::MaybeUninit;
 
 use units::{Bytes, Nanos};
 
-/// Processor time of a thread since it began.
+/// Processor time of a thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCpu {
     pub user: Nanos,
@@ -28,9 +28,9 @@ pub fn thread_cpu() -> io::Result<ThreadCpu> {
     Ok(ThreadCpu { user: span(usage.ru_utime), system: span(usage.ru_stime) })
 }
 
-/// What the calling thread has caused to be read from block devices (or over the network, where
-/// the file system accounts it), read-ahead included; `None` where the kernel does not account
-/// (`CONFIG_TASK_IO_ACCOUNTING`) or `/proc` cannot be read.
+/// Data that the calling thread has caused to be read from block devices (or over the network, if
+/// the file system accounts it), read-ahead included; `None` without accounting
+/// (`CONFIG_TASK_IO_ACCOUNTING`) or if `/proc` cannot be read.
 pub fn thread_read_bytes() -> Option<Bytes> {
     read_bytes_of(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
 }

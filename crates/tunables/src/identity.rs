@@ -77,11 +77,11 @@ impl Identity {
         if !self.is_same(&now, same_boot) {
             return IdentityMatch::Other;
         }
-        let told = |then: &DeviceIdentity| {
+        let known = |then: &DeviceIdentity| {
             let now = now.devices.iter().find(|now| now.device == then.device);
             now.is_none_or(|now| then.is_told_apart(now, same_boot) || then.is_alone(root))
         };
-        if self.devices.iter().all(told) { IdentityMatch::Same } else { IdentityMatch::Ambiguous }
+        if self.devices.iter().all(known) { IdentityMatch::Same } else { IdentityMatch::Ambiguous }
     }
 
     /// Whether `now` may be the same device. After a reboot, counters restart.

@@ -110,8 +110,8 @@ fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
         .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
         .collect();
     paths.sort();
-    let told = |path: &PathBuf| PublishedJournal::of(path, &Replay::load(path).ok()?);
-    let summary = Summary { version: VERSION, journals: paths.iter().filter_map(told).collect() };
+    let read = |path: &PathBuf| PublishedJournal::of(path, &Replay::load(path).ok()?);
+    let summary = Summary { version: VERSION, journals: paths.iter().filter_map(read).collect() };
     let path = file(state);
     if summary.journals.is_empty() {
         return match fs::remove_file(&path) {

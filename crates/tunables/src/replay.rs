@@ -99,8 +99,8 @@ impl Replay {
         let tunable = find_exactly(&change.tunable)
             .ok_or_else(|| format!("there is no tunable {:?}", change.tunable))?;
         if !admits(tunable, &header.site, &change.file) {
-            let (told, right) = (change.file.display(), tunable.file(&header.site));
-            return Err(format!("{} is at {}, not {told}", tunable.name(), right.display()));
+            let (recorded, right) = (change.file.display(), tunable.file(&header.site));
+            return Err(format!("{} is at {}, not {recorded}", tunable.name(), right.display()));
         }
         for value in [&change.old, &change.new] {
             tunable.encode(value).map_err(|error| error.to_string())?;
@@ -161,9 +161,9 @@ impl Replay {
 fn may_begin(bytes: &[u8]) -> bool {
     const OPENING: &[u8] = br#"{"begin":"#;
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
-    let told = &bytes[..bytes.len() - zeros];
-    let shared = told.len().min(OPENING.len());
-    told[..shared] == OPENING[..shared]
+    let start = &bytes[..bytes.len() - zeros];
+    let shared = start.len().min(OPENING.len());
+    start[..shared] == OPENING[..shared]
 }
 
 impl OpenChange {

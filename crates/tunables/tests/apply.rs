@@ -320,8 +320,8 @@ fn everybody_may_read_what_is_set_and_nothing_else() {
     applied(&stage, "read_ahead=1M nr_requests=256").expect("applied");
     let known = published(&state);
     assert_eq!(known.len(), 1);
-    let told: Vec<&str> = known[0].settings.iter().map(|one| one.tunable.as_str()).collect();
-    assert_eq!(told, ["nr_requests", "read_ahead"]);
+    let message: Vec<&str> = known[0].settings.iter().map(|one| one.tunable.as_str()).collect();
+    assert_eq!(message, ["nr_requests", "read_ahead"]);
     assert_eq!(known[0].settings[1].value, kib(1024));
     assert_eq!(known[0].settings[1].original, kib(128));
     assert_eq!(known[0].measured_by(), None);

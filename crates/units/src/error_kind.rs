@@ -1,17 +1,17 @@
-//! What an error means to the caller: one kind for each exit code (docs/exit-codes.md).
+//! The meaning of an error to the caller: one kind for each exit code (docs/exit-codes.md).
 
 use std::error::Error;
 use std::io;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The command line or an input file asks for something invalid.
+    /// The command line or an input file is invalid.
     Usage,
-    /// A setting does not have the value that it should have.
+    /// A setting has drifted, or a rule is violated.
     Drift,
     Refused,
     NotPermitted,
-    /// This machine lacks something that the operation needs.
+    /// This machine lacks a requirement of the operation.
     Unsupported,
     CommandNotFound,
     CommandNotExecutable,

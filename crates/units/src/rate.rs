@@ -19,7 +19,7 @@ impl BytesPerSecond {
         (bytes_per_second.is_finite() && bytes_per_second >= 0.0).then_some(Self(bytes_per_second))
     }
 
-    /// The rate at which `amount` passes in `span`; nothing passes in no time.
+    /// The rate of `amount` in `span`; 0 for an empty span.
     pub fn of(amount: Bytes, span: Nanos) -> Self {
         if span == Nanos::ZERO { Self(0.0) } else { Self(amount.get() as f64 / span.as_secs_f64()) }
     }
@@ -38,7 +38,7 @@ impl BytesPerSecond {
         self.0 / 1e6
     }
 
-    /// The time that `amount` takes at this rate; no end of it at a rate of nothing.
+    /// The time for `amount` at this rate; the maximum at a rate of 0.
     pub fn time_for(self, amount: Bytes) -> Nanos {
         if self.0 == 0.0 { Nanos::MAX } else { Nanos::from_secs_f64(amount.get() as f64 / self.0) }
     }

@@ -1,4 +1,4 @@
-//! How much page cache read-ahead takes.
+//! The page cache that read-ahead uses.
 
 use crate::Bytes;
 
@@ -11,18 +11,18 @@ use crate::Bytes;
 /// `policy/tests/data` reach this bound and never pass it.
 pub const WINDOWS_PER_STREAM: u64 = 2;
 
-/// The most page cache that read-ahead of this window takes while so many sequential streams are
-/// read: [`WINDOWS_PER_STREAM`] × window × streams, or the largest amount if that overflows.
+/// Maximum page cache for read-ahead with this window and number of sequential streams:
+/// [`WINDOWS_PER_STREAM`] × window × streams, or the largest amount if that overflows.
 ///
-/// The one formula for the memory cost of read-ahead. Two things are not in it: an open file under
+/// The only formula for the memory cost of read-ahead. It omits two cases: an open file under
 /// `POSIX_FADV_SEQUENTIAL` has twice the window (`mm/fadvise.c`), and one read call larger than the
 /// window is read in requests of up to `max_sectors_kb`.
 pub const fn read_ahead_memory(window: Bytes, streams: u64) -> Bytes {
     Bytes::new(window.get().saturating_mul(WINDOWS_PER_STREAM).saturating_mul(streams))
 }
 
-/// The largest window of which so many streams fit in `memory`: the inverse of
-/// [`read_ahead_memory`], rounded down. No streams are counted as one.
+/// The largest window of which this many streams fit in `memory`: the inverse of
+/// [`read_ahead_memory`], rounded down. 0 streams count as one.
 pub const fn largest_window(memory: Bytes, streams: u64) -> Bytes {
     let streams = if streams == 0 { 1 } else { streams };
     Bytes::new(memory.get() / WINDOWS_PER_STREAM / streams)

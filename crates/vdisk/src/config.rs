@@ -273,8 +273,8 @@ mod tests {
         for (words, says) in [
             ("hdd-2008,fs=fat", "xfs, ext4, ext3, btrfs or raw"),
             ("hdd-2008,size=10", "has no unit"),
-            ("hdd-2008,size=8M", "xfs needs 300 MiB at least"),
-            ("hdd-2008,size=0", "xfs needs 300 MiB at least"),
+            ("hdd-2008,size=8M", "xfs needs at least 300 MiB"),
+            ("hdd-2008,size=0", "xfs needs at least 300 MiB"),
             ("hdd-2008,fs=raw,size=900T", "the modelled device has"),
             ("hdd-2008,dilation=0.05", "from 0.1 to 10000"),
             ("hdd-2008,dilation=nan", "from 0.1 to 10000"),

@@ -50,29 +50,29 @@ fn a_full_declaration_is_understood() {
 #[test]
 fn mistakes_are_named() {
     let scan = "name = \"scan\"\npattern = \"sequential\"\nblock = \"64K\"\n";
-    let told = problem(&format!("{scan}raeders = 8\n"));
-    assert!(told.contains("raeders") && told.contains("readers"), "{told}");
-    let told = problem("name = \"x\"\npattern = \"sequential\"\nblock = \"64\"\n");
-    assert!(told.contains("block") && told.contains("no unit"), "{told}");
-    let told = problem("name = \"x\"\npattern = \"zigzag\"\nblock = \"64K\"\n");
-    assert!(told.contains("zigzag") && told.contains("seek-and-read"), "{told}");
-    let told = problem("name = \"x\"\npattern = \"stride\"\nblock = \"64K\"\n");
-    assert!(told.contains("step = \"256K\""), "{told}");
-    let told = problem(&format!("{scan}theta = 0.9\n"));
-    assert!(told.contains("theta") && told.contains("sequential"), "{told}");
-    let told = problem(&format!("{scan}readers = -1\n"));
-    assert!(told.contains("-1"), "{told}");
-    let told = problem(&format!("{scan}think = \"5 parsecs\"\n"));
-    assert!(told.contains("think") && told.contains("parsecs"), "{told}");
-    let told = problem("pattern = \"sequential\"\nblock = \"64K\"\n");
-    assert!(told.contains("name"), "{told}");
+    let message = problem(&format!("{scan}raeders = 8\n"));
+    assert!(message.contains("raeders") && message.contains("readers"), "{message}");
+    let message = problem("name = \"x\"\npattern = \"sequential\"\nblock = \"64\"\n");
+    assert!(message.contains("block") && message.contains("no unit"), "{message}");
+    let message = problem("name = \"x\"\npattern = \"zigzag\"\nblock = \"64K\"\n");
+    assert!(message.contains("zigzag") && message.contains("seek-and-read"), "{message}");
+    let message = problem("name = \"x\"\npattern = \"stride\"\nblock = \"64K\"\n");
+    assert!(message.contains("step = \"256K\""), "{message}");
+    let message = problem(&format!("{scan}theta = 0.9\n"));
+    assert!(message.contains("theta") && message.contains("sequential"), "{message}");
+    let message = problem(&format!("{scan}readers = -1\n"));
+    assert!(message.contains("-1"), "{message}");
+    let message = problem(&format!("{scan}think = \"5 parsecs\"\n"));
+    assert!(message.contains("think") && message.contains("parsecs"), "{message}");
+    let message = problem("pattern = \"sequential\"\nblock = \"64K\"\n");
+    assert!(message.contains("name"), "{message}");
 }
 
 #[test]
 fn impossible_combinations_are_refused() {
     let refused = |workload: Workload, word: &str| {
-        let told = workload.validate().unwrap_err().to_string();
-        assert!(told.contains(word), "{told}");
+        let message = workload.validate().unwrap_err().to_string();
+        assert!(message.contains(word), "{message}");
     };
     let block = Bytes::from_kib(64);
     let with = |pattern| Workload::new("tried", pattern, block);
@@ -115,8 +115,8 @@ fn the_suite_answers_the_usual_questions() {
 
 #[test]
 fn a_mistyped_name_finds_its_neighbour() {
-    let told = Workload::named("rand-pred").unwrap_err().to_string();
-    assert!(told.contains("did you mean \"rand-pread\"?"), "{told}");
-    let told = Workload::named("oltp").unwrap_err().to_string();
-    assert!(!told.contains("did you mean") && told.contains("seq-1"), "{told}");
+    let message = Workload::named("rand-pred").unwrap_err().to_string();
+    assert!(message.contains("did you mean \"rand-pread\"?"), "{message}");
+    let message = Workload::named("oltp").unwrap_err().to_string();
+    assert!(!message.contains("did you mean") && message.contains("seq-1"), "{message}");
 }

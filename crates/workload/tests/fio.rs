@@ -17,7 +17,7 @@ fn native(text: &str) -> Result<Workload, FioError> {
     parse(text)?.groups()[0].native("job")
 }
 
-fn told(text: &str) -> String {
+fn message(text: &str) -> String {
     parse(text).unwrap_err().to_string()
 }
 
@@ -113,24 +113,25 @@ fn patterns_that_fio_has_are_ours() {
 #[test]
 fn what_is_wrong_is_told_with_line_and_option() {
     assert_eq!(
-        told("[a]\nrw=read\nblocksiz=4k\n"),
+        message("[a]\nrw=read\nblocksiz=4k\n"),
         "line 3: blocksiz: fio has no such option (did you mean blocksize?)"
     );
-    assert_eq!(told("[a]\nbs=4x\n"), "line 2: bs=4x: must be a number, as in 64k or 8g");
-    assert!(told("[a]\nrw=sideways\n").starts_with("line 2: rw=sideways: must be read"));
-    assert!(told("[a]\nioengine=rbd\n").starts_with("line 2: ioengine=rbd: this ioengine"));
-    assert!(told("[a]\n\nverify=md5\n").starts_with("line 3: verify: "));
-    assert!(told("[a]\nrw=randtrim\n").contains("does not trim"));
-    assert!(told("[a]\nsize\n").contains("the option needs a value"));
-    assert!(told("[a]\nsize=1k\n").starts_with("line 2: size=1k: less than a block"));
-    assert_eq!(told("[global]\nbs=4k\n"), FioError::NoJob.to_string());
+    assert_eq!(message("[a]\nbs=4x\n"), "line 2: bs=4x: must be a number, as in 64k or 8g");
+    assert!(message("[a]\nrw=sideways\n").starts_with("line 2: rw=sideways: must be read"));
+    assert!(message("[a]\nioengine=rbd\n").starts_with("line 2: ioengine=rbd: this ioengine"));
+    assert!(message("[a]\n\nverify=md5\n").starts_with("line 3: verify: "));
+    assert!(message("[a]\nrw=randtrim\n").contains("does not trim"));
+    assert!(message("[a]\nsize\n").contains("the option needs a value"));
+    assert!(message("[a]\nsize=1k\n").starts_with("line 2: size=1k: less than a block"));
+    assert_eq!(message("[global]\nbs=4k\n"), FioError::NoJob.to_string());
     let notes = parse("[a]\nsize=1m\nwrite_bw_log=x\n").unwrap();
     assert!(notes.notes()[0].to_string().starts_with("line 3: write_bw_log: ignored"));
 }
 
 #[test]
 fn what_only_fio_does_is_told_with_line_and_option() {
-    let told = |lines: &str| native(&format!("[a]\nsize=1m\n{lines}\n")).unwrap_err().to_string();
+    let message =
+        |lines: &str| native(&format!("[a]\nsize=1m\n{lines}\n")).unwrap_err().to_string();
     for (lines, start) in [
         ("direct=1", "line 3: direct=1: "),
         ("ioengine=libaio\niodepth=8", "line 4: iodepth=8: "),
@@ -142,8 +143,8 @@ fn what_only_fio_does_is_told_with_line_and_option() {
         ("offset=64k", "line 3: offset=64k: "),
         ("[b]\nsize=2m", "line 3: [b]: "),
     ] {
-        let told = told(lines);
-        assert!(told.starts_with(start) && told.contains("--engine fio"), "{told}");
+        let message = message(lines);
+        assert!(message.starts_with(start) && message.contains("--engine fio"), "{message}");
     }
 }
 
@@ -356,9 +357,9 @@ fn every_example_of_fio_s_is_run_or_refused_by_line() {
                 (run, native) = (run + 1, native + usize::from(own > 0));
             }
             Err(problem) => {
-                let told = problem.to_string();
-                println!("{name}: {told}");
-                assert!(told.starts_with("line "), "{name}: {told}");
+                let message = problem.to_string();
+                println!("{name}: {message}");
+                assert!(message.starts_with("line "), "{name}: {message}");
                 refused += 1;
             }
         }

@@ -10,22 +10,21 @@ use serde_json::{Value, json};
 
 use super::wire::Wire;
 
-/// How long a boot may take: seconds on an idle machine, more on one that builds as well.
+/// Timeout of a boot: seconds on an idle machine, more during a build.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(900);
-/// How long the agent may take to answer; it does nothing that takes long by itself.
+/// Timeout of an answer of the agent, which does no long work itself.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often it is asked whether a command has ended.
+/// How often to check whether a command has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its exit code; 128 and the signal if one ended it.
+    /// Its exit code, or 128 + signal.
     pub code: i64,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// The agent of a running guest.
 #[derive(Debug)]
 pub struct Agent {
     wire: Wire,

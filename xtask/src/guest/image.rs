@@ -1,4 +1,4 @@
-//! The images of guests: each is made once by a script, `scripts/guest-image` or
+//! The images of guests: each is created once by a script, `scripts/guest-image` or
 //! `scripts/kernel-image`, then kept.
 
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-/// Says where images are kept, in the place of cargo's target directory.
+/// The directory of images, instead of cargo's target directory.
 const CACHE: &str = "FOREREAD_GUEST_CACHE";
 
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl Image {
         }
     }
 
-    /// The root filesystem, which is copied and not written to.
+    /// The root filesystem, which is copied and never written.
     pub fn root_disk(&self) -> PathBuf {
         self.directory.join("root.img")
     }
@@ -52,11 +52,11 @@ impl Image {
 #[derive(Debug)]
 pub enum Made {
     Here(Image),
-    /// There is none and none can be made here, for this reason.
+    /// There is no image and none can be created here, for this reason.
     NotHere(String),
 }
 
-/// Finds the image of the guest tier or makes it.
+/// Finds or creates the image of the guest tier.
 pub fn get(root: &Path) -> Result<Made> {
     made_by(root, "guest-image", None)
 }
@@ -109,7 +109,7 @@ fn cache(root: &Path) -> Result<PathBuf> {
     }
 }
 
-/// An image is kept for as long as the script that made it stays the same.
+/// An image is kept as long as the script that created it is unchanged.
 fn fingerprint(script: &Path) -> Result<u64> {
     let text = fs::read(script).with_context(|| format!("reading {}", script.display()))?;
     let mut hasher = DefaultHasher::new();
@@ -117,7 +117,7 @@ fn fingerprint(script: &Path) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// Which program is missing, and where it comes from.
+/// The missing programs, with their packages.
 fn lack_of_programs() -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return Some("the guest is an x86-64 machine and runs on nothing else yet".to_owned());

@@ -14,20 +14,20 @@ use super::disk::{Bus, Disk};
 use super::image::Image;
 use super::wire::Wire;
 
-/// How long a command in the guest may take: seconds, but minutes where others build meanwhile.
+/// Timeout of a command in the guest: usually seconds, but minutes during a build on the host.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long an orderly shutdown may take.
+/// Timeout of an orderly shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// For the kernel. A host that builds meanwhile must not have udev and systemd give up.
+/// For the kernel. During a build on the host, udev and systemd must not time out.
 const APPEND: &str = "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=off \
                       systemd.default_timeout_start_sec=600 udev.event_timeout=600";
 
-/// What a guest is started with.
+/// The hardware of a guest.
 #[derive(Debug)]
 pub struct Hardware {
     pub image: Image,
-    /// Where the files of the disks are, `root.img` among them.
+    /// The directory of the disk images, including `root.img`.
     pub directory: PathBuf,
     pub disks: Vec<Disk>,
 }
@@ -42,14 +42,14 @@ pub struct GuestMachine {
 }
 
 impl Hardware {
-    /// Where the guest's console is written.
+    /// The log of the guest's console.
     pub fn console(&self) -> PathBuf {
         self.directory.join("console.log")
     }
 
-    /// Starts the guest and waits until it takes commands.
+    /// Starts the guest and waits until it accepts commands.
     pub fn boot(&self) -> Result<GuestMachine> {
-        // Names of sockets must be short, and cargo's target directory may be deep.
+        // Socket paths must be short, and cargo's target directory may be deep.
         let sockets = tempfile::Builder::new().prefix("guest").tempdir()?;
         let (agent, monitor) = (sockets.path().join("agent"), sockets.path().join("monitor"));
         let mut command = self.qemu();
@@ -76,8 +76,8 @@ impl Hardware {
         Ok(command.status().context("starting QEMU")?.success())
     }
 
-    /// QEMU, which ends when this process does, however that ends. The tests of the host tier run
-    /// at the same time and have precedence.
+    /// QEMU, which exits when this process does for any reason. The tests of the host tier run at
+    /// the same time and have priority.
     fn qemu(&self) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "nice", "-n", "10", "qemu-system-x86_64"]);
@@ -99,7 +99,7 @@ impl Hardware {
     }
 }
 
-/// A process that is ended unless it is released.
+/// A process that is killed unless it is released.
 struct Guarded(Option<Child>);
 
 impl Guarded {
@@ -118,7 +118,7 @@ impl Drop for Guarded {
 }
 
 impl GuestMachine {
-    /// Runs a script, whatever comes of it.
+    /// Runs a script with any result.
     pub fn attempt(&mut self, script: &str) -> Result<Output> {
         self.attempt_for(script, COMMAND_TIMEOUT)
     }
@@ -128,7 +128,7 @@ impl GuestMachine {
         self.agent.run(script, patience)
     }
 
-    /// Runs a script that must end with 0; what it prints.
+    /// Runs a script that must succeed; returns its output.
     pub fn sh(&mut self, script: &str) -> Result<String> {
         let Output { code, stdout, stderr } = self.attempt(script)?;
         if code != 0 {
@@ -151,9 +151,8 @@ impl GuestMachine {
         Ok(())
     }
 
-    /// Shuts down in an orderly way.
     pub fn shut_down(mut self) -> Result<()> {
-        // The agent may be stopped before it can say how that went.
+        // The agent may be stopped before it can report the result.
         let _ = self.agent.run("systemctl --no-block poweroff", Duration::from_secs(10));
         let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
         while self.qemu.try_wait().context("waiting for QEMU")?.is_none() {

@@ -1,8 +1,8 @@
 //! The guest tier: foreread on a machine of its own, with arrays, volumes and controllers that the
-//! host has not, and with a power switch.
+//! host does not have, and with power cuts.
 //!
-//! The machine is QEMU's, in software, so it needs no rights but those to make its image once. Its
-//! Debian comes from `scripts/guest-image`; docs/testing.md says how to enter it by hand.
+//! The machine is emulated by QEMU and needs privileges only to create its image once. Its Debian
+//! comes from `scripts/guest-image`; docs/testing.md explains how to enter it by hand.
 
 mod agent;
 mod checks;
@@ -27,15 +27,15 @@ const USAGE: &str = "usage: cargo run -p xtask -- guest image | shell | list | t
 
 #[derive(Debug, Default)]
 pub struct Tier {
-    /// Names of the checks that held.
+    /// Names of the passed checks.
     pub passed: Vec<String>,
-    /// Names of those that did not, with why.
+    /// Names of the failed checks, with the reason.
     pub failed: Vec<String>,
     /// Why it, or a part of it, could not run here.
     pub skipped: Vec<String>,
 }
 
-/// The chores of `xtask guest`; whether all is well.
+/// The commands of `xtask guest`; returns whether all succeeded.
 pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     match words {
         ["image"] => {
@@ -62,7 +62,7 @@ pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     }
 }
 
-/// Runs the checks of these names, or all of them, in their order on one machine.
+/// Runs the checks of these names, or all, in order on one machine.
 pub fn run(root: &Path, names: &[&str]) -> Result<Tier> {
     let chosen = checks::choose(names)?;
     let mut tier = Tier::default();
@@ -101,7 +101,7 @@ fn have(root: &Path) -> Result<Image> {
     }
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 fn target_directory(root: &Path) -> Result<std::path::PathBuf> {
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))

@@ -1,4 +1,4 @@
-//! foreread as the guest gets it: a tar file on a disk.
+//! foreread for the guest: a tar file on a disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::image::Image;
 use crate::binaries::BUILD;
 
-/// Forces the build for a guest with an older C library, to try it where it is not needed.
+/// Forces the build for a guest with an older C library, to test it where it is not needed.
 const STATIC: &str = "FOREREAD_GUEST_STATIC";
 
 /// Builds foreread and writes the tar file.
@@ -17,7 +17,7 @@ pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
     let binary = build(root, image)?;
     let directory = tempfile::tempdir()?;
     let copy = directory.path().join("foreread");
-    // Most of what a development build weighs is for debuggers.
+    // Most of a development build is debug information.
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(&copy).arg(&binary);
     if !strip.status().is_ok_and(|status| status.success()) {
@@ -30,8 +30,7 @@ pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The binary that `make test` has built already where it can run in the guest, else one that has
-/// its C library inside.
+/// The binary that `make test` has built, if it can run in the guest; otherwise a static one.
 fn build(root: &Path, image: &Image) -> Result<PathBuf> {
     let target = super::target_directory(root)?;
     let forced = std::env::var_os(STATIC).is_some();
@@ -58,7 +57,7 @@ fn host_libc() -> Result<String> {
     let text = String::from_utf8_lossy(&output.stdout);
     match text.trim().strip_prefix("glibc ") {
         Some(version) => Ok(version.to_owned()),
-        // Not this C library at all.
+        // Another C library.
         None if text.trim().is_empty() => Ok("999".to_owned()),
         None => bail!("getconf GNU_LIBC_VERSION printed {text}"),
     }

@@ -1,4 +1,4 @@
-//! The guest that all checks share: its disks outlive its boots.
+//! The guest that all checks share: its disks survive its boots.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub const RAID10: [Disk; 4] = [member("ten-a"), member("ten-b"), member("ten-c")
 pub const SATA: Disk = Disk { serial: "sata-a", bus: Bus::Sata(0), mib: 192 };
 /// The physical volume of LVM.
 pub const VOLUMES: Disk = Disk { serial: "volumes", bus: Bus::Virtio, mib: 512 };
-/// Not there until it is plugged in.
+/// Missing until it is plugged in.
 pub const LATE: Disk = Disk { serial: "late-a", bus: Bus::Scsi, mib: 64 };
 const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
 
@@ -36,7 +36,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Fresh disks; the machine is off.
+    /// New disks; the machine is off.
     pub fn set(root: &Path, image: &Image) -> Result<Self> {
         let directory = super::target_directory(root)?.join("guest/stage");
         if directory.exists() {
@@ -59,7 +59,7 @@ impl Stage {
             let mut machine = self.hardware.boot()?;
             machine.sh("test -x /usr/local/bin/foreread || \
                  tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin")?;
-            // Units that wait for a device are not done when the agent is up.
+            // Units that wait for a device may not be finished when the agent is running.
             machine.attempt("systemctl is-system-running --wait")?;
             self.machine = Some(machine);
         }
@@ -73,7 +73,7 @@ impl Stage {
         self.machine()
     }
 
-    /// Takes the power away and boots again.
+    /// Cuts the power and boots again.
     pub fn power_cut(&mut self) -> Result<&mut GuestMachine> {
         if let Some(machine) = self.machine.take() {
             machine.cut_power()?;
@@ -88,7 +88,7 @@ impl Stage {
         self.hardware.on_terminal()
     }
 
-    /// What the guest's console showed last.
+    /// The last lines of the guest's console.
     pub fn evidence(&self) -> String {
         let console = self.hardware.console();
         format!("the end of {}:\n{}", console.display(), tail(&console))

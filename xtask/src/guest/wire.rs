@@ -1,5 +1,4 @@
-//! Requests and answers in JSON lines over a socket: QEMU's monitor and its guest agent both talk
-//! that way.
+//! Requests and replies in JSON lines over a socket, as used by QEMU's monitor and its guest agent.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -16,7 +15,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Connects, as soon as QEMU has made the socket.
+    /// Connects as soon as QEMU has created the socket.
     pub fn connect(path: &Path, patience: Duration) -> Result<Self> {
         let deadline = Instant::now() + patience;
         loop {
@@ -32,7 +31,7 @@ impl Wire {
         }
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its reply.
     pub fn ask(&mut self, execute: &str, arguments: &Value, patience: Duration) -> Result<Value> {
         let mut request = json!({ "execute": execute });
         if !arguments.is_null() {

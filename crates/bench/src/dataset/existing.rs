@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused() {
-        let told = |path: &Path| Existing::open(path).unwrap_err().to_string();
-        assert!(told(Path::new("/dev/null")).contains("neither a file nor a block device"));
-        assert!(told(Path::new("/no/such/file")).contains("/no/such/file"));
-        assert!(told(file(0).path()).contains("empty"));
+        let message = |path: &Path| Existing::open(path).unwrap_err().to_string();
+        assert!(message(Path::new("/dev/null")).contains("neither a file nor a block device"));
+        assert!(message(Path::new("/no/such/file")).contains("/no/such/file"));
+        assert!(message(file(0).path()).contains("empty"));
         let small = file(20_000);
         let existing = Existing::open(small.path()).unwrap();
         let problem = existing.parts(&Workload::named("seq-8").unwrap()).unwrap_err();

@@ -247,18 +247,18 @@ mod tests {
 
     #[test]
     fn a_lack_of_room_is_told_wherever_it_shows() {
-        let told = |errno: Errno| {
+        let message = |errno: Errno| {
             let problem = BenchError::io("write", "/tmp/x")(errno.into());
             no_space(Path::new("/tmp"), Bytes::from_mib(1), problem)
         };
         for errno in [Errno::NOSPC, Errno::DQUOT] {
-            let BenchError::NoSpace { path, needed, source, .. } = told(errno) else {
+            let BenchError::NoSpace { path, needed, source, .. } = message(errno) else {
                 panic!("{errno}")
             };
             assert_eq!((path.as_path(), needed), (Path::new("/tmp"), Bytes::from_mib(1)));
             let source = source.and_then(|source| source.raw_os_error());
             assert_eq!(source, Some(errno.raw_os_error()));
         }
-        assert!(matches!(told(Errno::IO), BenchError::Io { .. }));
+        assert!(matches!(message(Errno::IO), BenchError::Io { .. }));
     }
 }

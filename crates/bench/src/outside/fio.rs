@@ -179,8 +179,8 @@ impl Report {
 
     fn fill(&self, sample: &mut Sample, group: &FioGroup) -> Result<(), BenchError> {
         if self.jobs.len() != group.readers() as usize {
-            let (told, run) = (self.jobs.len(), group.readers());
-            return Err(problem("fio", format!("reports {told} jobs where {run} ran")));
+            let (reported, run) = (self.jobs.len(), group.readers());
+            return Err(problem("fio", format!("reports {reported} jobs where {run} ran")));
         }
         let random = group.randoms();
         let mut longest = 0;
@@ -235,8 +235,8 @@ and words after it"#;
     #[test]
     fn garbage_is_told() {
         for text in ["", "no json", "{\"jobs\": 5}", "\n{\"jobs\": [{\"read\": 1}]}", "{"] {
-            let told = Report::parse(text.as_bytes()).unwrap_err().to_string();
-            assert!(told.starts_with("fio: "), "{told}");
+            let message = Report::parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(message.starts_with("fio: "), "{message}");
         }
     }
 }

@@ -75,7 +75,7 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn told(metric: &Metric, output: &str) -> String {
+    fn message(metric: &Metric, output: &str) -> String {
         read(metric, output.as_bytes()).unwrap_err().to_string()
     }
 
@@ -93,14 +93,14 @@ mod tests {
     #[test]
     fn what_is_not_there_is_told() {
         let regex = Metric::Regex("tps = (.*)".to_owned());
-        assert!(told(&regex, "nothing").contains("nothing that matches"));
-        assert!(told(&regex, "tps = fast").contains("\"fast\" is not a number"));
-        assert!(told(&regex, "tps = -1").contains("0 or more"));
-        assert!(told(&regex, "tps = nan").contains("0 or more"));
+        assert!(message(&regex, "nothing").contains("nothing that matches"));
+        assert!(message(&regex, "tps = fast").contains("\"fast\" is not a number"));
+        assert!(message(&regex, "tps = -1").contains("0 or more"));
+        assert!(message(&regex, "tps = nan").contains("0 or more"));
         let json = Metric::Json("a.b".to_owned());
-        assert!(told(&json, "").contains("no JSON"));
-        assert!(told(&json, "{\"a\": 1}").contains("has no a.b"));
-        assert!(told(&json, "{\"a\": {\"b\": null}}").contains("not a number"));
+        assert!(message(&json, "").contains("no JSON"));
+        assert!(message(&json, "{\"a\": 1}").contains("has no a.b"));
+        assert!(message(&json, "{\"a\": {\"b\": null}}").contains("not a number"));
         assert!(check(&Metric::Regex("(".to_owned())).is_err());
         assert!(check(&Metric::Regex("[0-9]+".to_owned())).is_err());
         assert!(check(&Metric::Json(String::new())).is_err());

@@ -211,8 +211,8 @@ mod tests {
         assert_eq!(failure(&ended).unwrap(), "failed with exit code 3: err");
         let script = "echo \"x: Error writing: No space left\" >&2; echo 5 bytes >&2; exit 1";
         let full = shell(script, Nanos::from_secs(10)).unwrap();
-        let told = "failed with exit code 1: x: Error writing: No space left";
-        assert_eq!(failure(&full).unwrap(), told);
+        let message = "failed with exit code 1: x: Error writing: No space left";
+        assert_eq!(failure(&full).unwrap(), message);
         let asked = ended.account.unwrap().asked;
         assert!(asked >= Bytes::new(100_000), "{asked}");
     }

@@ -85,7 +85,9 @@ mod tests {
             package: "such-package",
             version_option: "-V",
         };
-        let told = tool.find().unwrap_err().to_string();
-        assert!(told.contains("no-such-program") && told.contains("apt-get install such-package"));
+        let message = tool.find().unwrap_err().to_string();
+        assert!(
+            message.contains("no-such-program") && message.contains("apt-get install such-package")
+        );
     }
 }

@@ -135,14 +135,14 @@ fn what_is_no_report_is_refused() {
     for text in ["", "hello", "1 2 3\n", "{}", "a,b\n1,2\n", "\"x\"\n"] {
         assert!(detect(text).is_none(), "{text}");
         for form in FORMS {
-            let told = form.read(text).unwrap_err().to_string();
-            assert!(told.contains(form.name), "{told}");
+            let message = form.read(text).unwrap_err().to_string();
+            assert!(message.contains(form.name), "{message}");
         }
     }
     assert!(form("bonnie++").is_some() && form("bonnie").is_none());
     let broken = seed("bonnie.csv").replace("72233", "fast");
-    let told = detect(&broken).unwrap().read(&broken).unwrap_err().to_string();
-    assert_eq!(told, "line 1 does not have the format of bonnie++: \"fast\" is not a number");
+    let message = detect(&broken).unwrap().read(&broken).unwrap_err().to_string();
+    assert_eq!(message, "line 1 does not have the format of bonnie++: \"fast\" is not a number");
 }
 
 #[test]

@@ -111,7 +111,7 @@ mod tests {
         let unadvised = choose("mongodb", Some(Kib::new(1024))).unwrap_err();
         assert!(matches!(unadvised, ChoiceError::Unadvised { .. }), "{unadvised}");
         let unknown = choose("mongobd", None).unwrap_err();
-        assert!(unknown.to_string().contains("there is for mongodb, "), "{unknown}");
+        assert!(unknown.to_string().contains("there are some for mongodb, "), "{unknown}");
         assert!(matches!(choose("llama", None), Err(ChoiceError::NoNumber { .. })));
     }
 }

@@ -77,11 +77,12 @@ fn problem(situation: &Situation) -> Option<String> {
     let mut expected = situation.findings.to_vec();
     expected.sort_unstable();
     let origin = (found.origin.kind.word(), found.origin.confidence.word());
-    let told = found
+    let message = found
         .findings
         .iter()
         .all(|finding| !finding.evidence.is_empty() && !finding.why.is_empty());
-    let right = origin == (situation.origin, situation.confidence) && findings == expected && told;
+    let right =
+        origin == (situation.origin, situation.confidence) && findings == expected && message;
     (!right).then(|| {
         format!(
             "{}: {origin:?} {findings:?}, not {:?} {expected:?}\n  {}",

@@ -1,4 +1,4 @@
-//! What follows from what was observed.
+//! The conclusions from the observations.
 
 use policy::Extent;
 use units::Kib;
@@ -13,16 +13,16 @@ const PAGE_KIB: u64 = 4;
 
 struct Finding<'a> {
     name: &'a str,
-    /// The first operation, counted from 1, after which more was in the cache than was asked for.
+    /// The first operation, from 1, after which more was cached than was requested.
     starts: Option<usize>,
-    /// What had been asked for by then, that operation included, in pages.
+    /// Pages requested by then, including that operation.
     asked_by_then: u64,
-    /// What each operation brought, in pages, those that brought nothing left out.
+    /// Pages read by each operation, without operations that read nothing.
     windows: Vec<u64>,
-    /// All that was asked for and all that came, in pages.
+    /// Total pages requested and read.
     asked: u64,
     came: u64,
-    /// The first operation, counted from 1, where kernel and rules differ.
+    /// The first operation, from 1, in which kernel and rules differ.
     differs: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Finding<'a> {
             None => "never".to_owned(),
             Some(number) => {
                 let kib = self.asked_by_then * PAGE_KIB;
-                format!("with read {number} ({kib} KiB asked for by then)")
+                format!("with read {number} ({kib} KiB requested by then)")
             }
         }
     }
@@ -91,7 +91,7 @@ impl<'a> Finding<'a> {
             (self.largest() * PAGE_KIB).into(),
             (self.came as f64 / self.asked.max(1) as f64).into(),
             match self.differs {
-                None => "as the rules say".into(),
+                None => "as predicted".into(),
                 Some(number) => format!("differs at read {number}").into(),
             },
             ramp.join(" ").into(),
@@ -104,18 +104,16 @@ fn first_difference(observed: &CachedExtents, predicted: &CachedExtents) -> Opti
     let differs = pairs.enumerate().find(|(_, (seen, said))| seen != said);
     differs.map(|(index, _)| index + 1)
 }
-
-/// Puts table, plots and sentences into the answer.
 pub(super) fn conclude(answer: &mut Findings, outcomes: &[Outcome], rules: &str, window: Kib) {
     let findings: Vec<Finding<'_>> = outcomes.iter().map(Finding::of).collect();
     let rows = findings.iter().zip(outcomes);
     answer.tables.push(ResultTable {
-        title: format!("What came into the cache after each read, at read-ahead {window}"),
+        title: format!("Data read into the cache by each read, at read-ahead {window}"),
         columns: columns(),
         rows: rows.map(|(finding, outcome)| finding.row(outcome.pattern.summary)).collect(),
     });
     answer.plots.push(ResultPlot {
-        title: "KiB that came at once, one window after another".to_owned(),
+        title: "KiB read at once, window by window".to_owned(),
         x: "KiB read so far".to_owned(),
         y: "KiB".to_owned(),
         logarithmic: false,
@@ -125,26 +123,26 @@ pub(super) fn conclude(answer: &mut Findings, outcomes: &[Outcome], rules: &str,
     let differing: Vec<&Finding<'_>> =
         findings.iter().filter(|finding| finding.differs.is_some()).collect();
     answer.verdict.push(if differing.is_empty() {
-        format!("All {} patterns went, page for page, as the rules of {rules} say.", findings.len())
+        format!("All {} patterns agree, page for page, with the rules of {rules}.", findings.len())
     } else {
         let names: Vec<String> = differing
             .iter()
             .map(|f| format!("{} (read {})", f.name, f.differs.unwrap_or_default()))
             .collect();
-        format!("This kernel does not go by the rules of {rules} in: {}.", names.join(", "))
+        format!("This kernel differs from the rules of {rules} in: {}.", names.join(", "))
     });
 }
 
 fn columns() -> Vec<ResultColumn> {
     [
         ("pattern", "pattern"),
-        ("summary", "what is read"),
+        ("summary", "pattern"),
         ("starts_with_read", "starts with read"),
         ("asked_by_then_kib", "KiB by then"),
         ("largest_kib", "largest KiB"),
         ("cached_per_asked", "came ÷ asked"),
         ("rules", "rules"),
-        ("came_kib", "KiB that came, one after another"),
+        ("came_kib", "KiB read, window by window"),
     ]
     .map(|(key, title)| ResultColumn::new(key, title))
     .into()
@@ -182,7 +180,7 @@ fn sentences(findings: &[Finding<'_>]) -> Vec<String> {
 
 fn beginning(first: &Finding<'_>, middle: &Finding<'_>) -> String {
     format!(
-        "From the beginning of a file read-ahead starts {}; from the middle {}.",
+        "At the start of a file, read-ahead starts {}; in the middle {}.",
         first.start(),
         middle.start()
     )
@@ -193,7 +191,7 @@ fn growth(stream: &Finding<'_>) -> Option<String> {
     let full = stream.windows.iter().position(|pages| *pages == most)?;
     let before: u64 = stream.windows[..full].iter().sum();
     Some(format!(
-        "It begins with {} KiB and comes to {} KiB at once after {} KiB.",
+        "It starts with {} KiB and reaches {} KiB at once after {} KiB.",
         least * PAGE_KIB,
         most * PAGE_KIB,
         before * PAGE_KIB
@@ -201,15 +199,15 @@ fn growth(stream: &Finding<'_>) -> Option<String> {
 }
 
 fn no_stream(skips: &[&Finding<'_>]) -> Option<String> {
-    let told: Vec<String> =
+    let message: Vec<String> =
         skips.iter().map(|finding| format!("{}: {}", finding.name, finding.start())).collect();
-    (!told.is_empty()).then(|| format!("Of what is not a stream: {}.", told.join("; ")))
+    (!message.is_empty()).then(|| format!("Other patterns: {}.", message.join("; ")))
 }
 
 fn side_by_side(one: &Finding<'_>, two: &Finding<'_>) -> String {
     format!(
-        "Two streams through one open file start {}, through an open file each {}; at most {} and \
-         {} KiB come at once.",
+        "Two streams through one open file start {}, through separate open files {}; at most {} \
+         and {} KiB are read at once.",
         one.start(),
         two.start(),
         one.largest() * PAGE_KIB,
@@ -231,7 +229,7 @@ fn after_a_seek(seek: &Finding<'_>, aside: &Finding<'_>) -> String {
 
 fn after_advice(random: &Finding<'_>, sequential: &Finding<'_>) -> String {
     format!(
-        "After FADV_RANDOM: {}; after FADV_SEQUENTIAL up to {} KiB come at once.",
+        "After FADV_RANDOM: {}; after FADV_SEQUENTIAL up to {} KiB are read at once.",
         random.start(),
         sequential.largest() * PAGE_KIB
     )
@@ -239,14 +237,14 @@ fn after_advice(random: &Finding<'_>, sequential: &Finding<'_>) -> String {
 
 fn mapping(mapped: &Finding<'_>, random: &Finding<'_>) -> String {
     format!(
-        "A mapping brings {} KiB with its first fault; faults in no order bring {:.0} times what \
+        "The first fault of a mapping reads {} KiB; random faults read {:.0} times the data that \
          they touch.",
         mapped.windows.first().copied().unwrap_or(0) * PAGE_KIB,
         random.came as f64 / random.asked.max(1) as f64
     )
 }
 
-/// Whose the state is: of the open file, whoever reads through it.
+/// Whether the state belongs to the open file, whichever process reads through it.
 fn sharing(
     alone: Option<&Finding<'_>>,
     processes: Option<&Finding<'_>>,
@@ -291,12 +289,12 @@ mod tests {
         conclude(&mut answer, &outcomes(), "linux-6.18", Kib::new(128));
         let said = answer.verdict.join(" ");
         for part in [
-            "starts with read 1 (4 KiB asked for by then); from the middle with read 2 (8 KiB",
+            "starts with read 1 (4 KiB requested by then); in the middle with read 2 (8 KiB",
             "stride-2: with read 2",
             "stride-3: never; backward: never; random: never",
             "It belongs to the open file",
             "After FADV_RANDOM: never",
-            "page for page, as the rules of linux-6.18 say",
+            "page for page, with the rules of linux-6.18",
         ] {
             assert!(said.contains(part), "{part} in {said}");
         }
@@ -311,6 +309,9 @@ mod tests {
         let mut answer = Findings::new("activation", "", "disk".to_owned());
         conclude(&mut answer, &outcomes, "linux-6.18", Kib::new(128));
         let last = answer.verdict.last().unwrap();
-        assert!(last.contains("does not go by") && last.contains("backward (read 5)"), "{last}");
+        assert!(
+            last.contains("differs from the rules") && last.contains("backward (read 5)"),
+            "{last}"
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! When does read-ahead start, and what makes it stop?
+//! When does read-ahead start, and what stops it?
 //!
-//! A file is read in many ways, one operation after another on a cold cache, and after each it is
-//! looked up what has come into the page cache. Beside it stands what the rules of the kernel
-//! (room `policy`, held to a kernel's recorded decisions) say of the same operations; so the answer
-//! also says whether this kernel still goes by them.
+//! A file is read in many ways, one operation after another with a cold cache. After each
+//! operation, the new pages in the cache are determined and compared with the kernel's rules (crate
+//! `policy`, which is tested against recorded decisions of a kernel). So the answer also shows
+//! whether this kernel still follows them.
 
 mod conclude;
 mod observe;
@@ -23,7 +23,7 @@ use study::{Findings, LiveTarget};
 pub const NAME: &str = "activation";
 pub const QUESTION: &str = "When does read-ahead start?";
 
-/// The page size that the rules are about.
+/// The page size of the rules.
 const PAGE_BYTES: Bytes = Bytes::from_kib(4);
 /// The order of the largest folio of a page cache with 4 KiB pages.
 const MAX_FOLIO_ORDER: u8 = 9;
@@ -32,11 +32,11 @@ const MAX_FOLIO_ORDER: u8 = 9;
 pub struct ActivationPlan {
     /// A directory, a file, a virtual disk, or a simulation.
     pub target: Target,
-    /// The read-ahead to set meanwhile; what is there if `None`.
+    /// The read-ahead during the experiment; `None` for the present one.
     pub read_ahead: Option<Kib>,
 }
 
-/// One pattern, as the kernel did it and as the rules say.
+/// A pattern as executed by the kernel and as predicted by the rules.
 struct Outcome {
     pattern: pattern::ReadPattern,
     observed: CachedExtents,
@@ -99,7 +99,7 @@ fn measure(
     Ok(answer)
 }
 
-/// The same of a simulated kernel: its policy and page cache do what the simulator has them do.
+/// The same for a simulated kernel, with its policy and page cache.
 fn simulated(
     plan: &ActivationPlan,
     spec: &TargetSpec<sim::SimMachine>,
@@ -136,7 +136,7 @@ fn simulated(
     Ok(answer)
 }
 
-/// The size of a file for all patterns: several windows, so that its end cuts none.
+/// A file size for all patterns: several windows, so that none is cut off at the end.
 fn file_size(window: Kib) -> Bytes {
     const MAX_FILE_BYTES: Bytes = Bytes::from_mib(256);
     let needed = pattern::MIN_FILE_PAGES.get() * PAGE_BYTES.get();
@@ -144,7 +144,7 @@ fn file_size(window: Kib) -> Bytes {
     Bytes::new(size.next_multiple_of(1 << 20))
 }
 
-/// The file to read: one without a name in a directory, or the one that is named.
+/// The file to read: an unnamed one in a directory, or the named one.
 fn file_for(
     place: &LiveTarget,
     window: Kib,
@@ -176,7 +176,7 @@ fn file_for(
     }
 }
 
-/// The rules that a kernel of this release goes by.
+/// The rules for a kernel of this release.
 fn rules_of(kernel: Option<KernelRelease>, answer: &mut Findings) -> &'static str {
     let current = KernelRelease { major: 6, minor: 12 };
     let known = KernelRelease { major: 6, minor: 18 };
@@ -184,14 +184,14 @@ fn rules_of(kernel: Option<KernelRelease>, answer: &mut Findings) -> &'static st
         Some(kernel) if kernel < current => "linux-on-demand",
         Some(kernel) if kernel <= known => "linux-6.18",
         _ => {
-            let note = "the rules are those of Linux 6.18; this kernel may have others";
+            let note = "the rules are those of Linux 6.18; this kernel may differ";
             answer.notes.push(note.to_owned());
             "linux-6.18"
         }
     }
 }
 
-/// What file and device allow, for the rules.
+/// The limits of file and device, for the rules.
 fn shape(
     place: &LiveTarget,
     environment: &Environment,

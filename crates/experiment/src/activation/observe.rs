@@ -1,7 +1,7 @@
-//! What the kernel does: after each operation it is looked up what has come into the page cache.
+//! Observes the kernel: after each operation, the new pages in the cache are determined.
 //!
-//! The kernel puts the folios of a window into the cache when it submits it, so `cachestat(2)`
-//! shows each window to the page, whether or not its data have arrived.
+//! The kernel adds the folios of a window to the cache when it submits the window, so
+//! `cachestat(2)` shows each window exactly, whether or not its data has arrived.
 
 use std::fs::File;
 use std::io;
@@ -25,10 +25,8 @@ use crate::ExperimentError;
 const PAGE_BYTES: u64 = 4096;
 /// How long to wait for requests in flight after each operation.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A cold file to try patterns on.
 pub(super) struct Specimen<'a> {
-    /// Keeps the file, which may have no name.
+    /// Keeps the file, which may be unnamed.
     pub(super) file: File,
     pub(super) path: PathBuf,
     pub(super) size: Bytes,
@@ -41,13 +39,11 @@ impl Specimen<'_> {
         ExperimentError::io(action, self.path.clone())
     }
 
-    /// Opens the file anew: another open file, with the window of now.
+    /// Opens the file again: another open file, with the present window.
     fn open(&self) -> Result<File, ExperimentError> {
         let known = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         File::open(known).map_err(self.io("open"))
     }
-
-    /// Tries a pattern on a cold cache.
     pub(super) fn observe(&self, pattern: &ReadPattern) -> Result<CachedExtents, ExperimentError> {
         self.forget()?;
         let files = (0..pattern.files).map(|_| self.open()).collect::<Result<Vec<_>, _>>()?;
@@ -118,7 +114,7 @@ impl Specimen<'_> {
         Err(self.io("read by dd")(io::Error::other(status.to_string())))
     }
 
-    /// Waits until nothing is under way: a mapping maps only pages whose data are there.
+    /// Waits until nothing is in flight: only pages with data can be mapped.
     fn settle(&self) -> Result<(), ExperimentError> {
         let begun = std::time::Instant::now();
         while begun.elapsed() < DRAIN_TIMEOUT {
@@ -130,7 +126,7 @@ impl Specimen<'_> {
         Ok(())
     }
 
-    /// Empties the cache of the file, and makes sure of it.
+    /// Evicts the file from the cache, and verifies that.
     fn forget(&self) -> Result<(), ExperimentError> {
         for _ in 0..10 {
             fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)
@@ -140,10 +136,10 @@ impl Specimen<'_> {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(self.io("evict")(io::Error::other("somebody else keeps its data in the cache")))
+        Err(self.io("evict")(io::Error::other("another process keeps its data in the cache")))
     }
 
-    /// What of the file is in the cache, ascending.
+    /// The cached ranges of the file, ascending.
     fn resident(&self) -> Result<Vec<Extent>, ExperimentError> {
         let mut found = Vec::new();
         let pages = Pages::new(self.size.get() / PAGE_BYTES);
@@ -152,7 +148,7 @@ impl Specimen<'_> {
         Ok(found)
     }
 
-    /// Halves a range until it is cached wholly or not at all.
+    /// Halves a range until it is entirely cached or not at all.
     fn look(&self, range: Extent, found: &mut Vec<Extent>) -> io::Result<()> {
         let bytes = |count: u64| Bytes::new(count * PAGE_BYTES);
         let (start, pages) = (range.start.get(), range.pages.get());

@@ -1,41 +1,27 @@
-//! The ways of reading whose read-ahead is looked at.
+//! The access patterns whose read-ahead is examined.
 
 use units::Pages;
 
-/// The page where patterns in the middle of the file start: far from page 0, which has its own
-/// rule.
+/// The page where patterns in the middle of the file start: far from page 0, which has a rule of
+/// its own.
 const MIDDLE_PAGE: u64 = 2048;
-/// The page where a second stream starts, beyond the end of the first.
+/// The page where a second stream starts, after the end of the first.
 const SECOND_STREAM_PAGE: u64 = 3072;
-/// The smallest file that all patterns fit into.
+/// The smallest file for all patterns.
 pub(super) const MIN_FILE_PAGES: Pages = Pages::new(4096);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternReader {
     Own,
-    /// A child with whom it shares the open file.
     Child,
 }
-
-/// One operation on one of the pattern's open files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternStep {
-    /// A read call of whole pages.
-    Read {
-        page: u64,
-        pages: u64,
-        reader: PatternReader,
-    },
-    Touch {
-        page: u64,
-    },
-    /// `POSIX_FADV_RANDOM` on the open file.
+    Read { page: u64, pages: u64, reader: PatternReader },
+    Touch { page: u64 },
     AdviseRandom,
-    /// `POSIX_FADV_SEQUENTIAL` on the open file.
     AdviseSequential,
 }
-
-/// An operation, and which open file it goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Op {
     pub(super) file: usize,
@@ -48,7 +34,7 @@ pub(super) struct ReadPattern {
     pub(super) summary: &'static str,
     pub(super) files: usize,
     pub(super) ops: Vec<Op>,
-    /// What comes before this one only sets the stage.
+    /// Earlier operations only prepare the state.
     pub(super) from: usize,
 }
 
@@ -71,17 +57,17 @@ fn read(page: u64) -> Op {
     through(0, page, 1)
 }
 
-/// Reads of one page at these distances from `start`.
+/// Reads of one page at multiples of this distance from `start`.
 fn stepping(start: u64, step: u64, times: u64) -> Vec<Op> {
     (0..times).map(|n| read(start + n * step)).collect()
 }
 
-/// A sequence of pages that nobody would take for a pattern: the multiples of a primitive root.
+/// A sequence of pages without a pattern: the multiples of a primitive root.
 fn scattered(times: u64) -> impl Iterator<Item = u64> {
     (1..=times).map(|n| (n * 1571) % 3989 + 50)
 }
 
-/// All of them, in the order of the table.
+/// All patterns, in the order of the table.
 pub(super) fn all() -> Vec<ReadPattern> {
     let mut patterns = streams();
     patterns.extend(sharing());
@@ -120,7 +106,11 @@ fn sharing() -> Vec<ReadPattern> {
     };
     vec![
         ReadPattern::new("interleaved", "two streams through one open file, in turn", two(0)),
-        ReadPattern::new("two-open-files", "the same two streams, each its own open file", two(1)),
+        ReadPattern::new(
+            "two-open-files",
+            "the same two streams, each with its own open file",
+            two(1),
+        ),
         ReadPattern::new("turns", "one stream, its reads in turn through two open files", turns),
         ReadPattern::new(
             "two-processes",
@@ -141,9 +131,9 @@ fn breaks() -> Vec<ReadPattern> {
         std::iter::once(advise).chain(stepping(0, 1, 200)).collect()
     };
     vec![
-        ReadPattern::new("after-seek", "a stream elsewhere, after one that was left", seek)
+        ReadPattern::new("after-seek", "a stream elsewhere, after one that was abandoned", seek)
             .from(100),
-        ReadPattern::new("after-aside", "a stream going on after one read elsewhere", aside)
+        ReadPattern::new("after-aside", "a stream that continues after one read elsewhere", aside)
             .from(101),
         ReadPattern::new(
             "told-random",

@@ -1,4 +1,4 @@
-//! What the rules of a kernel say: the same patterns through a policy and a cache of its own.
+//! Predicts the patterns with a policy and a page cache.
 
 use policy::{
     Advice, Cache, Call, Extent, FileCache, FileId, FileShape, Mapping, Page, Policy, StreamId,
@@ -11,8 +11,6 @@ use super::pattern::{Op, PatternStep, ReadPattern};
 pub(super) type CachedExtents = Vec<Vec<Extent>>;
 
 const PAGE_BYTES: u64 = 4096;
-
-/// Leads a pattern through the policy of this name.
 pub(super) fn predict(
     mut policy: Box<dyn Policy>,
     shape: FileShape,
@@ -67,7 +65,7 @@ fn cached(cache: &FileCache, pages: Pages) -> Vec<Extent> {
     extents
 }
 
-/// What is in `now` and was not in `before`; both are ascending and apart. Nothing goes away.
+/// The extents in `now` that were not in `before`; both ascending and disjoint. Nothing is evicted.
 pub(super) fn grown(before: &[Extent], now: &[Extent]) -> Vec<Extent> {
     let mut new = Vec::new();
     let mut old = before.iter().peekable();

@@ -1,4 +1,4 @@
-//! One row of the table: some processes reading requests of one size.
+//! One row of the table: processes reading requests of one size.
 
 use std::path::Path;
 use std::sync::Barrier;
@@ -22,11 +22,12 @@ pub(super) struct BlockReads<'a> {
     pub(super) processes: u32,
     pub(super) blocks: u64,
     pub(super) block: Bytes,
-    /// Places are chosen in the first part, of this size…
+    /// Offsets are drawn from the first part, of this size…
     pub(super) span: Bytes,
-    /// …so that the largest request of the table has room at each: all rows read at the same.
+    /// …such that the largest request of the table fits at each of them: all rows use the same
+    /// offsets.
     pub(super) largest: Bytes,
-    /// Larger requests go in parts of this size, one after another.
+    /// Larger requests are split into parts of this size, which are read one after another.
     pub(super) part: Option<Bytes>,
     pub(super) duration: Nanos,
     pub(super) dilation: f64,
@@ -39,17 +40,14 @@ pub struct BlockCell {
     pub processes: u32,
     pub blocks: u64,
     pub requests: u64,
-    /// Milliseconds for each request of a process.
+    /// Milliseconds per request of a process.
     pub ms: Estimate,
 }
 
 impl BlockCell {
-    /// Requests a second of one process.
     pub fn requests_s(&self) -> f64 {
         1000.0 / self.ms.median
     }
-
-    /// Milliseconds for each block of a process.
     pub fn ms_per_block(&self) -> f64 {
         self.ms.median / self.blocks as f64
     }
@@ -107,17 +105,20 @@ impl BlockReads<'_> {
         (self.span.saturating_sub(self.largest).get() / self.block.get()).max(1)
     }
 
-    /// What the milliseconds of all requests come to.
+    /// The row for the milliseconds of all requests.
     fn cell(&self, times: &[f64]) -> Result<BlockCell, ExperimentError> {
         let ms = mean(times).ok_or_else(|| {
             let (size, span) = (self.block * self.blocks, self.duration);
-            ExperimentError::Usage(format!("no read of {size} was done in {span}: give it longer"))
+            ExperimentError::Usage(format!(
+                "no read of {size} completed in {span}: use a longer \
+                                            --duration"
+            ))
         })?;
         let requests = times.len() as u64;
         Ok(BlockCell { processes: self.processes, blocks: self.blocks, requests, ms })
     }
 
-    /// What one process does: the milliseconds that each of its requests took.
+    /// One process: the milliseconds of each of its requests.
     fn process(
         &self,
         number: u32,
@@ -125,8 +126,8 @@ impl BlockReads<'_> {
         cancel: &Cancel,
     ) -> Result<Vec<f64>, ExperimentError> {
         let opened = Direct::open(self.path);
-        // It waits for the storage nearly all the time; what it waits for a processor would be
-        // taken for the storage's. Without the rights it goes without.
+        // It waits for the storage almost all the time; waiting for a processor would count as the
+        // storage's time. Without permission this has no effect.
         let _ = realtime::run_first(1);
         start.wait();
         let file = opened?;
@@ -148,7 +149,7 @@ impl BlockReads<'_> {
 }
 
 impl BlockReads<'_> {
-    /// One request, in as many parts as the system takes at once.
+    /// One request, split as the system would.
     fn read(&self, file: &Direct, at: Bytes, buffer: &mut [u8]) -> Result<(), ExperimentError> {
         let part = self.part.map_or(buffer.len(), |part| part.get() as usize);
         let mut place = at;
@@ -160,8 +161,8 @@ impl BlockReads<'_> {
     }
 }
 
-/// The mean and its interval. Requests of one process follow one another and may be alike for a
-/// while, so the spread is that of the means of groups, by Student's distribution.
+/// The mean and its interval. Consecutive requests of a process may be correlated, so the spread
+/// comes from the means of groups, by Student's distribution.
 fn mean(times: &[f64]) -> Option<Estimate> {
     let of = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let all = of(times);

@@ -1,4 +1,4 @@
-//! What follows from the table.
+//! The conclusions from the table.
 
 use stats::Estimate;
 use units::Bytes;
@@ -11,9 +11,9 @@ pub const FREE_RATIO: f64 = 1.25;
 /// With fewer requests a mean is too uncertain.
 const MIN_REQUESTS: u64 = 30;
 
-/// The largest request, in blocks, up to which reading more is nearly free: each doubling from the
-/// smallest takes at most [`FREE_RATIO`] times as long. `sizes` are pairs of blocks and time, in
-/// ascending order.
+/// The largest request, in blocks, up to which larger requests are nearly free: each doubling from
+/// the smallest takes at most [`FREE_RATIO`] times as long. `sizes` are pairs of blocks and time,
+/// ascending.
 pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
     let mut free = sizes.first()?.0;
     for pair in sizes.windows(2) {
@@ -27,7 +27,7 @@ pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
     Some(free)
 }
 
-/// Puts table, plots and sentences into the answer. The cells are in order.
+/// Adds table, plots and sentences to the answer. The cells are in order.
 pub(super) fn conclude(answer: &mut Findings, block: Bytes, cells: &[BlockCell]) {
     let mut processes: Vec<u32> = cells.iter().map(|cell| cell.processes).collect();
     processes.dedup();
@@ -61,7 +61,8 @@ pub(super) fn conclude(answer: &mut Findings, block: Bytes, cells: &[BlockCell])
     answer.plots.extend([times, ratios]);
 }
 
-/// What several processes change in what a larger request costs, against the fewest.
+/// How the number of processes changes the cost of larger requests, compared with the fewest
+/// processes.
 fn comparison(cells: &[BlockCell]) -> Option<String> {
     let (fewest, most) = (cells.first()?.processes, cells.last()?.processes);
     let ratio = |processes: u32, blocks: u64| {
@@ -91,7 +92,7 @@ fn comparison(cells: &[BlockCell]) -> Option<String> {
         .collect();
     let (who, than) = (counted(most), counted(fewest));
     Some(format!(
-        "Beside the smallest, a larger request {} by {who} than by {than}.",
+        "Compared with the smallest, a larger request {} by {who} than by {than}.",
         parts.join(", ")
     ))
 }
@@ -164,7 +165,7 @@ fn sentence(part: &[&BlockCell], block: Bytes) -> String {
         return format!("{who}: {:.2} ms for {small}.", first.ms.median);
     }
     let until = if free == last.blocks {
-        format!("reading more is nearly free up to {large}, the largest that was tried")
+        format!("reading more is nearly free up to {large}, the largest size tried")
     } else if free == first.blocks {
         format!(
             "reading more is not free: the first doubling takes over {FREE_PERCENT:.0} % longer"
@@ -243,7 +244,7 @@ mod tests {
         all[1].requests = 3;
         conclude(&mut answer, Bytes::from_kib(8), &all);
         assert!(!answer.decided && !answer.notes.is_empty());
-        assert!(answer.verdict[0].contains("the largest that was tried"), "{:?}", answer.verdict);
+        assert!(answer.verdict[0].contains("the largest size tried"), "{:?}", answer.verdict);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What a larger request costs: n processes each seek to random places and read 1, 2, 4 … blocks
-//! there in one request.
+//! What does a larger request cost? n processes each seek to random places and read 1, 2, 4 …
+//! blocks in one request.
 //!
-//! The table that Curt Sampson posted to pgsql-hackers on 2002-04-25 for one disk, for any storage:
-//! reads go around the page cache (O_DIRECT), so that neither cache nor read-ahead of the kernel
-//! has a part in it. A "process" here is a thread with an open file of its own, which is the same
-//! to the block layer. All sizes read at the same random places.
+//! This is the table that Curt Sampson posted to pgsql-hackers on 2002-04-25 for one disk, here for
+//! any storage. Reads bypass the page cache (O_DIRECT), so neither the cache nor the kernel's
+//! read-ahead affects them. A "process" here is a thread with its own open file, which is
+//! equivalent for the block layer. All sizes read at the same random places.
 
 mod cell;
 mod conclude;
@@ -34,16 +34,16 @@ pub const QUESTION: &str = "What does it cost to read more in one request?";
 pub struct BlockPlan {
     pub target: Target,
     pub block: Bytes,
-    /// How many blocks a request has: a row for each.
+    /// Numbers of blocks in a request: one row for each.
     pub blocks: Vec<u64>,
-    /// How many processes read side by side: a part of the table for each.
+    /// Numbers of concurrent processes: a part of the table for each.
     pub processes: Vec<u32>,
-    /// How long each row is measured, in the storage's own time.
+    /// Length of each row, in the storage's own time.
     pub duration: Nanos,
-    /// Only the first part of the storage is read, of this size; all of it if `None`.
+    /// Size of the first part of the storage that is read; `None` for all of it.
     pub span: Option<Bytes>,
-    /// What the system asks the storage for at once: larger requests go in parts of this size, one
-    /// after another. As this kernel does it if `None`.
+    /// The size that the system requests at once: larger requests are split and read in parts, one
+    /// after another. `None` for this kernel's own behaviour.
     pub part: Option<Bytes>,
     pub seed: Option<u64>,
 }
@@ -63,7 +63,7 @@ impl BlockPlan {
         }
     }
 
-    /// Says what is wrong with it, and puts it in order.
+    /// Checks the plan and sorts its values.
     fn checked(mut self) -> Result<Self, ExperimentError> {
         const MAX_REQUEST: Bytes = Bytes::from_mib(256);
         let wrong = |text: String| Err(ExperimentError::Usage(text));
@@ -98,7 +98,7 @@ impl BlockPlan {
             return wrong("the number of processes must be from 1 to 1024".to_owned());
         }
         if self.processes.is_empty() || self.duration < Nanos::from_millis(20) {
-            return wrong("each row needs 20 ms and one process at least".to_owned());
+            return wrong("each row needs at least 20 ms and one process".to_owned());
         }
         Ok(self)
     }
@@ -164,7 +164,7 @@ fn measure(
     Ok(concluded(answer, plan, cells))
 }
 
-/// What all rows of a table have in common.
+/// The common parameters of all rows.
 fn rows<'a>(plan: &BlockPlan, path: &'a Path, span: Bytes, seed: u64) -> cell::BlockReads<'a> {
     cell::BlockReads {
         path,
@@ -200,8 +200,8 @@ fn simulated(
     Ok(concluded(answer, plan, cells))
 }
 
-/// The rows of the table in random order, so that what changes with time does not look like an
-/// effect of size.
+/// The rows of the table in random order, so that changes over time do not look like an effect of
+/// size.
 fn orders(plan: &BlockPlan, seed: u64) -> Vec<(u32, u64)> {
     let all = plan.processes.iter();
     let all = all.flat_map(|processes| plan.blocks.iter().map(|blocks| (*processes, *blocks)));
@@ -213,7 +213,10 @@ fn orders(plan: &BlockPlan, seed: u64) -> Vec<(u32, u64)> {
 fn concluded(mut answer: Findings, plan: &BlockPlan, mut cells: Vec<BlockCell>) -> Findings {
     cells.sort_by_key(|cell| (cell.processes, cell.blocks));
     if let Some(part) = plan.part.filter(|part| *part < plan.largest()) {
-        answer.notes.push(format!("requests above {part} went in parts, one after another"));
+        answer.notes.push(format!(
+            "requests above {part} were split into parts, one after \
+                                   another"
+        ));
     }
     conclude::conclude(&mut answer, plan.block, &cells);
     answer
@@ -235,12 +238,10 @@ fn span(plan: &BlockPlan, path: &Path, answer: &mut Findings) -> Result<Bytes, E
     let size = Direct::open(path)?.size()?;
     let facts = std::fs::metadata(path).map_err(ExperimentError::io("look at", path))?;
     if !facts.file_type().is_block_device() && facts.blocks() * 512 < size.get() {
-        answer.notes.push("the file has holes, and what is read of them is no I/O".to_owned());
+        answer.notes.push("the file has holes, whose reads cause no I/O".to_owned());
     }
     part_of(plan, path, size, answer)
 }
-
-/// How much is read of storage of this size.
 fn part_of(
     plan: &BlockPlan,
     path: &Path,
@@ -248,7 +249,7 @@ fn part_of(
     answer: &mut Findings,
 ) -> Result<Bytes, ExperimentError> {
     let span = plan.span.map_or(size, |span| span.min(size));
-    // Fewer places than that, and drives and controllers know them all by heart.
+    // With fewer places, drives and controllers would have all of them cached.
     let needed = plan.largest() * 16;
     if span < needed {
         let path = path.to_owned();

@@ -1,9 +1,9 @@
 //! What happens when memory is scarce?
 //!
-//! Each stream has up to two windows in the cache, the one that it reads and the one that is read
-//! ahead of it. Where those of all streams do not fit, what was read ahead is evicted before it is
-//! used and has to be read again: read-ahead thrashes. Streams read each block once, so what the
-//! device reads beyond what they get is that.
+//! Each stream has up to two windows in the cache, the one being read and the one ahead of it. If
+//! those of all streams do not fit, read-ahead data is evicted before it is used and must be read
+//! again: read-ahead thrashes. Streams read each block once, so data that the device reads in
+//! excess of theirs is due to thrashing.
 
 use study::{Analysis, Environment, Progress, Run, Store, TrialStatus};
 use units::{Bytes, Kib, read_ahead_memory};
@@ -16,22 +16,22 @@ use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, Result
 pub const NAME: &str = "memory";
 pub const QUESTION: &str = "What happens when memory is scarce?";
 
-/// The least that the page cache may be limited to: the process itself needs some.
+/// Minimum limit for the page cache: the process itself needs memory, too.
 const MEMORY_MIN: Bytes = Bytes::from_mib(8);
 
-/// Above this amplification, data were read more than once: ends of files and metadata are never so
-/// much.
+/// Above this amplification, data was read more than once: ends of files and metadata have a
+/// smaller effect.
 const THRASHING_RATIO: f64 = 1.1;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     streams: u32,
     window: Kib,
-    /// The memory that read-ahead of all streams takes, as a share of the limit.
+    /// The memory for read-ahead of all streams, as a share of the limit.
     share: f64,
-    /// Data from the device for each byte that the streams got.
+    /// Device data for each byte that the streams received.
     amplification: f64,
-    /// MiB evicted and read again for each MiB that the streams got, as the kernel counts it.
+    /// MiB evicted and read again for each MiB that the streams received, by the kernel's count.
     refaulted: Option<f64>,
     mib_s: f64,
 }
@@ -42,7 +42,7 @@ impl Point {
     }
 }
 
-/// Measures each number of streams under each setting, with so much memory for all of them.
+/// Measures each number of streams under each setting, with this memory limit.
 pub fn run(
     plan: &SweepPlan,
     limit: Bytes,
@@ -52,7 +52,7 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Findings, ExperimentError> {
     if limit < MEMORY_MIN {
-        let text = format!("--memory {limit}: must be {MEMORY_MIN} at least");
+        let text = format!("--memory {limit}: must be at least {MEMORY_MIN}");
         return Err(ExperimentError::Usage(text));
     }
     let streams = ordered(streams)?;
@@ -111,7 +111,7 @@ fn point(
     })
 }
 
-/// The median over trials of what was evicted and read again, in MiB.
+/// The median over trials of the data that was evicted and read again, in MiB.
 fn refaulted(run: &Run, window: Kib, streams: u32) -> Option<f64> {
     let name = name(streams);
     let ours = run.trials.iter().filter(|trial| {
@@ -131,8 +131,8 @@ fn conclude(answer: &mut Findings, limit: Bytes, points: &[Point]) {
         ..ResultTable::default()
     };
     table.rows = points.iter().map(row).collect();
-    let mut again = plot("read ÷ asked, by what the windows of all streams take");
-    let mut rates = plot("MiB/s, by what the windows of all streams take");
+    let mut again = plot("read ÷ requested, by the memory for the windows of all streams");
+    let mut rates = plot("MiB/s, by the memory for the windows of all streams");
     (again.y, rates.y) = ("read ÷ asked".to_owned(), "MiB/s".to_owned());
     for part in points.chunk_by(|a, b| a.window == b.window) {
         let Some(first) = part.first() else { continue };
@@ -146,7 +146,7 @@ fn conclude(answer: &mut Findings, limit: Bytes, points: &[Point]) {
     }
     answer.verdict.extend(best(points));
     answer.verdict.push(threshold(limit, points));
-    // Where nothing thrashes, or everything does, the point is not found.
+    // If all points thrash, or none does, the threshold is unknown.
     answer.decided = points.iter().any(Point::thrashes) && !points.iter().all(Point::thrashes);
     answer.tables.push(table);
     answer.plots.extend([again, rates]);
@@ -188,7 +188,7 @@ fn plot(title: &str) -> ResultPlot {
     }
 }
 
-/// What one setting's points say; they are in the order of streams.
+/// The conclusion for one setting, whose points are ordered by streams.
 fn sentence(part: &[Point]) -> String {
     let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
     let window = first.window;
@@ -200,14 +200,14 @@ fn sentence(part: &[Point]) -> String {
     };
     let from = &part[at];
     let read = format!(
-        "{} streams, whose windows take {:.0} % of the memory: the device reads {:.2} times what \
-         they get",
+        "{} streams, whose windows take {:.0} % of the memory: the device reads {:.2} times their \
+         data",
         from.streams,
         from.share * 100.0,
         from.amplification
     );
     match part[..at].last() {
-        None => format!("At {window} it thrashes with the fewest that were tried, {read}."),
+        None => format!("At {window} it thrashes with the smallest number tried, {read}."),
         Some(before) => format!(
             "At {window} it thrashes with {read}, and they get {:.2} times the rate of {}.",
             from.mib_s / before.mib_s,
@@ -216,7 +216,7 @@ fn sentence(part: &[Point]) -> String {
     }
 }
 
-/// Which setting serves each number of streams best.
+/// The best setting for each number of streams.
 fn best(points: &[Point]) -> Option<String> {
     let mut counts: Vec<u32> = points.iter().map(|point| point.streams).collect();
     counts.sort_unstable();
@@ -231,7 +231,7 @@ fn best(points: &[Point]) -> Option<String> {
     several.then(|| format!("The best read-ahead by streams: {}.", each.join(", ")))
 }
 
-/// Where thrashing begins, over all settings.
+/// The threshold of thrashing over all settings.
 fn threshold(limit: Bytes, points: &[Point]) -> String {
     let (thrashing, calm): (Vec<&Point>, Vec<&Point>) =
         points.iter().partition(|point| point.thrashes());
@@ -239,8 +239,8 @@ fn threshold(limit: Bytes, points: &[Point]) -> String {
     let most = calm.iter().map(|point| point.share).max_by(f64::total_cmp);
     match (least, most) {
         (Some(least), Some(most)) => format!(
-            "With {limit} thrashing begins where 2 × window × streams take {:.0} % of it; up to \
-             {:.0} % were seen without. Each stream can have two windows in the cache.",
+            "With {limit}, thrashing starts when 2 × window × streams take {:.0} % of it; up to \
+             {:.0} % were observed without. Each stream can have two windows in the cache.",
             least * 100.0,
             most * 100.0
         ),
@@ -284,7 +284,7 @@ mod tests {
         assert!(said.contains("the device reads 2.50 times"), "{said}");
         assert!(said.contains("0.20 times the rate of 2"), "{said}");
         assert!(said.contains("by streams: 2: 4096 KiB, 32: 128 KiB"), "{said}");
-        assert!(said.contains("take 400 % of it; up to 25 % were seen without"), "{said}");
+        assert!(said.contains("take 400 % of it; up to 25 % were observed without"), "{said}");
         assert_eq!(answer.plots[0].curves.len(), 2);
         assert_eq!(answer.tables[0].rows.len(), 4);
     }

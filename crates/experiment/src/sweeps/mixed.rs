@@ -1,4 +1,4 @@
-//! What do random reads beside streams cost?
+//! What do random reads alongside streams cost?
 
 use study::{Analysis, Environment, Progress, Store};
 use units::{Bytes, Kib};
@@ -9,25 +9,23 @@ use crate::ExperimentError;
 use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
 pub const NAME: &str = "mixed";
-pub const QUESTION: &str = "What do random reads beside streams cost?";
+pub const QUESTION: &str = "What do random reads alongside streams cost?";
 
-/// As many as in the suite's mixed workload.
+/// As in the suite's mixed workload.
 const READER_COUNT: u32 = 8;
 /// The request size of streams and of random reads.
 const REQUEST_BYTES: Bytes = Bytes::from_kib(4);
-
-/// One share of random requests under one setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     percent: f64,
     /// MiB/s of streams and random reads together.
     all: f64,
-    /// Milliseconds of the storage that a random read takes from the streams; none without any.
+    /// Milliseconds of the storage's time that a random read takes from the streams; `None` without
+    /// random reads.
     cost_ms: Option<f64>,
 }
 
 impl Point {
-    /// MiB/s of the streams.
     fn streams(&self) -> f64 {
         self.all * (1.0 - self.percent / 100.0)
     }
@@ -49,7 +47,7 @@ pub fn run(
     Ok(answer)
 }
 
-/// Ascending, and with none at the beginning: what the others are compared with.
+/// Ascending, starting with 0, the baseline.
 fn ordered(percents: &[f64]) -> Result<Vec<f64>, ExperimentError> {
     let mut percents = percents.to_vec();
     if let Some(wrong) = percents.iter().find(|percent| !(0.0..100.0).contains(*percent)) {
@@ -85,9 +83,9 @@ fn workload(percent: f64) -> Result<Workload, ExperimentError> {
     Ok(workload)
 }
 
-/// The points of one setting. With a share f of random requests a request takes (1−f)·s + f·r on
-/// the mean, with s that of a request of streams alone: so r, what a random read costs, follows
-/// from two rates.
+/// The points of one setting. With a share f of random requests, the mean time of a request is
+/// (1−f)·s + f·r, where s is the time of a request of streams alone. So r, the cost of a random
+/// read, follows from two rates.
 fn points(analysis: &Analysis, window: Kib, percents: &[f64]) -> Vec<Point> {
     let mib_per_request = REQUEST_BYTES.as_mib();
     let rate = |percent: f64| {
@@ -106,7 +104,7 @@ fn points(analysis: &Analysis, window: Kib, percents: &[f64]) -> Vec<Point> {
 
 fn conclude(answer: &mut Findings, analysis: &Analysis, percents: &[f64]) {
     let mut table = ResultTable {
-        title: format!("{READER_COUNT} streams with random reads beside them"),
+        title: format!("{READER_COUNT} streams with random reads"),
         columns: columns(),
         ..ResultTable::default()
     };
@@ -164,10 +162,10 @@ fn sentence(window: Kib, points: &[Point]) -> Option<String> {
     let (alone, least) = (points.first()?, points.get(1)?);
     let lost = points.iter().find(|point| point.streams() < alone.streams() / 2.0);
     let cost = least.cost_ms?;
-    // What the streams would have read in that time.
+    // The data that the streams would have read in that time.
     let instead = alone.all * cost / 1000.0;
     let half = lost.map_or_else(
-        || "half of their rate is never lost".to_owned(),
+        || "they never lose half of their rate".to_owned(),
         |point| format!("{} % of such requests take half of their rate or more", point.percent),
     );
     Some(format!(
@@ -176,7 +174,7 @@ fn sentence(window: Kib, points: &[Point]) -> Option<String> {
     ))
 }
 
-/// Which setting serves the streams best at each share.
+/// The best setting for the streams at each share.
 fn best(analysis: &Analysis, percents: &[f64]) -> Option<String> {
     let windows = windows(analysis);
     let of = |percent: &f64| {

@@ -1,4 +1,4 @@
-//! Questions that a sweep answers: its run is in the record like any other, and can be reported.
+//! Questions that a sweep answers. Its run is recorded like any other and can be reported.
 
 pub mod memory;
 pub mod mixed;
@@ -21,19 +21,18 @@ pub struct SweepPlan {
     /// The values of read-ahead; a coarse grid if there are none.
     pub read_ahead: Vec<Kib>,
     pub repeats: u32,
-    /// How long a trial is, in the storage's own time; as in a study if `None`.
+    /// Length of a trial in the storage's own time; `None` as in a study.
     pub duration: Option<Nanos>,
     /// The size of each file; as in a study if `None`.
     pub size: Option<Bytes>,
-    /// What the page cache may take; all that the machine has if `None`.
+    /// Limit for the page cache; `None` for no limit.
     pub memory_limit: Option<Bytes>,
     pub seed: Option<u64>,
-    /// Begin anew, even if the same question was interrupted before and could go on.
+    /// Start again, even if an interrupted run of the same question could be resumed.
     pub fresh: bool,
 }
 
 impl SweepPlan {
-    /// Measures these workloads under all settings.
     fn conduct(
         &self,
         (name, question): (&str, &str),

@@ -11,10 +11,8 @@ use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable};
 pub const NAME: &str = "readers";
 pub const QUESTION: &str = "Do sequential reads scale with readers?";
 
-/// Throughput of at least this share of the best counts as kept.
+/// Throughput of at least this share of the best counts as maintained.
 const KEPT_RATIO: f64 = 0.9;
-
-/// Measures each number of readers under each setting.
 pub fn run(
     plan: &SweepPlan,
     readers: &[u32],
@@ -36,7 +34,7 @@ fn ordered(readers: &[u32]) -> Result<Vec<u32>, ExperimentError> {
     readers.dedup();
     match readers.as_slice() {
         [] | [_] => Err(ExperimentError::Usage(
-            "name two numbers of readers at least, as in --readers 1,8".to_owned(),
+            "name at least two numbers of readers, as in --readers 1,8".to_owned(),
         )),
         _ => Ok(readers),
     }
@@ -99,16 +97,20 @@ fn sentence(window: Kib, points: &[(f64, f64)]) -> Option<String> {
     let (first, last) = (points.first()?, points.last()?);
     let best = points.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let shape = if best.1 < first.1 / KEPT_RATIO && last.1 >= KEPT_RATIO * first.1 {
-        format!("{} readers together get what {} get", last.0, first.0)
+        format!("{} readers together are as fast as {}", last.0, first.0)
     } else if best.0 == first.0 {
         let times = first.1 / last.1;
-        format!("they fall: {} readers together get {times:.2} times less than {}", last.0, first.0)
+        format!(
+            "throughput falls: {} readers together are {times:.2} times slower than {}",
+            last.0, first.0
+        )
     } else if last.1 >= KEPT_RATIO * best.1 {
         let times = last.1 / first.1;
-        format!("they grow: {} readers get {times:.2} times what {} get", last.0, first.0)
+        format!("throughput grows: {} readers are {times:.2} times as fast as {}", last.0, first.0)
     } else {
         format!(
-            "they grow up to {} readers ({:.2} times what {} get) and fall to {:.2} times at {}",
+            "throughput grows up to {} readers ({:.2} times as fast as {}) and falls to {:.2} \
+             times at {}",
             best.0,
             best.1 / first.1,
             first.0,
@@ -130,13 +132,13 @@ mod tests {
                 [1.0, 4.0, 16.0].into_iter().zip(figures.iter().copied()).collect();
             sentence(Kib::new(128), &points).unwrap()
         };
-        assert!(said(&[100.0, 101.0, 99.0]).contains("16 readers together get what 1 get"));
+        assert!(said(&[100.0, 101.0, 99.0]).contains("16 readers together are as fast as 1"));
         assert!(
-            said(&[100.0, 80.0, 50.0]).contains("they fall: 16 readers together get 2.00 times")
+            said(&[100.0, 80.0, 50.0]).contains("falls: 16 readers together are 2.00 times slower")
         );
-        assert!(said(&[100.0, 300.0, 400.0]).contains("they grow: 16 readers get 4.00 times"));
+        assert!(said(&[100.0, 300.0, 400.0]).contains("grows: 16 readers are 4.00 times as fast"));
         assert!(
-            said(&[100.0, 400.0, 200.0]).contains("up to 4 readers (4.00 times what 1 get) and")
+            said(&[100.0, 400.0, 200.0]).contains("up to 4 readers (4.00 times as fast as 1) and")
         );
         assert_eq!(sentence(Kib::new(4), &[]), None);
     }

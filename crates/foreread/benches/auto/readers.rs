@@ -46,13 +46,13 @@ impl Readers {
         };
         let mut child = command.arg("read").args(words).stdout(Stdio::piped()).spawn().unwrap();
         let samples: Arc<Mutex<Vec<Sample>>> = Arc::default();
-        let (out, told) = (child.stdout.take().unwrap(), Arc::clone(&samples));
+        let (out, message) = (child.stdout.take().unwrap(), Arc::clone(&samples));
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
                 let mut words = line.split(' ').map(|word| word.parse::<f64>().unwrap());
                 let mut next = || words.next().unwrap();
                 let sample = Sample { at: next(), bytes: next() as u64, cpu: next() };
-                told.lock().unwrap().push(sample);
+                message.lock().unwrap().push(sample);
             }
         });
         let readers = Self { child, samples };

@@ -79,10 +79,10 @@ impl Stage {
         command.arg("auto").arg(&self.mount).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines: Arc<Mutex<Vec<(f64, String)>>> = Arc::default();
-        let (out, told) = (child.stdout.take().unwrap(), Arc::clone(&lines));
+        let (out, message) = (child.stdout.take().unwrap(), Arc::clone(&lines));
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                told.lock().unwrap().push((now() - begun, line));
+                message.lock().unwrap().push((now() - begun, line));
             }
         });
         Daemon { child, begun, lines }

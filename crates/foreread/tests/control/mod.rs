@@ -92,10 +92,10 @@ impl Daemon {
     fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (out, told) = (child.stdout.take().unwrap(), Arc::clone(&lines));
+        let (out, message) = (child.stdout.take().unwrap(), Arc::clone(&lines));
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                told.lock().unwrap().push(line);
+                message.lock().unwrap().push(line);
             }
         });
         Self { child, lines }

@@ -103,8 +103,8 @@ fn host_a_command_is_prepared_cold_counted_and_killed() {
     assert!(begun.elapsed() < Duration::from_secs(60));
     let failed = run(&[], "echo no such thing >&2; exit 7");
     assert_eq!(failed.status.code(), Some(1));
-    let told = text(&failed.stderr);
-    assert!(told.contains("failed with exit code 7: no such thing"), "{told}");
+    let message = text(&failed.stderr);
+    assert!(message.contains("failed with exit code 7: no such thing"), "{message}");
     let garbage = run(&["--metric", "json:a.b"], "echo hello");
     assert!(text(&garbage.stderr).contains("printed no JSON"), "{}", text(&garbage.stderr));
     fs::remove_file(stage.mount.join("file")).unwrap();
@@ -123,8 +123,8 @@ fn host_bonnie_leaves_nothing() {
     command.args(["--workload", "bonnie++", "--size", "32M"]).arg(&stage.mount);
     let output = command.output().unwrap();
     // On a disk that takes no time its block input may be too fast for it to measure.
-    let told = text(&output.stderr);
-    assert!(output.status.success() || told.contains("too fast to measure"), "{told}");
+    let message = text(&output.stderr);
+    assert!(output.status.success() || message.contains("too fast to measure"), "{message}");
     stage.assert_as_before();
 }
 
@@ -153,8 +153,8 @@ fn host_writers_write_in_files_of_their_own() {
     let refused = stage.foreread().args(["sweep", "--workload", "rewrite"]).arg(&file).output();
     let refused = refused.unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-    let told = text(&refused.stderr);
-    assert!(told.contains("only read: use a directory"), "{told}");
+    let message = text(&refused.stderr);
+    assert!(message.contains("only read: use a directory"), "{message}");
     assert_eq!(fs::read(&file).unwrap(), vec![7; 1 << 20]);
     let mut full = stage.foreread();
     full.args(["sweep", "--vary", "read_ahead=128K", "--workload", "seq-write", "--size", "1T"]);

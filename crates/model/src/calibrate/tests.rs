@@ -69,11 +69,11 @@ fn arrays_are_found_again() {
         let DeviceSpec::Array(array) = &found.spec.device else {
             panic!("{words}: {:?}\n{}", found.findings, lines(&found))
         };
-        let told = || format!("{words}: {:?}\n{}", found.findings, lines(&found));
-        assert_eq!(array.chunk, Bytes::from_kib(chunk), "{}", told());
+        let message = || format!("{words}: {:?}\n{}", found.findings, lines(&found));
+        assert_eq!(array.chunk, Bytes::from_kib(chunk), "{}", message());
         // Six and eight answer nearly alike.
-        assert!(near(array.members as f64, members, 0.34), "{}", told());
-        assert!(near(found.spec.peak().throughput.as_mb(), mb_s, 0.1), "{}", told());
+        assert!(near(array.members as f64, members, 0.34), "{}", message());
+        assert!(near(found.spec.peak().throughput.as_mb(), mb_s, 0.1), "{}", message());
     }
 }
 

@@ -99,8 +99,9 @@ impl TracedDrive {
     ///
     /// If it is not TOML, or a key is missing or of the wrong type.
     pub fn from_toml(text: &str) -> Result<Self, ScoreError> {
-        toml::from_str(text)
-            .map_err(|error| ScoreError::Description { why: crate::spec::placed(text, &error) })
+        toml::from_str(text).map_err(|error| ScoreError::Description {
+            why: crate::spec::with_position(text, &error),
+        })
     }
 
     /// The drive's specification, with a measured seek curve.

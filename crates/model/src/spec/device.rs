@@ -14,7 +14,7 @@ use super::flash::FlashSpec;
 use super::keys::{fields_of, unknown};
 use super::peak::Peak;
 use super::raid::{Level, ReadPolicy};
-use super::told;
+use super::toml_error;
 use super::volume::VolumeSpec;
 use super::zero::ZeroSpec;
 use crate::drive::{DriveSpec, size_text};
@@ -267,7 +267,9 @@ const DEPTH_MAX: usize = 8;
 
 fn read<T: DeserializeOwned>(table: Table, path: &str) -> Result<T, SpecError> {
     unknown(&table, fields_of::<T>(), path)?;
-    Value::Table(table).try_into().map_err(|error: toml::de::Error| told::broken(path, &error))
+    Value::Table(table)
+        .try_into()
+        .map_err(|error: toml::de::Error| toml_error::in_table(path, &error))
 }
 
 fn write(spec: &impl Serialize) -> Result<Table, SpecError> {

@@ -6,7 +6,7 @@ use units::Bytes;
 
 use super::error::{SpecError, check, check_size};
 use super::keys::{fields_of, unknown};
-use super::told;
+use super::toml_error;
 use crate::drive::size_text;
 
 /// The limits of the block layer in front of the device.
@@ -77,6 +77,6 @@ impl HostLimits {
         unknown(&table, fields_of::<Self>(), "host")?;
         Value::Table(table)
             .try_into()
-            .map_err(|error: toml::de::Error| told::broken("host", &error))
+            .map_err(|error: toml::de::Error| toml_error::in_table("host", &error))
     }
 }

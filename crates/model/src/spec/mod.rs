@@ -27,7 +27,7 @@ mod host;
 mod keys;
 mod peak;
 mod raid;
-mod told;
+mod toml_error;
 mod volume;
 mod zero;
 
@@ -46,7 +46,7 @@ use keys::{fields_of, meanings, unknown};
 pub use peak::Peak;
 pub(crate) use raid::RowMembers;
 pub use raid::{Level, ReadPolicy};
-pub(crate) use told::placed;
+pub(crate) use toml_error::with_position;
 pub use volume::VolumeSpec;
 pub use zero::ZeroSpec;
 
@@ -74,7 +74,7 @@ impl Spec {
     /// If it is not TOML, has unknown keys, lacks required keys, or has impossible values.
     pub fn from_toml(text: &str) -> Result<Self, SpecError> {
         let table: Table = toml::from_str(text)
-            .map_err(|error| SpecError::Syntax { message: placed(text, &error) })?;
+            .map_err(|error| SpecError::Syntax { message: with_position(text, &error) })?;
         let spec = Self::from_table(table)?;
         spec.validate()?;
         Ok(spec)
@@ -233,7 +233,7 @@ impl Spec {
         };
         let head: Head = Value::Table(table)
             .try_into()
-            .map_err(|error: toml::de::Error| told::broken("", &error))?;
+            .map_err(|error: toml::de::Error| toml_error::in_table("", &error))?;
         let Head { name, summary, sources } = head;
         Ok(Self { name, summary, sources, host, device })
     }

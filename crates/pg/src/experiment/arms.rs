@@ -1,14 +1,14 @@
-//! What is varied: tunables of the storage and settings of the server.
+//! The varied settings: tunables of the storage and settings of the server.
 
 use tunables::{Setting, Vary};
 
 use super::WithAuto;
 use crate::error::PgError;
 
-/// More combinations than this are a mistake of the user.
+/// More combinations than this are a mistake.
 const MAX_ARMS: usize = 64;
 
-/// Settings of the server that came with a version.
+/// Settings that need a version of the server.
 const SINCE: [(&str, u32); 4] =
     [("io_method", 18), ("io_workers", 18), ("io_max_concurrency", 18), ("io_combine_limit", 17)];
 
@@ -16,7 +16,7 @@ const SINCE: [(&str, u32); 4] =
 pub(super) struct PgArm {
     pub(super) tunables: Vec<Setting>,
     pub(super) server: Vec<(String, String)>,
-    /// Whether `foreread auto` is at work; `None` if that was not asked.
+    /// Whether `foreread auto` is running; `None` if that was not requested.
     pub(super) auto: Option<bool>,
 }
 
@@ -43,14 +43,13 @@ impl PgArm {
         self.server.iter().cloned().chain(auto)
     }
 
-    /// Read-ahead in KiB, if it is set.
     pub(super) fn read_ahead_kib(&self) -> Option<f64> {
         let setting = self.tunables.iter().find(|it| it.tunable.name() == "read_ahead")?;
         setting.value.bytes().map(|bytes| bytes.get() as f64 / 1024.0)
     }
 }
 
-/// Every combination of what is varied, for a server of this major version.
+/// All combinations of varied settings, for a server of this major version.
 pub(super) fn of(vary: &[String], major: u32) -> Result<Vec<PgArm>, PgError> {
     let mut arms = vec![PgArm::default()];
     let mut names: Vec<&str> = Vec::new();
@@ -76,8 +75,7 @@ pub(super) fn of(vary: &[String], major: u32) -> Result<Vec<PgArm>, PgError> {
 /// Each of these with `foreread auto`, or without and with it.
 pub(super) fn with_auto(arms: &[PgArm], auto: WithAuto) -> Result<Vec<PgArm>, PgError> {
     if arms.iter().any(|arm| !arm.tunables.is_empty()) {
-        let text = "with --auto the storage's settings are auto's business: vary settings of the \
-                    server only";
+        let text = "--auto controls the storage's settings: vary only settings of the server";
         return Err(PgError::Usage(text.to_owned()));
     }
     let ways: &[bool] = if auto == WithAuto::Both { &[false, true] } else { &[true] };

@@ -1,4 +1,4 @@
-//! What follows from the trials.
+//! The conclusions from the trials.
 
 use stats::{Estimate, median};
 use units::Bytes;
@@ -24,7 +24,8 @@ impl Group<'_> {
         median(&values)
     }
 
-    /// What is better when there is more of it: 1/s for what ends, transactions a second else.
+    /// A figure that is better if higher: 1/s for tests that end, otherwise transactions per
+    /// second.
     fn merit(&self) -> Option<f64> {
         match self.test {
             Test::Pgbench => self.middle(|trial| trial.per_second),
@@ -33,7 +34,7 @@ impl Group<'_> {
     }
 }
 
-/// Puts tables, plots and sentences into the answer.
+/// Adds tables, plots and sentences to the answer.
 pub(super) fn conclude(answer: &mut Findings, arms: &[PgArm], trials: &[Trial], size: Bytes) {
     let mut tests: Vec<Test> = trials.iter().map(|trial| trial.test).collect();
     tests.sort_unstable();
@@ -139,7 +140,7 @@ fn sentence(test: Test, groups: &[Group<'_>], size: Bytes) -> Option<String> {
     ))
 }
 
-/// Priming over time; the others over read-ahead, if that was varied alone.
+/// Priming over time; other tests over read-ahead, if only that was varied.
 fn plot(test: Test, groups: &[Group<'_>]) -> Option<ResultPlot> {
     if test == Test::Prime {
         let curve = |group: &Group<'_>| {

@@ -12,13 +12,13 @@ use sys::child::ChildProcess;
 
 use crate::error::PgError;
 
-/// How long `foreread auto` may take to start, and to exit.
+/// Time limit for `foreread auto` to start, and to exit.
 const AUTO_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of its messages is kept.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// A running `foreread auto`. It is stopped when this is dropped, and exits by itself after a while
-/// if this process dies first.
+/// A running `foreread auto`. It is stopped when this is dropped, and exits after a while if this
+/// process dies first.
 pub(super) struct AutoProcess(ChildProcess);
 
 impl AutoProcess {
@@ -38,7 +38,7 @@ impl AutoProcess {
         let mut command = Command::new(program);
         command.args(["auto", "-q", "--duration", &format!("{seconds}s")]).arg(storage);
         command.env("NOTIFY_SOCKET", format!("@{name}")).env_remove("WATCHDOG_USEC");
-        // A user who asks for a log gets its messages at once.
+        // A user who requests a log gets its messages immediately.
         let logs = std::env::var_os("FOREREAD_LOG").is_some();
         command.stderr(if logs { Stdio::inherit() } else { Stdio::piped() });
         command.stdin(Stdio::null()).stdout(Stdio::null());

@@ -1,4 +1,4 @@
-//! A server that is there already: a table of somebody's is read, and nothing else is done.
+//! Tests with an existing server, of which one table is read.
 
 use crate::server::{Client, PgbenchLoad};
 use serde_json::json;
@@ -15,33 +15,32 @@ use study::{Findings, LiveTarget, drawn_seed};
 /// How long a scan may take, in seconds.
 const SCAN_TIMEOUT_S: u64 = 24 * 3600;
 
-/// What is to be known of every figure.
-const CACHES: &str =
-    "the caches of server and kernel were as they were found: what was in them needed no disk";
+/// A note for every figure.
+const CACHES: &str = "the caches of server and kernel were not emptied: cached data needed no disk";
 
-/// How a server that is there is tested.
+/// A plan for an existing server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenPlan {
-    /// Where its data lie: whose devices are counted, and whose tunables are varied.
+    /// The storage of its data: its devices are counted and its tunables varied.
     pub target: Target,
-    /// What `psql -d` takes.
+    /// As for `psql -d`.
     pub connection: String,
-    /// The table that is read, with its schema if it needs one.
+    /// The table to read, with its schema if necessary.
     pub table: String,
-    /// A whole-number key of it, for selects by key.
+    /// An integer key for selects by key.
     pub key: Option<String>,
-    /// What is varied: tunables of the storage; the server's settings are not ours to change.
+    /// The varied tunables of the storage; the server's settings are not changed.
     pub vary: Vec<String>,
-    /// Sessions of pgbench side by side.
+    /// Concurrent sessions of pgbench.
     pub clients: u32,
-    /// How long selects by key go on, on the clock.
+    /// Duration of the selects by key, in wall time.
     pub limit: Nanos,
-    /// How often each test is repeated under each setting.
+    /// Repeats of each test under each setting.
     pub repeats: u32,
     pub seed: Option<u64>,
 }
 
-/// Reads a table of a server that is there.
+/// Reads a table of an existing server.
 pub fn run(
     plan: &GivenPlan,
     store: &mut Store,
@@ -52,7 +51,10 @@ pub fn run(
     let key = plan.key.as_deref().map(quoted).transpose()?;
     let arms = arms::of(&plan.vary, u32::MAX)?;
     if let Some((name, _)) = arms.iter().find_map(|arm| arm.server.first()) {
-        let text = format!("{name} is a setting of the server, which is not changed here");
+        let text = format!(
+            "{name} is a setting of the server, which is not changed with \
+                            --connect"
+        );
         return Err(PgError::Usage(text));
     }
     let client = Client::to(&plan.connection)?;
@@ -68,7 +70,7 @@ pub fn run(
         repeats: plan.repeats,
         seed,
         cold: false,
-        // Not the connection: it may have a password in it.
+        // Not the connection, which may contain a password.
         facts: json!({ "table": plan.table, "key": plan.key, "clients": plan.clients }),
     };
     let mut keeper = Keeper::begin(store, &intent, &place, environment)?;
@@ -86,11 +88,11 @@ pub fn run(
     Ok(answer)
 }
 
-/// Names as SQL has them, so that nobody's name is a statement.
+/// Quoted SQL identifiers, so that a name cannot be a statement.
 fn quoted(name: &str) -> Result<String, PgError> {
     let sound = !name.is_empty() && name.len() < 200 && !name.chars().any(char::is_control);
     if !sound {
-        return Err(PgError::Usage(format!("{name:?} is no name of a table or column")));
+        return Err(PgError::Usage(format!("{name:?} is not the name of a table or column")));
     }
     let parts = name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\"")));
     Ok(parts.collect::<Vec<_>>().join("."))
@@ -144,7 +146,7 @@ impl Reading<'_> {
         let statement = format!("select count(*) from {}", self.table);
         let limit = limit_of(self.environment, SCAN_TIMEOUT_S);
         let watch = DeviceSampler::start(&self.environment.root, &place.storage)?;
-        // A session of its own, so with files opened anew: it reads by the window of now.
+        // A new session opens files again, with the present window.
         let timed = self.client.time(prepare, &statement, &limit)?;
         Ok(Trial {
             arm: 0,
@@ -159,7 +161,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Random selects by key for as long as the plan says.
+    /// Random selects by key for the planned duration.
     fn select(&self, key: &str, place: &LiveTarget) -> Result<Trial, PgError> {
         let limit = limit_of(self.environment, SCAN_TIMEOUT_S);
         let ends = format!("select min({key}), max({key}) from {}", self.table);
@@ -169,7 +171,7 @@ impl Reading<'_> {
             .split_once('|')
             .and_then(|(low, high)| Some((low.parse::<i64>().ok()?, high.parse::<i64>().ok()?)));
         let Some((low, high)) = ends else {
-            let text = format!("{key} of {} is no key of whole numbers: {said:?}", self.table);
+            let text = format!("{key} of {} is not an integer key: {said:?}", self.table);
             return Err(PgError::Usage(text));
         };
         let script = format!(

@@ -1,5 +1,5 @@
-//! The trials in the record, like those of a study: for reports, comparisons, and whoever looks at
-//! the run while it is being measured.
+//! Stores the trials in the record, like those of a study, for reports, comparisons, and live
+//! display.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,13 +23,13 @@ pub(super) struct Intent<'a> {
     pub(super) clients: u32,
     pub(super) repeats: u32,
     pub(super) seed: u64,
-    /// Whether each trial began with a cache that was seen to be empty.
+    /// Whether each trial started with a cache that was verified to be empty.
     pub(super) cold: bool,
-    /// What else a reader of the run should know, by name.
+    /// Other facts for readers of the run, by name.
     pub(super) facts: Json,
 }
 
-/// A run in the record that trials are added to.
+/// A run of the record to which trials are added.
 pub(super) struct Keeper<'a> {
     recording: RunRecording<'a>,
     settings: Vec<CellSettings>,
@@ -73,7 +73,7 @@ impl<'a> Keeper<'a> {
         self.recording.run().0
     }
 
-    /// Adds a trial of this round that has just ended.
+    /// Adds a trial of this round.
     pub(super) fn add(&mut self, round: u32, trial: &Trial) -> Result<(), PgError> {
         let record = self.record(trial);
         let took = Duration::from_secs_f64(record.sample.elapsed.as_secs_f64());
@@ -84,7 +84,7 @@ impl<'a> Keeper<'a> {
         Ok(self.recording.add(&trial, &record).map_err(StudyError::from)?)
     }
 
-    /// Ends the run as the measuring has ended.
+    /// Ends the run with the result of the measurement.
     pub(super) fn end<T>(self, measured: &Result<T, PgError>, after: &Json) -> Result<(), PgError> {
         let ended = match measured {
             Ok(_) => self.recording.end(None, after),
@@ -105,7 +105,7 @@ impl<'a> Keeper<'a> {
             device: Some(delta(trial)),
             settled: Nanos::from_secs_f64(trial.device.seconds),
             series: series(trial, self.dilation),
-            tool: Some(told(trial, self.dilation)),
+            tool: Some(tool_report(trial, self.dilation)),
             ..Sample::new(&name(trial.test), self.seed, self.dilation, cold)
         };
         let late = "priming ran out of time before all was cached".to_owned();
@@ -118,7 +118,7 @@ pub(super) fn name(test: Test) -> String {
     format!("pg-{}", test.name())
 }
 
-/// What a setting of the plan is in the record; nothing where read-ahead is unknown.
+/// The settings of the record; `None` if read-ahead is unknown.
 fn settings(arm: &PgArm, found: Option<Kib>) -> Option<CellSettings> {
     let base = tunables::TunableValues::read_ahead(found.unwrap_or_default().to_bytes());
     let all = arm.tunables.iter().fold(base, |all, setting| all.with(setting.clone()));
@@ -137,7 +137,7 @@ fn plan(intent: &Intent<'_>, grid: &[Kib]) -> Plan {
     plan
 }
 
-/// What comes nearest to what the server does.
+/// The workload that is most similar to the server's.
 fn declared(test: Test, clients: u32) -> PlannedWorkload {
     let page = Bytes::from_kib(8);
     let (pattern, readers) = match test {
@@ -149,7 +149,7 @@ fn declared(test: Test, clients: u32) -> PlannedWorkload {
     PlannedWorkload::goal(workload)
 }
 
-/// Everything besides read-ahead that has more than one level.
+/// All factors besides read-ahead with several levels.
 fn factors(arms: &[PgArm]) -> Vec<Factor> {
     let mut all: Vec<Factor> = Vec::new();
     for (name, level) in arms.iter().flat_map(PgArm::levels) {
@@ -175,16 +175,13 @@ fn machine(intent: &Intent<'_>, environment: &Environment) -> Json {
     machine
 }
 
-/// What figures are that are not the readers' own.
+/// Explains figures that are not the readers' own.
 fn note(intent: &Intent<'_>) -> Option<String> {
     let given = !intent.cold;
     let of = |test: &Test| match test {
         Test::Seq => "pg-seq: MiB/s of the whole table".to_owned(),
         Test::Index | Test::Bitmap => {
-            format!(
-                "{}: MiB/s of those pages of the table that hold the rows asked for",
-                name(*test)
-            )
+            format!("{}: MiB/s of the table's pages with the requested rows", name(*test))
         }
         Test::Prime if given => "pg-prime: not MiB/s, but selects a second".to_owned(),
         Test::Prime => {
@@ -216,7 +213,7 @@ fn delta(trial: &Trial) -> DeviceDelta {
     }
 }
 
-/// How it went, in the time of the clock.
+/// The time series, in wall time.
 fn series(trial: &Trial, dilation: f64) -> Vec<Series> {
     let what = if trial.test == Test::Pgbench { "transactions" } else { "queries" };
     let mut rate = Series::rate(what, &format!("{what}/s"));
@@ -228,8 +225,8 @@ fn series(trial: &Trial, dilation: f64) -> Vec<Series> {
     rate.into_iter().chain(trial.watched.clone()).chain(trial.device.series.clone()).collect()
 }
 
-/// What the programs told; their own figure counts where there is no amount of data.
-fn told(trial: &Trial, dilation: f64) -> ToolReport {
+/// The programs' own report; their figure applies if the amount of data is unknown.
+fn tool_report(trial: &Trial, dilation: f64) -> ToolReport {
     let program = match trial.test {
         Test::Prime | Test::Pgbench => "pgbench",
         Test::Seq | Test::Index | Test::Bitmap => "psql",

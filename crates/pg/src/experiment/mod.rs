@@ -1,9 +1,9 @@
-//! What does PostgreSQL get from this storage, and what do settings do to it?
+//! How fast is PostgreSQL on this storage, and how do settings affect it?
 //!
-//! A private cluster is made on the target, a table of a known size is loaded, and each test starts
-//! cold: the server is stopped, its files are evicted from the page cache, the server is started
-//! under the settings of the moment. A server that is there already is never touched; one that is
-//! named ([`given`]) is only read.
+//! A private cluster is created on the target and a table of a known size is loaded. Each test
+//! starts cold: the server is stopped, its files are evicted from the page cache, and the server is
+//! started with the settings of the test. Existing servers are never touched, except that one can
+//! be named ([`given`]) to be read.
 
 mod arms;
 mod conclude;
@@ -43,11 +43,11 @@ pub const QUESTION: &str = "What does PostgreSQL get from this storage?";
 pub enum Test {
     /// `select count(*)` by a sequential scan.
     Seq,
-    /// Rows in the order of an index, which is not that of the table.
+    /// Rows in the order of an index, which differs from that of the table.
     Index,
     /// Many rows by a bitmap scan.
     Bitmap,
-    /// Random selects by key, from cold until everything is cached.
+    /// Random selects by key, from a cold cache until everything is cached.
     Prime,
     /// pgbench's own, TPC-B-like transactions.
     Pgbench,
@@ -66,7 +66,7 @@ impl Test {
     }
 }
 
-/// Whether `foreread auto` is at work.
+/// Whether `foreread auto` is running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WithAuto {
     #[default]
@@ -78,45 +78,45 @@ pub enum WithAuto {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PostgresPlan {
-    /// Where the cluster is made: a directory or a virtual disk.
+    /// Where the cluster is created: a directory or a virtual disk.
     pub target: Target,
     pub tests: Vec<Test>,
-    /// What is varied: `NAME=VALUE[,VALUE…]`, tunables and settings of the server.
+    /// The varied settings, `NAME=VALUE[,VALUE…]`: tunables and settings of the server.
     pub vary: Vec<String>,
-    /// Whether `foreread auto` is at work.
+    /// Whether `foreread auto` is running.
     pub auto: WithAuto,
     pub size: Bytes,
     pub shared_buffers: Bytes,
-    /// Sessions of pgbench side by side.
+    /// Concurrent sessions of pgbench.
     pub clients: u32,
-    /// How long priming, and a trial of pgbench, may take at most, on the clock.
+    /// Time limit of priming, and duration of pgbench, in wall time.
     pub limit: Nanos,
-    /// The share of table and index that is cached when priming is over.
+    /// The cached share of table and index at which priming is complete.
     pub primed: f64,
-    /// How often each test is repeated under each setting.
+    /// Repeats of each test under each setting.
     pub repeats: u32,
     /// The seed of the order and of the keys.
     pub seed: Option<u64>,
 }
 
-/// What one trial measured. Times are the storage's own.
+/// The measurements of one trial, in the storage's own time.
 #[derive(Clone, Debug, PartialEq)]
 struct Trial {
     arm: usize,
     test: Test,
-    /// How long it took; for pgbench, how long it was given.
+    /// Its duration; for pgbench, the planned one.
     seconds: f64,
     per_second: Option<f64>,
     moments: Vec<Moment>,
     watched: Vec<Series>,
-    /// What of the storage's data it needed; nothing where that cannot be told.
+    /// The storage's data that it needed; 0 if unknown.
     useful: Bytes,
-    /// Whether it came to its end: priming may run out of time.
+    /// Whether it completed: priming may run out of time.
     complete: bool,
     device: DeviceActivity,
 }
 
-/// Makes a cluster, tests it, removes it. The trials land in the record.
+/// Creates a cluster, tests it, removes it, and records the trials.
 pub fn run(
     plan: &PostgresPlan,
     store: &mut Store,
@@ -124,7 +124,7 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Findings, PgError> {
     check(plan)?;
-    // What makes no sense is told before what is missing.
+    // Usage errors are reported before missing requirements.
     arms::of(&plan.vary, u32::MAX)?;
     let tools = Tools::find()?;
     let mut arms = arms::of(&plan.vary, tools.major())?;
@@ -149,8 +149,8 @@ pub fn run(
     answer.notes.push(format!("PostgreSQL {}", tools.version));
     if let Some(who) = host::idle_reclaim(&environment.root).filter(|_| plan.primes()) {
         answer.notes.push(format!(
-            "this host reclaims cache that rests ({}): while priming is measured, table and index \
-             are mapped, so that what was read stays",
+            "this host reclaims idle cache ({}): during priming, table and index are mapped so \
+             that cached data stays",
             who.display()
         ));
     }
@@ -165,7 +165,7 @@ pub fn run(
     Ok(answer)
 }
 
-/// Storage that is still there when all has been put back; a virtual disk is not.
+/// Storage that still exists after everything was restored; a virtual disk does not.
 struct Aftermath(Option<Storage>);
 
 impl Aftermath {
@@ -186,7 +186,7 @@ impl PostgresPlan {
         self.tests.contains(&Test::Prime)
     }
 
-    /// What a reader of the run should know.
+    /// Facts for readers of the run.
     fn facts(&self, tools: &Tools, seed: u64) -> Json {
         json!({
             "version": tools.version,
@@ -200,7 +200,7 @@ impl PostgresPlan {
         })
     }
 
-    /// The words after `foreread` that do the same again.
+    /// The arguments of `foreread` that repeat this.
     fn again(&self, seed: u64) -> Vec<String> {
         let tests: Vec<&str> = self.tests.iter().map(|test| test.name()).collect();
         let mut words = vec!["pg".to_owned(), self.target.to_string()];
@@ -233,21 +233,21 @@ fn check(plan: &PostgresPlan) -> Result<(), PgError> {
         return Err(study::StudyError::NeedsKernel { target: plan.target.to_string() }.into());
     }
     if plan.size < Bytes::from_mib(1) {
-        return wrong("the table needs 1 MiB at least");
+        return wrong("the table needs at least 1 MiB");
     }
     if !(plan.primed > 0.0 && plan.primed <= 1.0) {
-        return wrong("the share that is to be cached must be above 0 and at most 100 %");
+        return wrong("the cached share must be above 0 and at most 100 %");
     }
     if plan.clients == 0 || plan.clients > 1000 {
         return wrong("the number of clients must be from 1 to 1000");
     }
     if plan.limit < Nanos::from_secs(1) || plan.shared_buffers < Bytes::from_kib(128) {
-        return wrong("the limit must be 1 s, the server's cache 128 KiB at least");
+        return wrong("the limit must be at least 1 s, and the server's cache at least 128 KiB");
     }
     Ok(())
 }
 
-/// What ends programs that take too long, or when this is interrupted.
+/// Stops programs that take too long, or when this is interrupted.
 fn limit_of(environment: &Environment, seconds: u64) -> RunLimit {
     let cancel = environment.cancel.clone();
     let cancelled = Arc::new(move || cancel.is_cancelled());
@@ -279,7 +279,7 @@ impl Job<'_> {
         Ok(trials)
     }
 
-    /// All trials: in each round every test under every setting, in random order.
+    /// All trials: in each round, every test under every setting, in random order.
     fn trials(
         &self,
         keeper: &mut Keeper<'_>,
@@ -330,13 +330,13 @@ impl Job<'_> {
     }
 }
 
-/// `foreread auto` at work for one trial.
+/// `foreread auto` for one trial.
 fn control(
     plan: &PostgresPlan,
     place: &LiveTarget,
     environment: &Environment,
 ) -> Result<AutoProcess, PgError> {
-    // Scans may take as long as loading did; nothing takes longer.
+    // Scans may take as long as loading; nothing takes longer.
     let seconds = session::LOAD_TIMEOUT_S.max(plan.limit.as_secs_f64() as u64 + 120);
     AutoProcess::start(&environment.server.program, &place.storage.path, seconds)
 }

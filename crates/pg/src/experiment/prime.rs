@@ -1,4 +1,4 @@
-//! Random selects from cold until everything is cached, and pgbench's own transactions.
+//! Random selects from a cold cache until everything is cached, and pgbench's own transactions.
 
 use crate::server::{Moment, Pgbench, PgbenchLoad};
 use bench::Series;
@@ -14,9 +14,10 @@ use crate::error::PgError;
 use study::LiveTarget;
 
 const SELECT_SCRIPT: &str = "\\set id random(1, :rows)\nselect pad from foreread where id = :id;\n";
-/// What a program may take in addition to its work, to start and to exit, in seconds.
+/// Additional time for a program to start and exit, in seconds.
 const OVERHEAD_S: u64 = 60;
-/// How often cached pages are marked as used again, in seconds: reclaim of idle pages waits longer.
+/// Interval at which cached pages are marked as used, in seconds: reclaim of idle pages waits
+/// longer.
 const HOLD_INTERVAL_S: f64 = 1.0;
 
 /// Selects rows by random keys until table and index are cached, or time is up.
@@ -58,20 +59,19 @@ pub(super) fn prime(
 
 struct Priming<'a> {
     session: &'a Session,
-    /// The share of table and index that is to be cached.
+    /// The share of table and index to be cached.
     goal: f64,
     held: Held,
     course: SampledSeries,
-    /// The share that was cached when it was last looked at.
+    /// The cached share at the last check.
     reached: f64,
-    /// When the goal was reached, in seconds after the start.
+    /// Seconds from the start until the goal was reached.
     primed: Option<f64>,
     problem: Option<PgError>,
 }
 
 impl Priming<'_> {
-    /// Looks at what is cached, so many seconds after the start; whether that is enough, or cannot
-    /// be told.
+    /// Checks the cached share at this time; returns whether that is enough, or unknown.
     fn is_over(&mut self, seconds: f64) -> bool {
         match self.held.renew(seconds).and_then(|()| self.session.cached()) {
             Ok(share) => self.note(seconds, share),
@@ -90,8 +90,8 @@ impl Priming<'_> {
     }
 }
 
-/// What is cached already, held against a host that reclaims cache which rests: what is to be
-/// measured is how long it takes until all has been read once.
+/// Keeps cached data on a host that reclaims idle cache, because the time until everything has been
+/// read once is to be measured.
 struct Held {
     files: Vec<Hold>,
     renewed: f64,
@@ -104,7 +104,7 @@ impl Held {
         Ok(Self { files, renewed: 0.0 })
     }
 
-    /// Takes in what has come meanwhile, so many seconds after the start.
+    /// Includes data cached since the last call, at this time.
     fn renew(&mut self, seconds: f64) -> Result<(), PgError> {
         if seconds - self.renewed < HOLD_INTERVAL_S {
             return Ok(());
@@ -113,13 +113,13 @@ impl Held {
         let renewed = self.files.iter_mut().try_for_each(|file| file.renew().map(drop));
         renewed.map_err(|error| {
             PgError::NotPossible(format!(
-                "cannot hold what is cached, of which this host takes what rests: {error}"
+                "cannot keep idle cache, which this host reclaims: {error}"
             ))
         })
     }
 }
 
-/// pgbench's own transactions for as long as the plan says.
+/// pgbench's own transactions for the planned duration.
 pub(super) fn pgbench(
     plan: &PostgresPlan,
     session: &Session,
@@ -141,7 +141,7 @@ fn load(plan: &PostgresPlan, seed: u64) -> PgbenchLoad {
     PgbenchLoad { script: None, variables: Vec::new(), clients: plan.clients, seconds, seed }
 }
 
-/// In the storage's own time: a disk that runs k times slower gets k times as many done.
+/// In the storage's own time: with dilation k, k times as many.
 fn trial(test: Test, ran: Pgbench, dilation: f64) -> Trial {
     let own = |moment: &Moment| Moment {
         seconds: moment.seconds / dilation,

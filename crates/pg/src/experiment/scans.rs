@@ -1,4 +1,4 @@
-//! Scans of the table, each by the plan that it is meant to show.
+//! Scans of the table, each with the intended query plan.
 
 use study::Environment;
 
@@ -43,7 +43,7 @@ pub(super) fn scan(
     })
 }
 
-/// What leaves the planner no choice, and the statement.
+/// Settings that force the query plan, and the statement.
 fn statements(test: Test, some: u64) -> (String, String) {
     let off = |names: &[&str]| -> String {
         names.iter().map(|name| format!("set enable_{name} = off;\n")).collect()

@@ -21,7 +21,7 @@ use study::LiveTarget;
 const ROWS_PER_PAGE: u64 = 18;
 /// The page size of the server.
 const PAGE_BYTES: u64 = 8192;
-/// A prime: multiples of it, modulo the rows, are spread over the whole table.
+/// A prime: its multiples modulo the number of rows are spread over the whole table.
 const ROW_STRIDE: u64 = 7919;
 /// How long loading may take, in seconds.
 pub(super) const LOAD_TIMEOUT_S: u64 = 3600;
@@ -30,17 +30,17 @@ pub(super) fn table_size(plan: &PostgresPlan) -> Bytes {
     Bytes::new(plan.size.get() / PAGE_BYTES * PAGE_BYTES)
 }
 
-/// How many rows it has; never a multiple of the prime, which would visit only some.
+/// The number of rows; never a multiple of the prime, which would reach only some of them.
 pub(super) fn rows(plan: &PostgresPlan) -> u64 {
     let rows = plan.size.get() / PAGE_BYTES * ROWS_PER_PAGE;
     if rows.is_multiple_of(ROW_STRIDE) { rows - 1 } else { rows }
 }
 
-/// What of the table those pages hold that have the first `some` rows by the shuffled column.
+/// The size of the pages that contain the first `some` rows by the shuffled column.
 pub(super) fn touched(plan: &PostgresPlan, some: u64) -> Bytes {
     let rows = rows(plan);
     let mut pages = vec![false; (rows / ROWS_PER_PAGE + 1) as usize];
-    // The rows lie by `n`, from 1 on, and `shuffled` is n × ROW_STRIDE modulo the rows.
+    // Rows are stored by `n`, from 1, and `shuffled` is n × ROW_STRIDE modulo the number of rows.
     for n in (1..=rows).filter(|n| n * ROW_STRIDE % rows < some) {
         pages[((n - 1) / ROWS_PER_PAGE) as usize] = true;
     }
@@ -57,7 +57,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Makes the cluster and loads it. A virtual disk serves at once meanwhile.
+    /// Creates the cluster and loads it. A virtual disk is not timed meanwhile.
     pub(super) fn make(
         plan: &PostgresPlan,
         tools: &Tools,
@@ -71,7 +71,7 @@ impl Session {
         let client = cluster.client()?;
         let (shared_buffers, watched) = (plan.shared_buffers, Vec::new());
         let mut session = Self { cluster, client, shared_buffers, watched, limit };
-        // Nobody will miss these data after a power loss.
+        // The data need not survive a power loss.
         let quick = [("fsync", "off"), ("max_wal_size", "1GB"), ("shared_buffers", "64MB")];
         let quick = quick.map(|(name, value)| (name.to_owned(), value.to_owned()));
         session.cluster.start(&quick)?;
@@ -85,7 +85,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Where the table and the index on its key lie; a gibibyte each, and the rest beside it.
+    /// The files of the table and the index on its key; a file for each gibibyte.
     fn files(&self) -> Result<Vec<PathBuf>, PgError> {
         let names = "select pg_relation_filepath('foreread');\n\
                      select pg_relation_filepath('foreread_id');";
@@ -100,7 +100,7 @@ impl Session {
         Ok(files)
     }
 
-    /// Stops the server, empties the cache of its files, and starts it under these settings.
+    /// Stops the server, evicts its files, and starts it with these settings.
     pub(super) fn start_cold(&mut self, arm: &PgArm) -> Result<(), PgError> {
         self.cluster.stop()?;
         let data = self.cluster.data();
@@ -109,7 +109,7 @@ impl Session {
         evict(&data)?;
         if self.cached()? > 0.01 {
             return Err(PgError::NotPossible(format!(
-                "the table in {} stays in the page cache: somebody else keeps it there",
+                "the table in {} stays in the page cache: another process keeps it there",
                 data.display()
             )));
         }
@@ -140,8 +140,8 @@ impl Session {
         Ok(cached.to_bytes(page_size()).get() as f64 / all.max(1.0))
     }
 
-    /// Holds of table and index what comes into the cache, for who reclaims cache that rests. To be
-    /// dropped before the next trial, as nothing of it can be evicted before.
+    /// Keeps cached data of table and index on a host that reclaims idle cache. Must be dropped
+    /// before the next trial, because it prevents eviction.
     pub(super) fn hold(&self) -> Result<Vec<Hold>, PgError> {
         let hold = |path: &PathBuf| {
             let fail = |what| PgError::io(what, path.clone());
@@ -158,12 +158,13 @@ impl Session {
     }
 }
 
-/// Whether the target is a directory with room for the table, its indexes, and the log of changes.
+/// Whether the target is a directory with space for the table, its indexes, and the write-ahead
+/// log.
 fn room(plan: &PostgresPlan, place: &LiveTarget) -> Result<(), PgError> {
     let path = place.storage.path.clone();
     if place.storage.kind != StorageKind::Directory {
         return Err(PgError::Usage(format!(
-            "{} is no directory: a cluster needs one on a filesystem",
+            "{} is not a directory: a cluster needs one on a filesystem",
             path.display()
         )));
     }
@@ -178,7 +179,7 @@ fn room(plan: &PostgresPlan, place: &LiveTarget) -> Result<(), PgError> {
     Ok(())
 }
 
-/// What loads the table: `id` goes with its order, `shuffled` does not.
+/// Loads the table: `id` follows its order, `shuffled` does not.
 fn load(plan: &PostgresPlan) -> String {
     let rows = rows(plan);
     format!(
@@ -193,12 +194,12 @@ fn load(plan: &PostgresPlan) -> String {
     )
 }
 
-/// pgbench's tables are about as large as ours: 16 MB for each unit of its scale.
+/// pgbench's tables of about the same size: 16 MB per unit of its scale.
 fn scale(plan: &PostgresPlan) -> u64 {
     (plan.size.get() / 16_000_000).max(1)
 }
 
-/// Empties the page cache of all files below a directory.
+/// Evicts all files below a directory from the page cache.
 fn evict(directory: &Path) -> Result<(), PgError> {
     let listing = PgError::io("list", directory);
     let entries = match std::fs::read_dir(directory) {

@@ -1,5 +1,4 @@
-//! What the devices do while PostgreSQL works: counted from the first to the last moment, and
-//! looked at in between.
+//! Device activity while PostgreSQL works: counted from start to end, and sampled in between.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -17,7 +16,7 @@ const FIRST_INTERVAL: Nanos = Nanos::from_millis(100);
 /// A chart cannot show more samples.
 const MAX_SAMPLES: usize = 240;
 
-/// Quantities that are looked at together, as seldom as it takes to stay short.
+/// Quantities that are sampled together; the interval grows with the duration.
 #[derive(Clone, Debug)]
 pub(super) struct SampledSeries {
     every: Nanos,
@@ -31,12 +30,12 @@ impl SampledSeries {
         Self { every: FIRST_INTERVAL, next: FIRST_INTERVAL, looks: 0, series }
     }
 
-    /// Whether it is time to look, so long after the start.
+    /// Whether a sample is due at this time.
     pub(super) fn is_due(&self, at: Nanos) -> bool {
         at >= self.next
     }
 
-    /// Takes in a value of each quantity.
+    /// Adds a value of each quantity.
     pub(super) fn push(&mut self, at: Nanos, values: &[f64]) {
         for (series, value) in self.series.iter_mut().zip(values) {
             series.push(at, *value);
@@ -55,14 +54,14 @@ impl SampledSeries {
     }
 }
 
-/// Each two moments become one: the mean, at the end of both.
+/// Merges pairs of samples: their mean, at the later time.
 fn halve(series: &mut Series) {
     let pairs = series.at.chunks_exact(2).zip(series.values.chunks_exact(2));
     let (at, values) = pairs.map(|(at, values)| (at[1], (values[0] + values[1]) / 2.0)).unzip();
     (series.at, series.values) = (at, values);
 }
 
-/// What the devices did meanwhile; as the clock had it.
+/// Device activity, in wall time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DeviceActivity {
     pub(super) stat: BlockStat,
@@ -71,7 +70,7 @@ pub(super) struct DeviceActivity {
 }
 
 impl DeviceActivity {
-    /// The share of time in which the device had a request.
+    /// The share of time with a request at the device.
     pub(super) fn utilisation(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| (self.stat.busy.as_secs_f64() / self.seconds).min(1.0))
     }
@@ -122,7 +121,7 @@ impl Reader {
         Ok(self.storage.stat(&self.root)?.unwrap_or_default())
     }
 
-    /// Looks at the counters again and again while `wait` says to go on.
+    /// Samples the counters until `wait` returns false.
     fn look(&self, begun: Nanos, first: BlockStat, wait: impl Fn(Nanos) -> bool) -> Vec<Series> {
         let mut course = SampledSeries::of(vec![
             Series::level("device busy", "%"),
@@ -135,7 +134,7 @@ impl Reader {
             let goes_on = wait(course.every);
             let now = realtime::now().saturating_sub(begun);
             let span = now.saturating_sub(at).as_secs_f64();
-            // The last stretch may be too short to say anything.
+            // The last interval may be too short.
             if !goes_on && span < course.every.as_secs_f64() / 2.0 {
                 return course.series();
             }
@@ -149,7 +148,7 @@ impl Reader {
     }
 }
 
-/// Share of time busy in percent, mean queue, MiB a second, mean KiB of a read: of so many seconds.
+/// Busy time in percent, mean queue, MiB per second, and mean KiB of a read, over this time.
 fn rates(delta: &BlockStat, seconds: f64) -> [f64; 4] {
     let over = |value: f64| value / seconds.max(1e-9);
     let reads = delta.reads as f64;
@@ -157,7 +156,7 @@ fn rates(delta: &BlockStat, seconds: f64) -> [f64; 4] {
         (over(delta.busy.as_secs_f64()) * 100.0).min(100.0),
         over(delta.queue_time.as_secs_f64()),
         over(delta.read_bytes.as_mib()),
-        // Nothing was read: no size, which is left out.
+        // Without reads there is no size.
         delta.read_bytes.get() as f64 / 1024.0 / reads,
     ]
 }

@@ -10,12 +10,12 @@ use crate::error::PgError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAccount {
     pub name: String,
-    /// Its number; `None` for whoever runs this process.
+    /// Its ids; `None` for the user of this process.
     ids: Option<(u32, u32)>,
 }
 
 impl ServerAccount {
-    /// Who runs a server: for root the user postgres or else nobody, for others they themselves.
+    /// The user of a server: for root, the user postgres or else nobody; otherwise the same user.
     pub fn of_server() -> Result<Self, PgError> {
         if !rustix::process::geteuid().is_root() {
             let name = std::env::var("USER").unwrap_or_else(|_| "this user".to_owned());
@@ -26,13 +26,13 @@ impl ServerAccount {
         find(&users, "postgres").or_else(|| find(&users, "nobody")).ok_or(PgError::NoUser)
     }
 
-    /// Makes a file or directory its own.
+    /// Changes the owner of a file or directory to this user.
     pub(crate) fn own(&self, path: &Path) -> Result<(), PgError> {
         let Some((uid, gid)) = self.ids else { return Ok(()) };
         std::os::unix::fs::chown(path, Some(uid), Some(gid)).map_err(PgError::io("give away", path))
     }
 
-    /// Whether it can get to a directory.
+    /// Whether it can access a directory.
     pub(crate) fn reaches(&self, path: &Path) -> bool {
         if self.ids.is_none() {
             return true;
@@ -49,7 +49,7 @@ impl ServerAccount {
         Ok(PgCommand::of(self.command(program)?, program))
     }
 
-    /// A command of this user that ends when this process does, however that ends.
+    /// A command of this user that exits when this process does for any reason.
     pub(crate) fn command(&self, program: &Path) -> Result<Command, PgError> {
         let Some((uid, gid)) = self.ids else { return Ok(Command::new(program)) };
         let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"];

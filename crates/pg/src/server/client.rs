@@ -1,31 +1,31 @@
-//! Statements, put by `psql`.
+//! Runs statements with `psql`.
 
 use std::path::PathBuf;
 
 use super::process::{PgCommand, RunLimit};
 use crate::error::PgError;
 
-/// A way to a server.
+/// A connection to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
     pub(crate) psql: PathBuf,
     pub(crate) pgbench: Option<PathBuf>,
-    /// What `psql -d` takes: a name, a connection string or a URI.
+    /// As for `psql -d`: a name, a connection string or a URI.
     pub(crate) connection: String,
     /// Options of the sessions (PGOPTIONS).
     pub(crate) options: String,
 }
 
-/// What a statement gave, and how long it took.
+/// The result of a statement and its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timed {
-    /// Its rows: a line each, columns parted by `|`.
+    /// Its rows: one per line, with columns separated by `|`.
     pub rows: String,
     pub ms: f64,
 }
 
 impl Client {
-    /// A way to a server that is there already. Sessions cannot write.
+    /// A connection to an existing server, read-only.
     pub fn to(connection: &str) -> Result<Self, PgError> {
         let beside = std::path::Path::new("/usr/bin");
         Ok(Self {
@@ -38,20 +38,20 @@ impl Client {
 
     pub fn run(&self, statements: &str, limit: &RunLimit) -> Result<String, PgError> {
         let invocation = PgCommand::new(self.psql.clone())
-            // No start-up file, no headers, and an end at the first mistake.
+            // No start-up file, no headers, and exit at the first error.
             .args(["-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-f", "-", "-d"])
             .arg(&self.connection);
         invocation.env("PGOPTIONS", &self.options).input(statements.to_owned()).run(limit)
     }
 
-    /// Runs one statement after others that prepare the session, and says how long it took.
+    /// Runs a statement after others that prepare the session, and returns its time.
     pub fn time(&self, prepare: &str, statement: &str, limit: &RunLimit) -> Result<Timed, PgError> {
         let script = format!("{prepare}\n\\timing on\n{statement};\n");
         timed(&self.run(&script, limit)?)
     }
 }
 
-/// Takes `Time: 1234.567 ms (00:01.235)` from what psql said.
+/// Parses `Time: 1234.567 ms (00:01.235)` in psql's output.
 fn timed(said: &str) -> Result<Timed, PgError> {
     let is_time = |line: &&str| line.starts_with("Time: ");
     let garbage = || PgError::Garbage { program: "psql".to_owned(), text: said.to_owned() };

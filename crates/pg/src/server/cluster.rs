@@ -16,10 +16,10 @@ use crate::error::PgError;
 
 /// The superuser of a server of ours, and its database.
 const USER: &str = "foreread";
-/// How long a server may take to start, and to stop.
+/// Time limit for a server to start, and to stop.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Settings of every server: no port, no work of its own while it is measured.
+/// Settings of every server: no port, no background work during measurements.
 const SETTINGS: [&str; 7] = [
     "listen_addresses=",
     "autovacuum=off",
@@ -30,9 +30,9 @@ const SETTINGS: [&str; 7] = [
     "logging_collector=off",
 ];
 
-/// A server of our own. It is stopped, and its files are removed, by [`Cluster::remove`] or when it
-/// is dropped; if this process dies the server ends, and its files are removed by the next one, or
-/// by [`remove_left`](super::remove_left).
+/// A server of our own. It is stopped and its files are removed by [`Cluster::remove`] or when
+/// dropped. If this process dies, the server exits, and its files are removed by the next run or by
+/// [`remove_left`](super::remove_left).
 #[derive(Debug)]
 pub struct Cluster {
     tools: Tools,
@@ -44,10 +44,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Makes one in a directory of its own inside `dir`, not yet started.
+    /// Creates one in our own directory inside `dir`, not started yet.
     pub fn create(tools: &Tools, dir: &Path, limit: &RunLimit) -> Result<Self, PgError> {
         let account = ServerAccount::of_server()?;
-        // What cannot be removed hinders nobody here; the target's own is looked at below.
+        // Failures elsewhere are irrelevant here; the target itself is checked below.
         drop(left::remove_left(false));
         let home = dir.join(NAME);
         remove_left_over(&home)?;
@@ -62,7 +62,7 @@ impl Cluster {
         };
         let socket = left::socket_directory();
         let (tools, server) = (tools.clone(), None);
-        // From here on, dropping it removes the files.
+        // From now on, dropping it removes the files.
         let cluster = Self { tools, account, home, socket, server, lock };
         cluster.account.own(&cluster.home)?;
         if !cluster.account.reaches(&cluster.home) {
@@ -71,7 +71,7 @@ impl Cluster {
         }
         cluster.make_socket_directory()?;
         let invocation = cluster.account.invocation(&cluster.tools.program("initdb")?)?;
-        // Without syncing: nobody will miss the data after a power loss.
+        // Without syncing: the data need not survive a power loss.
         let invocation =
             invocation.args(["-N", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", USER, "-D"]);
         invocation.arg(cluster.data()).holding(cluster.shared_lock()?).run(limit)?;
@@ -79,7 +79,8 @@ impl Cluster {
     }
 
     fn make_socket_directory(&self) -> Result<(), PgError> {
-        // The path of a socket has about a hundred letters; that of a target may have more.
+        // The path of a socket is limited to about a hundred characters; that of a target may be
+        // longer.
         let _ = fs::remove_dir_all(&self.socket);
         let made = fs::DirBuilder::new().mode(0o700).create(&self.socket);
         made.map_err(PgError::io("make", &self.socket))?;
@@ -87,7 +88,7 @@ impl Cluster {
         self.account.own(&self.socket)
     }
 
-    /// The lock for a program at work in its files: while that goes down after the end of this
+    /// The lock for a program that uses its files: while the program exits after the end of this
     /// process, the files are in use.
     fn shared_lock(&self) -> Result<File, PgError> {
         self.lock.file().try_clone().map_err(PgError::io("share", &self.home))
@@ -101,7 +102,7 @@ impl Cluster {
         &self.tools
     }
 
-    /// Starts it with these settings besides its own.
+    /// Starts it with these additional settings.
     pub fn start(&mut self, settings: &[(String, String)]) -> Result<(), PgError> {
         let log_path = self.home.join("log");
         let log = File::create(&log_path).map_err(PgError::io("make", &log_path))?;
@@ -142,7 +143,7 @@ impl Cluster {
         Err(PgError::Hangs { program: "postgres".to_owned(), limit: SERVER_TIMEOUT })
     }
 
-    /// Stops it; nothing happens if it does not run.
+    /// Stops it, if it is running.
     pub fn stop(&mut self) -> Result<(), PgError> {
         let Some(mut server) = self.server.take() else { return Ok(()) };
         for (signal, timeout) in

@@ -9,12 +9,13 @@ use sys::lock::Lock;
 
 use crate::error::PgError;
 
-/// The directory of a server of ours: one for each target, so that nothing is ever left twice.
+/// Our directory of a server, with a fixed name for each target, so that nothing is left behind
+/// twice.
 pub(crate) const NAME: &str = ".foreread-postgres";
-/// The file that tells it to be ours, locked as long as it is in use.
+/// The file that marks it as ours, locked while in use.
 const MARK: &str = "made-by-foreread";
 
-/// Marks a directory as ours and takes it.
+/// Marks a directory as ours and locks it.
 pub(crate) fn mark(home: &Path) -> Result<Lock, PgError> {
     let path = home.join(MARK);
     File::create(&path).map_err(PgError::io("make", &path))?;
@@ -22,14 +23,14 @@ pub(crate) fn mark(home: &Path) -> Result<Lock, PgError> {
     lock.ok_or_else(|| PgError::Busy { path: home.to_owned() })
 }
 
-/// Removes what a run that died has left.
+/// Removes the directory of a dead run.
 pub(crate) fn remove_left_over(home: &Path) -> Result<(), PgError> {
     if !home.exists() {
         return Ok(());
     }
     let mark = home.join(MARK);
     if !mark.is_file() {
-        // An empty one is nobody's: ours, if a removal was cut short after the mark.
+        // An empty one belongs to nobody: its removal was interrupted after the mark.
         return fs::remove_dir(home).map_err(|_| PgError::Foreign { path: home.to_owned() });
     }
     let lock = Lock::try_take(&mark).map_err(PgError::io("lock", &mark))?;
@@ -39,8 +40,8 @@ pub(crate) fn remove_left_over(home: &Path) -> Result<(), PgError> {
     remove_home(home)
 }
 
-/// Removes a directory of ours. The mark goes last: what cannot be removed whole, as something
-/// still writes there, stays ours, and the next one tries again.
+/// Removes our directory. The mark is removed last, so that a directory which cannot be removed
+/// entirely is still recognised, and removed by the next run.
 pub(crate) fn remove_home(home: &Path) -> Result<(), PgError> {
     let removed = remove_but_the_mark(home)
         .and_then(|()| fs::remove_file(home.join(MARK)))
@@ -63,7 +64,7 @@ fn remove_but_the_mark(home: &Path) -> io::Result<()> {
             true => fs::remove_dir_all(entry.path()),
             false => fs::remove_file(entry.path()),
         };
-        // A server that goes down removes files, too.
+        // A server that is shutting down removes files, too.
         removed.or_else(|error| match error.kind() {
             ErrorKind::NotFound => Ok(()),
             _ => Err(error),

@@ -1,8 +1,8 @@
-//! What dead runs have left: the directory of a server's socket, and the server's own.
+//! Remains of dead runs: the directory of a server's socket, and the server's own.
 //!
-//! A server of ours ends with the process that made it, but a process that is killed removes no
-//! files. Beside its socket, in the directory for temporary files, each server has a note that says
-//! where its data lie; so they are found without knowing the target.
+//! Our server exits with the process that created it, but a killed process removes no files. Next
+//! to its socket, in the directory for temporary files, each server has a note with the path of its
+//! data, so that the data is found without knowing the target.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 use super::home::{NAME, remove_left_over};
 use crate::error::PgError;
 
-/// How directories of sockets are called, before the process.
+/// Prefix of socket directories, before the process id.
 const SOCKET: &str = "foreread-pg-";
 const NOTE: &str = "home";
 
@@ -22,7 +22,7 @@ pub(crate) fn socket_directory() -> PathBuf {
     std::env::temp_dir().join(format!("{SOCKET}{}", std::process::id()))
 }
 
-/// Notes in the directory of a socket where the data lie.
+/// Writes a note with the path of the data into the directory of a socket.
 pub(crate) fn note(socket: &Path, home: &Path) -> Result<(), PgError> {
     let path = socket.join(NOTE);
     let write = || {
@@ -33,8 +33,8 @@ pub(crate) fn note(socket: &Path, home: &Path) -> Result<(), PgError> {
     write().map_err(PgError::io("write", &path))
 }
 
-/// Removes what dead runs have left, or only looks for it; gives the directories. Servers that
-/// live are locked, and are left alone.
+/// Removes remains of dead runs, or only finds them; returns the directories. Running servers are
+/// locked and skipped.
 pub fn remove_left(only_look: bool) -> Vec<Result<PathBuf, PgError>> {
     remove_left_in(&std::env::temp_dir(), only_look)
 }
@@ -44,7 +44,7 @@ fn remove_left_in(place: &Path, only_look: bool) -> Vec<Result<PathBuf, PgError>
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(SOCKET)?.parse::<u32>().ok());
-        // A number that lives is its owner's, or will be looked at again.
+        // A running process with this id is the owner, or the directory is checked again later.
         if pid.is_none_or(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
             continue;
         }
@@ -59,8 +59,8 @@ fn remove_left_in(place: &Path, only_look: bool) -> Vec<Result<PathBuf, PgError>
     found
 }
 
-/// Where the data lie of a server with this socket. The directory for temporary files is
-/// everybody's: a note counts only if this user has written it, and names a directory of ours.
+/// The data directory of the server with this socket. All users can write to the directory for
+/// temporary files, so a note counts only if this user wrote it and it names a directory of ours.
 fn noted(socket: &Path) -> Option<PathBuf> {
     let path = socket.join(NOTE);
     let plain = fs::symlink_metadata(socket).ok()?.is_dir();
@@ -73,7 +73,7 @@ fn noted(socket: &Path) -> Option<PathBuf> {
 }
 
 fn remove(socket: &Path, home: PathBuf) -> Result<PathBuf, PgError> {
-    // On a virtual disk the data went with the disk.
+    // The data on a virtual disk disappeared with the disk.
     remove_left_over(&home)?;
     fs::remove_dir_all(socket).map_err(PgError::io("remove", socket))?;
     Ok(home)

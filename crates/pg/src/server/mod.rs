@@ -1,9 +1,9 @@
-//! A PostgreSQL server of one's own: found, made, started, asked, removed.
+//! A private PostgreSQL server: finding, creating, starting, querying, removing.
 //!
-//! A [`Cluster`] is a server with its data in a directory that foreread makes and removes; servers
-//! that are there already are never touched. Questions are put by PostgreSQL's own clients, `psql`
-//! and `pgbench`: they log in however a server wants, and a client library would bring forty
-//! others into the binary for a few statements.
+//! A [`Cluster`] is a server with its data in a directory that foreread creates and removes;
+//! existing servers are never touched. Queries use PostgreSQL's own clients, `psql` and `pgbench`:
+//! they support every login method, and a client library would add forty crates to the binary for a
+//! few statements.
 
 mod account;
 mod client;

@@ -1,4 +1,4 @@
-//! Programs that are run to their end, within a time, and unless interrupted.
+//! Runs programs to completion, with a time limit and cancellation.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,16 +16,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// More of a program's output is not kept.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// How long a program may take, and what ends it before.
+/// A time limit and a cancellation flag.
 #[derive(Clone)]
 pub struct RunLimit {
     pub time: Duration,
-    /// Whether to stop at once.
+    /// Whether to stop immediately.
     pub cancelled: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl RunLimit {
-    /// So many seconds, and nothing else.
+    /// A time limit without cancellation.
     pub fn seconds(seconds: u64) -> Self {
         Self { time: Duration::from_secs(seconds), cancelled: Arc::new(|| false) }
     }
@@ -68,7 +68,7 @@ impl PgCommand {
         Self::of(Command::new(&program), &program)
     }
 
-    /// What is said of errors names `program`, whatever starts it.
+    /// Errors name `program`, whatever starts it.
     pub(crate) fn of(command: Command, program: &Path) -> Self {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self { command, name, input: String::new(), held: None }
@@ -89,7 +89,7 @@ impl PgCommand {
         self
     }
 
-    /// Has it hold a locked file, which it gets instead of an input.
+    /// Passes a locked file as its standard input.
     pub(crate) fn holding(mut self, file: File) -> Self {
         self.held = Some(file);
         self
@@ -123,14 +123,14 @@ impl PgCommand {
     }
 }
 
-/// What a program that has exited printed on stdout and on stderr.
+/// The stdout and stderr of a program that has exited.
 pub(crate) fn output(child: &mut ChildProcess) -> (String, String) {
     let output = child.take_output().unwrap_or_default();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (text(output.stdout), text(output.stderr))
 }
 
-/// A failure, with the last lines of what was said.
+/// A failure, with the last lines of output.
 pub(crate) fn failed(program: String, status: &ExitStatus, said: &str) -> PgError {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.len().saturating_sub(4);

@@ -6,30 +6,29 @@ use std::path::{Path, PathBuf};
 use super::process::{PgCommand, RunLimit};
 use crate::error::PgError;
 
-/// Where Debian, and where Red Hat put the programs of each version, none of it on PATH.
+/// Directories of the programs of each version under Debian and Red Hat, outside of PATH.
 const HOMES: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
 
 /// The programs of one version of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
-    /// The directory that they are in.
     pub bin: PathBuf,
     /// The version, as in `15.18`.
     pub version: String,
 }
 
 impl Tools {
-    /// Those of the latest version that is installed.
+    /// The programs of the latest installed version.
     pub fn find() -> Result<Self, PgError> {
         let mut found: Vec<PathBuf> = HOMES.iter().flat_map(versions).collect();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        // What is on PATH was put there to be used: before all others.
+        // Programs on PATH were put there on purpose, so they come first.
         found.extend(std::env::split_paths(&path));
         let has = |bin: &PathBuf| ["initdb", "postgres"].iter().all(|it| bin.join(it).is_file());
         let bin = found.into_iter().rev().find(has);
         let missing = PgError::NotInstalled { program: "postgres", package: "postgresql" };
         let bin = bin.ok_or(missing)?;
-        // A link to a server's programs does not have psql and pgbench beside it.
+        // A link to a server's programs has no psql and pgbench next to it.
         let server = bin.join("postgres");
         let real = fs::canonicalize(&server).unwrap_or(server);
         let bin = real.parent().map_or(bin, Path::to_owned);
@@ -45,19 +44,19 @@ impl Tools {
         self.version.split('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// One of the programs: beside the server, or on PATH.
+    /// One of the programs: next to the server, or on PATH.
     pub(crate) fn program(&self, name: &'static str) -> Result<PathBuf, PgError> {
         program(name, &self.bin)
     }
 }
 
-/// A client, which need not lie beside a server.
+/// A client, which need not be next to a server.
 pub(crate) fn program(name: &'static str, beside: &Path) -> Result<PathBuf, PgError> {
     let missing = PgError::NotInstalled { program: name, package: "postgresql-client" };
     sys::program::find_also_in(name, &[beside.to_owned()]).ok_or(missing)
 }
 
-/// The directories of all versions below a home, ascending.
+/// The directories of all versions below a directory, ascending.
 fn versions((home, prefix): &(&str, &str)) -> Vec<PathBuf> {
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
     let mut found: Vec<(u32, PathBuf)> = entries

@@ -120,8 +120,8 @@ pub(super) fn stack_line(subject: &Subject) -> Option<String> {
         let inner = level.iter().filter(|layer| !is_loop(layer)).flat_map(|l| &l.below).collect();
         level = inner;
     }
-    let told = words.len() < 2 && stack.bdi.is_none();
-    (!told && !words.is_empty()).then(|| words.join(" → "))
+    let is_in_heading = words.len() < 2 && stack.bdi.is_none();
+    (!is_in_heading && !words.is_empty()).then(|| words.join(" → "))
 }
 
 fn with_value(layer: &Layer) -> String {

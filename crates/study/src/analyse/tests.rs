@@ -47,8 +47,8 @@ fn the_published_eight_readers_gain_up_to_the_end() {
 fn a_dip_is_told() {
     let world = World { noise: 0.005, ..World::of(vec![("seq-1", one_reader())]) };
     let analysis = sweep_of(&world, &Grid::Full, Repeats::default());
-    let told = analysis.notes.iter().any(|note| note.contains("more is not always better"));
-    assert!(told, "{:?}", analysis.notes);
+    let message = analysis.notes.iter().any(|note| note.contains("more is not always better"));
+    assert!(message, "{:?}", analysis.notes);
 }
 
 #[test]

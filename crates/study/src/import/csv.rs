@@ -124,8 +124,8 @@ mod tests {
         assert!(error("read_ahead_kib,seq-1\n128,-1\n").contains("0 or more"));
         let large = "99999999999999999999";
         for heading in ["read_ahead_kib", "readahead_sectors", "read_ahead_mib"] {
-            let told = error(&format!("{heading},seq-1\n128,5\n{large},5\n"));
-            assert!(told.contains("row 2") && told.contains(large), "{told}");
+            let message = error(&format!("{heading},seq-1\n128,5\n{large},5\n"));
+            assert!(message.contains("row 2") && message.contains(large), "{message}");
         }
     }
 }

@@ -139,13 +139,13 @@ fn only_in_directories(plan: &Plan, storage: &Storage) -> Result<(), StudyError>
 
 /// Finds the external programs that the plan needs, and reports their versions.
 fn programs(plan: &Plan, progress: &mut dyn Progress) -> Result<(), StudyError> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for outside in plan.workloads.iter().filter_map(|planned| planned.workload.outside.as_ref()) {
         if let Some(version) = bench::find_program(outside)?
-            && !told.contains(&version)
+            && !reported.contains(&version)
         {
             progress.step(&ProgressEvent::Note(format!("run by {}: {version}", outside.program())));
-            told.push(version);
+            reported.push(version);
         }
     }
     Ok(())

@@ -79,8 +79,8 @@ fn most_of(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
 
 /// Notes on files that are smaller than stated.
 pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
-    let told = plan.workloads.iter().zip(sized).filter(|(planned, _)| planned.shrinks);
-    let told = told.filter_map(|(planned, sized)| {
+    let shrinkable = plan.workloads.iter().zip(sized).filter(|(planned, _)| planned.shrinks);
+    let notes = shrinkable.filter_map(|(planned, sized)| {
         let largest = |workload: &Workload| {
             workload.data_files(Bytes::ZERO.max(workload.block)).into_iter().max()
         };
@@ -99,7 +99,7 @@ pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
             )
         })
     });
-    told.collect()
+    notes.collect()
 }
 
 fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {

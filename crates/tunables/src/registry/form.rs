@@ -92,9 +92,9 @@ impl FormedValue {
     /// The name `max_sectors_kb` implies a unit: `max_sectors_kb=512`.
     fn amount(self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
         let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let told = ["_kb", "_kib", "_kbytes", "_kib_s"].iter().any(|end| name.ends_with(end));
-        if bare && (told || name.ends_with("_bytes")) {
-            let factor = if told { 1024 } else { unit };
+        let in_kib = ["_kb", "_kib", "_kbytes", "_kib_s"].iter().any(|end| name.ends_with(end));
+        if bare && (in_kib || name.ends_with("_bytes")) {
+            let factor = if in_kib { 1024 } else { unit };
             let bytes = text.parse::<u64>().ok().and_then(|count| count.checked_mul(factor));
             let bytes = bytes.ok_or_else(|| self.syntax(text, "an amount of data"))?;
             return Ok(Bytes::new(bytes).into());
@@ -107,8 +107,8 @@ impl FormedValue {
 
     fn span(self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
         let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let told = ["_usec", "_us", "_centisecs"].iter().any(|end| name.ends_with(end));
-        if bare && (told || text == "0") {
+        let has_unit = ["_usec", "_us", "_centisecs"].iter().any(|end| name.ends_with(end));
+        if bare && (has_unit || text == "0") {
             let nanos = text.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
             let nanos = nanos.ok_or_else(|| self.syntax(text, "a span of time"))?;
             return Ok(Value::Time(Nanos::new(nanos)));

@@ -4,33 +4,24 @@ use thiserror::Error;
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ParseUnitError {
-    /// A number stands without its unit.
+    /// A number without a unit.
     #[error("{text:?} has no unit: write {example}")]
     NoUnit { text: String, example: &'static str },
-    /// The unit means different amounts to different tools.
+    /// The unit is ambiguous.
     #[error(
         "{suffix} in {text:?} is 1000-based to some tools and 1024-based to others: write K, M or G"
     )]
-    Ambiguous {
-        text: String,
-        /// The unit in it.
-        suffix: String,
-    },
-    /// No such unit here.
-    #[error("{suffix:?} in {text:?} is no unit here: use {known}")]
-    UnknownUnit {
-        text: String,
-        /// The unit in it.
-        suffix: String,
-        known: &'static str,
-    },
-    /// No number at all, or a negative or infinite one.
+    Ambiguous { text: String, suffix: String },
+    /// An unknown unit.
+    #[error("{suffix:?} in {text:?} is not a unit here: use {known}")]
+    UnknownUnit { text: String, suffix: String, known: &'static str },
+    /// Not a number, or a negative or infinite one.
     #[error("{text:?} does not start with a number of zero or more")]
     NotANumber { text: String },
     #[error("{text:?} is too large")]
     TooLarge { text: String },
-    /// A fraction of something that has none.
-    #[error("{text:?} is no whole number of {unit}")]
+    /// A fraction of an indivisible unit.
+    #[error("{text:?} is not a whole number of {unit}")]
     NotWhole { text: String, unit: &'static str },
 }
 

@@ -10,7 +10,7 @@ use super::{ParseUnitError, hint};
 /// A name and its settings, as `NAME[,KEY=VALUE…]` gives them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedSettings<'a> {
-    /// What stands before the first comma; may be empty.
+    /// The text before the first comma; may be empty.
     pub name: &'a str,
     /// Keys and values in their order; no key occurs twice.
     pub settings: Vec<(&'a str, &'a str)>,
@@ -19,12 +19,12 @@ pub struct NamedSettings<'a> {
 /// Why a text of this grammar is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingError {
-    #[error("{word:?} is no setting: write key=value")]
+    #[error("{word:?} is not a setting: write key=value")]
     NotASetting { word: String },
-    /// Two commas in a row, or one at the end.
-    #[error("no setting stands after \"{before},\": write key=value there, or leave out a comma")]
+    /// Two consecutive commas, or one at the end.
+    #[error("a setting is missing after \"{before},\": write key=value there, or remove a comma")]
     Empty { before: String },
-    #[error("{key} is given twice: leave one out")]
+    #[error("{key} is given twice: remove one")]
     Twice { key: String },
     /// `hint` names the most similar key, or all.
     #[error("there is no key {key:?}: {hint}")]
@@ -148,8 +148,8 @@ mod tests {
         assert!(error("nvme,").contains("after \"nvme,\""), "{}", error("nvme,"));
         assert!(error("nvme,,dies=4").contains("after \"nvme,\""));
         assert!(error("nvme,dies=4,,qd=3").contains("after \"dies=4,\""));
-        assert!(error("nvme,dies").contains("\"dies\" is no setting: write key=value"));
-        assert!(error("nvme,=4").contains("\"=4\" is no setting"));
+        assert!(error("nvme,dies").contains("\"dies\" is not a setting: write key=value"));
+        assert!(error("nvme,=4").contains("\"=4\" is not a setting"));
         assert!(error("nvme,dies=4,dies=8").contains("dies is given twice"));
     }
 }

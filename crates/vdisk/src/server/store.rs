@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn a_machine_without_memory_is_told_what_a_disk_needs() {
         let error = FreeList { total: GIB, available: 256 << 20 }.check().unwrap_err().to_string();
-        assert!(error.contains("256 MiB of memory is too little"), "{error}");
-        assert!(error.contains("320 MiB at least"), "{error}");
+        assert!(error.contains("256 MiB of free memory is too little"), "{error}");
+        assert!(error.contains("at least 320 MiB"), "{error}");
         assert!(FreeList { total: GIB, available: GIB }.check().is_ok());
     }
 

@@ -257,15 +257,18 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
-        let told = |text: &str| read(text).unwrap_err().to_string();
-        assert_eq!(told("rw=read\n"), "line 1: \"rw=read\": an option before the first [section]");
-        assert_eq!(told("\n[job\n"), "line 2: \"[job\": no ] at its end");
-        assert!(told("[j]\nsize=${NOPE}\n").starts_with("line 2: ${NOPE} is not set"));
-        assert!(told("[j]\ninclude x\n").contains("line 2: include \"x\": no such file"));
-        assert!(told("[j]\ninclude itself\n").ends_with("\"back\": the file includes itself"));
-        assert!(told("[j]\ninclude deep\n").ends_with("more than 8 deep"));
-        assert!(told("include large\ninclude large\n").starts_with("line 2: include \"large\""));
-        assert!(told("[j]\ninclude bad\n").contains("must not contain sections"));
+        let message = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(
+            message("rw=read\n"),
+            "line 1: \"rw=read\": an option before the first [section]"
+        );
+        assert_eq!(message("\n[job\n"), "line 2: \"[job\": no ] at its end");
+        assert!(message("[j]\nsize=${NOPE}\n").starts_with("line 2: ${NOPE} is not set"));
+        assert!(message("[j]\ninclude x\n").contains("line 2: include \"x\": no such file"));
+        assert!(message("[j]\ninclude itself\n").ends_with("\"back\": the file includes itself"));
+        assert!(message("[j]\ninclude deep\n").ends_with("more than 8 deep"));
+        assert!(message("include large\ninclude large\n").starts_with("line 2: include \"large\""));
+        assert!(message("[j]\ninclude bad\n").contains("must not contain sections"));
     }
 
     #[test]
@@ -276,8 +279,11 @@ mod tests {
         let options: Vec<&str> =
             found[1].options.iter().map(|option| option.name.as_str()).collect();
         assert_eq!(options, ["thread", "rw"]);
-        let told = read("include more.fio\n[j]\n").unwrap_err().to_string();
-        assert!(told.starts_with("line 1 of \"more.fio\": \"bs=8k\": an option before"), "{told}");
+        let message = read("include more.fio\n[j]\n").unwrap_err().to_string();
+        assert!(
+            message.starts_with("line 1 of \"more.fio\": \"bs=8k\": an option before"),
+            "{message}"
+        );
         assert!(read("[one]\ninclude defaults\n").is_err(), "not within a section");
     }
 }

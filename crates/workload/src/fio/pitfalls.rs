@@ -66,8 +66,8 @@ impl Job {
 
     /// By default, fio advises the kernel of its pattern, which most programs do not do.
     fn hints(&self, say: &mut dyn FnMut(&str, String)) {
-        let told = self.setting("fadvise_hint").is_some();
-        let given = if told { "" } else { "is 1 by default: " };
+        let is_set = self.setting("fadvise_hint").is_some();
+        let given = if is_set { "" } else { "is 1 by default: " };
         let random = match self.advice {
             FioAdvice::None | FioAdvice::NoReuse => return,
             FioAdvice::Random => true,

@@ -185,9 +185,9 @@ mod tests {
 
     #[test]
     fn complaints_name_line_option_and_value() {
-        let told = with("200%", 1024, |given| given.size().unwrap_err().to_string());
-        assert_eq!(told, "line 7: size=200: must be 0 to 100");
-        let told = with("3z", 1024, |given| given.size().unwrap_err().to_string());
-        assert!(told.starts_with("line 7: size=3z: zones"), "{told}");
+        let message = with("200%", 1024, |given| given.size().unwrap_err().to_string());
+        assert_eq!(message, "line 7: size=200: must be 0 to 100");
+        let message = with("3z", 1024, |given| given.size().unwrap_err().to_string());
+        assert!(message.starts_with("line 7: size=3z: zones"), "{message}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::guest::disk::Disk;
 use crate::guest::stage::{RAID5, RAID10, SATA, Stage, VOLUMES};
 
-/// systemd and udev come up, foreread starts, and the disks are there by their serial numbers.
+/// systemd and udev start, foreread runs, and the disks are found by serial number.
 pub fn boots(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     machine.sh("foreread --version")?;
@@ -17,7 +17,7 @@ pub fn boots(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// The arrays and volumes are made, and mounted.
+/// Creates and mounts the arrays and volumes.
 pub fn make(stage: &mut Stage) -> Result<()> {
     let paths = |disks: &[Disk]| disks.iter().map(Disk::path).collect::<Vec<_>>().join(" ");
     let script = format!(
@@ -31,8 +31,8 @@ pub fn make(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// The sweep of the posts on tuning md, made small: stripe cache × read-ahead × scheduler, all with
-/// all. Every setting is back at its end.
+/// The sweep of the posts on tuning md in a small form: stripe cache × read-ahead × scheduler, all
+/// combinations. Every setting is restored at its end.
 pub fn sweep(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let present = "array=$(basename $(realpath /dev/md/five))

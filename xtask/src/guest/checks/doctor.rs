@@ -1,4 +1,4 @@
-//! doctor on stacks that the host has not.
+//! doctor on stacks that the host does not have.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub fn explains_all(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// LVM metadata and a udev rule are found as those who set a value.
+/// LVM metadata and a udev rule are found as owners of a value.
 pub fn finds_owners(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     machine.sh("lvchange -q -r 768k vg/lv")?;

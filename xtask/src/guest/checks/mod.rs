@@ -1,4 +1,4 @@
-//! What is checked in the guest, in this order: a later check finds what the earlier ones made.
+//! The checks in the guest, in this order: later checks use what earlier ones created.
 
 mod arrays;
 mod doctor;
@@ -40,7 +40,7 @@ pub const ALL: &[GuestCheck] = &[
     GuestCheck { name: "guest_rolls_back_after_a_power_cut", run: power::cut_in_a_sweep },
 ];
 
-/// The checks of these names, or all. The first two make what all others use.
+/// The checks of these names, or all. The first two prepare what the others use.
 pub fn choose(names: &[&str]) -> Result<Vec<&'static GuestCheck>> {
     if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|check| check.name != **name)) {
         bail!("there is no check {unknown} (cargo run -p xtask -- guest list)");

@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
-/// Read-ahead of what is mounted there.
+/// The read-ahead of this mount point.
 fn read_ahead(machine: &mut GuestMachine, point: &str) -> Result<String> {
     let file = format!("/sys/class/bdi/$(mountpoint -d {point})/read_ahead_kb");
     Ok(machine.sh(&format!("cat {file}"))?.trim().to_owned())
 }
 
-/// The kind of origin that doctor tells of it, and the whole of what it says.
+/// The kind of origin in doctor's output, and the whole output.
 fn origin(machine: &mut GuestMachine, point: &str) -> Result<(String, Value)> {
     let printed = machine.sh(&format!("foreread doctor --json {point}"))?;
     let document: Value = serde_json::from_str(&printed).context("doctor's JSON")?;
@@ -22,18 +22,18 @@ fn origin(machine: &mut GuestMachine, point: &str) -> Result<(String, Value)> {
     Ok((one["origin"]["kind"].as_str().unwrap_or_default().to_owned(), one))
 }
 
-/// A command that must be refused for safety, and say so with this word.
+/// A command that must be refused for safety with a message that contains this word.
 fn refused(machine: &mut GuestMachine, command: &str, word: &str) -> Result<()> {
     let output = machine.attempt(command)?;
     ensure!(output.code == 4 && output.stderr.contains(word), "{command}: {output:?}");
     Ok(())
 }
 
-/// TuneD takes the child profile, in which the array is chosen by its UUID, before its parent's
-/// section for all disks. Neither of them is given a second owner.
+/// TuneD applies the child profile, which selects the array by its UUID, before its parent's
+/// section for all disks. Neither gets a second owner.
 pub fn tuned(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
-    // Each call of tuned-adm takes the emulated machine a while, so the first profile is there when
+    // Each call of tuned-adm is slow on the emulated machine, so the first profile is chosen before
     // the daemon starts.
     machine.sh("echo throughput-performance >/etc/tuned/active_profile
          echo manual >/etc/tuned/profile_mode
@@ -60,7 +60,7 @@ pub fn tuned(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// The daemon is up before it has set anything.
+/// The daemon is running before it has set anything.
 fn wait_for(machine: &mut GuestMachine, point: &str, wanted: &str) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(300);
     while read_ahead(machine, point)? != wanted {
@@ -71,11 +71,11 @@ fn wait_for(machine: &mut GuestMachine, point: &str, wanted: &str) -> Result<()>
     Ok(())
 }
 
-/// A mount of NFS gets what nfs.conf says, through nfsrahead of nfs-utils.
+/// An NFS mount gets the value in nfs.conf, through nfsrahead of nfs-utils.
 pub fn nfs(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let result = mounted_from_itself(machine);
-    // A machine that serves itself cannot be shut down before it has let go.
+    // A machine that mounts its own export can be shut down only after unmounting it.
     machine.sh("umount -q -f -l /mnt/nfs; systemctl stop nfs-server; foreread rollback all")?;
     result
 }
@@ -101,7 +101,7 @@ fn mounted_from_itself(machine: &mut GuestMachine) -> Result<()> {
     Ok(())
 }
 
-/// What LVM's metadata have, a udev rule may not have too.
+/// A udev rule must not set what LVM's metadata set.
 pub fn lvm(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     machine.sh("foreread persist --with lvm read_ahead=640K --on /srv/two")?;

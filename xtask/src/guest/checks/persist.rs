@@ -1,11 +1,11 @@
-//! What must be there again after a reboot, and with a device that comes late.
+//! What must be effective after a reboot, and for a device that appears late.
 
 use anyhow::{Result, ensure};
 
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::{LATE, SATA, Stage};
 
-/// What is persisted where, and what the files then say.
+/// Where a setting is persisted, and the expected content of the files.
 struct Lasting {
     settings: &'static str,
     target: String,
@@ -78,10 +78,10 @@ fn late() -> Lasting {
     }
 }
 
-/// Every persisted tunable holds after an orderly reboot, whoever owns it: a rule of udev, a unit
-/// of systemd, sysctl.d, LVM's metadata. A disk that is not there at boot gets its own when it
-/// comes. The unit that verifies after a boot says what it found, and fails where something is not
-/// as it should be.
+/// Every persisted tunable is effective after an orderly reboot with every kind of owner: a udev
+/// rule, a systemd unit, sysctl.d, LVM's metadata. A disk that is missing at boot gets its setting
+/// when it appears. The unit that verifies after a boot reports what it found, and fails if a
+/// setting has drifted.
 pub fn over_a_reboot(stage: &mut Stage) -> Result<()> {
     let boot_id = "cat /proc/sys/kernel/random/boot_id";
     let machine = stage.machine()?;
@@ -114,7 +114,7 @@ fn boot_check_reports(machine: &mut GuestMachine) -> Result<()> {
     Ok(())
 }
 
-/// Takes all files back, but for one that somebody has edited since: that is left, and named.
+/// Removes all files except one that was edited, which stays and is named.
 pub fn taken_back(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let rule = "$(grep -l nr_requests /etc/udev/rules.d/99-foreread-*.rules)";
@@ -143,7 +143,7 @@ fn mismatches(machine: &mut GuestMachine, lasting: &[Lasting]) -> Result<Vec<Str
     Ok(wrong)
 }
 
-/// Plugs in the late disk and waits until udev has seen to it.
+/// Plugs in the late disk and waits until udev has processed it.
 fn plug(machine: &mut GuestMachine) -> Result<()> {
     let path = LATE.path();
     machine.sh(&format!("test ! -e {path}"))?;

@@ -1,4 +1,4 @@
-//! The power goes while a sweep runs.
+//! Power loss during a sweep.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use anyhow::{Result, bail, ensure};
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
-/// A sweep long enough to be cut, and short enough to be finished afterwards.
+/// A sweep long enough to be interrupted, and short enough to be completed afterwards.
 const SWEEP: &str = "foreread sweep /srv/ten --vary read_ahead=64K,1M --workload seq-1 \
                      --repeats 3 --duration 1s --size 64M --seed 7";
-/// Where read-ahead of that filesystem is.
+/// The read-ahead of that filesystem.
 const KNOB: &str = "/sys/class/bdi/$(mountpoint -d /srv/ten)/read_ahead_kb";
-/// What nobody would have by default.
+/// A value that no device has by default.
 const OURS: &str = "640";
 
-/// Whatever the sweep was at is undone after the boot, its journal is gone, and the same command
-/// goes on where it was.
+/// The sweep's setting is undone after the boot, its journal is gone, and the same command resumes
+/// it.
 pub fn cut_in_a_sweep(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     machine.sh(&format!(

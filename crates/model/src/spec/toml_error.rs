@@ -6,7 +6,7 @@ use units::text::SourceLocation;
 use super::SpecError;
 
 /// The error in one line, after its position.
-pub(crate) fn placed(text: &str, error: &Error) -> String {
+pub(crate) fn with_position(text: &str, error: &Error) -> String {
     let message = units::text::explain_serde_message(error.message());
     match error.span() {
         Some(span) => format!("{}: {message}", SourceLocation::from_offset(text, span.start)),
@@ -15,7 +15,7 @@ pub(crate) fn placed(text: &str, error: &Error) -> String {
 }
 
 /// The error of the table at `path`, with the key if it is one of the table's.
-pub(super) fn broken(path: &str, error: &Error) -> SpecError {
+pub(super) fn in_table(path: &str, error: &Error) -> SpecError {
     let shown = error.to_string();
     let key = shown.lines().find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));
     let problem = match key {
