@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::{Release, output, packages::archive, run};
 
@@ -26,7 +26,8 @@ pub fn write(release: &Release) -> Result<()> {
 fn vendor(release: &Release, top: &Path) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = release.command(cargo);
-    command.current_dir(top).args(["vendor", "--locked", "--quiet", "vendor"]);
+    command.current_dir(top).args(["vendor", "--locked", "vendor"]);
     let printed = output(&mut command).context("copying the crates")?;
+    ensure!(printed.contains("[source.crates-io]"), "cargo vendor prints no configuration");
     Ok(format!("{printed}\n\n[env]\nFOREREAD_COMMIT = \"{}\"\n", release.commit))
 }
