@@ -28,7 +28,7 @@ pub const SIM_CELL_KEYS: [&str; 9] = [
 ];
 
 const PACES: &[(&str, ReplayPace)] =
-    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded)];
+    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded), ("think", ReplayPace::Think)];
 
 /// One simulation of a trace, as a user describes it. Every field has the default of the target
 /// `sim:`.
@@ -43,7 +43,7 @@ pub struct SimCell {
     pub read_ahead_kib: u64,
     /// `xfs`, `ext4`, `ext3` or `plain`.
     pub filesystem: String,
-    /// `asap` or `recorded`.
+    /// `asap`, `recorded` or `think`.
     pub pace: String,
     /// Whether parts of files that are never read are left out.
     pub compact: bool,

@@ -58,8 +58,8 @@ impl LoadedTrace {
     /// The reads of the trace; made once for each pace and form.
     fn workload(&self, cell: &SimCell) -> Result<Workload, BatchError> {
         let key = (cell.replay_pace()?, cell.compact);
-        if key.0 == ReplayPace::Recorded && !self.trace.is_timed() {
-            let problem = "the trace has no times, so it has no recorded pace";
+        if key.0 != ReplayPace::Asap && !self.trace.is_timed() {
+            let problem = "the trace has no times: give pace=asap";
             return Err(units::text::SettingError::invalid("pace", &cell.pace, problem).into());
         }
         let mut made = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
