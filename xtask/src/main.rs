@@ -20,6 +20,7 @@ mod binaries;
 mod coverage;
 mod dist;
 mod guest;
+mod python;
 mod real;
 mod results;
 mod suite;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 
 use crate::transcript::Transcript;
-use crate::{binaries, guest, tidy};
+use crate::{binaries, guest, python, tidy};
 
 /// The integration tests that need the machine for themselves, and mostly root.
 const HOST_TIER: &str = "host";
@@ -52,6 +52,7 @@ pub fn run(root: &Path) -> Result<bool> {
     check_with(root, "build", &binaries::BUILD, &mut outcome)?;
     run_ordinary_tests(root, &mut outcome)?;
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
+    test_python_package(root, &mut outcome)?;
     host_and_guest_tier(root, &mut outcome)?;
     report(&outcome);
     Ok(outcome.failed_count == 0)
@@ -74,6 +75,18 @@ fn host_and_guest_tier(root: &Path, outcome: &mut Outcome) -> Result<()> {
         outcome.took("guest tier, beside the host tier", started);
         Ok(())
     })
+}
+
+fn test_python_package(root: &Path, outcome: &mut Outcome) -> Result<()> {
+    const TITLE: &str = "Python package";
+    println!("== {TITLE}");
+    let started = Instant::now();
+    let tests = python::run(root)?;
+    outcome.passed += tests.passed;
+    tests.failed.into_iter().for_each(|line| outcome.fail(line));
+    tests.skipped.into_iter().for_each(|line| outcome.skip(line));
+    outcome.took(TITLE, started);
+    Ok(())
 }
 
 fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {

@@ -25,7 +25,7 @@ pub struct SourceFile {
 /// Every Rust file of the workspace but tests and benchmarks.
 pub fn read(root: &Path) -> Result<Vec<SourceFile>> {
     let mut packages: Vec<PathBuf> = folder(&root.join("crates"))?;
-    packages.push(root.join("xtask"));
+    packages.extend([root.join("python"), root.join("xtask")]);
     let mut files = Vec::new();
     for package in packages {
         let mut paths = Vec::new();

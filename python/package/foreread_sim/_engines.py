@@ -1,0 +1,121 @@
+"""Engines: where shards run. All of them give the same results."""
+
+import dataclasses
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from . import _native
+from ._errors import ForereadError
+
+if TYPE_CHECKING:
+    from ._plan import Shard
+
+MAX_WORKER_DEATHS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardFailure:
+    """Why a shard has no results."""
+
+    reason: str
+    is_fatal: bool = False
+    """Whether its workers died, so that trying again is pointless."""
+
+
+class Engine(Protocol):
+    """Runs shards in any order, and yields each with its failure, or `None` if it is published."""
+
+    def run(
+        self, shards: Sequence["Shard"], out: Path
+    ) -> Iterator[tuple["Shard", ShardFailure | None]]: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Local:
+    """Threads of this process: they run in parallel, since simulations need no interpreter."""
+
+    threads: int | None = None
+    """Number of threads; `None` for one per processor that this process may use."""
+
+    def run(
+        self, shards: Sequence["Shard"], out: Path
+    ) -> Iterator[tuple["Shard", ShardFailure | None]]:
+        threads = self.threads or len(os.sched_getaffinity(0))
+        waiting = deque(shards)
+        running: dict[Future[Any], Shard] = {}
+        with ThreadPoolExecutor(threads) as pool:
+            # Only as many are submitted as can run: an interrupt ends the run with these.
+            while waiting or running:
+                while waiting and len(running) < threads:
+                    shard = waiting.popleft()
+                    running[pool.submit(_native.run_shard, shard.json, out)] = shard
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield running.pop(future), _failure(future.exception())
+
+
+def _failure(error: BaseException | None) -> ShardFailure | None:
+    if error is None:
+        return None
+    if isinstance(error, ForereadError):
+        return ShardFailure(str(error))
+    raise error
+
+
+@dataclasses.dataclass(frozen=True)
+class Ray:
+    """Tasks of a Ray cluster. `out` must be a directory that all nodes share.
+
+    Uses the running cluster, or starts one on this machine. A task whose worker dies is started
+    again; a shard that ends three workers is recorded with the status `poisoned`.
+    """
+
+    address: str | None = None
+    """Address of the cluster, as for `ray.init`."""
+    max_in_flight: int = 1000
+    """Most tasks that are submitted at a time."""
+
+    def run(
+        self, shards: Sequence["Shard"], out: Path
+    ) -> Iterator[tuple["Shard", ShardFailure | None]]:
+        try:
+            import ray
+        except ImportError as error:
+            message = "engine Ray: the package ray is not installed; pip install foreread-sim[ray]"
+            raise ForereadError(message) from error
+        if not ray.is_initialized():
+            ray.init(address=self.address, log_to_driver=False, include_dashboard=False)
+        task = ray.remote(_ray_task)
+        retries = MAX_WORKER_DEATHS - 1
+        waiting = deque(shards)
+        running: dict[Any, Shard] = {}
+        while waiting or running:
+            while waiting and len(running) < self.max_in_flight:
+                shard = waiting.popleft()
+                options = {"num_cpus": 1, "max_retries": retries, "memory": shard.estimated_bytes}
+                running[task.options(**options).remote(shard.json, str(out))] = shard
+            done, _ = ray.wait(list(running), num_returns=1)
+            for reference in done:
+                shard = running.pop(reference)
+                try:
+                    error = ray.get(reference)
+                    yield shard, ShardFailure(error) if error else None
+                except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
+                    reason = f"its worker died {MAX_WORKER_DEATHS} times"
+                    yield shard, ShardFailure(reason, is_fatal=True)
+
+
+def _ray_task(json: str, out: str) -> str | None:
+    """Runs in a worker. Errors go back as text: a message is smaller than a pickled traceback."""
+    # A task that was retried although it had published needs not run again.
+    if _native.shard_is_finished(json, out):
+        return None
+    try:
+        _native.run_shard(json, out)
+    except ForereadError as error:
+        return str(error)
+    return None
