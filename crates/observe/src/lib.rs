@@ -31,7 +31,7 @@ pub use probes::{Probes, Rung, Signal};
 pub use profile::{ProfileLosses, ProfileProbes, ProfileScope};
 pub use profile_event::{
     AdviceCall, AdviceCallKind, BlockedWait, DeviceRequest, FileName, InodeId, PageEvent,
-    PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack, ReadCall, ThreadId,
-    ThreadTime, WaitReason,
+    PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack, ReturnedRead,
+    ThreadId, ThreadTime, WaitReason,
 };
 pub use self_test::{SelfTest, self_test};

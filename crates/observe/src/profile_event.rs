@@ -45,7 +45,7 @@ pub struct ProfileEvent {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProfileEventKind {
-    Read(ReadCall),
+    Read(ReturnedRead),
     Page(PageEvent),
     Wait(BlockedWait),
     Advice(AdviceCall),
@@ -55,7 +55,7 @@ pub enum ProfileEventKind {
 
 /// A read call that returned.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReadCall {
+pub struct ReturnedRead {
     /// The address of the open file.
     pub file: u64,
     pub inode: InodeId,
@@ -238,8 +238,8 @@ fn inode(record: &ProfileRecord) -> InodeId {
     InodeId { device: device(record.device), inode: record.inode }
 }
 
-fn read_call(record: &ProfileRecord) -> ReadCall {
-    ReadCall {
+fn read_call(record: &ProfileRecord) -> ReturnedRead {
+    ReturnedRead {
         file: record.file,
         inode: inode(record),
         offset: Bytes::new(record.offset),

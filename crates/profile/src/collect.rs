@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use observe::{
     AdviceCall, BlockedWait, InodeId, PageEvent, PageEventKind, ProfileEvent, ProfileEventKind,
-    ReadCall, ThreadId, WaitReason,
+    ReturnedRead, ThreadId, WaitReason,
 };
 use units::{Bytes, Nanos};
 
@@ -100,7 +100,7 @@ impl Collector {
         }
     }
 
-    fn read(&mut self, at: Nanos, thread: &ThreadId, call: &ReadCall) {
+    fn read(&mut self, at: Nanos, thread: &ThreadId, call: &ReturnedRead) {
         let inode = self.file(call.inode, call.size);
         let pending = self.threads.entry(thread.tid).or_default();
         let before = std::mem::take(pending);

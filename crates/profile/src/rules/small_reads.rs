@@ -10,9 +10,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 13,
     name: "small-reads",
     summary: "many small calls in order, whose cost is the call itself",
-    explanation: "The rule applies to reads of at most 16 KiB in order, if at least 90 % find their \
-        data in memory, and the time in the calls beyond copying is at least 5 % of the run. Read \
-        into a larger buffer, 128 KiB for example.",
+    explanation: "The rule applies to reads of at most 16 KiB in order, if at least 90 % find \
+        their data in memory, and the time in the calls beyond copying is at least 5 % of the \
+        run. Read into a larger buffer, 128 KiB for example.",
     check: RuleCheck::Stream(check),
 };
 
