@@ -12,6 +12,7 @@ mod complete;
 mod completions;
 mod config;
 mod dd;
+mod demo;
 mod doctor;
 mod dry_run;
 mod experiment;
@@ -52,6 +53,7 @@ mod watch_words;
 mod workload_args;
 mod workloads;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -121,6 +123,7 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Demo(demo::DemoArgs),
     Doctor(doctor::DoctorArgs),
     Check(check::CheckArgs),
     Presets(presets::PresetsArgs),
@@ -192,43 +195,56 @@ impl Cli {
         declare_tunables()?;
         let (dirs, root) = (Dirs::of_user(), Root::system());
         let context = Context { global: self.global, dirs, root, configuration };
-        match self.verb {
-            Verb::Doctor(verb) => verb.run(&context),
-            Verb::Check(verb) => verb.run(&context),
-            Verb::Presets(verb) => verb.run(&context),
-            Verb::Sweep(verb) => verb.run(&context),
-            Verb::Tune(verb) => verb.run(&context),
-            Verb::Runs(verb) => verb.run(&context),
-            Verb::Report(verb) => verb.run(&context),
-            Verb::Compare(verb) => verb.run(&context),
-            Verb::Import(verb) => verb.run(&context),
-            Verb::Export(verb) => verb.run(&context),
-            Verb::Serve(verb) => verb.run(&context),
-            Verb::Models(verb) => verb.run(),
-            Verb::Calibrate(verb) => verb.run(&context),
-            Verb::Trace(verb) => verb.run(&context),
-            Verb::Reproduce(verb) => verb.run(),
-            Verb::Blocks(verb) => verb.run(&context),
-            Verb::Experiment(verb) => verb.run(&context),
-            Verb::Pg(verb) => verb.run(&context),
-            Verb::Workloads(verb) => verb.run(),
-            Verb::Sim(verb) => verb.run(),
-            Verb::Vdisk(verb) => verb.run(&context),
-            Verb::Apply(verb) => verb.run(&context),
-            Verb::Persist(verb) => verb.run(&context),
-            Verb::Verify(verb) => verb.run(&context),
-            Verb::Watch(verb) => verb.run(&context),
-            Verb::Profile(verb) => verb.run(&context),
-            Verb::Auto(verb) => verb.run(&context),
-            Verb::Run(verb) => verb.run(&context),
-            Verb::Rollback(verb) => verb.run(&context),
-            Verb::Info(verb) => verb.run(&context),
-            Verb::Completions(verb) => verb.run(),
-            Verb::Help(verb) => verb.run(),
-            Verb::Complete(verb) => verb.run(&context),
-            Verb::Guard(verb) => verb.run(&context),
+        self.verb.run(&context)
+    }
+}
+
+impl Verb {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Self::Demo(verb) => verb.run(context),
+            Self::Doctor(verb) => verb.run(context),
+            Self::Check(verb) => verb.run(context),
+            Self::Presets(verb) => verb.run(context),
+            Self::Sweep(verb) => verb.run(context),
+            Self::Tune(verb) => verb.run(context),
+            Self::Runs(verb) => verb.run(context),
+            Self::Report(verb) => verb.run(context),
+            Self::Compare(verb) => verb.run(context),
+            Self::Import(verb) => verb.run(context),
+            Self::Export(verb) => verb.run(context),
+            Self::Serve(verb) => verb.run(context),
+            Self::Models(verb) => verb.run(),
+            Self::Calibrate(verb) => verb.run(context),
+            Self::Trace(verb) => verb.run(context),
+            Self::Reproduce(verb) => verb.run(),
+            Self::Blocks(verb) => verb.run(context),
+            Self::Experiment(verb) => verb.run(context),
+            Self::Pg(verb) => verb.run(context),
+            Self::Workloads(verb) => verb.run(),
+            Self::Sim(verb) => verb.run(),
+            Self::Vdisk(verb) => verb.run(context),
+            Self::Apply(verb) => verb.run(context),
+            Self::Persist(verb) => verb.run(context),
+            Self::Verify(verb) => verb.run(context),
+            Self::Watch(verb) => verb.run(context),
+            Self::Profile(verb) => verb.run(context),
+            Self::Auto(verb) => verb.run(context),
+            Self::Run(verb) => verb.run(context),
+            Self::Rollback(verb) => verb.run(context),
+            Self::Info(verb) => verb.run(context),
+            Self::Completions(verb) => verb.run(),
+            Self::Help(verb) => verb.run(),
+            Self::Complete(verb) => verb.run(context),
+            Self::Guard(verb) => verb.run(context),
         }
     }
+}
+
+/// Runs another verb with these words, in the place of the present one.
+fn run_words(words: impl IntoIterator<Item = OsString>, context: &Context) -> anyhow::Result<Exit> {
+    let words = std::iter::once("foreread".into()).chain(words);
+    Cli::try_parse_from(words)?.verb.run(context)
 }
 
 /// Registers the tunables that the user declares in TOML: in the file that FOREREAD_TUNABLES names,

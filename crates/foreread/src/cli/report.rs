@@ -114,8 +114,13 @@ impl Opened {
 
 /// Prints a page of these runs.
 pub fn print_page(opened: &[Opened]) -> anyhow::Result<()> {
+    output::print_document(&page(opened))
+}
+
+/// A page of these runs.
+pub fn page(opened: &[Opened]) -> String {
     let exhibits: Vec<ReportInput<'_>> = opened.iter().map(Opened::exhibit).collect();
-    output::print_document(&report::html(&exhibits))
+    report::html(&exhibits)
 }
 
 /// Prints all trials of these runs as a table.

@@ -15,7 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Set", &["apply", "persist", "verify", "rollback"]),
     ("Live", &["watch", "profile", "auto", "run"]),
     ("Simulate", &["sim", "models", "vdisk", "calibrate", "trace", "workloads", "reproduce"]),
-    ("More", &["info", "completions", "help"]),
+    ("More", &["demo", "info", "completions", "help"]),
 ];
 
 /// The help of the whole program, as a template for clap.

@@ -1,0 +1,69 @@
+//! What an earlier version wrote still opens. `data/upgrade-0.1.0` was written by the program of
+//! commit 27f0002da1a3: a record of one run, and a configuration.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod program;
+
+use std::fs;
+use std::path::Path;
+
+use program::{Scratch, run};
+use serde_json::Value;
+
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/upgrade-0.1.0");
+
+fn with_record() -> Scratch {
+    let scratch = Scratch::new();
+    let state = scratch.path().join("state");
+    fs::create_dir_all(&state).unwrap();
+    fs::copy(Path::new(FIXTURES).join("runs.sqlite"), state.join("runs.sqlite")).unwrap();
+    scratch
+}
+
+#[test]
+fn a_record_of_an_earlier_version_opens_and_gives_its_recommendation() {
+    let scratch = with_record();
+    let (code, out, err) = run(&mut scratch.foreread("runs show 1 --json"));
+    assert_eq!(code, 0, "{err}");
+    let document: Value = serde_json::from_str(&out).unwrap();
+    let cells = document["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4, "two settings, two workloads");
+    assert_eq!(document["recommendation"]["read_ahead_kib"], 1024, "{out}");
+    let (code, _, err) = run(&mut scratch.foreread("report 1 -o -"));
+    assert_eq!(code, 0, "{err}");
+    // The next run goes into the same record.
+    let words =
+        "sweep -q sim:nvme,cache=64M --vary read_ahead=128K --workload seq-1 --duration 20ms";
+    let (code, _, err) = run(&mut scratch.foreread(words));
+    assert!(matches!(code, 0 | 5), "{err}");
+    let (code, _, err) = run(&mut scratch.foreread("runs show 2"));
+    assert!(matches!(code, 0 | 5), "{err}");
+}
+
+#[test]
+fn a_record_of_a_later_version_is_refused_in_one_line_and_not_changed() {
+    let scratch = with_record();
+    let path = scratch.path().join("state/runs.sqlite");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 999).unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    for words in ["runs", "runs show 1", "sweep sim:nvme --workload seq-1 --duration 20ms"] {
+        let (code, out, err) = run(&mut scratch.foreread(words));
+        assert_ne!(code, 0, "{words}");
+        assert_eq!(out, "", "{words}");
+        assert_eq!(err.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{err}");
+        assert!(err.contains("later version") && err.contains("999"), "{words}: {err}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_configuration_of_an_earlier_version_is_read() {
+    let scratch = with_record();
+    let mut command = scratch.foreread("runs show 1");
+    command.env("FOREREAD_CONFIG", Path::new(FIXTURES).join("config.toml"));
+    let (code, out, err) = run(&mut command);
+    assert_eq!(code, 0, "{err}");
+    assert!(serde_json::from_str::<Value>(&out).is_ok(), "json = true is obeyed: {out}");
+}
