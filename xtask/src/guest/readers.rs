@@ -20,7 +20,9 @@ pub fn make(machine: &mut GuestMachine, directory: &str) -> Result<()> {
 /// Starts a reader of each file; that of `file9` reads backward.
 pub fn start(machine: &mut GuestMachine, directory: &str) -> Result<()> {
     machine.sh(&format!(
-        "launch() {{ systemd-run --quiet --collect --unit reader$1 reader {directory}/file$1 $2; }}\n\
+        "launch() {{\n\
+         systemd-run --quiet --collect --unit reader$1 reader {directory}/file$1 $2\n\
+         }}\n\
          for one in 1 2 3 4 5 6 7 8; do launch $one forward || exit; done; launch 9 backward"
     ))?;
     Ok(())
