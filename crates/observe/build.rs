@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Each is an object of its own, so that no map is made that is not used.
-const PROGRAMS: [&str; 3] = ["open_files", "events", "profile"];
+const PROGRAMS: [&str; 4] = ["open_files", "events", "profile", "samples"];
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(bpf_object)");

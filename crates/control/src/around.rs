@@ -18,6 +18,7 @@ use units::{Nanos, Pages};
 struct Waits {
     window: Pages,
     pieces: u64,
+    faults: u64,
     waited: Nanos,
 }
 
@@ -29,7 +30,16 @@ impl Waits {
     fn is_known(&self, best: f64) -> bool {
         let hopeless = self.pieces >= tuning::MIN_PIECES_HOPELESS
             && self.mean() > tuning::HOPELESS_WAIT_RATIO * best;
-        self.pieces >= tuning::MIN_PIECES || hopeless
+        self.pieces >= tuning::MIN_PIECES || hopeless || self.is_too_small(best)
+    }
+
+    /// Whether most pieces took several faults. Faults cost more than the waits that are seen, so
+    /// such a window must be clearly faster.
+    fn is_too_small(&self, best: f64) -> bool {
+        let faults_per_piece = self.faults as f64 / self.pieces.max(1) as f64;
+        self.pieces >= tuning::MIN_PIECES_HOPELESS
+            && faults_per_piece > tuning::MAX_FAULTS_PER_PIECE
+            && self.mean() > tuning::CLEARLY_FASTER_WAIT_RATIO * best
     }
 }
 
@@ -59,10 +69,13 @@ impl RandomFaults {
             window.size == own || tuning::SMALLER_WINDOWS_PAGES.contains(&window.size.get());
         let known = self.waits.iter().position(|waits| waits.window == window.size);
         self.current = known.or_else(|| {
-            let none = Waits { window: window.size, pieces: 0, waited: Nanos::ZERO };
+            let none = Waits { window: window.size, pieces: 0, faults: 0, waited: Nanos::ZERO };
             tried.then(|| self.waits.push(none))?;
             Some(self.waits.len() - 1)
         });
+        if let Some(waits) = self.current.and_then(|current| self.waits.get_mut(current)) {
+            waits.faults += 1;
+        }
         let read = (window.start, window.end());
         if !self.goes_on(index, read, own) {
             if self.recent.len() == tuning::MAX_CURRENT_PIECES {
@@ -129,6 +142,9 @@ impl RandomFaults {
             let Some(waits) = waits_of(window).filter(|waits| waits.is_known(best)) else {
                 return window;
             };
+            if waits.is_too_small(best) {
+                break;
+            }
             tried.push(*waits);
             if waits.mean() > tuning::WORSE_WAIT_RATIO * best {
                 break;
@@ -199,6 +215,14 @@ mod tests {
         assert_eq!(settled(8, 330, 32, false).0, [32, 4, 32]);
         assert_eq!(settled(8, 8500, 45, false).0, [32, 4, 32]);
         assert_eq!(settled(16, 8500, 45, false).0, [32, 4, 32]);
+    }
+
+    #[test]
+    fn a_window_that_takes_several_faults_for_a_piece_must_be_clearly_faster() {
+        // Four faults wait nearly as long as one that reads four times as much as is wanted.
+        assert_eq!(settled(8, 150, 32, false).0, [32, 4, 32]);
+        let (windows, _) = settled(8, 20, 100, false);
+        assert_eq!(windows.last(), Some(&1), "eight faults take a third of the time of one");
     }
 
     #[test]

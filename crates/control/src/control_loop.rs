@@ -70,6 +70,10 @@ pub trait EventSource {
     /// The state of an open file of a bdi as of the last sample; `None` if it is closed.
     fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState>;
 
+    /// Samples accesses to these open files of a bdi, cached pages included, until the next call.
+    /// A back end that cannot do so reports misses only.
+    fn sample_accesses(&mut self, _bdi: BdiKey, _files: &[OpenFileId]) {}
+
     /// The directory of one of these open files, the first that is open: at once, or in a later
     /// call.
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing>;
@@ -340,6 +344,7 @@ impl ControlLoop {
         let controller = &mut bdi.controller;
         controller.pause(!acts && !self.config.dry_run);
         let mut actions = controller.decide(inputs, |file| backend.file_state(key, file));
+        backend.sample_accesses(key, &controller.wants_samples(inputs.now));
         backend.keep_directory(key, controller.follows_files());
         let wanted = controller.wants_directory(inputs.now);
         if let Some(listing) = backend.find_directory(key, &wanted) {

@@ -114,6 +114,13 @@ impl BdiController {
     /// Takes in one thing that happened to a reader of a file. Without an open file it is ignored.
     pub fn on_event(&mut self, file: FileKey, event: &AccessEvent) {
         let Some(key) = event.file else { return };
+        if let EventKind::Access { .. } = event.kind {
+            // It shows how an open file is read that something else was seen of.
+            if let Some(stream) = self.streams.get_mut(&key).filter(|stream| stream.file == file) {
+                stream.on_event(event, self.page);
+            }
+            return;
+        }
         let at = event.at;
         let rested = |(_, last): &(Nanos, Nanos)| at.saturating_sub(*last) > tuning::IDLE_TIMEOUT;
         let since = self.awake.filter(|awake| !rested(awake)).map_or(at, |(since, _)| since);
@@ -150,6 +157,15 @@ impl BdiController {
             }
             self.primings.entry(file).or_default().touch(start, pages);
         }
+    }
+
+    /// Open files whose accesses it wants to know, also those that find their pages in the cache.
+    pub fn wants_samples(&self, now: Nanos) -> Vec<OpenFileId> {
+        if !self.bounds.prefetch || self.paused {
+            return Vec::new();
+        }
+        let wanted = self.streams.iter().filter(|(_, stream)| stream.wants_samples(now));
+        wanted.map(|(key, _)| *key).collect()
     }
 
     /// Open files of one of which it wants to know the directory, if there are any: the files of

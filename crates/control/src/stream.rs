@@ -28,6 +28,33 @@ pub(super) enum StreamKind {
     Other,
 }
 
+/// Access samples of an open file, which are taken in bursts.
+#[derive(Clone, Copy, Debug, Default)]
+struct SampleBurst {
+    count: u64,
+    last: Option<Nanos>,
+    /// When the next burst may begin.
+    next: Nanos,
+}
+
+impl SampleBurst {
+    fn add(&mut self, at: Nanos) {
+        (self.count, self.last) = (self.count + 1, Some(at));
+    }
+
+    /// Whether reads are reported one by one, so that misses say nothing more of them.
+    fn is_current(&self, at: Nanos) -> bool {
+        self.last.is_some_and(|last| at.saturating_sub(last) < tuning::SAMPLE_TIMEOUT)
+    }
+
+    /// Ends the burst if it is long enough.
+    fn interval(&mut self, now: Nanos) {
+        if self.count >= tuning::BURST_SAMPLES {
+            (self.count, self.next) = (0, now + tuning::BURST_PAUSE);
+        }
+    }
+}
+
 /// What is known of one open file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
@@ -55,6 +82,7 @@ pub(super) struct Stream {
     pub stalled: u64,
     pub stalls: u64,
     pub thrashed: u64,
+    samples: SampleBurst,
     /// Up to the last tick.
     before: (u64, PlaceCounts),
     pub asked: u64,
@@ -71,7 +99,9 @@ impl Stream {
     /// Takes in one thing that happened to its reader; `page` is the size of a page.
     pub fn on_event(&mut self, event: &AccessEvent, page: Bytes) {
         let AccessEvent { at, index, .. } = *event;
-        self.seen = at;
+        if !matches!(event.kind, EventKind::Access { .. }) {
+            self.seen = at;
+        }
         match event.kind {
             EventKind::Miss { .. } => {
                 let pages = event.request.get();
@@ -99,7 +129,9 @@ impl Stream {
                 self.windows += 1;
                 self.ahead.reader_at(index);
                 let in_run = self.classifier.reader_at(index, event.request.get());
-                self.trend.read(index, event.request.get(), in_run);
+                if !self.samples.is_current(at) {
+                    self.trend.read(index, event.request.get(), in_run);
+                }
                 if self.mapped {
                     self.around.mark(index, self.own.unwrap_or_default());
                 }
@@ -127,6 +159,13 @@ impl Stream {
                 self.ahead.used = self.ahead.used.saturating_add(event.request.get());
                 self.pending = None;
             }
+            EventKind::Access { .. } => {
+                self.samples.add(at);
+                self.trend.read(index, event.request.get(), false);
+                if let Some(plan) = &mut self.plan {
+                    plan.reader_at(index, at);
+                }
+            }
             EventKind::Stall { wait } => {
                 self.stalls += 1;
                 self.stalled = self.stalled.saturating_add(wait.get());
@@ -148,6 +187,9 @@ impl Stream {
     }
 
     fn read(&mut self, index: u64, pages: u64, in_run: bool, at: Nanos) {
+        if self.samples.is_current(at) {
+            return;
+        }
         self.trend.read(index, pages, in_run);
         if let Some(plan) = &mut self.plan {
             plan.reader_at(index, at);
@@ -158,7 +200,7 @@ impl Stream {
     pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
         let trend = self.trend.steps(facts.may_set_window());
         let holes = || self.classifier.through_holes();
-        trend.or_else(|| holes().map(|page| TrendSteps::forward(page, HOLES_PIECE_PAGES)))
+        trend.or_else(|| holes().map(|page| TrendSteps::gapless(page, HOLES_PIECE_PAGES)))
     }
 
     /// Takes in how it is after an interval.
@@ -170,6 +212,7 @@ impl Stream {
             }
         }
         self.ahead.expire(now, Some(facts.file_pages.get()));
+        self.samples.interval(now);
         let seconds = elapsed.as_secs_f64().max(1e-6);
         let share = self.stalled as f64 / 1e9 / seconds;
         let weight = (seconds / 0.5).min(1.0);
@@ -216,6 +259,15 @@ impl Stream {
             elsewhere: now.elsewhere - before.elsewhere,
             beside: 0,
         }
+    }
+
+    /// Whether it should be sampled: while there is a plan, and in bursts until there is one.
+    pub fn wants_samples(&self, now: Nanos) -> bool {
+        let is_read = now.saturating_sub(self.seen) <= tuning::MAX_UNSEEN_TIME;
+        let is_managed = self.facts.is_some_and(|facts| !facts.unmanaged);
+        let may_have_trend = is_read && now >= self.samples.next;
+        is_managed
+            && (self.plan.is_some() || (may_have_trend && self.reading() == StreamKind::Other))
     }
 
     /// Whether its reader has come to the end of the file.

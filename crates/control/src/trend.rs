@@ -81,14 +81,9 @@ pub(super) struct TrendSteps {
 }
 
 impl TrendSteps {
-    /// All pages forward from this one.
-    pub fn forward(last: u64, len: u64) -> Self {
-        Self { last, step: len.cast_signed(), len, is_gapless: true, is_filled: false }
-    }
-
-    fn backward(last: u64, pages: u64) -> Self {
-        let len = pages.max(tuning::MIN_PIECE_PAGES);
-        Self { last, step: -len.cast_signed(), len, is_gapless: true, is_filled: false }
+    /// All pages from this one on, in pieces of so many; backward if that is negative.
+    pub fn gapless(last: u64, step: i64) -> Self {
+        Self { last, step, len: step.unsigned_abs(), is_gapless: true, is_filled: false }
     }
 }
 
@@ -184,9 +179,10 @@ impl Trend {
 
     fn along(&self, to: Move) -> Option<TrendSteps> {
         let last = self.last?;
+        let piece = |pages: u64| pages.max(tuning::MIN_PIECE_PAGES).cast_signed();
         Some(match to {
-            Move::Backward => TrendSteps::backward(last.first, last.pages()),
-            Move::Forward => TrendSteps::forward(last.first, tuning::MIN_PIECE_PAGES),
+            Move::Backward => TrendSteps::gapless(last.first, -piece(last.pages())),
+            Move::Forward => TrendSteps::gapless(last.first, piece(0)),
             Move::Step { pages, .. } => TrendSteps {
                 last: last.first,
                 step: pages,
@@ -224,19 +220,13 @@ impl Trend {
         None
     }
 
-    /// A plan has ended of which this share was read. After one that failed, the next needs a
-    /// longer trend.
-    fn judge(&mut self, share: f64) {
-        self.needed = if share < tuning::MIN_SCORE {
+    /// A plan has ended. After one of which little was used, the next needs a longer trend.
+    pub fn end(&mut self, plan: &TrendPlan) {
+        self.needed = if plan.used_share() < tuning::MIN_SCORE {
             (self.needed * 2).clamp(tuning::FIRST_BACKOFF_MOVES, tuning::MAX_BACKOFF_MOVES)
         } else {
             self.needed / 2
         };
-    }
-
-    /// Takes in how a plan has ended.
-    pub fn end(&mut self, plan: &TrendPlan) {
-        self.judge(plan.used_share());
         self.streak = 0;
     }
 }
@@ -427,15 +417,10 @@ impl TrendPlan {
 
 /// Two pieces in one, where they touch and are not too large.
 fn joined(a: Extent, b: Extent) -> Option<Extent> {
+    let (first, second) = if b.end() == a.start { (b, a) } else { (a, b) };
     let pages = Pages::new(a.pages.get() + b.pages.get());
-    let fits = pages.get() <= tuning::MAX_JOINED_PAGES;
-    if fits && a.end() == b.start {
-        Some(Extent::new(a.start, pages))
-    } else if fits && b.end() == a.start {
-        Some(Extent::new(b.start, pages))
-    } else {
-        None
-    }
+    let fits = pages.get() <= tuning::MAX_JOINED_PAGES && first.end() == second.start;
+    fits.then(|| Extent::new(first.start, pages))
 }
 
 #[cfg(test)]

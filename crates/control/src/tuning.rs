@@ -125,6 +125,16 @@ pub(crate) mod window_search {
 }
 
 pub(crate) mod stream {
+    use units::Nanos;
+
+    /// Access samples after which an open file without a trend is not sampled for a while: many
+    /// times what a trend takes.
+    pub const BURST_SAMPLES: u64 = 512;
+    pub const BURST_PAUSE: Nanos = Nanos::from_secs(5);
+    /// Without a sample for this long, misses show how a file is read.
+    pub const SAMPLE_TIMEOUT: Nanos = Nanos::from_millis(250);
+    /// An open file without a miss for this long is not sampled unless it is prefetched.
+    pub const MAX_UNSEEN_TIME: Nanos = Nanos::from_secs(1);
     /// Windows that a reader must have asked for before anything is done.
     pub const MIN_WINDOWS: u64 = 3;
     /// The share of places of other reads that follow on another from which on a larger window may
@@ -190,6 +200,11 @@ pub(crate) mod random_faults {
     /// long as with the best window.
     pub const MIN_PIECES_HOPELESS: u64 = 4;
     pub const HOPELESS_WAIT_RATIO: f64 = 2.0;
+    /// The faults for a piece from which on a window is too small for it ...
+    pub const MAX_FAULTS_PER_PIECE: f64 = 1.5;
+    /// ... unless a piece takes less than this part of the time with the best window so far: each
+    /// fault also costs processor time, and turns of the reader's on a busy machine.
+    pub const CLEARLY_FASTER_WAIT_RATIO: f64 = 0.8;
     /// No smaller window is tried after one whose pieces take this many times as long as with the
     /// best: a standard error more.
     pub const WORSE_WAIT_RATIO: f64 = 1.1;
@@ -218,7 +233,7 @@ pub(crate) mod trend {
     /// The smallest piece where all pages are read: 64 KiB.
     pub const MIN_PIECE_PAGES: u64 = 16;
     /// The piece of a reader that comes through pages which are cached here and there.
-    pub const HOLES_PIECE_PAGES: u64 = 64;
+    pub const HOLES_PIECE_PAGES: i64 = 64;
     /// How much the last read counts in the score.
     pub const SCORE_WEIGHT: f64 = 0.125;
     /// The share of reads that a plan must foresee, and of prefetched pages that must be used.

@@ -193,6 +193,35 @@ fn a_predictable_reader_that_advised_random_reads_is_prefetched() {
     assert!(first < 20, "it begins where the reader is, not {first} pages before the end");
 }
 
+/// Most reads find their pages in the cache; what is missing has no steps. Only samples show the
+/// way backward, and how far the reader has come.
+#[test]
+fn samples_of_cached_reads_show_a_trend_and_keep_a_plan_alive() {
+    let mut stage = Stage::new(Bounds::default());
+    let (mut page, mut prefetched) = (FILE, 0);
+    let access = |index| event(EventKind::Access { mapped: false }, index, 2);
+    let miss = |index| event(EventKind::Miss { before: Window::default() }, index, 1);
+    stage.on_event(0, miss(page - 1));
+    for tick in 0..100 {
+        for _ in 0..64 {
+            page -= 1;
+            stage.on_event(0, access(page));
+        }
+        if tick < 3 {
+            stage.on_event(0, miss(page - page * 7919 % 50));
+            stage.on_event(0, stall(8));
+        }
+        let wanted = stage.controller.wants_samples(stage.now);
+        assert!(tick == 0 || wanted == [OpenFileId::new(0)], "{wanted:?} at {tick}");
+        for action in stage.tick(false, false) {
+            if let ActionKind::Prefetch(extents) = action.kind {
+                prefetched += extents.iter().map(|it| it.pages.get()).sum::<u64>();
+            }
+        }
+    }
+    assert!((5000..9000).contains(&prefetched), "{prefetched} pages for a reader of 6,400");
+}
+
 /// Four streams that always wait and get the same whatever their window is, for ten minutes.
 #[test]
 fn where_nothing_is_won_it_comes_to_rest() {

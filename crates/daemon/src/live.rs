@@ -10,7 +10,7 @@ use control::{
     FileKey, FileState, Listing, LoopNote, LoopSample, Released,
 };
 use host::{BdiId, DevNo, Storage, page_size};
-use observe::{OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
+use observe::{EventKind, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
 use policy::DeviceCompletions;
 use units::text::plain;
 use units::{Nanos, Pages};
@@ -44,6 +44,8 @@ pub struct LiveBackend {
     /// The file systems of managed bdis, and others.
     filesystems: BTreeMap<DevNo, BdiKey>,
     other_filesystems: BTreeSet<DevNo>,
+    /// The files of each bdi whose accesses are sampled.
+    sampled: BTreeMap<BdiKey, BTreeSet<(DevNo, u64)>>,
     /// What has happened since the last sample.
     events: Vec<ProbeEvent>,
     snapshot: Snapshot,
@@ -97,6 +99,27 @@ pub(crate) fn events_of_bdis(
     }
 }
 
+/// Finds the open files of access samples, which name only file and process. Where a process has a
+/// file open more than once, it is not known by which one it was read: such samples stay without.
+pub(crate) fn attribute_samples(events: &mut [ProbeEvent], files: &[OpenFile]) {
+    let is_sample = |event: &ProbeEvent| matches!(event.access.kind, EventKind::Access { .. });
+    if !events.iter().any(is_sample) {
+        return;
+    }
+    let mut open = HashMap::new();
+    for file in files {
+        for holder in &file.holders {
+            let of_process = open.entry((file.device, file.inode, holder.pid));
+            of_process
+                .and_modify(|id: &mut Option<OpenFileId>| *id = id.filter(|id| *id == file.id))
+                .or_insert(Some(file.id));
+        }
+    }
+    for event in events.iter_mut().filter(|event| is_sample(event)) {
+        event.access.file = open.get(&(event.device, event.inode, event.pid)).copied().flatten();
+    }
+}
+
 impl LiveBackend {
     /// Observes by `source`, which must see readers.
     ///
@@ -125,6 +148,7 @@ impl LiveBackend {
             pids: None,
             filesystems: BTreeMap::new(),
             other_filesystems: BTreeSet::new(),
+            sampled: BTreeMap::new(),
             events: Vec::new(),
             snapshot: Snapshot::default(),
             places: HashMap::new(),
@@ -267,6 +291,7 @@ impl EventSource for LiveBackend {
             events: Vec::new(),
         };
         let mut bdis = self.keys().map(|(key, bdi)| (key, sample(bdi))).collect();
+        attribute_samples(&mut self.events, &self.snapshot.files);
         let filesystems = &self.filesystems;
         let bdi_of = |device| filesystems.get(&device).copied();
         events_of_bdis(self.events.drain(..), bdi_of, &mut bdis);
@@ -277,6 +302,19 @@ impl EventSource for LiveBackend {
         let bdi = &self.bdis.get(bdi.0 as usize)?.storage.bdi;
         let respect_advice = self.config.respect_advice;
         self.open_file(bdi, file).map(|file| file_state(file, &self.memory, respect_advice))
+    }
+
+    fn sample_accesses(&mut self, bdi: BdiKey, files: &[OpenFileId]) {
+        let key = |id: &OpenFileId| {
+            let file = self.snapshot.files.get(*self.places.get(id)?)?;
+            Some((file.device, file.inode))
+        };
+        let files: BTreeSet<_> = files.iter().filter_map(key).collect();
+        let before = self.sampled.insert(bdi, files);
+        let all: BTreeSet<_> = self.sampled.values().flatten().copied().collect();
+        if !all.is_empty() || before.is_some_and(|before| !before.is_empty()) {
+            self.source.sample_accesses(&all);
+        }
     }
 
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {

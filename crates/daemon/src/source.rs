@@ -1,6 +1,6 @@
 //! Live records: the probes, the census of open files and the counters of block devices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use host::{DevNo, HostError, Root, block_stat, page_size};
@@ -96,6 +96,15 @@ impl LiveSource {
                 take(event);
             }
         });
+    }
+
+    /// Samples accesses to these files from now on, as [`Probes::sample`] does. If that fails, only
+    /// misses are seen.
+    pub fn sample_accesses(&mut self, files: &BTreeSet<(DevNo, u64)>) {
+        let Some((probes, _)) = &mut self.eyes else { return };
+        if let Err(error) = probes.sample(files) {
+            tracing::info!("accesses are not sampled: {error:#}");
+        }
     }
 
     /// How things are now; of open files those that `filter` lets pass.

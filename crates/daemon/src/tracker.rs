@@ -293,6 +293,8 @@ impl TrackedStream {
                 self.ahead.used = self.ahead.used.saturating_add(pages);
                 self.asked = None;
             }
+            // `watch` samples no accesses.
+            EventKind::Access { .. } => {}
             EventKind::Stall { wait } => {
                 self.now.stalls += 1;
                 self.now.stalled = self.now.stalled.saturating_add(wait.get());

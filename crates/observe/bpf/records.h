@@ -80,4 +80,37 @@ struct size_key {
 
 #define SIZE_BUCKETS 24
 
+/* How many files may be sampled at once: src/samples.rs has the same. */
+#define SAMPLED_FILES 256
+
+/* A file whose accesses are sampled. */
+struct sample_key {
+	u64 inode;
+	u32 device; /* as in event_record */
+	u32 zero;
+};
+
+_Static_assert(sizeof(struct sample_key) == 16, "src/samples.rs has the same");
+
+/* What an access is. */
+enum {
+	SAMPLE_READ = 1,   /* read(2) and the like */
+	SAMPLE_FAULT = 2,  /* a fault that looked for its page */
+	SAMPLE_MAPPED = 3, /* a fault that found cached pages and mapped those around, too */
+};
+
+/* An access to a file, whether its pages were cached or not. */
+struct sample_record {
+	u64 time_ns; /* CLOCK_MONOTONIC */
+	u64 inode;
+	u64 first;   /* page */
+	u64 last;
+	u32 device;
+	u32 pid;
+	u32 tid;
+	u32 kind;
+};
+
+_Static_assert(sizeof(struct sample_record) == 48, "src/record.rs has the same");
+
 #endif

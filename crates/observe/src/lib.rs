@@ -1,6 +1,6 @@
 //! What the kernel does, seen from outside: open files with the window that each of them has
-//! ([`Census`]), read-ahead as it happens ([`Probes`]), and misses while their readers wait
-//! ([`Misses`]).
+//! ([`Census`]), read-ahead as it happens ([`Probes`]), every access to chosen files
+//! ([`Probes::sample`]), and misses while their readers wait ([`Misses`]).
 //!
 //! The programs in `bpf/` only read. They are compiled when foreread is built and are part of the
 //! binary; where each field lies in the running kernel is looked up when they are loaded. A
@@ -19,7 +19,9 @@ mod profile;
 mod profile_event;
 mod profile_record;
 mod record;
+mod samples;
 mod self_test;
+mod signal;
 
 pub use error::ObserveError;
 pub use event::ProbeEvent;
@@ -27,11 +29,13 @@ pub use misses::{Miss, Misses};
 pub use object::{KernelTypes, built_in};
 pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, open_files};
 pub use policy::{AccessEvent, EventKind, OpenFileId, Window};
-pub use probes::{Probes, Rung, Signal};
+pub use probes::Probes;
 pub use profile::{ProfileLosses, ProfileProbes, ProfileScope};
 pub use profile_event::{
     AdviceCall, AdviceCallKind, BlockedWait, DeviceRequest, FileName, InodeId, PageEvent,
     PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack, ReturnedRead,
     ThreadId, ThreadTime, WaitReason,
 };
+pub use samples::{MAX_SAMPLED_FILES, SAMPLES_PER_FILE};
 pub use self_test::{SelfTest, self_test};
+pub use signal::{Rung, Signal};

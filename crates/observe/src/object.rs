@@ -23,6 +23,11 @@ pub(crate) const EVENTS: Object =
 #[cfg(bpf_object)]
 pub(crate) const PROFILE: Object =
     Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")));
+#[cfg(bpf_object)]
+pub(crate) const SAMPLES: Object =
+    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/samples.bpf.o")));
+#[cfg(not(bpf_object))]
+pub(crate) const SAMPLES: Object = None;
 #[cfg(not(bpf_object))]
 pub(crate) const OPEN_FILES: Object = None;
 #[cfg(not(bpf_object))]

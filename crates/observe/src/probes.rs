@@ -3,58 +3,22 @@
 //! Each signal is tried rung by rung when the probes begin, never by the kernel's version: a
 //! tracepoint with types first, then the entry of the function, then a kprobe there. What no rung
 //! gives is missing and said to be. A read that finds its pages in the cache passes none of the
-//! probes.
+//! probes, unless its file is sampled.
+
+use std::collections::BTreeSet;
 
 use aya::Ebpf;
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya::programs::{BtfTracePoint, FEntry, KProbe, ProgramError};
 use host::DevNo;
-use serde::{Deserialize, Serialize};
 
 use crate::event::event;
 use crate::object::{EVENTS, KernelTypes, load, of_program};
 use crate::open_files::device;
 use crate::record::{EventRecord, Plain};
+use crate::samples::{Sampler, TRACEPOINTS};
+use crate::signal::{Rung, Signal};
 use crate::{Misses, ObserveError, ProbeEvent};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rung {
-    /// A tracepoint, with the types of its arguments.
-    TpBtf,
-    Fentry,
-    /// A kprobe at the entry of the function: slower, and on kernels whose architecture has no
-    /// function entries for BPF.
-    Kprobe,
-    Missing,
-}
-
-/// Names the only mechanism that may be used, for signals that it can give.
-const MECHANISM: &str = "FOREREAD_PROBES";
-
-impl Rung {
-    /// The mechanism that the user names, if any.
-    fn named() -> Result<Option<Self>, ObserveError> {
-        let Some(value) = std::env::var_os(MECHANISM).filter(|value| !value.is_empty()) else {
-            return Ok(None);
-        };
-        match value.to_str() {
-            Some("tp-btf") => Ok(Some(Self::TpBtf)),
-            Some("fentry") => Ok(Some(Self::Fentry)),
-            Some("kprobe") => Ok(Some(Self::Kprobe)),
-            _ => Err(ObserveError::Mechanism { value: value.to_string_lossy().into_owned() }),
-        }
-    }
-}
-
-/// A signal, and how it is taken here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signal {
-    pub name: String,
-    pub rung: Rung,
-    /// Why no better rung held, as the kernel or the loader says it.
-    pub refused: Vec<String>,
-}
 
 /// What is probed, from the best rung on.
 struct Ladder {
@@ -144,6 +108,7 @@ pub struct Probes {
     ring: RingBuf<MapData>,
     lost: PerCpuArray<MapData, u64>,
     sizes: PerCpuHashMap<MapData, SizeKey, u64>,
+    sampler: Option<Sampler>,
     /// Last, as it holds the programs and what attaches them.
     ebpf: Ebpf,
 }
@@ -163,7 +128,11 @@ impl Probes {
 
     /// The same with a description of the kernel's types that is there already.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
-        Self::climb_all(types, LADDERS, "miss")
+        let mut probes = Self::climb_all(types, LADDERS, "miss")?;
+        let (sampler, signals) = Sampler::fitted(types);
+        probes.sampler = sampler;
+        probes.signals.extend(signals);
+        Ok(probes)
     }
 
     /// As [`Probes::fitted`], of submitted windows and sizes of requests alone, which can stand
@@ -202,7 +171,7 @@ impl Probes {
                 problem: "its maps are not there".to_owned(),
             });
         };
-        Ok(Self { signals, ring, lost, sizes, ebpf })
+        Ok(Self { signals, ring, lost, sizes, sampler: None, ebpf })
     }
 
     /// The signals, and how each is taken.
@@ -216,14 +185,43 @@ impl Probes {
         Misses::of(&mut self.ebpf)
     }
 
-    /// Hands over what has happened since the last time, oldest first. Whoever does not ask for
-    /// long loses the newest, which [`Probes::lost`] counts: the ring holds some forty thousand.
+    /// Samples accesses to these files from now on, cached pages included: [`SAMPLES_PER_FILE`]
+    /// accesses to each until the next call. Whether this kernel reports reads; where it does not,
+    /// misses remain.
+    ///
+    /// [`SAMPLES_PER_FILE`]: crate::SAMPLES_PER_FILE
+    pub fn sample(&mut self, files: &BTreeSet<(DevNo, u64)>) -> Result<bool, ObserveError> {
+        let Some(sampler) = &mut self.sampler else { return Ok(false) };
+        sampler.choose(files).map(|()| true)
+    }
+
+    /// Samples nothing any more, as the samples are wrong or cannot be taken.
+    pub(crate) fn give_up_samples(&mut self, problem: &str) {
+        self.sampler = None;
+        for signal in self.signals.iter_mut().filter(|signal| is_sample(signal)) {
+            (signal.rung, signal.refused) = (Rung::Missing, vec![problem.to_owned()]);
+        }
+    }
+
+    /// Hands over what has happened since the last time, oldest first; a sample of an access does
+    /// not name its open file. Whoever does not ask for long loses the newest, which
+    /// [`Probes::lost`] counts: the ring holds some forty thousand.
     pub fn drain(&mut self, mut take: impl FnMut(ProbeEvent)) {
+        let mut samples = Vec::new();
+        if let Some(sampler) = &mut self.sampler {
+            sampler.drain(|sample| samples.push(sample));
+        }
+        let mut samples = samples.into_iter().peekable();
         while let Some(item) = self.ring.next() {
             if let Some(event) = EventRecord::read(&item).and_then(|record| event(&record)) {
+                let is_before = |sample: &ProbeEvent| sample.access.at <= event.access.at;
+                while let Some(sample) = samples.next_if(is_before) {
+                    take(sample);
+                }
                 take(event);
             }
         }
+        samples.for_each(take);
     }
 
     /// Requests to read that drivers of these devices or partitions were given since the beginning,
@@ -244,6 +242,11 @@ impl Probes {
     pub fn lost(&self) -> u64 {
         self.lost.get(&0, 0).map_or(0, |counts| counts.iter().sum())
     }
+}
+
+/// Whether a signal is one of access samples.
+fn is_sample(signal: &Signal) -> bool {
+    TRACEPOINTS.iter().any(|(name, ..)| *name == signal.name)
 }
 
 /// Takes the first rung that holds.

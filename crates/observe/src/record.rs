@@ -70,6 +70,22 @@ pub(crate) struct MissRecord {
 
 const _: () = assert!(size_of::<MissRecord>() == 56);
 
+/// `struct sample_record`: an access to a file that is sampled.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct SampleRecord {
+    pub time_ns: u64,
+    pub inode: u64,
+    pub first: u64,
+    pub last: u64,
+    pub device: u32,
+    pub pid: u32,
+    pub tid: u32,
+    pub kind: u32,
+}
+
+const _: () = assert!(size_of::<SampleRecord>() == 48);
+
 /// Implemented by structures of plain numbers without padding, for which any bytes will do.
 ///
 /// # Safety
@@ -91,6 +107,8 @@ unsafe impl Plain for OpenFileRecord {}
 unsafe impl Plain for EventRecord {}
 // SAFETY: as above.
 unsafe impl Plain for MissRecord {}
+// SAFETY: as above.
+unsafe impl Plain for SampleRecord {}
 
 /// The text in a field that ends with a zero, or with the field.
 pub(crate) fn text(field: &[u8]) -> String {

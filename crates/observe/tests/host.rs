@@ -3,6 +3,7 @@
 // A skipped test says so.
 #![allow(clippy::print_stdout)]
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -11,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use foreread_observe::{
     Census, EventKind, FileKind, KernelTypes, Miss, Misses, ObserveError, OpenFile, OpenFileFilter,
-    ProbeEvent, Probes, Rung, SelfTest, open_files, self_test,
+    ProbeEvent, Probes, Rung, SAMPLES_PER_FILE, SelfTest, open_files, self_test,
 };
 use host::DevNo;
 use rustix::fs::{Advice, fadvise};
@@ -319,6 +320,54 @@ fn host_probes_tell_misses_marks_windows_and_waits() {
     }
     assert_eq!(of_file(&mut probes, &seen), []);
     assert_eq!(probes.lost(), 0);
+}
+
+#[test]
+fn host_accesses_to_a_sampled_file_are_told_when_it_is_cached() {
+    let test = "host_accesses_to_a_sampled_file_are_told_when_it_is_cached";
+    let Some(stage) = Stage::set(test) else { return };
+    let Some(mut probes) = probes(&stage, test) else { return };
+    let (path, file) = cold(&stage, 4 << 20);
+    let seen = stage.one(&path);
+    let read = |page: u64, pages: usize| {
+        let size = page_size();
+        let mut buffer = vec![0; pages * size];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, page * size as u64)
+            .expect("read");
+    };
+    (0..1024).for_each(|page| read(page, 1));
+    let chosen = BTreeSet::from([(seen.device, seen.inode)]);
+    if !probes.sample(&chosen).expect("sampling") {
+        println!("SKIP {test}: this kernel does not report reads of cached pages");
+        return;
+    }
+    let accesses = |probes: &mut Probes| {
+        let mut accesses = Vec::new();
+        probes.drain(|event| {
+            if let EventKind::Access { mapped } = event.access.kind
+                && (event.device, event.inode) == (seen.device, seen.inode)
+            {
+                accesses.push((mapped, event.access.index, event.access.request.get()));
+            }
+        });
+        accesses
+    };
+    drop(accesses(&mut probes));
+    read(10, 1);
+    read(3, 2);
+    touch(&file, 7);
+    let told = accesses(&mut probes);
+    assert_eq!(told[..2], [(false, 10, 1), (false, 3, 2)], "{told:?}");
+    let is_fault =
+        |(mapped, first, pages): &(bool, u64, u64)| *mapped && (*first..first + pages).contains(&7);
+    assert!(told[2..].iter().any(is_fault), "{told:?}");
+    // What is sampled of a file until it is chosen again is bounded.
+    probes.sample(&chosen).expect("sampling");
+    (0..1000).for_each(|page| read(page, 1));
+    assert_eq!(accesses(&mut probes).len() as u64, SAMPLES_PER_FILE);
+    probes.sample(&BTreeSet::new()).expect("sampling");
+    read(10, 1);
+    assert_eq!(accesses(&mut probes), []);
 }
 
 #[test]

@@ -58,6 +58,9 @@ pub enum EventKind {
     /// Pages were submitted that are no window: what a reader asked for after a miss, or, where
     /// the event has no open file, what `readahead(2)` or advice did.
     Plain,
+    /// An access sample: a reader asked for these pages, cached or not; `mapped`: by a fault, which
+    /// may have mapped cached pages around its own.
+    Access { mapped: bool },
     /// A reader has waited for the disk.
     Stall { wait: Nanos },
 }

@@ -26,6 +26,8 @@ fn backward(sizes: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
 fn uneven_blocks_that_are_read_backward_have_a_trend() {
     let even = trend(backward([3809; 40])).expect("blocks of RocksDB");
     assert!(even.is_gapless && even.step == -16, "{even:?}");
+    let twice = backward([3809; 40]).into_iter().flat_map(|read| [read; 2]);
+    assert_eq!(trend(twice), Some(even), "two reports of one read are one");
     let uneven = trend(backward((0..40).map(|n| 900 + n * n * 7919 % 30_000)));
     assert!(uneven.is_some_and(|steps| steps.is_gapless && steps.step < 0), "{uneven:?}");
 }
@@ -54,13 +56,6 @@ fn what_the_kernel_foresees_needs_no_plan_unless_it_was_forbidden_to_read_ahead(
     let mut trend = Trend::default();
     (0..20).for_each(|n| trend.read(n * 32, 1, true));
     assert_eq!(trend.steps(true), None);
-}
-
-#[test]
-fn two_reports_of_one_read_are_one() {
-    let reads = backward([3809; 40]);
-    let twice = reads.iter().flat_map(|read| [*read; 2]);
-    assert!(trend(twice).is_some_and(|steps| steps.is_gapless && steps.step == -16));
 }
 
 #[test]
@@ -123,7 +118,7 @@ fn a_plan_ends_when_most_reads_are_elsewhere() {
 
 #[test]
 fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
-    let steps = TrendSteps::backward(60, 2);
+    let steps = TrendSteps::gapless(60, -16);
     let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
     assert_eq!(extents(&mut plan, 1000), [(0, 60)]);
     plan.reader_at(28, Nanos::ZERO);

@@ -1,0 +1,212 @@
+//! Access samples: the reads and faults of chosen files, those that find their pages in the cache
+//! included.
+//!
+//! The probes of read-ahead see only what the cache lacks. Whether a prediction comes true, and how
+//! far a reader has come, is seen from here. The programs are attached only while files are
+//! chosen. Of each file, so many samples are taken until it is chosen again: that bounds the cost.
+
+use std::collections::BTreeSet;
+
+use aya::Ebpf;
+use aya::maps::{Array, HashMap, MapData, MapError, RingBuf};
+use aya::programs::BtfTracePoint;
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use host::DevNo;
+use policy::{AccessEvent, EventKind};
+use units::{Nanos, Pages};
+
+use crate::object::{KernelTypes, SAMPLES, load, of_chain, of_program};
+use crate::open_files::device;
+use crate::record::{Plain, SampleRecord};
+use crate::{ObserveError, ProbeEvent, Rung, Signal};
+
+/// Names the programs in messages.
+const PROGRAM: &str = "samples";
+/// Files that are sampled at once, as `bpf/records.h` has it.
+pub const MAX_SAMPLED_FILES: usize = 256;
+/// Samples of a file until it is chosen again: four times a second, a thousand cost a reader about
+/// a fifth of a millisecond.
+pub const SAMPLES_PER_FILE: u64 = 256;
+
+/// What is sampled: the signal, its tracepoint, and the program. Only the first is needed.
+pub(crate) const TRACEPOINTS: [(&str, &str, &str); 3] = [
+    ("read", "mm_filemap_get_pages", "read_tp_btf"),
+    ("fault", "mm_filemap_fault", "fault_tp_btf"),
+    ("mapped", "mm_filemap_map_pages", "map_tp_btf"),
+];
+
+/// The key of a file: `struct sample_key`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct SampleKey {
+    inode: u64,
+    device: u32,
+    zero: u32,
+}
+
+// SAFETY: numbers without padding, as bpf/records.h has them.
+unsafe impl aya::Pod for SampleKey {}
+
+impl SampleKey {
+    fn new((device, inode): (DevNo, u64)) -> Self {
+        Self { inode, device: device.major << 20 | device.minor, zero: 0 }
+    }
+}
+
+/// Samples accesses of chosen files.
+pub(crate) struct Sampler {
+    sampled: HashMap<MapData, SampleKey, u64>,
+    bits: Array<MapData, u64>,
+    ring: RingBuf<MapData>,
+    files: BTreeSet<(DevNo, u64)>,
+    /// The programs that this kernel takes, and their links while they are attached.
+    programs: Vec<&'static str>,
+    links: Vec<(&'static str, BtfTracePointLinkId)>,
+    ebpf: Ebpf,
+}
+
+impl Sampler {
+    /// Loads what this kernel takes; no sampler if it does not report reads (before Linux 6.11).
+    pub(crate) fn fitted(types: &KernelTypes) -> (Option<Self>, Vec<Signal>) {
+        let missing = |problem: String| {
+            let signal = |(name, ..): &(&str, _, _)| Signal {
+                name: (*name).to_owned(),
+                rung: Rung::Missing,
+                refused: vec![problem.clone()],
+            };
+            (None, TRACEPOINTS.iter().map(signal).collect())
+        };
+        match Self::load(types) {
+            Ok((Some(sampler), signals)) => (Some(sampler), signals),
+            Ok((None, signals)) => (None, signals),
+            Err(error) => missing(error.to_string()),
+        }
+    }
+
+    fn load(types: &KernelTypes) -> Result<(Option<Self>, Vec<Signal>), ObserveError> {
+        if let Some(rung) = Rung::named()?.filter(|rung| *rung != Rung::TpBtf) {
+            let problem = format!("there are tracepoints only, not {rung:?}");
+            return Err(ObserveError::Refused { program: PROGRAM, problem });
+        }
+        let mut ebpf = load(SAMPLES, types)?;
+        let (mut programs, mut signals) = (Vec::new(), Vec::new());
+        for (name, place, program) in TRACEPOINTS {
+            let result = tracepoint(&mut ebpf, program)
+                .and_then(|it| it.load(place, &types.0).map_err(|e| of_program(program, &e)));
+            let (rung, refused) = match result {
+                Ok(()) => (Rung::TpBtf, Vec::new()),
+                Err(error) => (Rung::Missing, vec![error.to_string()]),
+            };
+            if rung == Rung::TpBtf {
+                programs.push(program);
+            }
+            signals.push(Signal { name: name.to_owned(), rung, refused });
+        }
+        if signals[0].rung == Rung::Missing {
+            return Ok((None, signals));
+        }
+        let no_maps = || ObserveError::Refused {
+            program: PROGRAM,
+            problem: "its maps are not there".to_owned(),
+        };
+        let fail = |error: MapError| of_chain(PROGRAM, &error);
+        let mut take = |name: &str| ebpf.take_map(name).ok_or_else(no_maps);
+        let (sampled, bits, ring) = (take("sampled")?, take("sampled_bits")?, take(PROGRAM)?);
+        let sampler = Self {
+            sampled: HashMap::try_from(sampled).map_err(fail)?,
+            bits: Array::try_from(bits).map_err(fail)?,
+            ring: RingBuf::try_from(ring).map_err(fail)?,
+            files: BTreeSet::new(),
+            programs,
+            links: Vec::new(),
+            ebpf,
+        };
+        Ok((Some(sampler), signals))
+    }
+
+    /// Samples these files and no others from now on, [`SAMPLES_PER_FILE`] accesses of each; of
+    /// more than [`MAX_SAMPLED_FILES`], the first.
+    pub(crate) fn choose(&mut self, files: &BTreeSet<(DevNo, u64)>) -> Result<(), ObserveError> {
+        let fail = |error: MapError| of_chain(PROGRAM, &error);
+        let wanted: BTreeSet<_> = files.iter().copied().take(MAX_SAMPLED_FILES).collect();
+        for gone in self.files.difference(&wanted) {
+            // One that is not there needs nothing.
+            let _ = self.sampled.remove(&SampleKey::new(*gone));
+        }
+        let bits = wanted.iter().fold(0, |bits, (_, inode)| bits | 1_u64 << (inode & 63));
+        self.bits.set(0, bits, 0).map_err(fail)?;
+        for file in &wanted {
+            self.sampled.insert(SampleKey::new(*file), SAMPLES_PER_FILE, 0).map_err(fail)?;
+        }
+        self.files = wanted;
+        if self.files.is_empty() { self.detach() } else { self.attach() }
+    }
+
+    fn attach(&mut self) -> Result<(), ObserveError> {
+        if !self.links.is_empty() {
+            return Ok(());
+        }
+        for program in &self.programs {
+            let link = tracepoint(&mut self.ebpf, program)?
+                .attach()
+                .map_err(|error| of_program(program, &error))?;
+            self.links.push((program, link));
+        }
+        Ok(())
+    }
+
+    fn detach(&mut self) -> Result<(), ObserveError> {
+        for (program, link) in self.links.drain(..) {
+            tracepoint(&mut self.ebpf, program)?
+                .detach(link)
+                .map_err(|error| of_program(program, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the samples since the last time, oldest first. The open file is not known.
+    pub(crate) fn drain(&mut self, mut take: impl FnMut(ProbeEvent)) {
+        while let Some(item) = self.ring.next() {
+            if let Some(event) = SampleRecord::read(&item).and_then(|record| sample(&record)) {
+                take(event);
+            }
+        }
+    }
+}
+
+fn tracepoint<'a>(
+    ebpf: &'a mut Ebpf,
+    program: &'static str,
+) -> Result<&'a mut BtfTracePoint, ObserveError> {
+    let problem = || "it is not in the object".to_owned();
+    let found = ebpf.program_mut(program);
+    let found = found.ok_or_else(|| ObserveError::Refused { program, problem: problem() })?;
+    found.try_into().map_err(|error| of_program(program, &error))
+}
+
+/// Reads a record; `None` if this foreread does not know its kind.
+pub(crate) fn sample(record: &SampleRecord) -> Option<ProbeEvent> {
+    let mapped = match record.kind {
+        1 => false,
+        2 | 3 => true,
+        _ => return None,
+    };
+    let pages = record.last.checked_sub(record.first)?.checked_add(1)?;
+    Some(ProbeEvent {
+        access: AccessEvent {
+            at: Nanos::new(record.time_ns),
+            kind: EventKind::Access { mapped },
+            file: None,
+            index: record.first,
+            request: Pages::new(pages),
+            previous: None,
+        },
+        device: device(record.device),
+        inode: record.inode,
+        limit: Pages::ZERO,
+        pid: record.pid,
+        tid: record.tid,
+        comm: String::new(),
+        cgroup: 0,
+    })
+}
