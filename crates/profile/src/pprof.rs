@@ -177,3 +177,62 @@ fn samples(
     }
     samples
 }
+
+#[cfg(test)]
+#[allow(clippy::print_stdout)] // a skipped test says so
+mod tests {
+    use std::process::Command;
+
+    use observe::InodeId;
+    use units::{Bytes, Nanos};
+
+    use super::*;
+    use crate::recording::{ProfiledFile, StackTrace, StorageWait, WaitClass};
+    use crate::{ModelChoice, analyse};
+
+    fn recording() -> ProfileRecording {
+        let mut recording = ProfileRecording::default();
+        let id = InodeId { device: host::DevNo { major: 7, minor: 1 }, inode: 42 };
+        let (path, size) = ("/data/file".to_owned(), Bytes::from_mib(1));
+        recording.files.push(ProfiledFile { id, path, size, start: None });
+        let source = Some(("main.c".to_owned(), 42));
+        let frame = |function: &str| Frame {
+            function: function.to_owned(),
+            module: "/bin/reader".to_owned(),
+            source: source.clone(),
+        };
+        let user = vec![frame("read_block"), frame("main")];
+        recording.stacks.push(StackTrace { kernel: Vec::new(), user });
+        recording.waits.push(StorageWait {
+            end: Nanos::from_millis(7),
+            blocked: Nanos::from_millis(5),
+            tid: 1,
+            pid: 1,
+            stack: 0,
+            class: WaitClass::Miss,
+            inode: Some(0),
+            file: 0,
+            offset: Bytes::ZERO,
+        });
+        recording
+    }
+
+    #[test]
+    fn go_reads_the_file() {
+        let recording = recording();
+        let bytes = pprof(&recording, &analyse(&recording, &ModelChoice::None));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("profile.pb.gz");
+        std::fs::write(&path, bytes).unwrap();
+        let tool = Command::new("go").args(["tool", "pprof", "-raw"]).arg(&path).output();
+        let Ok(output) = tool else {
+            println!("SKIP go_reads_the_file: there is no go");
+            return;
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for part in ["wait_ns/nanoseconds", "5000000", "read_block", "main.c:42", "/data/file"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+}
