@@ -20,7 +20,7 @@ class Cell:
     policy: str = "linux-6.18"
     """Read-ahead algorithm: `NAME[:KEY=VALUE…]`. `policies()` lists the names."""
     device: str = "raid10-2008"
-    """Device model: `NAME[,key=value…]`, or the path of a TOML file. `devices()` lists the names."""
+    """Device model: `NAME[,key=value…]`, or a TOML file. `devices()` lists the names."""
     cache_bytes: int = 8 << 30
     """Size of the page cache in bytes."""
     read_ahead_kib: int = 128
