@@ -15,7 +15,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/daemon", 3320),
     ("crates/doctor", 4280),
     ("crates/experiment", 2770),
-    ("crates/foreread", 11163),
+    ("crates/foreread", 11240),
     ("crates/host", 5500),
     ("crates/model", 7570),
     ("crates/observe", 2141),
