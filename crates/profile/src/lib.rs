@@ -3,8 +3,8 @@
 //! A [`Recorder`] turns the events of the profiler's probes into a [`ProfileRecording`]: accesses,
 //! waits, advice and device requests, with stacks and names. [`analyse`] groups the accesses by
 //! open file ([`FileStream`]), applies the [`RULES`] and predicts gains by replaying the accesses
-//! in the simulator. Recording, looking up symbols and measuring a device ([`learnt_model`]) do I/O;
-//! all else is pure.
+//! in the simulator. Recording, looking up symbols and measuring a device ([`learnt_model`]) do
+//! I/O; all else is pure.
 
 mod analysis;
 mod classify;
