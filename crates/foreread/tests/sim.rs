@@ -134,8 +134,8 @@ fn what_is_varied_or_run_is_refused_in_one_line() {
         ("--workload trace:requests.csv,compakt", "did you mean compact?"),
         ("--workload fio:", "write fio:FILE"),
         ("--workload trace:", "write trace:FILE"),
-        ("--repeats 0", "give a whole number from 1 to 1000"),
-        ("--seed x", "give a whole number of 0 or more"),
+        ("--repeats 0", "must be a whole number from 1 to 1000"),
+        ("--seed x", "must be a whole number of 0 or more"),
         ("--workload table.toml", "line 2, column 2: there is no key \"workload\": there are name"),
     ] {
         refused(&scratch, &format!("sweep sim:hdd-2008,cache=1M {words}"), said);

@@ -328,7 +328,7 @@ mod tests {
                 "version = 1\n[[rule]]\nmin = \"1M\"\nmax = \"1K\"\n",
                 "line 2: rule \"rule 1\" allows nothing",
             ),
-            ("version = 1\n[[rule]]\nmount = \"/\"\n", "asks for nothing"),
+            ("version = 1\n[[rule]]\nmount = \"/\"\n", "checks nothing"),
             ("version = 1\n[rule]\nmax = \"1M\"\n", "[[rule]]"),
             ("version = 1\n[[rule]\n", "line 2"),
             (

@@ -37,7 +37,7 @@ mod tests {
         assert_eq!(whole::<u64>("7"), Ok(7));
         for text in ["", "x", "-1", "1.5", "1e3", "99999999999999999999"] {
             assert_eq!(whole::<u64>(text), Err("must be a whole number of 0 or more".to_owned()));
-            assert_eq!(repeats(text), Err("give a whole number from 1 to 1000".to_owned()));
+            assert_eq!(repeats(text), Err("must be a whole number from 1 to 1000".to_owned()));
         }
         assert_eq!((repeats("1"), repeats("1000")), (Ok(1), Ok(1000)));
         assert!(repeats("0").is_err() && repeats("1001").is_err());
