@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cargo run -p xtask -- tidy` | checks the repository's own rules |
 //! | `… -- test` | runs everything that can be tested on this machine and names the rest |
+//! | `… -- python` | builds and tests the Python package |
 //! | `… -- guest` | boots and tests an emulated machine |
 //! | `… -- dist VERSION` | builds everything that is released |
 //! | `… -- kernels` | boots several kernels, tries the verbs, writes docs/kernels.md |
@@ -33,7 +34,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | guest … | dist … | \
+const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
                      kernels [SERIES…] [RIGHTS…] | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | \
                      real [--OPTION…] | results NAME…";
@@ -56,6 +57,7 @@ fn run() -> Result<bool> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => all_is_well(&tidy::complaints(&root)?),
         ["test"] => suite::run(&root),
+        ["python"] => suite::test_python_package(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),
         ["advice"] => advice::run(&root),

@@ -52,7 +52,6 @@ pub fn run(root: &Path) -> Result<bool> {
     check_with(root, "build", &binaries::BUILD, &mut outcome)?;
     run_ordinary_tests(root, &mut outcome)?;
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
-    test_python_package(root, &mut outcome)?;
     host_and_guest_tier(root, &mut outcome)?;
     report(&outcome);
     Ok(outcome.failed_count == 0)
@@ -77,16 +76,17 @@ fn host_and_guest_tier(root: &Path, outcome: &mut Outcome) -> Result<()> {
     })
 }
 
-fn test_python_package(root: &Path, outcome: &mut Outcome) -> Result<()> {
-    const TITLE: &str = "Python package";
-    println!("== {TITLE}");
+/// Builds and tests the Python package; whether nothing failed.
+pub fn test_python_package(root: &Path) -> Result<bool> {
+    let mut outcome = Outcome::default();
     let started = Instant::now();
     let tests = python::run(root)?;
     outcome.passed += tests.passed;
     tests.failed.into_iter().for_each(|line| outcome.fail(line));
     tests.skipped.into_iter().for_each(|line| outcome.skip(line));
-    outcome.took(TITLE, started);
-    Ok(())
+    outcome.took("Python package", started);
+    report(&outcome);
+    Ok(outcome.failed_count == 0)
 }
 
 fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {

@@ -82,7 +82,7 @@ impl SimCell {
         for (at, (key, value)) in all.iter().enumerate() {
             if own.contains(key) {
                 let problem = "has a field of its own in a cell";
-                return Err(SettingError::invalid(*key, value, problem).into());
+                return Err(SettingError::invalid(key, value, problem).into());
             }
             if all[..at].iter().any(|(earlier, _)| earlier == key) {
                 return Err(SettingError::Twice { key: (*key).to_owned() }.into());

@@ -22,8 +22,8 @@ use crate::shard::{Shard, shard_name};
 const CELLS_MAX: usize = 1_000_000;
 /// Seconds of a shard: long against what starting one takes, short against what a kill loses.
 const SHARD_SECONDS: f64 = 20.0;
-/// What a read takes to simulate, and each of its pages; both measured with `linux-6.18` on
-/// `raid10-2008`.
+/// What a read takes to simulate, and each of its pages: estimates, which decide only how many
+/// cells a shard has.
 const READ_NS: f64 = 400.0;
 const PAGE_NS: f64 = 60.0;
 /// Memory for each record: decoded, and as a step of a reader.

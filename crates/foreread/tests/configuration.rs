@@ -130,7 +130,7 @@ fn what_is_wrong_is_named_with_file_line_and_a_suggestion() {
 }
 
 /// Variables that only tests and the build read.
-const OF_TESTS: [&str; 22] = [
+const OF_TESTS: [&str; 23] = [
     "FOREREAD_AGREE",
     "FOREREAD_AGREEMENT",
     "FOREREAD_COMMIT",
@@ -138,6 +138,7 @@ const OF_TESTS: [&str; 22] = [
     "FOREREAD_FUZZ_SEED",
     "FOREREAD_FIO_EXAMPLES",
     "FOREREAD_FUZZ_SECONDS",
+    "FOREREAD_GENERIC_CALLS",
     "FOREREAD_GUEST_CACHE",
     "FOREREAD_GUEST_MIRROR",
     "FOREREAD_GUEST_STATIC",

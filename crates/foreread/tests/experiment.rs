@@ -397,7 +397,7 @@ fn what_makes_no_sense_is_refused_in_a_line() {
     };
     refused(&["blocks", "/no/such/disk"], 2, "/no/such/disk");
     refused(&["blocks", "/tmp"], 2, "is a directory");
-    refused(&["blocks", "sim:hdd-2008", "--span", "64K"], 2, "sim:hdd-2008 has 64 KiB");
+    refused(&["blocks", "sim:hdd-2008", "--span", "64K"], 2, "sim:hdd-2008 is 64 KiB");
     refused(&["blocks", "/dev/null", "--block", "1000B"], 2, "multiple of 4 KiB");
     refused(&["blocks", "/dev/null", "--blocks", "0"], 2, "1 or more");
     refused(&["blocks", "/dev/null", "--block", "8"], 2, "unit");

@@ -182,7 +182,7 @@ fn a_calibration_that_cannot_be_checked_writes_nothing() {
         ("calibrate sim:hdd-2008 -o x.toml --duration 0s", "too short"),
         ("calibrate sim:hdd-2008,cache=1M -o x.toml", "smaller than a read-ahead"),
         ("calibrate sim: -o x.toml", "no model is named"),
-        ("calibrate sim:hdd-2008 -o x", "ends in .toml"),
+        ("calibrate sim:hdd-2008 -o x", "must end in .toml"),
         ("calibrate nosuch -o x.toml", "no such file"),
         ("reproduce xfs2008", "xfs-2008"),
         ("sim golden no-such-file.json", "no-such-file.json"),

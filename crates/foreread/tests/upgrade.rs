@@ -1,5 +1,5 @@
-//! What an earlier version wrote still opens. `data/upgrade-0.1.0` was written by the program of
-//! commit 27f0002da1a3: a record of one run, and a configuration.
+//! What an earlier version wrote still opens. `data/upgrade-0.1.0` has a record of one run, written
+//! by the program of commit 27f0002da1a3, and a configuration that this program accepted.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;

@@ -183,11 +183,10 @@ impl Recorder {
         };
         place_files(&mut recording);
         for request in &recording.requests {
-            if !recording.devices.contains_key(&request.device) {
+            recording.devices.entry(request.device).or_insert_with(|| {
                 let name = device_name(&self.root, request.device);
-                let name = name.unwrap_or_else(|| request.device.to_string());
-                recording.devices.insert(request.device, name);
-            }
+                name.unwrap_or_else(|| request.device.to_string())
+            });
         }
         recording
     }

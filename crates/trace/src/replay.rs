@@ -170,6 +170,9 @@ fn share_lanes(spans: &[Option<(u64, u64)>]) -> Lanes {
     Lanes { of, count: busy.len() }
 }
 
+/// The requests of a block, by reader.
+type BlockRequests = Arc<Vec<Arc<[Access]>>>;
+
 /// The requests of a trace that is read block by block, for all readers.
 #[derive(Debug)]
 struct StreamedScript {
@@ -178,15 +181,15 @@ struct StreamedScript {
     /// The reader of each thread, and the number of each open file among those that are read.
     lanes: Vec<usize>,
     open_files: Vec<Option<u32>>,
-    /// The blocks that were decoded last, each with the requests of every reader.
-    decoded: Mutex<VecDeque<(usize, Arc<Vec<Arc<[Access]>>>)>>,
+    /// The blocks that were decoded last.
+    decoded: Mutex<VecDeque<(usize, BlockRequests)>>,
 }
 
 /// Decoded blocks that are kept for readers that are not at the same place.
 const DECODED_BLOCKS: usize = 8;
 
 impl StreamedScript {
-    fn block(&self, at: usize) -> Arc<Vec<Arc<[Access]>>> {
+    fn block(&self, at: usize) -> BlockRequests {
         let mut decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, block)) = decoded.iter().find(|(number, _)| *number == at) {
             return Arc::clone(block);

@@ -10,7 +10,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 
 /// Licences that allow to ship a binary. MPL-2.0 asks for a way to the source of the library: the
 /// vendored source archive of the same release has it.
-const LICENCES_ALLOWED: [&str; 12] = [
+const LICENCES_ALLOWED: [&str; 13] = [
     "MIT",
     "MIT-0",
     "Apache-2.0",
@@ -20,6 +20,7 @@ const LICENCES_ALLOWED: [&str; 12] = [
     "0BSD",
     "ISC",
     "MPL-2.0",
+    "CC0-1.0",
     "Zlib",
     "Unicode-3.0",
     "Unlicense",

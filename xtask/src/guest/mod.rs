@@ -47,7 +47,10 @@ pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
             Stage::set(root, &image)?.shell()
         }
         ["list"] => {
-            checks::ALL.iter().for_each(|check| println!("{}", check.name));
+            checks::ALL
+                .iter()
+                .chain(checks::ON_REQUEST)
+                .for_each(|check| println!("{}", check.name));
             Ok(true)
         }
         ["test", names @ ..] => {

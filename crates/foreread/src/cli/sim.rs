@@ -20,7 +20,7 @@ Examples:
 
 The simulation itself is a target: foreread sweep sim:raid10-2008,cache=8G";
 
-/// List the simulator's policies and keys; check them against a kernel; simulate many traces
+/// List policies and keys; check the simulator; simulate many traces
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct SimArgs {

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn what_is_too_much_is_refused() {
         assert!(read("a b").unwrap_err().contains("one target"));
-        assert!(read("1 2 3").unwrap_err().contains("enough"));
+        assert!(read("1 2 3").unwrap_err().contains("unexpected"));
         assert!(read("1 0").unwrap_err().contains("whole number"));
         assert!(read("1 1.5").unwrap_err().contains("whole number"));
     }

@@ -46,7 +46,8 @@ fn trace(rows: &[Row]) -> Trace {
 
 /// So many reads of 4 KiB in order, some of a second file.
 fn stream_of(records: usize) -> Trace {
-    let row = |at: u64| (100_000 + at % 977, 1, u32::from(at % 50 == 0), 0, at * 4096, 4096, 0);
+    let row =
+        |at: u64| (100_000 + at % 977, 1, u32::from(at.is_multiple_of(50)), 0, at * 4096, 4096, 0);
     trace(&(0..records as u64).map(row).collect::<Vec<_>>())
 }
 

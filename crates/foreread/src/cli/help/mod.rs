@@ -118,7 +118,7 @@ mod tests {
     fn no_line_of_the_text_is_wider_than_the_terminal_unless_it_is_verbatim() {
         for page in all() {
             let text = anstream::adapter::strip_str(&text::render(&page, 60)).to_string();
-            let verbatim: Vec<&str> = page.verbatim().flat_map(str::lines).collect();
+            let verbatim: Vec<&str> = page.verbatim().flat_map(str::lines).map(str::trim).collect();
             for line in text.lines().filter(|line| line.chars().count() > 60) {
                 let one_word = line.split_whitespace().count() == 1;
                 let whole = verbatim.contains(&line.trim()) || page.has_head(line.trim());
