@@ -130,7 +130,7 @@ fn what_is_wrong_is_named_with_file_line_and_a_suggestion() {
 }
 
 /// Variables that only tests and the build read.
-const OF_TESTS: [&str; 23] = [
+const OF_TESTS: [&str; 26] = [
     "FOREREAD_AGREE",
     "FOREREAD_AGREEMENT",
     "FOREREAD_COMMIT",
@@ -146,14 +146,17 @@ const OF_TESTS: [&str; 23] = [
     "FOREREAD_KILLS",
     "FOREREAD_LARGE",
     "FOREREAD_PICTURES",
+    "FOREREAD_PROFILE_H",
     "FOREREAD_RECORDS_H",
     "FOREREAD_REPRODUCE",
     "FOREREAD_SCENES",
     "FOREREAD_SEED",
+    "FOREREAD_SIMULATOR_VERSION",
     "FOREREAD_SOAK_SECONDS",
     "FOREREAD_SPEED",
     "FOREREAD_TRACES",
     "FOREREAD_UPDATE",
+    "FOREREAD_WITHOUT_PROBES",
 ];
 
 fn sources(dir: &Path, found: &mut String) {

@@ -20,7 +20,7 @@ Examples:
   foreread help experiment blocks
   foreread help --man tune | man -l -";
 
-/// Show the manual page of a verb: options, examples, files, exit codes
+/// Show the manual page of a verb: options, examples, exit codes
 ///
 /// Without a verb, it prints the same list of verbs as `foreread --help`.
 #[derive(Debug, Args)]
