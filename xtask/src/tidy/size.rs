@@ -29,13 +29,13 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/study", 8450),
     ("crates/sys", 1950),
     ("crates/testkit", 620),
-    ("crates/trace", 5750),
+    ("crates/trace", 5760),
     ("crates/tunables", 6070),
     ("crates/units", 1030),
     ("crates/vdisk", 3850),
     ("crates/workload", 4420),
     ("python", 600),
-    ("xtask", 5830),
+    ("xtask", 5840),
 ];
 
 /// A complaint about each package that has grown.
