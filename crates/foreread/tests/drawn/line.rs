@@ -173,7 +173,7 @@ impl Drawer<'_> {
         }
         line.words.push("--".into());
         line.words.extend(command(rng));
-        line.runs_command = matches!(line.verb.as_str(), "run" | "trace record");
+        line.runs_command = matches!(line.verb.as_str(), "run" | "profile" | "trace record");
     }
 
     /// One line of ten is wrong as a whole.
