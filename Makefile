@@ -49,7 +49,7 @@ fmt: ## Format the code
 	@$(CARGO) fmt --all
 
 lint: ## Compile with all lints as errors
-	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@$(CARGO) clippy --target-dir target/lint --locked --workspace --all-targets -- -D warnings
 
 tidy: ## Check the rules of the workspace
 	@$(CARGO) run --quiet --locked -p xtask -- tidy

@@ -36,6 +36,15 @@ impl Outcome {
         self.skipped.push(what);
     }
 
+    fn add(&mut self, other: Outcome) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.failed_count += other.failed_count;
+        self.skipped.extend(other.skipped);
+        self.skipped_count += other.skipped_count;
+        self.times.extend(other.times);
+    }
+
     fn took(&mut self, what: &str, started: Instant) {
         self.times.push((what.to_owned(), started.elapsed()));
     }
@@ -45,35 +54,52 @@ impl Outcome {
 pub fn run(root: &Path) -> Result<bool> {
     let mut outcome = Outcome::default();
     check_rules(root, &mut outcome)?;
-    check_with(root, "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
-    let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    check_with(root, "clippy", &clippy, &mut outcome)?;
+    check_with(cargo(root), "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
     // Tests start the examples as processes that may be killed; running selected tests builds none.
-    check_with(root, "build", &binaries::BUILD, &mut outcome)?;
+    check_with(cargo(root), "build", &binaries::BUILD, &mut outcome)?;
     run_ordinary_tests(root, &mut outcome)?;
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
-    host_and_guest_tier(root, &mut outcome)?;
+    host_tier_and_others(root, &mut outcome)?;
     report(&outcome);
     Ok(outcome.failed_count == 0)
 }
 
-/// The host tier, which needs this machine for itself, together with the guest tier: the former
-/// mostly waits for virtual disks, the latter uses the remaining processor time.
-fn host_and_guest_tier(root: &Path, outcome: &mut Outcome) -> Result<()> {
+/// The host tier, which needs this machine's devices for itself and mostly waits for virtual
+/// disks, together with what takes the remaining processor time: the guest tier and clippy.
+fn host_tier_and_others(root: &Path, outcome: &mut Outcome) -> Result<()> {
     thread::scope(|scope| {
-        let guest = scope.spawn(|| {
-            let started = Instant::now();
-            guest::run(root, &[]).map(|tier| (tier, started))
-        });
+        let guest = scope.spawn(|| guest_tier(root));
+        let clippy = scope.spawn(|| clippy(root));
         let host = ["--test", HOST_TIER, "--", "--test-threads=1"];
-        run_tests(root, "host tier, one at a time, and guest tier", &host, outcome)?;
-        let (tier, started) = guest.join().map_err(|_| anyhow!("the guest tier panicked"))??;
-        outcome.passed += tier.passed.len();
-        tier.failed.into_iter().for_each(|line| outcome.fail(line));
-        tier.skipped.into_iter().for_each(|line| outcome.skip(line));
-        outcome.took("guest tier, beside the host tier", started);
+        run_tests(root, "host tier, one at a time; guest tier; clippy", &host, outcome)?;
+        outcome.add(clippy.join().map_err(|_| anyhow!("clippy's thread panicked"))??);
+        outcome.add(guest.join().map_err(|_| anyhow!("the guest tier panicked"))??);
         Ok(())
     })
+}
+
+fn guest_tier(root: &Path) -> Result<Outcome> {
+    let (mut outcome, started) = (Outcome::default(), Instant::now());
+    let tier = guest::run(root, &[])?;
+    outcome.passed += tier.passed.len();
+    tier.failed.into_iter().for_each(|line| outcome.fail(line));
+    tier.skipped.into_iter().for_each(|line| outcome.skip(line));
+    outcome.took("guest tier, beside the host tier", started);
+    Ok(outcome)
+}
+
+/// All lints, at the lowest priority; in a directory of its own, as cargo lets only one build use
+/// a directory at a time.
+fn clippy(root: &Path) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let cargo = cargo(root);
+    let mut lowest = Command::new("nice");
+    lowest.args(["-n", "19"]).arg(cargo.get_program()).current_dir(root);
+    lowest.envs(cargo.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let arguments = ["clippy", "--target-dir", "target/lint", "--quiet", "--locked", "--workspace"];
+    let arguments = [&arguments[..], &["--all-targets", "--", "-D", "warnings"]].concat();
+    check_with(lowest, "clippy", &arguments, &mut outcome)?;
+    Ok(outcome)
 }
 
 /// Builds and tests the Python package; whether nothing failed.
@@ -102,15 +128,20 @@ fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
 }
 
 /// A step that passes or fails as a whole; skipped if cargo lacks the subcommand.
-fn check_with(root: &Path, name: &str, arguments: &[&str], outcome: &mut Outcome) -> Result<()> {
+fn check_with(
+    mut cargo: Command,
+    name: &str,
+    arguments: &[&str],
+    outcome: &mut Outcome,
+) -> Result<()> {
     println!("== {name}");
-    let have = cargo(root).args([arguments[0], "-h"]).output().context("starting cargo")?;
-    if !have.status.success() {
+    let help = self::cargo(Path::new(".")).args([arguments[0], "-h"]).output();
+    if !help.context("starting cargo")?.status.success() {
         outcome.skip(format!("{name}: not installed"));
         return Ok(());
     }
     let started = Instant::now();
-    let status = cargo(root).args(arguments).status().context("starting cargo")?;
+    let status = cargo.args(arguments).status().context("starting cargo")?;
     outcome.took(name, started);
     if status.success() {
         outcome.passed += 1;
