@@ -77,14 +77,26 @@ fn neighbours(a: u64, b: u64) -> bool {
     ratio <= 2.0 * 17.0 / 16.0
 }
 
+/// One seed of each preset; where it disagrees with the expert, as one in a hundred may, so many
+/// others must agree that [`AGREE`] of ten do.
 #[test]
 fn an_expert_would_sign_what_tune_says_of_every_preset() {
+    let first = 1000 + u64::from(std::process::id());
     for expert in experts() {
-        let seed = 1000 + u64::from(std::process::id());
-        let advice = study(&expert.model, seed, false).analysis.recommendation;
-        let advised = advised(&advice);
-        let near = neighbours(advised, expert.kib);
-        assert!(near, "{}, seed {seed}: {advised} KiB, not {}", expert.model, expert.kib);
+        let mut wrong = Vec::new();
+        for seed in (first..).take(10) {
+            let advised = advised(&study(&expert.model, seed, false).analysis.recommendation);
+            if neighbours(advised, expert.kib) {
+                if wrong.is_empty() {
+                    break;
+                }
+            } else {
+                wrong.push((seed, advised));
+            }
+        }
+        let most = 10 - AGREE;
+        let Expert { model, kib, .. } = expert;
+        assert!(wrong.len() <= most, "{model}, not {kib} KiB by (seed, KiB): {wrong:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use crate::settings::CellSettings;
 pub(crate) const ECONOMICAL_SHARE: f64 = 0.80;
 /// Medians within this share of each other count as equal, so that the noise of one trial does not
 /// choose between neighbours.
-pub(crate) const SAME_MEDIAN_MARGIN: f64 = 0.02;
+pub(crate) const SAME_MEDIAN_MARGIN: f64 = 0.03;
 
 /// The present setting, the economical setting and the best setting.
 #[derive(Clone, Copy, Debug)]
