@@ -22,7 +22,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/pg", 2750),
     ("crates/policy", 6250),
     ("crates/profile", 3920),
-    ("crates/report", 8240),
+    ("crates/report", 8100),
     ("crates/reproduce", 1700),
     ("crates/sim", 5260),
     ("crates/stats", 1180),
@@ -35,7 +35,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3850),
     ("crates/workload", 4420),
     ("python", 600),
-    ("xtask", 5840),
+    ("xtask", 5870),
 ];
 
 /// A complaint about each package that has grown.
