@@ -1,12 +1,15 @@
 //! What the controller wants done.
 
+use std::fmt;
+
 use policy::{Extent, OpenFileId};
+use serde::{Deserialize, Serialize};
 use units::Pages;
 
 use crate::inputs::FileKey;
 
 /// What to do with an open file, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileAction {
     pub file: OpenFileId,
     pub kind: ActionKind,
@@ -17,7 +20,8 @@ pub struct FileAction {
     pub primes: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ActionKind {
     SetWindow(Pages),
     /// Have these pages read.
@@ -29,8 +33,27 @@ pub enum ActionKind {
     PrefetchMisses(Option<Pages>),
 }
 
+/// For people; sizes in pages, whose size this does not know.
+impl fmt::Display for ActionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetWindow(pages) => write!(f, "window of {} pages", pages.get()),
+            Self::Prefetch(extents) if extents.is_empty() => f.write_str("begin to prefetch"),
+            Self::Prefetch(extents) => {
+                let pages: u64 = extents.iter().map(|extent| extent.pages.get()).sum();
+                write!(f, "prefetch {pages} pages in {} pieces", extents.len())
+            }
+            Self::PrefetchFiles(files) => write!(f, "prefetch {} files", files.len()),
+            Self::PrefetchMisses(Some(run)) => {
+                write!(f, "after a miss, prefetch the rest of {} pages", run.get())
+            }
+            Self::PrefetchMisses(None) => f.write_str("no more prefetching after misses"),
+        }
+    }
+}
+
 /// A file that will be wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextFile {
     pub file: FileKey,
     /// How much of its beginning is left out, so that its reader is seen.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use policy::{AccessEvent, DeviceCompletions, OpenFileId};
+use serde::{Deserialize, Serialize};
 use units::{Nanos, PageSize, Pages};
 
 use crate::ab_test::{AbTest, TreatmentEffect};
@@ -15,11 +16,13 @@ use crate::inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs};
 use crate::tuning::control_loop as tuning;
 
 /// A bdi under control, by any number that the back end gives it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct BdiKey(pub u32);
 
 /// What was collected for a bdi, and its state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BdiSample {
     /// Bounds for its open files; they count when the bdi is seen first.
     pub bounds: Bounds,
@@ -30,7 +33,7 @@ pub struct BdiSample {
 }
 
 /// The state of things after an interval.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopSample {
     /// On the clock of the events.
     pub now: Nanos,
@@ -38,7 +41,7 @@ pub struct LoopSample {
     pub memory: MemoryInputs,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     /// The open file by which the directory was found.
     pub file: OpenFileId,
@@ -77,10 +80,15 @@ pub trait EventSource {
     /// The directory of one of these open files, the first that is open: at once, or in a later
     /// call.
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing>;
+
+    /// The path of an open file, for people, where it is known.
+    fn path(&self, _file: OpenFileId) -> Option<String> {
+        None
+    }
 }
 
 /// Another process has changed the window of a bdi, as a sentence says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalChange(pub String);
 
 /// What was restored when control of a bdi ended.

@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy::DeviceCompletions;
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
 
 /// A file: the number of its device, and its inode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct FileKey(pub u64, pub u64);
 
 /// The state of an open file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     pub file_pages: Pages,
     /// The window that it may have.
@@ -42,7 +45,7 @@ pub struct Inputs {
     pub memory: MemoryInputs,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryInputs {
     /// By domain: that of the machine (0), and those of cgroups with a limit.
     pub caches: BTreeMap<u64, Bytes>,
@@ -54,7 +57,7 @@ pub struct MemoryInputs {
     pub under_pressure: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     pub most: Pages,
     /// The smallest window that a forward reader is left with.

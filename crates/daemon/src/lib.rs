@@ -2,6 +2,7 @@
 //!
 //! [`Daemon`] runs the loop of crate `control` above one of two back ends: [`LiveBackend`], which
 //! observes the kernel by BPF, and [`UnprivilegedBackend`], which follows processes by `/proc`.
+//! A [`RecordingBackend`] records what the loop is given and what it decides.
 //! [`WatchLoop`] is the loop of `watch`. Its [`Tracker`] is pure: it takes [`Record`]s, live or
 //! from a recording, and makes the views.
 
@@ -17,6 +18,7 @@ mod positions;
 mod publisher;
 mod record;
 mod service;
+mod session;
 mod source;
 mod status;
 mod tracker;
@@ -24,7 +26,9 @@ mod unprivileged;
 mod watch;
 
 pub use config::LiveConfig;
-pub use control::{AbTest, AccessPattern, Bounds, LoopConfig, TreatmentEffect};
+pub use control::{
+    AbTest, AccessPattern, ActionKind, Bounds, FileAction, LoopConfig, TreatmentEffect,
+};
 pub use daemon::{Daemon, DaemonBackend};
 pub use decision::{
     ActionResult, DecisionLog, DecisionRecord, FileDecision, NewFileWindow, Reporter,
@@ -36,6 +40,10 @@ pub use positions::Positions;
 pub use publisher::StatusPublisher;
 pub use record::{Begin, Record, Snapshot, read_records, write_record};
 pub use service::{ServiceManager, quoted, unit};
+pub use session::{
+    LoopDecision, RecordingBackend, SessionDifference, SessionEntry, SessionError, SessionHeader,
+    SessionReport, SessionWriter, decide_session_again, read_session, replay_session,
+};
 pub use source::{LiveSource, SourceError, WatchSource};
 pub use status::{DeviceStatus, Status, StatusEffect};
 pub use tracker::{DeviceRates, StreamView, Tracker, WatchView};

@@ -340,6 +340,10 @@ impl EventSource for LiveBackend {
         }
         Some(listing)
     }
+
+    fn path(&self, file: OpenFileId) -> Option<String> {
+        self.snapshot.paths.get(&file).cloned()
+    }
 }
 
 impl ActionSink for LiveBackend {

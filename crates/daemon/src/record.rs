@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read as _, Write};
 
 use host::{BlockStat, DevNo};
 use observe::{OpenFile, OpenFileId, ProbeEvent, Signal};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
@@ -79,6 +80,13 @@ fn lines(mut from: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
 ///
 /// A line longer than [`LINE_BYTES_MAX`] is an error of the kind `FileTooLarge`.
 pub fn read_records(from: impl BufRead) -> impl Iterator<Item = io::Result<Record>> {
+    read_lines(from)
+}
+
+/// Reads lines of JSON, as [`read_records`] does.
+pub(crate) fn read_lines<T: DeserializeOwned>(
+    from: impl BufRead,
+) -> impl Iterator<Item = io::Result<T>> {
     let mut lines = lines(from).enumerate().peekable();
     std::iter::from_fn(move || {
         let (number, line) = lines.next()?;

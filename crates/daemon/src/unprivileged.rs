@@ -201,6 +201,10 @@ impl EventSource for UnprivilegedBackend {
     fn find_directory(&mut self, _bdi: BdiKey, _wanted: &[OpenFileId]) -> Option<Listing> {
         None
     }
+
+    fn path(&self, file: OpenFileId) -> Option<String> {
+        self.snapshot.paths.get(&file).cloned()
+    }
 }
 
 impl ActionSink for UnprivilegedBackend {

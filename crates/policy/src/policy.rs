@@ -1,5 +1,6 @@
 //! The contract between a read-ahead algorithm and whatever runs it.
 
+use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
 
 use crate::cache::{Cache, Memory};
@@ -176,7 +177,7 @@ pub struct PolicyStats {
 }
 
 /// What a device has completed so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCompletions {
     pub reads: u64,
     pub bytes: Bytes,

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use actuate::{AccessRule, AccessRules};
 use anyhow::{Context as _, anyhow};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use daemon::{
-    AbTest, Daemon, DecisionLog, DecisionRecord, LiveBackend, LiveConfig, LoopConfig,
-    NewFileWindow, Reporter, Status, StatusPublisher, UnprivilegedBackend, quoted, unit,
+    Daemon, DecisionLog, DecisionRecord, LiveBackend, LiveConfig, NewFileWindow, RecordingBackend,
+    Reporter, SessionHeader, SessionWriter, Status, StatusPublisher, UnprivilegedBackend, quoted,
+    unit,
 };
 use host::{page_size, resolve};
 use observe::ObserveError;
@@ -19,6 +20,7 @@ use units::text::plain;
 use units::{Bytes, Nanos};
 
 use super::Context;
+use super::auto_replay::AutoReplayArgs;
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -38,6 +40,7 @@ use crate::signals::Signals;
 ///   foreread auto /srv/data --only user:postgres --max 4M
 ///   foreread auto /srv/data --ab-test 10s measure the effect: on and off in random order
 ///   foreread auto status                  its present state and its last decisions
+///   foreread auto /srv/data --record FILE for `foreread auto replay FILE`
 ///   foreread auto /srv/data --emit systemd > /etc/systemd/system/foreread-auto.service
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
@@ -73,6 +76,8 @@ pub struct AutoArgs {
 
 /// Options of `auto` and `run`.
 #[derive(Clone, Debug, Args)]
+#[group(skip)]
+#[command(group(ArgGroup::new("output_file").args(["metrics", "record"]).multiple(true)))]
 pub(super) struct Control {
     /// Change nothing; print what would be done while the readers are watched
     #[arg(short = 'n', long, alias = "advise")]
@@ -99,13 +104,17 @@ pub(super) struct Control {
     /// Write Prometheus metrics to this file, for the textfile collector of node_exporter
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Overwrite the file of --metrics even if another program wrote it
-    #[arg(long, requires = "metrics")]
+    /// Record everything that is observed and decided in this file, for `foreread auto replay`;
+    /// it ends at 1 GiB
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Overwrite the file of --record, and that of --metrics even if another program wrote it
+    #[arg(long, requires = "output_file")]
     force: bool,
 }
 
 /// Requests to a running daemon.
-#[derive(Clone, Copy, Debug, Subcommand)]
+#[derive(Clone, Debug, Subcommand)]
 enum Question {
     /// Show the daemon's present state, what it has learnt, and its last decisions
     Status {
@@ -113,6 +122,8 @@ enum Question {
         #[arg(long)]
         json: bool,
     },
+    /// Replay a file of --record: the same decisions, and why each was made
+    Replay(AutoReplayArgs),
 }
 
 /// What can be printed instead of running.
@@ -166,9 +177,23 @@ impl Control {
         Ok(StatusPublisher::new(status_path(context), metrics))
     }
 
-    pub fn loop_config(&self, new_files: bool, ab_test: Option<AbTest>) -> LoopConfig {
-        let (dry_run, leave) = (self.dry_run, self.no_restore);
-        LoopConfig { dry_run, new_files, leave, ab_test, page: page_size() }
+    pub fn session(&self, new_files: bool, ab_test: Option<(Nanos, u64)>) -> SessionHeader {
+        let header = SessionHeader::new(self.dry_run, new_files, self.no_restore, page_size());
+        SessionHeader { ab_test, ..header }
+    }
+
+    /// Where to record, if that is wanted.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be made, or is there and must not be overwritten.
+    pub fn recording(&self) -> anyhow::Result<Option<SessionWriter>> {
+        let Some(path) = &self.record else { return Ok(None) };
+        let destination = Destination::check("--record", path, self.force)?;
+        if destination.path().is_none() {
+            return Err(Usage("--record -: name a file; stdout has the decisions".into()).into());
+        }
+        Ok(Some(SessionWriter::new(destination.create()?)))
     }
 
     /// What reports decisions, and where it leaves an error of standard output.
@@ -280,8 +305,10 @@ impl Reporter for DecisionPrinter {
 
 impl AutoArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        if let Some(Question::Status { json }) = self.question {
-            return status(context, json);
+        match self.question {
+            Some(Question::Status { json }) => return status(context, json),
+            Some(Question::Replay(replay)) => return replay.run(),
+            None => {}
         }
         if self.targets.is_empty() {
             let problem = "name a target: a directory, mount point or device".to_owned();
@@ -304,11 +331,12 @@ impl AutoArgs {
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         // Before the probes are loaded, which takes a moment.
         let publisher = self.control.publisher(context)?;
+        let recording = self.control.recording()?;
         let (mut backend, error) = self.control.live(context, limits)?;
         let added = storages.into_iter().try_for_each(|storage| backend.add(storage));
-        let ab_test = self.ab_test.map(|slot| AbTest::new(slot, seed()));
-        let config = self.control.loop_config(new_files, ab_test);
-        let mut daemon = Daemon::new(config, backend, Some(publisher));
+        let session = self.control.session(new_files, self.ab_test.map(|slot| (slot, seed())));
+        let backend = RecordingBackend::new(backend, &session, recording);
+        let mut daemon = Daemon::new(session.loop_config(), backend, Some(publisher));
         let end = self.duration.map(|time| Instant::now() + Duration::from_nanos(time.get()));
         let stop = || {
             let is_over = end.is_some_and(|end| Instant::now() >= end);

@@ -3,6 +3,7 @@
 mod answer;
 mod apply;
 mod auto;
+mod auto_replay;
 mod blocks;
 mod build_info;
 mod calibrate;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actuate::AccessRules;
 use anyhow::Context as _;
 use clap::Args;
-use daemon::{Daemon, DaemonBackend};
+use daemon::{Daemon, DaemonBackend, RecordingBackend};
 use observe::ObserveError;
 use rustix::process::Signal;
 use units::text::plain;
@@ -58,16 +58,19 @@ impl RunArgs {
             return Err(NotStarted { program: plain(program), source }.into());
         }
         let signals = Signals::listen().context("cannot listen for signals")?;
-        let (control, config) = (&self.control, self.control.loop_config(false, None));
+        let (control, session) = (&self.control, self.control.session(false, None));
+        let recording = control.recording()?;
         if let Some(obstacle) = obstacle() {
             let (backend, error) = control.unprivileged(context, &obstacle)?;
-            let daemon = Daemon::new(config, backend, None);
+            let backend = RecordingBackend::new(backend, &session, recording);
+            let daemon = Daemon::new(session.loop_config(), backend, None);
             let interval = interval.min(UNPRIVILEGED_INTERVAL);
             run(context, daemon, error, &self.command, interval, &signals)
         } else {
             let publisher = control.publisher(context)?;
             let (backend, error) = control.live(context, AccessRules::default())?;
-            let daemon = Daemon::new(config, backend, Some(publisher));
+            let backend = RecordingBackend::new(backend, &session, recording);
+            let daemon = Daemon::new(session.loop_config(), backend, Some(publisher));
             run(context, daemon, error, &self.command, interval, &signals)
         }
     }

@@ -1,0 +1,157 @@
+//! What a recording of the loop holds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use control::{
+    AbTest, BdiKey, ExternalChange, FileAction, FileState, Listing, LoopConfig, LoopSample,
+};
+use observe::OpenFileId;
+use serde::{Deserialize, Serialize};
+use units::{Nanos, PageSize, Pages};
+
+/// The form that this foreread writes and reads.
+pub(super) const SESSION_VERSION: u32 = 1;
+
+/// How the loop was begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionHeader {
+    pub session_version: u32,
+    /// The foreread that recorded it.
+    pub foreread: String,
+    pub dry_run: bool,
+    pub new_files: bool,
+    pub leave: bool,
+    /// The length of a slot of the A/B test, and its seed.
+    pub ab_test: Option<(Nanos, u64)>,
+    #[serde(rename = "page_bytes")]
+    pub page: PageSize,
+}
+
+impl SessionHeader {
+    pub fn new(dry_run: bool, new_files: bool, leave: bool, page: PageSize) -> Self {
+        Self {
+            session_version: SESSION_VERSION,
+            foreread: env!("CARGO_PKG_VERSION").to_owned(),
+            dry_run,
+            new_files,
+            leave,
+            ab_test: None,
+            page,
+        }
+    }
+
+    /// What the loop is begun with, live and in a replay.
+    pub fn loop_config(&self) -> LoopConfig {
+        let Self { dry_run, new_files, leave, page, .. } = *self;
+        let ab_test = self.ab_test.map(|(slot, seed)| AbTest::new(slot, seed));
+        LoopConfig { dry_run, new_files, leave, ab_test, page }
+    }
+}
+
+/// One answer of the back end, or one decision of the loop, in the order of the calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionEntry {
+    Begin(SessionHeader),
+    /// A step begins.
+    Poll {
+        now: Nanos,
+        read: bool,
+    },
+    Sample(LoopSample),
+    /// An open file whose state differs from what the loop was last told.
+    File {
+        bdi: BdiKey,
+        file: OpenFileId,
+        state: Option<FileState>,
+        /// When it is met first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+    },
+    Directory(Listing),
+    /// The answer to this call: another process changed the window of the bdi.
+    Changed(CallOnBdi, ExternalChange),
+    Decision(LoopDecision),
+    /// The error that ended it.
+    Failed(String),
+    /// The proper end.
+    End,
+}
+
+/// A call that another process can interfere with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOnBdi {
+    Check,
+    Act,
+    NewFileWindow,
+}
+
+/// What the loop told its back end to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopDecision {
+    Act { bdi: BdiKey, actions: Vec<FileAction> },
+    Advise { bdi: BdiKey, actions: Vec<FileAction> },
+    NewFileWindow { bdi: BdiKey, window: Option<Pages> },
+    SampleAccesses { bdi: BdiKey, files: Vec<OpenFileId> },
+    FindDirectory { bdi: BdiKey, wanted: Vec<OpenFileId> },
+    KeepDirectory { bdi: BdiKey, keep: bool },
+    Restore { bdi: BdiKey },
+    Reapply { bdi: BdiKey },
+    Release { bdi: BdiKey, leave: bool },
+    Note { text: String },
+}
+
+/// What both sides of a recording know already, so that it is not written in every step.
+#[derive(Debug, Default)]
+pub(super) struct KnownState {
+    files: HashMap<(BdiKey, OpenFileId), FileState>,
+    windows: BTreeMap<BdiKey, Option<Pages>>,
+    sampled: BTreeMap<BdiKey, Vec<OpenFileId>>,
+    wanted: BTreeMap<BdiKey, Vec<OpenFileId>>,
+    kept: BTreeMap<BdiKey, bool>,
+}
+
+impl KnownState {
+    /// Whether a decision is other than what the loop decided for the bdi before.
+    pub(super) fn is_news(&mut self, decision: &LoopDecision) -> bool {
+        fn differs<T: Clone + Default + PartialEq>(
+            known: &mut BTreeMap<BdiKey, T>,
+            bdi: BdiKey,
+            now: &T,
+        ) -> bool {
+            let before = known.insert(bdi, now.clone()).unwrap_or_default();
+            before != *now
+        }
+        match decision {
+            LoopDecision::Act { actions, .. } | LoopDecision::Advise { actions, .. } => {
+                !actions.is_empty()
+            }
+            LoopDecision::NewFileWindow { bdi, window } => differs(&mut self.windows, *bdi, window),
+            LoopDecision::SampleAccesses { bdi, files } => differs(&mut self.sampled, *bdi, files),
+            LoopDecision::FindDirectory { bdi, wanted } => differs(&mut self.wanted, *bdi, wanted),
+            LoopDecision::KeepDirectory { bdi, keep } => differs(&mut self.kept, *bdi, keep),
+            LoopDecision::Restore { .. }
+            | LoopDecision::Reapply { .. }
+            | LoopDecision::Release { .. }
+            | LoopDecision::Note { .. } => true,
+        }
+    }
+
+    pub(super) fn file(&self, bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
+        self.files.get(&(bdi, file)).copied()
+    }
+
+    pub(super) fn set_file(&mut self, bdi: BdiKey, file: OpenFileId, state: Option<FileState>) {
+        match state {
+            Some(state) => drop(self.files.insert((bdi, file), state)),
+            None => drop(self.files.remove(&(bdi, file))),
+        }
+    }
+
+    /// Forgets open files that the loop follows no more.
+    pub(super) fn keep_files(&mut self, followed: &BTreeSet<OpenFileId>) {
+        self.files.retain(|(_, file), _| followed.contains(file));
+    }
+}

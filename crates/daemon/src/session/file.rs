@@ -1,0 +1,108 @@
+//! The file of a recording: a line of JSON for each entry, compressed by gzip.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
+
+use super::entry::SessionEntry;
+use crate::record::read_lines;
+
+/// A recording that grows beyond this ends, so that a forgotten one does not fill a disk: days of
+/// a server that is read from all the time.
+const SESSION_BYTES_MAX: u64 = 1 << 30;
+/// What a killed process may lose: the steps of about a second.
+const STEPS_PER_FLUSH: u32 = 10;
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Counts what passes through.
+struct Counted<W> {
+    to: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Writes a recording.
+pub struct SessionWriter {
+    file: GzEncoder<Counted<Box<dyn Write>>>,
+    steps: u32,
+}
+
+impl SessionWriter {
+    pub fn new(to: Box<dyn Write>) -> Self {
+        let to = Counted { to, bytes: 0 };
+        Self { file: GzEncoder::new(to, Compression::fast()), steps: 0 }
+    }
+
+    /// Appends an entry.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written, or the recording has become too large (`FileTooLarge`).
+    pub fn write(&mut self, entry: &SessionEntry) -> io::Result<()> {
+        if self.file.get_ref().bytes > SESSION_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        serde_json::to_writer(&mut self.file, entry)?;
+        self.file.write_all(b"\n")?;
+        if matches!(entry, SessionEntry::Poll { .. }) {
+            self.steps += 1;
+            if self.steps.is_multiple_of(STEPS_PER_FLUSH) {
+                self.file.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn finish(self) -> io::Result<()> {
+        self.file.finish()?.flush()
+    }
+}
+
+/// Reads a recording entry by entry, compressed or not. One that was cut short ends there; any
+/// other line that is no entry is an error that says which (`InvalidData`), and nothing follows.
+///
+/// # Errors
+///
+/// If nothing can be read.
+pub fn read_session(
+    from: impl Read + 'static,
+) -> io::Result<impl Iterator<Item = io::Result<SessionEntry>>> {
+    let mut from = BufReader::new(from);
+    let is_compressed = from.fill_buf()?.starts_with(&GZIP_MAGIC);
+    let from: Box<dyn Read> = match is_compressed {
+        true => Box::new(UntilCut(MultiGzDecoder::new(from))),
+        false => Box::new(from),
+    };
+    Ok(read_lines(BufReader::new(from)))
+}
+
+/// A compressed file whose writer was killed has no end: what is there counts.
+struct UntilCut<R>(R);
+
+impl<R: Read> Read for UntilCut<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+            read => read,
+        }
+    }
+}
