@@ -11,6 +11,7 @@
 //! | `… -- tune-vs-grid` | compares setting and cost of `tune` with those of the full grid |
 //! | `… -- coverage` | prints how often confidence intervals hold the true value |
 //! | `… -- advice` | prints the recommendation for every preset |
+//! | `… -- dashboard` | writes the Grafana dashboard |
 //! | `… -- real` | runs real programs with and without `foreread auto` |
 //! | `… -- results NAME` | measures a table of docs/results/ and writes it |
 
@@ -19,6 +20,7 @@
 mod advice;
 mod binaries;
 mod coverage;
+mod dashboard;
 mod dist;
 mod guest;
 mod python;
@@ -36,7 +38,7 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
                      kernels [SERIES…] [RIGHTS…] | \
-                     tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | \
+                     tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | dashboard | \
                      real [--OPTION…] | results NAME…";
 
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn run() -> Result<bool> {
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),
         ["advice"] => advice::run(&root),
+        ["dashboard"] => dashboard::write(&root),
         ["dist", ref words @ ..] => dist::chore(&root, words),
         ["coverage"] => coverage::run(&root),
         ["real", ref words @ ..] => real::run(&root, words),

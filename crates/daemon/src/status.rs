@@ -1,12 +1,14 @@
 //! The state of a running daemon: a file for `auto status`, and metrics for Prometheus.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use control::TreatmentEffect;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
+use units::text::MetricKind::{Counter, Gauge};
+use units::text::{Exposition, MetricSeries};
 
 /// Decisions that `auto status` shows.
 const MAX_DECISIONS_KEPT: usize = 20;
@@ -106,89 +108,84 @@ impl Status {
 
     /// In the text format of Prometheus, in base units.
     pub fn metrics(&self) -> String {
-        let mut text = String::new();
-        let mut one = |name: &str, kind: &str, help: &str, rows: &[(String, f64)]| {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "# HELP foreread_{name} {help}\n# TYPE foreread_{name} {kind}");
-            for (labels, value) in rows {
-                let _ = writeln!(text, "foreread_{name}{labels} {value}");
-            }
-        };
-        let plain = |value: f64| vec![(String::new(), value)];
-        let count = |value: u64| plain(value as f64);
+        let mut text = Exposition::new();
         let is_active = f64::from(u8::from(self.state == "acting"));
-        one(
-            "active",
-            "gauge",
-            "1 while foreread acts, 0 while it only observes",
-            &plain(is_active),
-        );
-        one("start_time_seconds", "gauge", "When it started", &count(self.since_unix_s));
-        one("windows_set_total", "counter", "Windows set on open files", &count(self.windows_set));
-        one(
-            "actions_failed_total",
-            "counter",
-            "Actions that could not or must not be carried out",
-            &count(self.failed_actions),
-        );
-        one(
-            "collateral_windows_restored_total",
-            "counter",
-            "Windows restored of files opened while their bdi was held at another window",
-            &count(self.collateral_windows_restored),
-        );
-        one(
-            "prefetched_bytes_total",
-            "counter",
-            "Bytes prefetched in addition to the kernel's read-ahead",
-            &count(self.prefetched_bytes),
-        );
-        one(
-            "miss_prefetches_total",
-            "counter",
-            "Misses after which the rest of their run was prefetched",
-            &count(self.miss_prefetches),
-        );
-        one(
-            "prefetches_dropped_total",
-            "counter",
-            "Prefetches dropped because too many were queued",
-            &count(self.dropped_prefetches),
-        );
-        one("lost_events_total", "counter", "Kernel events lost", &count(self.lost_events));
-        let by_device = |of: fn(&DeviceStatus) -> f64| -> Vec<(String, f64)> {
-            let row = |(bdi, status)| (format!("{{bdi=\"{bdi}\"}}"), of(status));
-            self.devices.iter().map(row).collect()
-        };
-        one(
-            "device_latency_seconds",
-            "gauge",
-            "The shortest mean read time seen",
-            &by_device(|status| status.latency_ms / 1e3),
-        );
-        one(
-            "device_rate_bytes_per_second",
-            "gauge",
-            "The highest read rate seen",
-            &by_device(|status| status.rate_mib_s * Bytes::from_mib(1).get() as f64),
-        );
-        one(
-            "open_files",
-            "gauge",
-            "Open files followed",
-            &by_device(|status| status.followed as f64),
-        );
+        let gauges = [
+            ("active", "1 while foreread acts, 0 while it only observes", is_active),
+            ("start_time_seconds", "When it started", self.since_unix_s as f64),
+        ];
+        for (name, help, value) in gauges {
+            text.value(name, Gauge, help, value);
+        }
+        let counters = [
+            ("windows_set_total", "Windows set on open files", self.windows_set),
+            (
+                "actions_failed_total",
+                "Actions that could not or must not be carried out",
+                self.failed_actions,
+            ),
+            (
+                "collateral_windows_restored_total",
+                "Windows restored of files opened while their bdi was held at another window",
+                self.collateral_windows_restored,
+            ),
+            (
+                "prefetched_bytes_total",
+                "Bytes prefetched in addition to the kernel's read-ahead",
+                self.prefetched_bytes,
+            ),
+            (
+                "miss_prefetches_total",
+                "Misses after which the rest of their run was prefetched",
+                self.miss_prefetches,
+            ),
+            (
+                "prefetches_dropped_total",
+                "Prefetches dropped because too many were queued",
+                self.dropped_prefetches,
+            ),
+            ("lost_events_total", "Kernel events lost", self.lost_events),
+        ];
+        for (name, help, value) in counters {
+            text.value(name, Counter, help, value as f64);
+        }
+        self.device_metrics(&mut text);
         if let Some(effect) = self.effect {
-            let of = |bound: &str, value| (format!("{{bound=\"{bound}\"}}"), value);
-            let rows = [of("median", effect.ratio), of("low", effect.low), of("high", effect.high)];
-            one(
+            let bounds = [("median", effect.ratio), ("low", effect.low), ("high", effect.high)];
+            text.metric(
                 "effect_ratio",
-                "gauge",
+                Gauge,
                 "Throughput of readers with treatment over that without",
-                &rows,
+                bounds.map(|(bound, value)| MetricSeries::new(value).with("bound", bound)),
             );
         }
-        text
+        text.into_text()
+    }
+
+    fn device_metrics(&self, text: &mut Exposition) {
+        let by_device = |of: fn(&DeviceStatus) -> f64| {
+            let series =
+                move |(bdi, status): (&String, _)| MetricSeries::new(of(status)).with("bdi", bdi);
+            self.devices.iter().map(series)
+        };
+        text.metric(
+            "device_latency_seconds",
+            Gauge,
+            "The shortest mean read time seen",
+            by_device(|status| status.latency_ms / 1e3),
+        );
+        text.metric(
+            "device_rate_bytes_per_second",
+            Gauge,
+            "The highest read rate seen",
+            by_device(|status| status.rate_mib_s * Bytes::from_mib(1).get() as f64),
+        );
+        text.metric(
+            "open_files",
+            Gauge,
+            "Open files followed",
+            by_device(|status| status.followed as f64),
+        );
     }
 }
 

@@ -18,6 +18,7 @@ mod html;
 mod json;
 mod limits;
 mod markdown;
+mod metrics;
 mod names;
 mod number;
 mod parquet;
@@ -52,6 +53,7 @@ pub use compare::{
 pub use html::{ReportInput, html, index_html, served_html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
+pub use metrics::{HostMetrics, MAX_HOST_SERIES, host_metrics};
 pub use parquet::write_parquet;
 pub use presets::{NameOf, PresetsDocument, PresetsReport, presets_json, presets_text};
 pub use reproduction::{

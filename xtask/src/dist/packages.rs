@@ -44,9 +44,11 @@ fn tarball(release: &Release, of: Architecture, stage: &Path) -> Result<()> {
     let top = directory.path().join(&name);
     run(release.command("cp").arg("-a").arg(stage.join("usr")).arg(&top))?;
     fs::create_dir(top.join("etc"))?;
-    for (from, to) in
-        [("foreread.toml", "foreread.toml"), ("foreread-auto.default", "foreread-auto")]
-    {
+    for (from, to) in [
+        ("foreread.toml", "foreread.toml"),
+        ("foreread-auto.default", "foreread-auto"),
+        ("foreread-metrics.default", "foreread-metrics"),
+    ] {
         fs::copy(release.root.join("packaging").join(from), top.join("etc").join(to))?;
     }
     archive(release, directory.path(), &name, &format!("{name}.tar.gz"))

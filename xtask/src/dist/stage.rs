@@ -20,8 +20,16 @@ const COMPLETIONS: [(&str, &str); 4] = [
 ];
 
 /// Files that are copied as they are.
-const COPIES: [(&str, &str); 7] = [
+const COPIES: [(&str, &str); 12] = [
     ("packaging/foreread-auto.service", "lib/systemd/system/foreread-auto.service"),
+    ("packaging/foreread-metrics.service", "lib/systemd/system/foreread-metrics.service"),
+    ("packaging/foreread-metrics.timer", "lib/systemd/system/foreread-metrics.timer"),
+    ("packaging/prometheus/foreread-alerts.yml", "share/foreread/prometheus/foreread-alerts.yml"),
+    (
+        "packaging/prometheus/foreread-recording.yml",
+        "share/foreread/prometheus/foreread-recording.yml",
+    ),
+    ("packaging/grafana/foreread.json", "share/foreread/grafana/foreread.json"),
     // TuneD looks in the first directory since 2.23, before only in the second.
     ("packaging/tuned.conf", "lib/tuned/profiles/foreread/tuned.conf"),
     ("packaging/tuned.conf", "lib/tuned/foreread/tuned.conf"),

@@ -21,6 +21,7 @@ use units::{Bytes, Nanos};
 
 use super::Context;
 use super::auto_replay::AutoReplayArgs;
+use super::metrics::are_metrics;
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -131,14 +132,6 @@ enum Question {
 enum Emit {
     /// A service unit
     Systemd,
-}
-
-/// Whether a file holds metrics that foreread wrote: a restarted service replaces them.
-fn are_metrics(path: &Path) -> bool {
-    use std::io::Read as _;
-    let mut start = Vec::new();
-    let read = std::fs::File::open(path).map(|file| file.take(16).read_to_end(&mut start));
-    read.is_ok() && start.starts_with(b"# HELP foreread_")
 }
 
 impl Control {

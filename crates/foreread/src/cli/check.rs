@@ -1,14 +1,14 @@
 //! `foreread check`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
 use doctor::Windows;
-use doctor::check::{CompliancePolicy, check, emit};
-use sys::input::InputKind;
+use doctor::check::{check, emit};
 
-use super::doctor::{Tree, examine};
+use super::examination::{Tree, examine};
+use super::policy_file;
 
 use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
@@ -52,7 +52,7 @@ pub struct CheckArgs {
 impl CheckArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let named = self.policy.as_deref().filter(|_| !self.emit_policy);
-        let policy = named.map(read).transpose()?;
+        let policy = named.map(policy_file::read).transpose()?;
         if policy.is_none() && !self.emit_policy {
             let usage = "name the policy: --policy FILE; --emit-policy writes one";
             return Err(Usage(usage.to_owned()).into());
@@ -79,13 +79,4 @@ impl CheckArgs {
         }
         Ok(if report.kept() { Exit::Fine } else { Exit::Drift })
     }
-}
-
-/// Reads a policy; an error in it is a usage error.
-fn read(path: &Path) -> anyhow::Result<(String, CompliancePolicy)> {
-    let name = path.display().to_string();
-    let text = sys::input::read_text(path, InputKind::POLICY)?;
-    let policy =
-        CompliancePolicy::parse(&text).map_err(|error| Usage(format!("policy {name}, {error}")))?;
-    Ok((name, policy))
 }

@@ -6,7 +6,7 @@ use doctor::{Windows, host_presets, presets};
 use host::BdiId;
 use report::{NameOf, PresetsReport};
 
-use super::doctor::{Tree, examine};
+use super::examination::{Tree, examine};
 use super::{Context, ResultFile};
 use crate::exit::{Exit, Usage};
 use crate::output;

@@ -1,6 +1,8 @@
-//! Text that people type: amounts with units, misspelt names, positions of errors.
+//! Text that people type: amounts with units, misspelt names, positions of errors; and text that
+//! monitoring reads.
 
 mod amount;
+mod exposition;
 mod location;
 mod plain;
 mod serde_message;
@@ -9,6 +11,7 @@ mod suggest;
 
 pub use amount::ParseUnitError;
 pub(crate) use amount::split_number;
+pub use exposition::{Exposition, MetricKind, MetricSeries};
 pub use location::SourceLocation;
 pub use plain::plain;
 pub use serde_message::explain_serde_message;
