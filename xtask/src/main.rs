@@ -7,6 +7,7 @@
 //! | `… -- python` | builds and tests the Python package |
 //! | `… -- guest` | boots and tests an emulated machine |
 //! | `… -- dist VERSION` | builds everything that is released |
+//! | `… -- packages` | installs, uses and removes what `dist` has built, and prints tables |
 //! | `… -- kernels` | boots several kernels, tries the verbs, writes docs/kernels.md |
 //! | `… -- tune-vs-grid` | compares setting and cost of `tune` with those of the full grid |
 //! | `… -- coverage` | prints how often confidence intervals hold the true value |
@@ -23,6 +24,8 @@ mod coverage;
 mod dashboard;
 mod dist;
 mod guest;
+mod outcome;
+mod packages;
 mod python;
 mod real;
 mod results;
@@ -37,7 +40,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
-                     kernels [SERIES…] [RIGHTS…] | \
+                     packages [SECTION…] | kernels [SERIES…] [RIGHTS…] | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | dashboard | \
                      real [--OPTION…] | results NAME…";
 
@@ -65,6 +68,7 @@ fn run() -> Result<bool> {
         ["advice"] => advice::run(&root),
         ["dashboard"] => dashboard::write(&root),
         ["dist", ref words @ ..] => dist::chore(&root, words),
+        ["packages", ref sections @ ..] => packages::chore(&root, sections),
         ["coverage"] => coverage::run(&root),
         ["real", ref words @ ..] => real::run(&root, words),
         ["results", ref names @ ..] => results::run(&root, names),

@@ -6,7 +6,6 @@
 
 mod architecture;
 mod binary;
-mod check;
 mod dependencies;
 mod packages;
 mod sbom;
@@ -21,13 +20,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use architecture::Architecture;
-use tools::ReleaseTools;
+pub use architecture::Architecture;
+pub use tools::ReleaseTools;
+pub use version::manifest_version;
 
 const USAGE: &str = "usage: cargo run -p xtask -- dist VERSION [--snapshot] [--arch ARCH \
                      [--binary FILE]]\n       \
-                     … dist --cut VERSION     date the changelog and set the version\n       \
-                     … dist --check VERSION   install, use and remove the packages in chroots";
+                     … dist --cut VERSION     date the changelog and set the version";
 
 /// One run: what is built from what, and where to.
 pub struct Release {
@@ -44,7 +43,6 @@ pub struct Release {
 pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     match words {
         ["--cut", version] => version::cut(root, version)?,
-        ["--check", version] => return check::run_all(&Release::of(root, version)?),
         [version, options @ ..] if !version.starts_with('-') => {
             let options = Options::parse(options)?;
             let release = Release::of(root, version)?;
@@ -88,7 +86,7 @@ impl Options {
 }
 
 impl Release {
-    fn of(root: &Path, version: &str) -> Result<Self> {
+    pub fn of(root: &Path, version: &str) -> Result<Self> {
         let git = |words: &[&str]| output(Command::new("git").current_dir(root).args(words));
         Ok(Self {
             root: root.to_owned(),
@@ -136,7 +134,7 @@ impl Release {
     }
 }
 
-fn target(root: &Path) -> PathBuf {
+pub fn target(root: &Path) -> PathBuf {
     let directory = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     directory.map_or_else(|| root.join("target"), |directory| root.join(directory))
 }
@@ -177,7 +175,7 @@ fn run(command: &mut Command) -> Result<()> {
 }
 
 /// What a command that must succeed prints.
-fn output(command: &mut Command) -> Result<String> {
+pub fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {}: {}", output.status, said.trim());

@@ -52,7 +52,8 @@ pub fn cut(root: &Path, version: &str) -> Result<()> {
     Ok(())
 }
 
-fn manifest_version(manifest: &str) -> Option<&str> {
+/// The version that the manifest of the workspace gives to all its crates.
+pub fn manifest_version(manifest: &str) -> Option<&str> {
     let line = manifest.lines().find(|line| line.starts_with("version = \""))?;
     line.split('"').nth(1)
 }

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::wire::Wire;
+use crate::outcome::Output;
 
 /// Timeout of a boot: seconds on an idle machine, more during a build.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(900);
@@ -16,14 +17,6 @@ const BOOT_TIMEOUT: Duration = Duration::from_secs(900);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to check whether a command has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// Its exit code, or 128 + signal.
-    pub code: i64,
-    pub stdout: String,
-    pub stderr: String,
-}
 
 #[derive(Debug)]
 pub struct Agent {

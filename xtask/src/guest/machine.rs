@@ -9,10 +9,11 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::agent::{Agent, Output};
+use super::agent::Agent;
 use super::disk::{Bus, Disk};
 use super::image::Image;
 use super::wire::Wire;
+use crate::outcome::Output;
 
 /// Timeout of a command in the guest: usually seconds, but minutes during a build on the host.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);

@@ -35,7 +35,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3850),
     ("crates/workload", 4420),
     ("python", 600),
-    ("xtask", 6250),
+    ("xtask", 7000),
 ];
 
 /// A complaint about each package that has grown.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::machine::GuestMachine;
 use super::super::readers;
-use super::outcome::VerbOutcome;
+use crate::outcome::VerbOutcome;
 
 /// How long a verb may take: seconds, but minutes where others build meanwhile.
 const VERB_TIMEOUT: Duration = Duration::from_secs(900);

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::cells::{RIGHTS, VERBS};
+use crate::outcome::Footnotes;
 
 const INTRODUCTION: &str = "# Kernels
 
@@ -32,7 +33,7 @@ of Debian 12; only the kernel differs.
 /// The document, and how many cells failed.
 pub fn format(kernels: &[Value]) -> (String, usize) {
     let mut text = INTRODUCTION.to_owned();
-    let mut lines: Vec<String> = Vec::new();
+    let mut lines = Footnotes::default();
     let mut failures = 0;
     for kernel in kernels {
         let (release, running) = (word(&kernel["release"]), word(&kernel["kernel"]));
@@ -46,16 +47,13 @@ pub fn format(kernels: &[Value]) -> (String, usize) {
                 .map(|rights| {
                     let cell = &kernel["cells"][rights.key][verb.name];
                     failures += usize::from(word(&cell["result"]) == "FAILS");
-                    formatted(cell, &mut lines)
+                    lines.cell(word(&cell["result"]), cell["line"].as_str())
                 })
                 .collect();
             let _ = writeln!(text, "| {} | {} |", verb.name, cells.join(" | "));
         }
     }
-    text.push_str("\n## Lines\n\n");
-    for (number, line) in lines.iter().enumerate() {
-        let _ = writeln!(text, "{}. {line}", number + 1);
-    }
+    let _ = write!(text, "\n## Lines\n\n{lines}");
     (text, failures)
 }
 
@@ -70,22 +68,6 @@ fn signals(signals: &Value) -> String {
         [] => "Signals of read-ahead for root: none.\n\n".to_owned(),
         named => format!("Signals of read-ahead for root: {}.\n\n", named.join(", ")),
     }
-}
-
-/// A cell, with the number of its line.
-fn formatted(cell: &Value, lines: &mut Vec<String>) -> String {
-    let result = match word(&cell["result"]) {
-        "" => return "not tried".to_owned(),
-        "FAILS" => "**FAILS**",
-        result => result,
-    };
-    let Some(line) = cell["line"].as_str() else { return result.to_owned() };
-    let line = format!("`{}`", line.replace('`', "'"));
-    let number = lines.iter().position(|known| *known == line).unwrap_or_else(|| {
-        lines.push(line);
-        lines.len() - 1
-    });
-    format!("{result} ({})", number + 1)
 }
 
 fn word(value: &Value) -> &str {

@@ -3,7 +3,6 @@
 
 mod cells;
 mod document;
-mod outcome;
 
 use std::fs;
 use std::path::{Path, PathBuf};

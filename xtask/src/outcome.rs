@@ -1,8 +1,15 @@
-//! What came of a verb.
+//! What came of a verb that was tried on another system.
 
 use std::fmt;
 
-use super::super::agent::Output;
+/// What a command left.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its exit code, or 128 + signal.
+    pub code: i64,
+    pub stdout: String,
+    pub stderr: String,
+}
 
 /// Exit code of a verb that is not permitted or not supported here (docs/exit-codes.md).
 const UNSUPPORTED_CODE: i64 = 6;
@@ -68,6 +75,40 @@ impl fmt::Display for VerbOutcome {
             Some(line) => write!(f, "{}: {line}", self.word()),
             None => f.write_str(self.word()),
         }
+    }
+}
+
+/// The lines below a table; cells refer to them by number.
+#[derive(Debug, Default)]
+pub struct Footnotes {
+    lines: Vec<String>,
+}
+
+impl Footnotes {
+    /// A cell with the word of an outcome (empty: not tried), and the number of its line.
+    pub fn cell(&mut self, word: &str, line: Option<&str>) -> String {
+        let word = match word {
+            "" => return "not tried".to_owned(),
+            "FAILS" => "**FAILS**",
+            word => word,
+        };
+        let Some(line) = line else { return word.to_owned() };
+        let line = format!("`{}`", line.replace('`', "'"));
+        let number = self.lines.iter().position(|known| *known == line).unwrap_or_else(|| {
+            self.lines.push(line);
+            self.lines.len() - 1
+        });
+        format!("{word} ({})", number + 1)
+    }
+}
+
+/// The numbered list.
+impl fmt::Display for Footnotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, line) in self.lines.iter().enumerate() {
+            writeln!(f, "{}. {line}", number + 1)?;
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,120 @@
+//! Clean systems to try packages in: made once by mmdebstrap, unpacked for each trial.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::dist::{output, target};
+use crate::outcome::Output;
+
+/// A mount of its own, as a root directory has to be one. `$0` is the directory of the system.
+const MOUNT_ROOT: &str = "mount --bind \"$0\" \"$0\"; mount -t proc proc \"$0/proc\"";
+
+/// Not chroot(8), as the kernel refuses user namespaces there. A minimal system has no umount(8):
+/// 166 is umount2(2) of x86-64, 2 is MNT_DETACH.
+const ENTER: &str = "cd \"$0\"; pivot_root . .old
+perl -e 'my $old = \".old\"; syscall(166, $old, 2) == 0 or die \"umount: $!\"'";
+
+/// What an ordinary script finds besides.
+const READ_ONLY_SYS: &str = "mount -t sysfs -o ro sysfs \"$0/sys\"";
+
+/// A system in a directory, which is removed with it.
+#[derive(Debug)]
+pub struct Chroot {
+    pub root: PathBuf,
+}
+
+impl Chroot {
+    /// Unpacks the Debian release of this name, with these packages besides the essential ones; its
+    /// tar file is kept, as making it takes minutes.
+    pub fn unpack(repository: &Path, suite: &str, packages: &[&str]) -> Result<Self> {
+        let cache = target(repository).join("dist-systems");
+        fs::create_dir_all(&cache)?;
+        let name = [&[suite], packages].concat().join("+");
+        let tar = cache.join(format!("{name}.tar"));
+        if !tar.exists() {
+            let partial = cache.join(format!("{name}.partial.tar"));
+            let mut command = Command::new("mmdebstrap");
+            command.args(["--quiet", "--variant=essential"]);
+            command.args(packages.iter().map(|package| format!("--include={package}")));
+            command.arg(suite).arg(&partial);
+            command.args(std::env::var("FOREREAD_GUEST_MIRROR"));
+            output(&mut command).context("making a system needs mmdebstrap and a Debian mirror")?;
+            fs::rename(partial, &tar)?;
+        }
+        let chroot = Self { root: cache.join(format!("{name}.{}", std::process::id())) };
+        fs::create_dir_all(chroot.root.join(".old"))?;
+        output(Command::new("tar").arg("-xf").arg(&tar).arg("-C").arg(&chroot.root))?;
+        Ok(chroot)
+    }
+
+    /// A file beside the system, which is removed with it: `$0.img`.
+    pub fn image(&self) -> PathBuf {
+        PathBuf::from(format!("{}.img", self.root.display()))
+    }
+
+    /// Copies a file into the top directory.
+    pub fn copy(&self, from: &Path, name: &str) -> Result<()> {
+        fs::copy(from, self.root.join(name)).with_context(|| from.display().to_string())?;
+        Ok(())
+    }
+
+    /// Runs a script inside, without a network.
+    pub fn run(&self, script: &str) -> Result<Output> {
+        let words = ["--net", "--pid", "--fork", "--kill-child"];
+        self.enter(&words, READ_ONLY_SYS, "env", &format!("set -e\n{script}"))
+    }
+
+    /// Runs a script inside by the words of `wrapper`, after `prepare`, whose mounts end with the
+    /// script. Its processes do not, unless `namespaces` (of unshare(1)) end them.
+    pub fn enter(
+        &self,
+        namespaces: &[&str],
+        prepare: &str,
+        wrapper: &str,
+        script: &str,
+    ) -> Result<Output> {
+        let mut command = Command::new("unshare");
+        command
+            .arg("--mount")
+            .args(namespaces)
+            .args(["/bin/sh", "-ec"])
+            .arg(format!("{MOUNT_ROOT}\n{prepare}\n{ENTER}\nexec {wrapper} /bin/sh -c \"$1\""))
+            .arg(&self.root)
+            .arg(script)
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", "/root")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .env("LC_ALL", "C.UTF-8");
+        captured(&mut command)
+    }
+}
+
+impl Drop for Chroot {
+    fn drop(&mut self) {
+        // Mounts were made in other namespaces; this stays on one filesystem all the same.
+        let removed = Command::new("rm")
+            .args(["-rf", "--one-file-system"])
+            .args([&self.root, &self.image()])
+            .status();
+        if !removed.is_ok_and(|status| status.success()) {
+            eprintln!("xtask: could not remove {}", self.root.display());
+        }
+    }
+}
+
+/// What a command prints, also if it fails.
+pub fn captured(command: &mut Command) -> Result<Output> {
+    use std::os::unix::process::ExitStatusExt;
+    let output = command.stdin(std::process::Stdio::null()).output();
+    let output = output.with_context(|| format!("starting {command:?}"))?;
+    let code = output.status.code().or_else(|| output.status.signal().map(|signal| 128 + signal));
+    Ok(Output {
+        code: code.unwrap_or(-1).into(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}

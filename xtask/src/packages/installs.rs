@@ -1,0 +1,330 @@
+//! Installs, uses, upgrades and removes each package on the systems that it is for.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use super::chroot::{Chroot, captured};
+use crate::dist::{Architecture, Release, ReleaseTools, output, target};
+use crate::outcome::{Footnotes, Output};
+
+/// Debian releases, by name and suite.
+pub const SYSTEMS: [(&str, &str); 3] =
+    [("Debian 11", "bullseye"), ("Debian 12", "bookworm"), ("Debian 13", "trixie")];
+
+/// What is done with a package, in this order; what follows a failure is not tried.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Install,
+    Use,
+    Upgrade,
+    Remove,
+}
+
+const STEPS: [(Step, &str); 4] = [
+    (Step::Install, "install"),
+    (Step::Use, "use"),
+    (Step::Upgrade, "upgrade"),
+    (Step::Remove, "remove"),
+];
+
+const USE: &str = "foreread --version
+foreread doctor --json >/tmp/doctor.json
+foreread sweep sim:hdd-2008 --vary read_ahead=128K,1M --workload seq-1 --repeats 2 \
+    --duration 100ms --json >/tmp/sweep.json
+test -s /tmp/doctor.json
+test -s /tmp/sweep.json
+foreread demo >/tmp/demo
+grep -q Measure /tmp/demo";
+
+/// What a package brings, and that it enables nothing.
+const INSTALLED: &str = "test -f /usr/share/man/man1/foreread-tune.1.gz
+test -f /usr/share/bash-completion/completions/foreread
+test -f /usr/share/doc/foreread/THIRD-PARTY-LICENSES.gz
+test ! -e /etc/systemd/system/multi-user.target.wants/foreread-auto.service";
+
+const CHANGE_CONFIGURATION: &str = "echo '# mine' >>/etc/foreread.toml";
+
+const UPGRADED: &str = "grep -q mine /etc/foreread.toml
+foreread runs show last >/dev/null";
+
+const REMOVED: &str = "test ! -e /usr/bin/foreread
+test -s /var/lib/foreread/runs.sqlite";
+
+/// Packages to install and then to upgrade to: the same files under a higher version.
+pub struct Packages {
+    directory: TempDir,
+}
+
+const NEXT_VERSION: &str = "999.0.0";
+
+impl Packages {
+    pub fn prepare(release: &Release) -> Result<Self> {
+        let packages = Self { directory: tempfile::tempdir()? };
+        let of = Architecture::named(std::env::consts::ARCH)?;
+        let tools = ReleaseTools::install(&target(&release.root))?;
+        let stage = target(&release.root).join("dist-stage").join(of.arch());
+        ensure!(stage.is_dir(), "{} does not exist: run dist first", stage.display());
+        for suffix in ["deb", "rpm", "tar.gz"] {
+            let path = artefact(release, of, suffix)?;
+            fs::copy(&path, packages.path(&format!("first.{suffix}")))?;
+        }
+        // A wheel's name has a meaning.
+        let (first, next) = (packages.path("wheels/first"), packages.path("wheels/next"));
+        fs::create_dir_all(&first)?;
+        fs::create_dir_all(&next)?;
+        let path = artefact(release, of, "whl")?;
+        fs::copy(&path, first.join(path.file_name().unwrap_or_default()))?;
+        for packager in ["deb", "rpm"] {
+            let mut nfpm = release.command(tools.nfpm());
+            nfpm.args(["package", "--config", "packaging/nfpm.yaml", "--packager", packager])
+                .arg("--target")
+                .arg(packages.path(&format!("next.{packager}")))
+                .env("ARCH", of.goarch())
+                .env("VERSION", NEXT_VERSION)
+                .env("STAGE", &stage);
+            output(&mut nfpm)?;
+        }
+        let mut wheel = release.command(tools.python());
+        wheel
+            .arg("packaging/wheel.py")
+            .arg(stage.join("usr/bin/foreread"))
+            .args([NEXT_VERSION, of.arch(), "README.md"])
+            .arg(next);
+        output(&mut wheel)?;
+        Ok(packages)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+/// The artefact of an architecture with this suffix.
+pub fn artefact(release: &Release, of: Architecture, suffix: &str) -> Result<PathBuf> {
+    let entries = fs::read_dir(&release.directory)
+        .with_context(|| format!("{}: run dist first", release.directory.display()))?;
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let is_of = name.contains(of.arch()) || name.contains(of.goarch());
+        if is_of && name.ends_with(&format!(".{suffix}")) {
+            return Ok(release.directory.join(name));
+        }
+    }
+    bail!("no .{suffix} for {} in {}", of.arch(), release.directory.display())
+}
+
+/// The table, and whether every step succeeded.
+pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
+    let mut rows = Vec::new();
+    let mut tarballs = Vec::new();
+    for (system, suite) in SYSTEMS {
+        let chroot = Chroot::unpack(&release.root, suite, &[])?;
+        for name in ["first.deb", "next.deb", "first.tar.gz"] {
+            chroot.copy(&packages.path(name), name)?;
+        }
+        rows.push(Row::new(".deb", system, |step| deb(&chroot, step))?);
+        tarballs.push(Row::new("tarball", system, |step| tarball(&chroot, step))?);
+    }
+    rows.append(&mut tarballs);
+    let chroot = Chroot::unpack(&release.root, "bookworm", &[])?;
+    rows.push(Row::new(".rpm", "dnf, into Debian 12", |step| rpm(&chroot, packages, step))?);
+    for (python, version) in pythons() {
+        let home = tempfile::tempdir()?;
+        let system = format!("pip, Python {version}");
+        rows.push(Row::new("wheel", &system, |step| wheel(packages, &python, home.path(), step))?);
+    }
+    Ok(format(&rows))
+}
+
+fn deb(chroot: &Chroot, step: Step) -> Result<Option<Output>> {
+    let script = match step {
+        Step::Install => format!("dpkg -i /first.deb\n{INSTALLED}"),
+        Step::Use => USE.to_owned(),
+        Step::Upgrade => {
+            format!("{CHANGE_CONFIGURATION}\ndpkg -i --force-confold /next.deb\n{UPGRADED}")
+        }
+        Step::Remove => format!(
+            "dpkg -r foreread >/tmp/removed\ngrep -q 'kept /var/lib/foreread' /tmp/removed\n\
+             {REMOVED}\ndpkg --purge foreread\n{REMOVED}\nrm -r /var/lib/foreread"
+        ),
+    };
+    chroot.run(&script).map(Some)
+}
+
+fn tarball(chroot: &Chroot, step: Step) -> Result<Option<Output>> {
+    let script = match step {
+        Step::Install => {
+            "mkdir /opt/foreread
+             tar -xf /first.tar.gz --strip-components=1 -C /opt/foreread
+             ln -s /opt/foreread/bin/foreread /usr/local/bin/foreread
+             test -f /opt/foreread/share/man/man1/foreread-tune.1.gz"
+        }
+        Step::Use => USE,
+        // Another directory, that is all.
+        Step::Upgrade => return Ok(None),
+        Step::Remove => "rm -r /opt/foreread /usr/local/bin/foreread",
+    };
+    chroot.run(script).map(Some)
+}
+
+/// dnf runs outside, and writes into a system that knows nothing of rpm.
+fn rpm(chroot: &Chroot, packages: &Packages, step: Step) -> Result<Option<Output>> {
+    let repositories = packages.path("no-repositories");
+    fs::create_dir_all(&repositories)?;
+    let dnf = |verb: &str, package: PathBuf| {
+        let mut command = Command::new("dnf");
+        command
+            .args(["--assumeyes", "--quiet", "--releasever=1", "--nogpgcheck", "--disablerepo=*"])
+            .arg(format!("--installroot={}", chroot.root.display()))
+            .arg(format!("--setopt=reposdir={}", repositories.display()))
+            .arg(verb)
+            .arg(package)
+            .env("LC_ALL", "C.UTF-8");
+        captured(&mut command)
+    };
+    let (done, then) = match step {
+        Step::Install => (dnf("install", packages.path("first.rpm"))?, INSTALLED),
+        Step::Use => return chroot.run(USE).map(Some),
+        Step::Upgrade => {
+            chroot.run(CHANGE_CONFIGURATION)?;
+            (dnf("upgrade", packages.path("next.rpm"))?, UPGRADED)
+        }
+        Step::Remove => (dnf("remove", "foreread".into())?, REMOVED),
+    };
+    if done.code == 0 { chroot.run(then).map(Some) } else { Ok(Some(done)) }
+}
+
+/// Installs into an environment of its own, from no index.
+fn wheel(packages: &Packages, python: &str, home: &Path, step: Step) -> Result<Option<Output>> {
+    let script = match step {
+        Step::Install => {
+            "\"$0\" -m venv env && env/bin/pip -q install --no-index \"$1\"/first/*.whl"
+        }
+        Step::Use => {
+            "env/bin/foreread --version && env/bin/foreread doctor --json >/dev/null &&
+             env/bin/foreread sweep sim:hdd-2008 --vary read_ahead=128K,1M --workload seq-1 \
+                 --repeats 2 --duration 100ms --json >/dev/null"
+        }
+        Step::Upgrade => {
+            "env/bin/pip -q install --no-index --upgrade \"$1\"/next/*.whl &&
+             env/bin/pip show foreread | grep -q '^Version: 999'"
+        }
+        Step::Remove => "env/bin/pip -q uninstall -y foreread && test ! -e env/bin/foreread",
+    };
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, python])
+        .arg(packages.path("wheels"))
+        .current_dir(home)
+        .env("HOME", home)
+        .env("FOREREAD_STORE", home.join("runs.sqlite"))
+        .env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
+    captured(&mut command).map(Some)
+}
+
+/// The Python 3 interpreters on the path, with their versions.
+fn pythons() -> Vec<(String, String)> {
+    let names = (8..20).map(|minor| format!("python3.{minor}"));
+    let version = "import sys, ensurepip; print('%d.%d' % sys.version_info[:2])";
+    let found = names.filter_map(|name| {
+        let printed = output(Command::new(&name).args(["-c", version])).ok()?;
+        Some((name, printed))
+    });
+    found.collect()
+}
+
+/// What came of a step.
+#[derive(Debug)]
+enum Outcome {
+    Works,
+    /// There is nothing to do.
+    Nothing,
+    Fails(String),
+}
+
+#[derive(Debug)]
+struct Row {
+    package: &'static str,
+    system: String,
+    outcomes: Vec<Outcome>,
+}
+
+impl Row {
+    fn new(
+        package: &'static str,
+        system: &str,
+        mut run: impl FnMut(Step) -> Result<Option<Output>>,
+    ) -> Result<Self> {
+        let mut outcomes = Vec::new();
+        for (step, name) in STEPS {
+            eprintln!("{package}, {system}: {name}");
+            outcomes.push(match run(step)? {
+                None => Outcome::Nothing,
+                Some(output) if output.code == 0 => Outcome::Works,
+                Some(output) => {
+                    let line = output.stderr.lines().rfind(|line| !line.trim().is_empty());
+                    let line = line.unwrap_or("nothing on stderr");
+                    Outcome::Fails(format!("exit code {}: {line}", output.code))
+                }
+            });
+            if matches!(outcomes.last(), Some(Outcome::Fails(_))) {
+                break;
+            }
+        }
+        Ok(Self { package, system: system.to_owned(), outcomes })
+    }
+}
+
+fn format(rows: &[Row]) -> (String, bool) {
+    let names = STEPS.map(|(_, name)| name).join(" | ");
+    let mut text = format!("| package | system | {names} |\n|---|---|---|---|---|---|\n");
+    let mut notes = Footnotes::default();
+    let mut good = true;
+    for row in rows {
+        let cells = (0..STEPS.len()).map(|index| match row.outcomes.get(index) {
+            Some(Outcome::Works) => notes.cell("works", None),
+            Some(Outcome::Nothing) => "–".to_owned(),
+            Some(Outcome::Fails(line)) => {
+                good = false;
+                notes.cell("FAILS", Some(line))
+            }
+            None => notes.cell("", None),
+        });
+        let cells: Vec<String> = cells.collect();
+        let _ = writeln!(text, "| {} | {} | {} |", row.package, row.system, cells.join(" | "));
+    }
+    let notes = notes.to_string();
+    if !notes.is_empty() {
+        text.push('\n');
+        text.push_str(&notes);
+    }
+    (text, good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_ends_a_row_and_is_named_below_the_table() {
+        let output = |code| Output { code, stdout: String::new(), stderr: "no space\n\n".into() };
+        let row = Row::new(".deb", "a system", |step| {
+            Ok(match step {
+                Step::Install => None,
+                Step::Use => Some(output(0)),
+                Step::Upgrade => Some(output(1)),
+                Step::Remove => panic!("tried after a failure"),
+            })
+        });
+        let (text, good) = format(&[row.expect("tried")]);
+        assert!(!good);
+        let row = "| .deb | a system | – | works | **FAILS** (1) | not tried |";
+        assert!(text.contains(row), "{text}");
+        assert!(text.ends_with("\n1. `exit code 1: no space`\n"), "{text}");
+    }
+}
