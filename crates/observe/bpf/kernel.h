@@ -87,6 +87,8 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 #define FIELD_EXISTS 2
 #define FIELD_LSHIFT 4
 #define FIELD_RSHIFT 5
+/* What __builtin_preserve_enum_value() gives. */
+#define ENUM_VALUE 1
 
 /* The operation in a request's flags (include/linux/blk_types.h). */
 #define REQ_OP_MASK 0xff
@@ -177,6 +179,18 @@ struct bdev_inode {
 
 struct address_space {
 	struct inode *host;
+} CORE;
+
+enum pageflags {
+	PG_head = 6, /* looked up in the running kernel */
+};
+
+/* Consecutive pages of the page cache. How many they are has had two names. */
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	u32 _nr_pages;
+	u32 _folio_nr_pages;
 } CORE;
 
 struct file_ra_state {

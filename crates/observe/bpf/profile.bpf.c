@@ -522,6 +522,52 @@ int page_plain(u64 *ctx)
 	return on_page(PROFILE_PLAIN, (void *)ctx[0], ctx[1], ctx[2], NULL);
 }
 
+/* How many pages a folio has. Its flags are its first word in all kernels. */
+INLINE u64 pages_of(struct folio *folio)
+{
+	u64 flags = 0;
+	u32 count = 1;
+	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
+	u32 head = __builtin_preserve_enum_value(*(enum pageflags *)PG_head, ENUM_VALUE);
+	if (!(flags >> head & 1))
+		return 1;
+	if (HAS(folio, _nr_pages))
+		READ_FIELD(count, folio, _nr_pages);
+	else if (HAS(folio, _folio_nr_pages))
+		READ_FIELD(count, folio, _folio_nr_pages);
+	return count;
+}
+
+/* Any thread evicts, kswapd most of all. Only files that a chosen process has used count. */
+SEC("tp_btf/mm_filemap_delete_from_page_cache")
+int page_evicted(u64 *ctx)
+{
+	struct folio *folio = (void *)ctx[0];
+	struct address_space *mapping = NULL;
+	struct inode *inode = NULL;
+	struct file_key key = { 0 };
+	u64 index = 0;
+	READ_FIELD(mapping, folio, mapping);
+	READ_FIELD(index, folio, index);
+	READ_FIELD(inode, mapping, host);
+	READ_FIELD(key.inode, inode, i_ino);
+	key.device = device_of(inode);
+	if (!bpf_map_lookup_elem(&sent_names, &key))
+		return 0;
+	struct profile_record *record = begin_record(PROFILE_EVICT);
+	if (!record)
+		return 0;
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	record->inode = key.inode;
+	record->device = key.device;
+	record->offset = index << 12;
+	record->length = pages_of(folio) << 12;
+	record->flags = doing && doing->call_ns && doing->call == NR_FADVISE;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
 INLINE u32 waits_for_disk(struct task_struct *task)
 {
 	u64 word = 0;

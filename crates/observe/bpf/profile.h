@@ -14,6 +14,7 @@ enum {
 	PROFILE_ADVICE = 8,  /* fadvise, madvise or readahead returned */
 	PROFILE_REQUEST = 9, /* a device completed a request */
 	PROFILE_EXEC = 10,   /* a process runs another program */
+	PROFILE_EVICT = 11,  /* pages of a file that was used left the page cache */
 };
 
 /* Which page event came last on the thread within its call or fault: what it waits for. */
@@ -40,7 +41,8 @@ struct profile_record {
 	u32 tid;
 	u32 kind;
 	u32 mode;        /* f_mode; of a request its operation */
-	u32 flags;       /* f_flags; of a request how many were in flight at its issue */
+	u32 flags;       /* f_flags; of a request how many were in flight at its issue; of an eviction
+			  * whether a chosen thread asked for it by fadvise */
 	u32 ra_pages;
 	u32 detail;      /* the system call; of a wait the reason; of advice the advice */
 	u32 in_iowait;

@@ -32,9 +32,9 @@ pub use policy::{AccessEvent, EventKind, OpenFileId, Window};
 pub use probes::Probes;
 pub use profile::{ProfileLosses, ProfileProbes, ProfileScope};
 pub use profile_event::{
-    AdviceCall, AdviceCallKind, BlockedWait, DeviceRequest, FileName, InodeId, PageEvent,
-    PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack, ReturnedRead,
-    ThreadId, ThreadTime, WaitReason,
+    AdviceCall, AdviceCallKind, BlockedWait, DeviceRequest, EvictedPages, FileName, InodeId,
+    PageEvent, PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack,
+    ReturnedRead, ThreadId, ThreadTime, WaitReason,
 };
 pub use samples::{MAX_SAMPLED_FILES, SAMPLES_PER_FILE};
 pub use self_test::{SelfTest, self_test};

@@ -35,6 +35,7 @@ const PROGRAMS: &[(&str, &str, bool)] = &[
     ("page_mark", "page_cache_async_ra", false),
     ("page_window", "page_cache_ra_order", false),
     ("page_plain", "page_cache_ra_unbounded", false),
+    ("page_evicted", "mm_filemap_delete_from_page_cache", false),
     ("request_issued", "block_rq_issue", false),
     ("request_completes", "block_rq_complete", false),
 ];

@@ -50,6 +50,7 @@ pub enum ProfileEventKind {
     Wait(BlockedWait),
     Advice(AdviceCall),
     Request(DeviceRequest),
+    Eviction(EvictedPages),
     Exec,
 }
 
@@ -96,6 +97,16 @@ pub struct PageEvent {
     pub window: Pages,
     /// Within a call that is recorded; otherwise within a fault or another call.
     pub in_call: bool,
+}
+
+/// Pages of a file that left the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EvictedPages {
+    pub inode: InodeId,
+    pub offset: Bytes,
+    pub length: Bytes,
+    /// By `posix_fadvise(2)` of a profiled thread, not by reclaim.
+    pub is_advised: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,6 +239,7 @@ pub(crate) fn profile_event(record: &ProfileRecord) -> Option<ProfileEvent> {
         8 => ProfileEventKind::Advice(advice(record)),
         9 => ProfileEventKind::Request(request(record)),
         10 => ProfileEventKind::Exec,
+        11 => ProfileEventKind::Eviction(eviction(record)),
         _ => return None,
     };
     let thread = ThreadId { pid: record.pid, tid: record.tid, comm: text(&record.comm) };
@@ -314,6 +326,15 @@ fn request(record: &ProfileRecord) -> DeviceRequest {
         service: Nanos::new(record.duration_ns),
         depth: record.flags,
         is_read: record.mode == 0,
+    }
+}
+
+fn eviction(record: &ProfileRecord) -> EvictedPages {
+    EvictedPages {
+        inode: inode(record),
+        offset: Bytes::new(record.offset),
+        length: Bytes::new(record.length),
+        is_advised: record.flags != 0,
     }
 }
 

@@ -3,18 +3,21 @@
 use std::collections::HashMap;
 
 use observe::{
-    AdviceCall, BlockedWait, InodeId, PageEvent, PageEventKind, ProfileEvent, ProfileEventKind,
-    ReturnedRead, ThreadId, WaitReason,
+    AdviceCall, BlockedWait, EvictedPages, InodeId, PageEvent, PageEventKind, ProfileEvent,
+    ProfileEventKind, ReturnedRead, ThreadId, WaitReason,
 };
 use units::{Bytes, Nanos};
 
 use crate::recording::{
-    AccessKind, AdviceRecord, FileAccess, IoRequest, ProfileRecording, ProfiledFile, StorageWait,
-    ThreadAccount, WaitClass,
+    AccessKind, AdviceRecord, FileAccess, IoRequest, PageEviction, ProfileRecording, ProfiledFile,
+    StorageWait, SubmittedPages, ThreadAccount, WaitClass,
 };
 
-/// The most of each that is kept: 160 MB together at 100 bytes each.
+/// The most of each that is kept: about 200 MB together at 100 bytes for the largest.
 const MAX_RECORDS: usize = 500_000;
+
+/// Evictions that follow one another within this time are one, as reclaim reports each folio.
+const SAME_EVICTION: Nanos = Nanos::from_millis(1);
 
 const PAGE_BYTES: Bytes = Bytes::new(4096);
 
@@ -43,13 +46,18 @@ pub(crate) trait StackIndex {
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     pub recording: ProfileRecording,
-    start: Option<Nanos>,
+    start: Nanos,
     threads: HashMap<u32, Pending>,
     files: HashMap<InodeId, u32>,
     comms: HashMap<u32, String>,
 }
 
 impl Collector {
+    /// Leaves out what happened before this time of `CLOCK_MONOTONIC`.
+    pub(crate) fn start_at(&mut self, start: Nanos) {
+        self.start = start;
+    }
+
     /// The place of a file, which is unnamed until its name comes.
     pub(crate) fn file(&mut self, id: InodeId, size: Bytes) -> u32 {
         let files = &mut self.recording.files;
@@ -69,8 +77,11 @@ impl Collector {
     }
 
     pub(crate) fn event(&mut self, event: &ProfileEvent, stacks: &mut impl StackIndex) {
-        let start = *self.start.get_or_insert(event.at);
-        let at = event.at.saturating_sub(start);
+        // Requests of the time before belong to others.
+        if event.at < self.start {
+            return;
+        }
+        let at = event.at.saturating_sub(self.start);
         self.recording.taken += 1;
         let tid = event.thread.tid;
         match &event.what {
@@ -90,13 +101,45 @@ impl Collector {
                 };
                 keep(&mut self.recording.requests, request, &mut self.recording.not_kept);
             }
+            ProfileEventKind::Eviction(pages) => self.eviction(at, pages),
             ProfileEventKind::Exec => {}
         }
-        if !matches!(event.what, ProfileEventKind::Request(_)) {
+        // Requests complete, and pages are evicted, on whatever thread runs.
+        let is_own =
+            !matches!(event.what, ProfileEventKind::Request(_) | ProfileEventKind::Eviction(_));
+        if is_own {
             let comm = self.comms.entry(tid).or_default();
             if *comm != event.thread.comm {
                 comm.clone_from(&event.thread.comm);
             }
+        }
+    }
+
+    fn eviction(&mut self, at: Nanos, pages: &EvictedPages) {
+        let inode = self.file(pages.inode, Bytes::ZERO);
+        let EvictedPages { offset, length, is_advised, .. } = *pages;
+        if let Some(last) = self.recording.evictions.last_mut()
+            && (last.inode, last.is_advised) == (inode, is_advised)
+            && last.offset + last.length == offset
+            && at.saturating_sub(last.at) <= SAME_EVICTION
+        {
+            last.length += length;
+            return;
+        }
+        let eviction = PageEviction { at, inode, offset, length, is_advised };
+        keep(&mut self.recording.evictions, eviction, &mut self.recording.not_kept);
+    }
+
+    /// File systems without large folios report a window and then its pages: that is one.
+    fn submitted(&mut self, pages: SubmittedPages) {
+        let last = self.recording.submitted.last();
+        let is_same = last.is_some_and(|last| {
+            !pages.is_window
+                && last.is_window
+                && (last.inode, last.tid, last.offset) == (pages.inode, pages.tid, pages.offset)
+        });
+        if !is_same {
+            keep(&mut self.recording.submitted, pages, &mut self.recording.not_kept);
         }
     }
 
@@ -142,6 +185,11 @@ impl Collector {
 
     fn page(&mut self, at: Nanos, tid: u32, page: &PageEvent) {
         let inode = self.file(page.inode, page.size);
+        if matches!(page.kind, PageEventKind::Window | PageEventKind::Plain) {
+            let is_window = page.kind == PageEventKind::Window;
+            let (offset, length) = (page.offset, page.length);
+            self.submitted(SubmittedPages { at, tid, inode, offset, length, is_window });
+        }
         let pending = self.threads.entry(tid).or_default();
         let accesses = &mut self.recording.accesses;
         if page.kind == PageEventKind::Fault {

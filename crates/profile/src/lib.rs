@@ -11,15 +11,19 @@ mod classify;
 mod collect;
 mod device;
 mod error;
+mod evicted;
+mod firefox;
 mod folded;
 mod json;
 mod maps;
 mod names;
 mod pprof;
 mod predict;
+mod ranges;
 mod recorder;
 mod recording;
 mod rules;
+mod samples;
 mod shape;
 mod stream;
 mod symbols;
@@ -28,14 +32,16 @@ mod text;
 pub use analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis, analyse};
 pub use device::{ModelChoice, learnt_model};
 pub use error::ProfileError;
+pub use firefox::firefox;
 pub use folded::folded;
 pub use json::{ProfileDocument, profile_json};
 pub use pprof::pprof;
 pub use recorder::{RecordTarget, Recorder};
 pub use recording::{
-    AccessKind, AdviceRecord, FileAccess, Frame, IoRequest, ProfileRecording, ProfiledFile,
-    StackTrace, StorageWait, ThreadAccount, WaitClass,
+    AccessKind, AdviceRecord, FileAccess, Frame, IoRequest, PageEviction, ProfileRecording,
+    ProfiledFile, StackTrace, StorageWait, SubmittedPages, ThreadAccount, WaitClass,
 };
 pub use rules::{DiagnosisRule, FixChange, RULES, RuleFinding, explain, list, rule_named};
+pub use samples::{SampleKey, SampleValues, wait_samples};
 pub use stream::FileStream;
-pub use text::{TextOptions, profile_text};
+pub use text::{TextOptions, code_line, gain_line, profile_text};

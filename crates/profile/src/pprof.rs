@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 
 use crate::analysis::ProfileAnalysis;
 use crate::recording::{Frame, ProfileRecording};
+use crate::samples::{SampleKey, SampleValues, wait_samples};
 
 /// Fields of the messages of `profile.proto`.
 mod field {
@@ -77,24 +78,27 @@ impl Tables {
     }
 }
 
-/// One sample: stack, file, rule, thread; and its values.
-type SampleKey = (u32, Option<u32>, Option<&'static str>, u32);
-
-/// Waits, their time, and what fixes save of it, each with file, diagnosis and thread.
+/// Waits, their time, what fixes save of it, and the bytes that were read for them, each with file,
+/// diagnosis and thread.
 pub fn pprof(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<u8> {
     let mut tables = Tables::default();
     let mut profile = Message::default();
     tables.text("");
-    for (name, unit) in
-        [("waits", "count"), ("wait_ns", "nanoseconds"), ("saved_ns", "nanoseconds")]
-    {
+    for (name, unit) in [
+        ("waits", "count"),
+        ("wait_ns", "nanoseconds"),
+        ("saved_ns", "nanoseconds"),
+        ("device_bytes", "bytes"),
+    ] {
         let mut kind = Message::default();
         kind.number(1, tables.text(name));
         kind.number(2, tables.text(unit));
         profile.bytes(field::PROFILE_SAMPLE_TYPE, &kind.0);
     }
-    for (key, values) in samples(recording, analysis) {
-        let (stack, file, rule, tid) = key;
+    for (key, values) in wait_samples(recording, analysis) {
+        let SampleKey { stack, inode: file, rule, tid } = key;
+        let SampleValues { waits, waited, saved, bytes } = values;
+        let values = [waits, waited.get(), saved.get(), bytes.get()];
         let stack = &recording.stacks[stack as usize];
         let frames = stack.kernel.iter().chain(&stack.user);
         let locations: Vec<u64> = frames.map(|frame| tables.frame(frame)).collect();
@@ -150,32 +154,6 @@ fn add_tables(profile: &mut Message, mut tables: Tables) {
         profile.bytes(field::PROFILE_STRING, text.as_bytes());
     }
     profile.number(field::PROFILE_DEFAULT_TYPE, default);
-}
-
-/// Waits by what they have in common; the gain of a diagnosis is spread over its waits.
-fn samples(
-    recording: &ProfileRecording,
-    analysis: &ProfileAnalysis,
-) -> BTreeMap<SampleKey, [u64; 3]> {
-    let mut rules: HashMap<u32, (&'static str, f64)> = HashMap::new();
-    for one in &analysis.diagnoses {
-        let share = one.gain.saved().get() as f64 / one.finding.waited.get().max(1) as f64;
-        for place in one.stream.iter().chain(&one.finding.others) {
-            for wait in &analysis.streams[*place].waits {
-                rules.insert(*wait, (one.rule.name, share.min(1.0)));
-            }
-        }
-    }
-    let mut samples: BTreeMap<SampleKey, [u64; 3]> = BTreeMap::new();
-    for (place, wait) in recording.waits.iter().enumerate() {
-        let rule = rules.get(&(place as u32));
-        let key = (wait.stack, wait.inode, rule.map(|rule| rule.0), wait.tid);
-        let values = samples.entry(key).or_default();
-        values[0] += 1;
-        values[1] += wait.blocked.get();
-        values[2] += rule.map_or(0, |rule| wait.blocked.scaled(rule.1).get());
-    }
-    samples
 }
 
 #[cfg(test)]

@@ -87,6 +87,7 @@ impl Recorder {
         most: Option<Duration>,
         mut stop: impl FnMut() -> Option<Signal>,
     ) -> Result<(ProfileRecording, Option<ExitStatus>), ProfileError> {
+        self.collector.start_at(monotonic_now());
         let mut child = self.start()?;
         let began = Instant::now();
         let mut status = None;
@@ -190,6 +191,12 @@ impl Recorder {
         }
         recording
     }
+}
+
+fn monotonic_now() -> Nanos {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let nanos = now.tv_sec * 1_000_000_000 + now.tv_nsec;
+    Nanos::new(u64::try_from(nanos).unwrap_or_default())
 }
 
 fn pass_on(child: Option<&Child>, signal: Signal) {

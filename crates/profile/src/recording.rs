@@ -131,6 +131,29 @@ pub struct IoRequest {
     pub is_read: bool,
 }
 
+/// Pages that were submitted to be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SubmittedPages {
+    pub at: Nanos,
+    pub tid: u32,
+    pub inode: u32,
+    pub offset: Bytes,
+    pub length: Bytes,
+    /// A read-ahead window; otherwise single pages, or the pages of advice.
+    pub is_window: bool,
+}
+
+/// Pages of a file that left the page cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageEviction {
+    pub at: Nanos,
+    pub inode: u32,
+    pub offset: Bytes,
+    pub length: Bytes,
+    /// By the program's `posix_fadvise(2)`, not by reclaim.
+    pub is_advised: bool,
+}
+
 /// A file that was used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfiledFile {
@@ -142,7 +165,7 @@ pub struct ProfiledFile {
 }
 
 /// A function in a stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Frame {
     pub function: String,
     /// The program or library; empty in the kernel.
@@ -197,6 +220,8 @@ pub struct ProfileRecording {
     pub waits: Vec<StorageWait>,
     pub advice: Vec<AdviceRecord>,
     pub requests: Vec<IoRequest>,
+    pub submitted: Vec<SubmittedPages>,
+    pub evictions: Vec<PageEviction>,
     pub stacks: Vec<StackTrace>,
     pub threads: Vec<ThreadAccount>,
     /// Events and details that the kernel could not hand over.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use units::Nanos;
+use units::{Bytes, Nanos};
 
 use crate::recording::{
     AccessKind, AdviceRecord, FileAccess, ProfileRecording, StorageWait, WaitClass,
@@ -42,6 +42,16 @@ impl FileStream {
 
     pub fn waited_as(&self, recording: &ProfileRecording, class: WaitClass) -> Nanos {
         self.waits(recording).filter(|wait| wait.class == class).map(|wait| wait.blocked).sum()
+    }
+
+    /// Calls or faults.
+    pub fn calls(&self) -> u64 {
+        self.shape.calls
+    }
+
+    /// Bytes that they returned.
+    pub fn bytes(&self) -> Bytes {
+        Bytes::new(self.shape.bytes)
     }
 
     /// AdviceRecord on its file by any open file, or on its own open file only.

@@ -31,7 +31,7 @@ fn share(part: Nanos, all: Nanos) -> String {
 }
 
 /// The line of code, for people.
-pub(crate) fn code_line(stack: Option<&StackTrace>) -> Option<String> {
+pub fn code_line(stack: Option<&StackTrace>) -> Option<String> {
     let frame = stack?.code()?;
     Some(match &frame.source {
         Some((file, line)) => format!("{} at {file}:{line}", frame.function),
@@ -39,7 +39,8 @@ pub(crate) fn code_line(stack: Option<&StackTrace>) -> Option<String> {
     })
 }
 
-pub(crate) fn gain_line(gain: &PredictedGain, wall: Nanos) -> String {
+/// The predicted gain in the run's time, or why there is none.
+pub fn gain_line(gain: &PredictedGain, wall: Nanos) -> String {
     match gain {
         PredictedGain::Predicted { saved, least, most } if least == most => {
             format!("{} of {} ({})", time(*saved), time(wall), share(*saved, wall))

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_profile::{
-    AccessKind, AdviceRecord, FileAccess, IoRequest, ModelChoice, ProfileRecording, ProfiledFile,
-    RULES, StackTrace, StorageWait, WaitClass, analyse,
+    AccessKind, AdviceRecord, FileAccess, IoRequest, ModelChoice, PageEviction, ProfileRecording,
+    ProfiledFile, RULES, StackTrace, StorageWait, WaitClass, analyse,
 };
 use host::DevNo;
 use observe::{AdviceCallKind, InodeId};
@@ -100,6 +100,17 @@ impl Builder {
             stack: 0,
             is_direct: false,
             submitted: Bytes::new(submitted),
+        });
+    }
+
+    /// Evicts the first file from here.
+    fn evict(&mut self, offset: u64, length: u64, is_advised: bool) {
+        self.recording.evictions.push(PageEviction {
+            at: self.now,
+            inode: 0,
+            offset: Bytes::new(offset),
+            length: Bytes::new(length),
+            is_advised,
         });
     }
 
@@ -225,13 +236,6 @@ fn windows_pages_and_calls() {
         access.marks = 1;
     });
     expect("late-window", late);
-    let mut thrash = Builder::new();
-    for _ in 0..3 {
-        (0..40).for_each(|page| {
-            thrash.access(page * 8192, 8192, MISS);
-        });
-    }
-    expect("thrash", thrash);
     let mut small = Builder::new();
     (0..5000).for_each(|at| {
         small.access(at * 512, 512, None);
@@ -240,6 +244,55 @@ fn windows_pages_and_calls() {
     assert!(wall > Nanos::from_millis(10));
     small.now = Nanos::from_millis(10);
     expect("small-reads", small);
+}
+
+/// Two passes of the file, which is evicted between them.
+fn two_passes(is_advised: bool) -> Builder {
+    let mut builder = Builder::new();
+    let pass = |builder: &mut Builder| {
+        (0..40_u64).for_each(|block| {
+            builder.access(block << 17, 1 << 17, (block % 8 == 0).then_some(WaitClass::Miss));
+        });
+    };
+    pass(&mut builder);
+    builder.evict(0, 40 << 17, is_advised);
+    pass(&mut builder);
+    builder
+}
+
+/// Reads a second file once.
+fn scan(builder: &mut Builder, blocks: u64) {
+    let id = InodeId { device: DEVICE, inode: 43 };
+    let (path, size) = ("/data/scan".to_owned(), Bytes::new(blocks << 17));
+    builder.recording.files.push(ProfiledFile { id, path, size, start: None });
+    for block in 0..blocks {
+        let access = builder.access(block << 17, 1 << 17, None);
+        (access.inode, access.file) = (1, 8);
+    }
+}
+
+#[test]
+fn pages_that_are_read_again() {
+    let mut dropped = two_passes(true);
+    dropped.advise(7, 4, 0, 0, 0);
+    expect("self-eviction", dropped);
+    expect("thrash", two_passes(false));
+    let mut polluted = two_passes(false);
+    scan(&mut polluted, 50);
+    expect("polluting-scan", polluted);
+    // A scan of fewer bytes than were evicted is not the reason.
+    let mut small = two_passes(false);
+    scan(&mut small, 20);
+    expect("thrash", small);
+    // Pages that were evicted and that no access returns to cost nothing.
+    let mut once = Builder::new();
+    once.access(0, 1 << 17, MISS);
+    once.evict(0, 1 << 17, true);
+    (1..40).for_each(|block| {
+        once.access(block << 17, 1 << 17, (block == 20).then_some(WaitClass::Miss));
+    });
+    once.now += Nanos::from_millis(500);
+    assert_eq!(once.diagnoses(), Vec::<&str>::new());
 }
 
 #[test]

@@ -83,14 +83,14 @@ fn marked_line(rule: &str) -> u32 {
 fn host_each_fault_is_found_on_its_line_and_the_twin_has_none() {
     let test = "host_each_fault_is_found_on_its_line_and_the_twin_has_none";
     let Some(stage) = Stage::new(test) else { return };
-    for rule in ["needless-random", "backward", "stride", "mapped-sequential"] {
+    for rule in ["needless-random", "backward", "stride", "mapped-sequential", "self-eviction"] {
         let Some((recording, analysis)) = stage.profile(test, &[rule]) else { return };
         if recording.waits.is_empty() {
             println!("SKIP {test}: reads of {} do not wait", stage.dir.path().display());
             return;
         }
         let first = analysis.diagnoses.first().unwrap_or_else(|| panic!("{rule}: none"));
-        assert_eq!(first.rule.name, rule, "{:?}", first.finding);
+        assert_eq!(first.rule.name, rule, "{:?}; {:?}", first.finding, recording.missing);
         let stack = &recording.stacks[first.finding.stack.unwrap() as usize];
         let code = stack.code().unwrap();
         // The advice itself is the line to change, if there was one.

@@ -13,8 +13,10 @@ mod mapped_random;
 mod mapped_sequential;
 mod metadata;
 mod needless_random;
+mod polluting_scan;
 mod ramp;
 mod random;
+mod self_eviction;
 mod shared;
 mod small_files;
 mod small_reads;
@@ -37,6 +39,9 @@ pub(crate) const MIN_COST_SHARE: f64 = 0.05;
 /// Accesses below which nothing is said about a pattern: half of the window of 32 that the
 /// reference looks at.
 pub(crate) const MIN_ACCESSES: u64 = 16;
+
+/// Waits for evicted pages below which nothing is said: one may be an accident.
+pub(crate) const MIN_REPEATED_WAITS: u64 = 2;
 
 /// What a fix changes, for the simulator.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +153,8 @@ pub static RULES: &[DiagnosisRule] = &[
     small_files::RULE,
     metadata::RULE,
     direct::RULE,
+    self_eviction::RULE,
+    polluting_scan::RULE,
     thrash::RULE,
     cut_advice::RULE,
     needless_random::RULE,

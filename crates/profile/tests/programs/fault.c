@@ -33,6 +33,37 @@ static void stride(int fd, off_t size)
 		take(pread(fd, buffer, 64 << 10, at)); /* line of stride */
 }
 
+static void again(int fd, off_t size, int fixed)
+{
+	for (int pass = 0; pass < 3; pass++) {
+		for (off_t at = 0; at < size; at += 64 << 10)
+			take(pread(fd, buffer, 64 << 10, at));
+		if (!fixed)
+			posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* line of self-eviction */
+	}
+}
+
+/* A hot half of the file before, between and after scans of another file, FILE.scan. */
+static int beside_scan(int fd, off_t size, const char *name, int fixed)
+{
+	char other[4096];
+	snprintf(other, sizeof(other), "%s.scan", name);
+	int scan = open(other, O_RDONLY);
+	if (scan < 0)
+		return 1;
+	for (int pass = 0; pass < 3; pass++) {
+		for (off_t at = 0; at < size; at += 64 << 10)
+			take(pread(fd, buffer, 64 << 10, at));
+		for (off_t at = pass * size; at < (pass + 1) * size; at += 64 << 10) {
+			take(pread(scan, buffer, 64 << 10, at)); /* line of polluting-scan */
+			if (fixed)
+				posix_fadvise(scan, 0, at, POSIX_FADV_DONTNEED);
+		}
+	}
+	close(scan);
+	return 0;
+}
+
 static void mapped(const char *map, off_t size)
 {
 	for (off_t at = 0; at < size; at += 4096)
@@ -57,6 +88,11 @@ int main(int count, char **words)
 		fixed ? in_order(fd, size / 4, 64 << 10) : backward(fd, size / 4);
 	} else if (!strcmp(words[1], "stride")) {
 		fixed ? in_order(fd, size, 1 << 18) : stride(fd, size);
+	} else if (!strcmp(words[1], "self-eviction")) {
+		again(fd, size / 2, fixed);
+	} else if (!strcmp(words[1], "polluting-scan")) {
+		if (beside_scan(fd, size / 4, words[2], fixed))
+			return 1;
 	} else {
 		char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 		if (map == MAP_FAILED)

@@ -1,0 +1,93 @@
+//! Waits for pages that had been in memory before.
+
+use units::Nanos;
+
+use crate::ranges::RangeMap;
+use crate::recording::{FileAccess, PageEviction, ProfileRecording, StorageWait};
+use crate::stream::FileStream;
+
+/// How a page that is waited for had left the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// Dropped by the program's advice.
+    Advised,
+    /// Reclaimed after it was used.
+    ReclaimedUsed,
+    /// Reclaimed before the program came to it.
+    ReclaimedUnused,
+}
+
+/// Waits of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RepeatedWaits {
+    pub count: u64,
+    pub waited: Nanos,
+}
+
+/// What happens to one file, in the order of time.
+enum Step<'a> {
+    Access(&'a FileAccess),
+    Eviction(&'a PageEviction),
+    Wait(&'a StorageWait),
+}
+
+/// Waits of a stream for pages that had left in this way.
+pub(crate) fn repeated_waits(
+    recording: &ProfileRecording,
+    stream: &FileStream,
+    departures: &[Departure],
+) -> RepeatedWaits {
+    let mut result = RepeatedWaits::default();
+    if !recording.evictions.iter().any(|one| one.inode == stream.inode) {
+        return result;
+    }
+    let of_file = |inode: u32| inode == stream.inode;
+    // A wait comes before its access, and after what was evicted before it began.
+    let accesses = recording.accesses.iter().filter(|one| of_file(one.inode));
+    let evictions = recording.evictions.iter().filter(|one| of_file(one.inode));
+    let mut steps: Vec<(Nanos, Step<'_>)> =
+        accesses.map(|one| (one.end, Step::Access(one))).collect();
+    steps.extend(evictions.map(|one| (one.at, Step::Eviction(one))));
+    steps.extend(
+        stream.waits(recording).map(|one| (one.end.saturating_sub(one.blocked), Step::Wait(one))),
+    );
+    steps.sort_by_key(|(at, _)| *at);
+    let (mut used, mut gone) = (RangeMap::default(), RangeMap::default());
+    for (_, step) in steps {
+        match step {
+            Step::Access(access) => {
+                let start = access.offset.get();
+                used.insert(start, start + access.length.get(), ());
+            }
+            Step::Eviction(one) => {
+                let (start, end) = (one.offset.get(), (one.offset + one.length).get());
+                let departure = match (one.is_advised, used.get(start).is_some()) {
+                    (true, _) => Departure::Advised,
+                    (false, true) => Departure::ReclaimedUsed,
+                    (false, false) => Departure::ReclaimedUnused,
+                };
+                gone.insert(start, end, departure);
+                used.remove(start, end);
+            }
+            Step::Wait(wait) => {
+                let departure = gone.get(wait.offset.get());
+                if departure.is_some_and(|departure| departures.contains(&departure)) {
+                    result.count += 1;
+                    result.waited += wait.blocked;
+                }
+            }
+        }
+    }
+    result
+}
+
+/// The bytes of a stream that no access returns to; 0 if it reads a tenth more than it covers.
+pub(crate) fn one_touch_bytes(recording: &ProfileRecording, stream: &FileStream) -> u64 {
+    let mut covered = RangeMap::default();
+    for access in stream.accesses(recording) {
+        let start = access.offset.get();
+        covered.insert(start, start + access.length.get(), ());
+    }
+    let bytes = covered.covered();
+    if stream.shape.bytes > bytes + bytes / 10 { 0 } else { bytes }
+}
