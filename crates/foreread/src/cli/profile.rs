@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use profile::{
     ModelChoice, ProfileAnalysis, ProfileRecording, RecordTarget, Recorder, TextOptions, analyse,
-    folded, pprof, profile_json, profile_text,
+    firefox, folded, pprof, profile_json, profile_text,
 };
 use rustix::process::Signal;
 use units::Nanos;
@@ -30,6 +30,7 @@ use crate::signals::Signals;
 /// -fno-omit-frame-pointer.
 ///
 ///   foreread profile -- ./import data.csv     a command and its children, until it exits
+///   foreread profile -o page.html -- ./import data.csv
 ///   foreread profile --pid 4711 --for 30s     a process
 ///   foreread profile --system --for 10s       all processes
 ///   foreread profile --explain backward       what a diagnosis means
@@ -58,12 +59,18 @@ pub struct ProfileArgs {
     /// Print JSON; the standard output of COMMAND then goes to stderr
     #[arg(long)]
     json: bool,
+    /// Write a page: flame graph, files over time, waits and requests
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Write waits as folded stacks, in microseconds, for flame graph programs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
     /// Write waits, their time and what fixes save for `go tool pprof`, speedscope and others
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
+    /// Write waits as markers and weighted samples, and device requests, for the Firefox Profiler
+    #[arg(long, value_name = "FILE")]
+    firefox: Option<PathBuf>,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -89,8 +96,10 @@ impl ProfileArgs {
         }
         let target = self.target(context)?;
         let choice = self.device()?;
+        let page_file = self.destination("--output", self.output.as_ref())?;
         let folded_file = self.destination("--folded", self.folded.as_ref())?;
         let pprof_file = self.destination("--pprof", self.pprof.as_ref())?;
+        let firefox_file = self.destination("--firefox", self.firefox.as_ref())?;
         let signals = Signals::listen().context("cannot listen for signals")?;
         let most = self.duration.map(|time| Duration::from_nanos(time.get()));
         let mut recorder = Recorder::new(target)?;
@@ -99,11 +108,17 @@ impl ProfileArgs {
         }
         let (recording, status) = recorder.record(most, || signal(&signals))?;
         let analysis = analyse(&recording, &choice);
+        if let Some(file) = page_file {
+            file.write(report::profile_html(&recording, &analysis).as_bytes())?;
+        }
         if let Some(file) = folded_file {
             file.write(folded(&recording).as_bytes())?;
         }
         if let Some(file) = pprof_file {
             file.write(&pprof(&recording, &analysis))?;
+        }
+        if let Some(file) = firefox_file {
+            file.write(&firefox(&recording, &analysis))?;
         }
         self.show(&recording, &analysis)?;
         Ok(exit(status))

@@ -4,6 +4,7 @@
 
 mod large;
 mod live;
+mod profile;
 #[path = "../program/mod.rs"]
 mod program;
 mod scratch;

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 pub(super) const STYLE: &str = include_str!("assets/style.css");
 
-/// The parts of the script, in order.
+/// The parts of the script of a study's page, in order.
 const PARTS: [&str; 6] = [
     include_str!("assets/start.js"),
     include_str!("assets/chart.js"),
@@ -14,9 +14,29 @@ const PARTS: [&str; 6] = [
     include_str!("assets/end.js"),
 ];
 
+/// The same of a profile's page.
+const PROFILE_PARTS: [&str; 5] = [
+    include_str!("assets/start.js"),
+    include_str!("assets/flame.js"),
+    include_str!("assets/canvas.js"),
+    include_str!("assets/offsets.js"),
+    include_str!("assets/profile.js"),
+];
+
+/// What a page shows, which decides about its script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PageContent {
+    Study,
+    Profile,
+}
+
 /// The script, in a scope of its own.
-pub(super) fn script() -> String {
-    format!("(() => {{\n\"use strict\";\n{}}})();\n", PARTS.concat())
+pub(super) fn script(content: PageContent) -> String {
+    let parts = match content {
+        PageContent::Study => PARTS.concat(),
+        PageContent::Profile => PROFILE_PARTS.concat(),
+    };
+    format!("(() => {{\n\"use strict\";\n{parts}}})();\n")
 }
 
 /// The content security policy: only this style and this script; a served page may also ask its own
@@ -65,7 +85,8 @@ mod tests {
 
     #[test]
     fn nothing_in_style_or_script_ends_its_element_or_reaches_out() {
-        for text in [STYLE, &script()] {
+        let scripts = [PageContent::Study, PageContent::Profile].map(script);
+        for text in [STYLE, &scripts[0], &scripts[1]] {
             let lower = text.to_lowercase();
             assert!(!lower.contains("</s") && !lower.contains("<!--"));
             // The namespace of SVG is an address that is never fetched.

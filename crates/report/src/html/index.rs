@@ -3,13 +3,14 @@
 use maud::{Markup, html};
 use study::RunSummary;
 
+use super::assets::PageContent;
 use super::page::{Delivery, document};
 use crate::names::brief;
 use crate::runs::{command, status, utc};
 
 /// A page with a link to each run.
 pub fn index_html(runs: &[RunSummary]) -> String {
-    let delivery = Delivery { served: true, live: None };
+    let delivery = Delivery { served: true, live: None, content: PageContent::Study };
     document("Recorded runs", &[], &list(runs), "{\"runs\":[]}", &delivery)
 }
 

@@ -12,6 +12,8 @@ mod effects;
 mod heat;
 mod index;
 mod page;
+mod profile_data;
+mod profile_page;
 mod provenance;
 mod sections;
 mod top;
@@ -44,3 +46,4 @@ impl<'a> ReportInput<'a> {
 
 pub use index::index_html;
 pub use page::{html, served_html};
+pub use profile_page::profile_html;

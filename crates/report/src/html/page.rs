@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::assets::{STYLE, policy, script};
+use super::assets::{PageContent, STYLE, policy, script};
 use super::data::{PageData, RunData, text};
 use super::sections::{self, RunSection};
 use super::{ReportInput, compared, effects, heat, provenance, top};
@@ -12,13 +12,13 @@ use crate::run_report::Named;
 
 /// One run as a page, or several runs compared with the first.
 pub fn html(exhibits: &[ReportInput<'_>]) -> String {
-    whole(exhibits, &Delivery { served: false, live: None })
+    whole(exhibits, &Delivery { served: false, live: None, content: PageContent::Study })
 }
 
 /// The same for a browser that requests it from a server. A page of a run that is being measured
 /// polls `live` for progress.
 pub fn served_html(exhibits: &[ReportInput<'_>], live: Option<&str>) -> String {
-    whole(exhibits, &Delivery { served: true, live })
+    whole(exhibits, &Delivery { served: true, live, content: PageContent::Study })
 }
 
 /// How a page is delivered.
@@ -27,6 +27,7 @@ pub(super) struct Delivery<'a> {
     pub served: bool,
     /// The address to poll for progress.
     pub live: Option<&'a str>,
+    pub content: PageContent,
 }
 
 fn whole(exhibits: &[ReportInput<'_>], delivery: &Delivery<'_>) -> String {
@@ -102,7 +103,7 @@ pub(super) fn document(
     data: &str,
     delivery: &Delivery<'_>,
 ) -> String {
-    let script = script();
+    let script = script(delivery.content);
     let security_policy = policy(&script, delivery.served);
     let page = html! {
         (DOCTYPE)

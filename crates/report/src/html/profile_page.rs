@@ -1,0 +1,251 @@
+//! A profile as one HTML file: the places that cost most, a flame graph, files over time, waits and
+//! requests.
+
+use maud::{Markup, html};
+use profile::{
+    FileStream, ProfileAnalysis, ProfileDiagnosis, ProfileRecording, code_line, gain_line,
+};
+use units::Nanos;
+
+use super::assets::PageContent;
+use super::data::text;
+use super::page::{Delivery, document};
+use super::profile_data::page_data;
+use crate::names::brief;
+use crate::number::{counted, short};
+
+/// Rows of the table of files.
+const MAX_FILES: usize = 500;
+
+/// A profile as a page that can be opened from disk or mailed.
+pub fn profile_html(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> String {
+    let delivery = Delivery { served: false, live: None, content: PageContent::Profile };
+    let contents = [
+        ("places", "Places"),
+        ("flame", "Flame graph"),
+        ("offsets", "Files over time"),
+        ("waterfall", "Waits and requests"),
+        ("files", "Files"),
+    ];
+    let contents = contents.map(|(to, name)| (format!("#{to}"), name.to_owned()));
+    let body = html! {
+        (summary(recording, analysis))
+        (places(recording, analysis))
+        (chart("flame", "Flame graph", "Each box is a function that waited for storage, or called \
+            one that did; its width is the chosen quantity. Click a box, or press Enter on it, to \
+            see only what is below it."))
+        (chart("offsets", "Files over time", "Where in a file the program reads, and when. Drag to \
+            zoom, or use the keys + and -, arrows to move, and 0 to see all."))
+        (chart("waterfall", "Waits and requests", "Waits of the threads that waited longest, and \
+            the requests of each device, in as many rows as were in flight at once. The picture \
+            above and this one show the same time."))
+        (files(recording, analysis))
+    };
+    let title = format!("Profile of {}", brief(&recording.target));
+    document(&title, &contents, &body, &text(&page_data(recording, analysis)), &delivery)
+}
+
+fn time(time: Nanos) -> String {
+    let micros = time.get() as f64 / 1e3;
+    crate::number::time(micros).unwrap_or_else(|| "0".to_owned())
+}
+
+/// Bytes in the unit of their order of magnitude.
+fn size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let unit = units.into_iter().find(|(_, shift)| bytes >> shift > 0);
+    unit.map_or_else(
+        || format!("{bytes} B"),
+        |(unit, shift)| {
+            let count = short(bytes as f64 / f64::from(1_u32 << shift)).unwrap_or_default();
+            format!("{count} {unit}")
+        },
+    )
+}
+
+fn share(part: Nanos, all: Nanos) -> String {
+    format!("{:.0} %", 100.0 * part.get() as f64 / all.get().max(1) as f64)
+}
+
+fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
+    let all = analysis.threads;
+    let bound = analysis.waited.saturating_sub(analysis.avoidable);
+    let compute = all.saturating_sub(analysis.waited);
+    let card = |name: &str, part: Nanos| {
+        let share = share(part, all);
+        html! { div { dt { (name) } dd { (time(part)) small { (share) " of all threads" } } } }
+    };
+    html! {
+        section class="verdict" aria-labelledby="headline" {
+            h2 class="headline" id="headline" { (headline(recording, analysis)) }
+            dl class="cards" {
+                div { dt { "Run" } dd { (time(recording.wall))
+                    small { (counted(recording.threads.len(), "thread")) } } }
+                (card("Compute and other", compute))
+                (card("Avoidable waits", analysis.avoidable))
+                (card("Device-bound waits", bound))
+            }
+            (notes(recording, analysis))
+        }
+    }
+}
+
+fn headline(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> String {
+    let waits = format!(
+        "Waits for storage take {} of all threads\u{2019} time",
+        share(analysis.waited, analysis.threads)
+    );
+    let worst = analysis.diagnoses.iter().find(|one| one.is_problem());
+    match worst {
+        _ if analysis.waited == Nanos::ZERO => "No thread waited for storage".to_owned(),
+        None => format!("{waits}; no rule finds a fix"),
+        Some(one) if one.gain.saved() > Nanos::ZERO => format!(
+            "{waits}; fixing {} saves {} of {}",
+            one.rule.name,
+            time(one.gain.saved()),
+            time(recording.wall)
+        ),
+        Some(one) => format!("{waits}; the first problem is {}", one.rule.name),
+    }
+}
+
+fn notes(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
+    let lost = recording.lost + recording.not_kept;
+    html! {
+        @if lost > 0 || !recording.missing.is_empty() || analysis.no_prediction.is_some() {
+            ul class="said note" {
+                @if let Some(why) = &analysis.no_prediction { li { "No prediction: " (why) } }
+                @if lost > 0 { li {
+                    (recording.lost) " events lost, " (recording.not_kept) " not kept, of "
+                    (recording.taken + recording.lost)
+                } }
+                @if !recording.missing.is_empty() { li {
+                    "This kernel does not report: " (recording.missing.join(", "))
+                } }
+            }
+        }
+    }
+}
+
+fn places(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
+    html! {
+        section id="places" aria-labelledby="places-title" {
+            h2 id="places-title" { "The places that cost most" }
+            @if analysis.diagnoses.is_empty() { p { "No rule applies." } }
+            @for one in &analysis.diagnoses { (place(recording, analysis, one)) }
+        }
+    }
+}
+
+fn place(
+    recording: &ProfileRecording,
+    analysis: &ProfileAnalysis,
+    one: &ProfileDiagnosis,
+) -> Markup {
+    let finding = &one.finding;
+    let file = one.stream.map(|place| analysis.streams[place].inode as usize);
+    let stack = finding.stack.and_then(|place| recording.stacks.get(place as usize));
+    html! {
+        h3 {
+            (one.rule.name) " (" (one.rule.code) "): " (time(finding.waited)) ", "
+            (share(finding.waited, recording.wall)) " of the run"
+        }
+        dl class="facts" {
+            @if let Some(file) = file {
+                dt { "file" } dd class="mono small" { (recording.files[file].path) }
+            }
+            dt { "code" }
+            dd class="mono small" {
+                (code_line(stack).unwrap_or_else(|| "no stack of the program".to_owned()))
+            }
+            dt { "cause" } dd { (finding.cause) }
+            dt { "fix" }
+            dd {
+                (finding.fix)
+                @if let Some(snippet) = &finding.snippet {
+                    div class="command" {
+                        pre { code { (snippet) } }
+                        button type="button" data-copy="" { "Copy" }
+                    }
+                }
+            }
+            dt { "gain" } dd { (gain_line(&one.gain, recording.wall)) }
+        }
+    }
+}
+
+/// A section that the page's script fills.
+fn chart(name: &str, title: &str, about: &str) -> Markup {
+    let heading = format!("{name}-title");
+    html! {
+        section id=(name) aria-labelledby=(heading) {
+            h2 id=(heading) { (title) }
+            p class="soft" { (about) }
+            div id={ (name) "-chart" } {
+                noscript { p class="soft" { "Charts need JavaScript." } }
+            }
+        }
+    }
+}
+
+/// What is known of one open file or mapping.
+struct FileRow<'a> {
+    path: &'a str,
+    stream: &'a FileStream,
+    submitted: u64,
+}
+
+fn files(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
+    let rows = analysis.streams.iter().take(MAX_FILES).map(|stream| FileRow {
+        path: &recording.files[stream.inode as usize].path,
+        stream,
+        submitted: recording
+            .submitted
+            .iter()
+            .filter(|pages| pages.inode == stream.inode)
+            .map(|pages| pages.length.get())
+            .sum(),
+    });
+    let left_out = analysis.streams.len().saturating_sub(MAX_FILES);
+    html! {
+        section id="files" aria-labelledby="files-title" {
+            h2 id="files-title" { "Files" }
+            p class="soft" {
+                "Each open file, and the mappings of each file. Bytes read are those submitted for \
+                 the file, by all its open files."
+                @if left_out > 0 { " " (left_out) " more were waited for less." }
+            }
+            div class="scroll" tabindex="0" role="region" aria-label="Files" {
+                table class="sortable" {
+                    thead { tr {
+                        th scope="col" class="word" { "file" }
+                        th scope="col" class="word" { "by" }
+                        @for name in ["waited", "waits", "calls", "asked", "read", "read ÷ asked"] {
+                            th scope="col" { button type="button" { (name) } }
+                        }
+                    } }
+                    tbody { @for row in rows { (file_row(&row)) } }
+                }
+            }
+        }
+    }
+}
+
+fn file_row(row: &FileRow<'_>) -> Markup {
+    let stream = row.stream;
+    let (calls, asked) = (stream.calls(), stream.bytes());
+    let ratio = row.submitted as f64 / asked.get().max(1) as f64;
+    let way = if stream.file == 0 { "mapping" } else { "read" };
+    html! {
+        tr {
+            th scope="row" class="mono" { (row.path) }
+            td class="word" { (way) }
+            td data-v=(stream.waited.get()) { (time(stream.waited)) }
+            td data-v=(stream.waits.len()) { (stream.waits.len()) }
+            td data-v=(calls) { (calls) }
+            td data-v=(asked.get()) { (size(asked.get())) }
+            td data-v=(row.submitted) { (size(row.submitted)) }
+            td data-v=(ratio) { (short(ratio).unwrap_or_default()) }
+        }
+    }
+}
