@@ -137,6 +137,7 @@ const KINDS: &[fn(&(dyn Error + 'static)) -> Option<ErrorKind>] = &[
     kind_of::<observe::ObserveError>,
     kind_of::<actuate::ActuateError>,
     kind_of::<daemon::DaemonError>,
+    kind_of::<profile::ProfileError>,
     kind_of::<experiment::ExperimentError>,
     kind_of::<pg::PgError>,
     kind_of::<sys::input::InputError>,
@@ -186,5 +187,18 @@ mod tests {
         let error = anyhow::Error::new(study::TargetError::Empty).context("reading the target");
         assert_eq!(Exit::of(&error), Exit::Usage);
         assert_eq!(Exit::of(&anyhow::anyhow!("something")), Exit::Failed);
+    }
+
+    #[test]
+    fn what_is_missing_for_a_profile_is_an_error_with_a_kind() {
+        let error = profile::ProfileError::Observe(observe::ObserveError::NoTypes);
+        assert_eq!(Exit::of(&error.into()), Exit::NotPossible);
+    }
+
+    #[test]
+    fn a_record_where_nothing_can_be_written_is_no_failure() {
+        let error = study::Store::open(std::path::Path::new("/proc/runs.sqlite")).unwrap_err();
+        assert!(error.to_string().contains("--store"), "{error}");
+        assert_eq!(Exit::of(&error.into()), Exit::NotPossible);
     }
 }

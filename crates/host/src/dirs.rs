@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::path::PathBuf;
 
 /// Where foreread keeps state that survives a boot, and state that does not.
@@ -15,9 +16,14 @@ pub struct Dirs {
 
 impl Dirs {
     /// The directories of this user: `FOREREAD_STATE_DIR` and `FOREREAD_RUNTIME_DIR` if set;
-    /// otherwise `/var/lib/foreread` and `/run/foreread` for root, and XDG's for other users.
+    /// otherwise `/var/lib/foreread` and `/run/foreread` for root, and XDG's for other users and
+    /// for root of a user namespace who may not write there.
     pub fn of_user() -> Self {
-        Self::choose(rustix::process::geteuid().is_root(), |name| env::var_os(name))
+        let is_root = rustix::process::geteuid().is_root();
+        let user_map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        let may_write = || ["/var/lib", "/run"].iter().all(is_writable);
+        let root = is_root && (!maps_users(&user_map) || may_write());
+        Self::choose(root, |name| env::var_os(name))
     }
 
     /// Both directories below `base`, for tests.
@@ -54,6 +60,17 @@ impl Dirs {
     }
 }
 
+/// Whether this text of `uid_map` (user_namespaces(7)) is that of a user namespace below the
+/// initial one, which maps all 2³² − 1 users to themselves.
+fn maps_users(text: &str) -> bool {
+    let numbers: Vec<&str> = text.split_whitespace().collect();
+    !numbers.is_empty() && numbers != ["0", "0", "4294967295"]
+}
+
+fn is_writable(directory: &&str) -> bool {
+    rustix::fs::access(*directory, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +98,14 @@ mod tests {
             chosen(false, &[("XDG_STATE_HOME", "/s"), ("XDG_RUNTIME_DIR", "relative")]),
             pair("/s/foreread", "/s/foreread/run")
         );
+    }
+
+    #[test]
+    fn only_the_initial_user_namespace_maps_all_users_to_themselves() {
+        assert!(!maps_users("         0          0 4294967295\n"));
+        assert!(maps_users("         0       1000          1\n"));
+        assert!(maps_users("0 1000 1\n1 100000 65536\n"));
+        assert!(!maps_users(""), "without /proc");
     }
 
     #[test]

@@ -21,6 +21,13 @@ pub enum ObserveError {
          be withheld from root, too)"
     )]
     NotPermitted { source: io::Error },
+    /// The probes would name processes by other numbers than this process knows them by.
+    #[error(
+        "processes have numbers of their own here, as in a container, and kernel probes report \
+         those of the host: run foreread with the processes of the host (docker run --pid=host, \
+         or hostPID: true in Kubernetes)"
+    )]
+    OwnProcessIds,
     /// The kernel describes its types nowhere.
     #[error(
         "this kernel does not describe its types (/sys/kernel/btf/vmlinux is missing: \
@@ -55,7 +62,9 @@ impl units::Classified for ObserveError {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::NotPermitted { .. } => ErrorKind::NotPermitted,
-            Self::NotBuilt | Self::NoTypes | Self::Refused { .. } => ErrorKind::Unsupported,
+            Self::NotBuilt | Self::NoTypes | Self::OwnProcessIds | Self::Refused { .. } => {
+                ErrorKind::Unsupported
+            }
             Self::Trial { source, .. } | Self::Read { source, .. } => ErrorKind::from_io(source),
             Self::Mechanism { .. } => ErrorKind::Usage,
             Self::Untrue { .. } => ErrorKind::Failed,

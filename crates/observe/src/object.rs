@@ -55,6 +55,9 @@ impl KernelTypes {
     pub fn read() -> Result<Self, ObserveError> {
         // First of all, so that nobody is asked for rights that would not help.
         OPEN_FILES.ok_or(ObserveError::NotBuilt)?;
+        if !sys::process::has_host_ids() {
+            return Err(ObserveError::OwnProcessIds);
+        }
         if !Path::new(KERNEL_TYPES).exists() {
             return Err(ObserveError::NoTypes);
         }

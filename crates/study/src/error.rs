@@ -93,6 +93,8 @@ impl units::Classified for TargetError {
 pub enum StoreError {
     #[error("{path}: {source}")]
     Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error("{path}: {source}; name a file that can be written with --store")]
+    NotWritable { path: PathBuf, source: rusqlite::Error },
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: std::io::Error },
     /// The file is not a record.
@@ -126,6 +128,7 @@ impl units::Classified for StoreError {
         match self {
             Self::NoRun { .. } => ErrorKind::Usage,
             Self::TooNew { .. } => ErrorKind::Unsupported,
+            Self::NotWritable { .. } => ErrorKind::NotPermitted,
             Self::InUse { .. } | Self::Foreign { .. } => ErrorKind::Refused,
             Self::Io { source, .. } => ErrorKind::from_named_file(source),
             Self::Sqlite { .. } | Self::Corrupt { .. } => ErrorKind::Failed,

@@ -27,6 +27,15 @@ fn parse_stat(stat: &str) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
+/// Whether this process knows others by the numbers that the kernel reports to tracers: not in a
+/// PID namespace of its own. Without /proc it is taken for granted.
+pub fn has_host_ids() -> bool {
+    // The inode of the initial namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h).
+    const INITIAL: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)
+        || !fs::exists("/proc/self/ns/pid").unwrap_or(false)
+}
+
 /// Whether a process is stopped by a signal or a debugger, so that it cannot respond.
 pub fn is_stopped(pid: u32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use serde::{Deserialize, Serialize};
 use units::Kib;
 use workload::Workload;
@@ -292,5 +292,13 @@ impl Store {
 
 fn sqlite(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
     let path = path.to_owned();
-    move |source| StoreError::Sqlite { path: path.clone(), source }
+    move |source| {
+        let path = path.clone();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                StoreError::NotWritable { path, source }
+            }
+            _ => StoreError::Sqlite { path, source },
+        }
+    }
 }

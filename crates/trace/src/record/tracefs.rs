@@ -54,6 +54,9 @@ pub(super) struct Instance {
 impl Instance {
     /// Makes one, and removes those that processes left behind which are gone.
     pub(super) fn make() -> Result<Self, String> {
+        if !sys::process::has_host_ids() {
+            return Err("processes have numbers of their own here, as in a container".to_owned());
+        }
         let tracefs = Tracefs::find()?;
         let all = tracefs.dir.join("instances");
         sweep(&all);
