@@ -5,9 +5,11 @@
 //! part of a piece. Faults per second say nothing of either, so what is compared is how long
 //! readers wait for a *piece*: for all faults that lie within a window's length of each other.
 //! The mapping's own window is measured first, then smaller ones down to a page, until one is
-//! worse than the best so far.
+//! worse than the best so far. Readers may come back to pages beside a piece much later, as who
+//! reads a table by columns does. The own window would have brought these pages the first time. So
+//! such a fault is added to the piece that was read there, and to the window that was too small.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::tuning::random_faults as tuning;
 use policy::Window;
@@ -30,7 +32,10 @@ impl Waits {
     fn is_known(&self, best: f64) -> bool {
         let hopeless = self.pieces >= tuning::MIN_PIECES_HOPELESS
             && self.mean() > tuning::HOPELESS_WAIT_RATIO * best;
-        self.pieces >= tuning::MIN_PIECES || hopeless || self.is_too_small(best)
+        self.pieces >= tuning::MIN_PIECES
+            || self.faults >= tuning::MAX_FAULTS
+            || hopeless
+            || self.is_too_small(best)
     }
 
     /// Whether most pieces took several faults. Faults cost more than the waits that are seen, so
@@ -51,12 +56,47 @@ struct Piece {
     read: (u64, u64),
 }
 
+/// Where pieces were read, and with which window: as many of the last ones as the cache would hold
+/// of the own window.
+#[derive(Clone, Debug, Default)]
+struct Visited {
+    /// The number of the piece that was read last there, and the window.
+    places: BTreeMap<u64, (usize, Pages)>,
+    pieces: usize,
+    most: usize,
+}
+
+impl Visited {
+    /// A piece begins here with this window. Where the own one would have brought it before, the
+    /// window that was in force then.
+    fn add(&mut self, index: u64, window: Pages, own: Pages) -> Option<Pages> {
+        self.pieces += 1;
+        if self.most == 0 {
+            return None;
+        }
+        let around = own.get() / 2;
+        let mut near =
+            self.places.range_mut(index.saturating_sub(around)..=index.saturating_add(around));
+        if let Some((_, last)) = near.next() {
+            let (_, before) = std::mem::replace(last, (self.pieces, window));
+            return Some(before);
+        }
+        if self.places.len() >= self.most {
+            let since = self.pieces - self.most / 2;
+            self.places.retain(|_, (last, _)| *last > since);
+        }
+        self.places.insert(index, (self.pieces, window));
+        None
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct RandomFaults {
     waits: Vec<Waits>,
     /// Which of them counts at the moment.
     current: Option<usize>,
     recent: VecDeque<Piece>,
+    visited: Visited,
     /// Pieces and their pages of late.
     pieces: f64,
     pages: f64,
@@ -65,28 +105,33 @@ pub(super) struct RandomFaults {
 impl RandomFaults {
     /// A fault had this window read around itself, in a mapping with that window of its own.
     pub fn fault(&mut self, index: u64, window: Window, own: Pages) {
-        let tried =
-            window.size == own || tuning::SMALLER_WINDOWS_PAGES.contains(&window.size.get());
-        let known = self.waits.iter().position(|waits| waits.window == window.size);
-        self.current = known.or_else(|| {
-            let none = Waits { window: window.size, pieces: 0, faults: 0, waited: Nanos::ZERO };
-            tried.then(|| self.waits.push(none))?;
-            Some(self.waits.len() - 1)
-        });
-        if let Some(waits) = self.current.and_then(|current| self.waits.get_mut(current)) {
-            waits.faults += 1;
-        }
         let read = (window.start, window.end());
-        if !self.goes_on(index, read, own) {
+        let goes_on = self.goes_on(index, read, own);
+        let mut again = None;
+        if !goes_on {
             if self.recent.len() == tuning::MAX_CURRENT_PIECES {
                 self.recent.pop_front();
             }
             self.recent.push_back(Piece { first: index, last: index, read });
             (self.pieces, self.pages) = (self.pieces + 1.0, self.pages + 1.0);
-            if let Some(waits) = self.current.and_then(|current| self.waits.get_mut(current)) {
-                waits.pieces += 1;
-            }
+            again = self.visited.add(index, window.size, own);
         }
+        self.current = self.number_of(again.unwrap_or(window.size), own);
+        if let Some(waits) = self.current.and_then(|current| self.waits.get_mut(current)) {
+            waits.faults += 1;
+            waits.pieces += u64::from(!goes_on && again.is_none());
+        }
+    }
+
+    /// The number of the waits with a window, if it is one of those that are compared.
+    fn number_of(&mut self, window: Pages, own: Pages) -> Option<usize> {
+        let known = self.waits.iter().position(|waits| waits.window == window);
+        known.or_else(|| {
+            let tried = window == own || tuning::SMALLER_WINDOWS_PAGES.contains(&window.get());
+            let none = Waits { window, pieces: 0, faults: 0, waited: Nanos::ZERO };
+            tried.then(|| self.waits.push(none))?;
+            Some(self.waits.len() - 1)
+        })
     }
 
     /// A reader met this page within what was read before.
@@ -108,6 +153,12 @@ impl RandomFaults {
         self.pages += (piece.last - piece.first - before) as f64;
         self.recent.push_back(piece);
         true
+    }
+
+    /// The cache holds so many windows.
+    pub fn cache_holds(&mut self, windows: u64) {
+        let windows = usize::try_from(windows).unwrap_or(usize::MAX);
+        self.visited.most = windows.min(tuning::MAX_VISITED_PIECES);
     }
 
     pub fn waited(&mut self, wait: Nanos) {
@@ -223,6 +274,28 @@ mod tests {
         assert_eq!(settled(8, 150, 32, false).0, [32, 4, 32]);
         let (windows, _) = settled(8, 20, 100, false);
         assert_eq!(windows.last(), Some(&1), "eight faults take a third of the time of one");
+    }
+
+    #[test]
+    fn who_reads_a_table_by_columns_keeps_what_brings_several_at_once() {
+        let windows = |columns: u64, holds: u64| {
+            let (mut around, mut window) = (RandomFaults::default(), OWN.get());
+            let mut cached = std::collections::BTreeSet::new();
+            for row in 0..columns * 200 {
+                let at = 10_000 + row % 200 * 96 + row / 200;
+                if !cached.contains(&at) {
+                    let read = self::window(at.saturating_sub(window / 2), Pages::new(window));
+                    cached.extend(read.start..read.end());
+                    around.fault(at, read, OWN);
+                    around.waited(Nanos::from_micros(100 + 8 * window));
+                }
+                around.cache_holds(holds);
+                window = around.window(OWN, false).get();
+            }
+            window
+        };
+        assert_eq!((windows(1, 1000), windows(3, 1000), windows(8, 1000)), (1, 4, OWN.get()));
+        assert_eq!(windows(8, 0), 1, "the cache does not hold them until the next column");
     }
 
     #[test]

@@ -10,8 +10,9 @@ pub struct LearnedDevice {
     before: Option<DeviceCompletions>,
     /// The best rate seen, in bytes a second.
     rate: f64,
-    /// The shortest mean time of a read, in seconds.
+    /// The shortest mean time of a read, in seconds, and the bytes of such a read.
     latency: f64,
+    latency_bytes: f64,
     /// The most reads that were under way on average.
     parallel: f64,
     /// What it read over the last interval.
@@ -34,8 +35,11 @@ impl LearnedDevice {
         self.parallel = (self.parallel * kept).max(time / seconds);
         if reads > 0.0 && time > 0.0 {
             let latency = time / reads;
-            self.latency =
-                if self.latency == 0.0 { latency } else { (self.latency / kept).min(latency) };
+            if self.latency == 0.0 || latency <= self.latency / kept {
+                (self.latency, self.latency_bytes) = (latency, self.now.get() as f64 / reads);
+            } else {
+                self.latency /= kept;
+            }
         }
     }
 
@@ -52,6 +56,15 @@ impl LearnedDevice {
     /// The shortest mean time of a read.
     pub fn latency(&self) -> Nanos {
         Nanos::from_secs_f64(self.latency)
+    }
+
+    /// How long a read of so many bytes takes if nothing else is read: a part that does not depend
+    /// on its size, and the transfer.
+    pub(super) fn read_time(&self, bytes: Bytes) -> Nanos {
+        let rate = self.rate.max(1.0);
+        let fixed =
+            (self.latency - self.latency_bytes / rate).max(tuning::MIN_FIXED_SHARE * self.latency);
+        Nanos::from_secs_f64(fixed + bytes.get() as f64 / rate)
     }
 
     /// The most reads that were under way on average.
@@ -84,5 +97,9 @@ mod tests {
         assert!((10.0..11.0).contains(&device.latency().as_millis_f64()), "{device:?}");
         assert!(device.parallelism() > 8.9);
         assert!((0.9..1.1).contains(&device.in_flight().as_mib()));
+        // Reads of 128 KiB take 10 ms, 1.25 ms of which are transfer.
+        let read = |kib| device.read_time(Bytes::from_kib(kib)).as_millis_f64();
+        assert!((8.7..8.85).contains(&read(4)), "{}", read(4));
+        assert!((18.6..18.9).contains(&read(1024)), "{}", read(1024));
     }
 }

@@ -4,6 +4,7 @@ use crate::tuning::pattern as tuning;
 use std::fmt;
 
 use serde::Serialize;
+use units::Pages;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -35,8 +36,12 @@ impl fmt::Display for AccessPattern {
 
 #[derive(Clone, Copy, Debug)]
 struct Run {
+    /// The page where it began.
+    first: u64,
     /// The page where it was last.
     last: u64,
+    /// The page behind the last that was asked for.
+    end: u64,
     /// The page where it goes on.
     next: u64,
 }
@@ -85,7 +90,8 @@ impl Classifier {
             }
             self.places.forward += 1;
             let run = self.runs.remove(at);
-            self.runs.push(Run { last: index, next: next.max(run.next) });
+            let (end, next) = (next.max(run.end), next.max(run.next));
+            self.runs.push(Run { last: index, end, next, ..run });
             self.sequential += 1.0;
             return true;
         }
@@ -94,7 +100,7 @@ impl Classifier {
             self.sequential += 1.0;
             self.holes += 1.0;
             self.places.forward += 1;
-            self.push(Run { last: index, next });
+            self.push(Run { first: index, last: index, end: next, next });
             return true;
         }
         let before = self.runs.last().copied();
@@ -108,7 +114,7 @@ impl Classifier {
         }
         self.places.elsewhere += 1;
         self.stride = step;
-        self.push(Run { last: index, next });
+        self.push(Run { first: index, last: index, end: next, next });
         false
     }
 
@@ -125,6 +131,19 @@ impl Classifier {
         let run = self.runs.last()?;
         let upset = self.holes > 4.0 && self.holes > 0.5 * (self.sequential + self.random);
         upset.then_some(run.last)
+    }
+
+    /// How long the run is that a page is read in on average, if enough runs are known. Where
+    /// streams take turns, places at which one goes on look like beginnings.
+    pub(super) fn run_of_a_page(&self) -> Option<Pages> {
+        let in_turns = self.switched > tuning::MAX_SWITCHED_SHARE * self.sequential;
+        if self.runs.len() < tuning::MIN_RUNS || in_turns {
+            return None;
+        }
+        let lengths = || self.runs.iter().map(|run| run.end.saturating_sub(run.first) as f64);
+        let pages: f64 = lengths().sum();
+        let squares: f64 = lengths().map(|pages| pages * pages).sum();
+        Some(Pages::new((squares / pages.max(1.0)) as u64))
     }
 
     pub(super) fn places(&self) -> PlaceCounts {
@@ -207,6 +226,23 @@ mod tests {
         assert_eq!(of((0..40).map(|n| (n * n * 7919 % 100_003, 1))), AccessPattern::Random);
         let two = (0..40).map(|n| (n / 2 * 16 + n % 2 * 50_000, 16));
         assert_eq!(of(two), AccessPattern::Interleaved);
+    }
+
+    #[test]
+    fn the_length_of_runs_is_known_after_several_unless_streams_take_turns() {
+        let run = |reads: Vec<(u64, u64)>| {
+            let mut classifier = Classifier::default();
+            reads.into_iter().for_each(|(index, pages)| {
+                classifier.reader_at(index, pages);
+            });
+            classifier.run_of_a_page().map(Pages::get)
+        };
+        let chunks = |count: u64| (0..count).map(|n| (n / 4 * 1000 + n % 4 * 16, 16)).collect();
+        assert_eq!((run(chunks(12)), run(chunks(80))), (None, Some(64)));
+        let long = (0..50).map(|n| (n * 1000, 1)).chain((0..100).map(|n| (90_000 + n * 16, 16)));
+        assert_eq!(run(long.collect()), Some(1585), "nearly all pages are in the long one");
+        let streams = (0..100).map(|n| (n % 8 * 50_000 + n / 8 * 16, 16));
+        assert_eq!(run(streams.collect()), None);
     }
 
     #[test]

@@ -29,6 +29,9 @@ struct Mark {
     at: Nanos,
     runs: u64,
     pages: u64,
+    waits: u64,
+    waited: Nanos,
+    window: Pages,
 }
 
 /// What a reader got: pages in a second, over so many runs.
@@ -58,6 +61,9 @@ pub(super) struct ShortRuns {
     runs: u64,
     pages: u64,
     within: u64,
+    /// How often and how long its readers waited so far.
+    waits: u64,
+    waited: Nanos,
     /// Since when what the reader gets is counted.
     mark: Option<Mark>,
     answered: Option<Answered>,
@@ -91,24 +97,40 @@ impl ShortRuns {
         self.pages += length;
     }
 
+    /// A reader waited so long.
+    pub fn waited(&mut self, wait: Nanos) {
+        self.waits += 1;
+        self.waited += wait;
+    }
+
     /// Forgets that anything is answered, as nobody does it any more.
     pub fn stop(&mut self) {
         (self.answered, self.mark) = (None, None);
     }
 
-    /// What to do after an interval; `short`: its reader reads in short runs.
-    pub fn step(&mut self, now: Nanos, short: bool) -> Option<RunsChange> {
-        if !short {
+    /// What to do after an interval; `short`: its reader reads in short runs, with this window;
+    /// `foreseen`: how long it would wait for a run whose rest is asked for on its first miss.
+    pub fn step(
+        &mut self,
+        now: Nanos,
+        short: Option<Pages>,
+        foreseen: impl Fn(Pages) -> Nanos,
+    ) -> Option<RunsChange> {
+        let Some(window) = short else {
             let over = self.answered.is_some();
             self.stop();
             return over.then_some(RunsChange::Over);
-        }
-        let (runs, pages) = (self.runs, self.pages);
-        let mark = *self.mark.get_or_insert(Mark { at: now, runs, pages });
+        };
+        let here = self.here(now, window);
+        let mark = *self.mark.get_or_insert(here);
         let elapsed = now.saturating_sub(mark.at);
-        let rate = (pages - mark.pages) as f64 / elapsed.as_secs_f64().max(1e-9);
-        let got = RunsRate { rate, runs: runs - mark.runs };
+        let rate = (self.pages - mark.pages) as f64 / elapsed.as_secs_f64().max(1e-9);
+        let got = RunsRate { rate, runs: self.runs - mark.runs };
         let Some(answered) = self.answered else {
+            if mark.window != window {
+                self.mark = Some(here);
+                return None;
+            }
             if got.runs < tuning::MIN_RUNS
                 || elapsed < tuning::MIN_OBSERVATION_TIME
                 || now < self.not_before
@@ -116,11 +138,12 @@ impl ShortRuns {
                 return None;
             }
             let with = self.piece()?;
+            if !self.would_wait_less(mark, got.runs as f64, foreseen(self.mean_run())) {
+                return None;
+            }
             let looked = (self.runs, self.within);
-            self.begin(
-                now,
-                Answered { with, before: got, compared_at: tuning::COMPARISON_RUNS.0, looked },
-            );
+            let compared_at = tuning::COMPARISON_RUNS.0;
+            self.begin(here, Answered { with, before: got, compared_at, looked });
             return Some(RunsChange::Begin(with));
         };
         if self.is_late(answered) {
@@ -135,7 +158,7 @@ impl ShortRuns {
             let compared_at = 2 * answered.compared_at;
             self.answered = self.answered.map(|answered| Answered { compared_at, ..answered });
         }
-        self.fit(now)
+        self.fit(here)
     }
 
     /// Tries it again after some time.
@@ -159,13 +182,31 @@ impl ShortRuns {
         within - expected as f64 / self.lengths.len().max(1) as f64 > tuning::MAX_LATE_SHARE
     }
 
-    fn begin(&mut self, now: Nanos, answered: Answered) {
+    fn begin(&mut self, here: Mark, answered: Answered) {
         self.answered = Some(answered);
-        self.mark = Some(Mark { at: now, runs: self.runs, pages: self.pages });
+        self.mark = Some(here);
+    }
+
+    fn here(&self, now: Nanos, window: Pages) -> Mark {
+        let Self { runs, pages, waits, waited, .. } = *self;
+        Mark { at: now, runs, pages, waits, waited, window }
+    }
+
+    /// Whether readers waited for most of these runs more than once, and longer than foreseen: who
+    /// asks for a run at once waits for it once anyway.
+    fn would_wait_less(&self, since: Mark, runs: f64, foreseen: Nanos) -> bool {
+        let waits = (self.waits - since.waits) as f64 / runs;
+        let waited = self.waited.saturating_sub(since.waited).as_secs_f64() / runs;
+        waits >= tuning::MIN_WAITS_PER_RUN
+            && foreseen.as_secs_f64() <= tuning::MAX_FORESEEN_WAIT_RATIO * waited
+    }
+
+    fn mean_run(&self) -> Pages {
+        Pages::new(self.lengths.iter().sum::<u64>() / (self.lengths.len() as u64).max(1))
     }
 
     /// Goes along with runs that become longer or shorter.
-    fn fit(&mut self, now: Nanos) -> Option<RunsChange> {
+    fn fit(&mut self, here: Mark) -> Option<RunsChange> {
         let answered = self.answered?;
         if self.serves(answered.with.get()) {
             let best = self.piece()?;
@@ -178,7 +219,7 @@ impl ShortRuns {
             return Some(RunsChange::Over);
         };
         // What its reader got with other runs says nothing.
-        self.begin(now, Answered { with, compared_at: u64::MAX, ..answered });
+        self.begin(here, Answered { with, compared_at: u64::MAX, ..answered });
         Some(RunsChange::Begin(with))
     }
 
@@ -226,6 +267,12 @@ mod tests {
     use super::*;
 
     const STEP: Nanos = Nanos::from_millis(100);
+    const WINDOW: Option<Pages> = Some(Pages::new(32));
+
+    /// The rest of a run is there in a tenth of the time that readers wait for it otherwise.
+    fn quick(_: Pages) -> Nanos {
+        Nanos::from_micros(100)
+    }
 
     /// A reader that reads runs of these lengths here and there.
     fn read(runs: &mut ShortRuns, lengths: impl IntoIterator<Item = u64>) {
@@ -241,7 +288,8 @@ mod tests {
         for _ in 0..count {
             *now += STEP;
             read(runs, (0..each).map(|_| 4));
-            changes.extend(runs.step(*now, true));
+            (0..2 * each).for_each(|_| runs.waited(Nanos::from_micros(500)));
+            changes.extend(runs.step(*now, WINDOW, quick));
         }
         changes
     }
@@ -291,9 +339,30 @@ mod tests {
         assert_eq!(begun, [RunsChange::Begin(Pages::new(4))]);
         assert_eq!(intervals(&mut runs, &mut now, 50, 21), []);
         read(&mut runs, [9; tuning::MAX_RUNS_REMEMBERED]);
-        assert_eq!(runs.step(now, true), Some(RunsChange::Begin(Pages::new(9))));
-        assert_eq!(runs.step(now, false), Some(RunsChange::Over));
-        assert_eq!(runs.step(now, false), None);
+        assert_eq!(runs.step(now, WINDOW, quick), Some(RunsChange::Begin(Pages::new(9))));
+        assert_eq!(runs.step(now, None, quick), Some(RunsChange::Over));
+        assert_eq!(runs.step(now, None, quick), None);
+    }
+
+    #[test]
+    fn nothing_is_answered_that_would_not_come_sooner() {
+        let begins = |waits: u64, foreseen: u64, window: &dyn Fn(u64) -> u64| {
+            let (mut runs, mut now) = (ShortRuns::default(), Nanos::ZERO);
+            (0..6).any(|interval| {
+                now += STEP;
+                read(&mut runs, [4; 40]);
+                (0..40 * waits).for_each(|_| runs.waited(Nanos::from_micros(1000 / waits)));
+                let foreseen = |_| Nanos::from_micros(foreseen);
+                runs.step(now, Some(Pages::new(window(interval))), foreseen).is_some()
+            })
+        };
+        assert!(begins(2, 800, &|_| 32), "it waits twice, and 1 ms in all");
+        assert!(!begins(2, 960, &|_| 32), "that would take as long");
+        assert!(!begins(1, 100, &|_| 32), "it asks for whole runs");
+        assert!(
+            !begins(2, 800, &|interval| 32 + interval),
+            "waits with other windows do not count"
+        );
     }
 
     #[test]
@@ -309,7 +378,7 @@ mod tests {
                 });
             }
             now += STEP;
-            runs.step(now, true)
+            runs.step(now, WINDOW, quick)
         };
         assert_eq!((missed(0), missed(1)), (None, Some(RunsChange::Late)));
     }

@@ -15,6 +15,7 @@ use super::trend::{Trend, TrendPlan, TrendSteps};
 use super::trim::{Trim, WasteTally};
 use crate::tuning::stream as tuning;
 use crate::tuning::trend::HOLES_PIECE_PAGES;
+use crate::tuning::waste::MAX_WASTE_SHARE;
 use policy::{AccessEvent, EventKind, MissPrefetch};
 
 /// How an open file is read, as far as a window matters.
@@ -171,6 +172,8 @@ impl Stream {
                 self.stalled = self.stalled.saturating_add(wait.get());
                 if self.mapped {
                     self.around.waited(wait);
+                } else {
+                    self.runs.waited(wait);
                 }
             }
         }
@@ -199,6 +202,8 @@ impl Stream {
     /// How its reader goes on, where the kernel does not foresee it.
     pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
         let trend = self.trend.steps(facts.may_set_window());
+        let around = self.own.filter(|_| self.mapped && facts.may_set_window());
+        let trend = trend.map(|steps| around.map_or(steps, |own| steps.with_window(own)));
         let holes = || self.classifier.through_holes();
         trend.or_else(|| holes().map(|page| TrendSteps::gapless(page, HOLES_PIECE_PAGES)))
     }
@@ -295,6 +300,13 @@ impl Stream {
         self.facts.is_some_and(|facts| self.own.is_some_and(|own| own != facts.window))
     }
 
+    /// The largest window of which little is read in vain, as far as that is known: about one
+    /// window is read behind the end of each run.
+    pub fn most_useful(&self) -> Option<Pages> {
+        let run = self.classifier.run_of_a_page()?;
+        Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(self.own?))
+    }
+
     /// Whether enough events have come to know how it is read.
     pub fn is_known(&self) -> bool {
         let few = if self.is_done() { tuning::MIN_WINDOWS - 1 } else { tuning::MIN_WINDOWS };
@@ -305,7 +317,10 @@ impl Stream {
         let share = self.classifier.forward_share();
         if !self.is_known() {
             StreamKind::Other
-        } else if self.mapped && self.own.is_some_and(|own| self.around.is_random(own)) {
+        } else if self.mapped
+            && self.plan.is_none()
+            && self.own.is_some_and(|own| self.around.is_random(own))
+        {
             StreamKind::MappedRandom
         } else if self.mapped && share < tuning::MIN_FORWARD_SHARE_MAPPED {
             StreamKind::Other

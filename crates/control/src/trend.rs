@@ -74,6 +74,8 @@ pub(super) struct TrendSteps {
     /// How far it goes, backward if negative; never zero.
     pub step: i64,
     pub len: u64,
+    /// Pages before each piece that are read with it.
+    pub before: u64,
     /// Whether all pages on the way are read, in reads of any size.
     pub is_gapless: bool,
     /// Whether the kernel takes it for one run, and reads what is left out, too.
@@ -83,7 +85,18 @@ pub(super) struct TrendSteps {
 impl TrendSteps {
     /// All pages from this one on, in pieces of so many; backward if that is negative.
     pub fn gapless(last: u64, step: i64) -> Self {
-        Self { last, step, len: step.unsigned_abs(), is_gapless: true, is_filled: false }
+        let len = step.unsigned_abs();
+        Self { last, step, len, before: 0, is_gapless: true, is_filled: false }
+    }
+
+    /// The same steps, with the pages that the kernel reads around a fault of a mapping with this
+    /// window: its readers may come back for those.
+    pub fn with_window(self, window: Pages) -> Self {
+        let around = window.get().min(self.step.unsigned_abs());
+        if self.is_gapless || around <= self.len {
+            return self;
+        }
+        Self { before: (around - self.len) / 2, len: around, ..self }
     }
 }
 
@@ -114,7 +127,7 @@ impl EqualGaps {
         (self.count >= tuning::MIN_EQUAL_GAPS).then(|| {
             let (left_out, len) = self.gap;
             let step = (left_out + len).cast_signed();
-            TrendSteps { last: self.at, step, len, is_gapless: false, is_filled: true }
+            TrendSteps { last: self.at, step, len, before: 0, is_gapless: false, is_filled: true }
         })
     }
 }
@@ -187,6 +200,7 @@ impl Trend {
                 last: last.first,
                 step: pages,
                 len: last.pages(),
+                before: 0,
                 is_gapless: false,
                 is_filled: false,
             },
@@ -289,7 +303,7 @@ impl TrendPlan {
     /// The reader's last read ended before this byte.
     pub fn position(&mut self, position: Bytes, page_bytes: Bytes, now: Nanos) {
         let end = position.get().div_ceil(page_bytes.get());
-        let read = if self.steps.is_gapless { 1 } else { self.steps.len };
+        let read = if self.steps.is_gapless { 1 } else { self.steps.len - self.steps.before };
         let piece = end.checked_sub(read).and_then(|start| self.piece_of(start));
         if let Some(piece) = piece.filter(|piece| self.is_near(*piece)) {
             self.advance(piece, now);
@@ -391,7 +405,8 @@ impl TrendPlan {
     fn piece_at(&self, piece: u64, file: Pages) -> Option<Extent> {
         let way = i64::try_from(piece).ok()?.checked_mul(self.steps.step)?;
         let mut pages = self.piece();
-        let start = self.steps.last.checked_add_signed(way).or_else(|| {
+        let from = self.steps.last.checked_add_signed(way);
+        let start = from.map(|from| from.saturating_sub(self.steps.before)).or_else(|| {
             // The first pages of the file are perhaps fewer than a piece.
             pages = self.steps.last.checked_add_signed(way.checked_add(pages.cast_signed())?)?;
             (self.steps.is_gapless && pages > 0).then_some(0)
@@ -409,9 +424,11 @@ impl TrendPlan {
             let each = step.unsigned_abs();
             return Some(if step < 0 { pages.div_ceil(each) } else { pages / each });
         }
-        let piece = way.checked_div(self.steps.step)?;
-        let is_exact = piece.checked_mul(self.steps.step) == Some(way);
-        is_exact.then_some(piece)?.try_into().ok()
+        let each = self.steps.step.checked_abs().filter(|each| *each > 0)?;
+        let from = way.checked_add_unsigned(self.steps.before)?;
+        let is_within = from.rem_euclid(each).cast_unsigned() < self.steps.len;
+        let piece = from.div_euclid(each).checked_mul(self.steps.step.signum())?;
+        is_within.then_some(piece)?.try_into().ok()
     }
 }
 

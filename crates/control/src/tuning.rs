@@ -178,6 +178,13 @@ pub(crate) mod runs {
     pub const MIN_OBSERVATION_TIME: Nanos = Nanos::from_millis(300);
     /// Runs after which the rate of a reader is compared for the first and for the last time.
     pub const COMPARISON_RUNS: (u64, u64) = (16, 1024);
+    /// Waits for each run from which on a reader does not ask for whole runs at once.
+    pub const MIN_WAITS_PER_RUN: f64 = 1.5;
+    /// How long after a miss the rest of its run is asked for: a thread is woken for that.
+    pub const ANSWER_TIME: Nanos = Nanos::from_micros(50);
+    /// Prefetching on misses begins if a reader is foreseen to wait less than this part of the time
+    /// before for each run.
+    pub const MAX_FORESEEN_WAIT_RATIO: f64 = 0.95;
     /// Below this part of the rate before, prefetching on misses does harm.
     pub const REVERT_BELOW_RATIO: f64 = 0.95;
     /// The share of runs with a second miss from which on prefetches come too late.
@@ -196,6 +203,8 @@ pub(crate) mod random_faults {
     /// Pieces before a window is judged: on a disk that seeks, the mean wait for so many has a
     /// standard error of about a tenth.
     pub const MIN_PIECES: u64 = 16;
+    /// Faults after which a window is judged however few pieces began.
+    pub const MAX_FAULTS: u64 = 256;
     /// Pieces after which a window is given up early if they take [`HOPELESS_WAIT_RATIO`] times as
     /// long as with the best window.
     pub const MIN_PIECES_HOPELESS: u64 = 4;
@@ -216,6 +225,8 @@ pub(crate) mod random_faults {
     pub const MAX_WAIT_RATIO_PRIMED: f64 = 0.7;
     /// Pieces of one mapping that are followed at once.
     pub const MAX_CURRENT_PIECES: usize = 8;
+    /// The most pieces after which a reader may come back to pages beside one. Bounds memory.
+    pub const MAX_VISITED_PIECES: usize = 4096;
 }
 
 /// Trends of reads, and prefetching along them.
@@ -406,6 +417,8 @@ pub(crate) mod memory {
 pub(crate) mod device {
     /// A device is taken to stream at least at this rate.
     pub const MIN_STREAM_BYTES_PER_SECOND: f64 = 40e6;
+    /// At least this part of the time of a read does not depend on its size.
+    pub const MIN_FIXED_SHARE: f64 = 0.1;
     /// How much of what was learnt still counts a second later: a device may be shared, and get
     /// slower.
     pub const RETENTION_PER_SECOND: f64 = 0.995;
@@ -429,6 +442,10 @@ pub(crate) mod outstanding {
 pub(crate) mod pattern {
     /// Runs that are followed; of more, the one idle longest is forgotten. Bounds memory.
     pub const MAX_RUNS: usize = 16;
+    /// Runs from which on it is known how long they are.
+    pub const MIN_RUNS: usize = 4;
+    /// The share of places where a run went on after another from which on streams take turns.
+    pub const MAX_SWITCHED_SHARE: f64 = 0.05;
     /// The share of a file that random reads have touched from which on they are dense.
     pub const DENSE_SHARE: f64 = 0.25;
 }

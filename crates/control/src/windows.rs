@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
 use super::inputs::{FileKey, FileState, Inputs};
+use super::memory::room;
 use super::prime::FilePriming;
 use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
 use super::stream::{Stream, StreamKind};
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
+use crate::tuning::runs::ANSWER_TIME;
 use crate::tuning::windows as tuning;
 use policy::MissPrefetch;
 use policy::OpenFileId;
@@ -25,12 +27,17 @@ impl BdiController {
         let shared = self.shared();
         let (mut orders, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
+        let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
         for key in keys {
             self.trim(key, now, &shared);
             let answers = self.answer(key, now, &shared);
             others_changed |= !answers.is_empty();
             orders.extend(answers);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
+            if let Some((facts, own)) = stream.facts.zip(stream.own).filter(|_| stream.mapped) {
+                let room = room(inputs, &facts).get() / mapped;
+                stream.around.cache_holds(room / own.get().max(1));
+            }
             // Also if its program has given advice meanwhile: it must not stay without a window.
             if let Some(shrink) = &stream.shrink {
                 if let Some((window, why)) = shrink.over(now) {
@@ -51,6 +58,7 @@ impl BdiController {
                 continue;
             }
             let decision = match stream.reading() {
+                _ if stream.mapped && stream.plan.is_some() => along_a_trend(stream, &facts),
                 StreamKind::MappedRandom => {
                     let priming = self.primings.get(&stream.file);
                     let primed = priming.is_some_and(FilePriming::is_at_work)
@@ -59,7 +67,7 @@ impl BdiController {
                     at_random(stream, &facts, primed)
                 }
                 _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
-                StreamKind::Forward => self.forward(inputs, stream, &facts, wanted, &news),
+                StreamKind::Forward => self.forward(inputs, stream, &shared, &facts, wanted, &news),
                 StreamKind::Other => taken_back(stream, &facts, wanted, &news),
             };
             let Some((window, why)) = decision else { continue };
@@ -116,7 +124,13 @@ impl BdiController {
         let short = alone && stream.trim.limit().is_some() && stream.shrink.is_none();
         let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
         let may = self.bounds.prefetch && facts.may_set_window() && !rests;
-        let Some(change) = stream.runs.step(now, short && may) else { return Vec::new() };
+        let device = &self.device;
+        let bytes = |pages: Pages| Bytes::new(pages.get().saturating_mul(facts.page.get()));
+        let foreseen = |run| ANSWER_TIME + device.read_time(bytes(run));
+        let window = (short && may).then_some(facts.window);
+        let Some(change) = stream.runs.step(now, window, foreseen) else {
+            return Vec::new();
+        };
         let (run, window, why) = match change {
             RunsChange::Begin(run) => {
                 (Some(run), tuning::MISS_PREFETCH_WINDOW_PAGES, short_runs_of(run))
@@ -195,7 +209,8 @@ impl BdiController {
             if stream.shrink.is_none() {
                 windows.push(facts.window);
             }
-            most = most.max(self.share(inputs, &facts).most.get());
+            let useful = Self::most_useful(stream, &shared);
+            most = most.max(self.share(inputs, &facts).most.min(useful).get());
             page = facts.page.get().max(1);
             if !stream.is_done() {
                 active += 1;
@@ -231,10 +246,19 @@ impl BdiController {
         result
     }
 
+    /// The largest window that serves a stream by the length of its runs. Readers of one file take
+    /// turns where each of them seems to leave out what the others read.
+    fn most_useful(stream: &Stream, shared: &BTreeSet<FileKey>) -> Pages {
+        let alone = !shared.contains(&stream.file);
+        let useful = alone.then(|| stream.most_useful()).flatten();
+        useful.unwrap_or(Pages::new(u64::MAX))
+    }
+
     fn forward(
         &self,
         inputs: &Inputs,
         stream: &Stream,
+        shared: &BTreeSet<FileKey>,
         facts: &FileState,
         wanted: Option<Pages>,
         news: &SearchOutcome,
@@ -262,7 +286,8 @@ impl BdiController {
         // What was taken for want of memory comes back.
         let less = stream.ordered.zip(stream.own).filter(|(ordered, own)| ordered.0 < *own);
         let before = less.filter(|_| !share.is_squeezed).map(|(_, own)| own);
-        let wanted = wanted.max(before)?.min(share.most).min(file);
+        let useful = Self::most_useful(stream, shared);
+        let wanted = wanted.max(before)?.min(share.most).min(file).min(useful);
         let larger = wanted.get() > facts.window.get() + facts.window.get() / 8;
         if !larger || stream.waiting <= MIN_WAIT_SHARE {
             return None;
@@ -288,6 +313,12 @@ fn taken_back(
     let SearchOutcome::Reverted(why) = news else { return None };
     let before = wanted.or(stream.own).filter(|before| *before < facts.window)?;
     stream.ordered.map(|_| (before, why.clone()))
+}
+
+/// The window of a mapping whose faults follow a trend: the one in which it is prefetched.
+fn along_a_trend(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> {
+    let why = "its mapping is read along a trend, which is prefetched with this window";
+    stream.own.filter(|own| *own != facts.window).map(|own| (own, why.to_owned()))
 }
 
 /// The window of a mapping that is read at random.

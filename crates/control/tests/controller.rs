@@ -260,9 +260,12 @@ fn an_idle_open_file_keeps_its_own_window_in_memory() {
     let random_faults = |stage: &mut Stage| {
         for tick in 0..200 {
             for fault in 0..8 {
-                let index = (tick * 8 + fault) * 7919 % FILE;
-                stage.on_event(0, window(index, stage.windows[0].get().max(1), true));
-                stage.on_event(0, stall(5));
+                // A larger window takes longer.
+                let size = stage.windows[0].get().max(1);
+                let number = tick * 8 + fault;
+                let index = number * number * 7919 % FILE;
+                stage.on_event(0, window(index, size, true));
+                stage.on_event(0, stall(1 + size / 8));
             }
             stage.tick(false, false);
         }

@@ -1,7 +1,7 @@
 use super::*;
 
 const STEPS: TrendSteps =
-    TrendSteps { last: 100, step: 10, len: 2, is_gapless: false, is_filled: false };
+    TrendSteps { last: 100, step: 10, len: 2, before: 0, is_gapless: false, is_filled: false };
 
 fn trend(reads: impl IntoIterator<Item = (u64, u64)>) -> Option<TrendSteps> {
     let mut trend = Trend::default();
@@ -63,7 +63,8 @@ fn what_a_reader_leaves_out_of_a_run_is_seen() {
     let mut trend = Trend::default();
     // Every other page; the kernel reads four at a time, so each other read finds its page.
     (1..20).for_each(|n| trend.left_out(4 * n, 1, 4 * n - 1));
-    let steps = TrendSteps { last: 76, step: 2, len: 1, is_gapless: false, is_filled: true };
+    let steps =
+        TrendSteps { last: 76, step: 2, len: 1, before: 0, is_gapless: false, is_filled: true };
     assert_eq!(trend.steps(true), Some(steps));
     trend.left_out(80, 1, 80);
     assert_eq!(trend.steps(true), None, "it leaves out nothing any more");
@@ -139,7 +140,8 @@ fn lateness_looks_further_within_bounds() {
 /// Where the next pieces begin and how long they are, if the reader comes by so many in each
 /// interval, and came by ten before.
 fn filled(came: u64) -> (u64, u64) {
-    let steps = TrendSteps { last: 0, step: 2, len: 1, is_gapless: false, is_filled: true };
+    let steps =
+        TrendSteps { last: 0, step: 2, len: 1, before: 0, is_gapless: false, is_filled: true };
     let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::new(20));
     for interval in 1..=tuning::JUDGE_INTERVALS {
         plan.reader_at(2 * came * interval, Nanos::ZERO);
@@ -157,8 +159,29 @@ fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
 
 #[test]
 fn what_is_left_out_fills_memory_like_all_else() {
-    let steps = TrendSteps { last: 0, step: 50, len: 1, is_gapless: false, is_filled: true };
+    let steps =
+        TrendSteps { last: 0, step: 50, len: 1, before: 0, is_gapless: false, is_filled: true };
     let plan =
         TrendPlan { through: true, pace: 100, ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO) };
     assert_eq!(plan.room(&WindowShare { memory: Pages::new(2000), ..share(100) }), 40);
+}
+
+#[test]
+fn steps_through_a_mapping_bring_what_the_kernel_reads_around_a_fault() {
+    let share = share(1024);
+    let ordered = |steps: TrendSteps| {
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+        let due = plan.due(Pages::new(1 << 20), &share);
+        let on_the_way = steps.last.wrapping_add_signed(3 * steps.step + 1);
+        for _ in 0..8 {
+            plan.reader_at(on_the_way, Nanos::ZERO);
+        }
+        (due[0].start.get(), due[0].pages.get(), plan.is_over(Nanos::ZERO))
+    };
+    let steps = TrendSteps { last: 5000, step: 96, len: 1, ..STEPS };
+    assert_eq!(ordered(steps), (5096, 1, true), "the page behind is another read");
+    assert_eq!(ordered(steps.with_window(Pages::new(32))), (5081, 32, false));
+    let back = TrendSteps { step: -96, ..steps }.with_window(Pages::new(32));
+    assert_eq!(ordered(back), (4889, 32, false));
+    assert_eq!(steps.with_window(Pages::new(256)).len, 96, "no page twice");
 }
