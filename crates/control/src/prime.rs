@@ -52,7 +52,8 @@ impl FilePriming {
         }
     }
 
-    /// Readers waited so often and so long over an interval.
+    /// Readers waited so often and so long over an interval. Where several wait at once, the time
+    /// that is lost is no longer than the interval.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
         if self.at.is_none() {
             // What they do not wait for any more is won, for whatever else is primed.
@@ -63,7 +64,7 @@ impl FilePriming {
         }
         self.quiet = if stalls == 0 { self.quiet + elapsed } else { Nanos::ZERO };
         self.stalls += stalls;
-        self.stalled += stalled.as_secs_f64();
+        self.stalled += stalled.min(elapsed).as_secs_f64();
     }
 
     /// Readers waited so often and so long over an interval, and nothing is primed.
