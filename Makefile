@@ -41,6 +41,7 @@ bench: deps ## Measure foreread against its peers (on an idle machine)
 	@$(CARGO) bench --locked -p foreread-sim
 	@$(CARGO) bench --locked -p foreread-doctor
 	@$(CARGO) bench --locked -p foreread-observe
+	@$(CARGO) run --release --locked -p foreread-fleet --example hosts
 	@$(CARGO) bench --locked -p foreread --bench report
 	@$(CARGO) bench --locked -p foreread --bench auto
 	@$(CARGO) run --locked --quiet -p xtask -- tune-vs-grid

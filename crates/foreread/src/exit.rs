@@ -140,6 +140,7 @@ const KINDS: &[fn(&(dyn Error + 'static)) -> Option<ErrorKind>] = &[
     kind_of::<profile::ProfileError>,
     kind_of::<experiment::ExperimentError>,
     kind_of::<pg::PgError>,
+    kind_of::<fleet::FleetError>,
     kind_of::<sys::input::InputError>,
     kind_of::<sim::SimError>,
     kind_of::<model::SpecError>,

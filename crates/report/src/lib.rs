@@ -60,7 +60,7 @@ pub use reproduction::{
     Reproductions, reproduction, reproduction_markdown, reproductions_json, reproductions_summary,
 };
 pub use run_report::{Named, RunReport};
-pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table};
+pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table, utc};
 pub use terminal::terminal;
 pub use terminal_plots::terminal_plots;
 pub use terminal_text::TermStyle;

@@ -132,7 +132,7 @@ pub(crate) fn status(status: RunStatus) -> &'static str {
 
 /// `2008-04-07 12:34` from seconds since 1970, by Hinnant's civil-from-days
 /// (howardhinnant.github.io/date_algorithms.html).
-pub(crate) fn utc(unix_s: f64) -> String {
+pub fn utc(unix_s: f64) -> String {
     if !unix_s.is_finite() || unix_s.abs() > 1e13 {
         return String::new();
     }

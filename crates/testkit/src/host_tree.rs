@@ -36,6 +36,11 @@ impl HostTree {
         Ok(tree)
     }
 
+    /// A host that was made before, to change its read-ahead.
+    pub fn open(path: &Path) -> Self {
+        Self { path: path.to_owned(), mounts: String::new() }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

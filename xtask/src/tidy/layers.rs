@@ -8,6 +8,7 @@ use cargo_metadata::MetadataCommand;
 /// The crates from the top layer to the bottom; crates of one layer do not use each other.
 const LAYERS: &[&[&str]] = &[
     &["foreread"],
+    &["fleet"],
     &["report"],
     &["daemon"],
     &["experiment"],

@@ -19,6 +19,7 @@ mod dry_run;
 mod examination;
 mod experiment;
 mod export;
+mod fleet;
 mod guard;
 mod help;
 mod import;
@@ -139,6 +140,7 @@ enum Verb {
     Import(import::ImportArgs),
     Export(export::ExportArgs),
     Serve(serve::ServeArgs),
+    Fleet(fleet::FleetArgs),
     Models(models::ModelsArgs),
     Calibrate(calibrate::CalibrateArgs),
     Reproduce(reproduce::ReproduceArgs),
@@ -218,6 +220,7 @@ impl Verb {
             Self::Import(verb) => verb.run(context),
             Self::Export(verb) => verb.run(context),
             Self::Serve(verb) => verb.run(context),
+            Self::Fleet(verb) => verb.run(context),
             Self::Models(verb) => verb.run(),
             Self::Calibrate(verb) => verb.run(context),
             Self::Trace(verb) => verb.run(context),

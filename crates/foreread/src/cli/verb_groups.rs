@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 
 /// The headings in the order of the help, each with its verbs.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Look", &["doctor", "check", "presets"]),
+    ("Look", &["doctor", "check", "presets", "fleet"]),
     (
         "Measure",
         &["tune", "sweep", "experiment", "runs", "report", "compare", "serve", "import", "export"],

@@ -36,12 +36,26 @@ impl Client {
         })
     }
 
+    /// A connection to an existing server, which may also write.
+    pub fn writing_to(connection: &str) -> Result<Self, PgError> {
+        Ok(Self { options: String::new(), ..Self::to(connection)? })
+    }
+
+    /// The connection string, as for `psql -d`.
+    pub fn connection(&self) -> &str {
+        &self.connection
+    }
+
     pub fn run(&self, statements: &str, limit: &RunLimit) -> Result<String, PgError> {
         let invocation = PgCommand::new(self.psql.clone())
             // No start-up file, no headers, and exit at the first error.
-            .args(["-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-f", "-", "-d"])
-            .arg(&self.connection);
-        invocation.env("PGOPTIONS", &self.options).input(statements.to_owned()).run(limit)
+            .args(["-X", "-q", "-A", "-t", "-w", "-v", "ON_ERROR_STOP=1", "-f", "-", "-d"]);
+        let (connection, password) = split_password(&self.connection);
+        let mut invocation = invocation.arg(connection).env("PGOPTIONS", &self.options);
+        if let Some(password) = password {
+            invocation = invocation.env("PGPASSWORD", &password);
+        }
+        invocation.input(statements.to_owned()).run(limit)
     }
 
     /// Runs a statement after others that prepare the session, and returns its time.
@@ -49,6 +63,36 @@ impl Client {
         let script = format!("{prepare}\n\\timing on\n{statement};\n");
         timed(&self.run(&script, limit)?)
     }
+}
+
+/// Takes the password out of a URL, so that other users do not see it in the list of processes.
+fn split_password(connection: &str) -> (String, Option<String>) {
+    let whole = || (connection.to_owned(), None);
+    let Some((scheme, rest)) = connection.split_once("://") else { return whole() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, after) = rest.split_at(end);
+    let Some((login, host)) = authority.rsplit_once('@') else { return whole() };
+    let Some((user, password)) = login.split_once(':') else { return whole() };
+    (format!("{scheme}://{user}@{host}{after}"), Some(percent_decoded(password)))
+}
+
+fn percent_decoded(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match byte.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Parses `Time: 1234.567 ms (00:01.235)` in psql's output.
@@ -66,6 +110,21 @@ fn timed(said: &str) -> Result<Timed, PgError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_is_taken_out_of_a_url_and_of_nothing_else() {
+        for (given, shown, password) in [
+            ("postgresql://u:p%40%2x@h:5/d?x=1", "postgresql://u@h:5/d?x=1", Some("p@%2x")),
+            ("postgres://u:@h", "postgres://u@h", Some("")),
+            ("postgresql://u@h/d", "postgresql://u@h/d", None),
+            ("postgresql:///d?host=/a:b@c", "postgresql:///d?host=/a:b@c", None),
+            ("host=h user=u", "host=h user=u", None),
+            ("d", "d", None),
+        ] {
+            let expected = (shown.to_owned(), password.map(str::to_owned));
+            assert_eq!(split_password(given), expected, "{given}");
+        }
+    }
 
     #[test]
     fn times_are_read() {

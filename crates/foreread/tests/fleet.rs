@@ -1,0 +1,282 @@
+//! Many hosts in one database: `foreread fleet` with a PostgreSQL server that the test starts.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+
+mod program;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pg::{Cluster, RunLimit, Tools};
+use program::{Scratch, run};
+use serde_json::Value;
+use testkit::host_tree::{HostTree, TreeDisk};
+
+/// Hosts in a directory, and a server for them.
+struct Fleet {
+    server: Cluster,
+    scratch: Scratch,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// A process has one server at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Fleet {
+    /// `None`, with the reason, where no server can be started.
+    fn start() -> Option<Self> {
+        let tools = match Tools::find() {
+            Ok(tools) => tools,
+            Err(error) => {
+                println!("SKIP: {error}");
+                return None;
+            }
+        };
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let scratch = Scratch::new();
+        // The server may have a user of its own.
+        fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
+        let limit = RunLimit::seconds(120);
+        let mut server = Cluster::create(&tools, scratch.path(), &limit).unwrap();
+        server.start(&[]).unwrap();
+        Some(Self { server, scratch, _turn: turn })
+    }
+
+    fn host(&self, name: &str, number: u32, kib: &[u64]) -> HostTree {
+        let path = self.scratch.path().join("hosts").join(name);
+        let mut tree = HostTree::new(&path, name, &format!("{number:032x}")).unwrap();
+        for (index, kib) in (0..).zip(kib) {
+            let (mount, wwn) = (format!("/srv/{index}"), format!("eui.{number:x}.{index:x}"));
+            let disk = TreeDisk { index, read_ahead_kib: *kib, mount: &mount, wwn: &wwn };
+            tree.disk(&disk).unwrap();
+        }
+        tree
+    }
+
+    fn command(&self, words: &str) -> Command {
+        let mut command = self.scratch.foreread(&format!("fleet {words}"));
+        command.env("FOREREAD_DATABASE", self.server.client().unwrap().connection());
+        command
+    }
+
+    fn json(&self, words: &str) -> Value {
+        let (code, out, said) = run(&mut self.command(&format!("{words} --json")));
+        assert_eq!(code, 0, "{words}: {out}{said}");
+        serde_json::from_str(&out).unwrap()
+    }
+
+    fn sql(&self, statements: &str) -> String {
+        let client = self.server.client().unwrap();
+        client.run(statements, &RunLimit::seconds(60)).unwrap().trim().to_owned()
+    }
+
+    /// Surveys a captured host into a file of this name, at this time.
+    fn survey(&self, host: &str, file: &str, taken_unix_s: f64, change: impl Fn(&mut Value)) {
+        let words = format!("survey --root hosts/{host}");
+        let (code, out, said) = run(&mut self.command(&words));
+        assert_eq!(code, 0, "{said}");
+        let mut survey: Value = serde_json::from_str(&out).unwrap();
+        survey["taken_unix_s"] = taken_unix_s.into();
+        change(&mut survey);
+        self.scratch.file(file, survey.to_string());
+    }
+}
+
+#[test]
+fn a_second_import_writes_nothing_and_a_change_writes_one_row() {
+    let Some(fleet) = Fleet::start() else { return };
+    let hosts: Vec<HostTree> = (0..4)
+        .map(|number| fleet.host(&format!("web{number}"), number, &[128, 128, 1024]))
+        .collect();
+    let first = fleet.json("import hosts");
+    assert_eq!((&first["surveys"], &first["storage_rows"]), (&4.into(), &12.into()), "{first}");
+    let again = fleet.json("import hosts");
+    assert_eq!((&again["surveys"], &again["storage_rows"]), (&4.into(), &0.into()), "{again}");
+    hosts[2].set_read_ahead(1, 4096).unwrap();
+    let changed = fleet.json("import hosts/web2");
+    assert_eq!((&changed["surveys"], &changed["storage_rows"]), (&1.into(), &1.into()));
+    let changes = &fleet.json("changes")["changes"];
+    let change = &changes[0];
+    assert_eq!(changes.as_array().unwrap().len(), 1, "{changes}");
+    assert_eq!((&change["host"], &change["storage"]), (&"web2".into(), &"/srv/1".into()));
+    assert_eq!((&change["before_kib"], &change["read_ahead_kib"]), (&128.into(), &4096.into()));
+    let outliers = &fleet.json("outliers")["outliers"];
+    assert_eq!(outliers.as_array().unwrap().len(), 1, "{outliers}");
+    assert_eq!((&outliers[0]["usual_kib"], &outliers[0]["usual_hosts"]), (&128.into(), &3.into()));
+    let one = &fleet.json("hosts --host *2")["hosts"];
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    assert_eq!((&one[0]["name"], &one[0]["max_read_ahead_kib"]), (&"web2".into(), &4096.into()));
+    let none = fleet.json("hosts --host ' --origin tuned".replace('\'', "o'brien").as_str());
+    assert_eq!(none["hosts"].as_array().unwrap().len(), 0);
+    let (_, table, _) = run(&mut fleet.command("outliers"));
+    assert!(table.contains("web2") && table.contains("3 of 4"), "{table}");
+    // The machine-id stays on the host.
+    assert_eq!(
+        fleet.sql("SELECT count(*) FROM foreread.host WHERE host_id::text LIKE '0000%'"),
+        "0"
+    );
+}
+
+#[test]
+fn surveys_come_in_any_order_and_a_policy_is_kept_since_when_it_is_violated() {
+    let Some(fleet) = Fleet::start() else { return };
+    let tree = fleet.host("db", 1, &[128]);
+    fs::create_dir(fleet.scratch.path().join("surveys")).unwrap();
+    fleet.scratch.file("policy.toml", "version = 1\n[[rule]]\nname = \"all\"\nmax = \"256K\"\n");
+    let survey = |file: &str, taken: f64| {
+        let words = "survey --root hosts/db --policy policy.toml";
+        let (code, out, said) = run(&mut fleet.command(words));
+        assert_eq!(code, 0, "{said}");
+        let mut survey: Value = serde_json::from_str(&out).unwrap();
+        survey["taken_unix_s"] = taken.into();
+        fleet.scratch.file(file, survey.to_string());
+    };
+    survey("surveys/a.json", 1000.0);
+    survey("surveys/b.json", 2000.0);
+    tree.set_read_ahead(0, 8192).unwrap();
+    survey("surveys/c.json", 3000.0);
+    let first = fleet.json("import surveys/a.json surveys/c.json");
+    assert_eq!((&first["storage_rows"], &first["policy_rows"]), (&2.into(), &2.into()), "{first}");
+    // What happened between is not known any better by an older survey that comes later.
+    let late = fleet.json("import surveys");
+    assert_eq!((&late["surveys"], &late["outdated"]), (&0.into(), &3.into()), "{late}");
+    assert_eq!(fleet.json("hosts")["hosts"][0]["violations"], 1);
+    let since = "SELECT extract(epoch FROM valid_from)::int FROM foreread.policy_check WHERE \
+                 valid_to IS NULL AND jsonb_array_length(violations) = 1";
+    assert_eq!(fleet.sql(since), "3000");
+}
+
+#[test]
+fn runs_are_imported_once_with_their_trials() {
+    let Some(fleet) = Fleet::start() else { return };
+    fleet.host("lab", 1, &[128]);
+    let directory = fleet.scratch.path().join("collected/lab");
+    fs::create_dir_all(&directory).unwrap();
+    fleet.survey("lab", "collected/lab/survey.json", 1000.0, |_| ());
+    let sweep = "sweep sim:nvme --vary read_ahead=4K,128K --workload seq-1 --repeats 2 --duration \
+                 50ms --seed 1 --store collected/lab/runs.sqlite";
+    let (code, _, said) = fleet.scratch.run(sweep);
+    assert!(code == 0 || code == 5, "{said}");
+    let first = fleet.json("import collected");
+    assert_eq!(first["runs"], 1, "{first}");
+    assert!(first["trials"].as_u64().unwrap() >= 4, "{first}");
+    let kept = "SELECT (SELECT count(*) FROM foreread.trial WHERE record -> 'figures' IS NOT NULL) \
+                = (SELECT count(*) FROM foreread.trial)";
+    assert_eq!(fleet.sql(kept), "t");
+    let again = fleet.json("import collected");
+    assert_eq!((&again["runs"], &again["trials"]), (&0.into(), &0.into()), "{again}");
+    // A record alone belongs to no host.
+    fs::remove_file(directory.join("survey.json")).unwrap();
+    let (code, out, said) = run(&mut fleet.command("import collected"));
+    assert!(code == 1 && said.contains("without a host"), "{out}{said}");
+}
+
+#[test]
+fn bad_input_is_one_error_each_and_the_rest_is_imported() {
+    let Some(fleet) = Fleet::start() else { return };
+    fleet.host("good", 1, &[128]);
+    fleet.host("bad", 2, &[128]);
+    fleet.host("nameless", 3, &[128]).file("etc/machine-id", "uninitialized\n").unwrap();
+    fs::create_dir(fleet.scratch.path().join("in")).unwrap();
+    fs::rename(
+        fleet.scratch.path().join("hosts/nameless"),
+        fleet.scratch.path().join("in/nameless"),
+    )
+    .unwrap();
+    fleet.survey("good", "in/good.json", 1000.0, |_| ());
+    fleet.survey("good", "in/renamed.json", 2000.0, |it| it["host"]["name"] = "evil'\u{1b}".into());
+    fleet.survey("bad", "in/newer.json", 1000.0, |it| it["survey_version"] = 9.into());
+    fleet.survey("bad", "in/future.json", 1e11, |_| ());
+    fleet.survey("bad", "in/id.json", 1000.0, |it| it["host"]["id"] = "1'; DROP".into());
+    fleet.survey("bad", "in/huge.json", 1000.0, |it| {
+        it["storage"][0]["read_ahead_kib"] = (1u64 << 40).into();
+    });
+    fleet.survey("bad", "in/twice.json", 1000.0, |it| {
+        let one = it["storage"][0].clone();
+        it["storage"].as_array_mut().unwrap().push(one);
+    });
+    fleet.scratch.file("in/cut.json", "{\"survey_version\": 1, \"ho");
+    fleet.scratch.file("in/other.json", "[]");
+    let (code, out, said) = run(&mut fleet.command("import in"));
+    let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!((code, errors.len()), (1, 9), "{out}{said}");
+    for (file, why) in [
+        ("renamed.json", "same machine-id"),
+        ("newer.json", "newer foreread"),
+        ("future.json", "in the future"),
+        ("id.json", "not an identity"),
+        ("huge.json", "that large"),
+        ("twice.json", "occurs twice"),
+        ("cut.json", "not a survey"),
+        ("other.json", "not a survey"),
+        ("machine-id", "systemd-machine-id-setup"),
+    ] {
+        let found = errors.iter().any(|error| error.contains(file) && error.contains(why));
+        assert!(found, "{file}: {why}: {said}");
+    }
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+    assert!(out.contains("imported: 1 surveys (0 known or outdated, 9 failed)"), "{out}");
+    assert_eq!(fleet.sql("SELECT string_agg(name, ',') FROM foreread.host"), "good");
+}
+
+#[test]
+fn a_database_that_cannot_be_used_is_one_clear_error() {
+    let scratch = Scratch::new();
+    scratch.file("s.json", "{}");
+    let (code, _, said) = scratch.run("fleet hosts");
+    assert!(code == 2 && said.contains("--database URL, or FOREREAD_DATABASE"), "{said}");
+    let nowhere = "fleet hosts --database postgresql://u:secret@127.0.0.1:1/x";
+    let (code, _, said) = scratch.run(nowhere);
+    assert!(code == 1 || code == 6, "{said}");
+    assert!(!said.contains("secret") && said.lines().count() <= 3, "{said}");
+    let Some(fleet) = Fleet::start() else { return };
+    let (code, _, said) = run(&mut fleet.command("hosts"));
+    assert!(code == 1 && said.contains("no host was imported"), "{said}");
+    fleet.host("a", 1, &[128]);
+    fleet.json("import hosts");
+    fleet.sql("UPDATE foreread.version SET number = 7");
+    for words in ["hosts", "import hosts"] {
+        let (code, _, said) = run(&mut fleet.command(words));
+        assert!(code == 1 && said.contains("use the newest foreread"), "{words}: {said}");
+    }
+}
+
+/// Imports that run at once wait for each other; one that is killed leaves nothing behind.
+#[test]
+fn imports_at_once_make_the_tables_once() {
+    let Some(fleet) = Fleet::start() else { return };
+    (0..6).for_each(|number| drop(fleet.host(&format!("h{number}"), number, &[128, 256])));
+    let children: Vec<_> = (0..4).map(|_| fleet.command("import hosts").spawn().unwrap()).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let rows =
+        "SELECT count(*) || ',' || count(DISTINCT (host_id, device_key)) FROM foreread.survey";
+    assert_eq!(fleet.sql(rows), "12,12");
+}
+
+/// A role that may only read lists hosts, and cannot import.
+#[test]
+fn a_reader_needs_no_more_than_the_documented_rights() {
+    let Some(fleet) = Fleet::start() else { return };
+    fleet.host("a", 1, &[128]);
+    fleet.json("import hosts");
+    let book = include_str!("../../../docs/book/fleet.md");
+    let grants = book.split("```sql\n").nth(1).unwrap().split("```").next().unwrap();
+    fleet.sql(grants);
+    let owner = fleet.server.client().unwrap().connection().to_owned();
+    let reader = owner.replace("user=foreread", "user=fleet_reader");
+    let as_reader = |words: &str| {
+        let mut command = fleet.command(words);
+        run(command.env("FOREREAD_DATABASE", &reader))
+    };
+    let (code, out, said) = as_reader("hosts");
+    assert!(code == 0 && out.contains("a "), "{out}{said}");
+    let (code, _, said) = as_reader("import hosts");
+    assert!(code == 1 && said.contains("permission denied"), "{said}");
+    let importer = owner.replace("user=foreread", "user=fleet_importer");
+    let mut command = fleet.command("import hosts");
+    let (code, out, said) = run(command.env("FOREREAD_DATABASE", &importer));
+    assert_eq!(code, 0, "{out}{said}");
+}
