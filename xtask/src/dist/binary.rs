@@ -21,7 +21,10 @@ pub fn build(release: &Release, of: Architecture, tools: &ReleaseTools) -> Resul
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = release.command(cargo);
     command
-        .args(["build", "--profile", "dist", "--locked", "-p", "foreread", "--target", &triple])
+        .args(["rustc", "--profile", "dist", "--locked", "-p", "foreread", "--bin", "foreread"])
+        .args(["--target", &triple])
+        // Not in the profile: there, it is not applied to a package with an override.
+        .args(["--", "-Cstrip=symbols"])
         .env(format!("CC_{variable}"), tools.compiler(of))
         .env(format!("AR_{variable}"), "ar")
         .env(format!("CFLAGS_{variable}"), prefixes(release, "-ffile-prefix-map=")?.join(" "))

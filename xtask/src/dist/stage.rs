@@ -59,6 +59,9 @@ pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) 
     put(&documents.join("changelog"), &fs::read(release.root.join("CHANGELOG.md"))?)?;
     compress(&documents.join("THIRD-PARTY-LICENSES"))?;
     compress(&documents.join("changelog"))?;
+    let debian = stage.join("debian/changelog");
+    put(&debian, debian_changelog(release)?.as_bytes())?;
+    compress(&debian)?;
     let runner = Runner::of(of, binary);
     for (shell, to) in COMPLETIONS {
         put(&usr.join(to), runner.print(&["completions", shell])?.as_bytes())?;
@@ -70,6 +73,18 @@ pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) 
         "+",
     ]))?;
     Ok(stage)
+}
+
+/// The changelog of the .deb, which Debian's policy asks for besides that of the program.
+fn debian_changelog(release: &Release) -> Result<String> {
+    let mut date = Command::new("date");
+    let date = output(date.args(["-u", "-R", "-d", &format!("@{}", release.epoch)]))?;
+    Ok(format!(
+        "foreread ({}-1) unstable; urgency=medium\n\n  * This version; its changes are in \
+         /usr/share/doc/foreread/changelog.gz.\n\n -- foreread developers \
+         <foreread@users.noreply.github.com>  {date}\n",
+        release.version
+    ))
 }
 
 /// One page for the program, each verb, and each verb below a verb.
