@@ -55,9 +55,14 @@ pub fn table(release: &Release) -> Result<(String, bool)> {
             &format!("`foreread --version`, median of {CALL_COUNT}"),
             version,
             VERSION_MAX_MS,
-            "ms",
+            " ms",
         ),
-        limited(&format!("`foreread doctor`, median of {CALL_COUNT}"), doctor, DOCTOR_MAX_MS, "ms"),
+        limited(
+            &format!("`foreread doctor`, median of {CALL_COUNT}"),
+            doctor,
+            DOCTOR_MAX_MS,
+            " ms",
+        ),
         exposure(release, of)?,
         verified(release, of)?,
         lintian(release, of)?,
@@ -74,7 +79,7 @@ pub fn table(release: &Release) -> Result<(String, bool)> {
 type Row = (String, String, String, bool);
 
 fn limited(check: &str, value: f64, most: f64, unit: &str) -> Row {
-    (check.to_owned(), format!("{value:.1} {unit}"), format!("{most:.0} {unit}"), value < most)
+    (check.to_owned(), format!("{value:.1}{unit}"), format!("{most:.0}{unit}"), value < most)
 }
 
 fn staged(release: &Release, of: Architecture) -> std::path::PathBuf {

@@ -35,18 +35,8 @@ struct Condition {
 const USER: &str = "setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/home/reader";
 
 const CONDITIONS: &[Condition] = &[
-    Condition {
-        name: "root",
-        meaning: "root; nothing is missing",
-        prepare: "true",
-        wrapper: "env",
-    },
-    Condition {
-        name: "user",
-        meaning: "a user without privileges",
-        prepare: "true",
-        wrapper: USER,
-    },
+    Condition { name: "root", meaning: "nothing is missing", prepare: "true", wrapper: "env" },
+    Condition { name: "user", meaning: "without privileges", prepare: "true", wrapper: USER },
     Condition {
         name: "/sys read-only",
         meaning: "root; `/sys` is mounted read-only",
