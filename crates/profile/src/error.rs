@@ -1,6 +1,8 @@
 //! Why nothing could be profiled.
 
 use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use observe::ObserveError;
 use thiserror::Error;
@@ -14,6 +16,14 @@ pub enum ProfileError {
     NotStarted { program: String, source: io::Error },
     #[error("cannot wait for the command")]
     Wait { source: io::Error },
+    #[error("{program} fails, so its time proves nothing: {status}")]
+    Failed { program: String, status: ExitStatus },
+    #[error("interrupted: nothing is proved")]
+    Interrupted,
+    #[error("cannot read {} into memory", path.display())]
+    Cache { path: PathBuf, source: io::Error },
+    #[error("memory does not hold {}", path.display())]
+    NotCached { path: PathBuf },
     #[error(transparent)]
     Model(#[from] model::SpecError),
 }
@@ -23,7 +33,9 @@ impl units::Classified for ProfileError {
         match self {
             Self::Observe(error) => error.kind(),
             Self::NotStarted { source, .. } => ErrorKind::from_start(source.kind()),
-            Self::Wait { source } => ErrorKind::from_io(source),
+            Self::Wait { source } | Self::Cache { source, .. } => ErrorKind::from_io(source),
+            Self::Failed { .. } | Self::Interrupted => ErrorKind::Failed,
+            Self::NotCached { .. } => ErrorKind::Unsupported,
             Self::Model(_) => ErrorKind::Usage,
         }
     }

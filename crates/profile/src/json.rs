@@ -1,8 +1,13 @@
 //! The profile as JSON.
 
+use std::time::Duration;
+
 use serde::Serialize;
+use stats::Estimate;
+use units::Nanos;
 
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
+use crate::proof::FixProof;
 use crate::recording::{Frame, ProfileRecording};
 
 /// The version of the form; it grows when a field changes its meaning.
@@ -28,6 +33,20 @@ pub struct ProfileDocument {
     pub not_kept_events: u64,
     pub missing_signals: Vec<String>,
     pub no_prediction: Option<String>,
+    pub proofs: Vec<ProofEntry>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ProofEntry {
+    pub change: String,
+    pub predicted_s: Option<f64>,
+    /// The median of the differences of the pairs, with its interval or range.
+    pub saved_s: Option<f64>,
+    pub least_s: Option<f64>,
+    pub most_s: Option<f64>,
+    pub plain_s: Vec<f64>,
+    pub changed_s: Vec<f64>,
+    pub warm_files: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -96,8 +115,29 @@ fn entry(
     }
 }
 
+fn proof_entry(proof: &FixProof) -> ProofEntry {
+    let seconds =
+        |runs: &[Duration]| -> Vec<f64> { runs.iter().map(Duration::as_secs_f64).collect() };
+    let saved = proof.runs.saved();
+    let bounds = saved.filter(Estimate::is_bounded);
+    ProofEntry {
+        change: proof.title.clone(),
+        predicted_s: proof.predicted.map(Nanos::as_secs_f64),
+        saved_s: saved.map(|saved| saved.median),
+        least_s: bounds.map(|saved| saved.low()),
+        most_s: bounds.map(|saved| saved.high()),
+        plain_s: seconds(&proof.runs.plain),
+        changed_s: seconds(&proof.runs.changed),
+        warm_files: proof.runs.warm.iter().map(|path| path.display().to_string()).collect(),
+    }
+}
+
 /// The document of a profile.
-pub fn profile_json(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> ProfileDocument {
+pub fn profile_json(
+    recording: &ProfileRecording,
+    analysis: &ProfileAnalysis,
+    proofs: &[FixProof],
+) -> ProfileDocument {
     let files = analysis.streams.iter().map(|stream| FileEntry {
         path: recording.files[stream.inode as usize].path.clone(),
         is_mapped: stream.file == 0,
@@ -124,5 +164,6 @@ pub fn profile_json(recording: &ProfileRecording, analysis: &ProfileAnalysis) ->
         not_kept_events: recording.not_kept,
         missing_signals: recording.missing.clone(),
         no_prediction: analysis.no_prediction.clone(),
+        proofs: proofs.iter().map(proof_entry).collect(),
     }
 }

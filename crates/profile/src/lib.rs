@@ -19,6 +19,7 @@ mod maps;
 mod names;
 mod pprof;
 mod predict;
+mod proof;
 mod ranges;
 mod recorder;
 mod recording;
@@ -36,6 +37,7 @@ pub use firefox::firefox;
 pub use folded::folded;
 pub use json::{ProfileDocument, profile_json};
 pub use pprof::pprof;
+pub use proof::{FixProof, ProofChange, ProofRuns, cold_files, prove};
 pub use recorder::{RecordTarget, Recorder};
 pub use recording::{
     AccessKind, AdviceRecord, FileAccess, Frame, IoRequest, PageEviction, ProfileRecording,

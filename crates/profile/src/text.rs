@@ -19,7 +19,7 @@ pub struct TextOptions {
     pub stacks: bool,
 }
 
-fn time(time: Nanos) -> String {
+pub(crate) fn time(time: Nanos) -> String {
     match time.get() {
         nanos if nanos >= 1_000_000_000 => format!("{:.2} s", time.as_secs_f64()),
         _ => format!("{:.1} ms", time.as_millis_f64()),

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+pub mod advice_filter;
 pub mod cachestat;
 pub mod child;
 pub mod extents;

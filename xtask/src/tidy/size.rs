@@ -17,6 +17,8 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/experiment", 2750),
     ("crates/foreread", 11520),
     ("crates/host", 5500),
+    ("crates/foreread", 11600),
+    ("crates/host", 5490),
     ("crates/model", 7560),
     ("crates/observe", 2490),
     ("crates/pg", 2750),

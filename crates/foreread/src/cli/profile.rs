@@ -7,9 +7,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use profile::{
-    ModelChoice, ProfileAnalysis, ProfileRecording, RecordTarget, Recorder, TextOptions, analyse,
-    firefox, folded, pprof, profile_json, profile_text,
+    FixProof, ModelChoice, ProfileAnalysis, ProfileRecording, ProofChange, RecordTarget, Recorder,
+    TextOptions, analyse, cold_files, firefox, folded, pprof, profile_json, profile_text, prove,
 };
+use report::clean::plain;
 use rustix::process::Signal;
 use units::Nanos;
 
@@ -19,6 +20,9 @@ use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
+
+/// Pairs from which on a median has a 95 % interval.
+const PROOF_PAIRS: u32 = 5;
 
 /// Find where programs wait for storage, why, and what a fix wins
 ///
@@ -71,6 +75,17 @@ pub struct ProfileArgs {
     /// Write waits as markers and weighted samples, and device requests, for the Firefox Profiler
     #[arg(long, value_name = "FILE")]
     firefox: Option<PathBuf>,
+    /// Run COMMAND again, cold, with and without the advice that diagnoses say to delete, and print
+    /// the measured gain beside the predicted one; its output is discarded
+    #[arg(long)]
+    prove: bool,
+    /// Run COMMAND again, cold, with and without this file in memory: what fixing all of its waits
+    /// would win at most
+    #[arg(long, value_name = "FILE")]
+    ceiling: Option<PathBuf>,
+    /// How many pairs of runs --prove and --ceiling make
+    #[arg(long, value_name = "NUMBER", default_value_t = PROOF_PAIRS, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pairs: u32,
     /// Overwrite files that exist
     #[arg(long)]
     force: bool,
@@ -93,6 +108,10 @@ impl ProfileArgs {
         }
         if let Some(word) = &self.explain {
             return explain(word);
+        }
+        if (self.prove || self.ceiling.is_some()) && self.command.is_empty() {
+            let usage = "--prove and --ceiling run a command again: name it after --";
+            return Err(Usage(usage.to_owned()).into());
         }
         let target = self.target(context)?;
         let choice = self.device()?;
@@ -120,7 +139,8 @@ impl ProfileArgs {
         if let Some(file) = firefox_file {
             file.write(&firefox(&recording, &analysis))?;
         }
-        self.show(&recording, &analysis)?;
+        let proofs = self.proofs(&recording, &analysis, &signals)?;
+        self.show(&recording, &analysis, &proofs)?;
         Ok(exit(status))
     }
 
@@ -161,11 +181,52 @@ impl ProfileArgs {
         path.map(|path| Destination::check(option, path, self.force)).transpose()
     }
 
-    fn show(&self, recording: &ProfileRecording, analysis: &ProfileAnalysis) -> anyhow::Result<()> {
-        if self.json {
-            return output::print_json(&profile_json(recording, analysis));
+    /// Runs the command again for --prove and --ceiling.
+    fn proofs(
+        &self,
+        recording: &ProfileRecording,
+        analysis: &ProfileAnalysis,
+        signals: &Signals,
+    ) -> anyhow::Result<Vec<FixProof>> {
+        let mut planned = Vec::new();
+        if self.prove {
+            match ProofChange::of_diagnoses(analysis) {
+                Some((change, predicted, rules)) => {
+                    let title = format!("without the advice of {}", rules.join(", "));
+                    planned.push((change, predicted, title));
+                }
+                None => output::note(
+                    "nothing to prove: no diagnosis says to delete advice, and other fixes cannot \
+                     be applied from outside",
+                ),
+            }
         }
-        output::print(&profile_text(recording, analysis, TextOptions { stacks: self.stacks }))
+        if let Some(file) = &self.ceiling {
+            let title = format!("with {} in memory", plain(&file.display().to_string()));
+            planned.push((ProofChange::Cached(file.clone()), None, title));
+        }
+        let mut files = cold_files(recording);
+        files.extend(self.ceiling.clone());
+        let proofs = planned.into_iter().map(|(change, predicted, title)| {
+            let stop = || signal(signals);
+            let runs = prove(&self.command, &change, &files, self.pairs, stop)?;
+            Ok(FixProof { title, predicted, runs })
+        });
+        proofs.collect()
+    }
+
+    fn show(
+        &self,
+        recording: &ProfileRecording,
+        analysis: &ProfileAnalysis,
+        proofs: &[FixProof],
+    ) -> anyhow::Result<()> {
+        if self.json {
+            return output::print_json(&profile_json(recording, analysis, proofs));
+        }
+        let mut text = profile_text(recording, analysis, TextOptions { stacks: self.stacks });
+        proofs.iter().for_each(|proof| text.push_str(&proof.text()));
+        output::print(&text)
     }
 }
 
