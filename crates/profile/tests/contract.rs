@@ -76,7 +76,7 @@ impl Builder {
     fn request(&mut self, length: u64, depth: u32) {
         self.recording.requests.push(IoRequest {
             end: self.now,
-            service: Nanos::from_millis(1),
+            service: Nanos::from_millis(3),
             device: DEVICE,
             sector: 0,
             length: Bytes::new(length),
@@ -329,6 +329,26 @@ fn many_files(start: &str, end: &str) -> Builder {
         (wait.inode, wait.file) = (Some(file), 100 + u64::from(file));
     }
     builder
+}
+
+#[test]
+fn limits_hold_requests_back() {
+    // The device serves each request in a fifth of the time that the thread waits.
+    let mut held = in_order(|access| access.largest_window = Bytes::from_kib(128));
+    for request in &mut held.recording.requests {
+        request.service = Nanos::from_millis(1);
+    }
+    expect("throttled", held);
+    // Without requests of the file's device, nothing is known of it.
+    let mut elsewhere = in_order(|access| access.is_random = true);
+    for request in &mut elsewhere.recording.requests {
+        request.service = Nanos::from_millis(1);
+        request.device = DevNo { major: 8, minor: 0 };
+    }
+    expect("needless-random", elsewhere);
+    let mut builder = Builder::new();
+    (0..10).for_each(|_| builder.wait(WaitClass::Throttle));
+    expect("throttled", builder);
 }
 
 #[test]

@@ -14,6 +14,10 @@ use rustix::fs::{Advice, fadvise};
 use sys::lock::Lock;
 
 const SIZE: usize = 32 << 20;
+/// Faults that show on any disk that waits, whatever its window and speed; the program has more,
+/// which foreread's own host tests try on a virtual disk.
+const FAULTS: [&str; 5] =
+    ["needless-random", "backward", "stride", "mapped-sequential", "self-eviction"];
 
 struct Stage {
     dir: tempfile::TempDir,
@@ -83,13 +87,16 @@ fn marked_line(rule: &str) -> u32 {
 fn host_each_fault_is_found_on_its_line_and_the_twin_has_none() {
     let test = "host_each_fault_is_found_on_its_line_and_the_twin_has_none";
     let Some(stage) = Stage::new(test) else { return };
-    for rule in ["needless-random", "backward", "stride", "mapped-sequential", "self-eviction"] {
+    for rule in FAULTS {
         let Some((recording, analysis)) = stage.profile(test, &[rule]) else { return };
         if recording.waits.is_empty() {
             println!("SKIP {test}: reads of {} do not wait", stage.dir.path().display());
             return;
         }
-        let first = analysis.diagnoses.first().unwrap_or_else(|| panic!("{rule}: none"));
+        let first = analysis.diagnoses.first().unwrap_or_else(|| {
+            let waited = recording.waited();
+            panic!("{rule}: none; waited {waited:?} of {:?}", recording.wall)
+        });
         assert_eq!(first.rule.name, rule, "{:?}; {:?}", first.finding, recording.missing);
         let stack = &recording.stacks[first.finding.stack.unwrap() as usize];
         let code = stack.code().unwrap();

@@ -24,6 +24,7 @@ mod stalling_advice;
 mod start_up;
 mod stride;
 mod thrash;
+mod throttled;
 mod void_advice;
 mod write_back;
 
@@ -149,6 +150,7 @@ pub struct DiagnosisRule {
 pub static RULES: &[DiagnosisRule] = &[
     write_back::RULE,
     stalling_advice::RULE,
+    throttled::RULE,
     start_up::RULE,
     small_files::RULE,
     metadata::RULE,

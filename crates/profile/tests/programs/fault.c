@@ -43,6 +43,49 @@ static void again(int fd, off_t size, int fixed)
 	}
 }
 
+/* Reads around the page cache; fixed, 1 MiB at once. */
+static int direct(const char *name, off_t size, int fixed)
+{
+	static char aligned[1 << 20] __attribute__((aligned(4096)));
+	size_t step = fixed ? sizeof(aligned) : 16 << 10;
+	int fd = open(name, O_RDONLY | O_DIRECT);
+	if (fd < 0)
+		return 1;
+	for (off_t at = 0; at + (off_t)step <= size; at += step)
+		take(pread(fd, aligned, step, at)); /* line of direct-depth-1 */
+	close(fd);
+	return 0;
+}
+
+/* Places without order, the same each time. */
+static off_t scattered(unsigned long index, off_t size)
+{
+	unsigned long word = (index + 1) * 0x9e3779b97f4a7c15UL;
+	word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9UL;
+	return (off_t)((word ^ (word >> 31)) % (unsigned long)size) & ~4095L;
+}
+
+/* Short runs at places without order; fixed, each run is asked for at once. */
+static void ramp(int fd, off_t size, int fixed)
+{
+	for (unsigned long run = 0; run < 100; run++) {
+		off_t start = scattered(run, size - (1 << 17));
+		if (fixed)
+			readahead(fd, start, 20 * 4096);
+		for (off_t page = 0; page < 20; page++)
+			take(pread(fd, buffer, 4096, start + page * 4096)); /* line of ramp */
+	}
+}
+
+/* Page by page without order; fixed, with MADV_RANDOM. */
+static void mapped_random(char *map, off_t size, int fixed)
+{
+	if (fixed)
+		madvise(map, size, MADV_RANDOM);
+	for (unsigned long index = 0; index < 200; index++)
+		take(map[scattered(index, size)]); /* line of mapped-random */
+}
+
 /* A hot half of the file before, between and after scans of another file, FILE.scan. */
 static int beside_scan(int fd, off_t size, const char *name, int fixed)
 {
@@ -93,13 +136,25 @@ int main(int count, char **words)
 	} else if (!strcmp(words[1], "polluting-scan")) {
 		if (beside_scan(fd, size / 4, words[2], fixed))
 			return 1;
+	} else if (!strcmp(words[1], "direct-depth-1")) {
+		if (direct(words[2], size / 4, fixed))
+			return 1;
+	} else if (!strcmp(words[1], "ramp")) {
+		ramp(fd, size, fixed);
+	} else if (!strcmp(words[1], "random-depth-1")) {
+		for (unsigned long index = 0; index < (fixed ? 1 : 300); index++)
+			take(pread(fd, buffer, 4096, scattered(index, size))); /* line of random-depth-1 */
 	} else {
 		char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 		if (map == MAP_FAILED)
 			return 1;
-		if (!fixed)
-			madvise(map, size, MADV_RANDOM);
-		mapped(map, size / 2);
+		if (!strcmp(words[1], "mapped-random")) {
+			mapped_random(map, size, fixed);
+		} else {
+			if (!fixed)
+				madvise(map, size, MADV_RANDOM);
+			mapped(map, size / 2);
+		}
 	}
 	printf("%ld\n", total);
 	return 0;

@@ -1,0 +1,92 @@
+//! Requests are held back before they reach the device.
+
+use units::Nanos;
+
+use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
+use crate::recording::{IoRequest, WaitClass};
+
+pub(super) const RULE: DiagnosisRule = DiagnosisRule {
+    code: 24,
+    name: "throttled",
+    summary: "requests wait for a limit while the device is idle",
+    explanation: "The rule applies if threads wait in the kernel's throttling functions, or wait \
+        for pages while the device of the files has no request in flight for at least half of that \
+        time, and this costs at least 5 % of the run. A limit of the cgroup (io.max, io.latency, \
+        io.cost, blkio.throttle) holds requests back. Raise the limit, or read less. There is no \
+        prediction, because the limit is not recorded.",
+    check: RuleCheck::Run(check),
+};
+
+/// The share of the waits for pages that the device must be idle for.
+const MIN_IDLE_SHARE: f64 = 0.5;
+
+fn check(run: &RunView<'_>) -> Option<RuleFinding> {
+    let recording = run.recording;
+    let throttled = run.waited_as(WaitClass::Throttle);
+    let has_files = |device| recording.files.iter().any(|file| file.id.device == device);
+    let requests = recording.requests.iter().filter(|one| has_files(one.device));
+    let reads = requests.clone().filter(|one| one.is_read).count() as u64;
+    let busy = busy_spans(requests);
+    let (mut waited, mut idle) = (Nanos::ZERO, Nanos::ZERO);
+    for wait in &recording.waits {
+        if matches!(wait.class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct) {
+            let start = wait.end.saturating_sub(wait.blocked);
+            waited += wait.blocked;
+            idle += wait.blocked.saturating_sub(overlap(&busy, start, wait.end));
+        }
+    }
+    // Without requests to the devices of the files, the data come from elsewhere: a network, FUSE,
+    // devices below.
+    let is_held =
+        reads >= MIN_ACCESSES && idle.get() as f64 >= MIN_IDLE_SHARE * waited.get() as f64;
+    let held = throttled + if is_held { idle } else { Nanos::ZERO };
+    if !run.matters(held) {
+        return None;
+    }
+    let cause = if is_held {
+        format!(
+            "the device is idle for {:.0} % of the time that threads wait for pages",
+            100.0 * idle.get() as f64 / waited.get().max(1) as f64
+        )
+    } else {
+        "threads wait in the kernel's throttling functions".to_owned()
+    };
+    let stack = run.stack_of(WaitClass::Throttle);
+    Some(RuleFinding {
+        cause,
+        fix: "raise the limit of the cgroup, or read less".to_owned(),
+        snippet: Some("cat /sys/fs/cgroup/GROUP/io.max".to_owned()),
+        change: FixChange::Unpredictable("the limit is not recorded"),
+        waited: held,
+        stack: stack.or_else(|| run.stack_of(WaitClass::Miss)),
+        others: if is_held { waiting_streams(run) } else { Vec::new() },
+    })
+}
+
+/// The streams that the limit explains: all that waited long enough to be reported.
+fn waiting_streams(run: &RunView<'_>) -> Vec<usize> {
+    let streams = run.streams.iter().enumerate();
+    streams.filter(|(_, stream)| run.matters(stream.waited)).map(|(place, _)| place).collect()
+}
+
+/// Times with a request in flight, in order, without overlap.
+fn busy_spans<'a>(requests: impl Iterator<Item = &'a IoRequest>) -> Vec<(Nanos, Nanos)> {
+    let mut spans: Vec<(Nanos, Nanos)> =
+        requests.map(|one| (one.end.saturating_sub(one.service), one.end)).collect();
+    spans.sort_unstable();
+    let mut merged: Vec<(Nanos, Nanos)> = Vec::new();
+    for (start, end) in spans {
+        match merged.last_mut() {
+            Some((_, last)) if start <= *last => *last = end.max(*last),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+/// How much of a time the spans cover.
+fn overlap(spans: &[(Nanos, Nanos)], start: Nanos, end: Nanos) -> Nanos {
+    let first = spans.partition_point(|span| span.1 <= start);
+    let within = spans[first..].iter().take_while(|span| span.0 < end);
+    within.map(|span| span.1.min(end).saturating_sub(span.0.max(start))).sum()
+}
