@@ -1,0 +1,189 @@
+//! The Ansible collection, run by a real Ansible against hosts of this machine.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+
+mod program;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use program::{Scratch, run};
+use serde_json::Value;
+use testkit::host_tree::{HostTree, TreeDisk};
+
+/// A directory with the collection, an inventory and playbooks.
+struct Playground {
+    scratch: Scratch,
+    ansible: PathBuf,
+}
+
+impl Playground {
+    /// `None`, with the reason, where there is no Ansible.
+    fn new() -> Option<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+        let ansible = root.join("target/venv/bin/ansible-playbook");
+        if !ansible.is_file() {
+            println!("SKIP: no ansible-playbook in target/venv; scripts/deps installs it");
+            return None;
+        }
+        let scratch = Scratch::new();
+        let collections = scratch.path().join("collections/ansible_collections/foreread");
+        fs::create_dir_all(&collections).unwrap();
+        symlink(root.join("packaging/ansible"), collections.join("foreread")).unwrap();
+        Some(Self { scratch, ansible })
+    }
+
+    /// Runs one module on all hosts; the exit code, the output, and how many hosts changed.
+    fn play(&self, module: &str, options: &str, arguments: &str) -> (i32, String, usize) {
+        let program = assert_cmd::cargo::cargo_bin!("foreread");
+        self.scratch.file(
+            "play.yml",
+            format!(
+                "- hosts: all
+  gather_facts: false
+  environment:
+    FOREREAD_CONFIG: ''
+    FOREREAD_ROOT: \"{{{{ tree | default('') }}}}\"
+    FOREREAD_STATE_DIR: {state}
+    FOREREAD_RUNTIME_DIR: {state}/run
+  tasks:
+    - foreread.foreread.{module}: {{executable: '{program}', {options}}}
+      register: result
+    - ansible.builtin.copy:
+        content: \"{{{{ result | to_json }}}}\"
+        dest: {here}/results/{{{{ inventory_hostname }}}}.json
+        mode: '0644'
+      changed_when: false
+      check_mode: false
+      diff: false
+",
+                state = self.scratch.path().join("state").display(),
+                program = program.display(),
+                here = self.scratch.path().display(),
+            ),
+        );
+        let _ = fs::create_dir(self.scratch.path().join("results"));
+        let mut command = Command::new(&self.ansible);
+        command
+            .current_dir(self.scratch.path())
+            .env("ANSIBLE_COLLECTIONS_PATH", self.scratch.path().join("collections"))
+            .env("ANSIBLE_LOCAL_TEMP", self.scratch.path().join("tmp"))
+            .env("ANSIBLE_REMOTE_TEMP", self.scratch.path().join("tmp"))
+            .env("ANSIBLE_NOCOLOR", "1")
+            .env("LC_ALL", "C.UTF-8")
+            .args(["-i", "inventory", "-f", "4", "play.yml"])
+            .args(arguments.split_whitespace());
+        let (code, out, said) = run(&mut command);
+        let changed = out.matches("changed=1").count();
+        (code, out + &said, changed)
+    }
+
+    fn inventory(&self, hosts: &str) {
+        let python = self.ansible.with_file_name("python");
+        let all = format!(
+            "[all:vars]\nansible_connection=local\nansible_python_interpreter={}\n",
+            python.display()
+        );
+        self.scratch.file("inventory", format!("[local]\n{hosts}{all}"));
+    }
+
+    fn result(&self, host: &str) -> Value {
+        let path = self.scratch.path().join(format!("results/{host}.json"));
+        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn surveys_of_many_hosts_come_back_and_change_nothing() {
+    let Some(ground) = Playground::new() else { return };
+    let mut hosts = String::new();
+    for number in 0..12 {
+        let path = ground.scratch.path().join(format!("tree{number}"));
+        let mut tree = HostTree::new(&path, "host", &format!("{number:032x}")).unwrap();
+        let disk = TreeDisk { index: 0, read_ahead_kib: 128, mount: "/srv", wwn: "eui.1" };
+        tree.disk(&disk).unwrap();
+        let _ = writeln!(hosts, "h{number} tree={}", path.display());
+    }
+    ground.inventory(&hosts);
+    let (code, out, changed) = ground.play("info", "", "");
+    assert_eq!((code, changed), (0, 0), "{out}");
+    let survey = &ground.result("h7")["survey"];
+    assert_eq!(survey["storage"][0]["key"], "wwn:eui.1", "{survey}");
+    assert_eq!(survey["storage"][0]["read_ahead_kib"], 128);
+    let ids: std::collections::BTreeSet<String> = (0..12)
+        .map(|n| ground.result(&format!("h{n}"))["survey"]["host"]["id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), 12);
+}
+
+/// A loop device, detached when the test ends.
+struct LoopDevice(PathBuf);
+
+impl LoopDevice {
+    fn attach(file: &Path) -> Option<Self> {
+        let (code, out, _) = run(Command::new("losetup").args(["-f", "--show"]).arg(file));
+        (code == 0).then(|| Self(out.trim().into()))
+    }
+
+    fn read_ahead(&self) -> PathBuf {
+        let name = self.0.file_name().unwrap();
+        Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
+    }
+
+    fn kib(&self) -> String {
+        fs::read_to_string(self.read_ahead()).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn host_a_second_run_changes_nothing_and_check_mode_writes_nothing() {
+    let name = "host_a_second_run_changes_nothing_and_check_mode_writes_nothing";
+    if !Path::new("/proc/self/fd").exists() || fs::metadata("/dev/loop-control").is_err() {
+        return println!("SKIP {name}: no loop devices");
+    }
+    let Some(ground) = Playground::new() else { return };
+    ground.scratch.file("disk", vec![0; 1 << 20]);
+    let Some(device) = LoopDevice::attach(&ground.scratch.path().join("disk")) else {
+        return println!("SKIP {name}: losetup needs root");
+    };
+    let before = device.kib();
+    fs::write(device.read_ahead(), "64").unwrap();
+    ground.inventory("here\n");
+    let options =
+        format!("target: {}, settings: {{read_ahead: 256K}}, persist: false", device.0.display());
+    let (code, out, changed) = ground.play("state", &options, "--check --diff");
+    assert_eq!((code, changed, device.kib().as_str()), (0, 1, "64"), "{out}");
+    assert!(out.contains("-64\n") && out.contains("+256\n"), "{out}");
+    let (code, out, changed) = ground.play("state", &options, "");
+    assert_eq!((code, changed, device.kib().as_str()), (0, 1, "256"), "{out}");
+    for arguments in ["", "--check"] {
+        let (code, out, changed) = ground.play("state", &options, arguments);
+        assert_eq!((code, changed, device.kib().as_str()), (0, 0, "256"), "{out}");
+    }
+    // Another program changes it: the next run sets it again.
+    fs::write(device.read_ahead(), "64").unwrap();
+    let (code, out, changed) = ground.play("state", &options, "");
+    assert_eq!((code, changed, device.kib().as_str()), (0, 1, "256"), "{out}");
+    // What cannot be done is foreread's own message, and nothing is done by half.
+    fs::write(device.read_ahead(), "64").unwrap();
+    let lasting = options.replace("persist: false", "persist: true, owner: udev");
+    let (code, out, _) = ground.play("state", &lasting, "");
+    assert_eq!((code, device.kib().as_str()), (2, "64"), "{out}");
+    assert!(out.contains("\"unsupported\": true") && out.contains("no serial number"), "{out}");
+    let wrong = options.replace("256K", "1X");
+    let (code, out, _) = ground.play("state", &wrong, "");
+    assert!(code == 2 && out.contains("1X"), "{out}");
+    let mut rollback = ground.scratch.foreread("rollback all");
+    rollback.env("FOREREAD_STATE_DIR", ground.scratch.path().join("state"));
+    rollback.env("FOREREAD_RUNTIME_DIR", ground.scratch.path().join("state/run"));
+    run(&mut rollback);
+    fs::write(device.read_ahead(), before).unwrap();
+}
