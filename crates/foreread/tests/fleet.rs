@@ -5,8 +5,10 @@ mod program;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use pg::{Cluster, RunLimit, Tools};
 use program::{Scratch, run};
@@ -69,6 +71,18 @@ impl Fleet {
     fn sql(&self, statements: &str) -> String {
         let client = self.server.client().unwrap();
         client.run(statements, &RunLimit::seconds(60)).unwrap().trim().to_owned()
+    }
+
+    /// Waits until the server has a session like this.
+    fn wait_for(&self, session: &str) {
+        let started = Instant::now();
+        let count = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND {session}"
+        );
+        while self.sql(&count) == "0" {
+            assert!(started.elapsed() < Duration::from_secs(120), "no session with {session}");
+            sleep(Duration::from_millis(50));
+        }
     }
 
     /// Surveys a captured host into a file of this name, at this time.
@@ -242,7 +256,65 @@ fn a_database_that_cannot_be_used_is_one_clear_error() {
     }
 }
 
-/// Imports that run at once wait for each other; one that is killed leaves nothing behind.
+/// A session that keeps imports from their last table until it is dropped.
+struct Blocker(Child);
+
+impl Blocker {
+    fn start(fleet: &Fleet) -> Self {
+        let lock =
+            "BEGIN; LOCK TABLE foreread.trial IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(600)";
+        let mut psql = Command::new("psql");
+        psql.args(["-X", "-q", "-c", lock, "-d", fleet.server.client().unwrap().connection()]);
+        let blocker = Self(psql.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        fleet.wait_for("query LIKE 'BEGIN; LOCK%' AND wait_event = 'PgSleep'");
+        blocker
+    }
+}
+
+impl Drop for Blocker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const WAITING: &str = "wait_event_type = 'Lock' AND wait_event = 'relation'";
+
+/// An import that dies in the middle of its transaction leaves nothing, whoever kills what; the
+/// next one completes it.
+#[test]
+fn a_killed_import_leaves_no_half_and_is_completed_by_the_next() {
+    let Some(fleet) = Fleet::start() else { return };
+    (0..20).for_each(|number| drop(fleet.host(&format!("h{number}"), number, &[128, 256, 512])));
+    fleet.json("import hosts/h0");
+    let rows = || fleet.sql("SELECT count(*) FROM foreread.survey");
+    let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WAITING}");
+    let blocker = Blocker::start(&fleet);
+    // The server ends the session, as when it is stopped.
+    let mut command = fleet.command("import hosts");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    fleet.wait_for(WAITING);
+    fleet.sql(&end);
+    let output = child.wait_with_output().unwrap();
+    let said = program::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("connection to server was lost"), "{said}");
+    assert_eq!(rows(), "3");
+    // foreread itself is killed.
+    let mut child = fleet.command("import hosts").spawn().unwrap();
+    fleet.wait_for(WAITING);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fleet.sql(&end);
+    assert_eq!(rows(), "3");
+    drop(blocker);
+    fleet
+        .sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+    assert_eq!(fleet.json("import hosts")["storage_rows"], 57);
+    assert_eq!(rows(), "60");
+}
+
+/// Imports that run at once wait for each other.
 #[test]
 fn imports_at_once_make_the_tables_once() {
     let Some(fleet) = Fleet::start() else { return };
