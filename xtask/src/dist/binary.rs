@@ -27,7 +27,7 @@ pub fn build(release: &Release, of: Architecture, tools: &ReleaseTools) -> Resul
         .args(["--", "-Cstrip=symbols"])
         .env(format!("CC_{variable}"), tools.compiler(of))
         .env(format!("AR_{variable}"), "ar")
-        .env(format!("CFLAGS_{variable}"), prefixes(release, "-ffile-prefix-map=")?.join(" "))
+        .env(format!("CFLAGS_{variable}"), c_flags(release)?)
         // Rust brings the C library and the start files of musl along, so no linker for the
         // architecture is needed.
         .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld")
@@ -49,6 +49,13 @@ pub fn check(binary: &Path) -> Result<()> {
     let needs = |loader: &&[u8]| head.windows(loader.len()).any(|part| part == *loader);
     ensure!(!loaders.iter().any(needs), "{name} is not static");
     Ok(())
+}
+
+/// mimalloc contains the time of its compilation. `SOURCE_DATE_EPOCH` would change it, but does not
+/// make cargo compile it again for another commit.
+fn c_flags(release: &Release) -> Result<String> {
+    let timeless = "-Wno-builtin-macro-redefined -D__DATE__=\"\" -D__TIME__=\"\"";
+    Ok(format!("{} {timeless}", prefixes(release, "-ffile-prefix-map=")?.join(" ")))
 }
 
 /// Options that keep the directories of this machine out of the binary.
