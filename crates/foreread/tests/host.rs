@@ -5,6 +5,7 @@
 mod calibrate;
 mod control;
 mod drawn;
+mod faults;
 mod outside;
 mod program;
 mod safety;

@@ -53,9 +53,9 @@ impl ProofChange {
         let (mut fadvise, mut madvise) = (BTreeSet::new(), BTreeSet::new());
         for one in &analysis.diagnoses {
             match one.rule.name {
-                "needless-random" => fadvise.insert(advice_value::RANDOM),
-                "self-eviction" => fadvise.insert(advice_value::DONTNEED),
-                "mapped-sequential" => madvise.insert(advice_value::RANDOM),
+                "needless-random" => fadvise.insert(advice_value::RANDOM_VALUE),
+                "self-eviction" => fadvise.insert(advice_value::DONTNEED_VALUE),
+                "mapped-sequential" => madvise.insert(advice_value::RANDOM_VALUE),
                 _ => continue,
             };
             predicted = match &one.gain {
@@ -74,8 +74,8 @@ impl ProofChange {
 
 /// Values of `posix_fadvise(2)` and `madvise(2)`, the same on all machines but s390.
 mod advice_value {
-    pub(super) const RANDOM: u32 = 1;
-    pub(super) const DONTNEED: u32 = 4;
+    pub(super) const RANDOM_VALUE: u32 = 1;
+    pub(super) const DONTNEED_VALUE: u32 = 4;
 }
 
 /// How long the command took, run by run.

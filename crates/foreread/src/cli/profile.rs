@@ -84,7 +84,8 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "FILE")]
     ceiling: Option<PathBuf>,
     /// How many pairs of runs --prove and --ceiling make
-    #[arg(long, value_name = "NUMBER", default_value_t = PROOF_PAIRS, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "NUMBER", default_value_t = PROOF_PAIRS)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     pairs: u32,
     /// Overwrite files that exist
     #[arg(long)]
