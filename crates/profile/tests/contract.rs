@@ -202,6 +202,13 @@ fn patterns_that_the_kernel_does_not_read_ahead() {
     scattered(200).for_each(|at| {
         random.access(at, 4096, MISS);
     });
+    // Requests of other devices say nothing about this one.
+    for at in 0..200 {
+        random.request(4096, 4);
+        let other = random.recording.requests.last_mut().unwrap();
+        other.device = DevNo { major: 8, minor: 0 };
+        other.end = Nanos::from_millis(at);
+    }
     expect("random-depth-1", random);
     let mut ramp = Builder::new();
     for start in (0..40).map(|run| run * 37 % 40 * 4_096_000) {

@@ -28,7 +28,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/observe", 2500),
     ("crates/pg", 2800),
     ("crates/policy", 6250),
-    ("crates/profile", 5100),
+    ("crates/profile", 5130),
     ("crates/report", 8800),
     ("crates/reproduce", 1700),
     ("crates/sim", 5260),

@@ -13,7 +13,7 @@ use super::{Stage, text};
 const PROGRAM: &str = "../profile/tests/programs/fault.c";
 const SIZE: usize = 64 << 20;
 /// Each fault, and whether the line to change is that of the read: advice has a line of its own.
-const FAULTS: [(&str, bool); 8] = [
+const FAULTS: [(&str, bool); 9] = [
     ("needless-random", false),
     ("backward", true),
     ("stride", true),
@@ -22,6 +22,7 @@ const FAULTS: [(&str, bool); 8] = [
     ("self-eviction", true),
     ("direct-depth-1", true),
     ("ramp", true),
+    ("random-depth-1", true),
 ];
 
 #[test]

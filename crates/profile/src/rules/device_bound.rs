@@ -20,9 +20,12 @@ const MIN_BUSY_SHARE: f64 = 0.9;
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let shape = &stream.shape;
-    let busy = busy(&run.recording.requests);
+    if !run.matters(stream.waited) {
+        return None;
+    }
+    let busy = busy(&run.requests_of(stream));
     let share = busy.get() as f64 / run.recording.wall.get().max(1) as f64;
-    let applies = share >= MIN_BUSY_SHARE && shape.is_sequential() && run.matters(stream.waited);
+    let applies = share >= MIN_BUSY_SHARE && shape.is_sequential();
     applies.then(|| RuleFinding {
         cause: format!("the device is busy for {:.0} % of the run", 100.0 * share.min(1.0)),
         fix: "read less, compress, or use a faster device".to_owned(),

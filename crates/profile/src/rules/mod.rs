@@ -32,7 +32,7 @@ use std::fmt::Write as _;
 
 use units::{Bytes, Nanos};
 
-use crate::recording::{ProfileRecording, WaitClass};
+use crate::recording::{IoRequest, ProfileRecording, WaitClass};
 use crate::stream::FileStream;
 
 /// The least share of the run's time that a cause must cost to be reported.
@@ -100,6 +100,15 @@ impl RunView<'_> {
 
     pub(crate) fn size(&self, stream: &FileStream) -> Bytes {
         self.recording.files[stream.inode as usize].size
+    }
+
+    /// Requests of the device that holds the stream's file; of all devices if none is of it, as
+    /// below a device mapper.
+    pub(crate) fn requests_of(&self, stream: &FileStream) -> Vec<IoRequest> {
+        let device = self.recording.files[stream.inode as usize].id.device;
+        let all = &self.recording.requests;
+        let own: Vec<IoRequest> = all.iter().filter(|one| one.device == device).copied().collect();
+        if own.is_empty() { all.clone() } else { own }
     }
 
     /// Whether this time is worth a report.

@@ -17,7 +17,11 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let shape = &stream.shape;
-    let reads = run.recording.requests.iter().filter(|request| request.is_read);
+    if !run.matters(stream.waited) {
+        return None;
+    }
+    let requests = run.requests_of(stream);
+    let reads = requests.iter().filter(|request| request.is_read);
     let (mut all, mut alone) = (0_u64, 0_u64);
     for request in reads {
         all += 1;
@@ -28,8 +32,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let applies = shape.calls >= MIN_ACCESSES
         && is_alone
         && shape.share(shape.contiguous) < 0.5
-        && !has_stride
-        && run.matters(stream.waited);
+        && !has_stride;
     applies.then(|| RuleFinding {
         cause: format!("{} reads at random, each alone in the device's queue", shape.calls),
         fix: "if the offsets are known early: io_uring or several threads".to_owned(),
