@@ -26,6 +26,9 @@ pub struct FileState {
     /// Whether its program advised that it reads at random. Its window stays as it is; it is
     /// helped by prefetching if it is read in a predictable way all the same.
     pub keeps_window: bool,
+    /// Whether the operator asked for it to be primed.
+    #[serde(default)]
+    pub prime: bool,
     /// The cache that its pages are charged to, a key of [`MemoryInputs::caches`].
     pub domain: u64,
     pub page: Bytes,

@@ -185,6 +185,7 @@ mod tests {
             position: None,
             unmanaged: false,
             keeps_window: false,
+            prime: false,
             domain: 7,
             page: Bytes::from_kib(4),
         };

@@ -99,6 +99,17 @@ impl FilePriming {
         self.at.is_some()
     }
 
+    /// Begins, if it fits and the operator has asked for it, the first time that a reader waits.
+    pub fn begin_as_asked(&mut self, file: Pages, room: Pages) -> Option<String> {
+        let missing = file.get().saturating_sub(self.count);
+        let fits = file.get() <= tuning::MAX_FILE_PAGES && missing <= room.get();
+        if self.at.is_some() || self.times > 0 || missing == 0 || !fits {
+            return None;
+        }
+        self.at = Some(0);
+        Some("it is read, and --prime names it".to_owned())
+    }
+
     /// Whether it is worth while to begin, and why.
     pub fn begin(&mut self, file: Pages, page: Bytes, rate: Bytes, room: Pages) -> Option<String> {
         if self.at.is_some() || self.stalls < tuning::MIN_WAITS {
@@ -187,6 +198,18 @@ mod tests {
         };
         assert!(!begin(1, 1 << 20) && begin(4, 1 << 20));
         assert!(!begin(4, 1000), "it would not fit");
+    }
+
+    #[test]
+    fn what_the_operator_asked_for_is_read_once_if_it_fits() {
+        let file = Pages::new(204_800);
+        let mut priming = waited(1);
+        assert_eq!(priming.begin_as_asked(file, Pages::new(100_000)), None, "it would not fit");
+        assert!(priming.begin_as_asked(file, file).is_some());
+        while priming.is_at_work() {
+            priming.due(file, &mut 1e6);
+        }
+        assert_eq!(priming.begin_as_asked(file, file), None);
     }
 
     #[test]

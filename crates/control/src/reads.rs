@@ -105,7 +105,10 @@ impl BdiController {
             let others = waits.pages.saturating_sub(facts.file_pages.get());
             let room = Pages::new(room.get().saturating_sub(others));
             let rate = self.device.rate();
-            if let Some(why) = priming.begin(facts.file_pages, facts.page, rate, room) {
+            let asked =
+                facts.prime.then(|| priming.begin_as_asked(facts.file_pages, room)).flatten();
+            let begin = || priming.begin(facts.file_pages, facts.page, rate, room);
+            if let Some(why) = asked.or_else(begin) {
                 let kind = ActionKind::Prefetch(Vec::new());
                 orders.push(FileAction { file: *key, kind, why, primes: true });
             }

@@ -292,6 +292,7 @@ mod tests {
             position: None,
             unmanaged,
             keeps_window: false,
+            prime: false,
             domain: 0,
             page: units::Bytes::from_kib(4),
         }

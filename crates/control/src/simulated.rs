@@ -307,6 +307,7 @@ impl EventSource for SimulatedBackend<'_> {
             position,
             unmanaged: false,
             keeps_window: random,
+            prime: false,
             domain: 0,
             page: PAGE.bytes(),
         })

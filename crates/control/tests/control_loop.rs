@@ -143,6 +143,7 @@ impl EventSource for Fake {
             position: None,
             unmanaged: false,
             keeps_window: false,
+            prime: false,
             domain: 0,
             page: Bytes::from_kib(4),
         })

@@ -95,6 +95,7 @@ impl Stage {
                 position: None,
                 unmanaged: key.get() == UNMANAGED,
                 keeps_window: key.get() == KEEPS_WINDOW,
+                prime: false,
                 domain: 0,
                 page: PAGE.bytes(),
             })

@@ -5,6 +5,8 @@ use host::{Dirs, Root};
 use tunables::GuardCommand;
 use units::Bytes;
 
+use crate::PrimedFiles;
+
 /// How a live kernel is controlled.
 #[derive(Clone, Debug)]
 pub struct LiveConfig {
@@ -20,5 +22,7 @@ pub struct LiveConfig {
     /// Whether to leave open files alone whose programs advised that they read at random. Otherwise
     /// they are prefetched if they are read in a predictable way.
     pub respect_advice: bool,
+    /// Files that are primed as soon as they are read at random.
+    pub primed: PrimedFiles,
     pub dry_run: bool,
 }

@@ -69,6 +69,7 @@ pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState, respect_advice: 
         position: file.previous,
         unmanaged: file.direct || (file.random && respect_advice),
         keeps_window: file.random,
+        prime: false,
         domain: memory.domain(file),
         page: page.bytes(),
     }
@@ -300,8 +301,9 @@ impl EventSource for LiveBackend {
 
     fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
         let bdi = &self.bdis.get(bdi.0 as usize)?.storage.bdi;
-        let respect_advice = self.config.respect_advice;
-        self.open_file(bdi, file).map(|file| file_state(file, &self.memory, respect_advice))
+        let file = self.open_file(bdi, file)?;
+        let state = file_state(file, &self.memory, self.config.respect_advice);
+        Some(FileState { prime: self.config.primed.contains(file), ..state })
     }
 
     fn sample_accesses(&mut self, bdi: BdiKey, files: &[OpenFileId]) {

@@ -139,6 +139,7 @@ impl EventSource for Scripted {
             position: None,
             unmanaged: false,
             keeps_window: false,
+            prime: false,
             domain: 0,
             page: Bytes::from_kib(4),
         })

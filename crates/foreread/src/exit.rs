@@ -137,6 +137,7 @@ const KINDS: &[fn(&(dyn Error + 'static)) -> Option<ErrorKind>] = &[
     kind_of::<observe::ObserveError>,
     kind_of::<actuate::ActuateError>,
     kind_of::<daemon::DaemonError>,
+    kind_of::<daemon::PrimedFilesError>,
     kind_of::<profile::ProfileError>,
     kind_of::<experiment::ExperimentError>,
     kind_of::<pg::PgError>,

@@ -9,9 +9,9 @@ use actuate::{AccessRule, AccessRules};
 use anyhow::{Context as _, anyhow};
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use daemon::{
-    Daemon, DecisionLog, DecisionRecord, LiveBackend, LiveConfig, NewFileWindow, RecordingBackend,
-    Reporter, SessionHeader, SessionWriter, Status, StatusPublisher, UnprivilegedBackend, quoted,
-    unit,
+    Daemon, DecisionLog, DecisionRecord, LiveBackend, LiveConfig, NewFileWindow, PrimedFiles,
+    RecordingBackend, Reporter, SessionHeader, SessionWriter, Status, StatusPublisher,
+    UnprivilegedBackend, quoted, unit,
 };
 use host::{page_size, resolve};
 use observe::ObserveError;
@@ -66,6 +66,10 @@ pub struct AutoArgs {
     /// and --except, because that window affects all processes
     #[arg(long)]
     no_new_files: bool,
+    /// Read the rest of this file, or of the files below this directory, as soon as they are read at
+    /// random, if they fit into half of the cache
+    #[arg(long, value_name = "PATH", conflicts_with = "no_prefetch")]
+    prime: Vec<PathBuf>,
     /// Alternate between adapting and doing nothing, in slots of this length in random order, and
     /// report the effect; stop adapting if it does harm
     #[arg(long, alias = "try", value_name = "TIME")]
@@ -211,6 +215,7 @@ impl Control {
         &self,
         context: &Context,
         limits: AccessRules,
+        primed: PrimedFiles,
     ) -> anyhow::Result<(LiveBackend, OutputError)> {
         let source = super::watch::begin(context)?;
         if !source.sees_readers() {
@@ -226,6 +231,7 @@ impl Control {
             max_window: self.max,
             prefetch: !self.no_prefetch,
             respect_advice: self.respect_advice,
+            primed,
             dry_run: self.dry_run,
         };
         let (log, error) = self.log(context);
@@ -321,11 +327,12 @@ impl AutoArgs {
             .iter()
             .map(|target| resolve(&context.root, target))
             .collect::<Result<_, _>>()?;
+        let primed = PrimedFiles::find(&context.root, &self.prime)?;
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
         // Before the probes are loaded, which takes a moment.
         let publisher = self.control.publisher(context)?;
         let recording = self.control.recording()?;
-        let (mut backend, error) = self.control.live(context, limits)?;
+        let (mut backend, error) = self.control.live(context, limits, primed)?;
         let added = storages.into_iter().try_for_each(|storage| backend.add(storage));
         let session = self.control.session(new_files, self.ab_test.map(|slot| (slot, seed())));
         let backend = RecordingBackend::new(backend, &session, recording);
@@ -376,11 +383,13 @@ impl AutoArgs {
         let metrics = self.control.metrics.as_deref();
         let (option, name) = match word.split_once('=') {
             Some(("--metrics", name)) => ("--metrics=", name),
+            Some(("--prime", name)) => ("--prime=", name),
             _ => ("", word.as_str()),
         };
         let path = Path::new(name);
         let target = self.targets.iter().any(|target| target == path) && path.exists();
-        let named = target || metrics == Some(path);
+        let primed = self.prime.iter().any(|primed| primed == path);
+        let named = target || primed || metrics == Some(path);
         match std::path::absolute(path).ok().filter(|_| named) {
             Some(path) => format!("{option}{}", path.display()),
             None => word,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actuate::AccessRules;
 use anyhow::Context as _;
 use clap::Args;
-use daemon::{Daemon, DaemonBackend, RecordingBackend};
+use daemon::{Daemon, DaemonBackend, PrimedFiles, RecordingBackend};
 use observe::ObserveError;
 use rustix::process::Signal;
 use units::text::plain;
@@ -68,7 +68,8 @@ impl RunArgs {
             run(context, daemon, error, &self.command, interval, &signals)
         } else {
             let publisher = control.publisher(context)?;
-            let (backend, error) = control.live(context, AccessRules::default())?;
+            let (backend, error) =
+                control.live(context, AccessRules::default(), PrimedFiles::default())?;
             let backend = RecordingBackend::new(backend, &session, recording);
             let daemon = Daemon::new(session.loop_config(), backend, Some(publisher));
             run(context, daemon, error, &self.command, interval, &signals)
