@@ -97,6 +97,8 @@ pub(super) struct RandomFaults {
     current: Option<usize>,
     recent: VecDeque<Piece>,
     visited: Visited,
+    /// Whether the own window was measured again after a smaller one had won.
+    is_confirmed: bool,
     /// Pieces and their pages of late.
     pieces: f64,
     pages: f64,
@@ -211,6 +213,21 @@ impl RandomFaults {
         smallest.map_or(own, |waits| waits.window)
     }
 
+    /// Measures the own window once more before a smaller one is settled on: first reads wait for
+    /// metadata, too, and programs change what they do.
+    pub fn confirm(&mut self, own: Pages) {
+        let chosen = self.window(own, false);
+        let is_known = self.waits.iter().any(|waits| {
+            waits.window == chosen && waits.pieces.max(waits.faults) >= tuning::MIN_PIECES
+        });
+        if self.is_confirmed || chosen == own || !is_known {
+            return;
+        }
+        self.is_confirmed = true;
+        self.waits.retain(|waits| waits.window != own);
+        self.current = None;
+    }
+
     /// How long a piece takes with a window, as far as that is known.
     pub fn wait(&self, window: Pages) -> Option<Nanos> {
         let waits = self.waits.iter().find(|waits| waits.window == window)?;
@@ -247,6 +264,7 @@ mod tests {
                 }
             }
             assert!(around.is_random(OWN));
+            around.confirm(OWN);
             let next = around.window(OWN, primed).get();
             if next != window {
                 windows.push(next);
@@ -257,8 +275,8 @@ mod tests {
 
     #[test]
     fn single_pages_get_a_page() {
-        assert_eq!(settled(1, 100, 8, false).0, [32, 4, 1]);
-        assert_eq!(settled(1, 330, 32, true).0, [32, 4, 1]);
+        assert_eq!(settled(1, 100, 8, false).0, [32, 4, 1, 32, 1]);
+        assert_eq!(settled(1, 330, 32, true).0, [32, 4, 1, 32, 1]);
     }
 
     #[test]
@@ -290,12 +308,35 @@ mod tests {
                     around.waited(Nanos::from_micros(100 + 8 * window));
                 }
                 around.cache_holds(holds);
+                around.confirm(OWN);
                 window = around.window(OWN, false).get();
             }
             window
         };
         assert_eq!((windows(1, 1000), windows(3, 1000), windows(8, 1000)), (1, 4, OWN.get()));
         assert_eq!(windows(8, 0), 1, "the cache does not hold them until the next column");
+    }
+
+    #[test]
+    fn first_reads_that_take_longer_do_not_decide() {
+        let mut around = RandomFaults::default();
+        let (mut window, mut pieces) = (OWN.get(), 0_u64);
+        for _ in 0..30 {
+            for _ in 0..10 {
+                pieces += 1;
+                let at = pieces * 7919 % 1000 * 1000;
+                for fault in 0..8_u64.div_ceil(window) {
+                    let read = self::window(at + fault * window, Pages::new(window));
+                    around.fault(at + fault * window, read, OWN);
+                    // Metadata is read with the first pieces.
+                    let more = if pieces <= 20 { 2000 } else { 0 };
+                    around.waited(Nanos::from_micros(300 + 8 * window + more));
+                }
+            }
+            around.confirm(OWN);
+            window = around.window(OWN, false).get();
+        }
+        assert_eq!(window, OWN.get());
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl BdiController {
             if let Some((facts, own)) = stream.facts.zip(stream.own).filter(|_| stream.mapped) {
                 let room = room(inputs, &facts).get() / mapped;
                 stream.around.cache_holds(room / own.get().max(1));
+                stream.around.confirm(own);
             }
             // Also if its program has given advice meanwhile: it must not stay without a window.
             if let Some(shrink) = &stream.shrink {

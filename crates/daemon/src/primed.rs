@@ -41,8 +41,8 @@ impl Classified for PrimedFilesError {
 pub struct PrimedFiles(BTreeSet<(BdiId, u64)>);
 
 impl PrimedFiles {
-    /// These files, and the regular files below these directories, on the same file system. Symbolic
-    /// links are not followed below a directory.
+    /// These files, and the regular files below these directories on the same file system. Below a
+    /// directory, symbolic links are not followed.
     ///
     /// # Errors
     ///

@@ -66,8 +66,8 @@ pub struct AutoArgs {
     /// and --except, because that window affects all processes
     #[arg(long)]
     no_new_files: bool,
-    /// Read the rest of this file, or of the files below this directory, as soon as they are read at
-    /// random, if they fit into half of the cache
+    /// Read the rest of this file, or of the files below this directory, as soon as they are read
+    /// at random, if they fit into half of the cache
     #[arg(long, value_name = "PATH", conflicts_with = "no_prefetch")]
     prime: Vec<PathBuf>,
     /// Alternate between adapting and doing nothing, in slots of this length in random order, and
