@@ -5,9 +5,9 @@
 //! twice what the best decision would have cost, whatever comes. Here the rent is what readers wait
 //! for a file, and the price what it takes to read the rest of it in order. But it is not bought at
 //! once: the readers must not suffer, so their waits may grow only as far as there are fewer of
-//! them, because part of the file is there already (`PrimingController`). After as long as one pass
-//! takes only a tenth is read, after two a third. So it begins when an eighth of the price has been
-//! waited for: who stops reading when it has cost all of it has let a twelfth be read in vain.
+//! them, because part of the file is there already (`PrimingController`): little is read at first.
+//! So it begins when half of the price has been waited for. Programs that end sooner lose nothing,
+//! and whoever stops when it has cost all of the price has let little be read in vain.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -196,8 +196,8 @@ mod tests {
         let begin = |seconds, room| {
             waited(seconds).begin(file, PAGE, Bytes::from_mib(1), Pages::new(room)).is_some()
         };
-        assert!(!begin(1, 1 << 20) && begin(4, 1 << 20));
-        assert!(!begin(4, 1000), "it would not fit");
+        assert!(!begin(9, 1 << 20) && begin(12, 1 << 20));
+        assert!(!begin(12, 1000), "it would not fit");
     }
 
     #[test]

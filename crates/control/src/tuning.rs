@@ -333,7 +333,7 @@ pub(crate) mod priming {
     pub const MIN_WAITS: u64 = 8;
     /// Priming begins when readers have waited for this part of what reading the rest in order
     /// takes. The rule of renting or buying; see the module `prime`.
-    pub const START_COST_SHARE: f64 = 0.125;
+    pub const START_COST_SHARE: f64 = 0.5;
     /// The half-life of what priming a file has won: its readers would have read it in time.
     pub const GAIN_HALF_LIFE_SECONDS: f64 = 10.0;
     /// A reader without a wait for this long may not want the rest.
