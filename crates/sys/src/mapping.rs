@@ -65,23 +65,29 @@ impl FileMapping {
         Bytes::new(self.length as u64)
     }
 
-    /// Copies data at `offset` into `buffer`; both must be within the mapping.
+    /// Copies data at `offset` into `buffer`; both must be within the mapping. Pages are copied in
+    /// the order of the file, so that they fault in that order: how `memcpy` goes through a long
+    /// range differs by processor.
     #[inline]
     pub fn copy_to(&self, offset: usize, buffer: &mut [u8]) -> Result<(), Torn> {
         let end = offset.checked_add(buffer.len());
         assert!(end.is_some_and(|end| end <= self.length), "copy outside of the mapping");
         let start = self.address as usize;
+        let page = page_size().bytes().get() as usize;
         sigbus::guarded(start, start + self.length, || {
             // SAFETY: the source lies inside the mapping (asserted above), which lives as long as
             // `self`; the target is exclusively borrowed. If a page cannot be had, the handler
             // puts zeros in its place and the copy goes on. That another process may write the
             // file meanwhile leaves mixed bytes, which nobody interprets.
             unsafe {
-                ptr::copy_nonoverlapping(
-                    self.address.add(offset),
-                    buffer.as_mut_ptr(),
-                    buffer.len(),
-                );
+                let (mut from, target) = (offset, buffer.as_mut_ptr());
+                let end = offset + buffer.len();
+                while from < end {
+                    let length = (page - from % page).min(end - from);
+                    let (source, target) = (self.address.add(from), target.add(from - offset));
+                    ptr::copy_nonoverlapping(source, target, length);
+                    from += length;
+                }
             }
         })
         .map_err(|at| Torn { at: Bytes::new((at - start) as u64) })
