@@ -1,8 +1,8 @@
 //! Every threshold of the controller, by the module that uses it.
 //!
 //! Where the comment names no other source, a value was chosen by hand and tuned on the synthetic
-//! matrix (`examples/matrix`). What was chosen because of real programs: the limit of windows by the
-//! length of runs, the conditions of prefetching on misses, and the start of priming.
+//! matrix (`examples/matrix`). What was chosen because of real programs: the limit of windows by
+//! the length of runs, the conditions of prefetching on misses, and the start of priming.
 
 pub(crate) mod control_loop {
     use units::Nanos;
