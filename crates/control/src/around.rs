@@ -216,11 +216,14 @@ impl RandomFaults {
     /// Measures the own window once more before a smaller one is settled on: first reads wait for
     /// metadata, too, and programs change what they do.
     pub fn confirm(&mut self, own: Pages) {
+        if self.is_confirmed {
+            return;
+        }
         let chosen = self.window(own, false);
         let is_known = self.waits.iter().any(|waits| {
             waits.window == chosen && waits.pieces.max(waits.faults) >= tuning::MIN_PIECES
         });
-        if self.is_confirmed || chosen == own || !is_known {
+        if chosen == own || !is_known {
             return;
         }
         self.is_confirmed = true;

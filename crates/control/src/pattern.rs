@@ -100,7 +100,7 @@ impl Classifier {
             self.sequential += 1.0;
             self.holes += 1.0;
             self.places.forward += 1;
-            self.push(Run { first: index, last: index, end: next, next });
+            self.begin(index, next);
             return true;
         }
         let before = self.runs.last().copied();
@@ -114,15 +114,15 @@ impl Classifier {
         }
         self.places.elsewhere += 1;
         self.stride = step;
-        self.push(Run { first: index, last: index, end: next, next });
+        self.begin(index, next);
         false
     }
 
-    fn push(&mut self, run: Run) {
+    fn begin(&mut self, index: u64, next: u64) {
         if self.runs.len() == tuning::MAX_RUNS {
             self.runs.remove(0);
         }
-        self.runs.push(run);
+        self.runs.push(Run { first: index, last: index, end: next, next });
     }
 
     /// The page of a reader that comes through pages which are cached here and there, if most
