@@ -99,32 +99,40 @@ impl FilePriming {
         self.at.is_some()
     }
 
+    /// How many pages are to be read if it begins; `None` if it may not: it is at work, nothing is
+    /// missing, or what is missing does not fit.
+    fn missing(&self, file: Pages, room: Pages) -> Option<u64> {
+        // Who still waits for what was read once has lost it again.
+        let present = if self.times > 0 { 0 } else { self.count };
+        let missing = file.get().saturating_sub(present);
+        let fits = file.get() <= tuning::MAX_FILE_PAGES && missing <= room.get();
+        (self.at.is_none() && missing > 0 && fits).then_some(missing)
+    }
+
     /// Begins, if it fits and the operator has asked for it, the first time that a reader waits.
     pub fn begin_as_asked(&mut self, file: Pages, room: Pages) -> Option<String> {
-        let missing = file.get().saturating_sub(self.count);
-        let fits = file.get() <= tuning::MAX_FILE_PAGES && missing <= room.get();
-        if self.at.is_some() || self.times > 0 || missing == 0 || !fits {
+        if self.times > 0 {
             return None;
         }
+        self.missing(file, room)?;
         self.at = Some(0);
         Some("it is read, and --prime names it".to_owned())
     }
 
     /// Whether it is worth while to begin, and why.
     pub fn begin(&mut self, file: Pages, page: Bytes, rate: Bytes, room: Pages) -> Option<String> {
-        if self.at.is_some() || self.stalls < tuning::MIN_WAITS {
+        if self.stalls < tuning::MIN_WAITS {
             return None;
         }
-        // Who still waits for what was read once has lost it again, but it may be lost as often as
-        // it is read: each time it must have cost twice as much.
-        let again = self.times > 0;
-        let missing = if again { file.get() } else { file.get().saturating_sub(self.count) };
-        let fits = file.get() <= tuning::MAX_FILE_PAGES && missing <= room.get();
+        let missing = self.missing(file, room)?;
         let cost =
             (missing * page.get()) as f64 / (rate.get() as f64).max(MIN_STREAM_BYTES_PER_SECOND);
+        // What was read may be lost as often as it is read: each time it must have cost twice as
+        // much.
+        let again = self.times > 0;
         let enough =
             if again { cost * 2_f64.powi(self.times) } else { tuning::START_COST_SHARE * cost };
-        if !fits || missing == 0 || self.stalled < enough {
+        if self.stalled < enough {
             return None;
         }
         if again {

@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2150),
     ("crates/batch", 1340),
     ("crates/bench", 5680),
-    ("crates/control", 6880),
+    ("crates/control", 6884),
     ("crates/daemon", 4430),
     ("crates/doctor", 4270),
     ("crates/experiment", 2750),
