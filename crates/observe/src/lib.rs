@@ -11,6 +11,7 @@
 mod error;
 mod event;
 mod iterator;
+mod kernel_types;
 mod misses;
 mod object;
 mod open_files;

@@ -1,12 +1,15 @@
 //! The compiled programs, and how they get into the kernel. No type of the loader leaves here.
 
+use std::collections::HashSet;
+use std::fs;
 use std::io;
 use std::path::Path;
 
 use aya::programs::ProgramError;
-use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness};
 
 use crate::ObserveError;
+use crate::kernel_types::Types;
 
 /// Where the kernel describes its types.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -40,8 +43,8 @@ pub fn built_in() -> bool {
     OPEN_FILES.is_some()
 }
 
-/// The kernel's description of its types. It takes a tenth of a second to read and tens of
-/// megabytes to hold, so whoever loads several programs reads it once, and lets it go then.
+/// The kernel's description of the types that the programs read. It takes some milliseconds to read
+/// and megabytes to hold, so whoever loads several programs reads it once, and lets it go then.
 pub struct KernelTypes(pub(crate) Btf);
 
 impl std::fmt::Debug for KernelTypes {
@@ -61,13 +64,31 @@ impl KernelTypes {
         if !Path::new(KERNEL_TYPES).exists() {
             return Err(ObserveError::NoTypes);
         }
-        Btf::from_sys_fs().map(Self).map_err(|error| match error {
-            BtfError::FileError { error, .. } if denied(&error) => {
-                ObserveError::NotPermitted { source: error }
-            }
+        let whole = fs::read(KERNEL_TYPES).map_err(|error| match error {
+            error if denied(&error) => ObserveError::NotPermitted { source: error },
             error => refused("foreread", &error),
-        })
+        })?;
+        let reduced = reduced(&whole);
+        let types = Btf::parse(reduced.as_ref().unwrap_or(&whole), Endianness::default());
+        types.map(Self).map_err(|error| refused("foreread", &error))
     }
+}
+
+/// Of the kernel's types, those that the programs name; `None` if the description has another form
+/// than is known here.
+fn reduced(whole: &[u8]) -> Option<Vec<u8>> {
+    let objects = [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().flatten();
+    let own: Option<Vec<Vec<u8>>> = objects.map(own_types).collect();
+    let own = own?;
+    let own: Option<Vec<Types<'_>>> = own.iter().map(|bytes| Types::parse(bytes)).collect();
+    let own = own?;
+    let names: HashSet<&[u8]> = own.iter().flat_map(Types::names).collect();
+    Some(Types::parse(whole)?.reduced_to(&names))
+}
+
+/// The description of types in a compiled object.
+fn own_types(object: &[u8]) -> Option<Vec<u8>> {
+    Some(aya_obj::Object::parse(object).ok()?.btf?.to_bytes())
 }
 
 /// Parses the object, fits it to the kernel, and makes its maps.
@@ -83,17 +104,20 @@ pub(crate) fn load(object: Object, types: &KernelTypes) -> Result<Ebpf, ObserveE
 /// What an error of one program means.
 pub(crate) fn of_program(program: &'static str, error: &ProgramError) -> ObserveError {
     match error {
-        // The verifier refuses with EACCES, too, but it has a log then.
-        ProgramError::LoadError { io_error, verifier_log }
-            if denied(io_error) && verifier_log.to_string().trim().is_empty() =>
-        {
-            ObserveError::NotPermitted { source: again(io_error) }
-        }
         ProgramError::LoadError { io_error, verifier_log } => {
-            let problem = verdict(&verifier_log.to_string(), io_error);
-            ObserveError::Refused { program, problem }
+            of_verifier(program, io_error, &verifier_log.to_string())
         }
         error => of_chain(program, error),
+    }
+}
+
+/// Why the kernel does not take a program.
+pub(crate) fn of_verifier(program: &'static str, error: &io::Error, log: &str) -> ObserveError {
+    // The verifier refuses with EACCES, too, but it has a log then.
+    if denied(error) && log.trim().is_empty() {
+        ObserveError::NotPermitted { source: again(error) }
+    } else {
+        ObserveError::Refused { program, problem: verdict(log, error) }
     }
 }
 
@@ -129,7 +153,7 @@ pub(crate) fn of_chain(
     refused(program, error)
 }
 
-fn refused(program: &'static str, error: &dyn std::error::Error) -> ObserveError {
+pub(crate) fn refused(program: &'static str, error: &dyn std::error::Error) -> ObserveError {
     let mut problem = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -152,6 +176,27 @@ fn again(error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On the kernel that runs the tests.
+    #[test]
+    fn programs_are_fitted_to_the_reduced_types_as_to_all() {
+        let Ok(whole) = fs::read(KERNEL_TYPES) else {
+            println!("SKIP programs_are_fitted: this kernel does not describe its types");
+            return;
+        };
+        let fitted = |types: &[u8], object: &[u8]| {
+            let types = Btf::parse(types, Endianness::default()).expect("types");
+            let mut object = aya_obj::Object::parse(object).expect("an object");
+            let outcome = object.relocate_btf(&types).map_err(|error| error.to_string());
+            let functions = object.functions.values();
+            let code: Vec<_> = functions.map(|one| format!("{:?}", one.instructions)).collect();
+            (outcome, code)
+        };
+        let reduced = reduced(&whole).expect("a form that is known");
+        for object in [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().flatten() {
+            assert_eq!(fitted(&reduced, object), fitted(&whole, object));
+        }
+    }
 
     #[test]
     fn the_verifiers_log_becomes_one_line() {

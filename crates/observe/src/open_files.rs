@@ -12,13 +12,12 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use aya::programs::Iter;
 use host::{BdiId, DevNo, page_size};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Pages};
 
-use crate::iterator::{over_all, over_process};
-use crate::object::{KernelTypes, OPEN_FILES, load, of_program};
+use crate::iterator::{load, over_all, over_process};
+use crate::object::{KernelTypes, OPEN_FILES};
 use crate::record::{OpenFileRecord, Plain, text};
 use crate::{ObserveError, OpenFileId};
 
@@ -134,7 +133,7 @@ impl OpenFileFilter {
 
 /// Lists the open files that `filter` lets pass, in a fixed order.
 ///
-/// Loading the program takes about a tenth of a second: whoever asks more than once keeps a
+/// Loading the program takes longer than running it: whoever asks more than once keeps a
 /// [`Census`].
 pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
     Census::begin()?.open_files(filter)
@@ -154,17 +153,7 @@ impl Census {
 
     /// The same with a description of the kernel's types that is there already.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
-        let fail = |error| of_program(PROGRAM, &error);
-        let mut ebpf = load(OPEN_FILES, types)?;
-        let program = ebpf.program_mut(PROGRAM).ok_or_else(|| ObserveError::Refused {
-            program: PROGRAM,
-            problem: "it is not among the programs of this foreread".to_owned(),
-        })?;
-        let program: &mut Iter = program.try_into().map_err(fail)?;
-        program.load("task_file", &types.0).map_err(fail)?;
-        let descriptor = program.fd().map_err(fail)?.as_fd().try_clone_to_owned();
-        let descriptor =
-            descriptor.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        let descriptor = load(OPEN_FILES, types, PROGRAM, "task_file")?;
         Ok(Self { program: Arc::new(descriptor) })
     }
 

@@ -1,0 +1,254 @@
+//! The kernel's description of its types (BTF), without what the programs do not read.
+//!
+//! The whole describes some hundred thousand types, and the loader makes an object of each with a
+//! list of its members, which takes 25 ms. The programs read a few dozen structures. All others
+//! lose their names and members here, and keep their numbers, which the kernel asks for when a
+//! program is attached.
+//!
+//! The format: <https://docs.kernel.org/bpf/btf.html>.
+
+use std::collections::HashSet;
+
+use aya_obj::btf::BtfKind;
+
+const HEADER_LENGTH: usize = 24;
+const MAGIC_NUMBER: u16 = 0xeb9f;
+
+/// Name, kind and number of members, size or type.
+const TYPE_LENGTH: usize = 12;
+
+/// A description, of the kernel or of a program.
+pub(crate) struct Types<'a> {
+    header: &'a [u8],
+    /// The types by number, of which 0 is `void` and has no bytes.
+    types: Vec<&'a [u8]>,
+    strings: &'a [u8],
+}
+
+impl<'a> Types<'a> {
+    /// `None` if this is not a description in the byte order of this machine, or has kinds of type
+    /// that were unknown when this was written.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let magic = u16::from_ne_bytes(bytes.first_chunk().copied()?);
+        let header = bytes.get(..number(bytes, 4)?)?;
+        if magic != MAGIC_NUMBER || header.len() < HEADER_LENGTH {
+            return None;
+        }
+        let section = |at| {
+            let (start, length) = (number(header, at)?, number(header, at + 4)?);
+            bytes.get(header.len()..)?.get(start..)?.get(..length)
+        };
+        let (mut left, strings) = (section(8)?, section(16)?);
+        let mut types = vec![&left[..0]];
+        while !left.is_empty() {
+            let (one, rest) = left.split_at_checked(length(left)?)?;
+            types.push(one);
+            left = rest;
+        }
+        Some(Self { header, types, strings })
+    }
+
+    /// The names of the types that have one, without the flavour that a program may add to tell
+    /// its versions of a structure apart (`request___old`).
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'a [u8]> {
+        let names = self.types.iter().map(|one| essential(self.name(one)));
+        names.filter(|name| !name.is_empty())
+    }
+
+    /// The same description, in which only the types with these names, and those that are part of
+    /// them, have names and members.
+    pub(crate) fn reduced_to(&self, names: &HashSet<&[u8]>) -> Vec<u8> {
+        let needed = self.needed(names);
+        let mut body = Vec::new();
+        for (one, is_needed) in self.types.iter().zip(needed) {
+            if is_needed || !has_members(kind(one)) {
+                body.extend_from_slice(one);
+            } else {
+                body.extend_from_slice(&without_members(one));
+            }
+        }
+        let length = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX).to_ne_bytes();
+        let mut bytes = self.header.to_vec();
+        bytes[8..12].fill(0);
+        bytes[12..16].copy_from_slice(&length(&body));
+        bytes[16..20].copy_from_slice(&length(&body));
+        bytes.extend_from_slice(&body);
+        bytes.extend_from_slice(self.strings);
+        bytes
+    }
+
+    /// Whether each type has one of these names, or is contained in one that has. What a pointer
+    /// points to is not contained.
+    fn needed(&self, names: &HashSet<&[u8]>) -> Vec<bool> {
+        let is_named = |one: &[u8]| {
+            (has_members(kind(one)) || kind(one) == BtfKind::Typedef)
+                && names.contains(essential(self.name(one)))
+        };
+        let mut needed: Vec<bool> = self.types.iter().map(|one| is_named(one)).collect();
+        let ids = 0..self.types.len();
+        let mut left: Vec<usize> = ids.filter(|id| needed[*id]).collect();
+        while let Some(id) = left.pop() {
+            for part in parts(self.types[id]) {
+                if needed.get(part) == Some(&false) {
+                    needed[part] = true;
+                    left.push(part);
+                }
+            }
+        }
+        needed
+    }
+
+    fn name(&self, one: &[u8]) -> &'a [u8] {
+        let start = number(one, 0).and_then(|at| self.strings.get(at..)).unwrap_or_default();
+        start.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+}
+
+/// The types that a type contains.
+fn parts(one: &[u8]) -> Vec<usize> {
+    match kind(one) {
+        BtfKind::Struct | BtfKind::Union => {
+            one[TYPE_LENGTH..].chunks(12).filter_map(|member| number(member, 4)).collect()
+        }
+        BtfKind::Array => number(one, TYPE_LENGTH).into_iter().collect(),
+        BtfKind::Typedef
+        | BtfKind::Volatile
+        | BtfKind::Const
+        | BtfKind::Restrict
+        | BtfKind::TypeTag => number(one, 8).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn without_members(one: &[u8]) -> [u8; TYPE_LENGTH] {
+    let mut bytes = [0; TYPE_LENGTH];
+    bytes.copy_from_slice(&one[..TYPE_LENGTH]);
+    bytes[..4].fill(0);
+    // The number of members is in the lower half of this word.
+    let information = word(one, 4).unwrap_or(0) & 0xffff_0000;
+    bytes[4..8].copy_from_slice(&information.to_ne_bytes());
+    bytes
+}
+
+/// The bytes of the first type; `None` for a kind that is not known.
+fn length(types: &[u8]) -> Option<usize> {
+    let members = word(types, 4)? as usize & 0xffff;
+    let further = match kind(types) {
+        BtfKind::Unknown => return None,
+        BtfKind::Int | BtfKind::Var | BtfKind::DeclTag => 4,
+        BtfKind::Array => 12,
+        BtfKind::Struct | BtfKind::Union | BtfKind::DataSec | BtfKind::Enum64 => 12 * members,
+        BtfKind::Enum | BtfKind::FuncProto => 8 * members,
+        _ => 0,
+    };
+    Some(TYPE_LENGTH + further)
+}
+
+fn has_members(of: BtfKind) -> bool {
+    use BtfKind::{DataSec, Enum, Enum64, FuncProto, Struct, Union};
+    matches!(of, Struct | Union | Enum | FuncProto | DataSec | Enum64)
+}
+
+fn kind(one: &[u8]) -> BtfKind {
+    let information = word(one, 4).unwrap_or(0);
+    BtfKind::try_from(information >> 24 & 0x1f).unwrap_or_default()
+}
+
+fn essential(name: &[u8]) -> &[u8] {
+    let flavour = name.windows(3).position(|part| part == b"___");
+    flavour.map_or(name, |at| &name[..at])
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<usize> {
+    word(bytes, at).map(|word| word as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STRINGS: &[&str] = &["", "file", "state", "other", "number", "alias"];
+
+    fn name(of: &str) -> u32 {
+        let before = STRINGS.iter().take_while(|string| **string != of);
+        before.map(|string| string.len() as u32 + 1).sum()
+    }
+
+    fn described(types: &[&[u32]]) -> Vec<u8> {
+        let strings = STRINGS.join("\0") + "\0";
+        let body: Vec<u8> = types
+            .iter()
+            .flat_map(|words| words.iter())
+            .flat_map(|word| word.to_ne_bytes())
+            .collect();
+        let (body_length, string_length) = (body.len() as u32, strings.len() as u32);
+        let mut bytes = MAGIC_NUMBER.to_ne_bytes().to_vec();
+        bytes.extend([1, 0]);
+        for word in [HEADER_LENGTH as u32, 0, body_length, body_length, string_length] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(body);
+        bytes.extend(strings.bytes());
+        bytes
+    }
+
+    fn header(of: &str, kind: BtfKind, members: u32, last: u32) -> [u32; 3] {
+        [name(of), (kind as u32) << 24 | members, last]
+    }
+
+    /// 1 a number, 2 `struct file` with a `state` (through an alias) and a pointer to `struct
+    /// other`, 3 the alias, 4 `struct state`, 5 the pointer, 6 `struct other`.
+    fn six() -> Vec<u8> {
+        let member = |of: u32| [name("number"), of, 0];
+        let number = [&header("number", BtfKind::Int, 0, 4)[..], &[32]].concat();
+        let file = [header("file", BtfKind::Struct, 2, 16), member(3), member(5)].concat();
+        let alias = header("alias", BtfKind::Typedef, 0, 4);
+        let state = [header("state", BtfKind::Struct, 1, 4), member(1)].concat();
+        let pointer = header("", BtfKind::Ptr, 0, 6);
+        let other = [header("other", BtfKind::Struct, 1, 4), member(1)].concat();
+        described(&[&number, &file, &alias, &state, &pointer, &other])
+    }
+
+    #[test]
+    fn what_is_not_contained_in_a_named_type_loses_name_and_members() {
+        let bytes = six();
+        let whole = Types::parse(&bytes).unwrap();
+        let reduced = whole.reduced_to(&HashSet::from([&b"file"[..]]));
+        let reduced = Types::parse(&reduced).unwrap();
+        assert_eq!(reduced.types[..6], whole.types[..6]);
+        assert_eq!(reduced.name(reduced.types[2]), b"file");
+        assert_eq!(
+            (kind(reduced.types[6]), reduced.types[6].len()),
+            (BtfKind::Struct, TYPE_LENGTH)
+        );
+        assert_eq!((reduced.types.len(), reduced.name(reduced.types[6])), (7, &b""[..]));
+    }
+
+    #[test]
+    fn an_alias_brings_what_it_stands_for() {
+        let bytes = six();
+        let reduced = Types::parse(&bytes).unwrap().reduced_to(&HashSet::from([&b"alias"[..]]));
+        let names: Vec<Vec<u8>> = Types::parse(&reduced).unwrap().names().map(Vec::from).collect();
+        assert_eq!(names, [&b"number"[..], b"alias", b"state"]);
+    }
+
+    #[test]
+    fn a_flavour_is_not_part_of_the_name() {
+        assert_eq!(essential(b"request___old"), b"request");
+        assert_eq!(essential(b"kernel__type"), b"kernel__type");
+    }
+
+    #[test]
+    fn what_is_cut_off_or_unknown_is_refused() {
+        let bytes = six();
+        for end in 0..bytes.len() {
+            assert!(Types::parse(&bytes[..end]).is_none(), "{end} bytes");
+        }
+        let unknown = described(&[&header("file", BtfKind::Unknown, 0, 0)]);
+        assert!(Types::parse(&unknown).is_none());
+    }
+}
