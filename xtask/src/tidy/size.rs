@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3850),
     ("crates/workload", 4420),
     ("python", 600),
-    ("xtask", 7000),
+    ("xtask", 7011),
 ];
 
 /// A complaint about each package that has grown.
