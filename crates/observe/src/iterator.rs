@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use aya_obj::btf::BtfKind;
 use aya_obj::generated::bpf_insn;
 
 use crate::ObserveError;
@@ -89,9 +88,8 @@ pub(crate) fn load(
     };
     let object = object.ok_or(ObserveError::NotBuilt)?;
     let mut object = aya_obj::Object::parse(object).map_err(|error| refused(program, &error))?;
-    object.relocate_btf(&types.0).map_err(|error| refused(program, &error))?;
-    let function = format!("bpf_iter_{target}");
-    let id = types.0.id_by_type_name_kind(&function, BtfKind::Func);
+    object.relocate_btf(types.fields()).map_err(|error| refused(program, &error))?;
+    let id = types.function(&format!("bpf_iter_{target}"));
     let id = id.map_err(|error| refused(program, &error))?;
     let found = object.programs.get(program).ok_or_else(missing)?;
     let code = object.functions.get(&found.function_key()).ok_or_else(missing)?;

@@ -1,9 +1,7 @@
 //! The kernel's description of its types (BTF), without what the programs do not read.
 //!
-//! The whole describes some hundred thousand types, and the loader makes an object of each with a
-//! list of its members, which takes 25 ms. The programs read a few dozen structures. All others
-//! lose their names and members here, and keep their numbers, which the kernel asks for when a
-//! program is attached.
+//! The whole describes some hundred thousand types. The loader makes an object of each with a list
+//! of its members, which takes 25 ms, and looks through all of them for each type of a program.
 //!
 //! The format: <https://docs.kernel.org/bpf/btf.html>.
 
@@ -55,24 +53,58 @@ impl<'a> Types<'a> {
         names.filter(|name| !name.is_empty())
     }
 
-    /// The same description, in which only the types with these names, and those that are part of
-    /// them, have names and members.
+    /// A description of only the types with these names and those that are part of them. Their
+    /// numbers are not those of the kernel, and pointers to other types point to `void`.
     pub(crate) fn reduced_to(&self, names: &HashSet<&[u8]>) -> Vec<u8> {
         let needed = self.needed(names);
+        let mut last = 0;
+        let numbers: Vec<u32> = needed
+            .iter()
+            .map(|is_needed| {
+                last += u32::from(*is_needed);
+                if *is_needed { last } else { 0 }
+            })
+            .collect();
         let mut body = Vec::new();
-        for (one, is_needed) in self.types.iter().zip(needed) {
-            if is_needed || !has_members(kind(one)) {
-                body.extend_from_slice(one);
-            } else {
-                body.extend_from_slice(&without_members(one));
+        for (one, _) in self.types.iter().zip(needed).filter(|(_, is_needed)| *is_needed) {
+            let start = body.len();
+            body.extend_from_slice(one);
+            for at in parts(one).into_iter().chain(distant(one)) {
+                let new = number(one, at).and_then(|old| numbers.get(old)).unwrap_or(&0);
+                body[start + at..][..4].copy_from_slice(&new.to_ne_bytes());
             }
         }
-        let length = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX).to_ne_bytes();
+        self.with_types(&body)
+    }
+
+    /// A description of all types with the kernel's numbers, which it asks for when a program is
+    /// attached. Those that have members lose their names and members.
+    pub(crate) fn without_members(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        for one in &self.types {
+            if has_members(kind(one)) {
+                body.extend_from_slice(&hollow(one));
+            } else {
+                body.extend_from_slice(one);
+            }
+        }
+        self.with_types(&body)
+    }
+
+    /// The number of a function.
+    pub(crate) fn function(&self, name: &str) -> Option<u32> {
+        let is_wanted =
+            |one: &&[u8]| kind(one) == BtfKind::Func && self.name(one) == name.as_bytes();
+        self.types.iter().position(is_wanted)?.try_into().ok()
+    }
+
+    fn with_types(&self, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_ne_bytes();
         let mut bytes = self.header.to_vec();
         bytes[8..12].fill(0);
-        bytes[12..16].copy_from_slice(&length(&body));
-        bytes[16..20].copy_from_slice(&length(&body));
-        bytes.extend_from_slice(&body);
+        bytes[12..16].copy_from_slice(&length);
+        bytes[16..20].copy_from_slice(&length);
+        bytes.extend_from_slice(body);
         bytes.extend_from_slice(self.strings);
         bytes
     }
@@ -88,7 +120,8 @@ impl<'a> Types<'a> {
         let ids = 0..self.types.len();
         let mut left: Vec<usize> = ids.filter(|id| needed[*id]).collect();
         while let Some(id) = left.pop() {
-            for part in parts(self.types[id]) {
+            let one = self.types[id];
+            for part in parts(one).into_iter().filter_map(|at| number(one, at)) {
                 if needed.get(part) == Some(&false) {
                     needed[part] = true;
                     left.push(part);
@@ -104,23 +137,31 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The types that a type contains.
+/// Where a type names those that it contains.
 fn parts(one: &[u8]) -> Vec<usize> {
     match kind(one) {
-        BtfKind::Struct | BtfKind::Union => {
-            one[TYPE_LENGTH..].chunks(12).filter_map(|member| number(member, 4)).collect()
-        }
-        BtfKind::Array => number(one, TYPE_LENGTH).into_iter().collect(),
+        BtfKind::Struct | BtfKind::Union => (TYPE_LENGTH + 4..one.len()).step_by(12).collect(),
+        BtfKind::Array => vec![TYPE_LENGTH],
         BtfKind::Typedef
         | BtfKind::Volatile
         | BtfKind::Const
         | BtfKind::Restrict
-        | BtfKind::TypeTag => number(one, 8).into_iter().collect(),
+        | BtfKind::TypeTag => vec![8],
         _ => Vec::new(),
     }
 }
 
-fn without_members(one: &[u8]) -> [u8; TYPE_LENGTH] {
+/// Where a type names one that it does not contain.
+fn distant(one: &[u8]) -> Option<usize> {
+    match kind(one) {
+        BtfKind::Ptr => Some(8),
+        // The type of its index.
+        BtfKind::Array => Some(TYPE_LENGTH + 4),
+        _ => None,
+    }
+}
+
+fn hollow(one: &[u8]) -> [u8; TYPE_LENGTH] {
     let mut bytes = [0; TYPE_LENGTH];
     bytes.copy_from_slice(&one[..TYPE_LENGTH]);
     bytes[..4].fill(0);
@@ -214,18 +255,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_contained_in_a_named_type_loses_name_and_members() {
+    fn only_what_a_named_type_contains_is_left_and_numbered_anew() {
         let bytes = six();
         let whole = Types::parse(&bytes).unwrap();
-        let reduced = whole.reduced_to(&HashSet::from([&b"file"[..]]));
-        let reduced = Types::parse(&reduced).unwrap();
-        assert_eq!(reduced.types[..6], whole.types[..6]);
-        assert_eq!(reduced.name(reduced.types[2]), b"file");
-        assert_eq!(
-            (kind(reduced.types[6]), reduced.types[6].len()),
-            (BtfKind::Struct, TYPE_LENGTH)
-        );
-        assert_eq!((reduced.types.len(), reduced.name(reduced.types[6])), (7, &b""[..]));
+        let bytes = whole.reduced_to(&HashSet::from([&b"state"[..], b"other"]));
+        let reduced = Types::parse(&bytes).unwrap();
+        assert_eq!(reduced.names().collect::<Vec<_>>(), [&b"number"[..], b"state", b"other"]);
+        assert_eq!(reduced.types[1..3], [whole.types[1], whole.types[4]]);
+        let bytes = whole.reduced_to(&HashSet::from([&b"file"[..]]));
+        let reduced = Types::parse(&bytes).unwrap();
+        assert_eq!(reduced.types[1..5], whole.types[1..5]);
+        assert_eq!(reduced.types.len(), 6);
+        // What the pointer points to is not there.
+        assert_eq!((kind(reduced.types[5]), word(reduced.types[5], 8)), (BtfKind::Ptr, Some(0)));
+    }
+
+    #[test]
+    fn without_members_types_keep_their_numbers() {
+        let bytes = six();
+        let whole = Types::parse(&bytes).unwrap();
+        let bytes = whole.without_members();
+        let hollow = Types::parse(&bytes).unwrap();
+        let kinds = |types: &Types<'_>| types.types.iter().map(|one| kind(one)).collect::<Vec<_>>();
+        assert_eq!(kinds(&hollow), kinds(&whole));
+        assert_eq!(hollow.names().collect::<Vec<_>>(), [&b"number"[..], b"alias"]);
+        assert_eq!(hollow.types[2].len(), TYPE_LENGTH);
     }
 
     #[test]

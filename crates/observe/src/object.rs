@@ -1,12 +1,14 @@
 //! The compiled programs, and how they get into the kernel. No type of the loader leaves here.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use aya::programs::ProgramError;
-use aya::{Btf, Ebpf, EbpfError, EbpfLoader, Endianness};
+use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Endianness};
+use aya_obj::btf::BtfKind;
 
 use crate::ObserveError;
 use crate::kernel_types::Types;
@@ -43,9 +45,15 @@ pub fn built_in() -> bool {
     OPEN_FILES.is_some()
 }
 
-/// The kernel's description of the types that the programs read. It takes some milliseconds to read
-/// and megabytes to hold, so whoever loads several programs reads it once, and lets it go then.
-pub struct KernelTypes(pub(crate) Btf);
+/// The kernel's description of its types. It takes some milliseconds to read and megabytes to hold,
+/// so whoever loads several programs reads it once, and lets it go then.
+pub struct KernelTypes {
+    /// What the programs read; with numbers of its own.
+    fields: Btf,
+    whole: Vec<u8>,
+    /// Made when it is first asked for.
+    places: OnceCell<Btf>,
+}
 
 impl std::fmt::Debug for KernelTypes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -69,8 +77,32 @@ impl KernelTypes {
             error => refused("foreread", &error),
         })?;
         let reduced = reduced(&whole);
-        let types = Btf::parse(reduced.as_ref().unwrap_or(&whole), Endianness::default());
-        types.map(Self).map_err(|error| refused("foreread", &error))
+        let fields = Btf::parse(reduced.as_ref().unwrap_or(&whole), Endianness::default());
+        let fields = fields.map_err(|error| refused("foreread", &error))?;
+        Ok(Self { fields, whole, places: OnceCell::new() })
+    }
+
+    /// Where the fields lie that the programs read.
+    pub(crate) fn fields(&self) -> &Btf {
+        &self.fields
+    }
+
+    /// The functions and tracepoints that programs are attached to.
+    pub(crate) fn places(&self) -> Result<&Btf, BtfError> {
+        if let Some(places) = self.places.get() {
+            return Ok(places);
+        }
+        let hollow = Types::parse(&self.whole).map(|types| types.without_members());
+        let places = Btf::parse(hollow.as_ref().unwrap_or(&self.whole), Endianness::default())?;
+        Ok(self.places.get_or_init(|| places))
+    }
+
+    /// The number of a function.
+    pub(crate) fn function(&self, name: &str) -> Result<u32, BtfError> {
+        match Types::parse(&self.whole).and_then(|types| types.function(name)) {
+            Some(number) => Ok(number),
+            None => self.places()?.id_by_type_name_kind(name, BtfKind::Func),
+        }
     }
 }
 
@@ -94,7 +126,7 @@ fn own_types(object: &[u8]) -> Option<Vec<u8>> {
 /// Parses the object, fits it to the kernel, and makes its maps.
 pub(crate) fn load(object: Object, types: &KernelTypes) -> Result<Ebpf, ObserveError> {
     let object = object.ok_or(ObserveError::NotBuilt)?;
-    EbpfLoader::new().btf(Some(&types.0)).load(object).map_err(|error| match error {
+    EbpfLoader::new().btf(Some(types.fields())).load(object).map_err(|error| match error {
         EbpfError::MapError(error) => of_chain("foreread", &error),
         EbpfError::ProgramError(error) => of_program("foreread", &error),
         error => of_chain("foreread", &error),
@@ -193,6 +225,7 @@ mod tests {
             (outcome, code)
         };
         let reduced = reduced(&whole).expect("a form that is known");
+        assert!(reduced.len() < whole.len());
         for object in [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().flatten() {
             assert_eq!(fitted(&reduced, object), fitted(&whole, object));
         }

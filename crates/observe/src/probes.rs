@@ -283,12 +283,12 @@ fn attach(ebpf: &mut Ebpf, types: &KernelTypes, attempt: &Attempt) -> Result<(),
     match rung {
         Rung::TpBtf => {
             let program: &mut BtfTracePoint = program.try_into()?;
-            program.load(place, &types.0)?;
+            program.load(place, types.places()?)?;
             program.attach().map(drop)
         }
         Rung::Fentry => {
             let program: &mut FEntry = program.try_into()?;
-            program.load(place, &types.0)?;
+            program.load(place, types.places()?)?;
             program.attach().map(drop)
         }
         Rung::Kprobe => {

@@ -201,7 +201,7 @@ fn attach(
         let missing = || ProgramError::InvalidName { name: program.to_owned() };
         let found: &mut BtfTracePoint =
             ebpf.program_mut(program).ok_or_else(missing)?.try_into()?;
-        found.load(place, &types.0)?;
+        found.load(place, types.places()?)?;
         found.attach().map(drop)
     };
     let name = place.to_owned();

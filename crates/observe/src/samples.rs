@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, MapError, RingBuf};
-use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError};
 use host::DevNo;
 use policy::{AccessEvent, EventKind};
 use units::{Nanos, Pages};
@@ -91,8 +91,13 @@ impl Sampler {
         let mut ebpf = load(SAMPLES, types)?;
         let (mut programs, mut signals) = (Vec::new(), Vec::new());
         for (name, place, program) in TRACEPOINTS {
-            let result = tracepoint(&mut ebpf, program)
-                .and_then(|it| it.load(place, &types.0).map_err(|e| of_program(program, &e)));
+            let result = tracepoint(&mut ebpf, program).and_then(|it| {
+                types
+                    .places()
+                    .map_err(ProgramError::from)
+                    .and_then(|places| it.load(place, places))
+                    .map_err(|e| of_program(program, &e))
+            });
             let (rung, refused) = match result {
                 Ok(()) => (Rung::TpBtf, Vec::new()),
                 Err(error) => (Rung::Missing, vec![error.to_string()]),

@@ -19,7 +19,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 11790),
     ("crates/host", 5510),
     ("crates/model", 7560),
-    ("crates/observe", 2771),
+    ("crates/observe", 2847),
     ("crates/pg", 2800),
     ("crates/policy", 6250),
     ("crates/profile", 5130),
