@@ -44,6 +44,8 @@ struct Run {
     end: u64,
     /// The page where it goes on.
     next: u64,
+    /// How many places had been seen when it began or last went on.
+    seen: u64,
 }
 
 /// Places where readers were seen so far; it only grows.
@@ -54,6 +56,12 @@ pub(super) struct PlaceCounts {
     pub switched: u64,
     /// Where none went on.
     pub elsewhere: u64,
+}
+
+impl PlaceCounts {
+    fn all(&self) -> u64 {
+        self.forward + self.elsewhere
+    }
 }
 
 /// Tells patterns apart. What is old counts less and less.
@@ -91,7 +99,8 @@ impl Classifier {
             self.places.forward += 1;
             let run = self.runs.remove(at);
             let (end, next) = (next.max(run.end), next.max(run.next));
-            self.runs.push(Run { last: index, end, next, ..run });
+            let seen = self.places.all();
+            self.runs.push(Run { last: index, end, next, seen, ..run });
             self.sequential += 1.0;
             return true;
         }
@@ -122,7 +131,8 @@ impl Classifier {
         if self.runs.len() == tuning::MAX_RUNS {
             self.runs.remove(0);
         }
-        self.runs.push(Run { first: index, last: index, end: next, next });
+        let seen = self.places.all();
+        self.runs.push(Run { first: index, last: index, end: next, next, seen });
     }
 
     /// The page of a reader that comes through pages which are cached here and there, if most
@@ -133,11 +143,15 @@ impl Classifier {
         upset.then_some(run.last)
     }
 
-    /// How long the run is that a page is read in on average, if enough runs are known. Where
-    /// streams take turns, places at which one goes on look like beginnings.
+    /// How long the run is that a page is read in on average, if enough runs have ended. Where
+    /// streams take turns, one that has not gone on for a while may still do so: it has ended if as
+    /// many places were seen since as runs are followed.
     pub(super) fn run_of_a_page(&self) -> Option<Pages> {
         let in_turns = self.switched > tuning::MAX_SWITCHED_SHARE * self.sequential;
-        if self.runs.len() < tuning::MIN_RUNS || in_turns {
+        let silence = if in_turns { tuning::MAX_RUNS as u64 } else { 0 };
+        let places = self.places.all();
+        let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
+        if ended < tuning::MIN_RUNS {
             return None;
         }
         let lengths = || self.runs.iter().map(|run| run.end.saturating_sub(run.first) as f64);
@@ -242,7 +256,9 @@ mod tests {
         let long = (0..50).map(|n| (n * 1000, 1)).chain((0..100).map(|n| (90_000 + n * 16, 16)));
         assert_eq!(run(long.collect()), Some(1585), "nearly all pages are in the long one");
         let streams = (0..100).map(|n| (n % 8 * 50_000 + n / 8 * 16, 16));
-        assert_eq!(run(streams.collect()), None);
+        assert_eq!(run(streams.collect()), None, "none has ended");
+        let threads = (0..384).map(|n| (n / 32 * 1000 + n % 8 * 50_000 + n / 8 % 4 * 16, 16));
+        assert_eq!(run(threads.collect()), Some(64), "runs of eight threads, one after another");
     }
 
     #[test]
