@@ -230,7 +230,13 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } CORE;
 
+struct mm_struct {
+	unsigned long start_code;
+	unsigned long end_code;
+} CORE;
+
 struct task_struct {
+	struct mm_struct *mm;
 	s32 pid;
 	s32 tgid;
 	char comm[16];

@@ -313,6 +313,26 @@ INLINE u64 mix(u64 hash, u64 word)
 	return hash ^ (hash >> 32);
 }
 
+/* A hash of what tells callers without a frame apart: the word at the stack pointer, and the further
+ * ones that lie in the code of the program. Others are data, which differ from call to call. */
+INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
+{
+	struct mm_struct *mm = NULL;
+	unsigned long start = 0, end = 0;
+	READ_FIELD(mm, task, mm);
+	if (mm) {
+		READ_FIELD(start, mm, start_code);
+		READ_FIELD(end, mm, end_code);
+	}
+	u64 hash = mix(mix(0x9e3779b97f4a7c15ULL, stack->user_ip), stack->words[0]);
+	for (u32 index = 1; index < STACK_WORDS; index++) {
+		u64 word = stack->words[index];
+		if (start <= word && word < end)
+			hash = mix(hash, word);
+	}
+	return hash;
+}
+
 /* The key of the current stack, which is sent once. */
 INLINE u64 take_stack(void *ctx)
 {
@@ -328,15 +348,15 @@ INLINE u64 take_stack(void *ctx)
 	u32 user = bytes > 0 ? (u32)bytes / 8 : 0;
 	struct pt_regs *regs = bpf_task_pt_regs(task);
 	stack->user_ip = REG_IP(regs);
-	stack->user_sp = REG_SP(regs);
-	stack->top_word = 0;
-	bpf_probe_read_user(&stack->top_word, sizeof(u64), (void *)stack->user_sp);
+	/* Near the end of the stack, at least the first: what cannot be read is 0. */
+	if (bpf_probe_read_user(stack->words, sizeof(stack->words), (void *)REG_SP(regs)))
+		bpf_probe_read_user(stack->words, sizeof(u64), (void *)REG_SP(regs));
 	stack->pid = who >> 32;
 	stack->tid = (u32)who;
 	stack->kernel_count = kernel;
 	stack->user_count = user;
 	bpf_get_current_comm(stack->comm, sizeof(stack->comm));
-	u64 hash = mix(mix(0x9e3779b97f4a7c15ULL, stack->user_ip), stack->top_word);
+	u64 hash = hash_words(stack, task);
 	for (u32 index = 0; index < KERNEL_FRAMES; index++) {
 		if (index >= kernel)
 			break;
@@ -357,7 +377,8 @@ INLINE u64 take_stack(void *ctx)
 		return hash;
 	}
 	bpf_map_update_elem(&sent_stacks, &key, &one, 0);
-	__builtin_memcpy(record, stack, sizeof(*record));
+	/* More than clang copies in place. */
+	bpf_probe_read_kernel(record, sizeof(*record), stack);
 	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 	return hash;
 }

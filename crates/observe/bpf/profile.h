@@ -54,23 +54,24 @@ _Static_assert(sizeof(struct profile_record) == 136, "src/profile_record.rs has 
 
 #define KERNEL_FRAMES 32
 #define USER_FRAMES 48
+#define STACK_WORDS 64
 
 /* A stack, once for each process and key. */
 struct stack_record {
 	u64 key;
 	u64 user_ip;
-	u64 user_sp;
-	u64 top_word;    /* the word at the user's stack pointer: a return address in a leaf */
 	u32 pid;
 	u32 tid;
 	u32 kernel_count;
 	u32 user_count;
 	u64 kernel[KERNEL_FRAMES];
 	u64 user[USER_FRAMES];
+	u64 words[STACK_WORDS]; /* from the user's stack pointer on: where functions without a
+				 * frame return to is among them */
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct stack_record) == 704, "src/profile_record.rs has the same");
+_Static_assert(sizeof(struct stack_record) == 1200, "src/profile_record.rs has the same");
 
 #define NAME_PARTS 16
 #define NAME_BYTES 64

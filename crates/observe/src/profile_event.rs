@@ -185,8 +185,9 @@ pub struct ProfileStack {
     /// Addresses, the innermost first.
     pub kernel: Vec<u64>,
     pub user: Vec<u64>,
-    /// The word at the stack pointer: in a leaf without a frame, where it returns to.
-    pub top_word: u64,
+    /// The words from the stack pointer on: where functions without a frame return to is among
+    /// them.
+    pub words: Vec<u64>,
 }
 
 /// The name of a file below the root of its file system.
@@ -345,8 +346,8 @@ pub(crate) fn stack(record: &StackRecord) -> ProfileStack {
         key: record.key,
         pid: record.pid,
         kernel: record.kernel[..kernel].to_vec(),
-        user: record.user[..user].to_vec(),
-        top_word: record.top_word,
+        user: if user == 0 { vec![record.user_ip] } else { record.user[..user].to_vec() },
+        words: record.words.to_vec(),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::record::Plain;
 /// Frames that a stack has at most.
 pub(crate) const KERNEL_FRAMES: usize = 32;
 pub(crate) const USER_FRAMES: usize = 48;
+const STACK_WORDS: usize = 64;
 /// Parts of a name, and bytes of each.
 pub(crate) const NAME_PARTS: usize = 16;
 pub(crate) const NAME_BYTES: usize = 64;
@@ -44,18 +45,17 @@ const _: () = assert!(size_of::<ProfileRecord>() == 136);
 pub(crate) struct StackRecord {
     pub key: u64,
     pub user_ip: u64,
-    pub user_sp: u64,
-    pub top_word: u64,
     pub pid: u32,
     pub tid: u32,
     pub kernel_count: u32,
     pub user_count: u32,
     pub kernel: [u64; KERNEL_FRAMES],
     pub user: [u64; USER_FRAMES],
+    pub words: [u64; STACK_WORDS],
     pub comm: [u8; 16],
 }
 
-const _: () = assert!(size_of::<StackRecord>() == 704);
+const _: () = assert!(size_of::<StackRecord>() == 1200);
 
 /// `struct name_record`: the name of a file, once.
 #[repr(C)]

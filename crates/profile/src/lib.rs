@@ -7,6 +7,7 @@
 //! I/O; all else is pure.
 
 mod analysis;
+mod callers;
 mod classify;
 mod collect;
 mod device;

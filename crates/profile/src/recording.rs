@@ -181,17 +181,34 @@ pub struct StackTrace {
     pub user: Vec<Frame>,
 }
 
-/// Parts of the C library, which call the kernel for others.
-const LIBC_MODULES: [&str; 6] = ["libc.so", "libc-", "ld-linux", "libpthread", "[vdso]", "ld-musl"];
+/// Parts of the C and C++ libraries, which call the kernel for others.
+const RUNTIME_MODULES: [&str; 8] =
+    ["libc.so", "libc-", "ld-linux", "libpthread", "[vdso]", "ld-musl", "libstdc++", "libc++"];
+/// Packages of Go's library that do so, as its functions are named.
+const GO_PACKAGES: [&str; 6] = ["syscall.", "internal/", "os.", "io.", "bufio.", "runtime."];
+
+/// Whether a file is part of the C or C++ library.
+pub(crate) fn is_runtime_module(path: &str) -> bool {
+    let base = path.rsplit('/').next().unwrap_or_default();
+    RUNTIME_MODULES.iter().any(|module| base.starts_with(module))
+}
+
+impl Frame {
+    /// Whether it belongs to the library of a language, which is part of programs in Rust and Go.
+    fn is_of_runtime(&self) -> bool {
+        let in_language = self.source.as_ref().is_some_and(|(file, _)| {
+            let of_go = || GO_PACKAGES.iter().any(|package| self.function.starts_with(package));
+            file.starts_with("/rustc/") || (file.ends_with(".go") && of_go())
+        });
+        in_language || is_runtime_module(&self.module)
+    }
+}
 
 impl StackTrace {
-    /// The line of the program that led to it: the innermost that is not in the C library.
+    /// The line of the program that led to it: the innermost that is not in the library of its
+    /// language.
     pub fn code(&self) -> Option<&Frame> {
-        let in_libc = |frame: &&Frame| {
-            let base = frame.module.rsplit('/').next().unwrap_or_default();
-            LIBC_MODULES.iter().any(|module| base.starts_with(module))
-        };
-        let mut own = self.user.iter().filter(|frame| !in_libc(frame));
+        let mut own = self.user.iter().filter(|frame| !frame.is_of_runtime());
         let first = own.clone().next();
         own.find(|frame| frame.source.is_some()).or(first).or(self.user.first())
     }

@@ -8,6 +8,7 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use observe::{ProfileStack, WaitReason};
 
+use crate::callers::CodeFiles;
 use crate::classify::classify;
 use crate::collect::StackIndex;
 use crate::maps::{CodeMapping, find, parse_maps};
@@ -57,6 +58,7 @@ struct RawStack {
 pub(crate) struct StackTable {
     kernel: KernelSymbols,
     maps: HashMap<u32, Vec<CodeMapping>>,
+    code: CodeFiles,
     places: HashMap<(u32, u64), u32>,
     stacks: Vec<RawStack>,
 }
@@ -70,9 +72,6 @@ impl StackTable {
     pub(crate) fn add(&mut self, stack: &ProfileStack) {
         let place = self.place(stack.pid, stack.key) as usize;
         let mut user = stack.user.clone();
-        if user.is_empty() && stack.top_word != 0 {
-            user.push(stack.top_word);
-        }
         let known = self.maps.get(&stack.pid);
         let all = known.is_some_and(|maps| user.iter().all(|at| find(maps, *at).is_some()));
         if !all {
@@ -84,7 +83,7 @@ impl StackTable {
         }
         let none = Vec::new();
         let maps = self.maps.get(&stack.pid).unwrap_or(&none);
-        insert_caller(&mut user, stack.top_word, maps);
+        self.code.insert_caller(&mut user, &stack.words, maps);
         let kernel = stack.kernel.iter().filter_map(|at| self.kernel.name(*at));
         let raw = RawStack {
             kernel: kernel.map(str::to_owned).collect(),
@@ -130,15 +129,6 @@ impl StackIndex for StackTable {
         let kernel = &self.stacks[place as usize].kernel;
         let kernel: Vec<&str> = kernel.iter().map(String::as_str).collect();
         classify(&kernel, in_iowait, reason)
-    }
-}
-
-/// The wrapper of a system call in the C library has no frame: who called it is found in the word
-/// at the stack pointer, if that is code.
-fn insert_caller(user: &mut Vec<u64>, top_word: u64, maps: &[CodeMapping]) {
-    let is_code = find(maps, top_word).is_some_and(|map| map.is_executable);
-    if is_code && !user.is_empty() && user.get(1) != Some(&top_word) {
-        user.insert(1, top_word);
     }
 }
 
@@ -194,18 +184,5 @@ mod tests {
         assert_eq!(symbols.name(0xffff_ffff_8100_003f), Some("first"));
         assert_eq!(symbols.name(0xffff_ffff_8100_0040), Some("second"));
         assert_eq!(symbols.name(0xffff_ffff_80ff_ffff), None);
-    }
-
-    #[test]
-    fn the_word_at_the_stack_pointer_is_inserted_if_it_is_code() {
-        let maps = parse_maps("1000-2000 r-xp 0 00:00 0 /prog\n8000-9000 rw-p 0 00:00 0 [stack]");
-        let with = |top_word| {
-            let mut user = vec![0x5000, 0x1800];
-            insert_caller(&mut user, top_word, &maps);
-            user
-        };
-        assert_eq!(with(0x1100), [0x5000, 0x1100, 0x1800]);
-        assert_eq!(with(0x1800), [0x5000, 0x1800], "a frame has it already");
-        assert_eq!(with(0x8100), [0x5000, 0x1800], "data");
     }
 }
