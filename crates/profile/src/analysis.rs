@@ -10,7 +10,7 @@ use crate::device::{ModelChoice, learnt_model};
 use crate::predict::predict;
 use crate::recording::{IoRequest, ProfileRecording};
 use crate::rules::{
-    DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
+    CheckStream, DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
 };
 use crate::stream::{FileStream, streams};
 
@@ -68,6 +68,23 @@ pub struct ProfileAnalysis {
     pub other: Nanos,
     /// Why nothing is predicted at all.
     pub no_prediction: Option<String>,
+}
+
+impl ProfileAnalysis {
+    /// Waits with a problem whose fix has no predicted gain.
+    pub fn unpredicted(&self) -> Nanos {
+        let unknown = self
+            .diagnoses
+            .iter()
+            .filter(|one| one.is_problem() && matches!(one.gain, PredictedGain::NotPredictable(_)));
+        let waited: Nanos = unknown.map(|one| one.finding.waited).sum();
+        waited.min(self.waited.saturating_sub(self.avoidable))
+    }
+
+    /// The rest of the waits.
+    pub fn device_bound(&self) -> Nanos {
+        self.waited.saturating_sub(self.avoidable + self.unpredicted())
+    }
 }
 
 /// Predicts gains with one device model for each device.
@@ -175,20 +192,28 @@ pub fn analyse(recording: &ProfileRecording, choice: &ModelChoice) -> ProfileAna
     account(recording, streams, diagnoses, refusal)
 }
 
-/// The first rule that applies to a stream and whose fix is worth it.
+/// The first rules that apply to the waits and to the calls of a stream, and whose fix is worth it.
 fn diagnose(
     run: &RunView<'_>,
     place: usize,
     stream: &FileStream,
     predictor: &mut Predictor<'_>,
-) -> Option<ProfileDiagnosis> {
-    RULES.iter().find_map(|rule| {
-        let RuleCheck::Stream(check) = rule.check else { return None };
+) -> Vec<ProfileDiagnosis> {
+    let mut apply = |rule: &'static DiagnosisRule, check: CheckStream| {
         let finding = check(run, stream)?;
         let gain = predictor.gain(&[stream], &finding);
         let worth = is_worth(run.recording, &gain);
         worth.then_some(ProfileDiagnosis { rule, stream: Some(place), finding, gain })
-    })
+    };
+    let waits = RULES.iter().find_map(|rule| match rule.check {
+        RuleCheck::Stream(check) => apply(rule, check),
+        _ => None,
+    });
+    let calls = RULES.iter().find_map(|rule| match rule.check {
+        RuleCheck::Calls(check) => apply(rule, check),
+        _ => None,
+    });
+    waits.into_iter().chain(calls).collect()
 }
 
 fn refusal(recording: &ProfileRecording) -> Option<String> {

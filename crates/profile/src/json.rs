@@ -21,6 +21,8 @@ pub struct ProfileDocument {
     pub wall_s: f64,
     pub waited_s: f64,
     pub avoidable_s: f64,
+    /// Waits with a problem whose fix has no predicted gain.
+    pub unpredicted_s: f64,
     pub device_bound_s: f64,
     pub cpu_s: f64,
     pub runnable_s: f64,
@@ -152,7 +154,8 @@ pub fn profile_json(
         wall_s: recording.wall.as_secs_f64(),
         waited_s: analysis.waited.as_secs_f64(),
         avoidable_s: analysis.avoidable.as_secs_f64(),
-        device_bound_s: analysis.waited.saturating_sub(analysis.avoidable).as_secs_f64(),
+        unpredicted_s: analysis.unpredicted().as_secs_f64(),
+        device_bound_s: analysis.device_bound().as_secs_f64(),
         cpu_s: analysis.cpu.as_secs_f64(),
         runnable_s: analysis.runnable.as_secs_f64(),
         other_s: analysis.other.as_secs_f64(),

@@ -1,8 +1,11 @@
 //! The one screen that a profile ends with.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use units::Nanos;
+use units::text::counted;
 
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
 use crate::recording::{ProfileRecording, StackTrace};
@@ -67,21 +70,22 @@ pub fn profile_text(
     let _ = writeln!(text, "profile of {}: {}", recording.target, time(recording.wall));
     let all = analysis.threads;
     let compute = all.saturating_sub(analysis.waited);
-    let bound = analysis.waited.saturating_sub(analysis.avoidable);
+    let parts = [
+        ("compute", compute),
+        ("avoidable", analysis.avoidable),
+        ("not predictable", analysis.unpredicted()),
+        ("device-bound", analysis.device_bound()),
+    ];
+    let shown =
+        parts.iter().filter(|(name, part)| *name != "not predictable" || *part > Nanos::ZERO);
+    let parts: Vec<String> = shown
+        .map(|(name, part)| format!("{name} {} ({})", time(*part), share(*part, all)))
+        .collect();
+    let _ = writeln!(text, "{}", parts.join(" · "));
     let _ = writeln!(
         text,
-        "compute {} ({}) · avoidable {} ({}) · device-bound {} ({})",
-        time(compute),
-        share(compute, all),
-        time(analysis.avoidable),
-        share(analysis.avoidable, all),
-        time(bound),
-        share(bound, all)
-    );
-    let _ = writeln!(
-        text,
-        "time of {} threads: storage {}, CPU {}, runnable {}, other {}",
-        recording.threads.len(),
+        "time of {}: storage {}, CPU {}, runnable {}, other {}",
+        counted(recording.threads.len(), "thread"),
         time(analysis.waited),
         time(analysis.cpu),
         time(analysis.runnable),
@@ -105,7 +109,7 @@ fn diagnosis(
     let finding = &one.finding;
     let file = one.stream.map(|place| analysis.streams[place].inode);
     let file = file.map_or("", |inode| recording.files[inode as usize].path.as_str());
-    let waited = format!("{} ({})", time(finding.waited), share(finding.waited, recording.wall));
+    let waited = cost(finding.waited, recording, analysis, one);
     let _ = writeln!(text, "\n{} ({})  {waited}  {file}", one.rule.name, one.rule.code);
     let stack = finding.stack.and_then(|place| recording.stacks.get(place as usize));
     let line = code_line(stack).unwrap_or_else(|| "no stack of the program".to_owned());
@@ -122,7 +126,24 @@ fn diagnosis(
     }
 }
 
-/// Files that cost time and that no rule explains.
+/// A time with its share of the run; threads that wait at the same time may exceed it together.
+fn cost(
+    waited: Nanos,
+    recording: &ProfileRecording,
+    analysis: &ProfileAnalysis,
+    one: &ProfileDiagnosis,
+) -> String {
+    if waited <= recording.wall {
+        return format!("{} ({})", time(waited), share(waited, recording.wall));
+    }
+    let places = one.stream.iter().chain(&one.finding.others);
+    let threads: BTreeSet<u32> =
+        places.flat_map(|place| &analysis.streams[*place].tids).copied().collect();
+    format!("{} in {}", time(waited), counted(threads.len(), "thread"))
+}
+
+/// Places that cost time and that no rule explains: the waits of all open files of one file at one
+/// line of code together.
 fn unexplained(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnalysis) {
     let room = MAX_PLACES.saturating_sub(analysis.diagnoses.len());
     let is_explained = |place: usize| {
@@ -131,18 +152,30 @@ fn unexplained(text: &mut String, recording: &ProfileRecording, analysis: &Profi
             .iter()
             .any(|one| one.stream == Some(place) || one.finding.others.contains(&place))
     };
-    let rest = analysis.streams.iter().enumerate().filter(|(place, stream)| {
-        !is_explained(*place) && stream.waited.get() * 20 >= recording.wall.get().max(1)
-    });
-    for (index, (_, stream)) in rest.take(room).enumerate() {
-        if index == 0 {
-            text.push_str("\nwaits that no rule explains:\n");
+    let mut rest: BTreeMap<(&str, String), (Nanos, usize)> = BTreeMap::new();
+    for (place, stream) in analysis.streams.iter().enumerate() {
+        if is_explained(place) {
+            continue;
         }
         let stack = stream.hottest_stack(recording);
         let stack = stack.and_then(|place| recording.stacks.get(place as usize));
         let line = code_line(stack).unwrap_or_else(|| "no stack".to_owned());
-        let path = &recording.files[stream.inode as usize].path;
-        let _ = writeln!(text, "  {}  {path}  {line}", time(stream.waited));
+        let path = recording.files[stream.inode as usize].path.as_str();
+        let (waited, open_files) = rest.entry((path, line)).or_default();
+        (*waited, *open_files) = (*waited + stream.waited, *open_files + 1);
+    }
+    let mut rest: Vec<_> = rest.into_iter().collect();
+    rest.retain(|(_, (waited, _))| waited.get() * 20 >= recording.wall.get().max(1));
+    rest.sort_by_key(|(_, (waited, _))| Reverse(*waited));
+    for (index, ((path, line), (waited, open_files))) in rest.iter().take(room).enumerate() {
+        if index == 0 {
+            text.push_str("\nwaits that no rule explains:\n");
+        }
+        let several = match open_files {
+            1 => String::new(),
+            _ => format!("  ({open_files} open files)"),
+        };
+        let _ = writeln!(text, "  {}  {path}  {line}{several}", time(*waited));
     }
 }
 

@@ -3,11 +3,11 @@
 use anstyle::Style;
 use doctor::check::{CheckOutcome, CheckReport, IdleRule};
 use serde::Serialize;
+use units::text::counted;
 
 use crate::SCHEMA_VERSION;
 use crate::clean;
 use crate::doctor::{TextPage, bold, dim, green, yellow};
-use crate::number::counted;
 use crate::terminal_text::TermStyle;
 
 /// What `foreread check --json` prints.

@@ -10,9 +10,7 @@ use study::{
 use crate::clean;
 use crate::limits::limits_text;
 use crate::names::brief;
-use crate::number::{
-    ABSENT, certainty, counted, factor_certainty, ratio, short, spread_text, times,
-};
+use crate::number::{ABSENT, certainty, factor_certainty, ratio, short, spread_text, times};
 use crate::plot::bar;
 use crate::repro_command;
 use crate::run_report::RunReport;
@@ -20,6 +18,7 @@ use crate::shade::Shades;
 use crate::table::SHADES;
 use crate::terminal_text::{TermStyle, legend, shaded, trades, wrap};
 use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
+use units::text::counted;
 
 /// What the limits of such a study mean.
 const LIMITS_OF: &str = "Limits apply to read-ahead alone: all other varied tunables have the \

@@ -127,11 +127,6 @@ pub(crate) fn setting(kib: Kib) -> String {
     format!("{kib} ({})", kib.to_sectors())
 }
 
-/// `1 trial`, `2 trials`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
 /// A ratio as a factor: `×2.53`, `×0.53`, `×0.092`; below 1 with two significant digits.
 pub(crate) fn times(ratio: f64) -> Option<String> {
     if !(0.0001..0.995).contains(&ratio) {

@@ -9,7 +9,7 @@ use crate::clean;
 use crate::engines::engines_text;
 use crate::factors;
 use crate::limits::limits_text;
-use crate::number::{ABSENT, counted, short};
+use crate::number::{ABSENT, short};
 use crate::plot::{Point, plot};
 use crate::run_report::{NOW, RECOMMENDED, RunReport};
 use crate::table::{Figures, Row, SHADES, Table};
@@ -17,6 +17,7 @@ use crate::terminal_text::{TermStyle, legend, shaded, trades, wrap};
 use crate::unit::unit;
 use crate::verdict::verdict;
 use crate::verdict_parts::VerdictLine;
+use units::text::counted;
 
 /// The columns before the first workload: the setting in KiB and in sectors.
 const SETTING_COLUMNS: usize = 2;

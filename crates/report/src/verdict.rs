@@ -8,9 +8,10 @@ use units::Kib;
 use workload::AccessMethod;
 
 use crate::factors;
-use crate::number::{counted, factor_certainty, setting, short, time, times};
+use crate::number::{factor_certainty, setting, short, time, times};
 use crate::run_report::RunReport;
 use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
+use units::text::counted;
 
 /// The recommendation: what to set and under which condition, its gain and costs with their
 /// uncertainty, what was not measured, and how to set it. `clean` sanitises names for the output

@@ -28,16 +28,23 @@ fn asked(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> u64 {
     }
 }
 
-fn is_prefetch(advice: &AdviceRecord) -> bool {
+pub(super) fn is_prefetch(advice: &AdviceRecord) -> bool {
     use observe::AdviceCallKind::{Fadvise, Readahead};
     advice.result == 0
         && (advice.call == Readahead
             || advice.call == Fadvise && advice.advice == FADV_WILLNEED_VALUE)
 }
 
+/// Whether it is for all of a file. Who then reads in order meant SEQUENTIAL, see `void_advice`.
+pub(super) fn is_whole(advice: &AdviceRecord) -> bool {
+    advice.offset == 0 && advice.length.is_zero()
+}
+
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let recording = run.recording;
-    let prefetches = stream.advice(recording, false).filter(|one| is_prefetch(one));
+    let prefetches = stream
+        .advice(recording, false)
+        .filter(|one| is_prefetch(one) && !(is_whole(one) && stream.shape.is_sequential()));
     let mut cut = prefetches.filter(|one| {
         one.submitted.get() > 0 && asked(run, stream, one) >= 2 * one.submitted.get()
     });

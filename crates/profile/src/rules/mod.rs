@@ -132,13 +132,16 @@ impl RunView<'_> {
 }
 
 /// Looks at one stream; `None` if the rule does not apply.
-type CheckStream = fn(&RunView<'_>, &FileStream) -> Option<RuleFinding>;
+pub(crate) type CheckStream = fn(&RunView<'_>, &FileStream) -> Option<RuleFinding>;
 /// Looks at the whole run.
 type CheckRun = fn(&RunView<'_>) -> Option<RuleFinding>;
 
 #[derive(Clone, Copy, Debug)]
 pub enum RuleCheck {
+    /// Explains why a stream is waited for.
     Stream(CheckStream),
+    /// Explains what the calls of a stream cost beside their waits.
+    Calls(CheckStream),
     Run(CheckRun),
 }
 

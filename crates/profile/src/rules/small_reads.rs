@@ -13,7 +13,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     explanation: "The rule applies to reads of at most 16 KiB in order, if at least 90 % find \
         their data in memory, and the time in the calls beyond copying is at least 5 % of the \
         run. Read into a larger buffer, 128 KiB for example.",
-    check: RuleCheck::Stream(check),
+    check: RuleCheck::Calls(check),
 };
 
 const LARGEST_SMALL: u64 = 16 << 10;

@@ -1,5 +1,6 @@
 //! The program's advice has no effect.
 
+use super::cut_advice::{is_prefetch, is_whole};
 use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
 use crate::recording::{AccessKind, AdviceRecord};
 use crate::stream::FileStream;
@@ -10,7 +11,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "advice without effect on an open file that is waited for",
     explanation: "The rule applies if a file is waited for and the program's advice about it \
         failed (values that are combined with | are other values: SEQUENTIAL | WILLNEED is \
-        WILLNEED, others are EINVAL), was given to another open file than the one that is read \
+        WILLNEED, others are EINVAL), was WILLNEED for a whole file that is then read in order (the \
+        kernel submits one window of it), was given to another open file than the one that is read \
         (SEQUENTIAL and RANDOM belong to an open file), was RANDOM for a file that is read through \
         a mapping (only madvise counts there), or was given to an open file with O_DIRECT. Move or \
         delete it.",
@@ -27,6 +29,10 @@ fn defect(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> Opti
     use observe::AdviceCallKind::Fadvise;
     if advice.result == EINVAL_RESULT && advice.call == Fadvise {
         return Some("failed with EINVAL: its value is not one of POSIX_FADV_*");
+    }
+    let is_cut = advice.submitted.get() < run.size(stream).get() / 2;
+    if is_prefetch(advice) && is_whole(advice) && is_cut && stream.shape.is_sequential() {
+        return Some("is WILLNEED for all of the file, of which the kernel submits one window");
     }
     if advice.call != Fadvise || !matches!(advice.advice, FADV_RANDOM_VALUE | FADV_SEQUENTIAL_VALUE)
     {
@@ -49,7 +55,9 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     }
     let mut advice = stream.advice(run.recording, false);
     let (advice, defect) = advice.find_map(|one| Some((one, defect(run, stream, one)?)))?;
-    let is_sequential = advice.advice == FADV_SEQUENTIAL_VALUE || advice.result == EINVAL_RESULT;
+    let is_sequential = advice.advice == FADV_SEQUENTIAL_VALUE
+        || is_prefetch(advice)
+        || advice.result == EINVAL_RESULT;
     let change = if is_sequential && stream.kind == AccessKind::Read {
         let limit = stream.accesses(run.recording).map(|access| access.window_limit).max()?;
         FixChange::SetWindow(limit + limit)

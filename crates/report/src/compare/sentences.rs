@@ -4,8 +4,9 @@ use stats::Estimate;
 use study::{Difference, MeanRatio, OwnBest, RunDifference};
 
 use super::Pairing;
-use crate::number::{certainty, counted, ratio, setting};
+use crate::number::{certainty, ratio, setting};
 use crate::verdict::headline;
+use units::text::counted;
 
 /// The verdict over all cells, for each workload, and under each run's own best setting; what each
 /// run recommends; and what could not be compared. `clean` sanitises names for the output format.

@@ -12,7 +12,8 @@ use super::data::text;
 use super::page::{Delivery, document};
 use super::profile_data::page_data;
 use crate::names::brief;
-use crate::number::{counted, short};
+use crate::number::short;
+use units::text::counted;
 
 /// Rows of the table of files.
 const MAX_FILES: usize = 500;
@@ -69,7 +70,6 @@ fn share(part: Nanos, all: Nanos) -> String {
 
 fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
     let all = analysis.threads;
-    let bound = analysis.waited.saturating_sub(analysis.avoidable);
     let compute = all.saturating_sub(analysis.waited);
     let card = |name: &str, part: Nanos| {
         let share = share(part, all);
@@ -83,7 +83,8 @@ fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
                     small { (counted(recording.threads.len(), "thread")) } } }
                 (card("Compute and other", compute))
                 (card("Avoidable waits", analysis.avoidable))
-                (card("Device-bound waits", bound))
+                (card("Waits without a prediction", analysis.unpredicted()))
+                (card("Device-bound waits", analysis.device_bound()))
             }
             (notes(recording, analysis))
         }

@@ -1,7 +1,8 @@
 //! Text that people type: amounts with units, misspelt names, positions of errors; and text that
-//! monitoring reads.
+//! people or monitoring read.
 
 mod amount;
+mod counted;
 mod exposition;
 mod location;
 mod plain;
@@ -11,6 +12,7 @@ mod suggest;
 
 pub use amount::ParseUnitError;
 pub(crate) use amount::split_number;
+pub use counted::counted;
 pub use exposition::{Exposition, MetricKind, MetricSeries};
 pub use location::SourceLocation;
 pub use plain::plain;
