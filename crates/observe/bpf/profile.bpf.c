@@ -72,7 +72,12 @@ struct doing {
 	u32 ra_pages;
 	u32 detail;
 	u32 in_iowait;
-	u32 zero;
+	u32 run_calls;
+	u64 inode_address;
+	/* Cached reads in order after the last one that was sent: one record for all of them. */
+	u64 run_bytes;   /* of each; 0 if nothing may follow on the last read */
+	u64 run_start_ns;
+	struct profile_record run; /* offset: where the next one begins; result: bytes of all */
 };
 
 struct {
@@ -88,6 +93,14 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct thread_time);
 } times SEC(".maps");
+
+/* A thread of which nothing is known: too large for the stack. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct doing);
+} unknown_thread SEC(".maps");
 
 struct stack_key {
 	u64 key;
@@ -145,6 +158,9 @@ struct {
 	MAP_TYPE(value, s64);
 } in_flight SEC(".maps");
 
+/* A run of reads is sent after so many, so that little is missing of one that goes on at the end. */
+#define MAX_RUN_CALLS 1024
+
 #define READ_FIELD(to, from, field) bpf_probe_read_kernel(&(to), sizeof(to), &(from)->field)
 
 INLINE void count_lost(u32 which)
@@ -174,14 +190,16 @@ INLINE struct doing *current_thread(void)
 {
 	u64 who = bpf_get_current_pid_tgid();
 	u32 tid = (u32)who;
-	if (!is_target(who >> 32))
-		return NULL;
 	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
 	if (doing)
 		return doing;
-	struct doing none;
-	__builtin_memset(&none, 0, sizeof(none));
-	bpf_map_update_elem(&threads, &tid, &none, 0);
+	if (!is_target(who >> 32))
+		return NULL;
+	u32 zero = 0;
+	struct doing *unknown = bpf_map_lookup_elem(&unknown_thread, &zero);
+	if (!unknown)
+		return NULL;
+	bpf_map_update_elem(&threads, &tid, unknown, 0);
 	return bpf_map_lookup_elem(&threads, &tid);
 }
 
@@ -269,41 +287,44 @@ INLINE void send_name(struct inode *inode, u64 number, u32 device)
 INLINE struct file *file_of_descriptor(u64 descriptor)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct files_struct *files = NULL;
-	struct fdtable *table = NULL;
-	struct file **entries = NULL, *file = NULL;
-	u32 most = 0;
-	READ_FIELD(files, task, files);
-	READ_FIELD(table, files, fdt);
-	READ_FIELD(most, table, max_fds);
-	READ_FIELD(entries, table, fd);
-	if (descriptor >= most || !entries)
+	struct files_struct *files = task->files;
+	struct fdtable *table = files ? files->fdt : NULL;
+	struct file *file = NULL;
+	if (!table || descriptor >= table->max_fds)
 		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), entries + descriptor);
+	bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor);
 	return file;
 }
 
-/* Remembers the open file of a call; 0 if it is of no interest. */
-INLINE u32 remember_file(struct doing *doing, u64 descriptor)
+/* Remembers the open file of a call; NULL if it is of no interest. */
+INLINE struct file *remember_file(struct doing *doing, u64 descriptor)
 {
 	struct file *file = file_of_descriptor(descriptor);
 	struct inode *inode = NULL;
+	u64 number = 0;
 	if (!file)
-		return 0;
+		return NULL;
 	READ_FIELD(inode, file, f_inode);
-	u32 kind = kind_of(inode);
-	if (kind != S_IFREG && kind != S_IFBLK)
-		return 0;
+	READ_FIELD(number, inode, i_ino);
+	/* Most calls are of the file of the call before. */
+	if ((u64)inode != doing->inode_address || number != doing->inode) {
+		u32 kind = kind_of(inode);
+		if (kind != S_IFREG && kind != S_IFBLK)
+			return NULL;
+		doing->device = device_of(inode);
+		doing->inode = number;
+		doing->inode_address = (u64)inode;
+		send_name(inode, number, doing->device);
+	}
+	/* While reads are only counted, these stay as they were sent last. */
+	if (doing->run_bytes && doing->file == (u64)file && doing->inode == doing->run.inode)
+		return file;
 	doing->file = (u64)file;
-	doing->device = device_of(inode);
-	READ_FIELD(doing->inode, inode, i_ino);
 	READ_FIELD(doing->size_bytes, inode, i_size);
 	READ_FIELD(doing->mode, file, f_mode);
 	READ_FIELD(doing->flags, file, f_flags);
 	READ_FIELD(doing->ra_pages, file, f_ra.ra_pages);
-	READ_FIELD(doing->offset, file, f_pos);
-	send_name(inode, doing->inode, doing->device);
-	return 1;
+	return file;
 }
 
 INLINE u64 mix(u64 hash, u64 word)
@@ -383,6 +404,42 @@ INLINE u64 take_stack(void *ctx)
 	return hash;
 }
 
+/* Whether a cached read goes on where the last one ended, with as many bytes: then it is counted. */
+INLINE u32 goes_on(struct doing *doing, u64 since, u64 result)
+{
+	if (!doing->run_bytes || result != doing->run_bytes || doing->file != doing->run.file ||
+	    doing->inode != doing->run.inode || doing->offset != doing->run.offset ||
+	    doing->run_calls >= MAX_RUN_CALLS)
+		return 0;
+	if (!doing->run_calls)
+		doing->run_start_ns = since;
+	doing->run_calls += 1;
+	doing->run.offset += result;
+	doing->run.result += result;
+	doing->run.time_ns = bpf_ktime_get_ns();
+	return 1;
+}
+
+/* Sends the reads that were counted. Before anything else of their thread is sent. */
+INLINE void end_run(struct doing *doing)
+{
+	u32 calls = doing->run_calls;
+	doing->run_bytes = 0;
+	doing->run_calls = 0;
+	if (!calls)
+		return;
+	struct profile_record *record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
+	if (!record) {
+		count_lost(0);
+		return;
+	}
+	__builtin_memcpy(record, &doing->run, sizeof(*record));
+	record->offset = doing->run.offset - doing->run.result;
+	record->duration_ns = doing->run.time_ns - doing->run_start_ns;
+	record->extra = calls;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
 SEC("tp_btf/sys_enter")
 int call_enters(u64 *ctx)
 {
@@ -399,18 +456,21 @@ int call_enters(u64 *ctx)
 	doing->reason = REASON_NONE;
 	doing->stack = 0;
 	doing->detail = 0;
+	struct file *file = NULL;
 	u64 first = CALL_ARG_0(regs), second = CALL_ARG_1(regs), third = CALL_ARG_2(regs);
 	u64 fourth = CALL_ARG_3(regs);
 	if (call == NR_MADVISE) {
 		doing->file = 0;
 		doing->inode = 0;
+		doing->inode_address = 0;
 		doing->device = 0;
 		doing->offset = first;
 		doing->length = second;
 		doing->detail = third;
-	} else if (!remember_file(doing, first)) {
+	} else if (!(file = remember_file(doing, first))) {
 		return 0;
 	} else if (call == NR_READ) {
+		READ_FIELD(doing->offset, file, f_pos);
 		doing->length = third;
 	} else if (call == NR_PREAD) {
 		doing->length = third;
@@ -419,6 +479,7 @@ int call_enters(u64 *ctx)
 		doing->length = 0;
 		doing->offset = fourth;
 	} else if (call == NR_READV) {
+		READ_FIELD(doing->offset, file, f_pos);
 		doing->length = 0;
 	} else {
 		doing->offset = second;
@@ -442,8 +503,12 @@ int call_returns(u64 *ctx)
 	u64 since = doing->call_ns;
 	u32 call = doing->call;
 	u32 is_advice = call == NR_MADVISE || call == NR_READAHEAD || call == NR_FADVISE;
+	u32 is_cached = !is_advice && doing->reason == REASON_NONE && !doing->waited_ns;
 	doing->call_ns = 0;
 	doing->reason = REASON_NONE;
+	if (is_cached && goes_on(doing, since, ctx[1]))
+		return 0;
+	end_run(doing);
 	struct profile_record *record = begin_record(is_advice ? PROFILE_ADVICE : PROFILE_READ);
 	if (!record)
 		return 0;
@@ -461,7 +526,13 @@ int call_returns(u64 *ctx)
 	record->flags = doing->flags;
 	record->ra_pages = doing->ra_pages;
 	record->detail = is_advice ? doing->detail : call;
-	record->start_page_delta = is_advice ? call : 0;
+	record->extra = is_advice ? call : 0;
+	if (is_cached && record->result > 0) {
+		__builtin_memcpy(&doing->run, record, sizeof(*record));
+		doing->run.offset += record->result;
+		doing->run.result = 0;
+		doing->run_bytes = record->result;
+	}
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -472,6 +543,7 @@ INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct f
 	struct doing *doing = current_thread();
 	if (!doing)
 		return 0;
+	end_run(doing);
 	u64 number = inode->i_ino;
 	u32 device = device_of(inode);
 	u64 file = 0;
@@ -504,7 +576,7 @@ INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct f
 		if (kind == PROFILE_WINDOW) {
 			record->offset = (u64)ra->start << 12;
 			record->length = (u64)ra->size << 12;
-			record->start_page_delta = ra->async_size;
+			record->extra = ra->async_size;
 		}
 	}
 	record->flags = doing->call_ns != 0;
@@ -751,7 +823,11 @@ int thread_exits(u64 *ctx)
 		time->cpu_ns += now - time->last_ns;
 		time->last_ns = now;
 	}
-	bpf_map_delete_elem(&threads, &tid);
+	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	if (doing) {
+		end_run(doing);
+		bpf_map_delete_elem(&threads, &tid);
+	}
 	return 0;
 }
 
@@ -762,6 +838,9 @@ int request_issued(u64 *ctx)
 	struct block_device *part = request->part;
 	u64 key = (u64)request;
 	if (!part || !request->__data_len)
+		return 0;
+	/* The driver had no room, and gets it again: that is one request still. */
+	if (bpf_map_lookup_elem(&requests, &key))
 		return 0;
 	u32 device = part->bd_dev;
 	s64 none = 0, *count = bpf_map_lookup_elem(&in_flight, &device);

@@ -46,7 +46,8 @@ struct profile_record {
 	u32 ra_pages;
 	u32 detail;      /* the system call; of a wait the reason; of advice the advice */
 	u32 in_iowait;
-	u32 start_page_delta; /* of a window: pages behind the mark */
+	u32 extra;       /* of a window: pages behind the mark; of advice the system call; of a read
+			  * how many calls in order it stands for, 0 for one */
 	char comm[16];
 };
 

@@ -72,6 +72,8 @@ pub struct ReturnedRead {
     /// Opened with `O_DIRECT`.
     pub is_direct: bool,
     pub window: Pages,
+    /// How many calls in order of equal length, all cached, it stands for.
+    pub calls: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,6 +265,7 @@ fn read_call(record: &ProfileRecord) -> ReturnedRead {
         is_random: record.mode & FMODE_RANDOM != 0,
         is_direct: is_direct(record.flags),
         window: Pages::new(u64::from(record.ra_pages)),
+        calls: record.extra.max(1),
     }
 }
 

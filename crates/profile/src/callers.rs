@@ -1,9 +1,9 @@
 //! Callers that left no frame.
 //!
-//! Most functions of the C library keep no frame pointer, so a stack by frame pointers goes from the
-//! wrapper of a system call to the caller of its caller, or ends there. The one between is found as
-//! unwinders without tables do: the first word above the stack pointer that is a return address
-//! outside the library. A stale one may be taken for it, which frame pointers would not show either.
+//! Most functions of the C library keep no frame pointer, so a stack by frame pointers goes from
+//! the wrapper of a system call to the caller of its caller, or ends there. The one between is the
+//! first word above the stack pointer that is a return address outside the library. A stale address
+//! may be taken for it.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -168,14 +168,14 @@ impl Collector {
             window_limit: Bytes::new(call.window.get() * PAGE_BYTES.get()),
             is_random: call.is_random,
             is_direct: call.is_direct,
-            calls: 1,
+            calls: call.calls,
         };
         let accesses = &mut self.recording.accesses;
         let place = match before.last.and_then(|last| Some((last, accesses.get_mut(last)?))) {
             Some((place, last)) if continues(last, &access) => {
                 last.length += access.length;
                 last.end = access.end;
-                last.calls += 1;
+                last.calls += access.calls;
                 Some(place)
             }
             _ => keep(accesses, access, &mut self.recording.not_kept),
@@ -340,7 +340,7 @@ fn continues(last: &FileAccess, next: &FileAccess) -> bool {
         && last.file == next.file
         && last.inode == next.inode
         && last.offset + last.length == next.offset
-        && last.length.get() / u64::from(last.calls) == next.length.get()
+        && last.length.get() / u64::from(last.calls) == next.length.get() / u64::from(next.calls)
 }
 
 /// Adds a record if there is room; its place.

@@ -2,73 +2,136 @@
 //! first, on its line, and the twin does not have it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
 use super::{Stage, text};
 
-/// The fault program of the crate that diagnoses.
-const PROGRAM: &str = "../profile/tests/programs/fault.c";
+/// The fault programs of the crate that diagnoses.
+const PROGRAMS: &str = "../profile/tests/programs";
 const SIZE: usize = 64 << 20;
-/// Each fault, and whether the line to change is that of the read: advice has a line of its own.
-const FAULTS: [(&str, bool); 9] = [
-    ("needless-random", false),
-    ("backward", true),
-    ("stride", true),
-    ("mapped-sequential", true),
-    ("mapped-random", true),
-    ("self-eviction", true),
-    ("direct-depth-1", true),
-    ("ramp", true),
-    ("random-depth-1", true),
+/// Each fault, and the rule that finds it. Its line is marked in the program.
+const FAULTS: [(&str, &str); 14] = [
+    ("needless-random", "needless-random"),
+    ("backward", "backward"),
+    ("stride", "stride"),
+    ("mapped-sequential", "mapped-sequential"),
+    ("written-mapping", "mapped-sequential"),
+    ("mapped-random", "mapped-random"),
+    ("self-eviction", "self-eviction"),
+    ("direct-depth-1", "direct-depth-1"),
+    ("ramp", "ramp"),
+    ("random-depth-1", "random-depth-1"),
+    ("late-window", "late-window"),
+    ("shared-open-file", "shared-open-file"),
+    ("cut-advice", "cut-advice"),
+    ("void-advice", "void-advice"),
 ];
+
+/// A virtual hard disk with a file, and fault programs.
+struct Faults {
+    stage: Stage,
+    data: PathBuf,
+}
+
+impl Faults {
+    fn on_a_disk(name: &str) -> Option<Self> {
+        let stage = Stage::of(name, "hdd-2008,fs=xfs,size=2G")?;
+        let data = stage.mount.join("data");
+        fs::write(&data, vec![7; SIZE]).unwrap();
+        Some(Self { stage, data })
+    }
+
+    /// Compiles a fault program; `None` without the compiler.
+    fn compile(&self, compiler: &str, arguments: &[&str], source: &str) -> Option<PathBuf> {
+        let program = self.stage.dir.path().join(source).with_extension("");
+        let mut command = Command::new(compiler);
+        command.args(arguments).arg("-o").arg(&program).arg(source_of(source));
+        command.status().is_ok_and(|status| status.success()).then_some(program)
+    }
+
+    /// Profiles a command on the file, which is cold; `Err` is why it cannot be.
+    fn profile(&self, command: &[&Path], arguments: &[&str]) -> Result<Value, String> {
+        let file = fs::File::open(&self.data).unwrap();
+        file.sync_all().unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let mut foreread = self.stage.foreread();
+        foreread.args(["profile", "--json", "--device", "none", "--"]).args(command);
+        let output = foreread.args(arguments).output().unwrap();
+        if output.status.code() == Some(6) {
+            return Err(text(&output.stderr));
+        }
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout).unwrap())
+    }
+}
+
+fn source_of(program: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAMS).join(program)
+}
+
+/// Where a program has the line of a fault.
+fn marked_line(program: &str, fault: &str) -> usize {
+    let code = fs::read_to_string(source_of(program)).unwrap();
+    let mark = format!("line of {fault}");
+    1 + code.lines().position(|line| line.trim_end_matches(" */").ends_with(&mark)).unwrap()
+}
 
 #[test]
 fn host_profile_finds_each_fault_on_a_virtual_hard_disk() {
     let name = "host_profile_finds_each_fault_on_a_virtual_hard_disk";
-    let Some(stage) = Stage::of(name, "hdd-2008,fs=xfs,size=2G") else { return };
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAM);
-    let program = stage.dir.path().join("fault");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-g", "-O1", "-fno-omit-frame-pointer", "-o"]).arg(&program).arg(&source);
-    if !compiler.status().is_ok_and(|status| status.success()) {
+    let Some(faults) = Faults::on_a_disk(name) else { return };
+    let options = ["-g", "-O1", "-fno-omit-frame-pointer", "-pthread"];
+    let Some(program) = faults.compile("cc", &options, "fault.c") else {
         println!("SKIP {name}: there is no C compiler");
         return;
-    }
-    let data = stage.mount.join("data");
-    fs::write(&data, vec![7; SIZE]).unwrap();
-    let code = fs::read_to_string(source).unwrap();
-    let line = |fault: &str| {
-        let mark = format!("/* line of {fault} */");
-        1 + code.lines().position(|line| line.contains(&mark)).unwrap() as u64
     };
-    let profile = |words: &[&str]| -> Option<Value> {
-        // Cold.
-        let file = fs::File::open(&data).unwrap();
-        file.sync_all().unwrap();
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        let mut command = stage.foreread();
-        command.args(["profile", "--json", "--device", "none", "--"]).arg(&program);
-        command.arg(words[0]).arg(&data).args(&words[1..]);
-        let output = command.output().unwrap();
-        if output.status.code() == Some(6) {
-            println!("SKIP {name}: {}", text(&output.stderr));
-            return None;
-        }
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        Some(serde_json::from_slice(&output.stdout).unwrap())
-    };
-    for (fault, is_read) in FAULTS {
-        let Some(found) = profile(&[fault]) else { return };
+    let data = faults.data.to_str().unwrap();
+    for (fault, rule) in FAULTS {
+        let found = match faults.profile(&[&program], &[fault, data]) {
+            Ok(found) => found,
+            Err(why) => {
+                println!("SKIP {name}: {why}");
+                return;
+            }
+        };
         let first = &found["diagnoses"][0];
-        assert_eq!(first["rule"], fault, "{}", found["diagnoses"]);
+        assert_eq!(first["rule"], rule, "{fault}: {}", found["diagnoses"]);
         let source = &first["location"]["source"];
         assert!(source[0].as_str().unwrap().ends_with("fault.c"), "{fault}: {first}");
-        assert!(!is_read || source[1] == line(fault), "{fault}: {source}");
-        let Some(twin) = profile(&[fault, "--fixed"]) else { return };
+        assert_eq!(source[1], marked_line("fault.c", fault), "{fault}: {first}");
+        let twin = faults.profile(&[&program], &[fault, data, "--fixed"]).unwrap();
         let rules = twin["diagnoses"].as_array().unwrap().iter().map(|one| &one["rule"]);
-        assert!(rules.clone().all(|rule| rule != fault), "the twin of {fault} has it, too");
+        assert!(rules.clone().all(|one| one != rule), "the twin of {fault} has it, too");
+    }
+}
+
+#[test]
+fn host_profile_finds_faults_of_programs_in_rust_and_python() {
+    let name = "host_profile_finds_faults_of_programs_in_rust_and_python";
+    let Some(faults) = Faults::on_a_disk(name) else { return };
+    let options = ["-g", "-O", "-C", "force-frame-pointers=yes"];
+    let program = faults.compile("rustc", &options, "fault.rs");
+    let script = source_of("fault.py");
+    let python = Path::new("python3");
+    let commands = [program.as_deref().map(|program| vec![program]), Some(vec![python, &script])];
+    for command in commands.iter().flatten() {
+        let found = match faults.profile(command, &[faults.data.to_str().unwrap()]) {
+            Ok(found) => found,
+            Err(why) => {
+                println!("SKIP {name}: {why}");
+                return;
+            }
+        };
+        let first = &found["diagnoses"][0];
+        assert_eq!(first["rule"], "backward", "{command:?}: {}", found["diagnoses"]);
+        // Of an interpreter only its own functions are known.
+        if command.len() == 1 {
+            let source = &first["location"]["source"];
+            assert!(source[0].as_str().unwrap().ends_with("fault.rs"), "{first}");
+            assert_eq!(source[1], marked_line("fault.rs", "backward"), "{first}");
+        }
     }
 }

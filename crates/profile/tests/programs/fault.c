@@ -1,6 +1,7 @@
 /* Reads a file with one fault each, or with --fixed without it: fault PATTERN FILE [--fixed]. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,7 +19,7 @@ static void take(ssize_t got)
 static void in_order(int fd, off_t size, size_t step)
 {
 	for (off_t at = 0; at + (off_t)step <= size; at += step)
-		take(pread(fd, buffer, step, at)); /* line of needless-random */
+		take(pread(fd, buffer, step, at));
 }
 
 static void backward(int fd, off_t size)
@@ -107,6 +108,75 @@ static int beside_scan(int fd, off_t size, const char *name, int fixed)
 	return 0;
 }
 
+/* All of it through stdio; fixed, around the page cache. */
+static int late(const char *name, off_t size, int fixed)
+{
+	if (fixed)
+		return direct(name, size, fixed);
+	FILE *file = fopen(name, "r");
+	if (!file)
+		return 1;
+	while (fread(buffer, 100, 1, file)) /* line of late-window */
+		total++;
+	fclose(file);
+	return 0;
+}
+
+/* Half of a file, which a thread reads. */
+struct half {
+	int fd;
+	off_t start;
+	off_t end;
+};
+
+static void *read_half(void *argument)
+{
+	struct half *half = argument;
+	char own[64 << 10];
+	for (off_t at = half->start; at < half->end; at += sizeof(own))
+		if (pread(half->fd, own, sizeof(own), at) < 0) /* line of shared-open-file */
+			break;
+	return NULL;
+}
+
+/* Two threads through one open file; fixed, each through its own. */
+static int shared(int fd, const char *name, off_t size, int fixed)
+{
+	pthread_t threads[2];
+	struct half halves[2];
+	for (int which = 0; which < 2; which++) {
+		off_t start = which * size / 2;
+		int own = fixed ? open(name, O_RDONLY) : fd;
+		halves[which] = (struct half){own, start, start + size / 4};
+		if (pthread_create(&threads[which], NULL, read_half, &halves[which]))
+			return 1;
+	}
+	for (int which = 0; which < 2; which++)
+		pthread_join(threads[which], NULL);
+	return 0;
+}
+
+/* Asks for half of the file at once, and reads there without order; fixed, piece by piece. */
+static void advised(int fd, off_t size, int fixed)
+{
+	off_t piece = fixed ? 128 << 10 : size / 2;
+	for (off_t at = 0; at < size / 2; at += piece)
+		posix_fadvise(fd, at, piece, POSIX_FADV_WILLNEED); /* line of cut-advice */
+	for (unsigned long index = 0; index < 300; index++)
+		take(pread(fd, buffer, 4096, scattered(index, size / 2)));
+}
+
+/* Writes a mapping out, whose pages write(2) waits for. */
+static int written(const char *map, off_t size, int fixed)
+{
+	int out = memfd_create("out", 0);
+	if (out < 0 || (!fixed && madvise((void *)map, size, MADV_RANDOM)))
+		return 1;
+	for (off_t at = 0; at < size / 2; at += 64 << 10)
+		take(write(out, map + at, 64 << 10)); /* line of written-mapping */
+	return 0;
+}
+
 static void mapped(const char *map, off_t size)
 {
 	for (off_t at = 0; at < size; at += 4096)
@@ -125,7 +195,7 @@ int main(int count, char **words)
 	off_t size = status.st_size;
 	if (!strcmp(words[1], "needless-random")) {
 		if (!fixed)
-			posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+			posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* line of needless-random */
 		in_order(fd, size / 2, 4096);
 	} else if (!strcmp(words[1], "backward")) {
 		fixed ? in_order(fd, size / 4, 64 << 10) : backward(fd, size / 4);
@@ -139,6 +209,18 @@ int main(int count, char **words)
 	} else if (!strcmp(words[1], "direct-depth-1")) {
 		if (direct(words[2], size / 4, fixed))
 			return 1;
+	} else if (!strcmp(words[1], "late-window")) {
+		if (late(words[2], size, fixed))
+			return 1;
+	} else if (!strcmp(words[1], "shared-open-file")) {
+		if (shared(fd, words[2], size, fixed))
+			return 1;
+	} else if (!strcmp(words[1], "cut-advice")) {
+		advised(fd, size, fixed);
+	} else if (!strcmp(words[1], "void-advice")) {
+		int advice = fixed ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_SEQUENTIAL | POSIX_FADV_WILLNEED;
+		posix_fadvise(fd, 0, 0, advice); /* line of void-advice */
+		in_order(fd, size, 16 << 10);
 	} else if (!strcmp(words[1], "ramp")) {
 		ramp(fd, size, fixed);
 	} else if (!strcmp(words[1], "random-depth-1")) {
@@ -150,6 +232,9 @@ int main(int count, char **words)
 			return 1;
 		if (!strcmp(words[1], "mapped-random")) {
 			mapped_random(map, size, fixed);
+		} else if (!strcmp(words[1], "written-mapping")) {
+			if (written(map, size, fixed))
+				return 1;
 		} else {
 			if (!fixed)
 				madvise(map, size, MADV_RANDOM);
