@@ -63,7 +63,7 @@ impl Collector {
         let files = &mut self.recording.files;
         let place = *self.files.entry(id).or_insert_with(|| {
             let path = format!("inode {} on {}", id.inode, id.device);
-            files.push(ProfiledFile { id, path, size, start: None });
+            files.push(ProfiledFile { id, path, size, start: None, jumps: Vec::new() });
             files.len() as u32 - 1
         });
         let file = &mut files[place as usize];

@@ -381,7 +381,7 @@ mod tests {
         let mut recording = ProfileRecording::default();
         let id = InodeId { device, inode: 42 };
         let (path, size) = ("/data/file".to_owned(), Bytes::from_mib(1));
-        recording.files.push(ProfiledFile { id, path, size, start: None });
+        recording.files.push(ProfiledFile { id, path, size, start: None, jumps: Vec::new() });
         recording.devices.insert(device, "sda".to_owned());
         let frame = |function: &str, line| Frame {
             function: function.to_owned(),

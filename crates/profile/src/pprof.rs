@@ -172,7 +172,7 @@ mod tests {
         let mut recording = ProfileRecording::default();
         let id = InodeId { device: host::DevNo { major: 7, minor: 1 }, inode: 42 };
         let (path, size) = ("/data/file".to_owned(), Bytes::from_mib(1));
-        recording.files.push(ProfiledFile { id, path, size, start: None });
+        recording.files.push(ProfiledFile { id, path, size, start: None, jumps: Vec::new() });
         let source = Some(("main.c".to_owned(), 42));
         let frame = |function: &str| Frame {
             function: function.to_owned(),

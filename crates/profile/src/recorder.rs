@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use host::Root;
 use observe::{ProfileDetail, ProfileProbes, ProfileScope, Rung};
 use rustix::process::{Pid, Signal, kill_process};
-use units::Nanos;
+use sys::extents::FileExtent;
+use units::{Bytes, Nanos};
 
 use crate::collect::Collector;
 use crate::error::ProfileError;
@@ -215,6 +216,13 @@ fn place_files(recording: &mut ProfileRecording) {
             opened.metadata().is_ok_and(|found| found.ino() == file.id.inode && found.is_file());
         if same && let Ok(extents) = sys::extents::extents(opened.as_fd()) {
             file.start = extents.first().map(|extent| extent.physical);
+            file.jumps = jumps(&extents);
         }
     }
+}
+
+/// Where a file goes on at another place.
+fn jumps(extents: &[FileExtent]) -> Vec<Bytes> {
+    let pairs = extents.windows(2).filter(|two| two[0].physical + two[0].length != two[1].physical);
+    pairs.map(|two| two[1].logical).collect()
 }

@@ -162,6 +162,8 @@ pub struct ProfiledFile {
     pub size: Bytes,
     /// Where it begins on its device, if the file system says so.
     pub start: Option<Bytes>,
+    /// Where in the file it goes on at another place of the device, in order.
+    pub jumps: Vec<Bytes>,
 }
 
 /// A function in a stack.

@@ -3,7 +3,7 @@
 
 use foreread_profile::{
     AccessKind, AdviceRecord, FileAccess, IoRequest, ModelChoice, PageEviction, ProfileRecording,
-    ProfiledFile, RULES, StackTrace, StorageWait, WaitClass, analyse,
+    ProfiledFile, RULES, StackTrace, StorageWait, SubmittedPages, WaitClass, analyse,
 };
 use host::DevNo;
 use observe::{AdviceCallKind, InodeId};
@@ -27,6 +27,7 @@ impl Builder {
             path: "/data/file".to_owned(),
             size: Bytes::from_mib(64),
             start: None,
+            jumps: Vec::new(),
         });
         recording.stacks.push(StackTrace::default());
         recording.taken = 1000;
@@ -100,6 +101,17 @@ impl Builder {
             stack: 0,
             is_direct: false,
             submitted: Bytes::new(submitted),
+        });
+    }
+
+    fn submit(&mut self, offset: u64, length: u64) {
+        self.recording.submitted.push(SubmittedPages {
+            at: self.now,
+            tid: 1,
+            inode: 0,
+            offset: Bytes::new(offset),
+            length: Bytes::new(length),
+            is_window: true,
         });
     }
 
@@ -243,6 +255,12 @@ fn windows_pages_and_calls() {
         access.marks = 1;
     });
     expect("late-window", late);
+    let mut fragments = in_order(|_| {});
+    fragments.recording.files[0].jumps = (1..1000).map(|n| Bytes::from_kib(n * 48)).collect();
+    for window in 0..40 {
+        fragments.submit(window << 17, 1 << 17);
+    }
+    expect("fragments", fragments);
     let mut small = Builder::new();
     (0..5000).for_each(|at| {
         small.access(at * 512, 512, None);
@@ -271,7 +289,7 @@ fn two_passes(is_advised: bool) -> Builder {
 fn scan(builder: &mut Builder, blocks: u64) {
     let id = InodeId { device: DEVICE, inode: 43 };
     let (path, size) = ("/data/scan".to_owned(), Bytes::new(blocks << 17));
-    builder.recording.files.push(ProfiledFile { id, path, size, start: None });
+    builder.recording.files.push(ProfiledFile { id, path, size, start: None, jumps: Vec::new() });
     for block in 0..blocks {
         let access = builder.access(block << 17, 1 << 17, None);
         (access.inode, access.file) = (1, 8);
@@ -329,7 +347,13 @@ fn many_files(start: &str, end: &str) -> Builder {
         let id = InodeId { device: DEVICE, inode: 42 + u64::from(file) };
         let path = format!("{start}{file}{end}");
         let size = Bytes::from_kib(16);
-        builder.recording.files.push(ProfiledFile { id, path, size, start: None });
+        builder.recording.files.push(ProfiledFile {
+            id,
+            path,
+            size,
+            start: None,
+            jumps: Vec::new(),
+        });
         let access = builder.access(0, 16 << 10, MISS);
         (access.inode, access.file) = (file, 100 + u64::from(file));
         let wait = builder.recording.waits.last_mut().unwrap();

@@ -23,7 +23,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/observe", 2780),
     ("crates/pg", 2800),
     ("crates/policy", 6250),
-    ("crates/profile", 5340),
+    ("crates/profile", 5410),
     ("crates/report", 8800),
     ("crates/reproduce", 1700),
     ("crates/sim", 5260),

@@ -20,7 +20,7 @@ fn recording() -> ProfileRecording {
     let mut recording = ProfileRecording { target: HOSTILE.to_owned(), ..Default::default() };
     let id = InodeId { device: DEVICE, inode: 42 };
     let (path, size) = (HOSTILE.to_owned(), Bytes::from_mib(8));
-    recording.files.push(ProfiledFile { id, path, size, start: None });
+    recording.files.push(ProfiledFile { id, path, size, start: None, jumps: Vec::new() });
     recording.devices.insert(DEVICE, "sda".to_owned());
     let frame = |function: &str, line| Frame {
         function: function.to_owned(),

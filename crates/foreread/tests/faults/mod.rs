@@ -2,6 +2,7 @@
 //! first, on its line, and the twin does not have it.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -105,6 +106,44 @@ fn host_profile_finds_each_fault_on_a_virtual_hard_disk() {
         let twin = faults.profile(&[&program], &[fault, data, "--fixed"]).unwrap();
         let rules = twin["diagnoses"].as_array().unwrap().iter().map(|one| &one["rule"]);
         assert!(rules.clone().all(|one| one != rule), "the twin of {fault} has it, too");
+    }
+}
+
+/// Allocates two files in turns from their ends, so that no piece of 64 KiB lies beside the next.
+fn write_in_pieces(name: &Path) {
+    const PIECE: usize = 64 << 10;
+    let mut files =
+        [name.with_extension("other"), name.to_owned()].map(|name| fs::File::create(name).unwrap());
+    for piece in (0..200).rev() {
+        for file in &files {
+            let (start, length) = ((piece * PIECE) as u64, PIECE as u64);
+            rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), start, length)
+                .unwrap();
+        }
+    }
+    files[1].write_all(&vec![7; 200 * PIECE]).unwrap();
+}
+
+#[test]
+fn host_profile_finds_a_file_in_many_places() {
+    let name = "host_profile_finds_a_file_in_many_places";
+    let Some(mut faults) = Faults::on_a_disk(name) else { return };
+    let Some(program) = faults.compile("cc", &["-g", "-O1", "-pthread"], "fault.c") else {
+        println!("SKIP {name}: there is no C compiler");
+        return;
+    };
+    for (pieces, first) in [(true, "fragments"), (false, "late-window")] {
+        faults.data = faults.stage.mount.join(first);
+        if pieces {
+            write_in_pieces(&faults.data);
+        } else {
+            fs::write(&faults.data, vec![7; 200 << 16]).unwrap();
+        }
+        let data = faults.data.to_str().unwrap();
+        match faults.profile(&[&program], &["late-window", data]) {
+            Ok(found) => assert_eq!(found["diagnoses"][0]["rule"], first, "{}", found["diagnoses"]),
+            Err(why) => println!("SKIP {name}: {why}"),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod backward;
 mod cut_advice;
 mod device_bound;
 mod direct;
+mod fragments;
 mod late_window;
 mod mapped_random;
 mod mapped_sequential;
@@ -179,6 +180,7 @@ pub static RULES: &[DiagnosisRule] = &[
     stride::RULE,
     ramp::RULE,
     void_advice::RULE,
+    fragments::RULE,
     late_window::RULE,
     small_reads::RULE,
     random::RULE,
