@@ -33,6 +33,7 @@ mod suite;
 mod tidy;
 mod transcript;
 mod tune_vs_grid;
+mod verbs;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

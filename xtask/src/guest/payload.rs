@@ -12,9 +12,15 @@ use crate::binaries::BUILD;
 /// Forces the build for a guest with an older C library, to test it where it is not needed.
 const STATIC: &str = "FOREREAD_GUEST_STATIC";
 
+/// A binary that runs in the guest, such as one of `xtask dist`, instead of building one.
+const BINARY: &str = "FOREREAD_GUEST_BINARY";
+
 /// Builds foreread and writes the tar file.
 pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
-    let binary = build(root, image)?;
+    let binary = match std::env::var_os(BINARY) {
+        Some(named) => PathBuf::from(named),
+        None => build(root, image)?,
+    };
     let directory = tempfile::tempdir()?;
     let copy = directory.path().join("foreread");
     // Most of a development build is debug information.

@@ -10,8 +10,8 @@ use super::chroot::Chroot;
 use super::installs::Packages;
 use crate::dist::{Release, output};
 use crate::outcome::{Footnotes, VerbOutcome};
+use crate::verbs::{self, DIRECTORY, FILE_COUNT, READER, Systems, TriedVerb};
 
-const READER: &str = include_str!("../guest/reader.pl");
 const WITHOUT_BPF: &str = include_str!("no-bpf.pl");
 
 /// Before each condition: devices and /sys of this machine, and a filesystem of its own on a loop
@@ -76,87 +76,16 @@ const CONDITIONS: &[Condition] = &[
     },
 ];
 
-/// A verb and how it is tried. Readers read the files meanwhile.
-struct Verb {
-    name: &'static str,
-    script: &'static str,
-    /// Exit codes of a verb that did its work.
-    success: &'static [i64],
-    /// What it prints then, among other things.
-    evidence: &'static str,
-}
-
-const fn verb(name: &'static str, script: &'static str, evidence: &'static str) -> Verb {
-    Verb { name, script, success: &[0], evidence }
-}
-
-const VERBS: &[Verb] = &[
-    verb("info", "foreread info", "kernel"),
-    verb("help", "foreread help tune", "EXAMPLES"),
-    verb("doctor", "foreread doctor", "KiB"),
-    verb("doctor PATH", "foreread doctor /srv/data", "KiB"),
-    Verb {
-        success: &[0, 3],
-        ..verb("check", "foreread check --emit-policy >$D/p && foreread check --policy $D/p", "")
-    },
-    verb("presets", "foreread presets", ""),
-    verb("models", "foreread models", "hdd-2008"),
-    verb("demo", "foreread demo", "Measure"),
-    verb(
-        "sweep sim:",
-        "foreread sweep sim:hdd-2008 --vary read_ahead=128K,1M --workload seq-1 --repeats 2 \
-             --duration 100ms --fresh",
-        "1024",
-    ),
-    verb("runs", "foreread runs", ""),
-    verb("report", "foreread report last -o $D/report.html && grep -c svg $D/report.html", ""),
-    verb("experiment", "foreread experiment readers sim:hdd-2008,cache=1G", ""),
-    verb("reproduce", "foreread reproduce", ""),
-    // One repeat may well be inconclusive.
-    Verb {
-        success: &[0, 5],
-        ..verb(
-            "tune virtual:",
-            "foreread tune virtual:nvme,fs=ext4 --vary read_ahead=32K,512K --workload seq-1 \
-                 --repeats 1 --duration 200ms --size 4M --fresh --json",
-            "recommendation",
-        )
-    },
-    Verb {
-        success: &[0, 5],
-        ..verb(
-            "tune PATH",
-            "foreread tune /srv/data --vary read_ahead=32K,512K --workload seq-1 --repeats 1 \
-                 --duration 200ms --size 4M --fresh --json",
-            "recommendation",
-        )
-    },
-    verb("watch", "foreread watch --once --json --interval 2s", "file"),
-    verb("profile", "foreread profile -- reader /srv/data/file1 forward 1", ""),
-    verb("auto", "foreread auto /srv/data --duration 3s --json", ""),
-    verb("run", "foreread run --json -- reader /srv/data/file1 forward 1", ""),
-    verb(
-        "trace record",
-        "foreread trace record --force -o $D/t -- reader /srv/data/file1 forward 1",
-        "",
-    ),
-    verb("apply", "foreread apply read_ahead=256K --on /srv/data", ""),
-    Verb { success: &[0, 3], ..verb("verify", "foreread verify /srv/data", "") },
-    verb("persist -n", "foreread persist -n read_ahead=256K --on /srv/data --with systemd", ""),
-    verb("rollback", "foreread rollback all", ""),
-    verb("vdisk list", "foreread vdisk list", ""),
-    verb("completions", "foreread completions bash", "foreread"),
-];
-
 /// The tables, and whether no cell failed.
 pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
     let chroot = Chroot::unpack(&release.root, "bookworm", &["e2fsprogs"])?;
     set_up(&chroot, packages)?;
     let mut notes = Footnotes::default();
     let mut failures = 0;
-    let mut rows: Vec<String> = VERBS.iter().map(|verb| format!("| {} |", verb.name)).collect();
+    let verbs: Vec<_> = verbs::tried_in(Systems::Chroots).collect();
+    let mut rows: Vec<String> = verbs.iter().map(|verb| format!("| {} |", verb.name)).collect();
     for condition in CONDITIONS {
-        for (verb, row) in VERBS.iter().zip(&mut rows) {
+        for (verb, row) in verbs.iter().zip(&mut rows) {
             let outcome = attempt(&chroot, condition, verb)?;
             eprintln!("{}, {}: {outcome}", condition.name, verb.name);
             failures += usize::from(matches!(outcome, VerbOutcome::Fails(_)));
@@ -183,7 +112,7 @@ fn set_up(chroot: &Chroot, packages: &Packages) -> Result<()> {
         fs::write(chroot.root.join("usr/local/bin").join(name), text)?;
     }
     let files = tempfile::tempdir()?;
-    for number in 1..=3 {
+    for number in 1..=FILE_COUNT {
         fs::write(files.path().join(format!("file{number}")), vec![b'r'; 2 << 20])?;
     }
     let image = chroot.image();
@@ -199,15 +128,15 @@ fn set_up(chroot: &Chroot, packages: &Packages) -> Result<()> {
     Ok(())
 }
 
-fn attempt(chroot: &Chroot, condition: &Condition, verb: &Verb) -> Result<VerbOutcome> {
-    let script = format!(
-        "D=$(mktemp -d -p /run); cd /run; export D
-         for one in 1 2 3; do reader /srv/data/file$one forward 2>/dev/null & R=\"$R $!\"; done
-         timeout 300 sh -c '{}'
-         code=$?; kill $R; exit $code",
-        verb.script
-    );
+fn attempt(chroot: &Chroot, condition: &Condition, verb: &TriedVerb) -> Result<VerbOutcome> {
+    let mut script = "D=$(mktemp -d -p /run); cd /run; export D\n".to_owned();
+    for file in (1..=FILE_COUNT).filter(|_| verb.readers) {
+        let direction = verbs::direction(file);
+        let _ =
+            writeln!(script, "reader {DIRECTORY}/file{file} {direction} 2>/dev/null & R=\"$R $!\"");
+    }
+    let _ = write!(script, "timeout 300 sh -c '{}'\ncode=$?; kill $R; exit $code", verb.script);
     let prepare = format!("{MOUNTS}\n{}", condition.prepare);
     let output = chroot.enter(&[], &prepare, condition.wrapper, &script)?;
-    Ok(VerbOutcome::judge(&output, verb.success, verb.evidence))
+    Ok(verb.judge(&output))
 }

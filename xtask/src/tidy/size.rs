@@ -20,7 +20,6 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/host", 5510),
     ("crates/model", 7560),
     ("crates/observe", 2860),
-    ("crates/observe", 2860),
     ("crates/pg", 2800),
     ("crates/policy", 6250),
     ("crates/profile", 5410),
@@ -37,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3850),
     ("crates/workload", 4420),
     ("python", 600),
-    ("xtask", 7020),
+    ("xtask", 7030),
 ];
 
 /// A complaint about each package that has grown.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::super::machine::GuestMachine;
 use super::super::readers;
 use crate::outcome::VerbOutcome;
+use crate::verbs::{DIRECTORY, TriedVerb};
 
 /// How long a verb may take: seconds, but minutes where others build meanwhile.
 const VERB_TIMEOUT: Duration = Duration::from_secs(900);
@@ -62,59 +63,6 @@ pub const RIGHTS: &[GuestRights] = &[
     },
 ];
 
-/// A verb and how it is tried.
-#[derive(Debug)]
-pub struct TriedVerb {
-    pub name: &'static str,
-    script: &'static str,
-    /// Exit codes of a verb that did its work.
-    success: &'static [i64],
-    /// What it prints then, among other things.
-    evidence: &'static str,
-    /// Whether the files are read meanwhile.
-    readers: bool,
-}
-
-const fn verb(name: &'static str, script: &'static str, evidence: &'static str) -> TriedVerb {
-    TriedVerb { name, script, success: &[0], evidence, readers: false }
-}
-
-pub const VERBS: &[TriedVerb] = &[
-    verb("info", "foreread info", "kernel"),
-    verb("doctor", "foreread doctor /srv/data", "read-ahead"),
-    TriedVerb {
-        success: &[0, 3],
-        ..verb("check", "foreread check --emit-policy >$D/p && foreread check --policy $D/p", "")
-    },
-    verb(
-        "tune virtual:",
-        "foreread tune virtual:nvme --vary read_ahead=32K,512K --workload seq-1 --repeats 1 \
-             --duration 200ms --size 4M --fresh --json",
-        "recommendation",
-    ),
-    TriedVerb {
-        readers: true,
-        ..verb("watch", "foreread watch --once --json --interval 4s", "file1")
-    },
-    TriedVerb {
-        readers: true,
-        ..verb("auto", "foreread auto /srv/data --duration 10s --json", "file9")
-    },
-    verb("run", "foreread run --json -- reader /srv/data/file1 forward 2", ""),
-    verb(
-        "trace record",
-        "foreread trace record --force -o $D/t -- reader /srv/data/file1 forward 1",
-        "",
-    ),
-    verb("apply", "foreread apply read_ahead=256K --on /srv/data", ""),
-    TriedVerb { success: &[0, 3], ..verb("verify", "foreread verify /srv/data", "") },
-    verb("persist -n", "foreread persist -n read_ahead=256K --on /srv/data", ""),
-    verb("rollback", "foreread rollback all", ""),
-];
-
-/// Where the readers have their files.
-const DIRECTORY: &str = "/srv/data";
-
 /// Installs foreread, and makes the data and the readers.
 pub fn set_up(machine: &mut GuestMachine) -> Result<()> {
     machine.sh("tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin
@@ -133,7 +81,7 @@ pub fn run(
 ) -> Result<VerbOutcome> {
     let script = format!(
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH\n\
-         D=$(mktemp -d); cd $D\n{}\ncode=$?\ncd /; rm -rf $D\nexit $code\n",
+         D=$(mktemp -d); cd $D; export D\n{}\ncode=$?\ncd /; rm -rf $D\nexit $code\n",
         verb.script
     );
     machine.sh(&format!("cat >/run/verb.sh <<'END'\n{script}END\nchmod a+r /run/verb.sh"))?;
@@ -144,7 +92,7 @@ pub fn run(
     if verb.readers {
         readers::stop(machine)?;
     }
-    Ok(VerbOutcome::judge(&output?, verb.success, verb.evidence))
+    Ok(verb.judge(&output?))
 }
 
 /// How root receives each signal of read-ahead.

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::cells::{RIGHTS, VERBS};
+use super::cells::RIGHTS;
 use crate::outcome::Footnotes;
+use crate::verbs::{self, Systems};
 
 const INTRODUCTION: &str = "# Kernels
 
@@ -41,7 +42,7 @@ pub fn format(kernels: &[Value]) -> (String, usize) {
         let names: Vec<&str> = RIGHTS.iter().map(|rights| rights.name).collect();
         let rule = "---|".repeat(names.len());
         let _ = writeln!(text, "| verb | {} |\n|---|{rule}", names.join(" | "));
-        for verb in VERBS {
+        for verb in verbs::tried_in(Systems::Guests) {
             let cells: Vec<String> = RIGHTS
                 .iter()
                 .map(|rights| {
