@@ -1,21 +1,24 @@
 //! From a recording to diagnoses with predicted gains.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use model::Spec;
 use units::Nanos;
 
-use crate::device::{ModelChoice, learnt_model};
-use crate::predict::predict;
+use crate::device::{DeviceModel, ModelChoice, learnt_model};
+use crate::predict::{marginal_gains, predict};
 use crate::recording::{IoRequest, ProfileRecording};
+use crate::replay::ProfileReplay;
 use crate::rules::{
     CheckStream, DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
 };
-use crate::stream::{FileStream, streams};
+use crate::stream::{FileStream, StreamKey, streams};
+use crate::warm::WarmAccesses;
+use crate::what_if::{ReplaySetting, WhatIfTable, what_if};
 
 /// Above this share of lost events nothing is predicted.
 const MAX_LOSS_SHARE: f64 = 0.01;
+const NO_MODEL: &str = "no model of the device: give --device MODEL";
 
 /// What a fix would win.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,12 +46,25 @@ pub struct ProfileDiagnosis {
     pub stream: Option<usize>,
     pub finding: RuleFinding,
     pub gain: PredictedGain,
+    /// What the fix wins once those of the diagnoses before it are made, if that is known.
+    pub marginal: Option<Nanos>,
 }
 
 impl ProfileDiagnosis {
     /// Whether there is anything to change: not where the device is the limit or writes are.
     pub fn is_problem(&self) -> bool {
         !matches!(self.rule.name, "device-bound" | "write-back")
+    }
+
+    /// The streams that it is about.
+    fn keys(&self, streams: &[FileStream]) -> Vec<StreamKey> {
+        let places = self.stream.iter().chain(&self.finding.others);
+        places.map(|place| streams[*place].key()).collect()
+    }
+
+    /// What the fix adds to those before it.
+    fn adds(&self) -> Nanos {
+        self.marginal.unwrap_or_else(|| self.gain.saved())
     }
 }
 
@@ -68,9 +84,21 @@ pub struct ProfileAnalysis {
     pub other: Nanos,
     /// Why nothing is predicted at all.
     pub no_prediction: Option<String>,
+    /// What the settings that were asked for would do, or why that is not known.
+    pub what_if: Option<Result<WhatIfTable, String>>,
 }
 
 impl ProfileAnalysis {
+    /// Time of the threads on a processor, or waiting for one.
+    pub fn compute(&self) -> Nanos {
+        self.cpu + self.runnable
+    }
+
+    /// What shares are of: time without idling, of which threads that serve others have a lot.
+    pub fn busy(&self) -> Nanos {
+        self.compute() + self.waited
+    }
+
     /// Waits with a problem whose fix has no predicted gain.
     pub fn unpredicted(&self) -> Nanos {
         let unknown = self
@@ -92,25 +120,35 @@ struct Predictor<'a> {
     recording: &'a ProfileRecording,
     choice: &'a ModelChoice,
     refusal: Option<String>,
-    learnt: std::collections::BTreeMap<host::DevNo, Option<Spec>>,
+    learnt: BTreeMap<host::DevNo, Option<DeviceModel>>,
+    warm: WarmAccesses,
 }
 
-impl Predictor<'_> {
-    fn model(&mut self, stream: &FileStream) -> Option<Spec> {
+impl<'a> Predictor<'a> {
+    fn new(recording: &'a ProfileRecording, choice: &'a ModelChoice) -> Self {
+        let warm = match choice {
+            ModelChoice::None => WarmAccesses::default(),
+            ModelChoice::Named(_) | ModelChoice::Measured(_) => WarmAccesses::of(recording),
+        };
+        Self { recording, choice, refusal: refusal(recording), learnt: BTreeMap::new(), warm }
+    }
+
+    fn model(&mut self, stream: &FileStream) -> Option<DeviceModel> {
         let file = &self.recording.files[stream.inode as usize];
+        let device = file.id.device;
         match self.choice {
-            ModelChoice::Named(spec) => Some((**spec).clone()),
+            ModelChoice::Named(model) => Some((**model).clone()),
             ModelChoice::None => None,
-            ModelChoice::Measured => {
-                let known = self.learnt.get(&file.id.device).cloned().flatten();
-                if known.is_some() {
-                    return known;
+            ModelChoice::Measured(known) => {
+                let found = known.get(&device).or_else(|| self.learnt.get(&device)?.as_ref());
+                if found.is_some() {
+                    return found.cloned();
                 }
                 let of_device = self.recording.requests.iter();
-                let of_device = of_device.filter(|one| one.device == file.id.device);
+                let of_device = of_device.filter(|one| one.device == device);
                 let requests: Vec<IoRequest> = of_device.copied().collect();
                 let learnt = learnt_model(Path::new(&file.path), &requests);
-                self.learnt.insert(file.id.device, learnt.clone());
+                self.learnt.insert(device, learnt.clone());
                 learnt
             }
         }
@@ -130,9 +168,9 @@ impl Predictor<'_> {
                 let largest =
                     streams.iter().max_by_key(|one| self.recording.files[one.inode as usize].size);
                 let Some(model) = largest.and_then(|stream| self.model(stream)) else {
-                    return not("no model of the device: give --device MODEL");
+                    return not(NO_MODEL);
                 };
-                match predict(self.recording, streams.to_vec(), change, &model) {
+                match predict(self.recording, streams.to_vec(), change, &self.warm, &model) {
                     Err(why) => PredictedGain::NotPredictable(why),
                     Ok(prediction) => {
                         let error = prediction.saved.scaled(prediction.error.max(0.05));
@@ -158,13 +196,15 @@ fn is_worth(recording: &ProfileRecording, gain: &PredictedGain) -> bool {
     }
 }
 
-/// Applies the rules and predicts gains.
-pub fn analyse(recording: &ProfileRecording, choice: &ModelChoice) -> ProfileAnalysis {
+/// Applies the rules and predicts gains, and what each of `settings` would do.
+pub fn analyse(
+    recording: &ProfileRecording,
+    choice: &ModelChoice,
+    settings: &[ReplaySetting],
+) -> ProfileAnalysis {
     let streams = streams(recording);
     let run = RunView { recording, streams: &streams };
-    let refusal = refusal(recording);
-    let mut predictor =
-        Predictor { recording, choice, refusal: refusal.clone(), learnt: Default::default() };
+    let mut predictor = Predictor::new(recording, choice);
     let mut diagnoses: Vec<ProfileDiagnosis> = Vec::new();
     let mut explained: BTreeSet<usize> = BTreeSet::new();
     for rule in RULES {
@@ -177,7 +217,7 @@ pub fn analyse(recording: &ProfileRecording, choice: &ModelChoice) -> ProfileAna
         let gain = predictor.gain(&touched, &finding);
         if is_worth(recording, &gain) {
             explained.extend(&finding.others);
-            diagnoses.push(ProfileDiagnosis { rule, stream: None, finding, gain });
+            diagnoses.push(ProfileDiagnosis { rule, stream: None, finding, gain, marginal: None });
         }
     }
     for (place, stream) in streams.iter().enumerate() {
@@ -189,7 +229,46 @@ pub fn analyse(recording: &ProfileRecording, choice: &ModelChoice) -> ProfileAna
     diagnoses.sort_by_key(|one| {
         (std::cmp::Reverse(one.is_problem()), std::cmp::Reverse(one.finding.waited))
     });
-    account(recording, streams, diagnoses, refusal)
+    let what_if = together(&streams, &mut diagnoses, settings, &mut predictor);
+    ProfileAnalysis { what_if, ..account(recording, streams, diagnoses, predictor.refusal) }
+}
+
+/// Replays all streams of the device that was waited for most together: what each fix adds to
+/// those before it, and what the settings would do.
+fn together(
+    streams: &[FileStream],
+    diagnoses: &mut [ProfileDiagnosis],
+    settings: &[ReplaySetting],
+    predictor: &mut Predictor<'_>,
+) -> Option<Result<WhatIfTable, String>> {
+    let simulated = |one: &&mut ProfileDiagnosis| {
+        one.gain.saved() > Nanos::ZERO && !matches!(one.finding.change, FixChange::Saves(_))
+    };
+    let mut fixes: Vec<_> = diagnoses.iter_mut().filter(simulated).collect();
+    if settings.is_empty() && fixes.len() < 2 {
+        return None;
+    }
+    let recording = predictor.recording;
+    let device = |stream: &FileStream| recording.files[stream.inode as usize].id.device;
+    let model = match (&predictor.refusal, streams.first()) {
+        (Some(refusal), _) => Err(refusal.clone()),
+        (None, None) => Err("nothing was read".to_owned()),
+        (None, Some(first)) => predictor.model(first).ok_or_else(|| NO_MODEL.to_owned()),
+    };
+    let replay = model.as_ref().map_err(Clone::clone).and_then(|model| {
+        let of_device = streams.iter().filter(|stream| device(stream) == device(&streams[0]));
+        ProfileReplay::new(recording, of_device.collect(), &predictor.warm, model)
+    });
+    if let Ok(replay) = &replay {
+        let changes: Vec<_> =
+            fixes.iter().map(|one| (one.keys(streams), &one.finding.change)).collect();
+        let gains = marginal_gains(replay, &changes);
+        for (one, gain) in fixes.iter_mut().zip(gains.into_iter().flatten()) {
+            one.marginal = Some(gain.min(one.gain.saved()));
+        }
+    }
+    let asked = !settings.is_empty();
+    asked.then(|| replay.and_then(|replay| what_if(&replay, settings, recording.wall)))
 }
 
 /// The first rules that apply to the waits and to the calls of a stream, and whose fix is worth it.
@@ -203,7 +282,8 @@ fn diagnose(
         let finding = check(run, stream)?;
         let gain = predictor.gain(&[stream], &finding);
         let worth = is_worth(run.recording, &gain);
-        worth.then_some(ProfileDiagnosis { rule, stream: Some(place), finding, gain })
+        let stream = Some(place);
+        worth.then_some(ProfileDiagnosis { rule, stream, finding, gain, marginal: None })
     };
     let waits = RULES.iter().find_map(|rule| match rule.check {
         RuleCheck::Stream(check) => apply(rule, check),
@@ -233,7 +313,7 @@ fn account(
     };
     let (waited, cpu, runnable) = (recording.waited(), sum(|one| one.cpu), sum(|one| one.runnable));
     let threads = sum(|one| one.span).max(waited + cpu + runnable);
-    let avoidable: Nanos = diagnoses.iter().map(|one| one.gain.saved()).sum();
+    let avoidable: Nanos = diagnoses.iter().map(ProfileDiagnosis::adds).sum();
     ProfileAnalysis {
         streams,
         diagnoses,
@@ -244,5 +324,6 @@ fn account(
         threads,
         other: threads.saturating_sub(waited + cpu + runnable),
         no_prediction,
+        what_if: None,
     }
 }

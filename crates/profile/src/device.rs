@@ -1,10 +1,12 @@
 //! A model of the device below a file: one that the user names, or rates that are measured.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use host::DevNo;
 use model::Spec;
 use rustix::fs::{Mode, OFlags, open};
 
@@ -12,12 +14,28 @@ use crate::error::ProfileError;
 use crate::recording::IoRequest;
 use crate::shape::median;
 
+/// A device in the simulator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceModel {
+    pub spec: Spec,
+    /// How many times slower than its model the device is, as a virtual disk may be.
+    pub dilation: f64,
+}
+
+impl DeviceModel {
+    /// As fast as its model.
+    pub fn new(spec: Spec) -> Self {
+        Self { spec, dilation: 1.0 }
+    }
+}
+
 /// Which device model predicts gains.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelChoice {
-    Named(Box<Spec>),
-    /// Rates are measured with direct reads of the file, for half a second at most.
-    Measured,
+    Named(Box<DeviceModel>),
+    /// Those of these devices are known; of others, rates are measured with direct reads of the
+    /// file, for half a second at most.
+    Measured(BTreeMap<DevNo, DeviceModel>),
     /// No prediction.
     None,
 }
@@ -29,7 +47,7 @@ impl ModelChoice {
     ///
     /// If there is none.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        Ok(Self::Named(Box::new(Spec::named(name)?)))
+        Ok(Self::Named(Box::new(DeviceModel::new(Spec::named(name)?))))
     }
 }
 
@@ -141,7 +159,7 @@ impl RecordedLatencies {
 /// A volume with the rates that direct reads of this file show, and with the latencies of the
 /// recorded requests where there are enough of them, as they are those of the pattern; `None` if
 /// the file is too small, gone, or on a file system without direct reads.
-pub fn learnt_model(path: &Path, requests: &[IoRequest]) -> Option<Spec> {
+pub fn learnt_model(path: &Path, requests: &[IoRequest]) -> Option<DeviceModel> {
     let file = DirectFile::open(path)?;
     let base = scattered(7);
     let random = file.seconds(SMALL_READ, |index| scattered(index + 500))?;
@@ -174,7 +192,7 @@ pub fn learnt_model(path: &Path, requests: &[IoRequest]) -> Option<Spec> {
     let mut spec = Spec::preset("cloud-ssd")?;
     values.iter().try_for_each(|(key, value)| spec.set(key, value)).ok()?;
     spec.name = "measured".to_owned();
-    spec.validate().is_ok().then_some(spec)
+    spec.validate().is_ok().then(|| DeviceModel::new(spec))
 }
 
 /// Requests that are served at once, from how much faster eight readers are than one. A device that
@@ -215,8 +233,8 @@ mod tests {
         let path = dir.path().join("data");
         std::fs::write(&path, vec![1_u8; 16 << 20]).unwrap();
         // Not every file system has direct reads.
-        if let Some(spec) = learnt_model(&path, &[]) {
-            assert!(spec.validate().is_ok());
+        if let Some(learnt) = learnt_model(&path, &[]) {
+            assert!(learnt.spec.validate().is_ok());
         }
         assert!(learnt_model(dir.path(), &[]).is_none(), "a directory");
     }

@@ -433,7 +433,7 @@ mod tests {
 
     fn document() -> Json {
         let recording = recording();
-        let bytes = firefox(&recording, &analyse(&recording, &ModelChoice::None));
+        let bytes = firefox(&recording, &analyse(&recording, &ModelChoice::None, &[]));
         serde_json::from_slice(&bytes).unwrap()
     }
 

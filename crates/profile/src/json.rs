@@ -9,6 +9,7 @@ use units::Nanos;
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
 use crate::proof::FixProof;
 use crate::recording::{Frame, ProfileRecording};
+use crate::what_if::WhatIfTable;
 
 /// The version of the form; it grows when a field changes its meaning.
 const SCHEMA_VERSION: u32 = 1;
@@ -36,6 +37,25 @@ pub struct ProfileDocument {
     pub missing_signals: Vec<String>,
     pub no_prediction: Option<String>,
     pub proofs: Vec<ProofEntry>,
+    /// What the settings of `--what-if` would do.
+    pub what_if: Option<WhatIfEntry>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WhatIfEntry {
+    pub not_predictable: Option<String>,
+    /// What the simulation waits under the recorded settings, beside `waited_s`.
+    pub simulated_s: Option<f64>,
+    pub read_bytes: Option<u64>,
+    pub settings: Vec<SettingEntry>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct SettingEntry {
+    pub setting: String,
+    pub wall_s: f64,
+    pub waited_s: f64,
+    pub read_bytes: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -71,6 +91,8 @@ pub struct GainEntry {
     pub saved_s: Option<f64>,
     pub least_s: Option<f64>,
     pub most_s: Option<f64>,
+    /// What the fix adds to those of the diagnoses before it.
+    pub marginal_s: Option<f64>,
     pub not_predictable: Option<String>,
 }
 
@@ -96,6 +118,7 @@ fn entry(
             saved_s: Some(saved.as_secs_f64()),
             least_s: Some(least.as_secs_f64()),
             most_s: Some(most.as_secs_f64()),
+            marginal_s: one.marginal.map(Nanos::as_secs_f64),
             not_predictable: None,
         },
         PredictedGain::NotPredictable(why) => {
@@ -114,6 +137,27 @@ fn entry(
         gain,
         location: stack.and_then(|stack| stack.code().cloned()),
         stack: stack.map(|stack| stack.user.clone()).unwrap_or_default(),
+    }
+}
+
+fn what_if_entry(table: &Result<WhatIfTable, String>) -> WhatIfEntry {
+    let table = match table {
+        Ok(table) => table,
+        Err(why) => {
+            return WhatIfEntry { not_predictable: Some(why.clone()), ..WhatIfEntry::default() };
+        }
+    };
+    let settings = table.rows.iter().map(|row| SettingEntry {
+        setting: row.setting.to_string(),
+        wall_s: row.wall.as_secs_f64(),
+        waited_s: row.waited.as_secs_f64(),
+        read_bytes: row.read.get(),
+    });
+    WhatIfEntry {
+        not_predictable: None,
+        simulated_s: Some(table.replayed.as_secs_f64()),
+        read_bytes: Some(table.read.get()),
+        settings: settings.collect(),
     }
 }
 
@@ -168,5 +212,6 @@ pub fn profile_json(
         missing_signals: recording.missing.clone(),
         no_prediction: analysis.no_prediction.clone(),
         proofs: proofs.iter().map(proof_entry).collect(),
+        what_if: analysis.what_if.as_ref().map(what_if_entry),
     }
 }

@@ -24,15 +24,20 @@ mod proof;
 mod ranges;
 mod recorder;
 mod recording;
+mod replay;
+mod rewrite;
 mod rules;
 mod samples;
 mod shape;
+mod steps;
 mod stream;
 mod symbols;
 mod text;
+mod warm;
+mod what_if;
 
 pub use analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis, analyse};
-pub use device::{ModelChoice, learnt_model};
+pub use device::{DeviceModel, ModelChoice, learnt_model};
 pub use error::ProfileError;
 pub use firefox::firefox;
 pub use folded::folded;
@@ -48,3 +53,4 @@ pub use rules::{DiagnosisRule, FixChange, RULES, RuleFinding, explain, list, rul
 pub use samples::{SampleKey, SampleValues, wait_samples};
 pub use stream::FileStream;
 pub use text::{TextOptions, code_line, gain_line, profile_text};
+pub use what_if::{ReplaySetting, WhatIf, WhatIfTable};

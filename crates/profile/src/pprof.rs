@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn go_reads_the_file() {
         let recording = recording();
-        let bytes = pprof(&recording, &analyse(&recording, &ModelChoice::None));
+        let bytes = pprof(&recording, &analyse(&recording, &ModelChoice::None, &[]));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("profile.pb.gz");
         std::fs::write(&path, bytes).unwrap();

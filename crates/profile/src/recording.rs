@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use observe::{AdviceCallKind, InodeId};
 use units::{Bytes, Nanos};
 
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// A read call.
@@ -40,6 +42,32 @@ pub struct FileAccess {
     pub is_direct: bool,
     /// Calls without a wait that were merged into this one, each where the last one ended.
     pub calls: u32,
+}
+
+#[cfg(test)]
+impl FileAccess {
+    /// A read of the first page, without a wait.
+    pub(crate) fn cached(start: Nanos, end: Nanos) -> Self {
+        Self {
+            start,
+            end,
+            tid: 1,
+            file: 7,
+            inode: 0,
+            offset: Bytes::ZERO,
+            length: Bytes::new(PAGE_BYTES),
+            blocked: Nanos::ZERO,
+            kind: AccessKind::Read,
+            misses: 0,
+            marks: 0,
+            submitted: Bytes::ZERO,
+            largest_window: Bytes::ZERO,
+            window_limit: Bytes::ZERO,
+            is_random: false,
+            is_direct: false,
+            calls: 1,
+        }
+    }
 }
 
 /// What a thread waits for.

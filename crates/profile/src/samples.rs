@@ -117,7 +117,7 @@ mod tests {
                 is_window: true,
             });
         }
-        let samples = wait_samples(&recording, &analyse(&recording, &ModelChoice::None));
+        let samples = wait_samples(&recording, &analyse(&recording, &ModelChoice::None, &[]));
         let bytes: Vec<u64> = samples.values().map(|one| one.bytes.get() >> 10).collect();
         assert_eq!(bytes, [1, 6]);
     }

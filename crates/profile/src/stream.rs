@@ -9,6 +9,9 @@ use crate::recording::{
 };
 use crate::shape::AccessShape;
 
+/// Names a stream: the place of its file, and its open file.
+pub(crate) type StreamKey = (u32, u64);
+
 /// One open file, or one file's mappings.
 #[derive(Clone, Debug)]
 pub struct FileStream {
@@ -26,6 +29,10 @@ pub struct FileStream {
 }
 
 impl FileStream {
+    pub(crate) fn key(&self) -> StreamKey {
+        (self.inode, self.file)
+    }
+
     pub fn accesses<'a>(
         &'a self,
         recording: &'a ProfileRecording,

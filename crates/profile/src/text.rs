@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use units::Nanos;
 use units::text::counted;
+use units::{Bytes, Nanos};
 
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
 use crate::recording::{ProfileRecording, StackTrace};
@@ -43,8 +43,8 @@ pub fn code_line(stack: Option<&StackTrace>) -> Option<String> {
 }
 
 /// The predicted gain in the run's time, or why there is none.
-pub fn gain_line(gain: &PredictedGain, wall: Nanos) -> String {
-    match gain {
+pub fn gain_line(one: &ProfileDiagnosis, wall: Nanos) -> String {
+    let gain = match &one.gain {
         PredictedGain::Predicted { saved, least, most } if least == most => {
             format!("{} of {} ({})", time(*saved), time(wall), share(*saved, wall))
         }
@@ -57,6 +57,12 @@ pub fn gain_line(gain: &PredictedGain, wall: Nanos) -> String {
             time(*most)
         ),
         PredictedGain::NotPredictable(why) => format!("not predictable: {why}"),
+    };
+    match one.marginal {
+        Some(left) if left.get() < one.gain.saved().get() / 10 * 9 => {
+            format!("{gain}; {} after the fixes above", time(left))
+        }
+        _ => gain,
     }
 }
 
@@ -68,10 +74,9 @@ pub fn profile_text(
 ) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "profile of {}: {}", recording.target, time(recording.wall));
-    let all = analysis.threads;
-    let compute = all.saturating_sub(analysis.waited);
+    let all = analysis.busy();
     let parts = [
-        ("compute", compute),
+        ("compute", analysis.compute()),
         ("avoidable", analysis.avoidable),
         ("not predictable", analysis.unpredicted()),
         ("device-bound", analysis.device_bound()),
@@ -95,6 +100,7 @@ pub fn profile_text(
         diagnosis(&mut text, recording, analysis, one, options);
     }
     unexplained(&mut text, recording, analysis);
+    what_if(&mut text, recording, analysis);
     notes(&mut text, recording, analysis);
     text
 }
@@ -119,7 +125,7 @@ fn diagnosis(
     for line in finding.snippet.iter().flat_map(|snippet| snippet.lines()) {
         let _ = writeln!(text, "           {line}");
     }
-    let _ = writeln!(text, "  gain   {}", gain_line(&one.gain, recording.wall));
+    let _ = writeln!(text, "  gain   {}", gain_line(one, recording.wall));
     if let (true, Some(stack)) = (options.stacks, stack) {
         let frames = stack.user.iter().take(STACK_FRAMES).map(|frame| frame.function.as_str());
         let _ = writeln!(text, "  stack  {}", frames.collect::<Vec<_>>().join(" ← "));
@@ -176,6 +182,41 @@ fn unexplained(text: &mut String, recording: &ProfileRecording, analysis: &Profi
             _ => format!("  ({open_files} open files)"),
         };
         let _ = writeln!(text, "  {}  {path}  {line}{several}", time(*waited));
+    }
+}
+
+fn mebibytes(bytes: Bytes) -> String {
+    format!("{:.1} MiB", bytes.get() as f64 / f64::from(1 << 20))
+}
+
+/// What other settings would do.
+fn what_if(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnalysis) {
+    let table = match &analysis.what_if {
+        None => return,
+        Some(Err(why)) => {
+            let _ = writeln!(text, "\nother settings: not predictable: {why}");
+            return;
+        }
+        Some(Ok(table)) => table,
+    };
+    let _ = writeln!(
+        text,
+        "\nother settings, by simulation (waits recorded {}, simulated {}):",
+        time(table.recorded),
+        time(table.replayed)
+    );
+    for row in &table.rows {
+        let _ = writeln!(
+            text,
+            "  {:<8} run {} → {} ({:.2} times as fast)  waits {}  reads {} (now {})",
+            row.setting,
+            time(recording.wall),
+            time(row.wall),
+            recording.wall.as_secs_f64() / row.wall.as_secs_f64(),
+            time(row.waited),
+            mebibytes(row.read),
+            mebibytes(table.read)
+        );
     }
 }
 

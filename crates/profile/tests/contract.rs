@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_profile::{
-    AccessKind, AdviceRecord, FileAccess, IoRequest, ModelChoice, PageEviction, ProfileRecording,
-    ProfiledFile, RULES, StackTrace, StorageWait, SubmittedPages, WaitClass, analyse,
+    AccessKind, AdviceRecord, DeviceModel, FileAccess, IoRequest, ModelChoice, PageEviction,
+    ProfileRecording, ProfiledFile, RULES, ReplaySetting, StackTrace, StorageWait, SubmittedPages,
+    WaitClass, analyse,
 };
 use host::DevNo;
 use observe::{AdviceCallKind, InodeId};
@@ -155,7 +156,7 @@ impl Builder {
     /// The names of the diagnoses, the most expensive first.
     fn diagnoses(mut self) -> Vec<&'static str> {
         self.recording.wall = self.now;
-        let analysis = analyse(&self.recording, &ModelChoice::None);
+        let analysis = analyse(&self.recording, &ModelChoice::None, &[]);
         analysis.diagnoses.iter().map(|one| one.rule.name).collect()
     }
 }
@@ -407,7 +408,66 @@ fn losses_forbid_a_prediction() {
     let mut builder = in_order(|access| access.is_random = true);
     builder.recording.wall = builder.now;
     builder.recording.lost = 100;
-    let analysis = analyse(&builder.recording, &ModelChoice::named("hdd-2008").unwrap());
+    let analysis = analyse(&builder.recording, &ModelChoice::named("hdd-2008").unwrap(), &[]);
     assert!(analysis.no_prediction.is_some());
     assert_eq!(analysis.avoidable, Nanos::ZERO);
+}
+
+/// A volume that takes as long for each request as a wait of the builder.
+fn volume() -> ModelChoice {
+    let mut spec = model::Spec::preset("cloud-ssd").unwrap();
+    let keys = [
+        ("latency_ms", "5"),
+        ("sequential_latency_ms", "5"),
+        ("latency_spread", "0"),
+        ("iops", "0"),
+        ("throughput_mib_s", "0"),
+        ("link_mib_s", "10000"),
+    ];
+    keys.iter().for_each(|(key, value)| spec.set(key, value).unwrap());
+    ModelChoice::Named(Box::new(DeviceModel::new(spec)))
+}
+
+#[test]
+fn other_settings_are_replayed() {
+    let mut builder = Builder::new();
+    for page in (0..400).rev() {
+        builder.access(page * 4096, 4096, MISS);
+    }
+    builder.recording.wall = builder.now;
+    let settings = ["auto", "1M"].map(|word| word.parse::<ReplaySetting>().unwrap());
+    let analysis = analyse(&builder.recording, &volume(), &settings);
+    let table = analysis.what_if.unwrap().unwrap();
+    let near = |a: Nanos, b: Nanos| (a.as_secs_f64() / b.as_secs_f64() - 1.0).abs() < 0.05;
+    assert!(near(table.replayed, table.recorded), "{table:?}");
+    let [auto, larger] = table.rows.as_slice() else { panic!("{table:?}") };
+    assert!(auto.wall < builder.now.scaled(0.7), "{table:?}");
+    // No window helps a reader that goes backward.
+    assert!(near(larger.wall, builder.now), "{table:?}");
+    // What has no model has no simulation either.
+    let analysis = analyse(&builder.recording, &ModelChoice::None, &settings);
+    assert!(analysis.what_if.unwrap().is_err());
+}
+
+#[test]
+fn a_fix_adds_what_those_before_it_left() {
+    let mut builder = Builder::new();
+    for page in (0..200).rev() {
+        builder.access(page * 4096, 4096, MISS);
+    }
+    for page in 0..200 {
+        let access = builder.access((1 << 25) + page * 4096, 4096, MISS);
+        (access.file, access.is_random) = (8, true);
+        builder.recording.waits.last_mut().unwrap().file = 8;
+    }
+    builder.recording.wall = builder.now;
+    let analysis = analyse(&builder.recording, &volume(), &[]);
+    let names: Vec<&str> = analysis.diagnoses.iter().map(|one| one.rule.name).collect();
+    assert_eq!(names, ["backward", "needless-random"]);
+    for one in &analysis.diagnoses {
+        let (alone, left) = (one.gain.saved(), one.marginal.unwrap());
+        assert!(left <= alone && left > alone.scaled(0.9), "{names:?}: {alone} and {left}");
+    }
+    let sum: Nanos = analysis.diagnoses.iter().filter_map(|one| one.marginal).sum();
+    assert_eq!(analysis.avoidable, sum);
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use host::{DevNo, Dirs, Storage};
+use model::Spec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::availability::availability;
@@ -159,6 +160,19 @@ impl VirtualDisk {
     /// The target to measure: the mount point, or the device of a raw disk.
     pub fn target(&self) -> &Path {
         self.mountpoint().unwrap_or_else(|| self.device())
+    }
+
+    /// Its model, with the request size that the kernel permitted.
+    ///
+    /// # Errors
+    ///
+    /// If the stored model is damaged.
+    pub fn model(&self) -> Result<Spec, VdiskError> {
+        let path = self.home.record();
+        let broken = |source| VdiskError::ModelFile { path: path.clone(), source };
+        let mut model = Spec::from_toml(&self.record.model).map_err(broken)?;
+        model.host.max_request = self.record.queue.request_size;
+        Ok(model)
     }
 
     /// How many times slower than its model it runs.

@@ -1,18 +1,22 @@
 //! `foreread profile`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use host::{DevNo, Dirs};
 use profile::{
-    FixProof, ModelChoice, ProfileAnalysis, ProfileRecording, ProofChange, RecordTarget, Recorder,
-    TextOptions, analyse, cold_files, firefox, folded, pprof, profile_json, profile_text, prove,
+    DeviceModel, FixProof, ModelChoice, ProfileAnalysis, ProfileRecording, ProofChange,
+    RecordTarget, Recorder, ReplaySetting, TextOptions, analyse, cold_files, firefox, folded,
+    pprof, profile_json, profile_text, prove,
 };
 use report::clean::plain;
 use rustix::process::Signal;
 use units::Nanos;
+use vdisk::VirtualDisk;
 
 use super::Context;
 use super::watch_scope::cgroups;
@@ -35,6 +39,7 @@ const PROOF_PAIRS: u32 = 5;
 ///
 ///   foreread profile -- ./import data.csv     a command and its children, until it exits
 ///   foreread profile -o page.html -- ./import data.csv
+///   foreread profile --what-if auto,1M -- ./import data.csv
 ///   foreread profile --pid 4711 --for 30s     a process
 ///   foreread profile --system --for 10s       all processes
 ///   foreread profile --explain backward       what a diagnosis means
@@ -53,10 +58,13 @@ pub struct ProfileArgs {
     /// Stop after this time; a command gets SIGTERM. Default: until it exits, or Control-C
     #[arg(long = "for", value_name = "TIME")]
     duration: Option<Nanos>,
-    /// Predict gains with this device model (`foreread models`) or none; default: measure the
-    /// device for half a second with direct reads of the file
+    /// Predict gains with this device model (`foreread models`) or none; default: the model of a
+    /// virtual disk; other devices are measured for half a second with direct reads of the file
     #[arg(long, value_name = "MODEL|none")]
     device: Option<String>,
+    /// Predict the run under each of these settings: auto, or a read-ahead such as 1M for all files
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    what_if: Vec<ReplaySetting>,
     /// Print the innermost functions of each place
     #[arg(long)]
     stacks: bool,
@@ -115,7 +123,7 @@ impl ProfileArgs {
             return Err(Usage(usage.to_owned()).into());
         }
         let target = self.target(context)?;
-        let choice = self.device()?;
+        let choice = self.device(&context.dirs)?;
         let page_file = self.destination("--output", self.output.as_ref())?;
         let folded_file = self.destination("--folded", self.folded.as_ref())?;
         let pprof_file = self.destination("--pprof", self.pprof.as_ref())?;
@@ -127,7 +135,7 @@ impl ProfileArgs {
             recorder = recorder.with_output_to_stderr();
         }
         let (recording, status) = recorder.record(most, || signal(&signals))?;
-        let analysis = analyse(&recording, &choice);
+        let analysis = analyse(&recording, &choice, &self.what_if);
         if let Some(file) = page_file {
             file.write(report::profile_html(&recording, &analysis).as_bytes())?;
         }
@@ -166,9 +174,9 @@ impl ProfileArgs {
         Ok(RecordTarget::Command(self.command.clone()))
     }
 
-    fn device(&self) -> anyhow::Result<ModelChoice> {
+    fn device(&self, dirs: &Dirs) -> anyhow::Result<ModelChoice> {
         match self.device.as_deref() {
-            None => Ok(ModelChoice::Measured),
+            None => Ok(ModelChoice::Measured(virtual_disks(dirs))),
             Some("none") => Ok(ModelChoice::None),
             Some(name) => Ok(ModelChoice::named(name)?),
         }
@@ -229,6 +237,16 @@ impl ProfileArgs {
         proofs.iter().for_each(|proof| text.push_str(&proof.text()));
         output::print(&text)
     }
+}
+
+/// The models of the virtual disks that there are now.
+fn virtual_disks(dirs: &Dirs) -> BTreeMap<DevNo, DeviceModel> {
+    let disks = vdisk::list(dirs).unwrap_or_default();
+    let models = disks.into_iter().filter_map(|disk| {
+        let disk = VirtualDisk::open(dirs, &disk.name).ok()?;
+        Some((disk.devno(), DeviceModel { spec: disk.model().ok()?, dilation: disk.dilation() }))
+    });
+    models.collect()
 }
 
 fn explain(word: &str) -> anyhow::Result<Exit> {

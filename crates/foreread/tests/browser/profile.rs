@@ -111,7 +111,7 @@ fn browser_the_page_of_a_profile_answers_and_is_legible() {
     };
     let scratch = Scratch::new();
     let recording = recording();
-    let analysis = analyse(&recording, &ModelChoice::None);
+    let analysis = analyse(&recording, &ModelChoice::None, &[]);
     assert_eq!(analysis.diagnoses[0].rule.name, "self-eviction");
     scratch.file("profile.html", &report::profile_html(&recording, &analysis));
     for (theme, name) in [(Theme::Light, "light"), (Theme::Dark, "dark")] {

@@ -3,9 +3,10 @@
 
 use maud::{Markup, html};
 use profile::{
-    FileStream, ProfileAnalysis, ProfileDiagnosis, ProfileRecording, code_line, gain_line,
+    FileStream, ProfileAnalysis, ProfileDiagnosis, ProfileRecording, WhatIfTable, code_line,
+    gain_line,
 };
-use units::Nanos;
+use units::{Bytes, Nanos};
 
 use super::assets::PageContent;
 use super::data::text;
@@ -21,17 +22,22 @@ const MAX_FILES: usize = 500;
 /// A profile as a page that can be opened from disk or mailed.
 pub fn profile_html(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> String {
     let delivery = Delivery { served: false, live: None, content: PageContent::Profile };
-    let contents = [
+    let mut contents = vec![
         ("places", "Places"),
         ("flame", "Flame graph"),
         ("offsets", "Files over time"),
         ("waterfall", "Waits and requests"),
         ("files", "Files"),
     ];
-    let contents = contents.map(|(to, name)| (format!("#{to}"), name.to_owned()));
+    if analysis.what_if.is_some() {
+        contents.insert(1, ("what-if", "Other settings"));
+    }
+    let contents: Vec<(String, String)> =
+        contents.into_iter().map(|(to, name)| (format!("#{to}"), name.to_owned())).collect();
     let body = html! {
         (summary(recording, analysis))
         (places(recording, analysis))
+        (what_if(recording, analysis))
         (chart("flame", "Flame graph", "Each box is a function that waited for storage, or called \
             one that did; its width is the chosen quantity. Click a box, or press Enter on it, to \
             see only what is below it."))
@@ -44,6 +50,53 @@ pub fn profile_html(recording: &ProfileRecording, analysis: &ProfileAnalysis) ->
     };
     let title = format!("Profile of {}", brief(&recording.target));
     document(&title, &contents, &body, &text(&page_data(recording, analysis)), &delivery)
+}
+
+/// What the settings of --what-if would do.
+fn what_if(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
+    let Some(result) = &analysis.what_if else { return html! {} };
+    html! {
+        section id="what-if" aria-labelledby="what-if-title" {
+            h2 id="what-if-title" { "Other settings" }
+            @match result {
+                Err(why) => p { "Not predictable: " (why) "." },
+                Ok(table) => {
+                    p class="soft" { "The accesses replayed in the simulator. It waits "
+                        (time(table.replayed)) " under the recorded settings, where "
+                        (time(table.recorded)) " were recorded." }
+                    (what_if_table(recording, table))
+                }
+            }
+        }
+    }
+}
+
+fn what_if_table(recording: &ProfileRecording, table: &WhatIfTable) -> Markup {
+    let row = |setting: &str, wall: Nanos, waited: Nanos, read: Bytes| {
+        html! { tr {
+            td class="word" { (setting) }
+            td { (time(wall)) }
+            td { (format!("{:.2}", recording.wall.as_secs_f64() / wall.as_secs_f64().max(1e-9))) }
+            td { (time(waited)) }
+            td { (size(read.get())) }
+        } }
+    };
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Other settings" { table {
+            thead { tr {
+                th scope="col" class="word" { "setting" }
+                @for name in ["run", "times as fast", "waits", "read"] {
+                    th scope="col" { (name) }
+                }
+            } }
+            tbody {
+                (row("as recorded", recording.wall, table.replayed, table.read))
+                @for it in &table.rows {
+                    (row(&it.setting.to_string(), it.wall, it.waited, it.read))
+                }
+            }
+        } }
+    }
 }
 
 fn time(time: Nanos) -> String {
@@ -69,11 +122,13 @@ fn share(part: Nanos, all: Nanos) -> String {
 }
 
 fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
-    let all = analysis.threads;
-    let compute = all.saturating_sub(analysis.waited);
+    let all = analysis.busy();
     let card = |name: &str, part: Nanos| {
         let share = share(part, all);
-        html! { div { dt { (name) } dd { (time(part)) small { (share) " of all threads" } } } }
+        html! { div {
+            dt { (name) }
+            dd { (time(part)) small { (share) " of the threads\u{2019} busy time" } }
+        } }
     };
     html! {
         section class="verdict" aria-labelledby="headline" {
@@ -81,7 +136,7 @@ fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
             dl class="cards" {
                 div { dt { "Run" } dd { (time(recording.wall))
                     small { (counted(recording.threads.len(), "thread")) } } }
-                (card("Compute and other", compute))
+                (card("Compute", analysis.compute()))
                 (card("Avoidable waits", analysis.avoidable))
                 (card("Waits without a prediction", analysis.unpredicted()))
                 (card("Device-bound waits", analysis.device_bound()))
@@ -93,8 +148,8 @@ fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
 
 fn headline(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> String {
     let waits = format!(
-        "Waits for storage take {} of all threads\u{2019} time",
-        share(analysis.waited, analysis.threads)
+        "Waits for storage take {} of the threads\u{2019} busy time",
+        share(analysis.waited, analysis.busy())
     );
     let worst = analysis.diagnoses.iter().find(|one| one.is_problem());
     match worst {
@@ -170,7 +225,7 @@ fn place(
                     }
                 }
             }
-            dt { "gain" } dd { (gain_line(&one.gain, recording.wall)) }
+            dt { "gain" } dd { (gain_line(one, recording.wall)) }
         }
     }
 }

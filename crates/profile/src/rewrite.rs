@@ -1,0 +1,153 @@
+//! The steps of a replay under changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use policy::PolicySpec;
+use units::Bytes;
+
+use crate::rules::FixChange;
+use crate::steps::Step;
+use crate::stream::StreamKey;
+
+/// Readers that a change adds are counted from here; lanes are fewer.
+const FIRST_ADDED_READER: u32 = 1 << 31;
+
+/// What a replay changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes<'a> {
+    pub streams: BTreeMap<StreamKey, &'a FixChange>,
+    /// The window of every file.
+    pub window: Option<Bytes>,
+    /// Who decides what is read ahead; the kernel unless it is given.
+    pub policy: PolicySpec,
+}
+
+/// The steps under changes, each with its reader; the steps of a reader are in order.
+pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step)> {
+    let mut rewriter = Rewriter::default();
+    for step in steps {
+        match changes.streams.get(&step.key) {
+            _ if step.is_warm => rewriter.think(step),
+            Some(FixChange::Chunks(size)) => rewriter.chunk(step, size.get().max(4096)),
+            Some(FixChange::WholeRuns) => rewriter.whole_run(step),
+            Some(FixChange::Parallel(readers)) => rewriter.spread(step, (*readers).max(1)),
+            _ => rewriter.push(*step),
+        }
+    }
+    rewriter.finish()
+}
+
+#[derive(Debug, Default)]
+struct Rewriter {
+    steps: Vec<(u32, Step)>,
+    /// The time of what is not done any more, by lane.
+    thinking: BTreeMap<u32, u64>,
+    /// Pieces that were read.
+    loaded: BTreeSet<(StreamKey, u64)>,
+    /// Runs that added readers have done.
+    jobs: u32,
+}
+
+impl Rewriter {
+    fn push(&mut self, step: Step) {
+        let think = step.think + self.thinking.remove(&step.lane).unwrap_or(0);
+        self.steps.push((step.lane, Step { think, ..step }));
+    }
+
+    fn think(&mut self, step: &Step) {
+        *self.thinking.entry(step.lane).or_default() += step.think;
+    }
+
+    /// Reads whole aligned pieces at the first access of each; the rest only takes the program's
+    /// time.
+    fn chunk(&mut self, step: &Step, size: u64) {
+        self.think(step);
+        let last = (step.offset + step.length.max(1) - 1) / size;
+        for chunk in step.offset / size..=last {
+            if self.loaded.insert((step.key, chunk)) {
+                self.push(Step { offset: chunk * size, length: size, think: 0, ..*step });
+            }
+        }
+    }
+
+    /// Reads a run of contiguous steps at once.
+    fn whole_run(&mut self, step: &Step) {
+        match self.steps.last_mut() {
+            Some((lane, run)) if step.goes_on && *lane == step.lane && run.key == step.key => {
+                run.length += step.length;
+                self.think(step);
+            }
+            _ => self.push(*step),
+        }
+    }
+
+    /// Reads by other readers, so that it overlaps with the program's own work.
+    fn spread(&mut self, step: &Step, readers: u32) {
+        self.think(step);
+        self.jobs += u32::from(!step.goes_on);
+        let reader = FIRST_ADDED_READER + self.jobs % readers;
+        self.steps.push((reader, Step { think: 0, ..*step }));
+    }
+
+    /// Time after the last read of a lane is not lost: its last byte is read again after it.
+    fn finish(mut self) -> Vec<(u32, Step)> {
+        for (lane, think) in std::mem::take(&mut self.thinking) {
+            let mut of_lane = self.steps.iter().rev().filter(|(_, step)| step.lane == lane);
+            if let Some((_, step)) = of_lane.next().copied()
+                && think > 0
+            {
+                self.steps.push((lane, Step { length: 1, think, ..step }));
+            }
+        }
+        self.steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: StreamKey = (0, 7);
+
+    fn step(offset: u64, goes_on: bool) -> Step {
+        let is_warm = false;
+        Step { key: KEY, lane: 1, tid: 9, offset, length: 4096, think: 10, goes_on, is_warm }
+    }
+
+    fn under(change: &FixChange, steps: &[Step]) -> Vec<(u32, u64, u64, u64)> {
+        let changes = Changes { streams: BTreeMap::from([(KEY, change)]), ..Changes::default() };
+        let result = rewritten(steps, &changes);
+        result.into_iter().map(|(lane, it)| (lane, it.offset, it.length, it.think)).collect()
+    }
+
+    #[test]
+    fn runs_become_one_read_and_keep_the_time_between() {
+        let steps = [step(0, false), step(4096, true), step(40960, false)];
+        let runs = under(&FixChange::WholeRuns, &steps);
+        assert_eq!(runs, [(1, 0, 8192, 10), (1, 40960, 4096, 20)]);
+    }
+
+    #[test]
+    fn a_piece_is_read_once() {
+        let steps = [step(0, false), step(8192, false), step(70_000, false), step(0, false)];
+        let pieces = under(&FixChange::Chunks(Bytes::from_kib(64)), &steps);
+        assert_eq!(pieces, [(1, 0, 65536, 10), (1, 65536, 65536, 20), (1, 65536, 1, 10)]);
+    }
+
+    #[test]
+    fn readers_that_are_added_leave_the_time_to_the_lane() {
+        let steps = [step(0, false), step(40960, false)];
+        let spread = under(&FixChange::Parallel(2), &steps);
+        let times: Vec<u64> = spread.iter().map(|(_, _, _, think)| *think).collect();
+        assert_eq!(times, [0, 0, 20]);
+        assert_ne!(spread[0].0, spread[1].0);
+    }
+
+    #[test]
+    fn what_was_in_memory_only_takes_time() {
+        let warm = Step { is_warm: true, ..step(4096, true) };
+        let steps = [step(0, false), warm, step(8192, false)];
+        let unchanged = under(&FixChange::DropRandom, &steps);
+        assert_eq!(unchanged, [(1, 0, 4096, 10), (1, 8192, 4096, 20)]);
+    }
+}
