@@ -1,10 +1,11 @@
 //! Real programs from cold virtual disks, without and with `foreread auto`.
 //!
 //! `real [--programs A,B] [--disks A,B] [--pairs N] [--most-pairs N] [--windows 16K,4M] [--scale X]
-//! [--binary FILE]` needs root and a release build. Everything it makes is below `target/real`;
-//! disks and daemons end with it, however it ends. Each run is stored in `target/real/runs`: a
-//! later call measures only what is missing for the same commit, and prints all. A new program is
-//! a line of `programs.rs` and its work in `work.py`.
+//! [--what-if auto,16K] [--binary FILE]` needs root and a release build. `--windows` measures these
+//! static windows; `--what-if` profiles each program once and simulates these settings. Everything
+//! it makes is below `target/real`; disks and daemons end with it, however it ends. Each run is
+//! stored in `target/real/runs`: a later call measures only what is missing for the same commit,
+//! and prints all. A new program is a line of `programs.txt` and its work in `work.py`.
 
 mod options;
 mod programs;
@@ -56,7 +57,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
             }
             let cell = study.cell(disk_words, program)?;
             eprintln!("{}", cell.row());
-            if cell.pairs() > 0 {
+            if cell.pairs() > 0 || cell.simulated().is_some() {
                 cells.push(cell);
             }
         }
@@ -82,6 +83,7 @@ struct Study {
 enum Step {
     Pair(u64),
     Window(u64),
+    Profile,
 }
 
 impl Study {
@@ -105,7 +107,8 @@ impl Study {
             return Ok(Some(Step::Pair(pairs + 1)));
         }
         let window = self.options.windows_kib.iter().find(|kib| !cell.has_window(**kib));
-        Ok(window.map(|kib| Step::Window(*kib)))
+        let profile = self.options.what_if.is_some() && cell.simulated().is_none();
+        Ok(window.map(|kib| Step::Window(*kib)).or(profile.then_some(Step::Profile)))
     }
 
     /// Runs a pair, or a program once with a static window.
@@ -119,16 +122,18 @@ impl Study {
     ) -> Result<()> {
         let operations = self.operations(disk_words, program);
         let bench = Bench { workshop, disk, operations };
+        let stored = |arm, seed, sample, simulated| ProgramRun {
+            program: program.name.to_owned(),
+            disk: disk_words.to_owned(),
+            commit: self.commit.clone(),
+            seed,
+            operations,
+            arm,
+            sample,
+            simulated,
+        };
         let run = |arm, seed| -> Result<ProgramRun> {
-            Ok(ProgramRun {
-                program: program.name.to_owned(),
-                disk: disk_words.to_owned(),
-                commit: self.commit.clone(),
-                seed,
-                operations,
-                arm,
-                sample: bench.run(program, arm, seed)?,
-            })
+            Ok(stored(arm, seed, bench.run(program, arm, seed)?, None))
         };
         let runs = match step {
             Step::Pair(pair) => {
@@ -143,6 +148,11 @@ impl Study {
                 order.map(|number| run(arms[number], pair)).into_iter().collect::<Result<_>>()?
             }
             Step::Window(kib) => vec![run(Arm::Static(kib), 1)?],
+            Step::Profile => {
+                let settings = self.options.what_if.as_deref().unwrap_or("auto");
+                let (sample, simulated) = bench.profile(program, settings, 1)?;
+                vec![stored(Arm::Profile, 1, sample, Some(simulated))]
+            }
         };
         samples::append(&self.file, &runs)
     }

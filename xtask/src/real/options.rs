@@ -24,6 +24,8 @@ pub struct Options {
     pub binary: Option<PathBuf>,
     /// Static windows that are measured once each, in KiB.
     pub windows_kib: Vec<u64>,
+    /// Settings that are simulated from a profile of each program, as for `--what-if`.
+    pub what_if: Option<String>,
 }
 
 impl Options {
@@ -37,6 +39,7 @@ impl Options {
             scale: 1.0,
             binary: None,
             windows_kib: Vec::new(),
+            what_if: None,
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -53,6 +56,7 @@ impl Options {
                 "--windows" => {
                     options.windows_kib = value.split(',').map(kib).collect::<Result<_>>()?;
                 }
+                "--what-if" => options.what_if = Some(value.to_owned()),
                 _ => bail!("unknown option {word}"),
             }
         }

@@ -1,6 +1,7 @@
 //! What was measured, in a file with a line of JSON for each run, so that a table may come from
 //! several invocations.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
@@ -17,6 +18,8 @@ pub enum Arm {
     /// A static window, in KiB.
     #[serde(rename = "static_kib")]
     Static(u64),
+    /// Without `auto`, under `foreread profile`, which simulates other settings.
+    Profile,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +30,30 @@ pub struct ProgramSample {
     pub device_reads: u64,
     /// How long the device had requests, of the model.
     pub busy_seconds: f64,
+}
+
+/// What the simulator says of a program that was profiled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Simulated {
+    /// Time without a setting ÷ time with it, by setting: `auto` or a window.
+    pub ratios: BTreeMap<String, f64>,
+    /// Why there are none.
+    pub not_predictable: Option<String>,
+}
+
+impl Simulated {
+    /// What the document of a profile says of work that took `seconds` of its run: the rest, as
+    /// the start of Python, is not of the program.
+    pub fn of(document: &serde_json::Value, seconds: f64) -> Self {
+        let table = &document["what_if"];
+        let not_predictable = table["not_predictable"].as_str().map(str::to_owned);
+        let settings = table["settings"].as_array().into_iter().flatten();
+        let ratios = settings.filter_map(|row| {
+            let saved = document["wall_s"].as_f64()? - row["wall_s"].as_f64()?;
+            Some((row["setting"].as_str()?.to_owned(), seconds / (seconds - saved)))
+        });
+        Self { ratios: ratios.collect(), not_predictable }
+    }
 }
 
 /// One run: what ran where, and how it went.
@@ -41,6 +68,8 @@ pub struct ProgramRun {
     pub operations: u64,
     pub arm: Arm,
     pub sample: ProgramSample,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
 }
 
 /// All runs of the file; none where there is no file yet.
@@ -70,6 +99,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_ratio_is_of_the_work_alone() {
+        let document = serde_json::json!({
+            "wall_s": 5.0,
+            "what_if": { "settings": [{ "setting": "auto", "wall_s": 3.0 }] },
+        });
+        let simulated = Simulated::of(&document, 4.0);
+        assert!((simulated.ratios["auto"] - 2.0).abs() < 1e-9);
+        let document = serde_json::json!({ "what_if": { "not_predictable": "why" } });
+        assert_eq!(Simulated::of(&document, 4.0).not_predictable.as_deref(), Some("why"));
+    }
+
+    #[test]
     fn runs_survive_the_file() {
         let sample =
             ProgramSample { seconds: 1.5, device_bytes: 4096, device_reads: 1, busy_seconds: 0.5 };
@@ -81,8 +122,12 @@ mod tests {
             operations: 7,
             arm,
             sample,
+            simulated: (arm == Arm::Profile).then(|| Simulated {
+                ratios: BTreeMap::from([("auto".to_owned(), 1.5)]),
+                not_predictable: None,
+            }),
         };
-        let runs = [run(Arm::Default), run(Arm::Auto), run(Arm::Static(512))];
+        let runs = [run(Arm::Default), run(Arm::Auto), run(Arm::Static(512)), run(Arm::Profile)];
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("samples");
         assert!(read(&file).unwrap().is_empty());

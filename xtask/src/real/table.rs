@@ -6,16 +6,22 @@ use anyhow::Result;
 use stats::Estimate;
 
 use super::programs::{Half, Program};
-use super::samples::{Arm, ProgramRun, ProgramSample};
+use super::samples::{Arm, ProgramRun, ProgramSample, Simulated};
 
 /// The requirement: `auto` is no slower than this.
 pub const WORST_ALLOWED: f64 = 0.97;
 /// A window that is less than this many times as fast leaves nothing worth a share.
 const MIN_HINDSIGHT_RATIO: f64 = 1.1;
 
+/// A simulated ratio this close to the measured one is right.
+const SIMULATED_TOLERANCE: f64 = 0.15;
+/// The name of the setting in simulations.
+const AUTO: &str = "auto";
+
 const HEADER: &str = "\
-| program | disk | pairs | s without | ratio | interval | device time | best window | MiB | reads |
-|---|---|---:|---:|---:|---|---:|---|---|---|";
+| program | disk | pairs | s without | ratio | interval | device time | simulated | best window \
+| MiB | reads |
+|---|---|---:|---:|---:|---|---:|---|---|---|---|";
 
 /// The runs of one program on one disk.
 #[derive(Debug)]
@@ -26,6 +32,7 @@ pub struct ProgramCell {
     pairs: Vec<(ProgramSample, ProgramSample)>,
     /// With static windows: KiB and what was measured.
     fixed: Vec<(u64, ProgramSample)>,
+    simulated: Option<Simulated>,
 }
 
 impl ProgramCell {
@@ -49,10 +56,11 @@ impl ProgramCell {
         });
         let fixed = here.iter().filter_map(|run| match run.arm {
             Arm::Static(kib) => Some((kib, run.sample)),
-            Arm::Default | Arm::Auto => None,
+            Arm::Default | Arm::Auto | Arm::Profile => None,
         });
+        let simulated = mine(Arm::Profile).find_map(|run| run.simulated.clone());
         let (pairs, fixed) = (pairs.collect(), fixed.collect());
-        Self { program, disk: disk.to_owned(), pairs, fixed }
+        Self { program, disk: disk.to_owned(), pairs, fixed, simulated }
     }
 
     pub fn pairs(&self) -> u64 {
@@ -83,10 +91,29 @@ impl ProgramCell {
         median(self.pairs.iter().map(|(_, with)| of(with)))
     }
 
-    /// The static window with the least time, in KiB, and how many times as fast it is.
-    fn best_window(&self) -> Option<(u64, f64)> {
+    pub fn simulated(&self) -> Option<&Simulated> {
+        self.simulated.as_ref()
+    }
+
+    /// How many times as fast the program is with `auto` in simulation.
+    fn simulated_ratio(&self) -> Option<f64> {
+        self.simulated.as_ref()?.ratios.get(AUTO).copied()
+    }
+
+    /// The static window with the least time and how many times as fast it is: measured or, where
+    /// none was, simulated.
+    fn best_window(&self) -> Option<(String, f64)> {
         let least = self.fixed.iter().min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
-        least.map(|(kib, sample)| (*kib, self.without(|s| s.seconds) / sample.seconds))
+        let measured = least.map(|(kib, sample)| {
+            let window = units::Bytes::new(kib * 1024).to_string();
+            (window, self.without(|s| s.seconds) / sample.seconds)
+        });
+        measured.or_else(|| {
+            let windows = self.simulated.iter().flat_map(|it| &it.ratios);
+            let windows = windows.filter(|(setting, _)| *setting != AUTO);
+            let best = windows.max_by(|a, b| a.1.total_cmp(b.1));
+            best.map(|(window, ratio)| (format!("{window}, simulated"), *ratio))
+        })
     }
 
     /// The time that `auto` saves as a share of what the better one of it and the best window does.
@@ -103,19 +130,22 @@ impl ProgramCell {
             || "–".to_owned(),
             |ratio| format!("{:.2}–{:.2}", ratio.low(), ratio.high()),
         );
-        let window = self.best_window().map_or_else(
-            || "–".to_owned(),
-            |(kib, ratio)| format!("{ratio:.2} ({})", units::Bytes::new(kib * 1024)),
-        );
+        let window = self
+            .best_window()
+            .map_or_else(|| "–".to_owned(), |(window, ratio)| format!("{ratio:.2} ({window})"));
+        let simulated = match (self.simulated_ratio(), &self.simulated) {
+            (Some(ratio), _) => format!("{ratio:.2}"),
+            (None, Some(_)) => "not predictable".to_owned(),
+            (None, None) => "–".to_owned(),
+        };
         let mib = |sample: &ProgramSample| sample.device_bytes as f64 / f64::from(1 << 20);
         let reads = |sample: &ProgramSample| sample.device_reads as f64;
+        let start = format!("| {} | {} | {} |", self.program.name, self.disk, self.pairs.len());
+        let device = self.without(|s| s.busy_seconds) / self.with(|s| s.busy_seconds);
         format!(
-            "| {} | {} | {} | {:.2} | {value:.2} | {interval} | {:.2} | {window} | {} | {} |",
-            self.program.name,
-            self.disk,
-            self.pairs.len(),
+            "{start} {:.2} | {value:.2} | {interval} | {device:.2} | {simulated} | {window} | {} \
+             | {} |",
             self.without(|sample| sample.seconds),
-            self.without(|s| s.busy_seconds) / self.with(|s| s.busy_seconds),
             format_args!("{:.0} → {:.0}", self.without(mib), self.with(mib)),
             format_args!("{:.0} → {:.0}", self.without(reads), self.with(reads)),
         )
@@ -125,8 +155,9 @@ impl ProgramCell {
 /// The summary, and a table for each half of the programs.
 pub fn document(cells: &[ProgramCell], commit: &str) -> Result<String> {
     let mut text = format!("Measured with `foreread` of commit {commit}.\n\n");
-    text += "| disk | programs | number | geometric mean | slowest | below 0.97 | of hindsight |\n";
-    text += "|---|---|---:|---:|---|---|---|\n";
+    text += "| disk | programs | number | geometric mean | slowest | below 0.97 | of hindsight \
+             | simulated within 15 % |\n";
+    text += "|---|---|---:|---:|---|---|---|---|\n";
     let mut disks: Vec<&str> = cells.iter().map(|cell| cell.disk.as_str()).collect();
     disks.dedup();
     for disk in disks {
@@ -178,7 +209,30 @@ fn summary(cells: &[&ProgramCell]) -> String {
     } else {
         format!("{share:.0} % of {} programs", shares.len())
     };
-    format!("{} | {:.2} | {worst} | {below} | {hindsight}", ratios.len(), mean.exp())
+    let simulated = simulated_summary(cells);
+    let mean = mean.exp();
+    format!("{} | {mean:.2} | {worst} | {below} | {hindsight} | {simulated}", ratios.len())
+}
+
+/// In how many cells the simulated ratio is near the measured one.
+fn simulated_summary(cells: &[&ProgramCell]) -> String {
+    let pairs: Vec<(f64, f64)> = cells
+        .iter()
+        .filter_map(|cell| Some((cell.simulated_ratio()?, cell.ratio()?.median)))
+        .collect();
+    let near = |(simulated, measured): &&(f64, f64)| {
+        (simulated / measured - 1.0).abs() <= SIMULATED_TOLERANCE
+    };
+    let profiled = cells.iter().filter(|cell| cell.simulated.is_some()).count();
+    match profiled {
+        0 => "–".to_owned(),
+        _ => format!(
+            "{} of {}, {} not predictable",
+            pairs.iter().filter(near).count(),
+            pairs.len(),
+            profiled - pairs.len()
+        ),
+    }
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -204,7 +258,8 @@ mod tests {
             busy_seconds: seconds / 2.0,
         };
         let (disk, commit) = ("ssd-sata".to_owned(), commit.to_owned());
-        ProgramRun { program: "tar".to_owned(), disk, commit, seed, operations: 0, arm, sample }
+        let (program, simulated) = ("tar".to_owned(), None);
+        ProgramRun { program, disk, commit, seed, operations: 0, arm, sample, simulated }
     }
 
     #[test]
@@ -221,13 +276,28 @@ mod tests {
         let cell = ProgramCell::from_runs(tar, "ssd-sata", 0, "new", &runs);
         assert_eq!(cell.pairs(), 1);
         assert!((cell.ratio().unwrap().median - 2.0).abs() < 1e-9);
-        assert_eq!(cell.best_window(), Some((512, 4.0)));
+        assert_eq!(cell.best_window(), Some(("512 KiB".to_owned(), 4.0)));
         // Half of the time is saved, where three quarters could have been.
         assert!((cell.share_of_hindsight().unwrap() - 2.0 / 3.0).abs() < 1e-9);
         assert!(cell.has_window(16) && !cell.has_window(32));
         assert!(!cell.is_undecided());
         let text = document(&[cell], "new").unwrap();
-        assert!(text.contains("| 1 | 2.00 | tar 2.00 | none | 67 % of 1 programs |"), "{text}");
+        assert!(text.contains("| 1 | 2.00 | tar 2.00 | none | 67 % of 1 programs | – |"), "{text}");
+    }
+
+    #[test]
+    fn what_was_simulated_stands_beside_what_was_measured() {
+        let ratios = [("auto", 1.9), ("64 KiB", 0.5), ("1 MiB", 2.5)];
+        let ratios = ratios.map(|(setting, ratio)| (setting.to_owned(), ratio)).into();
+        let simulated = Some(Simulated { ratios, not_predictable: None });
+        let profile = ProgramRun { simulated, ..run(1, Arm::Profile, 4.0, "c") };
+        let runs = [run(1, Arm::Default, 4.0, "c"), run(1, Arm::Auto, 2.0, "c"), profile];
+        let tar = programs().find(|program| program.name == "tar").unwrap();
+        let cell = ProgramCell::from_runs(tar, "ssd-sata", 0, "c", &runs);
+        assert!(cell.row().contains("| 1.90 | 2.50 (1 MiB, simulated) |"), "{}", cell.row());
+        // Half of the time is saved, where three fifths could have been.
+        assert!((cell.share_of_hindsight().unwrap() - 0.5 / 0.6).abs() < 1e-9);
+        assert_eq!(simulated_summary(&[&cell]), "1 of 1, 0 not predictable");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use vdisk::VirtualDisk;
 
 use super::programs::Program;
-use super::samples::{Arm, ProgramSample};
+use super::samples::{Arm, ProgramSample, Simulated};
 use super::workshop::{Workshop, run};
 
 /// `auto` is at work before the program starts.
@@ -35,14 +35,47 @@ impl Bench<'_> {
         let mount = self.disk.mountpoint().context("a disk without a file system")?;
         self.set_window(match arm {
             Arm::Static(kib) => kib,
-            Arm::Default | Arm::Auto => DEFAULT_KIB,
+            Arm::Default | Arm::Auto | Arm::Profile => DEFAULT_KIB,
         })?;
         self.cool(mount)?;
         let auto = if arm == Arm::Auto { Some(self.auto(mount)?) } else { None };
+        self.measured(|| {
+            let output = self.command(None, program, mount, seed).stderr(Stdio::inherit()).output();
+            let output = output.context("starting a program")?;
+            let seconds = seconds(program, output.status, &output.stdout)?;
+            auto.map(Auto::stop).transpose()?;
+            Ok(seconds)
+        })
+    }
+
+    /// Runs a program once under `foreread profile`; what it simulates with these settings.
+    pub fn profile(
+        &self,
+        program: &Program,
+        settings: &str,
+        seed: u64,
+    ) -> Result<(ProgramSample, Simulated)> {
+        let mount = self.disk.mountpoint().context("a disk without a file system")?;
+        self.set_window(DEFAULT_KIB)?;
+        self.cool(mount)?;
+        let mut simulated = Simulated::default();
+        let sample = self.measured(|| {
+            let mut command = self.command(Some(settings), program, mount, seed);
+            let output = command.output().context("starting foreread profile")?;
+            let document = serde_json::from_slice(&output.stdout).context("reading a profile")?;
+            // The program's standard output goes to stderr.
+            let seconds = seconds(program, output.status, &output.stderr)?;
+            simulated = Simulated::of(&document, seconds);
+            Ok(seconds)
+        })?;
+        Ok((sample, simulated))
+    }
+
+    /// What the disk does while `work` runs, which returns its seconds.
+    fn measured(&self, work: impl FnOnce() -> Result<f64>) -> Result<ProgramSample> {
         self.disk.reset_counters()?;
-        let seconds = self.work(program, mount, seed)?;
+        let seconds = work()?;
         let counters = self.disk.counters()?;
-        auto.map(Auto::stop).transpose()?;
         let dilation = self.disk.dilation();
         Ok(ProgramSample {
             seconds: seconds / dilation,
@@ -81,18 +114,29 @@ impl Bench<'_> {
         fs::write(&file, kib.to_string()).with_context(|| format!("writing {file}"))
     }
 
-    /// How long the work takes, in real seconds.
-    fn work(&self, program: &Program, mount: &Path, seed: u64) -> Result<f64> {
-        let mut command = Command::new(self.workshop.python());
+    /// The work, or `foreread profile` with these settings around it.
+    fn command(
+        &self,
+        settings: Option<&str>,
+        program: &Program,
+        mount: &Path,
+        seed: u64,
+    ) -> Command {
+        let python = self.workshop.python();
+        let mut command = match settings {
+            None => Command::new(python),
+            Some(settings) => {
+                let dirs = self.workshop.dirs();
+                let mut command = Command::new(&self.workshop.foreread);
+                command.args(["profile", "--json", "--what-if", settings, "--"]).arg(python);
+                command.env("FOREREAD_STATE_DIR", dirs.state);
+                command.env("FOREREAD_RUNTIME_DIR", dirs.runtime);
+                command
+            }
+        };
         command.arg("-B").arg(self.workshop.script("work.py")).arg(program.name).arg(mount);
         command.args([self.operations.to_string(), seed.to_string()]);
-        let output = command.stderr(Stdio::inherit()).output().context("starting a program")?;
-        if !output.status.success() {
-            bail!("{} ended with {}", program.name, output.status);
-        }
-        let printed = String::from_utf8_lossy(&output.stdout);
-        let seconds = printed.trim().strip_prefix("seconds ").and_then(|s| s.parse().ok());
-        seconds.with_context(|| format!("{} does not say how long it took", program.name))
+        command
     }
 
     fn auto(&self, mount: &Path) -> Result<Auto> {
@@ -117,6 +161,16 @@ impl Bench<'_> {
             Some(status) => bail!("foreread auto ended with {status}; see target/real/auto.log"),
         }
     }
+}
+
+/// How long the work of a program took, in real seconds.
+fn seconds(program: &Program, status: ExitStatus, printed: &[u8]) -> Result<f64> {
+    if !status.success() {
+        bail!("{} ended with {status}", program.name);
+    }
+    let printed = String::from_utf8_lossy(printed);
+    let seconds = printed.lines().find_map(|line| line.strip_prefix("seconds ")?.parse().ok());
+    seconds.with_context(|| format!("{} does not say how long it took", program.name))
 }
 
 /// `foreread auto`, which is stopped when this is dropped.
