@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatchReader;
 use pyo3_arrow::input::AnyRecordBatch;
 use trace::ReadOptions;
+use units::Bytes;
 
 use crate::arrow::{TraceBatches, read_trace};
 use crate::error::{exception, raised, usage};
@@ -55,6 +56,21 @@ impl Trace {
         let trace = py.detach(|| read_trace(reader, timed));
         let trace = trace.map_err(|problem| usage(py, problem))?;
         let loaded = py.detach(|| LoadedTrace::new(name.to_owned(), trace));
+        Ok(Self { loaded: Arc::new(loaded), path: None })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (declaration, *, reads, file_bytes = 64 << 20, seed = 0))]
+    fn from_workload(
+        py: Python<'_>,
+        declaration: &str,
+        reads: usize,
+        file_bytes: u64,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let size = Bytes::new(file_bytes);
+        let loaded = py.detach(|| LoadedTrace::of_workload(declaration, size, reads, seed));
+        let loaded = loaded.map_err(|error| raised(py, &error))?;
         Ok(Self { loaded: Arc::new(loaded), path: None })
     }
 

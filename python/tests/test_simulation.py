@@ -30,6 +30,16 @@ def test_the_digest_does_not_depend_on_the_format(csv_trace, tmp_path):
     assert fs.Trace.open(csv_trace("b.csv", stride=2)).digest != trace.digest
 
 
+def test_declared_workloads_are_traces():
+    trace = fs.Trace.from_workload("seq-8", reads=100, file_bytes=1 << 20)
+    assert (trace.reads, len(trace.files), trace.requested_bytes) == (100, 8, 100 * 4096)
+    declared = 'name = "x"\npattern = "uniform"\nblock = "4K"'
+    first, second = (fs.Trace.from_workload(declared, reads=9, seed=seed) for seed in range(2))
+    assert first.digest != second.digest
+    with pytest.raises(fs.UsageError, match="seq-8"):
+        fs.Trace.from_workload("seq-9", reads=1)
+
+
 def test_the_same_cell_gives_the_same_outcome(csv_trace):
     trace = fs.Trace.open(csv_trace())
     cell = fs.Cell(**SMALL, seed=3)

@@ -14,6 +14,7 @@
 //! | `… -- advice` | prints the recommendation for every preset |
 //! | `… -- dashboard` | writes the Grafana dashboard |
 //! | `… -- real` | runs real programs with and without `foreread auto` |
+//! | `… -- study all DIR` | simulates traces × devices × policies × windows × caches |
 //! | `… -- results NAME` | measures a table of docs/results/ and writes it |
 
 #![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
@@ -43,7 +44,7 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
                      packages [SECTION…] | kernels [SERIES…] [RIGHTS…] | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | dashboard | \
-                     real [--OPTION…] | results NAME…";
+                     study [VERB DIR] | real [--OPTION…] | results NAME…";
 
 fn main() -> ExitCode {
     match run() {
@@ -63,6 +64,7 @@ fn run() -> Result<bool> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => all_is_well(&tidy::complaints(&root)?),
         ["test"] => suite::run(&root),
+        ["study", ref words @ ..] => python::experiment(&root, "study.py", words),
         ["python"] => suite::test_python_package(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),

@@ -1,13 +1,14 @@
-//! The Python package: built as a wheel, installed into an environment below `target`, and tested.
+//! The Python package: built as a wheel, installed into an environment below `target`, and tested;
+//! and the measurements that use it (`python/experiments`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// What the tests need, and what they can do without.
-const NEEDED: &[&str] = &["maturin>=1.9,<2", "pytest>=8", "pyarrow"];
+const NEEDED: &[&str] = &["maturin>=1.9,<2", "pytest>=8", "pyarrow", "numpy"];
 const OPTIONAL: &[&str] = &["ray>=2.40"];
 
 /// What came of the tests of the package.
@@ -18,39 +19,65 @@ pub struct PythonOutcome {
     pub skipped: Vec<String>,
 }
 
+/// An environment of Python below `target`.
+struct Environment {
+    target: PathBuf,
+    venv: PathBuf,
+}
+
+impl Environment {
+    /// Makes the environment if there is none; `None` if Python cannot.
+    fn make(root: &Path) -> Option<Self> {
+        let target = root.join("target/python");
+        let venv = target.join("venv");
+        let is_made = venv.join("bin/python").exists()
+            || succeeds(Command::new("python3").args(["-m", "venv"]).arg(&venv));
+        is_made.then_some(Self { target, venv })
+    }
+
+    fn python(&self) -> Command {
+        Command::new(self.venv.join("bin/python"))
+    }
+
+    fn install(&self, packages: &[&str]) -> bool {
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+        succeeds(self.python().args(pip).args(packages))
+    }
+
+    /// Builds the package with these options of maturin and installs it; what failed otherwise.
+    fn install_package(&self, root: &Path, options: &[&str]) -> Result<Option<&'static str>> {
+        let Some(wheel) = wheel(root, &self.target, &self.venv, options)? else {
+            return Ok(Some("it does not build"));
+        };
+        let install = ["--force-reinstall", "--no-deps", &wheel.to_string_lossy()];
+        Ok((!self.install(&install)).then_some("its wheel cannot be installed"))
+    }
+}
+
 /// Builds the package and runs its tests; skipped as a whole where pip cannot install its tools.
 pub fn run(root: &Path) -> Result<PythonOutcome> {
-    let target = root.join("target/python");
-    let venv = target.join("venv");
-    let python = venv.join("bin/python");
     let skipped = |reason: &str| PythonOutcome {
         skipped: vec![format!("python package: {reason}")],
         ..PythonOutcome::default()
     };
-    if !python.exists() && !succeeds(Command::new("python3").args(["-m", "venv"]).arg(&venv)) {
+    let Some(environment) = Environment::make(root) else {
         return Ok(skipped("python3 with the module venv is not installed"));
-    }
-    let install = |packages: &[&str]| {
-        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-        succeeds(Command::new(&python).args(pip).args(packages))
     };
-    if !install(NEEDED) {
-        return Ok(skipped("pip cannot install maturin, pytest and pyarrow"));
+    if !environment.install(NEEDED) {
+        return Ok(skipped("pip cannot install what its tests need"));
     }
-    if !install(OPTIONAL) {
+    if !environment.install(OPTIONAL) {
         println!("pip cannot install ray: its tests are skipped");
     }
-    let failed = |what: &str| PythonOutcome {
-        failed: vec![format!("python package: {what}, see above")],
-        ..PythonOutcome::default()
-    };
-    let Some(wheel) = wheel(root, &target, &venv)? else {
-        return Ok(failed("it does not build"));
-    };
-    if !install(&["--force-reinstall", "--no-deps", &wheel.to_string_lossy()]) {
-        return Ok(failed("its wheel cannot be installed"));
+    if let Some(problem) = environment.install_package(root, &[])? {
+        return Ok(PythonOutcome {
+            failed: vec![format!("python package: {problem}, see above")],
+            ..PythonOutcome::default()
+        });
     }
-    let tests = Command::new(&python)
+    let tests = Command::new("nice")
+        .args(["-n", "19"])
+        .arg(environment.python().get_program())
         .args(["-B", "-m", "pytest", "-p", "no:cacheprovider", "-v", "-rs", "--tb=short"])
         .current_dir(root.join("python"))
         .env("FOREREAD", root.join("target/debug/foreread"))
@@ -65,13 +92,34 @@ pub fn run(root: &Path) -> Result<PythonOutcome> {
     Ok(outcome)
 }
 
+/// Runs a measurement of `python/experiments` with the release build of the package.
+pub fn experiment(root: &Path, script: &str, words: &[&str]) -> Result<bool> {
+    let environment = Environment::make(root).context("python3 cannot make an environment")?;
+    if !environment.install(NEEDED) {
+        bail!("pip cannot install what {script} needs");
+    }
+    if let Some(problem) = environment.install_package(root, &["--release"])? {
+        bail!("the Python package: {problem}");
+    }
+    let binary = root.join("target/release/foreread");
+    let mut command = environment.python();
+    command.arg("-B").arg(root.join("python/experiments").join(script)).args(words);
+    command.current_dir(root);
+    if std::env::var_os("FOREREAD").is_none() {
+        command.env("FOREREAD", binary);
+    }
+    Ok(command.status().with_context(|| format!("starting {script}"))?.success())
+}
+
 /// Builds the wheel; `None` if that fails.
-fn wheel(root: &Path, target: &Path, venv: &Path) -> Result<Option<PathBuf>> {
+fn wheel(root: &Path, target: &Path, venv: &Path, options: &[&str]) -> Result<Option<PathBuf>> {
     let wheels = target.join("wheels");
     // One of an earlier version would be installed instead.
     let _ = fs::remove_dir_all(&wheels);
-    let mut build = Command::new(venv.join("bin/maturin"));
-    build.args(["build", "--quiet", "--locked", "--out"]).arg(&wheels);
+    // At the lowest priority: `make test` builds it beside tests that measure times.
+    let mut build = Command::new("nice");
+    build.args(["-n", "19"]).arg(venv.join("bin/maturin"));
+    build.args(["build", "--quiet", "--locked", "--out"]).arg(&wheels).args(options);
     build.current_dir(root.join("python")).env("CARGO_TARGET_DIR", target.join("target"));
     build.env("VIRTUAL_ENV", venv);
     if !succeeds(&mut build) {

@@ -65,14 +65,17 @@ pub fn run(root: &Path) -> Result<bool> {
 }
 
 /// The host tier, which needs this machine's devices for itself and mostly waits for virtual
-/// disks, together with what takes the remaining processor time: the guest tier and clippy.
+/// disks, together with what takes the remaining processor time: the guest tier, clippy and the
+/// Python package.
 fn host_tier_and_others(root: &Path, outcome: &mut Outcome) -> Result<()> {
     thread::scope(|scope| {
         let guest = scope.spawn(|| guest_tier(root));
         let clippy = scope.spawn(|| clippy(root));
+        let package = scope.spawn(|| python_package(root));
         let host = ["--test", HOST_TIER, "--", "--test-threads=1"];
-        run_tests(root, "host tier, one at a time; guest tier; clippy", &host, outcome)?;
+        run_tests(root, "host tier, one at a time; guest tier; clippy; Python", &host, outcome)?;
         outcome.add(clippy.join().map_err(|_| anyhow!("clippy's thread panicked"))??);
+        outcome.add(package.join().map_err(|_| anyhow!("the thread of Python panicked"))??);
         outcome.add(guest.join().map_err(|_| anyhow!("the guest tier panicked"))??);
         Ok(())
     })
@@ -104,15 +107,19 @@ fn clippy(root: &Path) -> Result<Outcome> {
 
 /// Builds and tests the Python package; whether nothing failed.
 pub fn test_python_package(root: &Path) -> Result<bool> {
-    let mut outcome = Outcome::default();
-    let started = Instant::now();
+    let outcome = python_package(root)?;
+    report(&outcome);
+    Ok(outcome.failed_count == 0)
+}
+
+fn python_package(root: &Path) -> Result<Outcome> {
+    let (mut outcome, started) = (Outcome::default(), Instant::now());
     let tests = python::run(root)?;
     outcome.passed += tests.passed;
     tests.failed.into_iter().for_each(|line| outcome.fail(line));
     tests.skipped.into_iter().for_each(|line| outcome.skip(line));
     outcome.took("Python package", started);
-    report(&outcome);
-    Ok(outcome.failed_count == 0)
+    Ok(outcome)
 }
 
 fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {

@@ -7,6 +7,7 @@
 //! directory of results is the same.
 
 mod cell;
+mod declared;
 mod error;
 mod identity;
 mod loaded;

@@ -35,6 +35,16 @@ class Trace:
         of a table. Raises `UsageError` if a column is missing, or has missing or negative values.
         """
 
+    @staticmethod
+    def from_workload(
+        declaration: str, *, reads: int, file_bytes: int = 64 << 20, seed: int = 0
+    ) -> Trace:
+        """Makes a trace of the first `reads` reads of a workload, whose readers take turns.
+
+        `declaration` is a name that `foreread workloads` lists, or a declaration in TOML. Files
+        without a declared size have `file_bytes`. Raises `UsageError` if it is invalid.
+        """
+
     def save(self, path: str | PathLike[str]) -> Trace:
         """Writes the trace in foreread's format and returns the trace with this path."""
 

@@ -9,7 +9,7 @@ use super::source::SourceFile;
 /// lowered with the code that goes, and raised only by a change that adds a capability.
 const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2150),
-    ("crates/batch", 1340),
+    ("crates/batch", 1430),
     ("crates/bench", 5680),
     ("crates/control", 6900),
     ("crates/daemon", 4430),
@@ -37,6 +37,8 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/workload", 4420),
     ("python", 600),
     ("xtask", 7_180),
+    ("python", 610),
+    ("xtask", 7120),
 ];
 
 /// A complaint about each package that has grown.

@@ -6,7 +6,7 @@
 //! window and one device request; the iterator believes that all was read. [Issue 12038 of
 //! RocksDB.]
 
-use units::Pages;
+use units::{Bytes, Pages};
 
 use crate::cache::{Cache, PAGE, Submission};
 use crate::entry::{Entry, Parameter};
@@ -177,7 +177,7 @@ impl Iterator {
 
 impl Policy for RocksDb {
     fn own_window(&self) -> Pages {
-        Pages::new(self.options.max)
+        Bytes::new(self.options.max).to_pages_ceil(PAGE)
     }
 
     /// `readahead(2)` of Linux since 4.3: a bio ends as a whole.
@@ -232,6 +232,11 @@ mod tests {
         let expected =
             [(0, 1), (1, 1), (2, 3), (5, 5), (10, 9), (19, 17), (36, 33), (69, 65), (134, 65)];
         assert_eq!(reads[..9], expected);
+    }
+
+    #[test]
+    fn its_window_is_in_pages() {
+        assert_eq!(RocksDb::new(DEFAULT).own_window(), Pages::new(64));
     }
 
     #[test]
