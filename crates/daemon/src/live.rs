@@ -279,7 +279,7 @@ impl EventSource for LiveBackend {
         }
         let files = self.snapshot.files.iter().zip(0..);
         self.places = files.map(|(file, place)| (file.id, place)).collect();
-        self.memory = MemoryState::sample(&self.config.root, &self.snapshot.files);
+        self.memory.refresh(&self.config.root, self.snapshot.at, &self.snapshot.files);
         self.log.status.lost_events = self.snapshot.lost;
         let bounds = Bounds {
             most: self.config.max_window.to_pages_floor(page_size()),

@@ -1,11 +1,12 @@
 //! What the caches of the machine and of cgroups can hold, and memory pressure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use control::MemoryInputs;
 use host::cgroup::CgroupHierarchy;
 use host::{Pressure, Root, parse_meminfo};
 use observe::{Holder, OpenFile};
+use units::Nanos;
 
 /// Memory is under pressure if tasks stalled for it more than this share of the last ten seconds
 /// (PSI `some avg10`), in percent ...
@@ -14,9 +15,15 @@ const MAX_STALL_PERCENT: f64 = 5.0;
 /// stall at the limit of a cgroup, which the windows of that cgroup's files keep to.
 const MIN_AVAILABLE_DIVISOR: u64 = 4;
 
+/// So long a sample counts for the same processes: limits and free memory change slowly, and looking
+/// them up takes more calls than all else of a step.
+const SAMPLE_LIFETIME: Nanos = Nanos::from_millis(500);
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryState {
     pub inputs: MemoryInputs,
+    /// When it was sampled, and for which processes.
+    sampled: Option<(Nanos, BTreeSet<u32>)>,
     /// The memory cgroup of processes, on hosts whose memory controller is of version 1: there it
     /// is not the one that the kernel reports of them.
     cgroups: BTreeMap<u32, u64>,
@@ -29,9 +36,21 @@ impl MemoryState {
         file.holders.first().map_or(0, of)
     }
 
+    /// Samples again, unless that was done a moment ago for the processes that hold these files.
+    pub fn refresh(&mut self, root: &Root, now: Nanos, files: &[OpenFile]) {
+        let holders = files.iter().filter_map(|file| file.holders.first());
+        let pids: BTreeSet<u32> = holders.map(|holder| holder.pid).collect();
+        let counts = self.sampled.as_ref().is_some_and(|(at, known)| {
+            now.saturating_sub(*at) < SAMPLE_LIFETIME && pids.is_subset(known)
+        });
+        if !counts {
+            *self = Self { sampled: Some((now, pids)), ..Self::sample(root, files) };
+        }
+    }
+
     /// Samples the machine, and the cgroups of the processes that hold these files. For what cannot
     /// be read, the machine's cache counts.
-    pub fn sample<'a>(root: &Root, files: impl IntoIterator<Item = &'a OpenFile>) -> Self {
+    fn sample<'a>(root: &Root, files: impl IntoIterator<Item = &'a OpenFile>) -> Self {
         let meminfo = root.read("/proc/meminfo").map(|text| parse_meminfo(&text));
         let meminfo = meminfo.unwrap_or_default();
         let available = meminfo.get("MemAvailable").copied();
@@ -61,5 +80,30 @@ impl MemoryState {
         inputs.under_pressure =
             !plenty && pressure.is_some_and(|pressure| pressure.some.avg10 > MAX_STALL_PERCENT);
         state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_counts_for_a_moment() {
+        let dir = tempfile::tempdir().unwrap();
+        let available = |kib: u64| {
+            let text = format!("MemTotal: 4096 kB\nMemAvailable: {kib} kB\n");
+            std::fs::create_dir_all(dir.path().join("proc")).unwrap();
+            std::fs::write(dir.path().join("proc/meminfo"), text).unwrap();
+        };
+        let root = Root::at(dir.path());
+        let mut state = MemoryState::default();
+        let mut seen = |millis| {
+            state.refresh(&root, Nanos::from_millis(millis), &[]);
+            state.inputs.caches[&0].to_kib_floor().get()
+        };
+        available(2048);
+        assert_eq!(seen(1000), 2048);
+        available(1024);
+        assert_eq!((seen(1100), seen(1499), seen(1500)), (2048, 2048, 1024));
     }
 }

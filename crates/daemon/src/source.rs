@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use host::{DevNo, HostError, Root, block_stat, page_size};
+use host::{BlockStat, DevNo, HostError, Root, block_stats, page_size};
 use observe::{
     Census, KernelTypes, Misses, ObserveError, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent,
     Probes, SelfTest, self_test,
@@ -120,15 +120,11 @@ impl LiveSource {
         }
         snapshot.at = now();
         self.name(&mut snapshot);
-        for name in self.root.names("/sys/block") {
-            let number = self.root.read(format!("/sys/block/{name}/dev")).ok();
-            let Some(device) = number.and_then(|number| number.parse::<DevNo>().ok()) else {
-                continue;
-            };
-            // One that has just gone is not there.
-            if let Ok(stat) = block_stat(&self.root, device)
-                && (stat.reads, stat.writes) != (0, 0)
-            {
+        let is_used = |stat: &BlockStat| (stat.reads, stat.writes) != (0, 0);
+        let disks: BTreeSet<String> = self.root.names("/sys/block").into_iter().collect();
+        for (device, name, stat) in block_stats(&self.root).unwrap_or_default() {
+            // Partitions are not among the disks.
+            if is_used(&stat) && disks.contains(&name) {
                 snapshot.devices.insert(device, stat);
                 snapshot.names.insert(device, name);
             }

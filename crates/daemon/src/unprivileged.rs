@@ -174,7 +174,7 @@ impl EventSource for UnprivilegedBackend {
                 self.bdis.push(storage.clone());
             }
         }
-        self.memory = MemoryState::sample(&self.root, &self.snapshot.files);
+        self.memory.refresh(&self.root, self.snapshot.at, &self.snapshot.files);
         let sample = |storage: &Storage| BdiSample {
             bounds: self.bounds(&storage.bdi),
             completions: completions(&storage.devices, &self.snapshot),

@@ -149,6 +149,26 @@ pub fn block_stat(root: &Root, device: DevNo) -> Result<BlockStat, HostError> {
     })
 }
 
+/// Reads the counters of all block devices, partitions among them, at once: each with its number
+/// and name, as `/proc/diskstats` lists them. Lines that are none are left out.
+///
+/// # Errors
+///
+/// If that file cannot be read.
+pub fn block_stats(root: &Root) -> Result<Vec<(DevNo, String, BlockStat)>, HostError> {
+    let text = root.read("/proc/diskstats")?;
+    Ok(text.lines().filter_map(disk_line).collect())
+}
+
+fn disk_line(line: &str) -> Option<(DevNo, String, BlockStat)> {
+    let mut fields = line.split_whitespace();
+    let mut number = || fields.next()?.parse().ok();
+    let device = DevNo { major: number()?, minor: number()? };
+    let name = fields.next()?;
+    let stat = line.split_once(&format!(" {name} "))?.1.parse().ok()?;
+    Some((device, name.to_owned(), stat))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -167,6 +187,17 @@ mod tests {
         assert_eq!((stat.in_flight, stat.discards, stat.flushes), (9, 12, 16));
         assert_eq!(stat.busy, Nanos::from_millis(10));
         assert_eq!(stat.queue_time, Nanos::from_millis(11));
+    }
+
+    #[test]
+    fn a_line_of_diskstats_has_number_name_and_counters() {
+        let line = " 259       0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17";
+        let (device, name, stat) = disk_line(line).expect("a line");
+        assert_eq!((device, name.as_str()), (DevNo { major: 259, minor: 0 }, "nvme0n1"));
+        assert_eq!((stat.reads, stat.flushes), (1, 16));
+        for line in ["", "259", "259 0", "259 0 sda", "259 x sda 1 2 3 4 5 6 7 8 9 10 11"] {
+            assert!(disk_line(line).is_none(), "{line}");
+        }
     }
 
     #[test]

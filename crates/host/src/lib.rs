@@ -27,7 +27,7 @@ mod topology;
 
 pub use above::bdis_on;
 pub use block::{DeviceFacts, device_facts, device_gone};
-pub use counters::{BlockStat, ParseStatError, block_stat};
+pub use counters::{BlockStat, ParseStatError, block_stat, block_stats};
 pub use devno::{DevNo, ParseDevNoError};
 pub use dirs::Dirs;
 pub use error::HostError;
