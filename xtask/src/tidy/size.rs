@@ -38,7 +38,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("python", 600),
     ("xtask", 7_180),
     ("python", 610),
-    ("xtask", 7120),
+    ("xtask", 7240),
 ];
 
 /// A complaint about each package that has grown.
