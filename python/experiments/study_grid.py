@@ -38,3 +38,23 @@ def cache_sizes(distinct_bytes: int) -> list[int]:
     ratio = (largest / smallest) ** (1 / (CACHE_LEVELS - 1))
     sizes = [smallest * ratio**level for level in range(CACHE_LEVELS)]
     return [round(size / 65536) * 65536 for size in sizes]
+
+
+# Traces by what their programs do; the others mix several kinds.
+KINDS = {
+    "backward": "declared-backward declared-backward-4 recorded-tac",
+    "many small files": "recorded-heads recorded-tar recorded-cp recorded-grep recorded-sha256"
+    " declared-small-files",
+    "sorted look-ups in a table": "recorded-sqlite-lookups recorded-sqlite-join",
+    "random in a mapping": "declared-rand-mmap declared-zipf-mmap",
+    "strides, columns, short runs": "declared-stride declared-runs-32K declared-runs-256K"
+    " recorded-npy-columns recorded-npy-every-8th declared-runs-1M-mmap",
+    "several streams on one open file": "declared-interleaved-8 declared-one-fd-mixed"
+    " declared-disorder",
+    "random by read": "declared-rand-pread declared-zipf public-atlas10k public-barracuda"
+    " public-cheetah9LP public-tpcc-small public-wsrch-small public-2_pools",
+    "sequential": "declared-seq-1 declared-seq-8 declared-seq-64 declared-seq-large"
+    " declared-seq-mmap declared-seq-shared recorded-cat-8 recorded-dd-1M recorded-zstd"
+    " recorded-sort recorded-comm recorded-unzip-list recorded-sqlite-scan recorded-paste-8"
+    " recorded-cmp",
+}

@@ -12,6 +12,7 @@ from study_grid import (
     CACHE_LEVELS,
     DEFAULT_KIB,
     DEVICES,
+    KINDS,
     POLICIES,
     TODAY,
     WINDOWS_KIB,
@@ -23,6 +24,9 @@ from svg import curves, line_panels
 NAMES = list(POLICIES)
 RIVALS = [at for at, name in enumerate(NAMES) if name not in WITH_ADVICE]
 DEFAULT = WINDOWS_KIB.index(DEFAULT_KIB)
+ORIGINS = ["public", "declared", "recorded"]
+# Traces that are read from the end: few, and so slow that they weigh on every mean.
+BACKWARD = ["backward", "tac"]
 # What is as fast as the best: less than the difference between two runs on real storage.
 SAME_RATIO = 1.02
 
@@ -133,6 +137,9 @@ def markdown(directory: Path) -> str:
     sections.append("### Policies by device\n\n" + _devices(ratio))
     sections.append(f"### {TODAY} by window\n\n" + _windows(ratio, TODAY))
     sections.append("### auto by window\n\n" + _windows(ratio, "auto"))
+    sections.append("### Kinds of reads\n\n" + _kinds(study, ratio))
+    sections.append("### Against today's setting\n\n" + _against_today(study, ratio))
+    sections.append("### Subsets of the traces\n\n" + _subsets(study, ratio))
     sections.append("### Caches\n\n" + _caches(ratio))
     sections.append("### Where today's setting loses\n\n" + _losses(study, ratio))
     sections.append("### Traces\n\n" + _traces(study, ratio))
@@ -150,7 +157,10 @@ def _policies(study: Study, ratio: np.ndarray) -> str:
         by_device = np.stack([own[:, d, :, window] for d, window in enumerate(each)], axis=1)
         default = own[..., DEFAULT]
         known = default[~np.isnan(default)]
-        bytes_read = study.amplification[:, :, :, at, DEFAULT][study.complete]
+        bytes_read = [
+            study.amplification[:, :, :, at, window][study.complete].mean()
+            for window in (DEFAULT, one)
+        ]
         rows.append(
             [
                 name,
@@ -161,7 +171,7 @@ def _policies(study: Study, ratio: np.ndarray) -> str:
                 f"{mean(by_device):.2f}",
                 f"{mean(np.min(own, axis=3)):.2f}",
                 f"{100 * any_window[:, at].mean():.0f}",
-                f"{bytes_read.mean():.2f}",
+                f"{bytes_read[0]:.2f} → {bytes_read[1]:.2f}",
             ]
         )
     rows.sort(key=lambda row: float(row[5]))
@@ -174,7 +184,7 @@ def _policies(study: Study, ratio: np.ndarray) -> str:
         "best window for each device",
         "best window for each situation",
         "best or within 2 %, % of situations",
-        "bytes read ÷ used, 128 KiB",
+        "bytes read ÷ used, 128 KiB → best one window",
     ]
     return table(head, rows)
 
@@ -190,6 +200,83 @@ def _devices(ratio: np.ndarray) -> str:
             row.append(f"{default:.2f} → {tuned:.2f} ({window_name(name, best)})")
         rows.append(row)
     return table(["128 KiB → best window", *DEVICES], rows)
+
+
+CHOICES = [
+    (TODAY, 128),
+    (TODAY, 512),
+    ("auto", 128),
+    ("auto", 512),
+    ("ara-2006", 128),
+    ("ara-2006", 8192),
+    ("zfs", 1024),
+    ("fixed", 512),
+]
+
+
+def _kinds(study: Study, ratio: np.ndarray) -> str:
+    rows = []
+    for kind, text in KINDS.items():
+        traces = [study.traces.index(name) for name in text.split() if name in study.traces]
+        row = [f"{kind} ({len(traces)} traces)"]
+        for policy, kib in CHOICES:
+            at = (NAMES.index(policy), WINDOWS_KIB.index(kib))
+            bytes_read = study.amplification[traces][..., *at]
+            row.append(f"{mean(ratio[traces][..., *at]):.2f} / {np.nanmean(bytes_read):.1f}")
+        rows.append(row)
+    heads = [f"{policy} {kib}" for policy, kib in CHOICES]
+    return table(["slowdown / bytes read ÷ used", *heads], rows)
+
+
+def _against_today(study: Study, ratio: np.ndarray) -> str:
+    """How often another choice is faster or slower than today's, and where it is slowest."""
+    today = ratio[..., NAMES.index(TODAY), DEFAULT]
+    rows = []
+    for policy, kib in CHOICES[1:]:
+        time = ratio[..., NAMES.index(policy), WINDOWS_KIB.index(kib)] / today
+        known = time[~np.isnan(time)]
+        losers = sorted(
+            ((mean(time[at]), name) for at, name in enumerate(study.traces)), reverse=True
+        )
+        slowest = ", ".join(f"{name} {value:.2f}" for value, name in losers[:3])
+        rows.append(
+            [
+                f"{policy} {kib}",
+                f"{mean(time):.2f}",
+                f"{100 * (known < 0.97).mean():.0f}",
+                f"{100 * (known > 1.03).mean():.0f}",
+                f"{known.max():.1f}",
+                slowest,
+            ]
+        )
+    head = [
+        f"choice ÷ {TODAY} 128",
+        "time",
+        "faster by 3 %, % of situations",
+        "slower by 3 %",
+        "worst",
+        "slowest traces",
+    ]
+    return table(head, rows)
+
+
+def _subsets(study: Study, ratio: np.ndarray) -> str:
+    """Whether the order of the policies rests on a kind of trace."""
+    kinds = {
+        "all": lambda name: True,
+        **{origin: lambda name, of=origin: name.startswith(of) for origin in ORIGINS},
+        "none read backward": lambda name: not any(word in name for word in BACKWARD),
+    }
+    rows = []
+    for at, name in enumerate(NAMES):
+        row = [name]
+        for is_in in kinds.values():
+            own = ratio[[trace for trace, it in enumerate(study.traces) if is_in(it)], :, :, at, :]
+            best = best_window(own)
+            default, tuned = mean(own[..., DEFAULT]), mean(own[..., best])
+            row.append(f"{default:.2f} → {tuned:.2f} ({window_name(name, best)})")
+        rows.append(row)
+    return table(["128 KiB → best one window", *kinds], rows)
 
 
 def _windows(ratio: np.ndarray, policy: str) -> str:

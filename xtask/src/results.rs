@@ -37,6 +37,7 @@ const TABLES: &[Table] = &[
     ("advice", Form::Markdown, &["xtask advice"]),
     ("coverage", Form::Markdown, &["xtask coverage"]),
     ("tune-vs-grid", Form::Text, &["xtask tune-vs-grid"]),
+    ("study", Form::Markdown, &["xtask study all target/study"]),
     ("packages", Form::Markdown, &["xtask packages"]),
     ("real-programs", Form::Markdown, &["xtask real"]),
     ("reproduce", Form::Markdown, &["foreread reproduce all --markdown"]),
