@@ -15,8 +15,8 @@ const MAX_STALL_PERCENT: f64 = 5.0;
 /// stall at the limit of a cgroup, which the windows of that cgroup's files keep to.
 const MIN_AVAILABLE_DIVISOR: u64 = 4;
 
-/// So long a sample counts for the same processes: limits and free memory change slowly, and looking
-/// them up takes more calls than all else of a step.
+/// So long a sample counts for the same processes: limits and free memory change slowly, and
+/// looking them up takes more calls than all else of a step.
 const SAMPLE_LIFETIME: Nanos = Nanos::from_millis(500);
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -25,6 +25,13 @@ pub enum ProfileError {
     #[error("memory does not hold {}", path.display())]
     NotCached { path: PathBuf },
     #[error(transparent)]
+    Import(#[from] trace::TraceFileError),
+    #[error(
+        "{} does not say how long calls took: record with strace -T, or with perf record -e \
+         sched:sched_switch besides", path.display()
+    )]
+    NoTimes { path: PathBuf },
+    #[error(transparent)]
     Model(#[from] model::SpecError),
 }
 
@@ -36,7 +43,8 @@ impl units::Classified for ProfileError {
             Self::Wait { source } | Self::Cache { source, .. } => ErrorKind::from_io(source),
             Self::Failed { .. } | Self::Interrupted => ErrorKind::Failed,
             Self::NotCached { .. } => ErrorKind::Unsupported,
-            Self::Model(_) => ErrorKind::Usage,
+            Self::Import(error) => error.kind(),
+            Self::Model(_) | Self::NoTimes { .. } => ErrorKind::Usage,
         }
     }
 }

@@ -94,8 +94,7 @@ impl StackTable {
 
     /// Looks all symbols up.
     pub(crate) fn resolve(&self) -> Vec<StackTrace> {
-        let symbolizer = Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true);
-        let symbolizer = symbolizer.build();
+        let symbolizer = symbolizer();
         let mut known: HashMap<(String, u64), Vec<Frame>> = HashMap::new();
         let mut resolve = |address: &UserAddress, is_return: bool| -> Vec<Frame> {
             let offset = address.offset.saturating_sub(u64::from(is_return));
@@ -141,8 +140,13 @@ fn user_address(maps: &[CodeMapping], address: u64) -> UserAddress {
     }
 }
 
+/// With lines and inlined functions.
+pub(crate) fn symbolizer() -> Symbolizer {
+    Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build()
+}
+
 /// The function at an offset of a file, the innermost inlined one first.
-fn frames(symbolizer: &Symbolizer, module: &str, offset: u64) -> Vec<Frame> {
+pub(crate) fn frames(symbolizer: &Symbolizer, module: &str, offset: u64) -> Vec<Frame> {
     let base = module.rsplit('/').next().unwrap_or_default();
     let unknown = || {
         let function =

@@ -237,6 +237,6 @@ fn notes(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnal
         );
     }
     if !recording.missing.is_empty() {
-        let _ = writeln!(text, "\nthis kernel does not report: {}", recording.missing.join(", "));
+        let _ = writeln!(text, "\nnot recorded: {}", recording.missing.join(", "));
     }
 }

@@ -8,12 +8,15 @@ use crate::ranges::RangeMap;
 use crate::recording::ProfileRecording;
 
 /// Accesses to what was in memory before the recording began: they miss nothing, and nobody
-/// submitted what they read.
+/// submitted what they read. Where nothing is known of what was submitted, there are none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WarmAccesses(BTreeSet<u32>);
 
 impl WarmAccesses {
     pub(crate) fn of(recording: &ProfileRecording) -> Self {
+        if recording.submitted.is_empty() {
+            return Self::default();
+        }
         let mut order: Vec<u32> = (0..recording.accesses.len() as u32).collect();
         order.sort_by_key(|place| recording.accesses[*place as usize].end);
         let mut submitted: Vec<_> = recording.submitted.iter().collect();

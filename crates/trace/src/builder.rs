@@ -147,6 +147,18 @@ impl TraceBuilder {
         Ok(())
     }
 
+    /// The program waited for the record at this place, perhaps not for the first time.
+    pub(crate) fn waited(&mut self, place: usize, time: Nanos) {
+        if let Some(record) = self.trace.records.get_mut(place) {
+            record.took += time;
+        }
+    }
+
+    /// The time of the first record, as its recorder counts.
+    pub(crate) fn origin(&self) -> Nanos {
+        self.origin.unwrap_or_default()
+    }
+
     /// The trace, with its first record at time 0. Open files and processes without a request are
     /// left out, files without one too.
     pub fn finish(mut self) -> Result<Trace, TraceError> {

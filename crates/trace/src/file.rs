@@ -7,7 +7,9 @@ use std::io::Read;
 use std::sync::Arc;
 
 use crate::blocks::{BLOCK_MAGIC, TraceBytes, TraceDamage, TraceStream, TraceVerification, verify};
-use crate::import::{FORMATS, ImportOptions, TraceFormat, detect, format};
+use crate::import::{
+    FORMATS, ImportOptions, StackedTrace, TraceFormat, detect, format, parse_with_stacks,
+};
 use crate::model::Trace;
 
 use crate::{TraceFileError, unpack};
@@ -47,6 +49,22 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, TraceSource), 
     }
     let trace = form.parse(&bytes, options.import).map_err(broken)?;
     Ok((trace, TraceSource { path, format, damage: None }))
+}
+
+/// Reads a trace, as [`read`] does, with the stacks that its recorder printed; records are put in
+/// order of time.
+///
+/// # Errors
+///
+/// As those of [`read`].
+pub fn read_with_stacks(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<StackedTrace, TraceFileError> {
+    let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
+    let options = ImportOptions { sort: true, ..options.import };
+    let parsed = parse_with_stacks(form, &bytes, options);
+    parsed.map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })
 }
 
 /// Opens a file in blocks that is to be read in a stream; none if it is in another form, packed, or

@@ -1,7 +1,7 @@
 //! `foreread profile`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use host::{DevNo, Dirs};
 use profile::{
     DeviceModel, FixProof, ModelChoice, ProfileAnalysis, ProfileRecording, ProofChange,
     RecordTarget, Recorder, ReplaySetting, TextOptions, analyse, cold_files, firefox, folded,
-    pprof, profile_json, profile_text, prove,
+    imported, pprof, profile_json, profile_text, prove,
 };
 use report::clean::plain;
 use rustix::process::Signal;
@@ -42,6 +42,7 @@ const PROOF_PAIRS: u32 = 5;
 ///   foreread profile --what-if auto,1M -- ./import data.csv
 ///   foreread profile --pid 4711 --for 30s     a process
 ///   foreread profile --system --for 10s       all processes
+///   foreread profile --import strace.txt --device hdd-2008
 ///   foreread profile --explain backward       what a diagnosis means
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -55,6 +56,13 @@ pub struct ProfileArgs {
     /// Profile all processes
     #[arg(long, group = "whom")]
     system: bool,
+    /// Diagnose what another program recorded: `strace -f -ttt -T -y -k`, `perf script`,
+    /// darshan-dxt-parser, or any trace that has the time of each call; `-` is standard input
+    #[arg(long, value_name = "FILE", group = "whom")]
+    import: Option<PathBuf>,
+    /// The form of FILE, if its beginning does not tell; see `foreread trace formats`
+    #[arg(long, value_name = "NAME", requires = "import")]
+    format: Option<String>,
     /// Stop after this time; a command gets SIGTERM. Default: until it exits, or Control-C
     #[arg(long = "for", value_name = "TIME")]
     duration: Option<Nanos>,
@@ -109,6 +117,12 @@ pub struct ProfileArgs {
     command: Vec<String>,
 }
 
+/// Where a recording comes from.
+enum ProfileSource<'a> {
+    Live(RecordTarget),
+    File(&'a Path),
+}
+
 impl ProfileArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if self.list_rules {
@@ -122,19 +136,20 @@ impl ProfileArgs {
             let usage = "--prove and --ceiling run a command again: name it after --";
             return Err(Usage(usage.to_owned()).into());
         }
-        let target = self.target(context)?;
+        let source = match &self.import {
+            Some(file) => ProfileSource::File(file),
+            None => ProfileSource::Live(self.target(context)?),
+        };
         let choice = self.device(&context.dirs)?;
         let page_file = self.destination("--output", self.output.as_ref())?;
         let folded_file = self.destination("--folded", self.folded.as_ref())?;
         let pprof_file = self.destination("--pprof", self.pprof.as_ref())?;
         let firefox_file = self.destination("--firefox", self.firefox.as_ref())?;
         let signals = Signals::listen().context("cannot listen for signals")?;
-        let most = self.duration.map(|time| Duration::from_nanos(time.get()));
-        let mut recorder = Recorder::new(target)?;
-        if self.json {
-            recorder = recorder.with_output_to_stderr();
-        }
-        let (recording, status) = recorder.record(most, || signal(&signals))?;
+        let (recording, status) = match source {
+            ProfileSource::Live(target) => self.record(target, &signals)?,
+            ProfileSource::File(file) => (imported(file, self.format.clone())?, None),
+        };
         let analysis = analyse(&recording, &choice, &self.what_if);
         if let Some(file) = page_file {
             file.write(report::profile_html(&recording, &analysis).as_bytes())?;
@@ -153,6 +168,19 @@ impl ProfileArgs {
         Ok(exit(status))
     }
 
+    fn record(
+        &self,
+        target: RecordTarget,
+        signals: &Signals,
+    ) -> anyhow::Result<(ProfileRecording, Option<ExitStatus>)> {
+        let most = self.duration.map(|time| Duration::from_nanos(time.get()));
+        let mut recorder = Recorder::new(target)?;
+        if self.json {
+            recorder = recorder.with_output_to_stderr();
+        }
+        Ok(recorder.record(most, || signal(signals))?)
+    }
+
     fn target(&self, context: &Context) -> anyhow::Result<RecordTarget> {
         if let Some(pid) = self.pid {
             return match context.root.exists(format!("/proc/{pid}")) {
@@ -168,7 +196,7 @@ impl ProfileArgs {
             return Ok(RecordTarget::System);
         }
         if self.command.is_empty() {
-            let usage = "name a command after --, or use --pid, --cgroup or --system";
+            let usage = "name a command after --, or use --pid, --cgroup, --system or --import";
             return Err(Usage(usage.to_owned()).into());
         }
         Ok(RecordTarget::Command(self.command.clone()))
@@ -176,6 +204,8 @@ impl ProfileArgs {
 
     fn device(&self, dirs: &Dirs) -> anyhow::Result<ModelChoice> {
         match self.device.as_deref() {
+            // Its device may be that of another machine.
+            None if self.import.is_some() => Ok(ModelChoice::None),
             None => Ok(ModelChoice::Measured(virtual_disks(dirs))),
             Some("none") => Ok(ModelChoice::None),
             Some(name) => Ok(ModelChoice::named(name)?),

@@ -11,7 +11,7 @@ use super::lines::{exact_seconds, head, lines};
 use crate::builder::TraceBuilder;
 use crate::error::{TraceError, TraceLocation};
 use crate::import::form::{ImportOptions, TraceFormat};
-use crate::model::{Trace, TraceRecord, TraceRecordKind};
+use crate::model::{Trace, TraceRecord, TraceRecordKind, TraceThread};
 use workload::AccessMethod;
 
 pub(super) const FORMAT: TraceFormat = TraceFormat {
@@ -30,21 +30,94 @@ fn detects(bytes: &[u8]) -> bool {
     head(bytes, 50).iter().any(|line| line.contains(GET_PAGES) || line.contains(FAULT))
 }
 
-struct Event {
-    thread: u64,
-    /// The process of the thread, if it was recorded.
-    process: u64,
-    time: Nanos,
+/// The pages of a file that an event is about.
+pub(super) struct FilePages {
     file: String,
     start: u64,
     /// The byte after the last, of a read; none of a fault.
     end: Option<u64>,
 }
 
-/// `NAME-THREAD (PROCESS) [CPU] FLAGS SECONDS:` and `dev=8:1 ino=ff ofs=0-4095`.
-fn event(text: &str) -> Option<Event> {
-    let read = text.contains(GET_PAGES);
-    let (before, after) = text.split_once(if read { GET_PAGES } else { FAULT })?;
+impl FilePages {
+    /// Reads `dev=8:1 ino=ff ofs=0-4095`.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let mut fields = text.split_whitespace();
+        let device = fields.next()?.strip_prefix("dev=")?;
+        let inode = u64::from_str_radix(fields.next()?.strip_prefix("ino=")?, 16).ok()?;
+        let place = fields.next()?.strip_prefix("ofs=")?;
+        let (start, end) = match place.split_once('-') {
+            Some((start, end)) => (start, Some(end.parse::<u64>().ok()?.checked_add(1)?)),
+            None => (place, None),
+        };
+        Some(Self { file: format!("{device}/{inode}"), start: start.parse().ok()?, end })
+    }
+}
+
+/// Makes a trace of reads and faults that are known by their pages.
+pub(super) struct PageReads {
+    builder: TraceBuilder,
+    opens: HashMap<(u64, u32, bool), u32>,
+    /// The kernel tells a long read again for each batch of pages: with the same end, further on.
+    last: HashMap<(u64, u32), (u64, u64)>,
+}
+
+impl PageReads {
+    pub(super) fn new(options: ImportOptions) -> Self {
+        let builder = TraceBuilder::new(true).sorting(options.sort);
+        Self { builder, opens: HashMap::new(), last: HashMap::new() }
+    }
+
+    /// Adds what a thread of a process did; the place of its record, unless it goes on with the
+    /// last.
+    pub(super) fn push(
+        &mut self,
+        line: u64,
+        (process, thread, time): (u64, u64, Nanos),
+        pages: &FilePages,
+    ) -> Result<Option<usize>, TraceError> {
+        let Self { builder, opens, last } = self;
+        let file = builder.file(&pages.file);
+        let fault = pages.end.is_none();
+        let end = pages.end.unwrap_or(pages.start.saturating_add(PAGE_BYTES));
+        if end <= pages.start {
+            return Err(TraceError::line(line, "the read ends before it begins"));
+        }
+        let before = last.insert((thread, file), (pages.start, end));
+        if !fault && before.is_some_and(|(start, of)| of == end && start < pages.start) {
+            return Ok(None);
+        }
+        let access = if fault { AccessMethod::Mmap } else { AccessMethod::Read };
+        let open_file =
+            *opens.entry((process, file, fault)).or_insert_with(|| builder.open(file, access));
+        let record = TraceRecord {
+            took: Nanos::ZERO,
+            time,
+            open_file,
+            process: builder.thread(TraceThread { thread, process }),
+            kind: TraceRecordKind::Read,
+            offset: Bytes::new(pages.start),
+            length: Bytes::new(end - pages.start),
+        };
+        builder.push(TraceLocation::Line(line), record)?;
+        Ok(Some(builder.len() - 1))
+    }
+
+    /// The program waited for a record.
+    pub(super) fn waited(&mut self, record: usize, time: Nanos) {
+        self.builder.waited(record, time);
+    }
+
+    pub(super) fn origin(&self) -> Nanos {
+        self.builder.origin()
+    }
+
+    pub(super) fn finish(self) -> Result<Trace, TraceError> {
+        self.builder.finish()
+    }
+}
+
+/// `NAME-THREAD (PROCESS) [CPU] FLAGS SECONDS:`: process, thread and time.
+fn stamp(before: &str) -> Option<(u64, u64, Nanos)> {
     let time = exact_seconds(before.split_whitespace().next_back()?.strip_suffix(':')?)?;
     let task = before.split(" [").next()?.trim();
     let (task, process) = match task.rsplit_once('(') {
@@ -52,55 +125,21 @@ fn event(text: &str) -> Option<Event> {
         None => (task, None),
     };
     let thread = task.rsplit_once('-')?.1.trim().parse().ok()?;
-    let mut fields = after.split_whitespace();
-    let device = fields.next()?.strip_prefix("dev=")?;
-    let inode = u64::from_str_radix(fields.next()?.strip_prefix("ino=")?, 16).ok()?;
-    let place = fields.next()?.strip_prefix("ofs=")?;
-    let (start, end) = match place.split_once('-') {
-        Some((start, end)) => (start, end.parse::<u64>().ok()?.checked_add(1)),
-        None => (place, None),
-    };
-    let (start, process) = (start.parse().ok()?, process.unwrap_or(thread));
-    Some(Event { thread, process, time, file: format!("{device}/{inode}"), start, end })
+    Some((process.unwrap_or(thread), thread, time))
 }
 
 fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
-    let mut builder = TraceBuilder::new(true).sorting(options.sort);
-    let mut opens: HashMap<(u64, u32, bool), u32> = HashMap::new();
-    // The kernel tells a long read again for each batch of pages: with the same end, further on.
-    let mut last: HashMap<(u64, u32), (u64, u64)> = HashMap::new();
+    let mut reads = PageReads::new(options);
     for (line, text) in lines(bytes) {
-        if !(text.contains(GET_PAGES) || text.contains(FAULT)) {
+        let Some(name) = [GET_PAGES, FAULT].into_iter().find(|name| text.contains(name)) else {
             continue;
-        }
-        let broken = || TraceError::line(line, "the line is cut short or not the kernel's");
-        let event = event(&text).ok_or_else(broken)?;
-        let file = builder.file(&event.file);
-        let fault = event.end.is_none();
-        let end = event.end.unwrap_or(event.start.saturating_add(PAGE_BYTES));
-        if end <= event.start {
-            return Err(TraceError::line(line, "the read ends before it begins"));
-        }
-        let before = last.insert((event.thread, file), (event.start, end));
-        if !fault && before.is_some_and(|(start, of)| of == end && start < event.start) {
-            continue;
-        }
-        let access = if fault { AccessMethod::Mmap } else { AccessMethod::Read };
-        let open_file = *opens
-            .entry((event.process, file, fault))
-            .or_insert_with(|| builder.open(file, access));
-        let record = TraceRecord {
-            took: Nanos::ZERO,
-            time: event.time,
-            open_file,
-            process: builder.process(event.thread),
-            kind: TraceRecordKind::Read,
-            offset: Bytes::new(event.start),
-            length: Bytes::new(end - event.start),
         };
-        builder.push(TraceLocation::Line(line), record)?;
+        let broken = || TraceError::line(line, "the line is cut short or not the kernel's");
+        let (before, after) = text.split_once(name).ok_or_else(broken)?;
+        let who = stamp(before).ok_or_else(broken)?;
+        reads.push(line, who, &FilePages::of(after).ok_or_else(broken)?)?;
     }
-    builder.finish()
+    reads.finish()
 }
 
 #[cfg(test)]

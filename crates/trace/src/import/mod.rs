@@ -2,6 +2,7 @@
 
 mod blkparse;
 mod csv_table;
+mod darshan;
 mod disksim;
 mod fio_iolog;
 mod form;
@@ -11,8 +12,12 @@ mod lines;
 mod lirs;
 mod mqsim;
 mod msr;
+mod perf_script;
+mod stacks;
 mod strace;
 mod vscsi;
+
+use std::collections::HashMap;
 
 use crate::blocks::BLOCK_MAGIC;
 use crate::compact_form::{self, MAGIC};
@@ -20,6 +25,7 @@ use crate::error::{TraceError, TraceLocation};
 use crate::model::Trace;
 
 pub use form::{ImportOptions, TraceFormat};
+pub use stacks::StackedTrace;
 
 const NATIVE: TraceFormat = TraceFormat {
     name: "foreread",
@@ -53,12 +59,27 @@ pub const FORMATS: &[TraceFormat] = &[
     libcachesim::ORACLE_GENERAL,
     blkparse::FORMAT,
     ftrace::FORMAT,
+    perf_script::FORMAT,
+    darshan::FORMAT,
     strace::FORMAT,
     disksim::FORMAT,
     msr::FORMAT,
     mqsim::FORMAT,
     lirs::FORMAT,
 ];
+
+/// Reads a whole file in a form with its stacks, of which most forms have none.
+pub(crate) fn parse_with_stacks(
+    form: &TraceFormat,
+    bytes: &[u8],
+    options: ImportOptions,
+) -> Result<StackedTrace, TraceError> {
+    match form.name {
+        "strace" => strace::with_stacks(bytes, options),
+        "perf-script" => perf_script::with_stacks(bytes, options),
+        _ => Ok(StackedTrace { trace: form.parse(bytes, options)?, stacks: HashMap::new() }),
+    }
+}
 
 /// How much of a file is looked at to tell its form.
 pub const HEAD_BYTES: usize = 1 << 16;

@@ -80,6 +80,10 @@ impl Descriptors {
         }
     }
 
+    pub(super) fn origin(&self) -> Nanos {
+        self.builder.origin()
+    }
+
     pub(super) fn finish(self) -> Result<Trace, TraceError> {
         self.builder.finish()
     }

@@ -2,7 +2,8 @@
 //! through which open file, where. The place of a `read` is that of its open file, which follows
 //! from all calls before; so open files are followed through `dup`, `fork` and `clone`.
 //!
-//! What is read through a mapping is not in it, nor what io_uring reads.
+//! What is read through a mapping is not in it, nor what io_uring reads. The stacks of `-k` are not
+//! part of a trace; [`with_stacks`] has them.
 
 mod call;
 mod descriptors;
@@ -14,6 +15,7 @@ use units::Nanos;
 use self::call::{StraceCall, StraceLine, split};
 use self::descriptors::Descriptors;
 use super::lines::{exact_seconds, head, lines};
+use super::stacks::{CallStacks, StackedTrace};
 use crate::error::TraceError;
 use crate::import::form::{ImportOptions, TraceFormat};
 use crate::model::Trace;
@@ -25,8 +27,12 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     parse,
 };
 
+/// What a line of a stack (`-k`) begins with.
+const FRAME: &str = "> ";
+
 fn detects(bytes: &[u8]) -> bool {
-    let lines = head(bytes, 50);
+    let mut lines = head(bytes, 200);
+    lines.retain(|line| !line.starts_with(FRAME));
     let fits =
         |line: &String| matches!(split(line).1, StraceLine::StraceCall(_) | StraceLine::Begun(_));
     let calls = lines.iter().filter(|line| fits(line)).count();
@@ -48,11 +54,24 @@ fn time(word: Option<&str>) -> Option<Nanos> {
 }
 
 fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
+    Ok(with_stacks(bytes, options)?.trace)
+}
+
+/// The trace with the stack of each call.
+pub(super) fn with_stacks(
+    bytes: &[u8],
+    options: ImportOptions,
+) -> Result<StackedTrace, TraceError> {
     let timed = lines(bytes).take(50).any(|(_, text)| time(split(&text).0.time).is_some());
     let mut descriptors = Descriptors::new(timed);
     let mut begun: HashMap<u64, (Nanos, String)> = HashMap::new();
     let mut last = Nanos::ZERO;
+    let mut stacks = CallStacks::default();
     for (line, text) in lines(bytes) {
+        if let Some(frame) = text.strip_prefix(FRAME) {
+            stacks.add(frame);
+            continue;
+        }
         let (stamp, what) = split(&text);
         let now = time(stamp.time).unwrap_or(last);
         if now < last && !options.sort {
@@ -75,11 +94,13 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
                     let whole = format!("{first}{rest}");
                     let call = StraceCall::of(&whole).map_err(|why| TraceError::line(line, why))?;
                     descriptors.follow(line, since, process, &call)?;
+                    stacks.begin(process, since);
                 }
             }
             StraceLine::StraceCall(text) => {
                 let call = StraceCall::of(text).map_err(|why| TraceError::line(line, why))?;
                 descriptors.follow(line, now, process, &call)?;
+                stacks.begin(process, now);
             }
             StraceLine::Broken => {
                 let problem = format!("{text:?} is no line of strace, or it is cut short");
@@ -87,7 +108,8 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
             }
         }
     }
-    descriptors.finish()
+    let stacks = stacks.since(descriptors.origin());
+    Ok(StackedTrace { trace: descriptors.finish()?, stacks })
 }
 
 #[cfg(test)]
