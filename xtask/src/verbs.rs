@@ -9,6 +9,9 @@ use crate::outcome::{Output, VerbOutcome};
 /// Reads a file in pieces, from the disk each time.
 pub const READER: &str = include_str!("reader.pl");
 
+/// Runs a program whose calls of bpf(2) are refused: `perl no-bpf PROGRAM…`.
+pub const WITHOUT_BPF: &str = include_str!("no-bpf.pl");
+
 /// Where the files are.
 pub const DIRECTORY: &str = "/srv/data";
 
@@ -121,7 +124,7 @@ const VERBS: &[TriedVerb] = &[
     verb("apply", "foreread apply read_ahead=256K --on /srv/data", ""),
     verb("verify", "foreread verify /srv/data", "").exits(&[0, 3]),
     verb("persist -n", "foreread persist -n read_ahead=256K --on /srv/data --with systemd", ""),
-    verb("persist", "foreread persist read_ahead=512K --on /srv/data", "").only_in(Systems::Guests),
+    verb("persist", "foreread persist read_ahead=256K --on /srv/data", "").only_in(Systems::Guests),
     verb("verify --no-probe", "foreread verify --no-probe", "").only_in(Systems::Guests),
     verb("rollback", "foreread rollback all", ""),
     verb("vdisk list", "foreread vdisk list", "").only_in(Systems::Chroots),

@@ -28,6 +28,8 @@ ExecStart={program} auto {words}
 WatchdogSec=30
 Restart=on-failure
 RestartSec=10
+# It exits by 128 + SIGTERM when it is stopped, after it has restored all windows.
+SuccessExitStatus=143
 # A start undoes what an earlier one left, if that was killed together with its guard. Settings that
 # were applied or persisted stay.
 ExecStartPre=-{program} rollback left
@@ -137,6 +139,7 @@ mod tests {
         let unit = unit("/usr/bin/foreread", "/srv --max 4M");
         assert!(unit.contains("ExecStart=\"/usr/bin/foreread\" auto /srv --max 4M\n"));
         assert!(unit.contains("WatchdogSec=") && unit.contains("Type=notify"));
+        assert!(unit.contains("SuccessExitStatus=143"), "a stop is no failure");
         assert!(!unit.contains("\nMemoryMax="), "the cache that it fills would be bounded");
     }
 

@@ -1,5 +1,6 @@
 //! What an earlier version wrote still opens. `data/upgrade-0.1.0` has a record of one run, written
-//! by the program of commit 27f0002da1a3, and a configuration that this program accepted.
+//! by the program of commit 27f0002da1a3, a configuration that this program accepted, and the journal
+//! of its `apply` (of a device whose number was replaced by one that no host has).
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;
@@ -66,4 +67,23 @@ fn a_configuration_of_an_earlier_version_is_read() {
     let (code, out, err) = run(&mut command);
     assert_eq!(code, 0, "{err}");
     assert!(serde_json::from_str::<Value>(&out).is_ok(), "json = true is obeyed: {out}");
+}
+
+#[test]
+fn a_journal_of_an_earlier_version_is_verified_and_rolled_back() {
+    let scratch = with_record();
+    let journals = scratch.path().join("state/journal");
+    fs::create_dir_all(&journals).unwrap();
+    let journal = journals.join("1795493377690-30590-4095:9.jsonl");
+    fs::copy(Path::new(FIXTURES).join("journal.jsonl"), &journal).unwrap();
+    let (code, out, err) = scratch.run("verify --no-probe");
+    assert_eq!(code, 3, "{err}");
+    assert!(out.contains("read_ahead was set to 256 KiB (4095:9)"), "{out}");
+    let (code, out, err) = scratch.run("rollback all --dry-run");
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("4095:9: device is gone"), "{out}{err}");
+    assert!(journal.exists(), "a dry run changes nothing");
+    let (code, out, err) = scratch.run("rollback all");
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(!journal.exists(), "{out}{err}");
 }

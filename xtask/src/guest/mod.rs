@@ -12,6 +12,7 @@ pub mod kernels;
 mod machine;
 mod payload;
 mod readers;
+pub mod service;
 mod stage;
 mod wire;
 

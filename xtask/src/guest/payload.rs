@@ -15,6 +15,9 @@ const STATIC: &str = "FOREREAD_GUEST_STATIC";
 /// A binary that runs in the guest, such as one of `xtask dist`, instead of building one.
 const BINARY: &str = "FOREREAD_GUEST_BINARY";
 
+/// Where the guest finds the tar file.
+pub const PAYLOAD_PATH: &str = "/dev/disk/by-id/virtio-payload";
+
 /// Builds foreread and writes the tar file.
 pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
     let binary = match std::env::var_os(BINARY) {
@@ -26,11 +29,20 @@ pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
     // Most of a development build is debug information.
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(&copy).arg(&binary);
-    if !strip.status().is_ok_and(|status| status.success()) {
-        fs::copy(&binary, &copy).with_context(|| format!("copying {}", binary.display()))?;
+    let is_stripped = strip.status().is_ok_and(|status| status.success());
+    pack_files(&[("foreread", if is_stripped { copy } else { binary })], tar)
+}
+
+/// Writes a tar file of these files, with the names that they get in the guest.
+pub fn pack_files(files: &[(&str, PathBuf)], tar: &Path) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    for (name, path) in files {
+        fs::copy(path, directory.path().join(name))
+            .with_context(|| format!("copying {}", path.display()))?;
     }
     let mut command = Command::new("tar");
-    command.arg("-cf").arg(tar).arg("-C").arg(directory.path()).arg("foreread");
+    command.arg("-cf").arg(tar).arg("-C").arg(directory.path());
+    command.args(files.iter().map(|(name, _)| name));
     let status = command.status().context("starting tar")?;
     ensure!(status.success(), "tar could not write {}", tar.display());
     Ok(())

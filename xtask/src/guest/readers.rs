@@ -16,12 +16,15 @@ pub fn make(machine: &mut GuestMachine, directory: &str) -> Result<()> {
     Ok(())
 }
 
+/// Milliseconds between two reads: nine readers that pause less keep an emulated machine busy.
+const PAUSE_MS: u32 = 15;
+
 /// Starts a reader of each file.
 pub fn start(machine: &mut GuestMachine, directory: &str) -> Result<()> {
     let launch = |file| {
         let direction = verbs::direction(file);
         let unit = format!("systemd-run --quiet --collect --unit reader{file}");
-        format!("{unit} reader {directory}/file{file} {direction} || exit\n")
+        format!("{unit} reader {directory}/file{file} {direction} 0 {PAUSE_MS} || exit\n")
     };
     machine.sh(&(1..=FILE_COUNT).map(launch).collect::<String>())?;
     Ok(())

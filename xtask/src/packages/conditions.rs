@@ -10,9 +10,7 @@ use super::chroot::Chroot;
 use super::installs::Packages;
 use crate::dist::{Release, output};
 use crate::outcome::{Footnotes, VerbOutcome};
-use crate::verbs::{self, DIRECTORY, FILE_COUNT, READER, Systems, TriedVerb};
-
-const WITHOUT_BPF: &str = include_str!("no-bpf.pl");
+use crate::verbs::{self, DIRECTORY, FILE_COUNT, READER, Systems, TriedVerb, WITHOUT_BPF};
 
 /// Before each condition: devices and /sys of this machine, and a filesystem of its own on a loop
 /// device, so that what is set is not what this machine uses.

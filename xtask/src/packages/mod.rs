@@ -12,8 +12,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::dist::{Release, manifest_version};
+use crate::guest::service;
 
-const SECTIONS: [&str; 4] = ["sizes", "checks", "installs", "conditions"];
+const SECTIONS: [&str; 5] = ["sizes", "checks", "installs", "conditions", "systemd"];
 
 /// Prints the named sections, or all; whether nothing failed.
 pub fn chore(root: &Path, sections: &[&str]) -> Result<bool> {
@@ -35,7 +36,7 @@ pub fn chore(root: &Path, sections: &[&str]) -> Result<bool> {
     if wanted("checks") {
         print("Checks", checks::table(&release)?);
     }
-    if !(wanted("installs") || wanted("conditions")) {
+    if !["installs", "conditions", "systemd"].into_iter().any(&wanted) {
         return Ok(good);
     }
     let packages = installs::Packages::prepare(&release)?;
@@ -44,6 +45,10 @@ pub fn chore(root: &Path, sections: &[&str]) -> Result<bool> {
     }
     if wanted("conditions") {
         print("Where something is missing", conditions::table(&release, &packages)?);
+    }
+    if wanted("systemd") {
+        let (first, next) = (packages.path("first.deb"), packages.path("next.deb"));
+        print("Under systemd", service::table(root, first, next)?);
     }
     Ok(good)
 }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use serde_json::Value;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
 
 use super::super::machine::GuestMachine;
+use super::super::payload::PAYLOAD_PATH;
 use super::super::readers;
+use super::DATA_PATH;
 use crate::outcome::VerbOutcome;
-use crate::verbs::{DIRECTORY, TriedVerb};
+use crate::verbs::{DIRECTORY, TriedVerb, WITHOUT_BPF};
 
 /// How long a verb may take: seconds, but minutes where others build meanwhile.
 const VERB_TIMEOUT: Duration = Duration::from_secs(900);
@@ -31,8 +33,7 @@ pub const RIGHTS: &[GuestRights] = &[
         key: "no-bpf",
         name: "root, bpf(2) forbidden",
         prepare: "true",
-        wrapper: "systemd-run --quiet --pipe --wait --collect \
-                  -p SystemCallFilter=~bpf -p SystemCallErrorNumber=EPERM",
+        wrapper: "perl /usr/local/bin/no-bpf env",
     },
     GuestRights {
         key: "no-btf",
@@ -65,11 +66,14 @@ pub const RIGHTS: &[GuestRights] = &[
 
 /// Installs foreread, and makes the data and the readers.
 pub fn set_up(machine: &mut GuestMachine) -> Result<()> {
-    machine.sh("tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin
+    machine.sh(&format!(
+        "tar -xf {PAYLOAD_PATH} -C /usr/local/bin
          modprobe fuse; modprobe loop
-         mkfs.ext4 -q /dev/disk/by-id/virtio-data
-         mkdir -p /srv/data
-         mount /dev/disk/by-id/virtio-data /srv/data")?;
+         mkfs.ext4 -q {DATA_PATH}
+         mkdir -p {DIRECTORY}
+         mount {DATA_PATH} {DIRECTORY}"
+    ))?;
+    machine.sh(&format!("cat >/usr/local/bin/no-bpf <<'END'\n{WITHOUT_BPF}END"))?;
     readers::make(machine, DIRECTORY)
 }
 
@@ -97,7 +101,27 @@ pub fn run(
 
 /// How root receives each signal of read-ahead.
 pub fn signals(machine: &mut GuestMachine) -> Result<Value> {
-    let info = machine.sh("foreread info --json")?;
-    let info: Value = serde_json::from_str(&info)?;
-    Ok(info["signals"].clone())
+    Ok(info(machine, "")?["signals"].take())
+}
+
+/// For each mechanism, whether it alone passes the self-test; otherwise why not.
+pub fn mechanisms(machine: &mut GuestMachine) -> Result<Value> {
+    let mut results = Vec::new();
+    for mechanism in ["tp-btf", "fentry", "kprobe"] {
+        let info = info(machine, mechanism)?;
+        let mut features = info["features"].as_array().into_iter().flatten();
+        let watching = features.find(|one| one["name"] == "watch_streams");
+        let watching = watching.context("info does not name watch_streams")?;
+        results.push(json!({
+            "mechanism": mechanism,
+            "works": watching["works"],
+            "reason": watching["reason"],
+        }));
+    }
+    Ok(results.into())
+}
+
+fn info(machine: &mut GuestMachine, mechanism: &str) -> Result<Value> {
+    let text = machine.sh(&format!("FOREREAD_PROBES={mechanism} foreread info --json"))?;
+    serde_json::from_str(&text).context("info --json")
 }

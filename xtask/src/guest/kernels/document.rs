@@ -17,7 +17,7 @@ of Debian 12; only the kernel differs.
 | rights | meaning |
 |---|---|
 | root | root, with everything that the kernel offers |
-| root, bpf(2) forbidden | a service whose system call filter refuses `bpf` |
+| root, bpf(2) forbidden | root; a seccomp filter refuses `bpf` |
 | root, no BTF | `/sys/kernel/btf` is empty, as on a kernel without `CONFIG_DEBUG_INFO_BTF` |
 | user | a user without privileges |
 | container | root of a user namespace of an ordinary user, with own mounts and processes |
@@ -39,6 +39,7 @@ pub fn format(kernels: &[Value]) -> (String, usize) {
     for kernel in kernels {
         let (release, running) = (word(&kernel["release"]), word(&kernel["kernel"]));
         let _ = write!(text, "\n## {release}: {running}\n\n{}", signals(&kernel["signals"]));
+        text.push_str(&mechanisms(&kernel["mechanisms"], &mut lines));
         let names: Vec<&str> = RIGHTS.iter().map(|rights| rights.name).collect();
         let rule = "---|".repeat(names.len());
         let _ = writeln!(text, "| verb | {} |\n|---|{rule}", names.join(" | "));
@@ -71,6 +72,23 @@ fn signals(signals: &Value) -> String {
     }
 }
 
+/// Which mechanisms suffice alone.
+fn mechanisms(mechanisms: &Value, lines: &mut Footnotes) -> String {
+    let named: Vec<String> = mechanisms
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| {
+            let result = if one["works"] == true { "works" } else { "refused" };
+            format!("{} {}", word(&one["mechanism"]), lines.cell(result, one["reason"].as_str()))
+        })
+        .collect();
+    match named.as_slice() {
+        [] => String::new(),
+        named => format!("Each mechanism alone, with the self-test: {}.\n\n", named.join(", ")),
+    }
+}
+
 fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -86,6 +104,7 @@ mod tests {
         let cell = |result: &str, line: &str| json!({ "result": result, "line": line });
         let kernel = json!({
             "release": "Debian 0", "kernel": "0.1", "signals": [],
+            "mechanisms": [{ "mechanism": "kprobe", "works": false, "reason": "error: no" }],
             "cells": {
                 "root": { "info": { "result": "works", "line": null } },
                 "user": {
@@ -100,6 +119,7 @@ mod tests {
         assert!(text.contains("| info | works | not tried |"), "{text}");
         assert_eq!(text.matches("refused (1)").count(), 2, "{text}");
         assert!(text.contains("**FAILS** (2)"), "{text}");
+        assert!(text.contains("self-test: kprobe refused (1).\n"), "{text}");
         assert!(text.ends_with("1. `error: no`\n2. `exit code 1: why`\n"), "{text}");
     }
 }

@@ -32,6 +32,8 @@ pub const KERNELS: &[KernelSeries] = &[
 ];
 
 const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
+/// The path of [`DATA`] in the guest.
+pub const DATA_PATH: &str = "/dev/disk/by-id/virtio-data";
 const DATA: Disk = Disk { serial: "data", bus: Bus::Virtio, mib: 384 };
 
 /// `xtask kernels [SERIES…] [RIGHTS…]`: tries the kernels of these series with these rights, or
@@ -77,24 +79,38 @@ fn results_file(root: &Path, kernel: &KernelSeries) -> Result<PathBuf> {
     Ok(super::target_directory(root)?.join(format!("guest/results-{}.json", kernel.series)))
 }
 
-/// Boots a kernel with fresh disks.
-pub fn boot(root: &Path, image: &Image, series: &str) -> Result<GuestMachine> {
-    let directory = super::target_directory(root)?.join(format!("guest/kernel-{series}"));
+/// A machine with fresh disks, with these files on one of them; foreread alone if there are none.
+pub fn hardware(
+    root: &Path,
+    image: &Image,
+    name: &str,
+    files: &[(&str, PathBuf)],
+) -> Result<Hardware> {
+    let directory = super::target_directory(root)?.join("guest").join(name);
     if directory.exists() {
         fs::remove_dir_all(&directory).context("removing the disks of the last guest")?;
     }
     fs::create_dir_all(&directory).with_context(|| format!("{}", directory.display()))?;
     stage::copy_sparse(&image.root_disk(), &directory.join("root.img"))?;
-    payload::pack(root, image, &PAYLOAD.file(&directory))?;
+    let tar = PAYLOAD.file(&directory);
+    if files.is_empty() {
+        payload::pack(root, image, &tar)?;
+    } else {
+        payload::pack_files(files, &tar)?;
+    }
     DATA.make(&directory)?;
-    let hardware = Hardware { image: image.clone(), directory, disks: vec![PAYLOAD, DATA] };
-    let console = hardware.console();
+    Ok(Hardware { image: image.clone(), directory, disks: vec![PAYLOAD, DATA] })
+}
+
+/// Boots a kernel with foreread installed.
+pub fn boot(root: &Path, image: &Image, series: &str) -> Result<GuestMachine> {
+    let hardware = hardware(root, image, &format!("kernel-{series}"), &[])?;
     let boot = || -> Result<GuestMachine> {
         let mut machine = hardware.boot()?;
         cells::set_up(&mut machine)?;
         Ok(machine)
     };
-    boot().with_context(|| format!("the end of the console:\n{}", tail(&console)))
+    boot().with_context(|| format!("the end of the console:\n{}", tail(&hardware.console())))
 }
 
 fn try_kernel(root: &Path, image: &Image, kernel: &KernelSeries, rights: &[&str]) -> Result<()> {
@@ -111,6 +127,7 @@ fn try_kernel(root: &Path, image: &Image, kernel: &KernelSeries, rights: &[&str]
         machine.sh(rights.prepare)?;
         if rights.key == "root" {
             results["signals"] = cells::signals(&mut machine)?;
+            results["mechanisms"] = cells::mechanisms(&mut machine)?;
         }
         for verb in verbs::tried_in(Systems::Guests) {
             let result = cells::run(&mut machine, rights, verb)?;

@@ -1,0 +1,104 @@
+//! The .deb on a machine with systemd: what it contains is installed, started, killed, booted again,
+//! upgraded and removed there. The steps are in `service.sh`.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::image::{self, Made};
+use super::kernels::{self, DATA_PATH};
+use super::machine::GuestMachine;
+use super::payload::PAYLOAD_PATH;
+use super::readers;
+use crate::outcome::Output;
+use crate::verbs::DIRECTORY;
+
+/// The kernel of Debian 12, whose programs the guest has.
+const SERIES: &str = "6.1";
+
+const STEPS: &str = include_str!("service.sh");
+
+/// Emulated, and beside builds.
+const STEP_TIMEOUT: Duration = Duration::from_secs(1200);
+
+/// What is done, and the function that does it; each needs those before it.
+const ORDER: &[(&str, &str)] = &[
+    ("install", "install_package"),
+    ("start `foreread-auto`", "start_auto"),
+    ("adapt to nine readers", "adapt"),
+    ("keep to the sandbox", "keep_sandbox"),
+    ("keep the watchdog", "keep_watchdog"),
+    ("survive `kill -9`", "survive_kill"),
+    (REBOOT, "survive_reboot"),
+    ("upgrade", "upgrade_package"),
+    ("stop, and give all back", "stop_auto"),
+    ("write metrics by timer", "run_metrics"),
+    ("remove, and undo later", "remove_package"),
+];
+
+/// The machine is booted before this step.
+const REBOOT: &str = "survive a reboot";
+
+/// Runs the steps with these packages, until one fails; the table, and whether none did.
+pub fn table(root: &Path, first: PathBuf, next: PathBuf) -> Result<(String, bool)> {
+    let image = match image::of_kernel(root, SERIES)? {
+        Made::Here(image) => image,
+        Made::NotHere(reason) => bail!("no guest here: {reason}"),
+    };
+    let files = [("first.deb", first), ("next.deb", next)];
+    let hardware = kernels::hardware(root, &image, "service", &files)?;
+    let mut machine = hardware.boot()?;
+    set_up(&mut machine)?;
+    let mut text = "| step | result | found | s |\n|---|---|---|---:|\n".to_owned();
+    for (step, function) in ORDER {
+        if *step == REBOOT {
+            machine.shut_down()?;
+            machine = hardware.boot()?;
+        }
+        let started = Instant::now();
+        let script = format!("set -eu; . /root/service.sh; {function}");
+        let output = machine.attempt_for(&script, STEP_TIMEOUT)?;
+        let seconds = started.elapsed().as_secs_f64();
+        let (result, found) = judge(&output);
+        let row = format!("| {step} | {result} | {found} | {seconds:.0} |\n");
+        eprint!("{row}");
+        text.push_str(&row);
+        if output.code != 0 {
+            eprintln!("{}", evidence(&mut machine)?);
+            return Ok((text, false));
+        }
+    }
+    machine.shut_down()?;
+    Ok((text, true))
+}
+
+/// Result, and the line that explains it.
+fn judge(output: &Output) -> (&'static str, String) {
+    let last = |text: &str| {
+        let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        line.trim().replace('|', "\\|")
+    };
+    match output.code {
+        0 => ("works", last(&output.stdout)),
+        code => ("**FAILS**", format!("exit code {code}: {}", last(&output.stderr))),
+    }
+}
+
+/// Unpacks the packages, and makes the files and their readers.
+fn set_up(machine: &mut GuestMachine) -> Result<()> {
+    machine.sh(&format!(
+        "tar -xf {PAYLOAD_PATH} -C /root
+         mkfs.ext4 -q {DATA_PATH}
+         mkdir -p {DIRECTORY}
+         echo '{DATA_PATH} {DIRECTORY} ext4 defaults 0 0' >>/etc/fstab
+         mount {DIRECTORY}"
+    ))?;
+    machine.sh(&format!("cat >/root/service.sh <<'END'\n{STEPS}END"))?;
+    readers::make(machine, DIRECTORY)
+}
+
+fn evidence(machine: &mut GuestMachine) -> Result<String> {
+    let script = "systemctl --no-pager --full status foreread-auto; journalctl -n 40 --no-pager";
+    Ok(machine.attempt(script).context("reading the journal of the guest")?.stdout)
+}

@@ -1,0 +1,167 @@
+# The steps of `xtask packages systemd`. Each is a function that runs as root in the guest with
+# `set -eu`, and prints what it found on one line.
+
+metrics=/var/lib/prometheus/node-exporter
+auto=foreread-auto.service
+
+settings() { grep -H . /sys/class/bdi/*/read_ahead_kb /sys/block/*/queue/scheduler; }
+now_ms() { awk '{ print $1 * 1000 }' /proc/uptime; }
+property() { systemctl show --property "$1" --value "${2:-$auto}"; }
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+# wait_until SECONDS COMMAND…
+wait_until() {
+    left=$1
+    shift
+    until "$@"; do
+        left=$((left - 1))
+        [ "$left" -gt 0 ] || fail "not within the time: $*"
+        sleep 1
+    done
+}
+
+has_restarted_since() {
+    [ "$(property NRestarts)" -gt "$1" ] && systemctl --quiet is-active $auto
+}
+
+has_acted() {
+    journalctl --boot --quiet --output cat --unit $auto | grep -q file9
+}
+
+start_readers() {
+    for file in 1 2 3 4 5 6 7 8; do
+        systemd-run --quiet --collect --unit "reader$file" reader "/srv/data/file$file" forward 0 15
+    done
+    systemd-run --quiet --collect --unit reader9 reader /srv/data/file9 backward 0 15
+}
+
+install_package() {
+    settings >/root/settings
+    before=$(now_ms)
+    dpkg --install /root/first.deb >/root/installed 2>&1
+    installed=$(now_ms)
+    foreread demo >/tmp/demo
+    verdict=$(now_ms)
+    grep -q Measure /tmp/demo
+    for unit in $auto foreread-metrics.timer; do
+        [ "$(systemctl is-enabled $unit)" = disabled ] || fail "$unit is not disabled"
+        ! systemctl --quiet is-active $unit || fail "$unit is active"
+    done
+    settings | cmp - /root/settings
+    echo "$before $installed $verdict" |
+        awk '{ printf "%.1f s, first verdict %.1f s later\n", ($2 - $1) / 1e3, ($3 - $2) / 1e3 }'
+}
+
+start_auto() {
+    echo 'FOREREAD_AUTO=/srv/data' >/etc/default/foreread-auto
+    systemctl enable --quiet --now $auto
+    systemctl --quiet is-active $auto
+    echo "active; $(foreread auto status | head -n 1)"
+}
+
+adapt() {
+    start_readers
+    wait_until 180 has_acted
+    systemctl stop 'reader*'
+    journalctl --boot --quiet --output cat --unit $auto | grep -m 1 file9
+}
+
+keep_sandbox() {
+    pid=$(property MainPID)
+    status=/proc/$pid/status
+    grep -q '^NoNewPrivs:.*1' "$status" || fail "may gain privileges"
+    grep -q '^Seccomp:.*2' "$status" || fail "has no filter of system calls"
+    # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF
+    grep -q '^CapBnd:.*000000c000080006' "$status" || fail "$(grep CapBnd "$status")"
+    [ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ] || fail "has a network"
+    for path in /usr /etc /root /srv/data; do
+        ! nsenter --target "$pid" --mount touch "$path/probe" 2>/dev/null || fail "writes to $path"
+    done
+    nsenter --target "$pid" --mount touch /var/lib/foreread/probe
+    rm /var/lib/foreread/probe
+    ! journalctl --boot --quiet --output cat --unit $auto | grep -i 'denied\|not permitted'
+    echo "five capabilities, a filter of system calls, no network, only its own directory writable"
+}
+
+keep_watchdog() {
+    restarts=$(property NRestarts)
+    sleep 45
+    [ "$(property NRestarts)" = "$restarts" ] || fail "was restarted"
+    before=$(property MainPID)
+    kill -STOP "$before"
+    wait_until 300 has_restarted_since "$restarts"
+    [ "$(property MainPID)" != "$before" ]
+    echo "alive after 45 s; stopped by SIGSTOP, it was replaced"
+}
+
+survive_kill() {
+    restarts=$(property NRestarts)
+    before=$(property MainPID)
+    start_readers
+    kill -KILL "$before"
+    wait_until 300 has_restarted_since "$restarts"
+    systemctl stop 'reader*'
+    [ "$(property MainPID)" != "$before" ]
+    settings | cmp - /root/settings
+    echo "active again; settings as before"
+}
+
+survive_reboot() {
+    systemctl --quiet is-active $auto || wait_until 120 systemctl --quiet is-active $auto
+    settings | cmp - /root/settings
+    echo "active after the boot"
+}
+
+upgrade_package() {
+    before=$(property MainPID)
+    dpkg --force-confold --install /root/next.deb >/root/upgraded 2>&1
+    systemctl --quiet is-active $auto || wait_until 60 systemctl --quiet is-active $auto
+    [ "$(property MainPID)" != "$before" ]
+    grep -q /srv/data /etc/default/foreread-auto
+    echo "the service runs the new program; its configuration was kept"
+}
+
+stop_auto() {
+    start_readers
+    wait_until 180 has_acted
+    systemctl stop $auto
+    [ "$(property ActiveState)/$(property Result)" = inactive/success ] || fail "$(property Result)"
+    foreread watch /srv/data --once --json --interval 3s >/root/watched
+    systemctl stop 'reader*'
+    settings | cmp - /root/settings
+    tr '{' '\n' </root/watched | grep '"path":"/srv/data/file' |
+        sed 's/.*"limit_kib":\([^,]*\),"bdi_kib":\([^,]*\),.*/\1 \2/' >/root/windows
+    awk '$1 != $2 { print "a window of", $1, "KiB, its device has", $2, "KiB"; exit 1 }
+        END { if (NR == 0) { print "no reader was seen"; exit 1 } }' /root/windows >&2
+    echo "$(wc -l </root/windows) open files have the window of their device"
+    ! pgrep --exact foreread || fail "a process is left"
+}
+
+run_metrics() {
+    mkdir -p $metrics
+    systemctl enable --quiet --now foreread-metrics.timer
+    systemctl start foreread-metrics.service
+    systemctl list-timers --no-pager | grep -q foreread-metrics.timer
+    echo "$(grep -c '^foreread_' $metrics/foreread.prom) series"
+}
+
+remove_package() {
+    foreread apply read_ahead=256K --on /srv/data
+    foreread persist read_ahead=512K --on /srv/data
+    settings >/root/settings-set
+    systemctl start $auto
+    dpkg --remove foreread >/root/removed 2>&1
+    settings | cmp - /root/settings-set
+    grep -q 'rollback all' /root/removed || fail "does not say how to undo: $(cat /root/removed)"
+    ls /etc/udev/rules.d/99-foreread-* >/dev/null
+    test -s /var/lib/foreread/runs.sqlite
+    ! pgrep --exact foreread || fail "a process is left"
+    dpkg --install /root/next.deb >/root/installed 2>&1
+    foreread rollback all
+    settings | cmp - /root/settings
+    [ -z "$(ls /etc/udev/rules.d/99-foreread-* 2>/dev/null)" ]
+    echo "settings and record stayed; installed again, rollback restored the first settings"
+}
