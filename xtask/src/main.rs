@@ -42,7 +42,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
-                     packages [SECTION…] | kernels [SERIES…] [RIGHTS…] | \
+                     packages [SECTION…] | kernels [SERIES…] [RIGHTS…] [VERB…] | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | dashboard | \
                      study [VERB DIR] | real [--OPTION…] | results NAME…";
 

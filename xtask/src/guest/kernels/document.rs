@@ -64,7 +64,10 @@ fn signals(signals: &Value) -> String {
         .as_array()
         .into_iter()
         .flatten()
-        .map(|signal| format!("{} by {}", word(&signal["name"]), word(&signal["rung"])))
+        .map(|signal| match word(&signal["rung"]) {
+            "missing" => format!("no {}", word(&signal["name"])),
+            rung => format!("{} by {rung}", word(&signal["name"])),
+        })
         .collect();
     match named.as_slice() {
         [] => "Signals of read-ahead for root: none.\n\n".to_owned(),

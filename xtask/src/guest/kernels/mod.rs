@@ -16,7 +16,7 @@ use super::disk::{Bus, Disk};
 use super::image::{self, Image, Made};
 use super::machine::{GuestMachine, Hardware, tail};
 use super::{payload, stage};
-use crate::verbs::{self, Systems};
+use crate::verbs::{self, Systems, TriedVerb};
 
 /// A series of kernels, and the Debian release that brings it.
 #[derive(Debug)]
@@ -36,14 +36,17 @@ const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
 pub const DATA_PATH: &str = "/dev/disk/by-id/virtio-data";
 const DATA: Disk = Disk { serial: "data", bus: Bus::Virtio, mib: 384 };
 
-/// `xtask kernels [SERIES…] [RIGHTS…]`: tries the kernels of these series with these rights, or
-/// all; whether no cell failed. The document has the last result of every cell.
+/// `xtask kernels [SERIES…] [RIGHTS…] [VERB…]`: tries the kernels of these series with these rights
+/// and verbs, or all; whether no cell failed. The document has the last result of every cell.
 pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     let is_series = |word: &&&str| KERNELS.iter().any(|one| one.series == **word);
-    let (series, rights): (Vec<&str>, Vec<&str>) = words.iter().partition(is_series);
-    if let Some(unknown) = rights.iter().find(|word| RIGHTS.iter().all(|one| one.key != **word)) {
+    let is_right = |word: &&&str| RIGHTS.iter().any(|one| one.key == **word);
+    let (series, others): (Vec<&str>, Vec<&str>) = words.iter().partition(is_series);
+    let (rights, names): (Vec<&str>, Vec<&str>) = others.iter().partition(is_right);
+    let is_verb = |word: &&str| verbs::tried_in(Systems::Guests).any(|verb| verb.name == *word);
+    if let Some(unknown) = names.iter().find(|word| !is_verb(word)) {
         let known: Vec<&str> = RIGHTS.iter().map(|one| one.key).collect();
-        bail!("there is neither a kernel nor a right {unknown}; rights: {}", known.join(", "));
+        bail!("{unknown} is no kernel, verb or right; rights: {}", known.join(", "));
     }
     for kernel in KERNELS.iter().filter(|one| series.is_empty() || series.contains(&one.series)) {
         let image = match image::of_kernel(root, kernel.series)? {
@@ -51,7 +54,7 @@ pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
             Made::NotHere(reason) => bail!("no guest here: {reason}"),
         };
         let started = Instant::now();
-        try_kernel(root, &image, kernel, &rights)?;
+        try_kernel(root, &image, kernel, &rights, &names)?;
         println!("kernel {}: {:.0} s", kernel.series, started.elapsed().as_secs_f64());
     }
     write_document(root)
@@ -113,7 +116,13 @@ pub fn boot(root: &Path, image: &Image, series: &str) -> Result<GuestMachine> {
     boot().with_context(|| format!("the end of the console:\n{}", tail(&hardware.console())))
 }
 
-fn try_kernel(root: &Path, image: &Image, kernel: &KernelSeries, rights: &[&str]) -> Result<()> {
+fn try_kernel(
+    root: &Path,
+    image: &Image,
+    kernel: &KernelSeries,
+    rights: &[&str],
+    names: &[&str],
+) -> Result<()> {
     let mut machine = boot(root, image, kernel.series)?;
     let running = machine.sh("uname -r")?.trim().to_owned();
     println!("kernel {}: {running} has booted", kernel.series);
@@ -129,7 +138,8 @@ fn try_kernel(root: &Path, image: &Image, kernel: &KernelSeries, rights: &[&str]
             results["signals"] = cells::signals(&mut machine)?;
             results["mechanisms"] = cells::mechanisms(&mut machine)?;
         }
-        for verb in verbs::tried_in(Systems::Guests) {
+        let is_chosen = |verb: &&TriedVerb| names.is_empty() || names.contains(&verb.name);
+        for verb in verbs::tried_in(Systems::Guests).filter(is_chosen) {
             let result = cells::run(&mut machine, rights, verb)?;
             println!("{} {} / {}: {result}", kernel.series, verb.name, rights.name);
             results["cells"][rights.key][verb.name] =
