@@ -1,6 +1,6 @@
 //! What an earlier version wrote still opens. `data/upgrade-0.1.0` has a record of one run, written
-//! by the program of commit 27f0002da1a3, a configuration that this program accepted, and the journal
-//! of its `apply` (of a device whose number was replaced by one that no host has).
+//! by the program of commit 27f0002da1a3, a configuration that this program accepted, and the
+//! journal of its `apply` (of a device whose number was replaced by one that no host has).
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;

@@ -284,11 +284,7 @@ int size_tp_btf(u64 *ctx)
 	struct block_device *part = request->part;
 	if (!part || (request->cmd_flags & REQ_OP_MASK) != REQ_OP_READ || !request->__data_len)
 		return 0;
-	/* Before Linux 5.11 a partition is no block device. */
-	struct size_key key = {
-		.device = HAS(block_device, bd_part) ? ((struct hd_struct *)part)->__dev.devt :
-						       part->bd_dev,
-	};
+	struct size_key key = { .device = DEVICE_OF_PART(part) };
 	u32 blocks = (request->__data_len - 1) >> 12;
 	for (int bit = 0; bit < SIZE_BUCKETS - 1 && blocks >> bit; bit++)
 		key.bucket = bit + 1;
@@ -302,24 +298,6 @@ int size_tp_btf(u64 *ctx)
 }
 
 /* The rungs. Tracepoints name the inode, functions the control structure of the request. */
-
-#define LOADED 0
-#define COPIED 1
-
-/* What a request reads by. Before Linux 5.13 it names the open file alone. */
-INLINE struct file_ra_state *state_of(struct readahead_control *request, u32 copied)
-{
-	if (HAS(readahead_control, ra))
-		return GET(request, ra, copied);
-	struct file *file = GET(request, file, copied);
-	return file ? &file->f_ra : NULL;
-}
-
-INLINE struct inode *inode_of(struct readahead_control *request, u32 copied)
-{
-	struct address_space *mapping = GET(request, mapping, copied);
-	return GET(mapping, host, copied);
-}
 
 /* A miss or a mark, from the entry of its function. */
 INLINE int on_request(u32 kind, struct readahead_control *request, u64 count, u32 copied)
@@ -398,31 +376,6 @@ int plain_fentry(u64 *ctx)
 {
 	struct readahead_control *request = (void *)ctx[0];
 	return on_plain(inode_of(request, LOADED), request->_index, ctx[1], LOADED);
-}
-
-/* The arguments of a function at its entry, of which the first is a request. */
-struct arguments {
-	struct readahead_control *request;
-	u64 second;
-	u64 third;
-	u64 fourth;
-};
-
-INLINE struct arguments arguments_of(struct pt_regs *entry)
-{
-	struct arguments at = {};
-	if (HAS(pt_regs, di)) {
-		at.request = (void *)GET(entry, di, COPIED);
-		at.second = GET(entry, si, COPIED);
-		at.third = GET(entry, dx, COPIED);
-		at.fourth = GET(entry, cx, COPIED);
-	} else if (HAS(pt_regs, regs)) {
-		at.request = (void *)GET(entry, regs[0], COPIED);
-		at.second = GET(entry, regs[1], COPIED);
-		at.third = GET(entry, regs[2], COPIED);
-		at.fourth = GET(entry, regs[3], COPIED);
-	}
-	return at;
 }
 
 SEC("kprobe/page_cache_sync_ra")

@@ -29,6 +29,7 @@ static long (*const bpf_map_update_elem)(void *map, const void *key, const void 
 	(void *)2;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static u64 (*const bpf_get_current_task)(void) = (void *)35;
 static long (*const bpf_get_current_comm)(void *to, u32 size) = (void *)16;
 static u64 (*const bpf_get_current_cgroup_id)(void) = (void *)80;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
@@ -88,7 +89,16 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 #define FIELD_LSHIFT 4
 #define FIELD_RSHIFT 5
 /* What __builtin_preserve_enum_value() gives. */
+#define ENUM_EXISTS 0
 #define ENUM_VALUE 1
+
+enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
+};
+
+/* Whether the running kernel has the helper, by its name in `enum bpf_func_id`. */
+#define HAS_HELPER(name)                                                                    \
+	__builtin_preserve_enum_value(*(enum bpf_func_id *)BPF_FUNC_##name, ENUM_EXISTS)
 
 /* The operation in a request's flags (include/linux/blk_types.h). */
 #define REQ_OP_MASK 0xff
@@ -185,12 +195,22 @@ enum pageflags {
 	PG_head = 6, /* looked up in the running kernel */
 };
 
+/* The device of a request. Before Linux 5.11 a partition is no block device. */
+#define DEVICE_OF_PART(part)                                                                \
+	(HAS(block_device, bd_part) ? ((struct hd_struct *)(part))->__dev.devt : (part)->bd_dev)
+
 /* Consecutive pages of the page cache. How many they are has had two names. */
 struct folio {
 	struct address_space *mapping;
 	unsigned long index;
 	u32 _nr_pages;
 	u32 _folio_nr_pages;
+} CORE;
+
+/* What is evicted before Linux 5.16, which has folios. */
+struct page {
+	struct address_space *mapping;
+	unsigned long index;
 } CORE;
 
 struct file_ra_state {
@@ -235,6 +255,15 @@ struct mm_struct {
 	unsigned long end_code;
 } CORE;
 
+struct vm_area_struct {
+	struct file *vm_file;
+} CORE;
+
+struct vm_fault {
+	struct vm_area_struct *vma;
+	unsigned long pgoff;
+} CORE;
+
 struct task_struct {
 	struct mm_struct *mm;
 	s32 pid;
@@ -245,6 +274,8 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct files_struct *files;
 	unsigned in_iowait : 1;
+	u32 __state;
+	long state; /* before Linux 5.14 */
 } CORE;
 
 struct fdtable {
@@ -318,5 +349,49 @@ struct bpf_iter__task_file {
 	u32 fd;
 	struct file *file;
 } CORE;
+
+/* For GET(). */
+#define LOADED 0
+#define COPIED 1
+
+/* What a request reads by. Before Linux 5.13 it names the open file alone. */
+INLINE struct file_ra_state *state_of(struct readahead_control *request, u32 copied)
+{
+	if (HAS(readahead_control, ra))
+		return GET(request, ra, copied);
+	struct file *file = GET(request, file, copied);
+	return file ? &file->f_ra : NULL;
+}
+
+INLINE struct inode *inode_of(struct readahead_control *request, u32 copied)
+{
+	struct address_space *mapping = GET(request, mapping, copied);
+	return GET(mapping, host, copied);
+}
+
+/* The arguments of a function at its entry, of which the first is a request. */
+struct arguments {
+	struct readahead_control *request;
+	u64 second;
+	u64 third;
+	u64 fourth;
+};
+
+INLINE struct arguments arguments_of(struct pt_regs *entry)
+{
+	struct arguments at = {};
+	if (HAS(pt_regs, di)) {
+		at.request = (void *)GET(entry, di, COPIED);
+		at.second = GET(entry, si, COPIED);
+		at.third = GET(entry, dx, COPIED);
+		at.fourth = GET(entry, cx, COPIED);
+	} else if (HAS(pt_regs, regs)) {
+		at.request = (void *)GET(entry, regs[0], COPIED);
+		at.second = GET(entry, regs[1], COPIED);
+		at.third = GET(entry, regs[2], COPIED);
+		at.fourth = GET(entry, regs[3], COPIED);
+	}
+	return at;
+}
 
 #endif

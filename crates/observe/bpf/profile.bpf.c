@@ -286,13 +286,18 @@ INLINE void send_name(struct inode *inode, u64 number, u32 device)
 /* The open file behind a descriptor of the current process. */
 INLINE struct file *file_of_descriptor(u64 descriptor)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct files_struct *files = task->files;
-	struct fdtable *table = files ? files->fdt : NULL;
-	struct file *file = NULL;
-	if (!table || descriptor >= table->max_fds)
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct files_struct *files = NULL;
+	struct fdtable *table = NULL;
+	struct file **array = NULL, *file = NULL;
+	u32 count = 0;
+	READ_FIELD(files, task, files);
+	READ_FIELD(table, files, fdt);
+	READ_FIELD(count, table, max_fds);
+	READ_FIELD(array, table, fd);
+	if (descriptor >= count)
 		return NULL;
-	bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor);
+	bpf_probe_read_kernel(&file, sizeof(file), array + descriptor);
 	return file;
 }
 
@@ -362,16 +367,23 @@ INLINE u64 take_stack(void *ctx)
 	if (!stack)
 		return 0;
 	u64 who = bpf_get_current_pid_tgid();
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = (void *)bpf_get_current_task();
 	long bytes = bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0);
 	u32 kernel = bytes > 0 ? (u32)bytes / 8 : 0;
 	bytes = bpf_get_stack(ctx, stack->user, sizeof(stack->user), BPF_F_USER_STACK);
 	u32 user = bytes > 0 ? (u32)bytes / 8 : 0;
-	struct pt_regs *regs = bpf_task_pt_regs(task);
-	stack->user_ip = REG_IP(regs);
-	/* Near the end of the stack, at least the first: what cannot be read is 0. */
-	if (bpf_probe_read_user(stack->words, sizeof(stack->words), (void *)REG_SP(regs)))
-		bpf_probe_read_user(stack->words, sizeof(u64), (void *)REG_SP(regs));
+	if (HAS_HELPER(task_pt_regs)) {
+		struct pt_regs *regs = bpf_task_pt_regs(bpf_get_current_task_btf());
+		void *top = (void *)REG_SP(regs);
+		stack->user_ip = REG_IP(regs);
+		/* Near the end of the stack, at least the first: what cannot be read is 0. */
+		if (bpf_probe_read_user(stack->words, sizeof(stack->words), top))
+			bpf_probe_read_user(stack->words, sizeof(u64), top);
+	} else {
+		/* Before Linux 5.15 callers are known by frame pointers only. */
+		stack->user_ip = user ? stack->user[0] : 0;
+		__builtin_memset(stack->words, 0, sizeof(stack->words));
+	}
 	stack->pid = who >> 32;
 	stack->tid = (u32)who;
 	stack->kernel_count = kernel;
@@ -544,9 +556,9 @@ INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct f
 	if (!doing)
 		return 0;
 	end_run(doing);
-	u64 number = inode->i_ino;
+	u64 number = 0, file = 0;
+	READ_FIELD(number, inode, i_ino);
 	u32 device = device_of(inode);
-	u64 file = 0;
 	if (ra)
 		file = (u64)ra - __builtin_preserve_field_info(((struct file *)0)->f_ra,
 							       FIELD_BYTE_OFFSET);
@@ -570,13 +582,13 @@ INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct f
 	record->device = device;
 	record->offset = index << 12;
 	record->length = count << 12;
-	record->size_bytes = inode->i_size;
+	READ_FIELD(record->size_bytes, inode, i_size);
 	if (ra) {
-		record->ra_pages = ra->ra_pages;
+		record->ra_pages = GET(ra, ra_pages, COPIED);
 		if (kind == PROFILE_WINDOW) {
-			record->offset = (u64)ra->start << 12;
-			record->length = (u64)ra->size << 12;
-			record->extra = ra->async_size;
+			record->offset = (u64)GET(ra, start, COPIED) << 12;
+			record->length = (u64)GET(ra, size, COPIED) << 12;
+			record->extra = GET(ra, async_size, COPIED);
 		}
 	}
 	record->flags = doing->call_ns != 0;
@@ -615,6 +627,114 @@ int page_plain(u64 *ctx)
 	return on_page(PROFILE_PLAIN, (void *)ctx[0], ctx[1], ctx[2], NULL);
 }
 
+/* The same at the entries of functions, for kernels without those tracepoints. */
+
+INLINE int on_request(u32 kind, struct readahead_control *request, u64 count)
+{
+	return on_page(kind, inode_of(request, COPIED), GET(request, _index, COPIED), count,
+		       state_of(request, COPIED));
+}
+
+/* do_page_cache_ra() submits windows and all else: it is a window if the state says just that. */
+INLINE int on_submit(struct readahead_control *request, u64 count)
+{
+	struct file_ra_state *ra = state_of(request, COPIED);
+	u64 index = GET(request, _index, COPIED);
+	if (!ra || GET(ra, start, COPIED) != index || GET(ra, size, COPIED) != count)
+		return 0;
+	return on_request(PROFILE_WINDOW, request, 0);
+}
+
+INLINE int on_fault(struct vm_fault *fault)
+{
+	struct vm_area_struct *area = GET(fault, vma, COPIED);
+	struct file *file = GET(area, vm_file, COPIED);
+	struct address_space *mapping = GET(file, f_mapping, COPIED);
+	return on_page(PROFILE_FAULT, GET(mapping, host, COPIED), GET(fault, pgoff, COPIED), 1,
+		       NULL);
+}
+
+SEC("fentry/filemap_fault")
+int fault_fentry(u64 *ctx)
+{
+	return on_fault((void *)ctx[0]);
+}
+
+SEC("kprobe/filemap_fault")
+int fault_kprobe(struct pt_regs *entry)
+{
+	return on_fault((void *)arguments_of(entry).request);
+}
+
+/* Before Linux 5.13 the state of the open file is an argument before the others. */
+SEC("fentry/page_cache_sync_ra")
+int miss_fentry(u64 *ctx)
+{
+	u64 count = HAS(readahead_control, ra) ? ARGUMENT(ctx, 1) : ARGUMENT(ctx, 2);
+	return on_request(PROFILE_MISS, (void *)ctx[0], count);
+}
+
+SEC("kprobe/page_cache_sync_ra")
+int miss_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	u64 count = HAS(readahead_control, ra) ? at.second : at.third;
+	return on_request(PROFILE_MISS, at.request, count);
+}
+
+SEC("fentry/page_cache_async_ra")
+int mark_fentry(u64 *ctx)
+{
+	u64 count = HAS(readahead_control, ra) ? ARGUMENT(ctx, 2) : ARGUMENT(ctx, 3);
+	return on_request(PROFILE_MARK, (void *)ctx[0], count);
+}
+
+SEC("kprobe/page_cache_async_ra")
+int mark_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	u64 count = HAS(readahead_control, ra) ? at.third : at.fourth;
+	return on_request(PROFILE_MARK, at.request, count);
+}
+
+SEC("fentry/page_cache_ra_order")
+int window_fentry(u64 *ctx)
+{
+	return on_request(PROFILE_WINDOW, (void *)ctx[0], 0);
+}
+
+SEC("kprobe/page_cache_ra_order")
+int window_kprobe(struct pt_regs *entry)
+{
+	return on_request(PROFILE_WINDOW, arguments_of(entry).request, 0);
+}
+
+SEC("fentry/do_page_cache_ra")
+int submit_fentry(u64 *ctx)
+{
+	return on_submit((void *)ctx[0], ctx[1]);
+}
+
+SEC("kprobe/do_page_cache_ra")
+int submit_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	return on_submit(at.request, at.second);
+}
+
+SEC("fentry/page_cache_ra_unbounded")
+int plain_fentry(u64 *ctx)
+{
+	return on_request(PROFILE_PLAIN, (void *)ctx[0], ctx[1]);
+}
+
+SEC("kprobe/page_cache_ra_unbounded")
+int plain_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	return on_request(PROFILE_PLAIN, at.request, at.second);
+}
+
 /* How many pages a folio has. Its flags are its first word in all kernels. */
 INLINE u64 pages_of(struct folio *folio)
 {
@@ -640,8 +760,13 @@ int page_evicted(u64 *ctx)
 	struct inode *inode = NULL;
 	struct file_key key = { 0 };
 	u64 index = 0;
-	READ_FIELD(mapping, folio, mapping);
-	READ_FIELD(index, folio, index);
+	if (HAS(folio, mapping)) {
+		READ_FIELD(mapping, folio, mapping);
+		READ_FIELD(index, folio, index);
+	} else {
+		READ_FIELD(mapping, (struct page *)folio, mapping);
+		READ_FIELD(index, (struct page *)folio, index);
+	}
 	READ_FIELD(inode, mapping, host);
 	READ_FIELD(key.inode, inode, i_ino);
 	key.device = device_of(inode);
@@ -740,13 +865,13 @@ INLINE void send_wait(struct doing *doing, struct task_struct *to, u64 blocked, 
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-SEC("tp_btf/sched_switch")
-int thread_switches(u64 *ctx)
+/* Another thread runs: `state` is what the one before waits for, if it does. */
+INLINE int on_switch(u64 *ctx, u64 state)
 {
 	u32 preempted = ctx[0];
 	struct task_struct *from = (void *)ctx[1];
 	struct task_struct *to = (void *)ctx[2];
-	u64 state = ctx[3], now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns();
 	leaves(ctx, from, !preempted && state != 0, now);
 	u32 tid = to->pid;
 	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
@@ -773,6 +898,23 @@ int thread_switches(u64 *ctx)
 	doing->waited_ns += blocked;
 	send_wait(doing, to, blocked, runnable);
 	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int thread_switches(u64 *ctx)
+{
+	return on_switch(ctx, ctx[3]);
+}
+
+/* Before Linux 5.18 the state is no argument. It may have changed since: then the thread was woken
+ * at once. */
+SEC("tp_btf/sched_switch")
+int thread_switches_3(u64 *ctx)
+{
+	struct task_struct *from = (void *)ctx[1];
+	u64 state = HAS(task_struct, __state) ? GET(from, __state, COPIED) :
+						(u64)GET(from, state, COPIED);
+	return on_switch(ctx, state);
 }
 
 SEC("tp_btf/sched_wakeup")
@@ -842,7 +984,7 @@ int request_issued(u64 *ctx)
 	/* The driver had no room, and gets it again: that is one request still. */
 	if (bpf_map_lookup_elem(&requests, &key))
 		return 0;
-	u32 device = part->bd_dev;
+	u32 device = DEVICE_OF_PART(part);
 	s64 none = 0, *count = bpf_map_lookup_elem(&in_flight, &device);
 	if (!count) {
 		bpf_map_update_elem(&in_flight, &device, &none, 0);
@@ -870,7 +1012,7 @@ int request_completes(u64 *ctx)
 	struct block_device *part = request->part;
 	if (!issued || !part)
 		return 0;
-	u32 device = part->bd_dev;
+	u32 device = DEVICE_OF_PART(part);
 	s64 *count = bpf_map_lookup_elem(&in_flight, &device);
 	if (count)
 		__sync_fetch_and_add(count, -1);

@@ -21,21 +21,25 @@ use crate::signal::{Rung, Signal};
 use crate::{Misses, ObserveError, ProbeEvent};
 
 /// What is probed, from the best rung on.
-struct Ladder {
-    signal: &'static str,
-    rungs: &'static [Attempt],
+pub(crate) struct SignalLadder {
+    pub signal: &'static str,
+    pub rungs: &'static [ProbeAttempt],
 }
 
 /// A way to receive a signal.
-struct Attempt {
+pub(crate) struct ProbeAttempt {
     rung: Rung,
     /// The function or tracepoint.
     place: &'static str,
     program: &'static str,
 }
 
-const fn attempt(rung: Rung, place: &'static str, program: &'static str) -> Attempt {
-    Attempt { rung, place, program }
+pub(crate) const fn attempt(
+    rung: Rung,
+    place: &'static str,
+    program: &'static str,
+) -> ProbeAttempt {
+    ProbeAttempt { rung, place, program }
 }
 
 const MISS: &str = "page_cache_sync_ra";
@@ -45,7 +49,7 @@ const ORDER: &str = "page_cache_ra_order";
 const SUBMIT: &str = "do_page_cache_ra";
 const PLAIN: &str = "page_cache_ra_unbounded";
 
-const WINDOW: Ladder = Ladder {
+const WINDOW: SignalLadder = SignalLadder {
     signal: "window",
     rungs: &[
         attempt(Rung::TpBtf, ORDER, "window_tp_btf"),
@@ -56,8 +60,8 @@ const WINDOW: Ladder = Ladder {
     ],
 };
 
-const LADDERS: &[Ladder] = &[
-    Ladder {
+const LADDERS: &[SignalLadder] = &[
+    SignalLadder {
         signal: "miss",
         rungs: &[
             attempt(Rung::TpBtf, MISS, "miss_tp_btf"),
@@ -65,7 +69,7 @@ const LADDERS: &[Ladder] = &[
             attempt(Rung::Kprobe, MISS, "miss_kprobe"),
         ],
     },
-    Ladder {
+    SignalLadder {
         signal: "mark",
         rungs: &[
             attempt(Rung::TpBtf, MARK, "mark_tp_btf"),
@@ -74,7 +78,7 @@ const LADDERS: &[Ladder] = &[
         ],
     },
     WINDOW,
-    Ladder {
+    SignalLadder {
         signal: "plain",
         rungs: &[
             attempt(Rung::TpBtf, PLAIN, "plain_tp_btf"),
@@ -82,13 +86,19 @@ const LADDERS: &[Ladder] = &[
             attempt(Rung::Kprobe, PLAIN, "plain_kprobe"),
         ],
     },
-    Ladder { signal: "stall", rungs: &[attempt(Rung::TpBtf, "sched_switch", "switch_tp_btf")] },
+    SignalLadder {
+        signal: "stall",
+        rungs: &[attempt(Rung::TpBtf, "sched_switch", "switch_tp_btf")],
+    },
 ];
 
 /// What can stand beside a measurement: one record for each window, one count for each request.
-const BESIDE: &[Ladder] = &[
+const BESIDE: &[SignalLadder] = &[
     WINDOW,
-    Ladder { signal: "size", rungs: &[attempt(Rung::TpBtf, "block_rq_issue", "size_tp_btf")] },
+    SignalLadder {
+        signal: "size",
+        rungs: &[attempt(Rung::TpBtf, "block_rq_issue", "size_tp_btf")],
+    },
 ];
 
 /// The key of a count of requests: the device in the kernel's form, and which size.
@@ -145,7 +155,7 @@ impl Probes {
     /// Fails if this kernel does not take the signal that is needed.
     fn climb_all(
         types: &KernelTypes,
-        ladders: &[Ladder],
+        ladders: &[SignalLadder],
         needed: &str,
     ) -> Result<Self, ObserveError> {
         let only = Rung::named()?;
@@ -250,14 +260,14 @@ fn is_sample(signal: &Signal) -> bool {
 }
 
 /// Takes the first rung that holds.
-fn climb(
+pub(crate) fn climb(
     ebpf: &mut Ebpf,
     types: &KernelTypes,
-    ladder: &Ladder,
+    ladder: &SignalLadder,
     only: Option<Rung>,
 ) -> (Signal, Option<ObserveError>) {
     let only = only.filter(|only| ladder.rungs.iter().any(|attempt| attempt.rung == *only));
-    let is_chosen = |attempt: &&Attempt| only.is_none_or(|only| attempt.rung == only);
+    let is_chosen = |attempt: &&ProbeAttempt| only.is_none_or(|only| attempt.rung == only);
     let mut refused = Vec::new();
     let mut last = None;
     for attempt in ladder.rungs.iter().filter(is_chosen) {
@@ -276,8 +286,12 @@ fn climb(
     (Signal { name: ladder.signal.to_owned(), rung: Rung::Missing, refused }, last)
 }
 
-fn attach(ebpf: &mut Ebpf, types: &KernelTypes, attempt: &Attempt) -> Result<(), ProgramError> {
-    let Attempt { rung, place, program } = *attempt;
+fn attach(
+    ebpf: &mut Ebpf,
+    types: &KernelTypes,
+    attempt: &ProbeAttempt,
+) -> Result<(), ProgramError> {
+    let ProbeAttempt { rung, place, program } = *attempt;
     let missing = || ProgramError::InvalidName { name: program.to_owned() };
     let program = ebpf.program_mut(program).ok_or_else(missing)?;
     match rung {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use aya::Ebpf;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, RingBuf};
-use aya::programs::{BtfTracePoint, ProgramError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::object::{KernelTypes, PROFILE, load, of_chain, of_program};
+use crate::object::{KernelTypes, PROFILE, load, of_chain};
+use crate::probes::{ProbeAttempt, SignalLadder, attempt, climb};
 use crate::profile_event::{
     ProfileDetail, ProfileEvent, ThreadTime, name, profile_event, stack, thread_time,
 };
@@ -21,23 +21,99 @@ use crate::{ObserveError, Rung, Signal};
 
 const OBJECT: &str = "profile";
 
-/// Programs with their tracepoints, and whether nothing can be said without them.
-const PROGRAMS: &[(&str, &str, bool)] = &[
-    ("thread_switches", "sched_switch", true),
-    ("thread_wakes", "sched_wakeup", true),
-    ("process_forks", "sched_process_fork", true),
-    ("process_execs", "sched_process_exec", false),
-    ("thread_exits", "sched_process_exit", false),
-    ("call_enters", "sys_enter", false),
-    ("call_returns", "sys_exit", false),
-    ("page_fault", "mm_filemap_fault", false),
-    ("page_miss", "page_cache_sync_ra", false),
-    ("page_mark", "page_cache_async_ra", false),
-    ("page_window", "page_cache_ra_order", false),
-    ("page_plain", "page_cache_ra_unbounded", false),
-    ("page_evicted", "mm_filemap_delete_from_page_cache", false),
-    ("request_issued", "block_rq_issue", false),
-    ("request_completes", "block_rq_complete", false),
+const fn tracepoint(place: &'static str, program: &'static str) -> ProbeAttempt {
+    attempt(Rung::TpBtf, place, program)
+}
+
+const fn fentry(place: &'static str, program: &'static str) -> ProbeAttempt {
+    attempt(Rung::Fentry, place, program)
+}
+
+const fn kprobe(place: &'static str, program: &'static str) -> ProbeAttempt {
+    attempt(Rung::Kprobe, place, program)
+}
+
+/// Without these nothing can be said.
+const NEEDED: &[SignalLadder] = &[
+    SignalLadder {
+        signal: "sched_switch",
+        rungs: &[
+            tracepoint("sched_switch", "thread_switches"),
+            tracepoint("sched_switch", "thread_switches_3"),
+        ],
+    },
+    SignalLadder { signal: "sched_wakeup", rungs: &[tracepoint("sched_wakeup", "thread_wakes")] },
+    SignalLadder {
+        signal: "sched_process_fork",
+        rungs: &[tracepoint("sched_process_fork", "process_forks")],
+    },
+];
+
+const FURTHER: &[SignalLadder] = &[
+    SignalLadder {
+        signal: "sched_process_exec",
+        rungs: &[tracepoint("sched_process_exec", "process_execs")],
+    },
+    SignalLadder {
+        signal: "sched_process_exit",
+        rungs: &[tracepoint("sched_process_exit", "thread_exits")],
+    },
+    SignalLadder { signal: "sys_enter", rungs: &[tracepoint("sys_enter", "call_enters")] },
+    SignalLadder { signal: "sys_exit", rungs: &[tracepoint("sys_exit", "call_returns")] },
+    SignalLadder {
+        signal: "mm_filemap_fault",
+        rungs: &[
+            tracepoint("mm_filemap_fault", "page_fault"),
+            fentry("filemap_fault", "fault_fentry"),
+            kprobe("filemap_fault", "fault_kprobe"),
+        ],
+    },
+    SignalLadder {
+        signal: "page_cache_sync_ra",
+        rungs: &[
+            tracepoint("page_cache_sync_ra", "page_miss"),
+            fentry("page_cache_sync_ra", "miss_fentry"),
+            kprobe("page_cache_sync_ra", "miss_kprobe"),
+        ],
+    },
+    SignalLadder {
+        signal: "page_cache_async_ra",
+        rungs: &[
+            tracepoint("page_cache_async_ra", "page_mark"),
+            fentry("page_cache_async_ra", "mark_fentry"),
+            kprobe("page_cache_async_ra", "mark_kprobe"),
+        ],
+    },
+    SignalLadder {
+        signal: "page_cache_ra_order",
+        rungs: &[
+            tracepoint("page_cache_ra_order", "page_window"),
+            fentry("page_cache_ra_order", "window_fentry"),
+            kprobe("page_cache_ra_order", "window_kprobe"),
+            fentry("do_page_cache_ra", "submit_fentry"),
+            kprobe("do_page_cache_ra", "submit_kprobe"),
+        ],
+    },
+    SignalLadder {
+        signal: "page_cache_ra_unbounded",
+        rungs: &[
+            tracepoint("page_cache_ra_unbounded", "page_plain"),
+            fentry("page_cache_ra_unbounded", "plain_fentry"),
+            kprobe("page_cache_ra_unbounded", "plain_kprobe"),
+        ],
+    },
+    SignalLadder {
+        signal: "mm_filemap_delete_from_page_cache",
+        rungs: &[tracepoint("mm_filemap_delete_from_page_cache", "page_evicted")],
+    },
+    SignalLadder {
+        signal: "block_rq_issue",
+        rungs: &[tracepoint("block_rq_issue", "request_issued")],
+    },
+    SignalLadder {
+        signal: "block_rq_complete",
+        rungs: &[tracepoint("block_rq_complete", "request_completes")],
+    },
 ];
 
 /// Whom to profile.
@@ -89,8 +165,17 @@ impl ProfileProbes {
         let mut ebpf = load(PROFILE, &types)?;
         choose(&mut ebpf, scope)?;
         let mut signals = Vec::new();
-        for (program, place, is_needed) in PROGRAMS {
-            signals.push(attach(&mut ebpf, &types, program, place, *is_needed)?);
+        let only = Rung::named()?;
+        for (ladders, are_needed) in [(NEEDED, true), (FURTHER, false)] {
+            for ladder in ladders {
+                let (signal, error) = climb(&mut ebpf, &types, ladder, only);
+                if let Some(error) = error
+                    && (are_needed || matches!(error, ObserveError::NotPermitted { .. }))
+                {
+                    return Err(error);
+                }
+                signals.push(signal);
+            }
         }
         let mut take = |name: &str| {
             ebpf.take_map(name).ok_or_else(|| ObserveError::Refused {
@@ -188,31 +273,4 @@ fn choose(ebpf: &mut Ebpf, scope: &ProfileScope) -> Result<(), ObserveError> {
         ids.iter().try_for_each(|id| cgroups.insert(id, 1, 0)).map_err(of_map)?;
     }
     Ok(())
-}
-
-fn attach(
-    ebpf: &mut Ebpf,
-    types: &KernelTypes,
-    program: &'static str,
-    place: &str,
-    is_needed: bool,
-) -> Result<Signal, ObserveError> {
-    let mut attach = || -> Result<(), ProgramError> {
-        let missing = || ProgramError::InvalidName { name: program.to_owned() };
-        let found: &mut BtfTracePoint =
-            ebpf.program_mut(program).ok_or_else(missing)?.try_into()?;
-        found.load(place, types.places()?)?;
-        found.attach().map(drop)
-    };
-    let name = place.to_owned();
-    match attach() {
-        Ok(()) => Ok(Signal { name, rung: Rung::TpBtf, refused: Vec::new() }),
-        Err(error) => {
-            let error = of_program(program, &error);
-            if is_needed || matches!(error, ObserveError::NotPermitted { .. }) {
-                return Err(error);
-            }
-            Ok(Signal { name, rung: Rung::Missing, refused: vec![error.to_string()] })
-        }
-    }
 }

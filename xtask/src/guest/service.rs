@@ -1,5 +1,5 @@
-//! The .deb on a machine with systemd: what it contains is installed, started, killed, booted again,
-//! upgraded and removed there. The steps are in `service.sh`.
+//! The .deb on a machine with systemd: it is installed, started, killed, booted again, upgraded and
+//! removed there. The steps are in `service.sh`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ pub fn table(root: &Path, first: PathBuf, next: PathBuf) -> Result<(String, bool
             machine = hardware.boot()?;
         }
         let started = Instant::now();
-        let script = format!("set -eu; . /root/service.sh; {function}");
+        let script = format!("set -eu; . /var/tmp/service.sh; {function}");
         let output = machine.attempt_for(&script, STEP_TIMEOUT)?;
         let seconds = started.elapsed().as_secs_f64();
         let (result, found) = judge(&output);
@@ -88,13 +88,13 @@ fn judge(output: &Output) -> (&'static str, String) {
 /// Unpacks the packages, and makes the files and their readers.
 fn set_up(machine: &mut GuestMachine) -> Result<()> {
     machine.sh(&format!(
-        "tar -xf {PAYLOAD_PATH} -C /root
+        "tar -xf {PAYLOAD_PATH} -C /var/tmp
          mkfs.ext4 -q {DATA_PATH}
          mkdir -p {DIRECTORY}
          echo '{DATA_PATH} {DIRECTORY} ext4 defaults 0 0' >>/etc/fstab
          mount {DIRECTORY}"
     ))?;
-    machine.sh(&format!("cat >/root/service.sh <<'END'\n{STEPS}END"))?;
+    machine.sh(&format!("cat >/var/tmp/service.sh <<'END'\n{STEPS}END"))?;
     readers::make(machine, DIRECTORY)
 }
 

@@ -39,9 +39,9 @@ start_readers() {
 }
 
 install_package() {
-    settings >/root/settings
+    settings >/var/tmp/settings
     before=$(now_ms)
-    dpkg --install /root/first.deb >/root/installed 2>&1
+    dpkg --install /var/tmp/first.deb >/var/tmp/installed 2>&1
     installed=$(now_ms)
     foreread demo >/tmp/demo
     verdict=$(now_ms)
@@ -50,7 +50,7 @@ install_package() {
         [ "$(systemctl is-enabled $unit)" = disabled ] || fail "$unit is not disabled"
         ! systemctl --quiet is-active $unit || fail "$unit is active"
     done
-    settings | cmp - /root/settings
+    settings | cmp - /var/tmp/settings
     echo "$before $installed $verdict" |
         awk '{ printf "%.1f s, first verdict %.1f s later\n", ($2 - $1) / 1e3, ($3 - $2) / 1e3 }'
 }
@@ -105,19 +105,19 @@ survive_kill() {
     wait_until 300 has_restarted_since "$restarts"
     systemctl stop 'reader*'
     [ "$(property MainPID)" != "$before" ]
-    settings | cmp - /root/settings
+    settings | cmp - /var/tmp/settings
     echo "active again; settings as before"
 }
 
 survive_reboot() {
     systemctl --quiet is-active $auto || wait_until 120 systemctl --quiet is-active $auto
-    settings | cmp - /root/settings
+    settings | cmp - /var/tmp/settings
     echo "active after the boot"
 }
 
 upgrade_package() {
     before=$(property MainPID)
-    dpkg --force-confold --install /root/next.deb >/root/upgraded 2>&1
+    dpkg --force-confold --install /var/tmp/next.deb >/var/tmp/upgraded 2>&1
     systemctl --quiet is-active $auto || wait_until 60 systemctl --quiet is-active $auto
     [ "$(property MainPID)" != "$before" ]
     grep -q /srv/data /etc/default/foreread-auto
@@ -129,14 +129,14 @@ stop_auto() {
     wait_until 180 has_acted
     systemctl stop $auto
     [ "$(property ActiveState)/$(property Result)" = inactive/success ] || fail "$(property Result)"
-    foreread watch /srv/data --once --json --interval 3s >/root/watched
+    foreread watch /srv/data --once --json --interval 3s >/var/tmp/watched
     systemctl stop 'reader*'
-    settings | cmp - /root/settings
-    tr '{' '\n' </root/watched | grep '"path":"/srv/data/file' |
-        sed 's/.*"limit_kib":\([^,]*\),"bdi_kib":\([^,]*\),.*/\1 \2/' >/root/windows
+    settings | cmp - /var/tmp/settings
+    tr '{' '\n' </var/tmp/watched | grep '"path":"/srv/data/file' |
+        sed 's/.*"limit_kib":\([^,]*\),"bdi_kib":\([^,]*\),.*/\1 \2/' >/var/tmp/windows
     awk '$1 != $2 { print "a window of", $1, "KiB, its device has", $2, "KiB"; exit 1 }
-        END { if (NR == 0) { print "no reader was seen"; exit 1 } }' /root/windows >&2
-    echo "$(wc -l </root/windows) open files have the window of their device"
+        END { if (NR == 0) { print "no reader was seen"; exit 1 } }' /var/tmp/windows >&2
+    echo "$(wc -l </var/tmp/windows) open files have the window of their device"
     ! pgrep --exact foreread || fail "a process is left"
 }
 
@@ -151,17 +151,17 @@ run_metrics() {
 remove_package() {
     foreread apply read_ahead=256K --on /srv/data
     foreread persist read_ahead=512K --on /srv/data
-    settings >/root/settings-set
+    settings >/var/tmp/settings-set
     systemctl start $auto
-    dpkg --remove foreread >/root/removed 2>&1
-    settings | cmp - /root/settings-set
-    grep -q 'rollback all' /root/removed || fail "does not say how to undo: $(cat /root/removed)"
+    dpkg --remove foreread >/var/tmp/removed 2>&1
+    settings | cmp - /var/tmp/settings-set
+    grep -q 'rollback all' /var/tmp/removed || fail "does not say how to undo: $(cat /var/tmp/removed)"
     ls /etc/udev/rules.d/99-foreread-* >/dev/null
     test -s /var/lib/foreread/runs.sqlite
     ! pgrep --exact foreread || fail "a process is left"
-    dpkg --install /root/next.deb >/root/installed 2>&1
+    dpkg --install /var/tmp/next.deb >/var/tmp/installed 2>&1
     foreread rollback all
-    settings | cmp - /root/settings
+    settings | cmp - /var/tmp/settings
     [ -z "$(ls /etc/udev/rules.d/99-foreread-* 2>/dev/null)" ]
     echo "settings and record stayed; installed again, rollback restored the first settings"
 }

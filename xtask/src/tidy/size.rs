@@ -19,7 +19,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 11_840),
     ("crates/host", 5_520),
     ("crates/model", 7560),
-    ("crates/observe", 2860),
+    ("crates/observe", 2930),
     ("crates/pg", 2800),
     ("crates/policy", 6250),
     ("crates/profile", 6_190),
@@ -38,7 +38,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("python", 600),
     ("xtask", 7_180),
     ("python", 610),
-    ("xtask", 7240),
+    ("xtask", 7440),
 ];
 
 /// A complaint about each package that has grown.

@@ -120,7 +120,7 @@ mod tests {
         let (text, failures) = format(&[kernel]);
         assert_eq!(failures, 1);
         assert!(text.contains("| info | works | not tried |"), "{text}");
-        assert_eq!(text.matches("refused (1)").count(), 2, "{text}");
+        assert_eq!(text.matches("refused (1)").count(), 3, "{text}");
         assert!(text.contains("**FAILS** (2)"), "{text}");
         assert!(text.contains("self-test: kprobe refused (1).\n"), "{text}");
         assert!(text.ends_with("1. `error: no`\n2. `exit code 1: why`\n"), "{text}");
