@@ -29,7 +29,7 @@ def test_a_shard_that_kills_its_workers_is_set_aside(cluster, csv_trace, tmp_pat
     shards, *_ = plan(csv_trace).shards(tmp_path / "out")
     fatal = shards[5].json
 
-    def task(json, out):
+    def task(json, name, out):
         if json == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
         fs._native.run_shard(json, out)

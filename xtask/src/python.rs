@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 
 /// What the tests need, and what they can do without.
 const NEEDED: &[&str] = &["maturin>=1.9,<2", "pytest>=8", "pyarrow", "numpy"];
-const OPTIONAL: &[&str] = &["ray>=2.40"];
+const OPTIONAL: &[&str] = &["ray>=2.40", "moto[server]>=5"];
+/// What measurements compare with, in addition.
+const PEERS: &[&str] = &["libcachesim"];
 
 /// What came of the tests of the package.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -67,7 +69,7 @@ pub fn run(root: &Path) -> Result<PythonOutcome> {
         return Ok(skipped("pip cannot install what its tests need"));
     }
     if !environment.install(OPTIONAL) {
-        println!("pip cannot install ray: its tests are skipped");
+        println!("pip cannot install ray and moto: their tests are skipped");
     }
     if let Some(problem) = environment.install_package(root, &[])? {
         return Ok(PythonOutcome {
@@ -95,7 +97,7 @@ pub fn run(root: &Path) -> Result<PythonOutcome> {
 /// Runs a measurement of `python/experiments` with the release build of the package.
 pub fn experiment(root: &Path, script: &str, words: &[&str]) -> Result<bool> {
     let environment = Environment::make(root).context("python3 cannot make an environment")?;
-    if !environment.install(NEEDED) {
+    if !environment.install(&[NEEDED, OPTIONAL, PEERS].concat()) {
         bail!("pip cannot install what {script} needs");
     }
     if let Some(problem) = environment.install_package(root, &["--release"])? {

@@ -13,6 +13,7 @@ use units::{Bytes, Kib};
 use workload::ReplayPace;
 
 use crate::error::BatchError;
+use crate::identity::sha256;
 
 /// The names of the fields of a cell, for messages.
 pub const SIM_CELL_KEYS: [&str; 9] = [
@@ -123,7 +124,7 @@ impl SimCell {
     /// # Errors
     ///
     /// As [`SimCell::machine`].
-    pub(crate) fn canonical(&self) -> Result<String, BatchError> {
+    fn canonical(&self) -> Result<String, BatchError> {
         let machine = self.machine()?;
         self.replay_pace()?;
         let SimMachine { policy, replacement, filesystem, arrival, costs, files_at, .. } = &machine;
@@ -139,6 +140,15 @@ impl SimCell {
             self.pace,
             self.compact,
         ))
+    }
+
+    /// SHA-256 of the canonical form.
+    ///
+    /// # Errors
+    ///
+    /// As [`SimCell::machine`].
+    pub(crate) fn digest(&self) -> Result<String, BatchError> {
+        Ok(sha256([self.canonical()?.as_bytes()]))
     }
 }
 

@@ -25,7 +25,8 @@ pub fn trace_digest(trace: &Trace) -> String {
     hex(&Sha256::digest(trace.encode()))
 }
 
-/// The name of the result of one simulation.
-pub(crate) fn cell_id(trace_digest: &str, canonical_cell: &str) -> String {
-    sha256([trace_digest, canonical_cell, SIMULATOR_VERSION].map(str::as_bytes))
+/// The name of the result of one simulation. `cell_digest` is `SimCell::digest`, which a plan
+/// computes once for all of its traces.
+pub(crate) fn cell_id(trace_digest: &str, cell_digest: &str) -> String {
+    sha256([trace_digest, cell_digest, SIMULATOR_VERSION].map(str::as_bytes))
 }

@@ -146,9 +146,9 @@ impl BatchPlan {
         let mut seen = HashSet::new();
         let mut cells = Vec::new();
         for cell in self.all_cells()? {
-            let canonical = cell.canonical()?;
-            if seen.insert(canonical.clone()) {
-                cells.push((cell, canonical));
+            let digest = cell.digest()?;
+            if seen.insert(digest.clone()) {
+                cells.push((cell, digest));
             }
         }
         let traces = self.trace_facts()?;
@@ -165,7 +165,7 @@ impl BatchPlan {
                 summary.cells += cells.len();
                 let open: Vec<(String, &SimCell)> = cells
                     .iter()
-                    .map(|(cell, canonical)| (cell_id(&facts.digest, canonical), cell))
+                    .map(|(cell, digest)| (cell_id(&facts.digest, digest), cell))
                     .filter(|(id, _)| !finished.contains(id))
                     .collect();
                 summary.finished += cells.len() - open.len();

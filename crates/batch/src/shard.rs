@@ -109,7 +109,7 @@ impl Shard {
         let trace = self.trace.file_name().unwrap_or(self.trace.as_os_str()).to_string_lossy();
         let mut rows = Vec::with_capacity(self.cells.len());
         for cell in &self.cells {
-            let cell_id = cell_id(&self.trace_digest, &cell.canonical()?);
+            let cell_id = cell_id(&self.trace_digest, &cell.digest()?);
             let (status, figures) = result(cell);
             rows.push(CellRow {
                 cell_id,

@@ -8,8 +8,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from . import _native
 from ._errors import ForereadError
+from ._store import open_store
 
 if TYPE_CHECKING:
     from ._plan import Shard
@@ -30,7 +30,7 @@ class Engine(Protocol):
     """Runs shards in any order, and yields each with its failure, or `None` if it is published."""
 
     def run(
-        self, shards: Sequence["Shard"], out: Path
+        self, shards: Sequence["Shard"], out: Path | str
     ) -> Iterator[tuple["Shard", ShardFailure | None]]: ...
 
 
@@ -42,9 +42,10 @@ class Local:
     """Number of threads; `None` for one per processor that this process may use."""
 
     def run(
-        self, shards: Sequence["Shard"], out: Path
+        self, shards: Sequence["Shard"], out: Path | str
     ) -> Iterator[tuple["Shard", ShardFailure | None]]:
         threads = self.threads or len(os.sched_getaffinity(0))
+        store = open_store(out)
         waiting = deque(shards)
         running: dict[Future[Any], Shard] = {}
         with ThreadPoolExecutor(threads) as pool:
@@ -52,7 +53,7 @@ class Local:
             while waiting or running:
                 while waiting and len(running) < threads:
                     shard = waiting.popleft()
-                    running[pool.submit(_native.run_shard, shard.json, out)] = shard
+                    running[pool.submit(store.run, shard.json, shard.name)] = shard
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield running.pop(future), _failure(future.exception())
@@ -68,7 +69,7 @@ def _failure(error: BaseException | None) -> ShardFailure | None:
 
 @dataclasses.dataclass(frozen=True)
 class Ray:
-    """Tasks of a Ray cluster. `out` must be a directory that all nodes share.
+    """Tasks of a Ray cluster. `out` must be an object store, or a directory that all nodes share.
 
     Uses the running cluster, or starts one on this machine. A task whose worker dies is started
     again; a shard that ends three workers is recorded with the status `poisoned`.
@@ -80,7 +81,7 @@ class Ray:
     """Most tasks that are submitted at a time."""
 
     def run(
-        self, shards: Sequence["Shard"], out: Path
+        self, shards: Sequence["Shard"], out: Path | str
     ) -> Iterator[tuple["Shard", ShardFailure | None]]:
         try:
             import ray
@@ -97,8 +98,10 @@ class Ray:
             while waiting and len(running) < self.max_in_flight:
                 shard = waiting.popleft()
                 options = {"num_cpus": 1, "max_retries": retries, "memory": shard.estimated_bytes}
-                running[task.options(**options).remote(shard.json, str(out))] = shard
-            done, _ = ray.wait(list(running), num_returns=1)
+                running[task.options(**options).remote(shard.json, shard.name, str(out))] = shard
+            ray.wait(list(running), num_returns=1)
+            # All that are ready by now: a pass over the tasks for each would limit the driver.
+            done, _ = ray.wait(list(running), num_returns=len(running), timeout=0)
             for reference in done:
                 shard = running.pop(reference)
                 try:
@@ -109,13 +112,13 @@ class Ray:
                     yield shard, ShardFailure(reason, is_fatal=True)
 
 
-def _ray_task(json: str, out: str) -> str | None:
+def _ray_task(json: str, name: str, out: str) -> str | None:
     """Runs in a worker. Errors go back as text: a message is smaller than a pickled traceback."""
     # A task that was retried although it had published needs not run again.
-    if _native.shard_is_finished(json, out):
-        return None
+    store = open_store(out)
     try:
-        _native.run_shard(json, out)
+        if not store.is_finished(json, name):
+            store.run(json, name)
     except ForereadError as error:
         return str(error)
     return None

@@ -14,6 +14,7 @@ from ._cell import Cell
 from ._engines import Engine, Local, ShardFailure
 from ._errors import ForereadError, UsageError
 from ._native import Trace
+from ._store import is_url, open_store
 
 PROGRESS_INTERVAL_SECONDS = 1.0
 SETTLED_AFTER_SHARDS = 3
@@ -64,7 +65,7 @@ class Plan:
         Raises `ForereadError` if a cell is invalid or traces cannot be read; all such traces are
         named, and nothing is simulated.
         """
-        shards, cells, finished = _native.plan_shards(self.to_json(), out)
+        shards, cells, finished = _native.plan_shards(self.to_json(), open_store(out).local())
         return [Shard(*shard) for shard in shards], cells, finished
 
 
@@ -78,11 +79,11 @@ def _path(trace: str | os.PathLike[str] | Trace) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A directory of results."""
+    """Results in a directory or an object store."""
 
-    out: Path
+    out: Path | str
     paths: list[Path]
-    """The Parquet files."""
+    """The Parquet files; of an object store, their copies in the local mirror."""
     digest: str
     """SHA-256 of all rows; the same for the same cells, whatever simulated them."""
     cells: dict[str, int]
@@ -92,8 +93,9 @@ class Result:
 
     @staticmethod
     def open(out: str | os.PathLike[str]) -> "Result":
-        """Reads the results in a directory. Raises `ForereadError` if a file is damaged."""
-        return Result(out=Path(out), **_native.result_set(out))
+        """Reads the results in `out`. Raises `ForereadError` if a file is damaged."""
+        store = open_store(out)
+        return Result(out=store.address, **_native.result_set(store.local()))
 
     def table(self) -> "_native.ArrowStream":
         """All rows as a stream of Arrow record batches, which can be consumed once.
@@ -112,6 +114,9 @@ def run(
 ) -> Result:
     """Simulates what `out` has no results of yet, and returns all results in `out`.
 
+    `out` is a directory, or the URL of an object store that `pyarrow.fs` opens, such as
+    `s3://bucket/prefix`. Credentials come from the environment.
+
     Runs that were interrupted continue where they stopped: results are published per shard, as a
     whole or not at all. The engine decides where shards run; the default is `Local()`. `progress`
     prints a line per second on stderr, or calls a function with the line.
@@ -119,14 +124,14 @@ def run(
     Raises `ForereadError` as `Plan.shards` does. A shard that fails does not end the others; it is
     listed in `Result.failed`.
     """
-    out = Path(out).absolute()
+    store = open_store(out)
     engine = engine or Local()
     shards, cells, finished = plan.shards(out)
     report = _Progress(progress, shards, cells, finished)
     failed: dict[str, str] = {}
-    for shard, failure in engine.run(shards, out):
+    for shard, failure in engine.run(shards, store.address):
         if isinstance(failure, ShardFailure) and failure.is_fatal:
-            _native.poison_shard(shard.json, out, failure.reason)
+            store.poison(shard.json, shard.name, failure.reason)
         elif failure is not None:
             failed[shard.name] = failure.reason
         report.finish(shard)
@@ -202,6 +207,8 @@ def write_manifest(plan: Plan, out: str | os.PathLike[str], kind: str) -> tuple[
     """
     if kind not in MANIFEST_COMMANDS:
         raise UsageError(f"unknown kind {kind!r}: one of {', '.join(MANIFEST_COMMANDS)}")
+    if is_url(out):
+        raise UsageError("a manifest needs a directory: `foreread sim shard` writes to no bucket")
     out = Path(out).absolute()
     path, shards = _native.manifest(plan.to_json(), out)
     if not shards:

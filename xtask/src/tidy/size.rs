@@ -9,7 +9,7 @@ use super::source::SourceFile;
 /// lowered with the code that goes, and raised only by a change that adds a capability.
 const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2150),
-    ("crates/batch", 1430),
+    ("crates/batch", 1435),
     ("crates/bench", 5680),
     ("crates/control", 6900),
     ("crates/daemon", 4_440),
