@@ -15,6 +15,7 @@
 //! | `… -- dashboard` | writes the Grafana dashboard |
 //! | `… -- real` | runs real programs with and without `foreread auto` |
 //! | `… -- study all DIR` | simulates traces × devices × policies × windows × caches |
+//! | `… -- scale [NAME…]` | measures simulations of many traces, their engines and libCacheSim |
 //! | `… -- results NAME` | measures a table of docs/results/ and writes it |
 
 #![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
@@ -44,7 +45,7 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
                      packages [SECTION…] | kernels [SERIES…] [RIGHTS…] [VERB…] | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | dashboard | \
-                     study [VERB DIR] | real [--OPTION…] | results NAME…";
+                     study [VERB DIR] | scale [NAME…] | real [--OPTION…] | results NAME…";
 
 fn main() -> ExitCode {
     match run() {
@@ -65,6 +66,7 @@ fn run() -> Result<bool> {
         ["tidy"] => all_is_well(&tidy::complaints(&root)?),
         ["test"] => suite::run(&root),
         ["study", ref words @ ..] => python::experiment(&root, "study.py", words),
+        ["scale", ref words @ ..] => python::experiment(&root, "scale.py", words),
         ["python"] => suite::test_python_package(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),
