@@ -38,6 +38,7 @@ const TABLES: &[Table] = &[
     ("coverage", Form::Markdown, &["xtask coverage"]),
     ("tune-vs-grid", Form::Text, &["xtask tune-vs-grid"]),
     ("study", Form::Markdown, &["xtask study all target/study"]),
+    ("scale", Form::Markdown, &["xtask scale"]),
     ("packages", Form::Markdown, &["xtask packages"]),
     ("real-programs", Form::Markdown, &["xtask real"]),
     ("reproduce", Form::Markdown, &["foreread reproduce all --markdown"]),
