@@ -1,4 +1,5 @@
-//! Files that nobody has open yet, found beside one that somebody has.
+//! Files that nobody has open yet, found beside one that somebody has, or in the directories beside
+//! its own.
 //!
 //! Nothing here trusts a path: its holder may have another put in place at any moment. No link is
 //! followed, the directory counts only if the open file is found in it under its name, and a file
@@ -25,6 +26,9 @@ use crate::{AccessRules, ActuateError, ActuateFailure};
 
 /// Of larger directories nothing is read: to go through them would take too long.
 const MAX_ENTRIES: usize = 1 << 16;
+/// The directories beside the one of an open file that are listed, and the files in them.
+const MAX_SIBLINGS: usize = 128;
+const MAX_SIBLING_FILES: usize = 1 << 14;
 /// What is read of one file at most. One among small ones may be of any size, and sparse, and a
 /// window does for the rest of it.
 const MAX_FILE_BYTES: Bytes = Bytes::from_mib(1);
@@ -32,17 +36,27 @@ const MAX_FILE_BYTES: Bytes = Bytes::from_mib(1);
 /// limits said of the last one that could be asked about holds for so long.
 const GRANT_LIFETIME: Duration = Duration::from_secs(2);
 
-/// The directory of an open file, and the regular files in it.
+/// The directory of an open file, and the regular files in it. Of who goes through a tree, the
+/// directories that follow in their parent belong to it.
 #[derive(Debug)]
 pub struct Directory {
     /// The open file by which it was found.
     file: OpenFile,
-    descriptor: OwnedFd,
     /// Who owns that file, and on which device `stat(2)` has it.
     owner: (u32, u64),
-    entries: Vec<(u64, OsString)>,
-    places: BTreeMap<u64, usize>,
+    /// The directory of the file first, then those beside it, as their parent lists them.
+    listed: Vec<ListedDirectory>,
+    /// The directory and the place in it of each inode.
+    places: BTreeMap<u64, (usize, usize)>,
     readers: Mutex<Readers>,
+}
+
+/// A directory and its regular files, by inode and name.
+#[derive(Debug)]
+struct ListedDirectory {
+    name: OsString,
+    descriptor: OwnedFd,
+    files: Vec<(u64, OsString)>,
 }
 
 /// Who reads the files of a directory.
@@ -58,12 +72,25 @@ impl Directory {
     /// The directory of an open file, of which `path` is the path as its holder has it; `None` if
     /// it is not there any more, or the limits forbid to touch what is open there. One that is too
     /// large has no files.
-    pub fn of(root: &Root, limits: &AccessRules, file: &OpenFile, path: &str) -> Option<Self> {
+    /// `with_siblings` adds the directories that follow it in their parent.
+    pub fn of(
+        root: &Root,
+        limits: &AccessRules,
+        file: &OpenFile,
+        path: &str,
+        with_siblings: bool,
+    ) -> Option<Self> {
         let allowed = holders(root, limits, file).ok()?;
-        Self::held(root, allowed.first()?.holder, file, path)
+        Self::held(root, allowed.first()?.holder, file, path, with_siblings)
     }
 
-    fn held(root: &Root, holder: &Holder, file: &OpenFile, path: &str) -> Option<Self> {
+    fn held(
+        root: &Root,
+        holder: &Holder,
+        file: &OpenFile,
+        path: &str,
+        with_siblings: bool,
+    ) -> Option<Self> {
         let (parent, name) = (Path::new(path).parent()?, Path::new(path).file_name()?);
         let top = root.path(format!("/proc/{}/root", holder.pid));
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -76,12 +103,24 @@ impl Directory {
         if !is_it(root, holder, file, &stat) {
             return None;
         }
-        let entries = list(&descriptor)?;
-        let places = entries.iter().zip(0..).map(|((inode, _), place)| (*inode, place)).collect();
         let owner = (stat.st_uid, stat.st_dev);
+        let own = parent.file_name().unwrap_or_default().to_owned();
+        let mut listed = Vec::new();
+        let above = parent
+            .parent()
+            .filter(|_| with_siblings)
+            .and_then(|above| openat2(&top, above, flags, Mode::empty(), within).ok());
+        let followers = above.map_or_else(Vec::new, |above| siblings(&above, &own, owner));
+        listed.push(ListedDirectory { name: own, files: list(&descriptor)?, descriptor });
+        listed.extend(followers);
+        let mut places = BTreeMap::new();
+        for (directory, number) in listed.iter().zip(0..) {
+            let inodes = directory.files.iter().map(|(inode, _)| *inode).zip(0..);
+            places.extend(inodes.map(|(inode, place)| (inode, (number, place))));
+        }
         let readers = Readers { last: file.clone(), granted: Instant::now() };
         let (file, readers) = (file.clone(), Mutex::new(readers));
-        Some(Self { file, descriptor, owner, entries, places, readers })
+        Some(Self { file, owner, listed, places, readers })
     }
 
     /// Of these open files, the last one that is in it is by whoever reads it now.
@@ -116,30 +155,91 @@ impl Directory {
         &self.file
     }
 
-    /// The inodes of its files in the orders in which they may be read: as listed, by name, and by
-    /// number.
+    /// The inodes of its files in the orders in which they may be read: files and directories as
+    /// listed or by name, or files by number.
     pub fn orders(&self) -> Vec<Vec<u64>> {
-        let listed = self.entries.iter().map(|(inode, _)| *inode).collect::<Vec<_>>();
-        let mut named: Vec<&(u64, OsString)> = self.entries.iter().collect();
-        named.sort_by(|a, b| a.1.cmp(&b.1));
-        let named = named.into_iter().map(|(inode, _)| *inode).collect();
-        let mut numbered = listed.clone();
-        numbered.sort_unstable();
-        vec![listed, named, numbered]
+        let mut named: Vec<&ListedDirectory> = self.listed.iter().collect();
+        // The own directory is where the reader is; the others follow.
+        named[1..].sort_by(|a, b| a.name.cmp(&b.name));
+        let listed: Vec<&ListedDirectory> = self.listed.iter().collect();
+        let mut orders = Vec::new();
+        for directories in [&listed, &named] {
+            orders.push(in_order(directories, |_| ()));
+            orders.push(in_order(directories, |(_, name)| name.clone()));
+            orders.push(in_order(directories, |(inode, _)| *inode));
+            if self.listed.len() == 1 {
+                break;
+            }
+        }
+        orders
     }
 
     /// Opens the file with this inode, if it still is what was listed, and the owner of the one by
     /// which the directory was found might read it.
     fn open(&self, inode: u64) -> Option<(OwnedFd, Bytes)> {
-        let (_, name) = self.entries.get(*self.places.get(&inode)?)?;
+        let (directory, place) = *self.places.get(&inode)?;
+        let directory = &self.listed[directory];
+        let (_, name) = &directory.files[place];
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(&self.descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
+        let file = openat(&directory.descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
         let same = stat.st_ino == inode && stat.st_dev == self.owner.1 && is_regular(&stat);
         let readable = stat.st_uid == self.owner.0 || stat.st_mode & 0o004 != 0;
         let size = Bytes::new(stat.st_size.max(0).unsigned_abs());
         (same && readable).then_some((file, size))
     }
+}
+
+/// The inodes of the files of directories, in each sorted by `key`.
+fn in_order<K: Ord>(
+    directories: &[&ListedDirectory],
+    key: impl Fn(&(u64, OsString)) -> K + Copy,
+) -> Vec<u64> {
+    let sorted = directories.iter().flat_map(|directory| {
+        let mut files: Vec<&(u64, OsString)> = directory.files.iter().collect();
+        files.sort_by_key(|file| key(file));
+        files.into_iter().map(|(inode, _)| *inode)
+    });
+    sorted.collect()
+}
+
+/// The directories that follow `own` in `above`, as listed or by name, which the owner of the open
+/// file may go through. Where another file system is mounted on one, that is left out.
+fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<ListedDirectory> {
+    let Ok(entries) = Dir::read_from(above) else { return Vec::new() };
+    let mut names: Vec<OsString> = entries
+        .filter_map(Result::ok)
+        .take(MAX_ENTRIES)
+        .filter(|entry| entry.file_type() == FileType::Directory)
+        .map(|entry| OsString::from_vec(entry.file_name().to_bytes().to_vec()))
+        .filter(|name| name != "." && name != "..")
+        .collect();
+    let at = names.iter().position(|name| name == own).map_or(0, |at| at + 1);
+    let after: Vec<OsString> = names.split_off(at);
+    let by_name = names.into_iter().filter(|name| name > own);
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let (mut found, mut files) = (Vec::new(), 0);
+    for name in after.into_iter().chain(by_name).take(MAX_SIBLINGS) {
+        let opened = openat2(above, name.as_os_str(), flags, Mode::empty(), within).ok();
+        let Some(descriptor) = opened.filter(|descriptor| may_be_searched(descriptor, owner))
+        else {
+            continue;
+        };
+        let Some(listed) = list(&descriptor) else { continue };
+        files += listed.len();
+        if files > MAX_SIBLING_FILES {
+            break;
+        }
+        found.push(ListedDirectory { name, descriptor, files: listed });
+    }
+    found
+}
+
+fn may_be_searched(directory: &OwnedFd, (owner, device): (u32, u64)) -> bool {
+    fstat(directory).is_ok_and(|stat| {
+        stat.st_dev == device && (stat.st_uid == owner || stat.st_mode & 0o005 == 0o005)
+    })
 }
 
 /// The regular files of a directory, with their inodes; none if there is too much in it.
@@ -248,7 +348,34 @@ mod tests {
     }
 
     fn found_by(file: &OpenFile, path: &Path) -> Option<Directory> {
-        Directory::held(&Root::system(), &file.holders[0], file, path.to_str().expect("a name"))
+        found(file, path, false)
+    }
+
+    fn found(file: &OpenFile, path: &Path, with_siblings: bool) -> Option<Directory> {
+        let text = path.to_str().expect("a name");
+        Directory::held(&Root::system(), &file.holders[0], file, text, with_siblings)
+    }
+
+    #[test]
+    fn directories_that_follow_in_a_tree_are_listed_behind_it() {
+        let (_dir, home) = directory();
+        for directory in ["a", "b", "c", "d"] {
+            fs::create_dir(home.join(directory)).expect("a directory");
+            for file in ["2", "1"] {
+                fs::write(home.join(directory).join(file), file).expect("a file");
+            }
+        }
+        std::os::unix::fs::symlink(home.join("a"), home.join("z")).expect("a link");
+        let path = home.join("b/1");
+        let found = found(&open_file(&path), &path, true).expect("it is there");
+        let inode = |name: &str| fs::metadata(home.join(name)).expect("a file").ino();
+        let named = &found.orders()[4];
+        let start = ["b/1", "b/2"].map(inode);
+        let end = ["c/1", "c/2", "d/1", "d/2"].map(inode);
+        assert_eq!(named[..2], start, "its own first");
+        assert_eq!(named[named.len() - 4..], end, "no link, and those behind it in order");
+        assert_eq!(found.open(inode("d/2")).map(|(_, size)| size), Some(Bytes::new(1)));
+        assert_eq!(of(&path).expect("it is there").orders()[1], start);
     }
 
     #[test]
@@ -306,7 +433,7 @@ mod tests {
         let rule = format!("pid:{}", std::process::id()).parse().expect("a rule");
         let limits = AccessRules { deny: vec![rule], ..AccessRules::default() };
         let text = path.to_str().expect("a name");
-        assert!(Directory::of(&Root::system(), &limits, &open_file(&path), text).is_none());
+        assert!(Directory::of(&Root::system(), &limits, &open_file(&path), text, true).is_none());
     }
 
     #[test]

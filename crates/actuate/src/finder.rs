@@ -4,6 +4,7 @@
 //! call waits for ever. Whoever decides must not wait with it.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use host::Root;
@@ -31,8 +32,12 @@ impl Finder {
         let (ask, questions) = mpsc::sync_channel::<(OpenFile, String)>(1);
         let (answer, answers) = mpsc::channel();
         std::thread::Builder::new().name("directories".to_owned()).spawn(move || {
+            let mut before = PathBuf::new();
             for (file, path) in questions {
-                let found = Directory::of(&root, &limits, &file, &path);
+                let directory = Path::new(&path).parent().unwrap_or(Path::new("/")).to_owned();
+                let with_siblings = goes_on(&before, &directory);
+                let found = Directory::of(&root, &limits, &file, &path, with_siblings);
+                before = directory;
                 if answer.send(found.map(|directory| (directory, path))).is_err() {
                     return;
                 }
@@ -55,5 +60,24 @@ impl Finder {
         let answer = self.answers.try_recv().ok()?;
         self.asked = false;
         answer
+    }
+}
+
+/// Whether who read in a directory, and then in this one, goes through a tree.
+fn goes_on(before: &Path, directory: &Path) -> bool {
+    before != directory && before.parent().is_some_and(|above| directory.parent() == Some(above))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_changes_to_a_directory_beside_the_last_goes_through_a_tree() {
+        let goes_on = |a: &str, b: &str| goes_on(Path::new(a), Path::new(b));
+        assert!(goes_on("/srv/a", "/srv/b"));
+        assert!(!goes_on("/srv/a", "/srv/a"), "the same again");
+        assert!(!goes_on("/srv/a", "/home/b") && !goes_on("/srv/a", "/srv/b/c"));
+        assert!(!goes_on("", "/srv"), "nothing was read before");
     }
 }

@@ -39,6 +39,8 @@ struct Sequence {
     late: bool,
     moved: Nanos,
     astray: u32,
+    /// Files that were begun elsewhere since the last one of these.
+    elsewhere: usize,
     /// Where the reader was at the last interval, and the most files that it came by in one.
     before: u64,
     pace: u64,
@@ -80,6 +82,10 @@ impl Sequences {
             && !current.reader_at(file, at)
         {
             self.current = None;
+        }
+        // Who goes through a tree is in another directory now.
+        if self.current.as_ref().is_some_and(Sequence::is_left) {
+            (self.current, self.asked) = (None, None);
         }
     }
 
@@ -185,6 +191,7 @@ impl Sequence {
             late: false,
             moved: now,
             astray: 0,
+            elsewhere: 0,
             before: 0,
             pace: 0,
             told: false,
@@ -215,7 +222,11 @@ impl Sequence {
 
     /// A reader began this file; whether the order still holds.
     fn reader_at(&mut self, file: FileKey, at: Nanos) -> bool {
-        let Some(place) = self.places.get(&file).copied() else { return true };
+        let Some(place) = self.places.get(&file).copied() else {
+            self.elsewhere += 1;
+            return true;
+        };
+        self.elsewhere = 0;
         if place < self.at || place > self.done + tuning::MIN_ROOM_FILES {
             self.astray += 1;
             return self.astray < tuning::MAX_STRAY_FILES;
@@ -226,6 +237,11 @@ impl Sequence {
         // What it overtook need not be read any more.
         self.done = self.done.max(self.at);
         true
+    }
+
+    /// Whether all that was begun of late is elsewhere.
+    fn is_left(&self) -> bool {
+        self.elsewhere >= tuning::MIN_FILES
     }
 
     /// An interval is over: whether more files are read than before, once that is known.
@@ -326,6 +342,20 @@ mod tests {
         sequences.list(OpenFileId::new(7), vec![up, down], TICK);
         assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
         assert_eq!(sequences.wants(TICK), [], "it is followed already");
+    }
+
+    #[test]
+    fn who_goes_on_in_another_directory_is_followed_there() {
+        let mut sequences = begun(0..8);
+        sequences.list(OpenFileId::new(7), vec![files(0..12)], TICK);
+        assert!(sequences.is_at_work());
+        let begin = |sequences: &mut Sequences, number| {
+            sequences.begun(key(number), OpenFileId::new(number), TICK * 2);
+        };
+        (100..107).for_each(|number| begin(&mut sequences, number));
+        assert!(sequences.is_at_work(), "perhaps somebody else reads there");
+        begin(&mut sequences, 107);
+        assert_eq!(sequences.wants(TICK * 2).first(), Some(&OpenFileId::new(107)), "at once");
     }
 
     #[test]
