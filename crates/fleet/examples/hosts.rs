@@ -10,8 +10,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-use foreread_fleet::{Database, ListingFilter, ListingKind, import};
+use foreread_fleet::{Database, FleetSite, ListingFilter, ListingKind, import};
 use pg::{Cluster, RunLimit, Tools};
+use report::serve::{PageAddress, Site};
 use testkit::host_tree::{HostTree, TreeDisk};
 
 const DISKS_PER_HOST: u32 = 8;
@@ -71,7 +72,36 @@ fn main() -> Result<(), Box<dyn Error>> {
         times.sort_by(f64::total_cmp);
         println!("{kind:?}: median {:.0} ms, 19th of 20 {:.0} ms", times[10], times[18]);
     }
+    serve(FleetSite::of(database))?;
     server.remove()?;
+    Ok(())
+}
+
+/// How long the pages of a browser take.
+fn serve(site: FleetSite) -> Result<(), Box<dyn Error>> {
+    let mut address = "/".to_owned();
+    let mut of_host = None;
+    for path in ["/", "/?page=11", "/?host=*99&origin=udev", "/changes", "/outliers", "HOST"] {
+        if path == "HOST" {
+            address = of_host.take().unwrap_or(address);
+        } else {
+            path.clone_into(&mut address);
+        }
+        let mut times: Vec<f64> = Vec::new();
+        for _ in 0..20 {
+            let started = Instant::now();
+            let response = site.page(&PageAddress::new(&address));
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+            let body = String::from_utf8_lossy(&response.body);
+            if response.status != 200 {
+                return Err(format!("{address}: {body}").into());
+            }
+            let link = body.split("href=\"/host/").nth(1).and_then(|rest| rest.split('"').next());
+            of_host = link.map(|id| format!("/host/{id}")).or(of_host);
+        }
+        times.sort_by(f64::total_cmp);
+        println!("page {path}: median {:.0} ms, 19th of 20 {:.0} ms", times[10], times[18]);
+    }
     Ok(())
 }
 

@@ -72,20 +72,26 @@ impl Database {
     }
 
     /// Reads a listing, in a transaction that cannot write.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read, or has tables of another version.
     pub fn list(
         &self,
         kind: ListingKind,
         filter: &ListingFilter,
     ) -> Result<FleetListing, FleetError> {
+        Ok(FleetListing { kind, rows: self.rows(&kind.sql(filter))? })
+    }
+
+    /// The rows of a query, in a transaction that cannot write.
+    pub(crate) fn rows(&self, query: &str) -> Result<Vec<Value>, FleetError> {
         let script = format!(
             "{TERSE}SET default_transaction_read_only = on;\n{}SELECT coalesce(json_agg(listed), \
-             '[]') FROM ({}) AS listed;\n",
+             '[]') FROM ({query}) AS listed;\n",
             refuse_unknown_version(),
-            kind.sql(filter)
         );
-        let said = self.client.run(&script, &RunLimit::seconds(QUERY_TIMEOUT_SECONDS))?;
-        let rows: Vec<Value> = answer(&said)?;
-        Ok(FleetListing { kind, rows })
+        answer(&self.client.run(&script, &RunLimit::seconds(QUERY_TIMEOUT_SECONDS))?)
     }
 }
 

@@ -12,7 +12,9 @@ mod error;
 mod import;
 mod listing;
 mod record;
+mod site;
 mod source;
+mod sql_text;
 mod survey;
 mod uuid;
 
@@ -20,4 +22,5 @@ pub use database::{Database, ImportSummary};
 pub use error::FleetError;
 pub use import::{ImportReport, import};
 pub use listing::{FleetListing, ListingFilter, ListingKind};
+pub use site::FleetSite;
 pub use survey::{HostIdentity, HostSurvey, PolicyResult, SurveyedStorage};

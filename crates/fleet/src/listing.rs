@@ -5,6 +5,8 @@ use report::clean;
 use serde_json::{Value, json};
 use units::Kib;
 
+use crate::sql_text::{bind, like, quoted_or_null};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingKind {
     /// Each host as it is now; most violations first.
@@ -13,6 +15,8 @@ pub enum ListingKind {
     Changes,
     /// Storage whose value differs from that of most hosts' storage of the same name.
     Outliers,
+    /// Runs that were measured on the hosts, latest first.
+    Runs,
 }
 
 /// Restricts a listing.
@@ -22,10 +26,12 @@ pub struct ListingFilter {
     pub host: Option<String>,
     /// A kind of origin.
     pub origin: Option<String>,
-    /// How far back changes are listed.
+    /// How far back changes and runs are listed.
     pub days: u32,
     /// Number of rows.
     pub limit: u32,
+    /// Rows that are left out before the first.
+    pub skip: u32,
 }
 
 /// The rows of a listing, most important first.
@@ -41,14 +47,16 @@ impl ListingKind {
             Self::Hosts => include_str!("sql/hosts.sql"),
             Self::Changes => include_str!("sql/changes.sql"),
             Self::Outliers => include_str!("sql/outliers.sql"),
+            Self::Runs => include_str!("sql/runs.sql"),
         };
-        let pattern = filter.host.as_deref().map_or_else(|| "%".to_owned(), like);
-        let origin = filter.origin.as_deref().map_or_else(|| "NULL".to_owned(), quoted);
-        template
-            .replace(":limit:", &filter.limit.to_string())
-            .replace(":days:", &filter.days.to_string())
-            .replace(":origin:", &origin)
-            .replace(":name:", &quoted(&pattern))
+        let values = [
+            ("limit", filter.limit.to_string()),
+            ("skip", filter.skip.to_string()),
+            ("days", filter.days.to_string()),
+            ("origin", quoted_or_null(filter.origin.as_deref())),
+            ("name", like(filter.host.as_deref())),
+        ];
+        bind(template, &values)
     }
 
     /// The key of the rows in JSON.
@@ -57,19 +65,27 @@ impl ListingKind {
             Self::Hosts => "hosts",
             Self::Changes => "changes",
             Self::Outliers => "outliers",
+            Self::Runs => "runs",
         }
     }
-}
 
-/// A pattern of LIKE for one with `*`.
-fn like(pattern: &str) -> String {
-    let escaped = pattern.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-    escaped.replace('*', "%")
-}
-
-/// A literal of SQL, without characters that a shell's argument cannot have.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\0', "").replace('\'', "''"))
+    /// The names of the columns, and which of them hold numbers.
+    pub(crate) fn columns(self) -> (&'static [&'static str], &'static [usize]) {
+        match self {
+            Self::Hosts => (
+                &["host", "storage", "smallest", "largest", "violations", "origins", "seen (UTC)"],
+                &[1, 2, 3, 4],
+            ),
+            Self::Changes => {
+                (&["since (UTC)", "host", "storage", "before", "now", "origin"], &[3, 4])
+            }
+            Self::Outliers => (
+                &["host", "storage", "value", "usual", "hosts with it", "origin", "since (UTC)"],
+                &[2, 3, 4],
+            ),
+            Self::Runs => (&["begun (UTC)", "host", "target", "verb", "trials", "status"], &[4]),
+        }
+    }
 }
 
 impl FleetListing {
@@ -81,19 +97,7 @@ impl FleetListing {
     pub fn table(&self) -> String {
         let mut grid = Grid::new();
         grid.load_style(presets::NOTHING);
-        let (header, numbers): (&[&str], &[usize]) = match self.kind {
-            ListingKind::Hosts => (
-                &["host", "storage", "smallest", "largest", "violations", "origins", "seen (UTC)"],
-                &[1, 2, 3, 4],
-            ),
-            ListingKind::Changes => {
-                (&["since (UTC)", "host", "storage", "before", "now", "origin"], &[3, 4])
-            }
-            ListingKind::Outliers => (
-                &["host", "storage", "value", "usual", "hosts with it", "origin", "since (UTC)"],
-                &[2, 3, 4],
-            ),
-        };
+        let (header, numbers) = self.kind.columns();
         grid.set_header(header);
         for row in &self.rows {
             grid.add_row(self.cells(row));
@@ -106,7 +110,7 @@ impl FleetListing {
         format!("{grid}\n")
     }
 
-    fn cells(&self, row: &Value) -> Vec<String> {
+    pub(crate) fn cells(&self, row: &Value) -> Vec<String> {
         let text = |key: &str| clean::plain(row[key].as_str().unwrap_or_default());
         let kib = |key: &str| row[key].as_u64().map(|kib| Kib::new(kib).to_string());
         let kib = |key: &str| kib(key).unwrap_or_else(|| "-".to_owned());
@@ -146,25 +150,14 @@ impl FleetListing {
                 text("origin"),
                 time("since_unix_s"),
             ],
+            ListingKind::Runs => vec![
+                time("created_unix_s"),
+                text("host"),
+                text("target"),
+                text("command"),
+                count("trials"),
+                text("status"),
+            ],
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_filter_cannot_leave_its_quotes() {
-        let filter = ListingFilter {
-            host: Some("a'; DROP TABLE x; --_*\\".to_owned()),
-            origin: Some(":name:'".to_owned()),
-            limit: 5,
-            ..ListingFilter::default()
-        };
-        let sql = ListingKind::Hosts.sql(&filter);
-        assert!(sql.contains(r"LIKE 'a''; DROP TABLE x; --\_%\\'"), "{sql}");
-        assert!(sql.ends_with("LIMIT 5\n"), "{sql}");
-        assert_eq!(sql.matches('\'').count() % 2, 0, "{sql}");
     }
 }

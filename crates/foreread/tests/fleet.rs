@@ -4,6 +4,8 @@
 mod program;
 
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -180,10 +182,32 @@ fn runs_are_imported_once_with_their_trials() {
     assert_eq!(fleet.sql(kept), "t");
     let again = fleet.json("import collected");
     assert_eq!((&again["runs"], &again["trials"]), (&0.into(), &0.into()), "{again}");
+    compares_runs(&fleet, sweep);
     // A record alone belongs to no host.
     fs::remove_file(directory.join("survey.json")).unwrap();
     let (code, out, said) = run(&mut fleet.command("import collected"));
     assert!(code == 1 && said.contains("without a host"), "{out}{said}");
+}
+
+/// The page of two runs has the medians that the record has.
+fn compares_runs(fleet: &Fleet, sweep: &str) {
+    let (code, _, said) = fleet.scratch.run(&sweep.replace("--seed 1", "--seed 2"));
+    assert!(code == 0 || code == 5, "{said}");
+    assert_eq!(fleet.json("import collected")["runs"], 1);
+    let runs =
+        fleet.sql("SELECT string_agg('run=' || run_uuid, '&' ORDER BY number) FROM foreread.run");
+    let served = Served::start(fleet);
+    let list = served.shown("/runs");
+    assert!(list.contains("sim:nvme") && list.contains("complete"), "{list}");
+    let shown = served.shown(&format!("/compare?{runs}"));
+    let median = fleet.sql(
+        "SELECT round(percentile_cont(0.5) WITHIN GROUP (ORDER BY (record #>> \
+         '{figures,throughput_mib_s}')::float8)::numeric, 1) FROM foreread.trial JOIN foreread.run \
+         USING (run_uuid) WHERE run.number = 2 AND record #>> '{settings,read_ahead_kib}' = '128' \
+         AND record ->> 'status' = 'clean'",
+    );
+    assert!(shown.contains(&median) && shown.contains("read_ahead=128K"), "{median}: {shown}");
+    assert!(shown.contains("× run 1"), "{shown}");
 }
 
 #[test]
@@ -254,6 +278,120 @@ fn a_database_that_cannot_be_used_is_one_clear_error() {
         let (code, _, said) = run(&mut fleet.command(words));
         assert!(code == 1 && said.contains("use the newest foreread"), "{words}: {said}");
     }
+}
+
+/// A server of pages; it stops when this is dropped.
+struct Served(Child, String);
+
+impl Served {
+    fn start(fleet: &Fleet) -> Self {
+        let mut command = fleet.scratch.foreread("serve --fleet --port 0");
+        command.env("FOREREAD_DATABASE", fleet.server.client().unwrap().connection());
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("http://").unwrap_or_else(|| panic!("{line}"));
+        let address = address.split_whitespace().next().unwrap().to_owned();
+        Self(child, address)
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.1).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        (text.split(' ').nth(1).unwrap().parse().unwrap(), text)
+    }
+
+    /// The text of a page's content, without markup.
+    fn shown(&self, path: &str) -> String {
+        let (status, text) = self.get(path);
+        assert_eq!(status, 200, "{path}: {text}");
+        let main = text.split("<main").nth(1).unwrap().split("</main>").next().unwrap();
+        let pieces = main.split('<').filter_map(|piece| piece.split_once('>'));
+        pieces.map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The address of the first link to a host of this name.
+fn host_address(page: &str, name: &str) -> String {
+    let before = page.split(&format!("\">{name}</a>")).next().unwrap();
+    before.rsplit("href=\"").next().unwrap().to_owned()
+}
+
+#[test]
+fn served_pages_show_what_the_database_holds_and_filter_it() {
+    let Some(fleet) = Fleet::start() else { return };
+    let hosts: Vec<HostTree> =
+        (0..60).map(|number| fleet.host(&format!("web{number:02}"), number, &[128, 256])).collect();
+    fleet.host("db", 99, &[128, 256, 4096]);
+    fleet.json("import hosts");
+    hosts[7].set_read_ahead(1, 8192).unwrap();
+    fleet.json("import hosts/web07");
+    let served = Served::start(&fleet);
+    let first = served.shown("/");
+    assert!(first.contains("Read-ahead of 61 hosts") && first.contains("Next page"), "{first}");
+    assert!(first.contains("db") && !first.contains("web55"), "{first}");
+    assert!(served.shown("/?page=2").contains("web55"));
+    // What changed, since when, and what is usual.
+    let changed = served.shown("/?host=*07");
+    assert!(changed.contains("Read-ahead of 1 host"), "{changed}");
+    assert!(changed.contains("8192 KiB") && changed.contains("usually 256 KiB"), "{changed}");
+    assert!(changed.contains("before: 256 KiB"), "{changed}");
+    for (path, has, has_not) in [
+        ("/?storage=%2Fsrv%2F2", "db", "web"),
+        ("/?origin=tuned", "No host matches", "web"),
+        ("/changes", "web07", "web08"),
+        ("/changes?host=db", "Nothing changed", "web07"),
+        ("/outliers", "60 of 61", "web08"),
+        ("/runs", "No run was imported", "web"),
+        ("/?host=%27%3B+DROP+TABLE+foreread.host%3B--", "No host matches", "web"),
+    ] {
+        let shown = served.shown(path);
+        assert!(shown.contains(has) && !shown.contains(has_not), "{path}: {shown}");
+    }
+    let host = host_address(&served.get("/changes").1, "web07");
+    let shown = served.shown(&host);
+    assert!(shown.contains("6.12.0") && shown.contains("wwn:eui.7.1"), "{host}: {shown}");
+    let (now, before) = shown.split_once("Before").unwrap();
+    assert!(now.contains("8192 KiB") && before.contains("256 KiB"), "{shown}");
+    let nobody = "/host/00000000-0000-8000-8000-000000000000";
+    for (path, status) in
+        [(nobody, 404), ("/host/1", 404), ("/x", 404), ("/?days=x", 400), ("/compare?run=1", 400)]
+    {
+        assert_eq!(served.get(path).0, status, "{path}");
+    }
+}
+
+/// Names come from other hosts, and the database may go away.
+#[test]
+fn served_pages_take_names_as_text_and_report_a_lost_database() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    fleet.host("evil", 1, &[128]);
+    fleet.survey("evil", "s.json", 1000.0, |it| {
+        it["host"]["name"] = "<script>alert(1)</script>\u{1b}[2J".into();
+        it["storage"][0]["name"] = "\"><img src=x onerror=alert(1)>".into();
+        it["storage"][0]["findings"] = serde_json::json!(["<b>"]);
+    });
+    fleet.json("import s.json");
+    let served = Served::start(&fleet);
+    for path in ["/", "/changes", "/outliers", "/runs?host=%3Cscript%3E"] {
+        let (status, text) = served.get(path);
+        let main = text.split("<main").nth(1).unwrap().split("</main>").next().unwrap();
+        assert!(status == 200 && !main.contains("<script") && !main.contains("<img"), "{main}");
+        assert!(!text.contains('\u{1b}'), "{path}");
+    }
+    fleet.server.stop().unwrap();
+    let (status, text) = served.get("/");
+    assert!(status == 503 && text.contains("connect"), "{text}");
 }
 
 /// A session that keeps imports from their last table until it is dropped.

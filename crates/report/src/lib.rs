@@ -50,7 +50,7 @@ pub use check::{CheckDocument, check_json, check_junit, check_text};
 pub use compare::{
     ComparedDocument, Pairing, compare_csv, compare_json, compare_markdown, compare_terminal,
 };
-pub use html::{ReportInput, html, index_html, profile_html, served_html};
+pub use html::{ReportInput, html, index_html, profile_html, served_html, tables_html};
 pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
 pub use metrics::{HostMetrics, MAX_HOST_SERIES, host_metrics};

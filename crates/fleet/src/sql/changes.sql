@@ -10,4 +10,4 @@ WHERE (before.read_ahead_kib, before.origin) IS DISTINCT FROM (after.read_ahead_
     AND after.valid_from > now() - make_interval(days => :days:)
     AND host.name LIKE :name: AND (:origin: IS NULL OR after.origin = :origin:)
 ORDER BY after.valid_from DESC, host.name, after.name
-LIMIT :limit:
+LIMIT :limit: OFFSET :skip:

@@ -15,4 +15,4 @@ WHERE host.name LIKE :name: AND (:origin: IS NULL OR EXISTS (
         AND of_origin.origin = :origin:))
 GROUP BY host.host_id
 ORDER BY violations DESC NULLS LAST, host.name, host.host_id
-LIMIT :limit:
+LIMIT :limit: OFFSET :skip:

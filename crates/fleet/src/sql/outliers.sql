@@ -16,4 +16,4 @@ JOIN foreread.host AS host ON host.host_id = survey.host_id
 WHERE usual.hosts >= 3 AND usual.usual_hosts * 2 > usual.hosts
     AND host.name LIKE :name: AND (:origin: IS NULL OR survey.origin = :origin:)
 ORDER BY survey.name, host.name
-LIMIT :limit:
+LIMIT :limit: OFFSET :skip:

@@ -115,11 +115,18 @@ fn origin(word: &str) -> Result<String, String> {
 
 impl DatabaseArgs {
     fn open(&self) -> anyhow::Result<Database> {
-        let named = self.database.as_deref().filter(|name| !name.is_empty());
-        let missing = "name the database: --database URL, or FOREREAD_DATABASE";
-        let connection = named.ok_or_else(|| Usage(missing.to_owned()))?;
-        Ok(Database::at(connection)?)
+        open_database("--database", self.database.as_deref().unwrap_or_default())
     }
+}
+
+/// The database that an option names, or else the environment.
+pub fn open_database(option: &str, named: &str) -> anyhow::Result<Database> {
+    let default = || std::env::var("FOREREAD_DATABASE").unwrap_or_default();
+    let connection = if named.is_empty() { default() } else { named.to_owned() };
+    if connection.is_empty() {
+        return Err(Usage(format!("name the database: {option} URL, or FOREREAD_DATABASE")).into());
+    }
+    Ok(Database::at(&connection)?)
 }
 
 impl FleetArgs {
@@ -177,8 +184,13 @@ fn import(
 
 impl ListArgs {
     fn print(self, kind: ListingKind, days: u32) -> anyhow::Result<Exit> {
-        let filter =
-            ListingFilter { host: self.host, origin: self.origin, days, limit: self.limit };
+        let filter = ListingFilter {
+            host: self.host,
+            origin: self.origin,
+            days,
+            limit: self.limit,
+            skip: 0,
+        };
         let listing = self.server.open()?.list(kind, &filter)?;
         if self.json {
             output::print_json(&listing.json())?;

@@ -9,13 +9,14 @@ use testkit::browser::BrowserPage;
 use super::scratch::Scratch;
 
 /// A server at work; it ends when this is dropped.
-struct Served(Child, String);
+pub struct Served(Child, pub String);
 
 impl Served {
-    fn start(scratch: &Scratch) -> Self {
+    pub fn start(scratch: &Scratch, options: &[&str]) -> Self {
         let mut child = scratch
             .command()
             .args(["serve", "--port", "0"])
+            .args(options)
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -35,7 +36,7 @@ impl Drop for Served {
     }
 }
 
-fn ready(page: &mut BrowserPage<'_>, address: &str) {
+pub fn ready(page: &mut BrowserPage<'_>, address: &str) {
     page.open(address).unwrap();
     page.until("document.documentElement.dataset.ready").unwrap();
 }
@@ -47,7 +48,7 @@ fn browser_walks_through_what_is_served() {
     };
     let scratch = Scratch::new();
     scratch.published_report();
-    let served = Served::start(&scratch);
+    let served = Served::start(&scratch, &[]);
     let mut page = browser.page(1280, 900).unwrap();
     ready(&mut page, &served.1);
     assert_eq!(page.eval(super::AUDIT).unwrap(), json!([]));
@@ -80,7 +81,7 @@ fn browser_sees_trials_as_they_land() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let served = Served::start(&scratch);
+    let served = Served::start(&scratch, &[]);
     let mut page = browser.page(1280, 900).unwrap();
     let address = format!("{}/run/1", served.1);
     // The run is there as soon as its study has begun.

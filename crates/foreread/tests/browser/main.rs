@@ -2,6 +2,7 @@
 //! Chromium.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
+mod fleet;
 mod large;
 mod live;
 mod profile;
@@ -14,6 +15,11 @@ use serde_json::{Value, json};
 use testkit::browser::{self, Browser, BrowserPage, Theme};
 
 const AUDIT: &str = include_str!("audit.js");
+/// What is wider than the window.
+const STICKS_OUT: &str = "[...document.querySelectorAll('body *')].filter((e) => \
+                          e.getBoundingClientRect().right > innerWidth + 1 && \
+                          !e.closest('.scroll, .skip, .tip, svg')) \
+                          .map((e) => e.outerHTML.slice(0, 99))";
 const PUBLISHED: &str = include_str!("../../../study/tests/data/published-tables.json");
 
 /// A browser, or a word on why there is none. One at a time: each takes hundreds of megabytes.
@@ -160,11 +166,7 @@ fn browser_pages_are_legible_and_accessible_in_both_themes() {
                 unfold(&mut page);
                 let problems = page.eval(AUDIT).unwrap();
                 assert_eq!(problems, json!([]), "{name} {} at {width}", file.display());
-                let wide = "[...document.querySelectorAll('body *')].filter((e) => \
-                            e.getBoundingClientRect().right > innerWidth + 1 && \
-                            !e.closest('.scroll, .skip, .tip, svg')) \
-                            .map((e) => e.outerHTML.slice(0, 99))";
-                assert_eq!(page.eval(wide).unwrap(), json!([]), "sticks out at {width}");
+                assert_eq!(page.eval(STICKS_OUT).unwrap(), json!([]), "sticks out at {width}");
                 nameless(&mut page);
                 is_clean(&mut page);
             }

@@ -23,11 +23,16 @@ const PROFILE_PARTS: [&str; 5] = [
     include_str!("assets/profile.js"),
 ];
 
+/// The same of a page of tables.
+const TABLE_PARTS: [&str; 2] = [include_str!("assets/start.js"), include_str!("assets/tables.js")];
+
 /// What a page shows, which decides about its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageContent {
     Study,
     Profile,
+    /// Tables, with a form for filters.
+    Tables,
 }
 
 /// The script, in a scope of its own.
@@ -35,17 +40,17 @@ pub(super) fn script(content: PageContent) -> String {
     let parts = match content {
         PageContent::Study => PARTS.concat(),
         PageContent::Profile => PROFILE_PARTS.concat(),
+        PageContent::Tables => TABLE_PARTS.concat(),
     };
     format!("(() => {{\n\"use strict\";\n{parts}}})();\n")
 }
 
-/// The content security policy: only this style and this script; a served page may also ask its own
-/// server for progress.
+/// The content security policy: only this style and this script. A served page may also ask its own
+/// server: for progress, and for other rows of a table.
 pub(super) fn policy(script: &str, served: bool) -> String {
-    let asks = if served { "; connect-src 'self'" } else { "" };
+    let own = if served { "form-action 'self'; connect-src 'self'" } else { "form-action 'none'" };
     format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action \
-         'none'{asks}",
+        "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; {own}",
         hash(STYLE),
         hash(script)
     )
@@ -85,8 +90,8 @@ mod tests {
 
     #[test]
     fn nothing_in_style_or_script_ends_its_element_or_reaches_out() {
-        let scripts = [PageContent::Study, PageContent::Profile].map(script);
-        for text in [STYLE, &scripts[0], &scripts[1]] {
+        let scripts = [PageContent::Study, PageContent::Profile, PageContent::Tables].map(script);
+        for text in [STYLE, &scripts[0], &scripts[1], &scripts[2]] {
             let lower = text.to_lowercase();
             assert!(!lower.contains("</s") && !lower.contains("<!--"));
             // The namespace of SVG is an address that is never fetched.

@@ -45,5 +45,5 @@ impl<'a> ReportInput<'a> {
 }
 
 pub use index::index_html;
-pub use page::{html, served_html};
+pub use page::{html, served_html, tables_html};
 pub use profile_page::profile_html;

@@ -21,6 +21,12 @@ pub fn served_html(exhibits: &[ReportInput<'_>], live: Option<&str>) -> String {
     whole(exhibits, &Delivery { served: true, live, content: PageContent::Study })
 }
 
+/// A page of tables for a browser that requests it from a server, with links to others.
+pub fn tables_html(title: &str, links: &[(String, String)], body: &Markup) -> String {
+    let delivery = Delivery { served: true, live: None, content: PageContent::Tables };
+    document(title, links, body, "{}", &delivery)
+}
+
 /// How a page is delivered.
 pub(super) struct Delivery<'a> {
     /// By a server, not as a file.
@@ -117,11 +123,13 @@ pub(super) fn document(
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                a class="skip" href="#content" { "Skip to the verdict" }
+                a class="skip" href="#content" { "Skip to the content" }
                 header class="top" {
                     div class="bar" {
                         span class="brand" { "foreread" }
-                        @if delivery.served { a href="/" { "All runs" } }
+                        @if delivery.served && delivery.content == PageContent::Study {
+                            a href="/" { "All runs" }
+                        }
                         @if !contents.is_empty() { nav class="contents" aria-label="Contents" {
                             @for (to, text) in contents { a href=(to) { (text) } }
                         } }
@@ -135,8 +143,10 @@ pub(super) fn document(
                 main id="content" tabindex="-1" { (body) }
                 footer {
                     p {
-                        "Made by foreread " (env!("CARGO_PKG_VERSION")) ". This file is \
-                         self-contained: it loads nothing and sends nothing."
+                        "Made by foreread " (env!("CARGO_PKG_VERSION")) "."
+                        @if !delivery.served {
+                            " This file is self-contained: it loads nothing and sends nothing."
+                        }
                     }
                     div id="said" class="hidden-text" role="status" aria-live="polite" {}
                 }

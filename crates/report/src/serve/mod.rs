@@ -1,25 +1,26 @@
-//! Serves the reports of a record over a local port, updated while a study runs.
+//! Serves pages over a local port: the reports of a record ([`RunPages`]), or another [`Site`].
 //!
-//! The server is read-only: it answers GET and HEAD, opens the record for reading, and has no
-//! state. A request must name the server's address or a loopback name in its Host header, so that a
-//! page from elsewhere cannot read it through a browser (DNS rebinding).
+//! The server is read-only: it answers GET and HEAD, and has no state. A request must name the
+//! server's address or a loopback name in its Host header, so that a page from elsewhere cannot
+//! read it through a browser (DNS rebinding).
 
+mod address;
 mod pages;
 mod request;
 mod response;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+pub use address::PageAddress;
 pub use pages::RunPages;
 use request::{HttpRequest, RequestError};
-use response::Response;
+pub use response::Response;
 
 /// Time limit for a client to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,25 +38,33 @@ pub enum ServeError {
     Listen { address: SocketAddr, source: io::Error },
 }
 
-#[derive(Debug)]
+/// What a server shows. Several clients may ask at once.
+pub trait Site: Send + Sync + 'static {
+    fn page(&self, address: &PageAddress) -> Response;
+}
+
 pub struct Server {
     listener: TcpListener,
-    pages: Arc<RunPages>,
+    address: SocketAddr,
+    site: Arc<dyn Site>,
 }
 
 impl Server {
     /// Listens at an address; port 0 selects a free port.
-    pub fn bind(address: SocketAddr, store: &Path) -> Result<Self, ServeError> {
+    ///
+    /// # Errors
+    ///
+    /// The address is in use or not local.
+    pub fn bind(address: SocketAddr, site: impl Site) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let bound = listener.local_addr().map_err(failed)?;
-        let store = PathBuf::from(store);
-        Ok(Self { listener, pages: Arc::new(RunPages { store, address: bound }) })
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, site: Arc::new(site) })
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.pages.address
+        self.address
     }
 
     /// Serves until `stop` is set.
@@ -75,10 +84,10 @@ impl Server {
             let _ = respond(&stream, &Response::plain(503, "too many clients"), false);
             return;
         }
-        let pages = Arc::clone(&self.pages);
+        let (site, address) = (Arc::clone(&self.site), self.address);
         let answer = move || {
             let _slot = slot;
-            let _ = serve_client(stream, &pages);
+            let _ = serve_client(stream, &*site, address);
         };
         // If no thread can be started, the connection is closed.
         let _ = std::thread::Builder::new().name("client".to_owned()).spawn(answer);
@@ -94,7 +103,30 @@ impl Drop for ClientSlot {
     }
 }
 
-fn serve_client(stream: TcpStream, pages: &RunPages) -> io::Result<()> {
+/// The response to a request, if the request may read this server.
+fn answer(site: &dyn Site, address: SocketAddr, request: &HttpRequest) -> Response {
+    if !request.readable {
+        return Response::plain(405, "read-only: use GET or HEAD");
+    }
+    if !request.host.as_deref().is_some_and(|host| names_server(host, address.ip())) {
+        return Response::plain(403, "unknown Host header");
+    }
+    site.page(&request.address)
+}
+
+/// Whether a Host header names the server at this address. A page from elsewhere that uses another
+/// name for our address does not (DNS rebinding).
+fn names_server(host: &str, address: IpAddr) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let ip: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
+    name.eq_ignore_ascii_case("localhost")
+        || ip.is_some_and(|ip| address.is_unspecified() || ip.is_loopback() || ip == address)
+}
+
+fn serve_client(stream: TcpStream, site: &dyn Site, address: SocketAddr) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     let mut received = Vec::new();
     let mut piece = [0; 2048];
@@ -112,7 +144,7 @@ fn serve_client(stream: TcpStream, pages: &RunPages) -> io::Result<()> {
         }
     };
     match request {
-        Ok(request) => respond(&stream, &pages.answer(&request), request.head),
+        Ok(request) => respond(&stream, &answer(site, address, &request), request.head),
         Err(RequestError::TooLong) => {
             respond(&stream, &Response::plain(431, "request too long"), false)
         }
@@ -169,6 +201,43 @@ impl Write for Timed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_requests_that_name_the_server_are_answered() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        for (host, known) in [
+            ("localhost", true),
+            ("127.0.0.1:8277", true),
+            ("[::1]:8277", true),
+            ("evil.example:8277", false),
+            ("192.0.2.1", false),
+            ("", false),
+        ] {
+            assert_eq!(names_server(host, here), known, "{host}");
+        }
+        assert!(
+            names_server("192.0.2.1:9", IpAddr::from([0, 0, 0, 0])),
+            "listens on all addresses"
+        );
+        assert!(!names_server("evil.example", IpAddr::from([0, 0, 0, 0])));
+    }
+
+    #[test]
+    fn a_request_that_writes_or_names_nobody_never_reaches_the_site() {
+        struct Unasked;
+        impl Site for Unasked {
+            fn page(&self, address: &PageAddress) -> Response {
+                panic!("asked for {address:?}")
+            }
+        }
+        let request = |head: &str| HttpRequest::parse(head.as_bytes()).unwrap().unwrap();
+        let here = ([127, 0, 0, 1], 1).into();
+        for (head, status) in
+            [("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", 405), ("GET / HTTP/1.1\r\n\r\n", 403)]
+        {
+            assert_eq!(answer(&Unasked, here, &request(head)).status, status, "{head}");
+        }
+    }
 
     #[test]
     fn a_client_that_sends_a_byte_now_and_then_does_not_keep_its_place() {

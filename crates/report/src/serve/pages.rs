@@ -1,24 +1,17 @@
 //! The pages of a record.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::{ReportInput, RunReport, TrialDetails};
 use serde_json::json;
 use study::{Analysis, Run, RunId, RunStatus, Store, StoreError};
 
-use super::request::HttpRequest;
-use super::response::Response;
+use super::{PageAddress, Response, Site};
 
-const HTML: &str = "text/html";
-const JSON: &str = "application/json";
-const CSV: &str = "text/csv";
-
-/// A record and the address where it is served.
+/// The pages of the runs in a record, which is opened for reading.
 #[derive(Debug)]
 pub struct RunPages {
     pub store: PathBuf,
-    pub address: SocketAddr,
 }
 
 enum Missing {
@@ -35,40 +28,19 @@ impl From<StoreError> for Missing {
     }
 }
 
-impl RunPages {
-    pub(crate) fn answer(&self, request: &HttpRequest) -> Response {
-        if !request.readable {
-            return Response::plain(405, "read-only: use GET or HEAD");
-        }
-        if !self.is_named(request.host.as_deref()) {
-            return Response::plain(403, "unknown Host header");
-        }
-        match self.page(&request.path) {
+impl Site for RunPages {
+    fn page(&self, address: &PageAddress) -> Response {
+        match self.find(&address.parts()) {
             Ok(response) => response,
-            Err(Missing::Page) => Response::plain(404, "no such page"),
-            Err(Missing::Record(error)) => {
-                Response::plain(503, &crate::clean::plain(&error.to_string()))
-            }
+            Err(Missing::Page) => Response::not_found(),
+            Err(Missing::Record(error)) => Response::unavailable(&error.to_string()),
         }
     }
+}
 
-    /// Whether the request names this server. A page from elsewhere that uses another name for our
-    /// address does not (DNS rebinding).
-    fn is_named(&self, host: Option<&str>) -> bool {
-        let Some(host) = host else { return false };
-        let name = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
-            _ => host,
-        };
-        let ip: Option<IpAddr> = name.trim_matches(['[', ']']).parse().ok();
-        let any = self.address.ip().is_unspecified();
-        name.eq_ignore_ascii_case("localhost")
-            || ip.is_some_and(|ip| any || ip.is_loopback() || ip == self.address.ip())
-    }
-
-    fn page(&self, path: &str) -> Result<Response, Missing> {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        match parts[..] {
+impl RunPages {
+    fn find(&self, parts: &[&str]) -> Result<Response, Missing> {
+        match parts {
             [] => self.index(),
             ["run", word] => self.run(word),
             ["run", word, "state"] => self.state(word),
@@ -83,7 +55,7 @@ impl RunPages {
 
     fn index(&self) -> Result<Response, Missing> {
         let runs = self.open()?.map_or_else(|| Ok(Vec::new()), |store| store.runs())?;
-        Ok(Response::new(HTML, crate::index_html(&runs)))
+        Ok(Response::html(crate::index_html(&runs)))
     }
 
     fn load(&self, word: &str) -> Result<(Run, Analysis, TrialDetails), Missing> {
@@ -110,17 +82,17 @@ impl RunPages {
                 };
                 let live = (run.summary.status == RunStatus::Running)
                     .then(|| format!("/run/{}/state", run.summary.id));
-                Ok(Response::new(HTML, crate::served_html(&[exhibit], live.as_deref())))
+                Ok(Response::html(crate::served_html(&[exhibit], live.as_deref())))
             }
             "json" => {
                 let text = serde_json::to_string_pretty(&crate::json(&report));
-                Ok(Response::new(JSON, text.unwrap_or_default()))
+                Ok(Response::json(text.unwrap_or_default()))
             }
             "csv" => {
                 let mut text = Vec::new();
                 // Writing to memory cannot fail.
                 let _ = crate::write_csv(&report, &mut text);
-                Ok(Response::new(CSV, text))
+                Ok(Response::csv(text))
             }
             _ => Err(Missing::Page),
         }
@@ -133,7 +105,7 @@ impl RunPages {
         let runs = store.runs()?;
         let run = runs.iter().find(|run| run.id == id).ok_or(Missing::Page)?;
         let state = json!({ "run": id, "status": run.status, "trials": run.trials });
-        Ok(Response::new(JSON, state.to_string()))
+        Ok(Response::json(state.to_string()))
     }
 
     fn compare(&self, words: &str) -> Result<Response, Missing> {
@@ -151,7 +123,7 @@ impl RunPages {
                 name: None,
             })
             .collect();
-        Ok(Response::new(HTML, crate::served_html(&exhibits, None)))
+        Ok(Response::html(crate::served_html(&exhibits, None)))
     }
 }
 
@@ -176,12 +148,11 @@ mod tests {
         let (_, table) = study::tables(TABLE, "disk", None).expect("a table").tables.remove(0);
         study::import(&mut open, &table, None).expect("a run");
         study::import(&mut open, &table, None).expect("another");
-        (dir, RunPages { store, address: ([127, 0, 0, 1], 8277).into() })
+        (dir, RunPages { store })
     }
 
     fn get(pages: &RunPages, path: &str) -> (u16, String) {
-        let (path, host) = (path.to_owned(), Some("localhost:8277".to_owned()));
-        let response = pages.answer(&HttpRequest { readable: true, head: false, path, host });
+        let response = pages.page(&PageAddress::new(path));
         (response.status, String::from_utf8_lossy(&response.body).into_owned())
     }
 
@@ -218,32 +189,13 @@ mod tests {
             get(&pages, path);
         }
         assert_eq!(bytes(), before);
-        let request =
-            HttpRequest { readable: false, head: false, path: "/".to_owned(), host: None };
-        assert_eq!(pages.answer(&request).status, 405);
-    }
-
-    #[test]
-    fn only_those_who_know_its_name_are_answered() {
-        let (_dir, pages) = pages();
-        for (host, known) in [
-            ("localhost", true),
-            ("127.0.0.1:8277", true),
-            ("[::1]:8277", true),
-            ("evil.example:8277", false),
-            ("192.0.2.1", false),
-            ("", false),
-        ] {
-            assert_eq!(pages.is_named(Some(host)), known, "{host}");
-        }
-        assert!(!pages.is_named(None));
     }
 
     #[test]
     fn a_record_that_is_not_there_yet_has_no_runs() {
         let dir = tempfile::tempdir().expect("a directory");
         let store = dir.path().join("none.sqlite");
-        let pages = RunPages { store: store.clone(), address: ([127, 0, 0, 1], 1).into() };
+        let pages = RunPages { store: store.clone() };
         assert_eq!(get(&pages, "/").0, 200);
         assert!(!store.exists(), "looking makes nothing");
     }

@@ -1,5 +1,7 @@
 //! Requests of clients.
 
+use super::PageAddress;
+
 /// Longer requests are rejected.
 const MAX_REQUEST_BYTES: usize = 8192;
 
@@ -18,8 +20,7 @@ pub(crate) struct HttpRequest {
     pub readable: bool,
     /// Whether only the headers are wanted.
     pub head: bool,
-    /// The path without the query.
-    pub path: String,
+    pub address: PageAddress,
     /// The name by which the client addresses this server.
     pub host: Option<String>,
 }
@@ -49,7 +50,7 @@ impl HttpRequest {
         Ok(Some(Self {
             readable: matches!(method, "GET" | "HEAD"),
             head: method == "HEAD",
-            path: path.split('?').next().unwrap_or("/").to_owned(),
+            address: PageAddress::new(path),
             host: host.map(|host| host.trim().to_owned()),
         }))
     }
@@ -68,10 +69,8 @@ mod tests {
         assert_eq!(parse("GET / HTTP/1.1\r\nHost: x"), Ok(None));
         let request =
             parse("GET /run/3?x=1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n").unwrap().unwrap();
-        assert_eq!(
-            (request.path.as_str(), request.host.as_deref()),
-            ("/run/3", Some("localhost:1"))
-        );
+        assert_eq!(request.address, PageAddress::new("/run/3?x=1"));
+        assert_eq!(request.host.as_deref(), Some("localhost:1"));
         assert!(request.readable && !request.head);
         assert!(!parse("POST / HTTP/1.1\r\n\r\n").unwrap().unwrap().readable);
     }

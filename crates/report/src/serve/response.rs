@@ -1,17 +1,40 @@
+/// A response to a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Response {
+pub struct Response {
     pub status: u16,
     kind: &'static str,
     pub body: Vec<u8>,
 }
 
 impl Response {
-    pub(crate) fn new(kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
+    fn new(kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { status: 200, kind, body: body.into() }
     }
 
-    pub(crate) fn plain(status: u16, text: &str) -> Self {
+    pub fn html(page: impl Into<Vec<u8>>) -> Self {
+        Self::new("text/html", page)
+    }
+
+    pub fn json(text: impl Into<Vec<u8>>) -> Self {
+        Self::new("application/json", text)
+    }
+
+    pub(crate) fn csv(text: impl Into<Vec<u8>>) -> Self {
+        Self::new("text/csv", text)
+    }
+
+    /// A line of text with a status of HTTP.
+    pub fn plain(status: u16, text: &str) -> Self {
         Self { status, ..Self::new("text/plain", format!("{text}\n")) }
+    }
+
+    pub fn not_found() -> Self {
+        Self::plain(404, "no such page")
+    }
+
+    /// What the pages are made from cannot be read now.
+    pub fn unavailable(why: &str) -> Self {
+        Self::plain(503, &crate::clean::plain(why))
     }
 
     /// The status line and the headers.

@@ -1,0 +1,2 @@
+theme();
+document.documentElement.dataset.ready = "yes";
