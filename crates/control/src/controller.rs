@@ -14,6 +14,7 @@ use super::prime::FilePriming;
 use super::rates::ReadCounts;
 use super::sequence::Sequences;
 use super::stream::{Stream, StreamKind};
+use super::totals::ReaderTotals;
 use crate::tuning::controller as tuning;
 use policy::{AccessEvent, EventKind, OpenFileId};
 
@@ -39,6 +40,7 @@ pub struct BdiController {
     awake: Option<(Nanos, Nanos)>,
     /// What was counted of all open files.
     pub(super) counts: ReadCounts,
+    totals: ReaderTotals,
     /// The window for files that will be opened.
     pub(super) opens: Option<Pages>,
     pub(super) sequences: Sequences,
@@ -54,6 +56,21 @@ impl BdiController {
     /// What it has learnt of the device.
     pub fn device(&self) -> &LearnedDevice {
         &self.device
+    }
+
+    /// What readers did since the controller began.
+    pub fn totals(&self) -> ReaderTotals {
+        self.totals
+    }
+
+    /// Open files by window.
+    pub fn windows_in_use(&self) -> BTreeMap<Bytes, usize> {
+        let mut files = BTreeMap::new();
+        for facts in self.streams.values().filter_map(|stream| stream.facts) {
+            let window = facts.page.get().saturating_mul(facts.window.get());
+            *files.entry(Bytes::new(window)).or_default() += 1;
+        }
+        files
     }
 
     /// How priming goes, while something is primed.
@@ -278,6 +295,7 @@ impl BdiController {
         let (mut alone, mut together, mut page) = (0_u64, 0, Bytes::from_kib(4));
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
+            self.totals.add(&stream.totals(facts.page));
             let mut counts = stream.counts();
             if shared.contains(&stream.file) {
                 together += std::mem::take(&mut counts.progress);

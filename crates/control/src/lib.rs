@@ -44,6 +44,7 @@ mod shrink;
 mod simulated;
 pub mod sizes;
 mod stream;
+mod totals;
 mod trend;
 mod trim;
 mod tuning;
@@ -65,6 +66,7 @@ pub use pace::PrimingStats;
 pub use pattern::{AccessPattern, Classifier};
 pub use policy::DeviceCompletions;
 pub use simulated::SimulatedAuto;
+pub use totals::ReaderTotals;
 
 /// The read-ahead algorithms of this crate: `auto`, which is this controller above Linux 6.18.
 pub static REGISTRY: &[Entry] = &[simulated::ENTRY];

@@ -11,6 +11,7 @@ use super::rates::ReadCounts;
 use super::runs::ReadEnd;
 use super::runs::ShortRuns;
 use super::shrink::Shrink;
+use super::totals::ReaderTotals;
 use super::trend::{Trend, TrendPlan, TrendSteps};
 use super::trim::{Trim, WasteTally};
 use crate::tuning::stream as tuning;
@@ -86,6 +87,8 @@ pub(super) struct Stream {
     samples: SampleBurst,
     /// Up to the last tick.
     before: (u64, PlaceCounts),
+    /// What was used and wasted before the interval.
+    tallied: (u64, u64),
     pub asked: u64,
     windows: u64,
     pending: Option<(u64, u64)>,
@@ -238,6 +241,20 @@ impl Stream {
     pub fn begin(&mut self) {
         (self.stalled, self.stalls, self.thrashed) = (0, 0, 0);
         self.before = (self.ahead.progress(), self.classifier.places());
+        self.tallied = (self.ahead.used, self.ahead.wasted);
+    }
+
+    /// What its readers did over the interval, for a file with pages of this size.
+    pub fn totals(&self, page: Bytes) -> ReaderTotals {
+        let bytes = |now: u64, before: u64| {
+            Bytes::new(now.saturating_sub(before).saturating_mul(page.get()))
+        };
+        ReaderTotals {
+            waits: self.stalls,
+            waited: Nanos::new(self.stalled),
+            used: bytes(self.ahead.used, self.tallied.0),
+            wasted: bytes(self.ahead.wasted, self.tallied.1),
+        }
     }
 
     /// The pages that its readers came by over the interval.

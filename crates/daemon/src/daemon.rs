@@ -108,7 +108,9 @@ impl<B: DaemonBackend> Daemon<B> {
                 rate_mib_s: device.rate().as_mib(),
                 parallelism: device.parallelism(),
                 followed: controller.followed(),
-            };
+                ..DeviceStatus::default()
+            }
+            .with_readers(controller.totals(), &controller.windows_in_use());
             let name = self.backend.bdi_name(key);
             if let Some(priming) = controller.priming() {
                 tracing::debug!("{name}: {priming:?}");

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use control::TreatmentEffect;
+use control::{ReaderTotals, TreatmentEffect};
 use serde::{Deserialize, Serialize};
-use units::Bytes;
 use units::text::MetricKind::{Counter, Gauge};
 use units::text::{Exposition, MetricSeries};
+use units::{Bytes, Kib};
 
 /// Decisions that `auto status` shows.
 const MAX_DECISIONS_KEPT: usize = 20;
 
-/// What was learnt of a device.
+/// What was learnt of a device, and what its readers did. A status of an earlier version has less.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DeviceStatus {
     /// The shortest mean time of a read that was seen.
     pub latency_ms: f64,
@@ -23,6 +24,31 @@ pub struct DeviceStatus {
     /// The most reads that were under way, on average over an interval.
     pub parallelism: f64,
     pub followed: usize,
+    /// Open files by window in KiB, rounded up to a power of two.
+    pub windows_kib: BTreeMap<u64, usize>,
+    /// How often, and how long, readers waited for a page.
+    pub waits: u64,
+    pub waited_s: f64,
+    /// What was read ahead, by whether a reader came to it: an estimate, which errs towards waste.
+    pub used_bytes: u64,
+    pub wasted_bytes: u64,
+}
+
+impl DeviceStatus {
+    pub(crate) fn with_readers(
+        mut self,
+        totals: ReaderTotals,
+        windows: &BTreeMap<Bytes, usize>,
+    ) -> Self {
+        (self.waits, self.waited_s) = (totals.waits, totals.waited.as_secs_f64());
+        (self.used_bytes, self.wasted_bytes) = (totals.used.get(), totals.wasted.get());
+        for (window, files) in windows {
+            let kib = window.to_kib_floor().get();
+            let rounded = if kib == 0 { 0 } else { kib.next_power_of_two() };
+            *self.windows_kib.entry(rounded).or_default() += files;
+        }
+        self
+    }
 }
 
 /// The state of a running daemon.
@@ -186,23 +212,66 @@ impl Status {
             "Open files followed",
             by_device(|status| status.followed as f64),
         );
+        let windows = self.devices.iter().flat_map(|(bdi, status)| {
+            status.windows_kib.iter().map(move |(kib, files)| {
+                let window = Kib::new(*kib).to_bytes().get().to_string();
+                MetricSeries::new(*files as f64).with("bdi", bdi).with("window_bytes", window)
+            })
+        });
+        let help = "Open files followed, by window (rounded up to a power of two)";
+        text.metric("open_files_by_window", Gauge, help, windows);
+        for (name, help, of) in READER_COUNTERS {
+            text.metric(name, Counter, help, by_device(*of));
+        }
     }
 }
 
+type ReaderCounter = (&'static str, &'static str, fn(&DeviceStatus) -> f64);
+
+const READER_COUNTERS: &[ReaderCounter] = &[
+    ("reader_waits_total", "Times that a reader waited for a page", |status| status.waits as f64),
+    ("reader_wait_seconds_total", "Time that readers waited for pages", |status| status.waited_s),
+    ("read_ahead_used_bytes_total", "Read-ahead that a reader came to (estimate)", |status| {
+        status.used_bytes as f64
+    }),
+    (
+        "read_ahead_wasted_bytes_total",
+        "Read-ahead that no reader came to in time (estimate)",
+        |status| status.wasted_bytes as f64,
+    ),
+];
+
 #[cfg(test)]
 mod tests {
+    use units::Nanos;
+
     use super::*;
 
     #[test]
     fn metrics_have_a_type_each_and_base_units() {
         let mut status = Status { state: "acting".to_owned(), ..Status::starting() };
         let device = DeviceStatus { latency_ms: 8.0, rate_mib_s: 2.0, ..DeviceStatus::default() };
+        let (waited, used) = (Nanos::from_millis(1500), Bytes::from_mib(1));
+        let totals = ReaderTotals { waits: 3, waited, used, wasted: Bytes::from_kib(4) };
+        let windows =
+            [(Bytes::ZERO, 1), (Bytes::from_kib(128), 2), (Bytes::from_kib(100), 4)].into();
+        let device = device.with_readers(totals, &windows);
         status.devices.insert("8:0".to_owned(), device);
         status.effect = Some(StatusEffect { pairs: 8, ratio: 2.0, low: 1.5, high: 2.5 });
         let text = status.metrics();
         assert!(text.contains("foreread_device_latency_seconds{bdi=\"8:0\"} 0.008\n"), "{text}");
         assert!(text.contains("foreread_device_rate_bytes_per_second{bdi=\"8:0\"} 2097152\n"));
         assert!(text.contains("foreread_active 1\n"));
+        for line in [
+            "open_files_by_window{bdi=\"8:0\",window_bytes=\"0\"} 1",
+            "open_files_by_window{bdi=\"8:0\",window_bytes=\"131072\"} 6",
+            "reader_waits_total{bdi=\"8:0\"} 3",
+            "reader_wait_seconds_total{bdi=\"8:0\"} 1.5",
+            "read_ahead_used_bytes_total{bdi=\"8:0\"} 1048576",
+            "read_ahead_wasted_bytes_total{bdi=\"8:0\"} 4096",
+        ] {
+            assert!(text.contains(&format!("foreread_{line}\n")), "{line}: {text}");
+        }
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['{', ' ']).next().expect("a name");
             assert!(text.contains(&format!("# TYPE {name} ")), "{line}");

@@ -5,7 +5,8 @@ mod program;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -45,6 +46,111 @@ fn tool(name: &str) -> Option<Command> {
 
 fn series(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
+}
+
+/// `serve --metrics`; it stops when this is dropped.
+struct Endpoint(Child, String);
+
+impl Endpoint {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("http://").unwrap_or_else(|| panic!("{line}"));
+        let address = address.split_whitespace().next().unwrap().to_owned();
+        Self(child, address)
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.1).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.1).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The endpoint has the same text as the file, and what a running `auto` says.
+#[test]
+fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
+    let scratch = Scratch::new();
+    host(&scratch, 3).set_read_ahead(1, 8192).unwrap();
+    scratch.file("policy.toml", POLICY);
+    let words = "doctor --root host --metrics - --policy policy.toml";
+    let (_, file, said) = scratch.run(words);
+    assert!(file.contains("foreread_policy_violations 1\n"), "{file}{said}");
+    let serve = "serve --metrics --root host --policy policy.toml --port 0";
+    let endpoint = Endpoint::start(scratch.foreread(serve));
+    let answer = endpoint.get("/metrics");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
+    assert_eq!(body, file);
+    assert!(endpoint.get("/healthz").starts_with("HTTP/1.1 200"));
+    assert!(endpoint.get("/else").starts_with("HTTP/1.1 404"));
+    // An auto that runs on that host.
+    fs::create_dir_all(scratch.path().join("host/var/lib/foreread")).unwrap();
+    fs::create_dir_all(scratch.path().join("host/proc/77")).unwrap();
+    let mut status = Status { pid: 77, state: "acting".to_owned(), ..Status::starting() };
+    let device = DeviceStatus { waits: 5, waited_s: 0.25, ..DeviceStatus::default() };
+    status.devices.insert("8:0".to_owned(), device);
+    let text = serde_json::to_string(&status).unwrap();
+    scratch.file("host/var/lib/foreread/auto.json", &text);
+    let with_auto = Endpoint::start(scratch.foreread(serve)).get("/metrics");
+    assert!(with_auto.contains("foreread_reader_wait_seconds_total{bdi=\"8:0\"} 0.25\n"));
+    assert!(with_auto.contains("foreread_policy_violations 1\n"), "{with_auto}");
+    if let Some(mut promtool) = tool("promtool") {
+        let (_, body) = with_auto.split_once("\r\n\r\n").unwrap();
+        scratch.file("metrics", body);
+        promtool
+            .args(["check", "metrics"])
+            .stdin(File::open(scratch.path().join("metrics")).unwrap());
+        let (code, out, said) = run(&mut promtool);
+        assert_eq!(code, 0, "{out}{said}");
+    }
+    // The process is gone, and so is what it said.
+    fs::remove_dir(scratch.path().join("host/proc/77")).unwrap();
+    let gone = Endpoint::start(scratch.foreread(serve)).get("/metrics");
+    assert!(!gone.contains("reader_waits"), "{gone}");
+    scratch.file("policy.toml", "version = 9\n");
+    let (code, _, said) = scratch.run(serve);
+    assert!(code != 0 && said.contains("policy.toml"), "{said}");
+}
+
+/// What a container sees of its host: a tree with a live procfs, in another mount namespace.
+#[test]
+fn host_an_endpoint_in_a_container_sees_the_mounts_of_its_host() {
+    let name = "host_an_endpoint_in_a_container_sees_the_mounts_of_its_host";
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path().join("tree")).unwrap();
+    let (code, outside, _) = scratch.run("doctor --metrics -");
+    assert_eq!(code, 0);
+    let program = assert_cmd::cargo::cargo_bin!("foreread");
+    // A private mount that process 1 does not have, and the host's tree, read-only.
+    let script = format!(
+        "mount -t tmpfs none tree && mkdir tree/host tree/own && mount -t tmpfs none tree/own && \
+         mount --rbind / tree/host && exec {} doctor --root tree/host --metrics -",
+        program.display()
+    );
+    let mut unshare = Command::new("unshare");
+    unshare.current_dir(scratch.path()).args(["--mount", "--propagation", "private", "sh", "-c"]);
+    let (code, inside, said) = run(unshare.arg(script).env("FOREREAD_CONFIG", ""));
+    if code != 0 && said.contains("permitted") {
+        return println!("SKIP {name}: {said}");
+    }
+    assert_eq!(code, 0, "{said}");
+    let storage = |text: &str| -> BTreeSet<String> {
+        let lines = text.lines().filter(|line| line.starts_with("foreread_read_ahead_bytes{"));
+        lines.map(str::to_owned).collect()
+    };
+    assert!(!storage(&outside).is_empty());
+    assert_eq!(storage(&inside), storage(&outside));
 }
 
 #[test]
@@ -192,7 +298,13 @@ fn free_port() -> u16 {
 
 fn status(round: u64) -> Status {
     let mut status = Status { state: "acting".to_owned(), ..Status::starting() };
-    let device = DeviceStatus { latency_ms: 8.0, rate_mib_s: 90.0, parallelism: 1.5, followed: 7 };
+    let device = DeviceStatus {
+        latency_ms: 8.0,
+        rate_mib_s: 90.0,
+        parallelism: 1.5,
+        followed: 7,
+        ..DeviceStatus::default()
+    };
     status.devices.insert("259:1".to_owned(), device);
     status.prefetched_bytes = round << 20;
     status.windows_set = round;

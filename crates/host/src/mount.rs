@@ -42,7 +42,11 @@ pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
 }
 
 pub(crate) fn mounts(root: &Root) -> Result<Vec<MountInfo>, HostError> {
-    Ok(parse_mountinfo(&root.read("/proc/self/mountinfo")?))
+    // In a tree with a live procfs, as a container sees its host, `self` is this process with the
+    // mounts of its container. Process 1 has those of the host.
+    let is_live = !root.is_system() && root.path("/proc/self").is_symlink();
+    let file = if is_live { "/proc/1/mountinfo" } else { "/proc/self/mountinfo" };
+    Ok(parse_mountinfo(&root.read(file)?))
 }
 
 /// The source of the mount with this device number, for file systems without a block device.

@@ -13,7 +13,7 @@ use daemon::{
     RecordingBackend, Reporter, SessionHeader, SessionWriter, Status, StatusPublisher,
     UnprivilegedBackend, quoted, unit,
 };
-use host::{page_size, resolve};
+use host::{Dirs, page_size, resolve};
 use observe::ObserveError;
 use sys::input::{self, InputError, InputKind};
 use units::text::plain;
@@ -171,7 +171,7 @@ impl Control {
         let metrics = metrics.map(|mut destination| -> Box<dyn FnMut(&str)> {
             Box::new(move |text| drop(destination.publish(text)))
         });
-        Ok(StatusPublisher::new(status_path(context), metrics))
+        Ok(StatusPublisher::new(status_path(&context.dirs), metrics))
     }
 
     pub fn session(&self, new_files: bool, ab_test: Option<(Nanos, u64)>) -> SessionHeader {
@@ -404,12 +404,12 @@ fn seed() -> u64 {
 }
 
 /// Where the daemon of this user keeps its status.
-fn status_path(context: &Context) -> PathBuf {
-    context.dirs.state.join("auto.json")
+pub fn status_path(dirs: &Dirs) -> PathBuf {
+    dirs.state.join("auto.json")
 }
 
 fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
-    let path = status_path(context);
+    let path = status_path(&context.dirs);
     let absent = |error: &InputError| {
         error.io().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     };

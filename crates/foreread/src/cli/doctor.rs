@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use doctor::Windows;
 use doctor::plan::plan;
 use report::DoctorReport;
 
-use super::examination::{Tree, examine};
+use super::examination::{Tree, examine_all};
 use super::metrics::MetricsArgs;
 use super::{Context, ResultFile};
 use crate::exit::Exit;
@@ -52,10 +51,7 @@ impl DoctorArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let metrics = self.metrics.prepare(self.file.force)?;
         let host = self.tree.host(context)?;
-        let root = &host.root;
-        let windows = if root.is_system() { Windows::of_kernel() } else { Windows::not_asked() };
-        let examination = examine(&host, &self.paths, windows)?;
-        let kernel = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let (examination, kernel) = examine_all(&host, &self.paths)?;
         if let Some(metrics) = metrics {
             metrics.write(&host, &examination, &kernel)?;
             return Ok(Exit::Fine);

@@ -21,6 +21,11 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// The host that another option names; this machine without one.
+    pub fn at(root: Option<OsString>) -> Self {
+        Self { root }
+    }
+
     /// This machine, or the host captured in a directory, with that host's journals.
     pub fn host(&self, context: &Context) -> anyhow::Result<Host> {
         // An empty variable counts as unset.
@@ -92,6 +97,14 @@ pub fn examine(host: &Host, paths: &[PathBuf], windows: Windows) -> anyhow::Resu
         examination.add(snapshot);
     }
     Ok(examination)
+}
+
+/// The same with the open files of this machine, and its kernel's release.
+pub fn examine_all(host: &Host, paths: &[PathBuf]) -> anyhow::Result<(Examination, String)> {
+    let is_system = host.root.is_system();
+    let windows = if is_system { Windows::of_kernel() } else { Windows::not_asked() };
+    let kernel = host.root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    Ok((examine(host, paths, windows)?, kernel))
 }
 
 impl Examination {

@@ -1,14 +1,20 @@
-//! Metrics of a host, in a file for node_exporter's textfile collector.
+//! Metrics of a host: in a file for node_exporter's textfile collector, or over HTTP.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
+use daemon::Status;
 use doctor::check::{CompliancePolicy, check};
+use report::serve::{PageAddress, Response, Site};
 use report::{HostMetrics, host_metrics};
+use sys::input::InputKind;
 use tunables::DriftState;
 
-use super::examination::{Examination, Host};
+use super::auto::status_path;
+use super::examination::{Examination, Host, examine_all};
 use super::policy_file;
 use crate::destination::Destination;
 
@@ -47,23 +53,90 @@ impl MetricsWriter {
         examination: &Examination,
         kernel: &str,
     ) -> anyhow::Result<()> {
-        let snapshot = examination.snapshots.first().context("no storage was examined")?;
-        let (applied, refused) = tunables::remembered(&host.dirs)?;
-        let verified = tunables::verify(&host.root, &applied)?;
-        let drifted = verified.iter().filter(|one| one.state != DriftState::Holds).count();
-        let report = self.policy.as_ref();
-        let report = report.map(|policy| check(policy, snapshot, &examination.diagnoses));
-        let text = host_metrics(&HostMetrics {
-            diagnoses: &examination.diagnoses,
-            running: host.root.is_system(),
-            check: report.as_ref(),
-            applied: verified.len(),
-            drifted,
-            unreadable_journals: refused.len(),
-            version: env!("CARGO_PKG_VERSION"),
-            kernel,
-        });
+        let text = text(host, examination, kernel, self.policy.as_ref())?;
         self.destination.publish(&text)
+    }
+}
+
+/// The metrics of a host that was examined.
+fn text(
+    host: &Host,
+    examination: &Examination,
+    kernel: &str,
+    policy: Option<&CompliancePolicy>,
+) -> anyhow::Result<String> {
+    let snapshot = examination.snapshots.first().context("no storage was examined")?;
+    let (applied, refused) = tunables::remembered(&host.dirs)?;
+    let verified = tunables::verify(&host.root, &applied)?;
+    let drifted = verified.iter().filter(|one| one.state != DriftState::Holds).count();
+    let report = policy.map(|policy| check(policy, snapshot, &examination.diagnoses));
+    Ok(host_metrics(&HostMetrics {
+        diagnoses: &examination.diagnoses,
+        running: host.root.is_system(),
+        check: report.as_ref(),
+        applied: verified.len(),
+        drifted,
+        unreadable_journals: refused.len(),
+        version: env!("CARGO_PKG_VERSION"),
+        kernel,
+    }))
+}
+
+/// The metrics of a host and of its `auto`, for Prometheus to scrape.
+pub struct MetricsSite {
+    host: Host,
+    policy: Option<CompliancePolicy>,
+    latest: Mutex<Option<(Instant, String)>>,
+}
+
+/// Scrapes within this time get one examination, however many servers scrape.
+const MAX_AGE: Duration = Duration::from_secs(5);
+
+impl MetricsSite {
+    /// Examines the host once, so that a host that cannot be examined is an error at the start.
+    pub fn of(host: Host, policy: Option<&Path>) -> anyhow::Result<Self> {
+        let policy = policy.map(policy_file::read).transpose()?.map(|(_, policy)| policy);
+        let site = Self { host, policy, latest: Mutex::new(None) };
+        site.metrics()?;
+        Ok(site)
+    }
+
+    fn metrics(&self) -> anyhow::Result<String> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((made, text)) = latest.as_ref().filter(|(made, _)| made.elapsed() < MAX_AGE) {
+            tracing::debug!("scraped {:?} after the examination", made.elapsed());
+            return Ok(text.clone());
+        }
+        let (examination, kernel) = examine_all(&self.host, &[])?;
+        let text = text(&self.host, &examination, &kernel, self.policy.as_ref())? + &self.of_auto();
+        *latest = Some((Instant::now(), text.clone()));
+        Ok(text)
+    }
+
+    /// The metrics of a running `auto`; nothing if none runs.
+    fn of_auto(&self) -> String {
+        let path = status_path(&self.host.dirs);
+        let Ok(text) = sys::input::read_text(&path, InputKind::STATUS) else {
+            return String::new();
+        };
+        let status: Option<Status> = serde_json::from_str(&text).ok();
+        let is_running =
+            |status: &Status| self.host.root.path(format!("/proc/{}", status.pid)).exists();
+        status.filter(is_running).map(|status| status.metrics()).unwrap_or_default()
+    }
+}
+
+impl Site for MetricsSite {
+    fn page(&self, address: &PageAddress) -> Response {
+        match address.parts()[..] {
+            [] => Response::plain(200, "foreread: /metrics, /healthz"),
+            ["healthz"] => Response::plain(200, "ok"),
+            ["metrics"] => match self.metrics() {
+                Ok(text) => Response::metrics(text),
+                Err(error) => Response::unavailable(&format!("{error:#}")),
+            },
+            _ => Response::not_found(),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! `foreread serve`.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -8,7 +10,9 @@ use fleet::FleetSite;
 use report::serve::{RunPages, Server};
 
 use super::Context;
+use super::examination::Tree;
 use super::fleet::open_database;
+use super::metrics::MetricsSite;
 use crate::exit::Exit;
 use crate::signals::Signals;
 
@@ -16,12 +20,14 @@ const AFTER_HELP: &str = "\
 Examples:
   foreread serve
   foreread serve --port 0              on a free port, which it prints
-  foreread serve --fleet postgresql://fleet_reader@db/foreread";
+  foreread serve --fleet postgresql://fleet_reader@db/foreread
+  foreread serve --metrics --listen 0.0.0.0 --port 9797 --policy policy.toml";
 
 /// Serve the reports of all runs to a browser, live
 ///
 /// With --fleet, serve the hosts of a database of `foreread fleet`: their settings, what changed,
-/// outliers and runs.
+/// outliers and runs. With --metrics, serve what `doctor --metrics` writes, and the metrics of a
+/// running `auto`, at /metrics.
 ///
 /// The server is read-only (GET and HEAD), listens on the loopback address unless --listen is
 /// given, and rejects requests with another Host header. Every client that can reach it sees all
@@ -39,6 +45,15 @@ pub struct ServeArgs {
     /// FOREREAD_DATABASE
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     fleet: Option<String>,
+    /// Serve this host's metrics for Prometheus, at /metrics
+    #[arg(long, conflicts_with = "fleet")]
+    metrics: bool,
+    /// Include the violations of this policy in the metrics
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    policy: Option<PathBuf>,
+    /// With --metrics: examine the host whose file tree is in this directory, as in a container
+    #[arg(long, value_name = "DIR", requires = "metrics")]
+    root: Option<OsString>,
 }
 
 impl ServeArgs {
@@ -46,6 +61,10 @@ impl ServeArgs {
         let signals = Signals::listen().context("cannot listen for signals")?;
         let address = SocketAddr::new(self.listen, self.port);
         let server = match self.fleet {
+            None if self.metrics => {
+                let host = Tree::at(self.root).host(context)?;
+                Server::bind(address, MetricsSite::of(host, self.policy.as_deref())?)?
+            }
             None => Server::bind(address, RunPages { store: context.store_path() })?,
             Some(named) => {
                 let site = FleetSite::of(open_database("--fleet", &named)?);

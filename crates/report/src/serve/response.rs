@@ -23,6 +23,11 @@ impl Response {
         Self::new("text/csv", text)
     }
 
+    /// Metrics in the text format of Prometheus.
+    pub fn metrics(text: impl Into<Vec<u8>>) -> Self {
+        Self::new("text/plain; version=0.0.4", text)
+    }
+
     /// A line of text with a status of HTTP.
     pub fn plain(status: u16, text: &str) -> Self {
         Self { status, ..Self::new("text/plain", format!("{text}\n")) }
