@@ -13,7 +13,7 @@ use daemon::{
     RecordingBackend, Reporter, SessionHeader, SessionWriter, Status, StatusPublisher,
     UnprivilegedBackend, quoted, unit,
 };
-use host::{Dirs, page_size, resolve};
+use host::{page_size, resolve};
 use observe::ObserveError;
 use sys::input::{self, InputError, InputKind};
 use units::text::plain;
@@ -21,7 +21,7 @@ use units::{Bytes, Nanos};
 
 use super::Context;
 use super::auto_replay::AutoReplayArgs;
-use super::metrics::are_metrics;
+use super::metrics::{are_metrics, status_path};
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
@@ -404,10 +404,6 @@ fn seed() -> u64 {
 }
 
 /// Where the daemon of this user keeps its status.
-pub fn status_path(dirs: &Dirs) -> PathBuf {
-    dirs.state.join("auto.json")
-}
-
 fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let path = status_path(&context.dirs);
     let absent = |error: &InputError| {

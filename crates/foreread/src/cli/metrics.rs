@@ -8,12 +8,12 @@ use anyhow::Context as _;
 use clap::Args;
 use daemon::Status;
 use doctor::check::{CompliancePolicy, check};
+use host::Dirs;
 use report::serve::{PageAddress, Response, Site};
 use report::{HostMetrics, host_metrics};
 use sys::input::InputKind;
 use tunables::DriftState;
 
-use super::auto::status_path;
 use super::examination::{Examination, Host, examine_all};
 use super::policy_file;
 use crate::destination::Destination;
@@ -138,6 +138,11 @@ impl Site for MetricsSite {
             _ => Response::not_found(),
         }
     }
+}
+
+/// Where a running `auto` publishes its status.
+pub fn status_path(dirs: &Dirs) -> PathBuf {
+    dirs.state.join("auto.json")
 }
 
 /// Whether a file holds metrics that foreread wrote: the next run replaces them.
