@@ -8,10 +8,10 @@ use super::source::SourceFile;
 /// Lines of Rust that are not tests, by package, comments and blank lines included. A row is
 /// lowered with the code that goes, and raised only by a change that adds a capability.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2150),
+    ("crates/actuate", 2_260),
     ("crates/batch", 1435),
     ("crates/bench", 5680),
-    ("crates/control", 6900),
+    ("crates/control", 6_920),
     ("crates/daemon", 4_450),
     ("crates/control", 6960),
     ("crates/daemon", 4500),
