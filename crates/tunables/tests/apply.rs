@@ -244,6 +244,28 @@ fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_leaves_no_record() {
+    let (dir, stage) = machine();
+    // No directory can be made in the place of a file, by root neither.
+    let conf = dir.path().join("etc/sysctl.d");
+    fs::create_dir_all(dir.path().join("etc")).expect("a directory");
+    let _ = fs::remove_dir_all(&conf);
+    fs::write(&conf, "").expect("written");
+    let files = drafts(
+        &stage.root(),
+        None,
+        &foreread_tunables::TunableScope::machine(),
+        &settings("vm.swappiness=10"),
+        None,
+        "/usr/bin/foreread",
+    );
+    let files = files.expect("a file");
+    let result = install(&stage.dirs(), &stage.root(), &files[0], None);
+    assert!(matches!(result, Err(PersistError::Io { .. })), "{result:?}");
+    assert!(persisted(&stage.dirs()).expect("records").is_empty());
+}
+
+#[test]
 fn what_md_brings_along_is_set_when_md_is_loaded() {
     let (_dir, stage) = machine();
     let site = foreread_tunables::TunableScope::machine();

@@ -152,13 +152,21 @@ pub fn install(
     let dir = directory(dirs);
     fs::create_dir_all(&dir).map_err(fail("make", &dir))?;
     let name = format!("{}.json", slug(&draft.path.to_string_lossy()));
-    let json = serde_json::to_string_pretty(&record).unwrap_or_default();
-    write_whole(&dir.join(name), &json, 0o600)?;
+    let record_path = dir.join(name);
+    write_record(&record_path, &record)?;
     if let Some(volume) = &record.volume {
         volume.install(root)?;
         return Ok(record);
     }
-    write_whole(&path, &text, 0o644)?;
+    if let Err(error) = write_whole(&path, &text, 0o644) {
+        // The file is as it was; with the new record, it would look gone or edited. The error that
+        // counts is the first.
+        let _ = match &known {
+            Some((_, earlier)) => write_record(&record_path, earlier),
+            None => fs::remove_file(&record_path).map_err(fail("remove", &record_path)),
+        };
+        return Err(error);
+    }
     if let Some(link) = wanted_by(&record.path) {
         // As `systemctl enable` does, which may be missing when an image is built.
         let link = root.path(link);
@@ -174,6 +182,11 @@ fn wanted_by(path: &Path) -> Option<PathBuf> {
     let unit = path.extension().is_some_and(|ending| ending == "service");
     let name = path.file_name().filter(|_| unit)?;
     Some(Path::new("/etc/systemd/system/multi-user.target.wants").join(name))
+}
+
+fn write_record(path: &Path, record: &Persisted) -> Result<(), PersistError> {
+    let json = serde_json::to_string_pretty(record).unwrap_or_default();
+    write_whole(path, &json, 0o600)
 }
 
 /// Writes a file atomically and durably, and creates its directory.
