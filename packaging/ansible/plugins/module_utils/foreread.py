@@ -9,6 +9,9 @@ import json
 # Exit code of foreread: not permitted or not supported on this host.
 NOT_POSSIBLE = 6
 
+# The option that all modules have; plugins/doc_fragments describes it.
+EXECUTABLE = {"executable": {"type": "str", "default": "foreread"}}
+
 
 def run(module, words, allowed=(0,)):
     """The JSON that foreread prints; fails the module with foreread's own message."""

@@ -15,10 +15,7 @@ options:
   policy:
     description: A policy on the managed host. Its result becomes part of the survey.
     type: path
-  executable:
-    description: The foreread to run.
-    type: str
-    default: foreread
+extends_documentation_fragment: foreread.foreread.executable
 attributes:
   check_mode:
     support: full
@@ -39,14 +36,17 @@ survey:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.foreread.foreread.plugins.module_utils.foreread import run
+from ansible_collections.foreread.foreread.plugins.module_utils.foreread import (
+    EXECUTABLE,
+    run,
+)
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
             "policy": {"type": "path"},
-            "executable": {"type": "str", "default": "foreread"},
+            **EXECUTABLE
         },
         supports_check_mode=True,
     )

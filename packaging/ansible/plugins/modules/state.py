@@ -28,10 +28,7 @@ options:
     description: What keeps the settings, as for C(foreread persist --with).
     type: str
     choices: [udev, sysctl, nfs-conf, tuned, systemd, lvm]
-  executable:
-    description: The foreread to run.
-    type: str
-    default: foreread
+extends_documentation_fragment: foreread.foreread.executable
 attributes:
   check_mode:
     support: full
@@ -63,7 +60,10 @@ files:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.foreread.foreread.plugins.module_utils.foreread import run
+from ansible_collections.foreread.foreread.plugins.module_utils.foreread import (
+    EXECUTABLE,
+    run,
+)
 
 
 def text_of(path):
@@ -84,7 +84,7 @@ def main():
                 "type": "str",
                 "choices": ["udev", "sysctl", "nfs-conf", "tuned", "systemd", "lvm"],
             },
-            "executable": {"type": "str", "default": "foreread"},
+            **EXECUTABLE
         },
         supports_check_mode=True,
     )
