@@ -23,7 +23,7 @@ use crate::users;
 
 /// Timeouts for what takes a moment: an unmount while a probe of udev has the device open, the
 /// release of a loop device after its last user, the exit of a server.
-const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
+const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(3);
 const LONG_UNMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
