@@ -5,6 +5,7 @@
 //! followed, the directory counts only if the open file is found in it under its name, and a file
 //! of it only if it is the one that was listed.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -51,12 +52,17 @@ pub struct Directory {
     readers: Mutex<Readers>,
 }
 
-/// A directory and its regular files, by inode and name.
+/// The inode and the name of a regular file.
+type ListedFile = (u64, OsString);
+
+/// A directory and its regular files.
 #[derive(Debug)]
 struct ListedDirectory {
     name: OsString,
+    /// Its parent lists it behind the directory of the open file.
+    is_listed_later: bool,
     descriptor: OwnedFd,
-    files: Vec<(u64, OsString)>,
+    files: Vec<ListedFile>,
 }
 
 /// Who reads the files of a directory.
@@ -111,7 +117,8 @@ impl Directory {
             .filter(|_| with_siblings)
             .and_then(|above| openat2(&top, above, flags, Mode::empty(), within).ok());
         let followers = above.map_or_else(Vec::new, |above| siblings(&above, &own, owner));
-        listed.push(ListedDirectory { name: own, files: list(&descriptor)?, descriptor });
+        let files = list(&descriptor)?;
+        listed.push(ListedDirectory { name: own, is_listed_later: false, descriptor, files });
         listed.extend(followers);
         let mut places = BTreeMap::new();
         for (directory, number) in listed.iter().zip(0..) {
@@ -158,20 +165,22 @@ impl Directory {
     /// The inodes of its files in the orders in which they may be read: files and directories as
     /// listed or by name, or files by number.
     pub fn orders(&self) -> Vec<Vec<u64>> {
-        let mut named: Vec<&ListedDirectory> = self.listed.iter().collect();
-        // The own directory is where the reader is; the others follow.
-        named[1..].sort_by(|a, b| a.name.cmp(&b.name));
-        let listed: Vec<&ListedDirectory> = self.listed.iter().collect();
-        let mut orders = Vec::new();
-        for directories in [&listed, &named] {
-            orders.push(in_order(directories, |_| ()));
-            orders.push(in_order(directories, |(_, name)| name.clone()));
-            orders.push(in_order(directories, |(inode, _)| *inode));
-            if self.listed.len() == 1 {
-                break;
-            }
-        }
-        orders
+        let Some((own, siblings)) = self.listed.split_first() else { return Vec::new() };
+        let mut named: Vec<&ListedDirectory> = siblings.iter().collect();
+        named.retain(|sibling| sibling.name > own.name);
+        named.sort_by(|a, b| a.name.cmp(&b.name));
+        let listed = siblings.iter().filter(|sibling| sibling.is_listed_later).collect();
+        // Without any directory behind it, both are the same.
+        let following = if siblings.is_empty() { vec![listed] } else { vec![listed, named] };
+        let orders = following.into_iter().flat_map(|following| {
+            let directories: Vec<_> = std::iter::once(own).chain(following).collect();
+            [
+                in_order(&directories, |_, _| Ordering::Equal),
+                in_order(&directories, |a, b| a.1.cmp(&b.1)),
+                in_order(&directories, |a, b| a.0.cmp(&b.0)),
+            ]
+        });
+        orders.collect()
     }
 
     /// Opens the file with this inode, if it still is what was listed, and the owner of the one by
@@ -190,14 +199,14 @@ impl Directory {
     }
 }
 
-/// The inodes of the files of directories, in each sorted by `key`.
-fn in_order<K: Ord>(
+/// The inodes of the files of directories, in each sorted by `compare`.
+fn in_order(
     directories: &[&ListedDirectory],
-    key: impl Fn(&(u64, OsString)) -> K + Copy,
+    compare: impl Fn(&ListedFile, &ListedFile) -> Ordering,
 ) -> Vec<u64> {
     let sorted = directories.iter().flat_map(|directory| {
-        let mut files: Vec<&(u64, OsString)> = directory.files.iter().collect();
-        files.sort_by_key(|file| key(file));
+        let mut files: Vec<&ListedFile> = directory.files.iter().collect();
+        files.sort_by(|a, b| compare(a, b));
         files.into_iter().map(|(inode, _)| *inode)
     });
     sorted.collect()
@@ -215,12 +224,12 @@ fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<ListedDir
         .filter(|name| name != "." && name != "..")
         .collect();
     let at = names.iter().position(|name| name == own).map_or(0, |at| at + 1);
-    let after: Vec<OsString> = names.split_off(at);
-    let by_name = names.into_iter().filter(|name| name > own);
+    let later = names.split_off(at).into_iter().map(|name| (name, true));
+    let by_name = names.into_iter().filter(|name| name > own).map(|name| (name, false));
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let (mut found, mut files) = (Vec::new(), 0);
-    for name in after.into_iter().chain(by_name).take(MAX_SIBLINGS) {
+    for (name, is_listed_later) in later.chain(by_name).take(MAX_SIBLINGS) {
         let opened = openat2(above, name.as_os_str(), flags, Mode::empty(), within).ok();
         let Some(descriptor) = opened.filter(|descriptor| may_be_searched(descriptor, owner))
         else {
@@ -231,7 +240,7 @@ fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<ListedDir
         if files > MAX_SIBLING_FILES {
             break;
         }
-        found.push(ListedDirectory { name, descriptor, files: listed });
+        found.push(ListedDirectory { name, is_listed_later, descriptor, files: listed });
     }
     found
 }
@@ -243,7 +252,7 @@ fn may_be_searched(directory: &OwnedFd, (owner, device): (u32, u64)) -> bool {
 }
 
 /// The regular files of a directory, with their inodes; none if there is too much in it.
-fn list(descriptor: &OwnedFd) -> Option<Vec<(u64, OsString)>> {
+fn list(descriptor: &OwnedFd) -> Option<Vec<ListedFile>> {
     let mut entries = Vec::new();
     for (entry, count) in Dir::read_from(descriptor).ok()?.zip(0..) {
         let entry = entry.ok()?;
@@ -370,6 +379,7 @@ mod tests {
         let found = found(&open_file(&path), &path, true).expect("it is there");
         let inode = |name: &str| fs::metadata(home.join(name)).expect("a file").ino();
         let named = &found.orders()[4];
+        assert_eq!(named.len(), 6, "who reads by name does not go back to the first");
         let start = ["b/1", "b/2"].map(inode);
         let end = ["c/1", "c/2", "d/1", "d/2"].map(inode);
         assert_eq!(named[..2], start, "its own first");

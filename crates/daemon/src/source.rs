@@ -123,6 +123,8 @@ impl LiveSource {
         let is_used = |stat: &BlockStat| (stat.reads, stat.writes) != (0, 0);
         let disks: BTreeSet<String> = self.root.names("/sys/block").into_iter().collect();
         for (device, name, stat) in block_stats(&self.root).unwrap_or_default() {
+            // As a directory has it: `cciss!c0d0`.
+            let name = name.replace('/', "!");
             // Partitions are not among the disks.
             if is_used(&stat) && disks.contains(&name) {
                 snapshot.devices.insert(device, stat);

@@ -8,7 +8,7 @@ use super::source::SourceFile;
 /// Lines of Rust that are not tests, by package, comments and blank lines included. A row is
 /// lowered with the code that goes, and raised only by a change that adds a capability.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2260),
+    ("crates/actuate", 2270),
     ("crates/batch", 1435),
     ("crates/bench", 5680),
     ("crates/control", 6980),
