@@ -46,7 +46,9 @@ impl ListingKind {
         let template = match self {
             Self::Hosts => include_str!("sql/hosts.sql"),
             Self::Changes => include_str!("sql/changes.sql"),
-            Self::Outliers => include_str!("sql/outliers.sql"),
+            Self::Outliers => {
+                concat!(include_str!("sql/usual.sql"), include_str!("sql/outliers.sql"))
+            }
             Self::Runs => include_str!("sql/runs.sql"),
         };
         let values = [

@@ -102,7 +102,8 @@ impl FleetSite {
             ("limit", HOSTS_PER_PAGE.to_string()),
             ("skip", filters.skip(HOSTS_PER_PAGE).to_string()),
         ];
-        let hosts = self.database.rows(&bind(include_str!("../sql/site-hosts.sql"), &values))?;
+        let sql = concat!(include_str!("../sql/usual.sql"), include_str!("../sql/site-hosts.sql"));
+        let hosts = self.database.rows(&bind(sql, &values))?;
         Ok(Page { title: "Hosts".to_owned(), body: matrix::body(&hosts, filters) })
     }
 

@@ -1,11 +1,3 @@
-WITH counted AS (
-    SELECT name, read_ahead_kib, count(*) AS hosts
-    FROM foreread.survey WHERE valid_to IS NULL GROUP BY name, read_ahead_kib
-), usual AS (
-    SELECT DISTINCT ON (name) name, read_ahead_kib, hosts AS usual_hosts,
-        sum(hosts) OVER (PARTITION BY name)::bigint AS hosts
-    FROM counted ORDER BY name, counted.hosts DESC
-)
 SELECT host.name AS host, host.host_id, survey.name AS storage, survey.device_key,
     survey.read_ahead_kib, survey.origin, usual.read_ahead_kib AS usual_kib, usual.usual_hosts,
     usual.hosts, extract(epoch FROM survey.valid_from)::float8 AS since_unix_s
@@ -13,7 +5,6 @@ FROM usual
 JOIN foreread.survey AS survey ON survey.name = usual.name AND survey.valid_to IS NULL
     AND survey.read_ahead_kib <> usual.read_ahead_kib
 JOIN foreread.host AS host ON host.host_id = survey.host_id
-WHERE usual.hosts >= 3 AND usual.usual_hosts * 2 > usual.hosts
-    AND host.name LIKE :name: AND (:origin: IS NULL OR survey.origin = :origin:)
+WHERE host.name LIKE :name: AND (:origin: IS NULL OR survey.origin = :origin:)
 ORDER BY survey.name, host.name
 LIMIT :limit: OFFSET :skip:

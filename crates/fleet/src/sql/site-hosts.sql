@@ -1,11 +1,4 @@
-WITH counted AS (
-    SELECT name, read_ahead_kib, count(*) AS hosts
-    FROM foreread.survey WHERE valid_to IS NULL GROUP BY name, read_ahead_kib
-), usual AS (
-    SELECT DISTINCT ON (name) name, read_ahead_kib, hosts AS usual_hosts,
-        sum(hosts) OVER (PARTITION BY name)::bigint AS hosts
-    FROM counted ORDER BY name, counted.hosts DESC
-), chosen AS (
+, chosen AS (
     SELECT host.host_id, host.name, extract(epoch FROM host.last_seen)::float8 AS last_seen_unix_s,
         jsonb_array_length(policy.violations) AS violations, count(*) OVER () AS total
     FROM foreread.host AS host
@@ -24,10 +17,9 @@ SELECT chosen.*, coalesce((
         'findings', present.findings, 'before_kib', before.read_ahead_kib,
         'before_origin', before.origin,
         'since_unix_s', extract(epoch FROM present.valid_from)::float8,
-        'usual_kib', CASE WHEN usual.hosts >= 3 AND usual.usual_hosts * 2 > usual.hosts
-            THEN usual.read_ahead_kib END) ORDER BY present.name)
+        'usual_kib', usual.read_ahead_kib) ORDER BY present.name)
     FROM foreread.survey AS present
-    JOIN usual ON usual.name = present.name
+    LEFT JOIN usual ON usual.name = present.name
     LEFT JOIN foreread.survey AS before ON before.host_id = present.host_id
         AND before.device_key = present.device_key AND before.valid_to = present.valid_from
         AND before.valid_to > now() - make_interval(days => :days:)
