@@ -4,8 +4,6 @@
 mod program;
 
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use pg::{Cluster, RunLimit, Tools};
-use program::{Scratch, run};
+use program::{Answer, Scratch, Served, run};
 use serde_json::Value;
 use testkit::host_tree::{HostTree, TreeDisk};
 
@@ -196,10 +194,10 @@ fn compares_runs(fleet: &Fleet, sweep: &str) {
     assert_eq!(fleet.json("import collected")["runs"], 1);
     let runs =
         fleet.sql("SELECT string_agg('run=' || run_uuid, '&' ORDER BY number) FROM foreread.run");
-    let served = Served::start(fleet);
-    let list = served.shown("/runs");
+    let served = serve(fleet);
+    let list = shown(&served, "/runs");
     assert!(list.contains("sim:nvme") && list.contains("complete"), "{list}");
-    let shown = served.shown(&format!("/compare?{runs}"));
+    let shown = shown(&served, &format!("/compare?{runs}"));
     let median = fleet.sql(
         "SELECT round(percentile_cont(0.5) WITHIN GROUP (ORDER BY (record #>> \
          '{figures,throughput_mib_s}')::float8)::numeric, 1) FROM foreread.trial JOIN foreread.run \
@@ -280,45 +278,20 @@ fn a_database_that_cannot_be_used_is_one_clear_error() {
     }
 }
 
-/// A server of pages; it stops when this is dropped.
-struct Served(Child, String);
-
-impl Served {
-    fn start(fleet: &Fleet) -> Self {
-        let mut command = fleet.scratch.foreread("serve --fleet --port 0");
-        command.env("FOREREAD_DATABASE", fleet.server.client().unwrap().connection());
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.strip_prefix("http://").unwrap_or_else(|| panic!("{line}"));
-        let address = address.split_whitespace().next().unwrap().to_owned();
-        Self(child, address)
-    }
-
-    fn get(&self, path: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.1).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        (text.split(' ').nth(1).unwrap().parse().unwrap(), text)
-    }
-
-    /// The text of a page's content, without markup.
-    fn shown(&self, path: &str) -> String {
-        let (status, text) = self.get(path);
-        assert_eq!(status, 200, "{path}: {text}");
-        let main = text.split("<main").nth(1).unwrap().split("</main>").next().unwrap();
-        let pieces = main.split('<').filter_map(|piece| piece.split_once('>'));
-        pieces.map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ")
-    }
+/// `serve --fleet` over the database.
+fn serve(fleet: &Fleet) -> Served {
+    let mut command = fleet.scratch.foreread("serve --fleet --port 0");
+    command.env("FOREREAD_DATABASE", fleet.server.client().unwrap().connection());
+    Served::start(command)
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// The text of a page's content, without markup.
+fn shown(served: &Served, path: &str) -> String {
+    let Answer { status, body, .. } = served.get(path);
+    assert_eq!(status, 200, "{path}: {body}");
+    let main = body.split("<main").nth(1).unwrap().split("</main>").next().unwrap();
+    let pieces = main.split('<').filter_map(|piece| piece.split_once('>'));
+    pieces.map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ")
 }
 
 /// The address of the first link to a host of this name.
@@ -336,13 +309,13 @@ fn served_pages_show_what_the_database_holds_and_filter_it() {
     fleet.json("import hosts");
     hosts[7].set_read_ahead(1, 8192).unwrap();
     fleet.json("import hosts/web07");
-    let served = Served::start(&fleet);
-    let first = served.shown("/");
+    let served = serve(&fleet);
+    let first = shown(&served, "/");
     assert!(first.contains("Read-ahead of 61 hosts") && first.contains("Next page"), "{first}");
     assert!(first.contains("db") && !first.contains("web55"), "{first}");
-    assert!(served.shown("/?page=2").contains("web55"));
+    assert!(shown(&served, "/?page=2").contains("web55"));
     // What changed, since when, and what is usual.
-    let changed = served.shown("/?host=*07");
+    let changed = shown(&served, "/?host=*07");
     assert!(changed.contains("Read-ahead of 1 host"), "{changed}");
     assert!(changed.contains("8192 KiB") && changed.contains("usually 256 KiB"), "{changed}");
     assert!(changed.contains("before: 256 KiB"), "{changed}");
@@ -355,11 +328,11 @@ fn served_pages_show_what_the_database_holds_and_filter_it() {
         ("/runs", "No run was imported", "web"),
         ("/?host=%27%3B+DROP+TABLE+foreread.host%3B--", "No host matches", "web"),
     ] {
-        let shown = served.shown(path);
+        let shown = shown(&served, path);
         assert!(shown.contains(has) && !shown.contains(has_not), "{path}: {shown}");
     }
-    let host = host_address(&served.get("/changes").1, "web07");
-    let shown = served.shown(&host);
+    let host = host_address(&served.get("/changes").body, "web07");
+    let shown = shown(&served, &host);
     assert!(shown.contains("6.12.0") && shown.contains("wwn:eui.7.1"), "{host}: {shown}");
     let (now, before) = shown.split_once("Before").unwrap();
     assert!(now.contains("8192 KiB") && before.contains("256 KiB"), "{shown}");
@@ -367,7 +340,7 @@ fn served_pages_show_what_the_database_holds_and_filter_it() {
     for (path, status) in
         [(nobody, 404), ("/host/1", 404), ("/x", 404), ("/?days=x", 400), ("/compare?run=1", 400)]
     {
-        assert_eq!(served.get(path).0, status, "{path}");
+        assert_eq!(served.get(path).status, status, "{path}");
     }
 }
 
@@ -382,15 +355,15 @@ fn served_pages_take_names_as_text_and_report_a_lost_database() {
         it["storage"][0]["findings"] = serde_json::json!(["<b>"]);
     });
     fleet.json("import s.json");
-    let served = Served::start(&fleet);
+    let served = serve(&fleet);
     for path in ["/", "/changes", "/outliers", "/runs?host=%3Cscript%3E"] {
-        let (status, text) = served.get(path);
+        let Answer { status, body: text, .. } = served.get(path);
         let main = text.split("<main").nth(1).unwrap().split("</main>").next().unwrap();
         assert!(status == 200 && !main.contains("<script") && !main.contains("<img"), "{main}");
         assert!(!text.contains('\u{1b}'), "{path}");
     }
     fleet.server.stop().unwrap();
-    let (status, text) = served.get("/");
+    let Answer { status, body: text, .. } = served.get("/");
     assert!(status == 503 && text.contains("connect"), "{text}");
 }
 

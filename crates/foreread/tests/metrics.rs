@@ -5,15 +5,14 @@ mod program;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use daemon::{DeviceStatus, Status, StatusEffect};
-use program::{Scratch, run};
+use program::{Answer, Scratch, Served, run};
 use serde_json::Value;
 use testkit::host_tree::{HostTree, TreeDisk};
 
@@ -48,35 +47,6 @@ fn series(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
 }
 
-/// `serve --metrics`; it stops when this is dropped.
-struct Endpoint(Child, String);
-
-impl Endpoint {
-    fn start(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.strip_prefix("http://").unwrap_or_else(|| panic!("{line}"));
-        let address = address.split_whitespace().next().unwrap().to_owned();
-        Self(child, address)
-    }
-
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.1).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.1).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The endpoint has the same text as the file, and what a running `auto` says.
 #[test]
 fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
@@ -87,13 +57,12 @@ fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
     let (_, file, said) = scratch.run(words);
     assert!(file.contains("foreread_policy_violations 1\n"), "{file}{said}");
     let serve = "serve --metrics --root host --policy policy.toml --port 0";
-    let endpoint = Endpoint::start(scratch.foreread(serve));
-    let answer = endpoint.get("/metrics");
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let endpoint = Served::start(scratch.foreread(serve));
+    let Answer { head, body, .. } = endpoint.get("/metrics");
     assert!(head.contains("Content-Type: text/plain; version=0.0.4"), "{head}");
     assert_eq!(body, file);
-    assert!(endpoint.get("/healthz").starts_with("HTTP/1.1 200"));
-    assert!(endpoint.get("/else").starts_with("HTTP/1.1 404"));
+    assert_eq!(endpoint.get("/healthz").status, 200);
+    assert_eq!(endpoint.get("/else").status, 404);
     // An auto that runs on that host.
     fs::create_dir_all(scratch.path().join("host/var/lib/foreread")).unwrap();
     fs::create_dir_all(scratch.path().join("host/proc/77")).unwrap();
@@ -102,12 +71,11 @@ fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
     status.devices.insert("8:0".to_owned(), device);
     let text = serde_json::to_string(&status).unwrap();
     scratch.file("host/var/lib/foreread/auto.json", &text);
-    let with_auto = Endpoint::start(scratch.foreread(serve)).get("/metrics");
+    let with_auto = Served::start(scratch.foreread(serve)).get("/metrics").body;
     assert!(with_auto.contains("foreread_reader_wait_seconds_total{bdi=\"8:0\"} 0.25\n"));
     assert!(with_auto.contains("foreread_policy_violations 1\n"), "{with_auto}");
     if let Some(mut promtool) = tool("promtool") {
-        let (_, body) = with_auto.split_once("\r\n\r\n").unwrap();
-        scratch.file("metrics", body);
+        scratch.file("metrics", &with_auto);
         promtool
             .args(["check", "metrics"])
             .stdin(File::open(scratch.path().join("metrics")).unwrap());
@@ -116,7 +84,7 @@ fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
     }
     // The process is gone, and so is what it said.
     fs::remove_dir(scratch.path().join("host/proc/77")).unwrap();
-    let gone = Endpoint::start(scratch.foreread(serve)).get("/metrics");
+    let gone = Served::start(scratch.foreread(serve)).get("/metrics").body;
     assert!(!gone.contains("reader_waits"), "{gone}");
     scratch.file("policy.toml", "version = 9\n");
     let (code, _, said) = scratch.run(serve);

@@ -223,12 +223,8 @@ fn a_record_cannot_have_others_files_removed() {
     drop(dir);
 }
 
-#[test]
-fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
-    let (dir, stage) = machine();
-    let conf = dir.path().join("etc/sysctl.d/99-foreread.conf");
-    fs::create_dir_all(conf.parent().expect("a parent")).expect("directories");
-    fs::write(&conf, "vm.swappiness = 1\n").expect("written");
+/// Installs the file of a sysctl.
+fn install_swappiness(stage: &Stage) -> Result<(), PersistError> {
     let files = drafts(
         &stage.root(),
         None,
@@ -238,7 +234,16 @@ fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
         "/usr/bin/foreread",
     );
     let files = files.expect("a file");
-    let result = install(&stage.dirs(), &stage.root(), &files[0], None);
+    install(&stage.dirs(), &stage.root(), &files[0], None).map(drop)
+}
+
+#[test]
+fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
+    let (dir, stage) = machine();
+    let conf = dir.path().join("etc/sysctl.d/99-foreread.conf");
+    fs::create_dir_all(conf.parent().expect("a parent")).expect("directories");
+    fs::write(&conf, "vm.swappiness = 1\n").expect("written");
+    let result = install_swappiness(&stage);
     assert!(matches!(result, Err(PersistError::Foreign { .. })), "{result:?}");
     assert_eq!(fs::read_to_string(conf).expect("a file"), "vm.swappiness = 1\n");
 }
@@ -251,16 +256,7 @@ fn a_file_that_cannot_be_written_leaves_no_record() {
     fs::create_dir_all(dir.path().join("etc")).expect("a directory");
     let _ = fs::remove_dir_all(&conf);
     fs::write(&conf, "").expect("written");
-    let files = drafts(
-        &stage.root(),
-        None,
-        &foreread_tunables::TunableScope::machine(),
-        &settings("vm.swappiness=10"),
-        None,
-        "/usr/bin/foreread",
-    );
-    let files = files.expect("a file");
-    let result = install(&stage.dirs(), &stage.root(), &files[0], None);
+    let result = install_swappiness(&stage);
     assert!(matches!(result, Err(PersistError::Io { .. })), "{result:?}");
     assert!(persisted(&stage.dirs()).expect("records").is_empty());
 }

@@ -1,10 +1,15 @@
 //! The program as a person starts it, with directories of its own.
 #![allow(dead_code)] // each test takes of it what it needs
 
+mod served;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+#[allow(unused_imports)] // as above
+pub use served::{Answer, Served};
 
 /// `foreread` with its state below this directory, and nothing of the user's own.
 pub fn foreread_in(dir: &Path) -> Command {
