@@ -226,12 +226,11 @@ impl Stacks {
         }
         let mut stack = StackTrace::default();
         for line in printed {
-            let known = self.frames.get(line).cloned();
-            let (in_kernel, frames) =
-                known.unwrap_or_else(|| printed_frame(line, &self.symbolizer));
-            self.frames.insert(line.clone(), (in_kernel, frames.clone()));
-            let part = if in_kernel { &mut stack.kernel } else { &mut stack.user };
-            part.extend(frames);
+            let Self { frames, symbolizer, .. } = self;
+            let found = frames.entry(line.clone());
+            let (in_kernel, frames) = found.or_insert_with(|| printed_frame(line, symbolizer));
+            let part = if *in_kernel { &mut stack.kernel } else { &mut stack.user };
+            part.extend_from_slice(frames);
         }
         let place = self.stacks.len() as u32;
         self.stacks.push(stack);
