@@ -593,3 +593,38 @@ fn watch_takes_seconds_and_a_count_as_iostat_does() {
     let own = format!("watch pid:{} 0.1 1 --json", std::process::id());
     assert_eq!(scratch.run(&own).0, 0);
 }
+
+#[test]
+fn the_demo_explains_measures_decides_profiles_and_adapts() {
+    let scratch = Scratch::new();
+    let (code, out, said) = scratch.run("demo --disk sim:nvme,cache=256M --budget 0.5");
+    assert!(code == 0 || code == 5, "{said}");
+    for (step, evidence) in [
+        ("1. Explain", "KiB"),
+        ("2. Measure and decide", "rand-mmap"),
+        ("3. Profile and adapt", "backward (4)"),
+        ("3. Profile and adapt", "times as fast"),
+        ("4. Your storage", "rollback"),
+    ] {
+        let shown = out.split(step).nth(1).unwrap_or_default();
+        assert!(shown.contains(evidence), "{step}: {evidence} is not in\n{out}");
+    }
+    let report = scratch.path().join("state/demo.html");
+    assert!(std::fs::read_to_string(&report).unwrap().contains("<html"), "{said}");
+    assert!(said.contains("demo.html"), "{said}");
+    let (code, _, said) = scratch.run("demo --disk sim:nvme,cache=256M --budget 0.5");
+    assert!(code == 0 || code == 5, "its own report is replaced: {said}");
+}
+
+#[test]
+fn a_brief_study_has_no_plots() {
+    let study = "sweep sim:nvme --vary read_ahead=4K,64K,128K,1M --workload seq-1 --repeats 1 \
+                 --duration 100ms --seed 1";
+    let scratch = Scratch::new();
+    let (whole, brief) = (scratch.run(study).1, scratch.run(&format!("{study} --brief")).1);
+    let is_plot = |text: &str| text.contains("against read-ahead");
+    assert!(is_plot(&whole) && !is_plot(&brief), "{brief}");
+    assert!(brief.contains("1024 KiB") && brief.lines().count() < whole.lines().count(), "{brief}");
+    let (code, _, said) = scratch.run(&format!("{study} --brief --json"));
+    assert_eq!(code, 2, "{said}");
+}

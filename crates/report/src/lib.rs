@@ -61,7 +61,7 @@ pub use reproduction::{
 };
 pub use run_report::{Named, RunReport};
 pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table, utc};
-pub use terminal::terminal;
+pub use terminal::{terminal, terminal_brief};
 pub use terminal_plots::terminal_plots;
 pub use terminal_text::TermStyle;
 pub use trace::{trace_json, trace_verification_json};

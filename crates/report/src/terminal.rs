@@ -25,6 +25,19 @@ const SETTING_COLUMNS: usize = 2;
 const CELL_PADDING: usize = 2;
 
 pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
+    with(report, look, || {
+        let limits = limits_text(&report.analysis.limits);
+        [engines_text(report), plots(report), trades(report, look), limits].concat()
+    })
+}
+
+/// The table and the recommendation, without plots.
+pub fn terminal_brief(report: &RunReport<'_>, look: TermStyle) -> String {
+    with(report, look, String::new)
+}
+
+/// What `details` returns stands between the table and the recommendation.
+fn with(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> String) -> String {
     if factors::varied(report) {
         return factors::terminal(report, look);
     }
@@ -40,10 +53,7 @@ pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     }
     text.push('\n');
     text.push_str(&wrap(&legend(report), look.width));
-    text.push_str(&engines_text(report));
-    text.push_str(&plots(report));
-    text.push_str(&trades(report, look));
-    text.push_str(&limits_text(&report.analysis.limits));
+    text.push_str(&details());
     text.push('\n');
     for line in verdict(report, clean::plain) {
         match line {

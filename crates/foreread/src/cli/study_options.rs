@@ -83,6 +83,9 @@ pub struct StudyOptions {
     /// Print a line of JSON after each trial, then the document of --json as the last line
     #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
     pub json_lines: bool,
+    /// Print the table and the recommendation only, without plots
+    #[arg(long, conflicts_with_all = ["json", "csv", "markdown", "json_lines"])]
+    pub brief: bool,
     #[command(flatten)]
     pub format: Format,
     /// How the levels of several tunables are combined.
@@ -236,6 +239,9 @@ impl StudyOptions {
         let report = RunReport { run: &run, analysis: &outcome.analysis };
         match self.json_lines {
             true => output::print_json_line(&report::json(&report))?,
+            false if self.brief => {
+                output::print(&report::terminal_brief(&report, output::look()))?;
+            }
             false => print(&report, &self.format)?,
         }
         if !outcome.complete {
