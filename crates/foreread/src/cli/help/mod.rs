@@ -96,6 +96,14 @@ mod tests {
     }
 
     #[test]
+    fn a_description_does_not_repeat_the_name() {
+        let pages = all();
+        let tune = pages.iter().find(|page| page.name == "foreread-tune").expect("a page");
+        let text = anstream::adapter::strip_str(&text::render(tune, 80)).to_string();
+        assert_eq!(text.matches("Find the best read-ahead for a target").count(), 1, "{text}");
+    }
+
+    #[test]
     fn each_verb_has_an_example() {
         for page in all().iter().filter(|page| page.depth == 2) {
             assert!(page.has_example(), "{} has no example: add it to after_help", page.name);

@@ -27,13 +27,14 @@ impl ManualPage {
         let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
         add("NAME", vec![Block::Text(format!("{name} - {about}"))]);
         add("SYNOPSIS", synopsis(verb, names));
-        let long = verb.get_long_about().map(ToString::to_string).unwrap_or(about);
+        let long = verb.get_long_about().map(ToString::to_string).unwrap_or(about.clone());
         let (description, mut examples) = apart(blocks(&long));
         let after = verb.get_after_long_help().or_else(|| verb.get_after_help());
         let after = after.map(ToString::to_string).unwrap_or_default();
         let (notes, more) = apart(blocks(&after));
         examples.extend(more);
-        add("DESCRIPTION", description.into_iter().chain(notes).collect());
+        let description: Vec<Block> = description.into_iter().chain(notes).collect();
+        add("DESCRIPTION", beyond(&about, description));
         add("VERBS", verbs(verb));
         for (heading, items) in options(verb) {
             add(&heading.to_uppercase(), items);
@@ -105,6 +106,15 @@ fn blocks(text: &str) -> Vec<Block> {
                 ended = false;
             }
         }
+    }
+    blocks
+}
+
+/// What a description says besides the line that NAME has; that line if there is nothing else.
+fn beyond(about: &str, mut blocks: Vec<Block>) -> Vec<Block> {
+    let repeats = matches!(blocks.first(), Some(Block::Text(text)) if text == about);
+    if repeats && blocks.len() > 1 {
+        blocks.remove(0);
     }
     blocks
 }
