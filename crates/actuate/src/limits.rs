@@ -82,7 +82,10 @@ impl AccessRule {
         match self {
             Self::Pid(pid) => *pid == holder.pid,
             Self::User(uid) => *uid == holder.uid,
-            Self::Cgroup(path) => cgroup(root, holder.pid).map_or(denies, |of| is_below(&of, path)),
+            Self::Cgroup(path) => match root.read(format!("/proc/{}/cgroup", holder.pid)) {
+                Ok(text) => groups(&text).any(|group| is_below(group, path)),
+                Err(_) => denies,
+            },
             Self::Executable(path) => runs(root, holder.pid, path, denies),
             Self::Mount(_) => false,
         }
@@ -90,9 +93,10 @@ impl AccessRule {
 }
 
 /// The path of a process's cgroup in the unified hierarchy.
-fn cgroup(root: &Root, pid: u32) -> Option<String> {
-    let text = root.read(format!("/proc/{pid}/cgroup")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+/// The groups of a process in `/proc/PID/cgroup`: one of version 2, one of each hierarchy of
+/// version 1.
+fn groups(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.splitn(3, ':').nth(2))
 }
 
 fn is_below(cgroup: &str, path: &str) -> bool {
@@ -166,6 +170,24 @@ mod tests {
         assert!(is_below("/a", ""));
         assert!(!is_below("/ab", "/a"));
         assert!(!is_below("/", "/a"));
+    }
+
+    #[test]
+    fn groups_of_version_1_count_too() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let proc = dir.path().join("proc/7");
+        std::fs::create_dir_all(&proc).expect("directories");
+        let text = "4:memory:/docker/a:b\n2:cpu,cpuacct:/\n1:name=systemd:/x.slice\n";
+        std::fs::write(proc.join("cgroup"), text).expect("a file");
+        let root = Root::at(dir.path());
+        let allows = |rule: &str| {
+            let limits = AccessRules { allow: rules(&[rule]), deny: Vec::new() };
+            limits.allows(&root, &holder(7, 0))
+        };
+        assert!(
+            allows("cgroup:/docker/a:b") && allows("cgroup:/docker") && allows("cgroup:/x.slice")
+        );
+        assert!(!allows("cgroup:/docker/a") && !allows("cgroup:/y.slice"));
     }
 
     #[test]

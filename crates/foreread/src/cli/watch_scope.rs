@@ -91,7 +91,15 @@ fn is_disk_of(listed: &daemon::DeviceRates, partition: DevNo) -> bool {
 }
 
 pub fn cgroups(root: &Root, path: &str) -> anyhow::Result<BTreeSet<u64>> {
-    let none = || Usage(format!("there is no cgroup {path:?} in the unified hierarchy"));
+    let none = || {
+        let old = ["memory", "cpu", "systemd"];
+        let old = old.iter().any(|name| root.exists(format!("/sys/fs/cgroup/{name}{path}")));
+        let why = match old {
+            true => "; that of version 1 is not seen by kernel probes: name a process",
+            false => "",
+        };
+        Usage(format!("there is no cgroup {path:?} in the unified hierarchy{why}"))
+    };
     if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
         return Err(Usage(format!("write cgroup:/PATH, not cgroup:{path}")).into());
     }
