@@ -121,6 +121,11 @@ pub fn mechanisms(machine: &mut GuestMachine) -> Result<Value> {
     Ok(results.into())
 }
 
+/// The commit that foreread was built from.
+pub fn build(machine: &mut GuestMachine) -> Result<Value> {
+    Ok(info(machine, "")?["commit"].take())
+}
+
 fn info(machine: &mut GuestMachine, mechanism: &str) -> Result<Value> {
     let text = machine.sh(&format!("FOREREAD_PROBES={mechanism} foreread info --json"))?;
     serde_json::from_str(&text).context("info --json")

@@ -1,5 +1,6 @@
 //! docs/kernels.md.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -39,6 +40,7 @@ pub fn format(kernels: &[Value]) -> (String, usize) {
     for kernel in kernels {
         let (release, running) = (word(&kernel["release"]), word(&kernel["kernel"]));
         let _ = write!(text, "\n## {release}: {running}\n\n{}", signals(&kernel["signals"]));
+        text.push_str(&builds(&kernel["cells"]));
         text.push_str(&mechanisms(&kernel["mechanisms"], &mut lines));
         let names: Vec<&str> = RIGHTS.iter().map(|rights| rights.name).collect();
         let rule = "---|".repeat(names.len());
@@ -75,6 +77,18 @@ fn signals(signals: &Value) -> String {
     }
 }
 
+/// The commits that the cells come from, as not every run tries all.
+fn builds(cells: &Value) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let rights = cells.as_object().into_iter().flat_map(|rights| rights.values());
+    for cell in rights.filter_map(Value::as_object).flat_map(|verbs| verbs.values()) {
+        *counts.entry(cell["build"].as_str().unwrap_or("earlier builds")).or_default() += 1;
+    }
+    let counts: Vec<String> =
+        counts.iter().map(|(build, count)| format!("{build} ({count})")).collect();
+    format!("Builds of foreread, and how many cells each has: {}.\n\n", counts.join(", "))
+}
+
 /// Which mechanisms suffice alone.
 fn mechanisms(mechanisms: &Value, lines: &mut Footnotes) -> String {
     let named: Vec<String> = mechanisms
@@ -109,7 +123,7 @@ mod tests {
             "release": "Debian 0", "kernel": "0.1", "signals": [],
             "mechanisms": [{ "mechanism": "kprobe", "works": false, "reason": "error: no" }],
             "cells": {
-                "root": { "info": { "result": "works", "line": null } },
+                "root": { "info": { "result": "works", "line": null, "build": "abc" } },
                 "user": {
                     "watch": cell("refused", "error: no"),
                     "auto": cell("FAILS", "exit code 1: why"),
@@ -122,6 +136,7 @@ mod tests {
         assert!(text.contains("| info | works | not tried |"), "{text}");
         assert_eq!(text.matches("refused (1)").count(), 3, "{text}");
         assert!(text.contains("**FAILS** (2)"), "{text}");
+        assert!(text.contains("each has: abc (1), earlier builds (3).\n"), "{text}");
         assert!(text.contains("self-test: kprobe refused (1).\n"), "{text}");
         assert!(text.ends_with("1. `error: no`\n2. `exit code 1: why`\n"), "{text}");
     }

@@ -125,6 +125,7 @@ fn try_kernel(
 ) -> Result<()> {
     let mut machine = boot(root, image, kernel.series)?;
     let running = machine.sh("uname -r")?.trim().to_owned();
+    let build = cells::build(&mut machine)?;
     println!("kernel {}: {running} has booted", kernel.series);
     let path = results_file(root, kernel)?;
     let earlier = fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str(&text).ok());
@@ -143,7 +144,7 @@ fn try_kernel(
             let result = cells::run(&mut machine, rights, verb)?;
             println!("{} {} / {}: {result}", kernel.series, verb.name, rights.name);
             results["cells"][rights.key][verb.name] =
-                json!({ "result": result.word(), "line": result.line() });
+                json!({ "result": result.word(), "line": result.line(), "build": build });
             // A long run that is interrupted keeps what it has.
             fs::write(&path, format!("{results:#}\n"))
                 .with_context(|| format!("writing {}", path.display()))?;
