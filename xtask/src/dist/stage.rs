@@ -20,7 +20,7 @@ const COMPLETIONS: [(&str, &str); 4] = [
 ];
 
 /// Files that are copied as they are.
-const COPIES: [(&str, &str); 12] = [
+const COPIES: [(&str, &str); 13] = [
     ("packaging/foreread-auto.service", "lib/systemd/system/foreread-auto.service"),
     ("packaging/foreread-metrics.service", "lib/systemd/system/foreread-metrics.service"),
     ("packaging/foreread-metrics.timer", "lib/systemd/system/foreread-metrics.timer"),
@@ -34,6 +34,7 @@ const COPIES: [(&str, &str); 12] = [
     ("packaging/tuned.conf", "lib/tuned/profiles/foreread/tuned.conf"),
     ("packaging/tuned.conf", "lib/tuned/foreread/tuned.conf"),
     ("README.md", "share/doc/foreread/README.md"),
+    ("SECURITY.md", "share/doc/foreread/SECURITY.md"),
     ("LICENSE-APACHE", "share/doc/foreread/LICENSE-APACHE"),
     ("LICENSE-MIT", "share/doc/foreread/LICENSE-MIT"),
     ("packaging/copyright", "share/doc/foreread/copyright"),
@@ -55,6 +56,8 @@ pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) 
         put(&usr.join(to), &bytes)?;
     }
     let documents = usr.join("share/doc/foreread");
+    // Messages and manual pages name chapters as docs/NAME.
+    run(release.command("cp").args(["-R", "docs"]).arg(&documents))?;
     put(&documents.join("THIRD-PARTY-LICENSES"), licences.as_bytes())?;
     put(&documents.join("changelog"), &fs::read(release.root.join("CHANGELOG.md"))?)?;
     compress(&documents.join("THIRD-PARTY-LICENSES"))?;
