@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use program::{Scratch, run};
 use serde_json::Value;
@@ -38,16 +39,12 @@ impl Playground {
     /// Runs one module on all hosts; the exit code, the output, and how many hosts changed.
     fn play(&self, module: &str, options: &str, arguments: &str) -> (i32, String, usize) {
         let program = assert_cmd::cargo::cargo_bin!("foreread");
-        self.scratch.file(
-            "play.yml",
-            format!(
-                "- hosts: all
-  gather_facts: false
-  environment:
+        let tasks = format!(
+            "  environment:
     FOREREAD_CONFIG: ''
     FOREREAD_ROOT: \"{{{{ tree | default('') }}}}\"
-    FOREREAD_STATE_DIR: {state}
-    FOREREAD_RUNTIME_DIR: {state}/run
+    FOREREAD_STATE_DIR: {state}/{{{{ inventory_hostname }}}}
+    FOREREAD_RUNTIME_DIR: {state}/{{{{ inventory_hostname }}}}/run
   tasks:
     - foreread.foreread.{module}: {{executable: '{program}', {options}}}
       register: result
@@ -59,12 +56,19 @@ impl Playground {
       check_mode: false
       diff: false
 ",
-                state = self.scratch.path().join("state").display(),
-                program = program.display(),
-                here = self.scratch.path().display(),
-            ),
+            state = self.scratch.path().join("state").display(),
+            program = program.display(),
+            here = self.scratch.path().display(),
         );
         let _ = fs::create_dir(self.scratch.path().join("results"));
+        let (code, out) = self.playbook(&tasks, arguments);
+        let changed = out.matches("changed=1").count();
+        (code, out, changed)
+    }
+
+    /// Runs a play with these tasks on all hosts; the exit code and the output.
+    fn playbook(&self, tasks: &str, arguments: &str) -> (i32, String) {
+        self.scratch.file("play.yml", format!("- hosts: all\n  gather_facts: false\n{tasks}"));
         let mut command = Command::new(&self.ansible);
         command
             .current_dir(self.scratch.path())
@@ -76,8 +80,7 @@ impl Playground {
             .args(["-i", "inventory", "-f", "4", "play.yml"])
             .args(arguments.split_whitespace());
         let (code, out, said) = run(&mut command);
-        let changed = out.matches("changed=1").count();
-        (code, out + &said, changed)
+        (code, out + &said)
     }
 
     fn inventory(&self, hosts: &str) {
@@ -182,8 +185,98 @@ fn host_a_second_run_changes_nothing_and_check_mode_writes_nothing() {
     let (code, out, _) = ground.play("state", &wrong, "");
     assert!(code == 2 && out.contains("1X"), "{out}");
     let mut rollback = ground.scratch.foreread("rollback all");
-    rollback.env("FOREREAD_STATE_DIR", ground.scratch.path().join("state"));
-    rollback.env("FOREREAD_RUNTIME_DIR", ground.scratch.path().join("state/run"));
+    rollback.env("FOREREAD_STATE_DIR", ground.scratch.path().join("state/here"));
+    rollback.env("FOREREAD_RUNTIME_DIR", ground.scratch.path().join("state/here/run"));
     run(&mut rollback);
     fs::write(device.read_ahead(), before).unwrap();
+}
+
+/// How many hosts; FOREREAD_ANSIBLE_HOSTS asks for another number, and the times are printed.
+fn hosts() -> usize {
+    let asked = std::env::var("FOREREAD_ANSIBLE_HOSTS").ok();
+    asked.and_then(|words| words.parse().ok()).unwrap_or(3)
+}
+
+/// On hosts with a device each, check mode writes nothing, the first run writes, and the second
+/// changes nothing.
+#[test]
+fn host_state_on_many_hosts_is_written_once() {
+    let name = "host_state_on_many_hosts_is_written_once";
+    let Some(ground) = Playground::new() else { return };
+    let mut devices = Vec::new();
+    let mut inventory = String::new();
+    for number in 0..hosts() {
+        let file = format!("disk{number}");
+        ground.scratch.file(&file, vec![0; 1 << 16]);
+        let Some(device) = LoopDevice::attach(&ground.scratch.path().join(file)) else {
+            return println!("SKIP {name}: losetup needs root and loop devices");
+        };
+        let before = device.kib();
+        fs::write(device.read_ahead(), "64").unwrap();
+        let _ = writeln!(inventory, "h{number} device={}", device.0.display());
+        devices.push((device, before));
+    }
+    ground.inventory(&inventory);
+    let all = devices.len();
+    let options = "target: '{{ device }}', settings: {read_ahead: 256K}, persist: false";
+    for (arguments, changed, kib) in
+        [("--check --diff", all, "64"), ("", all, "256"), ("", 0, "256")]
+    {
+        let started = Instant::now();
+        let (code, out, found) = ground.play("state", options, arguments);
+        println!("{all} hosts {arguments}: {found} changed in {:?}", started.elapsed());
+        assert_eq!((code, found), (0, changed), "{out}");
+        assert_eq!(out.matches("failed=0").count(), all, "{out}");
+        assert!(devices.iter().all(|(device, _)| device.kib() == kib), "{arguments}");
+        let has_state = ground.scratch.path().join("state").exists();
+        assert!(arguments.is_empty() || !has_state, "check mode made a state directory");
+    }
+    for (number, (device, before)) in devices.iter().enumerate() {
+        let state = ground.scratch.path().join(format!("state/h{number}"));
+        let mut rollback = ground.scratch.foreread("rollback all");
+        rollback.env("FOREREAD_STATE_DIR", &state);
+        run(rollback.env("FOREREAD_RUNTIME_DIR", state.join("run")));
+        assert_eq!(device.kib(), "64", "rolled back");
+        fs::write(device.read_ahead(), before).unwrap();
+    }
+}
+
+/// The role on several hosts: the first run copies binary and policy, the second nothing.
+#[test]
+fn the_role_installs_on_several_hosts_once() {
+    let Some(ground) = Playground::new() else { return };
+    let homes: Vec<PathBuf> =
+        (0..hosts()).map(|number| ground.scratch.path().join(format!("home{number}"))).collect();
+    let mut inventory = String::new();
+    for (number, home) in homes.iter().enumerate() {
+        fs::create_dir_all(home.join("bin")).unwrap();
+        let _ = writeln!(inventory, "h{number} home={}", home.display());
+    }
+    ground.inventory(&inventory);
+    ground.scratch.file("policy.toml", "version = 1\n[[rule]]\nname = \"all\"\nmax = \"1M\"\n");
+    // Whatever the role copies must run there; a small program is copied sooner than foreread.
+    ground.scratch.file("program", "#!/bin/sh\necho installed\n");
+    let role = "  roles:
+    - role: foreread.foreread.install
+      foreread_binary: program
+      foreread_binary_directory: \"{{ home }}/bin\"
+      foreread_policy: \"{{ lookup('ansible.builtin.file', 'policy.toml') }}\\n\"
+      foreread_policy_file: \"{{ home }}/etc/foreread/policy.toml\"
+";
+    // The binary, the directory of the policy, and the policy.
+    for (arguments, changed) in [("--check", 3), ("", 3), ("", 0)] {
+        let (code, out) = ground.playbook(role, arguments);
+        let count = out.matches(&format!("changed={changed} ")).count();
+        assert_eq!((code, count), (0, homes.len()), "{arguments}: {out}");
+        let is_installed = |home: &PathBuf| home.join("bin/foreread").exists();
+        assert_eq!(homes.iter().all(is_installed), arguments.is_empty());
+    }
+    for home in &homes {
+        let (code, out, _) = run(&mut Command::new(home.join("bin/foreread")));
+        assert_eq!((code, out.as_str()), (0, "installed\n"));
+        let policy = fs::read_to_string(home.join("etc/foreread/policy.toml")).unwrap();
+        assert!(policy.contains("max = \"1M\""), "{policy}");
+    }
+    let (code, out) = ground.playbook(&role.replace("program", "''"), "");
+    assert!(code == 2 && out.contains("set foreread_package or foreread_binary"), "{out}");
 }
