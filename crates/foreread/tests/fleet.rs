@@ -1,101 +1,15 @@
 //! Many hosts in one database: `foreread fleet` with a PostgreSQL server that the test starts.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
 
+mod database;
 mod program;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::fs;
 
-use pg::{Cluster, RunLimit, Tools};
+use database::Fleet;
 use program::{Answer, Scratch, Served, run};
 use serde_json::Value;
-use testkit::host_tree::{HostTree, TreeDisk};
-
-/// Hosts in a directory, and a server for them.
-struct Fleet {
-    server: Cluster,
-    scratch: Scratch,
-    _turn: MutexGuard<'static, ()>,
-}
-
-/// A process has one server at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-impl Fleet {
-    /// `None`, with the reason, where no server can be started.
-    fn start() -> Option<Self> {
-        let tools = match Tools::find() {
-            Ok(tools) => tools,
-            Err(error) => {
-                println!("SKIP: {error}");
-                return None;
-            }
-        };
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let scratch = Scratch::new();
-        // The server may have a user of its own.
-        fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
-        let limit = RunLimit::seconds(120);
-        let mut server = Cluster::create(&tools, scratch.path(), &limit).unwrap();
-        server.start(&[]).unwrap();
-        Some(Self { server, scratch, _turn: turn })
-    }
-
-    fn host(&self, name: &str, number: u32, kib: &[u64]) -> HostTree {
-        let path = self.scratch.path().join("hosts").join(name);
-        let mut tree = HostTree::new(&path, name, &format!("{number:032x}")).unwrap();
-        for (index, kib) in (0..).zip(kib) {
-            let (mount, wwn) = (format!("/srv/{index}"), format!("eui.{number:x}.{index:x}"));
-            let disk = TreeDisk { index, read_ahead_kib: *kib, mount: &mount, wwn: &wwn };
-            tree.disk(&disk).unwrap();
-        }
-        tree
-    }
-
-    fn command(&self, words: &str) -> Command {
-        let mut command = self.scratch.foreread(&format!("fleet {words}"));
-        command.env("FOREREAD_DATABASE", self.server.client().unwrap().connection());
-        command
-    }
-
-    fn json(&self, words: &str) -> Value {
-        let (code, out, said) = run(&mut self.command(&format!("{words} --json")));
-        assert_eq!(code, 0, "{words}: {out}{said}");
-        serde_json::from_str(&out).unwrap()
-    }
-
-    fn sql(&self, statements: &str) -> String {
-        let client = self.server.client().unwrap();
-        client.run(statements, &RunLimit::seconds(60)).unwrap().trim().to_owned()
-    }
-
-    /// Waits until the server has a session like this.
-    fn wait_for(&self, session: &str) {
-        let started = Instant::now();
-        let count = format!(
-            "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND {session}"
-        );
-        while self.sql(&count) == "0" {
-            assert!(started.elapsed() < Duration::from_secs(120), "no session with {session}");
-            sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Surveys a captured host into a file of this name, at this time.
-    fn survey(&self, host: &str, file: &str, taken_unix_s: f64, change: impl Fn(&mut Value)) {
-        let words = format!("survey --root hosts/{host}");
-        let (code, out, said) = run(&mut self.command(&words));
-        assert_eq!(code, 0, "{said}");
-        let mut survey: Value = serde_json::from_str(&out).unwrap();
-        survey["taken_unix_s"] = taken_unix_s.into();
-        change(&mut survey);
-        self.scratch.file(file, survey.to_string());
-    }
-}
+use testkit::host_tree::HostTree;
 
 #[test]
 fn a_second_import_writes_nothing_and_a_change_writes_one_row() {
@@ -365,64 +279,6 @@ fn served_pages_take_names_as_text_and_report_a_lost_database() {
     fleet.server.stop().unwrap();
     let Answer { status, body: text, .. } = served.get("/");
     assert!(status == 503 && text.contains("connect"), "{text}");
-}
-
-/// A session that keeps imports from their last table until it is dropped.
-struct Blocker(Child);
-
-impl Blocker {
-    fn start(fleet: &Fleet) -> Self {
-        let lock =
-            "BEGIN; LOCK TABLE foreread.trial IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(600)";
-        let mut psql = Command::new("psql");
-        psql.args(["-X", "-q", "-c", lock, "-d", fleet.server.client().unwrap().connection()]);
-        let blocker = Self(psql.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        fleet.wait_for("query LIKE 'BEGIN; LOCK%' AND wait_event = 'PgSleep'");
-        blocker
-    }
-}
-
-impl Drop for Blocker {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-const WAITING: &str = "wait_event_type = 'Lock' AND wait_event = 'relation'";
-
-/// An import that dies in the middle of its transaction leaves nothing, whoever kills what; the
-/// next one completes it.
-#[test]
-fn a_killed_import_leaves_no_half_and_is_completed_by_the_next() {
-    let Some(fleet) = Fleet::start() else { return };
-    (0..20).for_each(|number| drop(fleet.host(&format!("h{number}"), number, &[128, 256, 512])));
-    fleet.json("import hosts/h0");
-    let rows = || fleet.sql("SELECT count(*) FROM foreread.survey");
-    let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WAITING}");
-    let blocker = Blocker::start(&fleet);
-    // The server ends the session, as when it is stopped.
-    let mut command = fleet.command("import hosts");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    fleet.wait_for(WAITING);
-    fleet.sql(&end);
-    let output = child.wait_with_output().unwrap();
-    let said = program::text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("connection to server was lost"), "{said}");
-    assert_eq!(rows(), "3");
-    // foreread itself is killed.
-    let mut child = fleet.command("import hosts").spawn().unwrap();
-    fleet.wait_for(WAITING);
-    child.kill().unwrap();
-    child.wait().unwrap();
-    fleet.sql(&end);
-    assert_eq!(rows(), "3");
-    drop(blocker);
-    fleet
-        .sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
-    assert_eq!(fleet.json("import hosts")["storage_rows"], 57);
-    assert_eq!(rows(), "60");
 }
 
 /// Imports that run at once wait for each other.
