@@ -48,6 +48,7 @@ mod totals;
 mod trend;
 mod trim;
 mod tuning;
+pub mod what_if;
 mod windows;
 
 use policy::{Catalogue, Entry};

@@ -1,0 +1,357 @@
+//! One replay: the kernel's algorithm over a cache whose reads take time.
+
+use std::collections::VecDeque;
+
+use policy::algorithm::linux_6_18::Linux618;
+use policy::cache::{PAGE, fill};
+use policy::{
+    Advice, Cache, Call, DeviceLimits, Extent, FileId, Folio, Mapping, MissPrefetch, Page,
+    PageTree, Policy, ReadWalk, StreamId, Submission, TouchOutcome, Trigger,
+};
+use units::{Bytes, Nanos, Pages};
+
+use super::{Candidate, DeviceTimes, Extra, FileView, PastAccess, Prediction};
+use crate::memory::WindowShare;
+use crate::trend::{Trend, TrendPlan};
+
+const STREAM: StreamId = StreamId(0);
+
+/// The requests that a device serves.
+#[derive(Debug)]
+struct Queue {
+    times: DeviceTimes,
+    /// When each of the places becomes free, and when the transfer does.
+    free: Vec<Nanos>,
+    link: Nanos,
+    /// Where the last request ended.
+    end: Page,
+}
+
+impl Queue {
+    fn new(times: DeviceTimes) -> Self {
+        let free = vec![Nanos::ZERO; times.parallel.max(1)];
+        Self { times, free, link: Nanos::ZERO, end: Page::new(u64::MAX) }
+    }
+
+    /// When a request that is made now has been served.
+    fn request(&mut self, now: Nanos, extent: Extent) -> Nanos {
+        let is_adjacent = extent.start == self.end;
+        let fixed = if is_adjacent { self.times.adjacent } else { self.times.fixed };
+        self.end = extent.end();
+        let Some(place) = self.free.iter_mut().min() else { return now };
+        let ready = now.max(*place) + fixed;
+        let done = ready.max(self.link) + self.times.page * extent.pages.get();
+        (*place, self.link) = (done, done);
+        done
+    }
+}
+
+/// The page cache of the file.
+#[derive(Debug)]
+struct ReplayCache {
+    file: FileView,
+    tree: PageTree,
+    now: Nanos,
+    /// What is submitted now reaches the device this much later.
+    delay: Nanos,
+    queue: Queue,
+    in_flight: Vec<(Extent, Nanos)>,
+    /// What is cached, in the order in which it was read.
+    order: VecDeque<Extent>,
+    read: Pages,
+    reads: u64,
+    evicted_unused: Pages,
+    /// The miss that the algorithm reported last: its page, and the pages asked for.
+    missed: Option<(Page, Pages)>,
+}
+
+impl ReplayCache {
+    fn ready_at(&self, extent: Extent) -> Option<Nanos> {
+        let overlaps = |one: &Extent| one.start < extent.end() && extent.start < one.end();
+        let later = self.in_flight.iter().filter(|(one, at)| *at > self.now && overlaps(one));
+        later.map(|(_, at)| *at).max()
+    }
+
+    /// Drops the pages that were read first while more is cached than fits.
+    fn evict(&mut self) {
+        while self.tree.cached() > self.file.cache
+            && let Some(oldest) = self.order.pop_front()
+        {
+            let mut page = oldest.start;
+            while page < oldest.end() {
+                let used = self.tree.is_used(page);
+                let pages = self.tree.remove(page).map_or(Pages::new(1), |folio| folio.pages());
+                if !used {
+                    self.evicted_unused += pages.min(oldest.end().since(page));
+                }
+                page = page.plus(pages);
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Nanos) {
+        self.now += time;
+        if self.in_flight.len() > 64 {
+            let now = self.now;
+            self.in_flight.retain(|(_, at)| *at > now);
+        }
+    }
+}
+
+impl Cache for ReplayCache {
+    fn file_size(&self) -> Bytes {
+        self.file.pages.to_bytes(PAGE)
+    }
+
+    fn folio(&self, page: Page) -> Option<Folio> {
+        self.tree.folio(page)
+    }
+
+    fn is_ready(&self, page: Page) -> bool {
+        self.ready_at(Extent::new(page, Pages::new(1))).is_none()
+    }
+
+    fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.tree.next_miss(from, max)
+    }
+
+    fn prev_miss(&self, from: Page, max: Pages) -> Option<Page> {
+        self.tree.prev_miss(from, max)
+    }
+
+    fn submit(&mut self, window: Submission) -> Pages {
+        let end = Page::FIRST.plus(self.file_pages());
+        let filled = fill(&mut self.tree, &window, end, self.file.folio_limit);
+        let (at, most) = (self.now + self.delay, self.file.max_request.max(Pages::new(1)));
+        // A window is one bio, which ends as a whole however it was split.
+        let mut done = Nanos::ZERO;
+        for batch in &filled.batches {
+            let mut start = batch.start;
+            while start < batch.end() {
+                let request = Extent::new(start, most.min(batch.end().since(start)));
+                done = done.max(self.queue.request(at, request));
+                self.reads += 1;
+                start = request.end();
+            }
+        }
+        for batch in &filled.batches {
+            self.in_flight.push((*batch, done));
+            self.order.push_back(*batch);
+        }
+        let pages = filled.pages();
+        self.read += pages;
+        pages
+    }
+
+    fn set_mark(&mut self, page: Page) {
+        self.tree.set_mark(page, true);
+    }
+
+    fn clear_mark(&mut self, page: Page) {
+        self.tree.set_mark(page, false);
+    }
+
+    fn is_used(&self, page: Page) -> bool {
+        self.tree.is_used(page)
+    }
+
+    fn set_used(&mut self, extent: Extent) {
+        self.tree.set_used(extent);
+    }
+
+    /// The window of the open file is set by itself; this one is that of files opened later.
+    fn limits(&self) -> DeviceLimits {
+        DeviceLimits { read_ahead: Pages::ZERO, max_request: self.file.max_request }
+    }
+
+    fn folio_limit(&self) -> Option<u8> {
+        self.file.folio_limit
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn trace(&mut self, trigger: Trigger) {
+        if let Trigger::Sync { index, request, .. } = trigger {
+            self.missed = Some((index, request));
+        }
+    }
+}
+
+/// Prefetching along a trend, as the controller does it in intervals.
+#[derive(Debug)]
+struct TrendReplay {
+    trend: Trend,
+    plan: Option<TrendPlan>,
+    interval: Nanos,
+    next: Nanos,
+    share: WindowShare,
+}
+
+impl TrendReplay {
+    fn access(&mut self, access: PastAccess, now: Nanos) {
+        self.trend.read(access.first, access.pages, false);
+        if let Some(plan) = &mut self.plan {
+            plan.reader_at(access.first, now);
+        }
+    }
+
+    fn due(&mut self, now: Nanos, file: Pages) -> Vec<Extent> {
+        if now < self.next {
+            return Vec::new();
+        }
+        self.next = now + self.interval;
+        if let Some(plan) = self.plan.take_if(|plan| plan.is_over(now)) {
+            self.trend.end(&plan);
+        }
+        if self.plan.is_none() {
+            let steps = self.trend.steps(true);
+            self.plan = steps.map(|steps| TrendPlan::new(steps, now, Pages::ZERO));
+        }
+        let Some(plan) = &mut self.plan else { return Vec::new() };
+        plan.interval();
+        plan.due(file, &self.share)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Replay {
+    kernel: Linux618,
+    cache: ReplayCache,
+    mapping: Mapping,
+    window: Pages,
+    after_miss: Option<(MissPrefetch, Nanos)>,
+    trend: Option<TrendReplay>,
+    waits: u64,
+    waited: Nanos,
+}
+
+impl Replay {
+    pub fn new(file: &FileView, device: &DeviceTimes, candidate: Candidate) -> Self {
+        let mut cache = ReplayCache {
+            file: *file,
+            tree: PageTree::new(),
+            now: Nanos::ZERO,
+            delay: Nanos::ZERO,
+            queue: Queue::new(*device),
+            in_flight: Vec::new(),
+            order: VecDeque::new(),
+            read: Pages::ZERO,
+            reads: 0,
+            evicted_unused: Pages::ZERO,
+            missed: None,
+        };
+        let mut kernel = Linux618::new();
+        kernel.open(&mut cache, STREAM, FileId(0));
+        kernel.set_window(STREAM, candidate.window);
+        let share = WindowShare {
+            most: file.cache,
+            memory: file.cache,
+            is_tight: false,
+            is_squeezed: false,
+        };
+        let (after_miss, trend) = match candidate.extra {
+            Extra::Nothing => (None, None),
+            Extra::AfterMiss(run, delay) => (Some((MissPrefetch::new(run), delay)), None),
+            Extra::AlongTrend(interval) => {
+                let (trend, next) = (Trend::default(), interval);
+                (None, Some(TrendReplay { trend, plan: None, interval, next, share }))
+            }
+        };
+        let mapping = Mapping::new(STREAM, file.pages);
+        let (waits, waited, window) = (0, Nanos::ZERO, candidate.window);
+        Self { kernel, cache, mapping, window, after_miss, trend, waits, waited }
+    }
+
+    pub fn access(&mut self, access: PastAccess) {
+        self.cache.pass(access.think);
+        self.follow_trend(access);
+        if access.mapped {
+            for page in access.first..access.first.saturating_add(access.pages) {
+                self.fault(Page::new(page));
+            }
+        } else {
+            self.call(access);
+        }
+    }
+
+    fn follow_trend(&mut self, access: PastAccess) {
+        let now = self.cache.now;
+        let Some(trend) = &mut self.trend else { return };
+        trend.access(access, now);
+        for extent in trend.due(now, self.cache.file.pages) {
+            self.prefetch(extent);
+        }
+    }
+
+    fn fault(&mut self, page: Page) {
+        let Self { kernel, cache, mapping, .. } = self;
+        let Some(outcome) = mapping.begin(kernel, cache, page) else { return };
+        self.arrive(outcome, Extent::new(page, Pages::new(1)));
+        self.mapping.end(&mut self.kernel, &mut self.cache, page);
+        self.cache.evict();
+    }
+
+    fn call(&mut self, access: PastAccess) {
+        let bytes = |pages| Pages::new(pages).to_bytes(PAGE);
+        let call = Call { offset: bytes(access.first), length: bytes(access.pages) };
+        let (mut walk, end) = ReadWalk::new(call, self.cache.file_size());
+        if walk.is_done() {
+            return;
+        }
+        while !walk.is_done() {
+            let visit = walk.visit(&mut self.kernel, &mut self.cache, STREAM);
+            self.prefetch_after_miss();
+            self.arrive(visit.outcome, visit.folio);
+            walk.page = visit.next;
+        }
+        self.kernel.end(STREAM, end);
+        self.cache.evict();
+    }
+
+    fn arrive(&mut self, outcome: TouchOutcome, extent: Extent) {
+        if outcome == TouchOutcome::Hit {
+            return;
+        }
+        if let Some(at) = self.cache.ready_at(extent) {
+            let wait = at.saturating_sub(self.cache.now);
+            self.waits += 1;
+            self.waited += wait;
+            self.cache.pass(wait);
+        }
+    }
+
+    fn prefetch_after_miss(&mut self) {
+        let Some((index, pages)) = self.cache.missed.take() else { return };
+        let file = self.cache.file.pages;
+        let Some((prefetch, delay)) = &mut self.after_miss else { return };
+        let Some(rest) = prefetch.miss(index, pages, file) else { return };
+        self.cache.delay = *delay;
+        self.prefetch(rest);
+        self.cache.delay = Nanos::ZERO;
+    }
+
+    /// Has these pages read in calls that the kernel does not cut off.
+    fn prefetch(&mut self, extent: Extent) {
+        let most = self.cache.file.max_request.max(self.window).max(Pages::new(1));
+        let mut start = extent.start;
+        while start < extent.end() {
+            let piece = Extent::new(start, most.min(extent.end().since(start)));
+            self.kernel.advise(&mut self.cache, STREAM, Advice::WillNeed(piece));
+            start = piece.end();
+        }
+    }
+
+    pub fn finish(self) -> Prediction {
+        let Self { cache, waits, waited, .. } = self;
+        Prediction {
+            waits,
+            waited,
+            elapsed: cache.now,
+            reads: cache.reads,
+            read: cache.read,
+            evicted_unused: cache.evicted_unused,
+        }
+    }
+}
