@@ -31,6 +31,12 @@ pub enum ActionKind {
     /// From now on have the rest of a run of this length read as soon as one of its pages is missed
     /// ([`MissPrefetch`](policy::MissPrefetch)); `None` ends it.
     PrefetchMisses(Option<Pages>),
+    /// Nothing is to be done: an earlier action was to gain this much, and gained this much. 540
+    /// is ×5.4.
+    Report {
+        predicted_percent: u64,
+        measured_percent: u64,
+    },
 }
 
 /// For people; sizes in pages, whose size this does not know.
@@ -46,6 +52,9 @@ impl fmt::Display for ActionKind {
             Self::PrefetchFiles(files) => write!(f, "prefetch {} files", files.len()),
             Self::PrefetchMisses(Some(run)) => {
                 write!(f, "after a miss, prefetch the rest of {} pages", run.get())
+            }
+            Self::Report { predicted_percent, measured_percent } => {
+                write!(f, "gain: predicted {predicted_percent} %, measured {measured_percent} %")
             }
             Self::PrefetchMisses(None) => f.write_str("no more prefetching after misses"),
         }

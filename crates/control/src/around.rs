@@ -1,52 +1,23 @@
-//! Which window serves the random faults of a mapping best, found by trial.
+//! The window of a mapping that is read at random.
 //!
-//! A fault reads as much as the window allows around itself. Where single pages are wanted most of
-//! that is in vain; where pieces of several pages are wanted, a small window costs a fault for each
-//! part of a piece. Faults per second say nothing of either, so what is compared is how long
-//! readers wait for a *piece*: for all faults that lie within a window's length of each other.
-//! The mapping's own window is measured first, then smaller ones down to a page, until one is
-//! worse than the best so far. Readers may come back to pages beside a piece much later, as who
-//! reads a table by columns does. The own window would have brought these pages the first time. So
-//! such a fault is added to the piece that was read there, and to the window that was too small.
+//! A fault reads as much as the window allows around itself. Where single pages are wanted, most
+//! of that is wasted; where pieces of several pages are wanted, a small window causes several
+//! faults for each. With the original window the events do not show how long pieces are. So the
+//! mapping gets a window of one page for a few pieces: a *probe*. Then every touched page is a
+//! fault, and [`what_if`](crate::what_if) says from these faults which window serves best.
+//!
+//! Readers may come back to the pages beside a piece much later, for example if they read one
+//! column of a table after another. The original window would have cached these pages. Therefore
+//! the prediction is repeated as faults accumulate, over all of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
+use crate::gain::{GainScores, GainSource, MeasuredGain};
+use crate::tuning::WAKE_TIME;
 use crate::tuning::random_faults as tuning;
+use crate::what_if::{Candidate, DeviceTimes, FileView, PastAccess, Prediction, predict};
 use policy::Window;
 use units::{Nanos, Pages};
-
-/// The waits of all pieces that were read with one window.
-#[derive(Clone, Copy, Debug)]
-struct Waits {
-    window: Pages,
-    pieces: u64,
-    faults: u64,
-    waited: Nanos,
-}
-
-impl Waits {
-    fn mean(&self) -> f64 {
-        self.waited.as_secs_f64() / self.pieces.max(1) as f64
-    }
-
-    fn is_known(&self, best: f64) -> bool {
-        let hopeless = self.pieces >= tuning::MIN_PIECES_HOPELESS
-            && self.mean() > tuning::HOPELESS_WAIT_RATIO * best;
-        self.pieces >= tuning::MIN_PIECES
-            || self.faults >= tuning::MAX_FAULTS
-            || hopeless
-            || self.is_too_small(best)
-    }
-
-    /// Whether most pieces took several faults. Faults cost more than the waits that are seen, so
-    /// such a window must be clearly faster.
-    fn is_too_small(&self, best: f64) -> bool {
-        let faults_per_piece = self.faults as f64 / self.pieces.max(1) as f64;
-        self.pieces >= tuning::MIN_PIECES_HOPELESS
-            && faults_per_piece > tuning::MAX_FAULTS_PER_PIECE
-            && self.mean() > tuning::CLEARLY_FASTER_WAIT_RATIO * best
-    }
-}
 
 /// A piece: the pages between its first and its last fault, and all that was read for it.
 #[derive(Clone, Copy, Debug)]
@@ -56,96 +27,162 @@ struct Piece {
     read: (u64, u64),
 }
 
-/// Where pieces were read, and with which window: as many of the last ones as the cache would hold
-/// of the own window.
+/// The last waits for faults of one kind. Their median counts: the first reads of a program also
+/// wait for metadata.
 #[derive(Clone, Debug, Default)]
-struct Visited {
-    /// The number of the piece that was read last there, and the window.
-    places: BTreeMap<u64, (usize, Pages)>,
-    pieces: usize,
-    most: usize,
+struct RecentWaits(VecDeque<Nanos>);
+
+impl RecentWaits {
+    fn add(&mut self, wait: Nanos) {
+        if self.0.len() == tuning::MAX_WAITS_REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(wait);
+    }
+
+    fn median(&self) -> Option<Nanos> {
+        let mut waits: Vec<Nanos> = self.0.iter().copied().collect();
+        waits.sort_unstable();
+        waits.get(waits.len() / 2).copied()
+    }
 }
 
-impl Visited {
-    /// A piece begins here with this window. Where the own one would have brought it before, the
-    /// window that was in force then.
-    fn add(&mut self, index: u64, window: Pages, own: Pages) -> Option<Pages> {
-        self.pieces += 1;
-        if self.most == 0 {
-            return None;
-        }
-        let around = own.get() / 2;
-        let mut near =
-            self.places.range_mut(index.saturating_sub(around)..=index.saturating_add(around));
-        if let Some((_, last)) = near.next() {
-            let (_, before) = std::mem::replace(last, (self.pieces, window));
-            return Some(before);
-        }
-        if self.places.len() >= self.most {
-            let since = self.pieces - self.most / 2;
-            self.places.retain(|_, (last, _)| *last > since);
-        }
-        self.places.insert(index, (self.pieces, window));
-        None
+/// What was seen with one window.
+#[derive(Clone, Debug, Default)]
+struct WindowTally {
+    window: Pages,
+    pieces: u64,
+    /// Faults that were not adjacent to what the one before had read, and those that were.
+    faults: (u64, u64),
+    waits: (RecentWaits, RecentWaits),
+}
+
+impl WindowTally {
+    fn of(window: Pages) -> Self {
+        Self { window, ..Self::default() }
     }
+
+    fn faults(&self) -> u64 {
+        self.faults.0 + self.faults.1
+    }
+
+    fn is_judged(&self) -> bool {
+        self.pieces >= tuning::MIN_PIECES || self.faults() >= tuning::MAX_FAULTS
+    }
+
+    /// How long a piece takes, without outliers.
+    fn per_piece(&self) -> Option<f64> {
+        let time = |faults: u64, waits: &RecentWaits| {
+            faults as f64 * waits.median().unwrap_or_default().as_secs_f64()
+        };
+        let time = time(self.faults.0, &self.waits.0) + time(self.faults.1, &self.waits.1);
+        (self.pieces > 0 && time > 0.0).then(|| time / self.pieces as f64)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Fault {
+    index: u64,
+    think: Nanos,
+}
+
+/// The window that was chosen, and its gain over the original one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Choice {
+    window: Pages,
+    predicted: f64,
+    measured: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Phase {
+    /// With the original window.
+    #[default]
+    Original,
+    /// With a window of one page.
+    Probe,
+    Chosen(Choice),
+}
+
+/// A change that is worth a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum FaultsChange {
+    /// The gain of the chosen window is known.
+    Measured(MeasuredGain),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct RandomFaults {
-    waits: Vec<Waits>,
-    /// Which of them counts at the moment.
-    current: Option<usize>,
+    phase: Phase,
+    original: WindowTally,
+    probe: WindowTally,
+    chosen: WindowTally,
+    /// The faults since the probe began, and how many of them the last prediction had.
+    history: VecDeque<Fault>,
+    decided_at: usize,
+    /// The end of what the last fault read, and when that was.
+    end: Option<(u64, Nanos)>,
+    /// The kind of the last fault.
+    last: Option<(Pages, bool)>,
     recent: VecDeque<Piece>,
-    visited: Visited,
-    /// Whether the own window was measured again after a smaller one had won.
-    is_confirmed: bool,
     /// Pieces and their pages of late.
     pieces: f64,
     pages: f64,
+    not_before: Nanos,
+    failures: u32,
 }
 
 impl RandomFaults {
-    /// A fault had this window read around itself, in a mapping with that window of its own.
-    pub fn fault(&mut self, index: u64, window: Window, own: Pages) {
+    /// A fault had this window read around itself, in a mapping with that original window.
+    pub fn fault(&mut self, at: Nanos, index: u64, window: Window, original: Pages) {
         let read = (window.start, window.end());
-        let goes_on = self.goes_on(index, read, own);
-        let mut again = None;
+        let goes_on = self.goes_on(index, read, original);
         if !goes_on {
             if self.recent.len() == tuning::MAX_CURRENT_PIECES {
                 self.recent.pop_front();
             }
             self.recent.push_back(Piece { first: index, last: index, read });
             (self.pieces, self.pages) = (self.pieces + 1.0, self.pages + 1.0);
-            again = self.visited.add(index, window.size, own);
         }
-        self.current = self.number_of(again.unwrap_or(window.size), own);
-        if let Some(waits) = self.current.and_then(|current| self.waits.get_mut(current)) {
-            waits.faults += 1;
-            waits.pieces += u64::from(!goes_on && again.is_none());
+        let before = self.end.replace((read.1, at));
+        let is_adjacent = before.is_some_and(|(end, _)| end == index);
+        self.last = Some((window.size, is_adjacent));
+        let since = before.map_or(Nanos::ZERO, |(_, before)| at.saturating_sub(before));
+        if self.phase != Phase::Original && window.size < original {
+            if self.history.len() == tuning::MAX_HISTORY {
+                self.history.pop_front();
+                self.decided_at = self.decided_at.saturating_sub(1);
+            }
+            let think = since.min(tuning::MAX_THINK_TIME);
+            self.history.push_back(Fault { index, think });
+        }
+        if let Some(tally) = self.tally(window.size, original) {
+            let faults = &mut tally.faults;
+            *(if is_adjacent { &mut faults.1 } else { &mut faults.0 }) += 1;
+            tally.pieces += u64::from(!goes_on);
         }
     }
 
-    /// The number of the waits with a window, if it is one of those that are compared.
-    fn number_of(&mut self, window: Pages, own: Pages) -> Option<usize> {
-        let known = self.waits.iter().position(|waits| waits.window == window);
-        known.or_else(|| {
-            let tried = window == own || tuning::SMALLER_WINDOWS_PAGES.contains(&window.get());
-            let none = Waits { window, pieces: 0, faults: 0, waited: Nanos::ZERO };
-            tried.then(|| self.waits.push(none))?;
-            Some(self.waits.len() - 1)
-        })
+    fn tally(&mut self, window: Pages, original: Pages) -> Option<&mut WindowTally> {
+        match self.phase {
+            Phase::Original if window == original => Some(&mut self.original),
+            Phase::Probe if window == tuning::PROBE_WINDOW_PAGES => Some(&mut self.probe),
+            Phase::Chosen(choice) if window == choice.window => Some(&mut self.chosen),
+            _ => None,
+        }
     }
 
     /// A reader met this page within what was read before.
-    pub fn mark(&mut self, index: u64, own: Pages) {
-        self.goes_on(index, (index, index), own);
+    pub fn mark(&mut self, index: u64, original: Pages) {
+        self.goes_on(index, (index, index), original);
     }
 
     /// Whether a fault belongs to a piece that has begun; then it does.
-    fn goes_on(&mut self, index: u64, read: (u64, u64), own: Pages) -> bool {
+    fn goes_on(&mut self, index: u64, read: (u64, u64), original: Pages) -> bool {
         let near = |piece: &Piece| {
             let (start, end) = piece.read;
-            (start.saturating_sub(own.get())..=end.saturating_add(own.get())).contains(&index)
+            let around = original.get();
+            (start.saturating_sub(around)..=end.saturating_add(around)).contains(&index)
         };
         let Some(at) = self.recent.iter().rposition(near) else { return false };
         let Some(mut piece) = self.recent.remove(at) else { return false };
@@ -157,15 +194,14 @@ impl RandomFaults {
         true
     }
 
-    /// The cache holds so many windows.
-    pub fn cache_holds(&mut self, windows: u64) {
-        let windows = usize::try_from(windows).unwrap_or(usize::MAX);
-        self.visited.most = windows.min(tuning::MAX_VISITED_PIECES);
-    }
-
-    pub fn waited(&mut self, wait: Nanos) {
-        if let Some(waits) = self.current.and_then(|current| self.waits.get_mut(current)) {
-            waits.waited += wait;
+    pub fn waited(&mut self, wait: Nanos, original: Pages) {
+        if let Some((_, at)) = &mut self.end {
+            *at += wait;
+        }
+        let Some((window, is_adjacent)) = self.last else { return };
+        if let Some(tally) = self.tally(window, original) {
+            let waits = &mut tally.waits;
+            (if is_adjacent { &mut waits.1 } else { &mut waits.0 }).add(wait);
         }
     }
 
@@ -174,67 +210,188 @@ impl RandomFaults {
         (self.pieces, self.pages) = (self.pieces * part, self.pages * part);
     }
 
-    /// Whether pieces are no longer than the own window on average: it is read here and there.
-    pub fn is_random(&self, own: Pages) -> bool {
-        self.pieces > 0.0 && self.pages <= self.pieces * own.get() as f64
+    /// Whether pieces are no longer than the original window on average: it is read here and there.
+    pub fn is_random(&self, original: Pages) -> bool {
+        self.pieces > 0.0 && self.pages <= self.pieces * original.get() as f64
     }
 
-    /// The window that it is to have: the best of those that were tried, or one that is to be
-    /// tried; `primed`: its file is being primed.
-    pub fn window(&self, own: Pages, primed: bool) -> Pages {
-        let waits_of = |window| self.waits.iter().find(|waits| waits.window == window);
-        let Some(of_own) = waits_of(own).filter(|waits| waits.is_known(f64::INFINITY)) else {
-            return own;
+    /// Decides what is next after an interval; `parallel`: how many reads the device serves at once.
+    pub fn step(
+        &mut self,
+        now: Nanos,
+        original: Pages,
+        file: &FileView,
+        parallel: usize,
+        scores: &mut GainScores,
+    ) -> Option<FaultsChange> {
+        match self.phase {
+            Phase::Original => {
+                if self.original.is_judged()
+                    && now >= self.not_before
+                    && self.is_random(original)
+                    && original > tuning::PROBE_WINDOW_PAGES
+                {
+                    self.history.clear();
+                    self.decided_at = 0;
+                    self.probe = WindowTally::of(tuning::PROBE_WINDOW_PAGES);
+                    self.phase = Phase::Probe;
+                }
+                None
+            }
+            Phase::Probe => {
+                let probe = &self.probe;
+                if probe.pieces > tuning::PROBE_PIECES || probe.faults() >= tuning::PROBE_FAULTS {
+                    self.choose(now, original, file, parallel, scores);
+                }
+                None
+            }
+            Phase::Chosen(choice) => {
+                if self.history.len() >= (2 * self.decided_at).min(tuning::MAX_HISTORY)
+                    && self.history.len() > self.decided_at + self.decided_at / 2
+                {
+                    self.choose(now, original, file, parallel, scores);
+                    return None;
+                }
+                self.measure(now, choice, scores)
+            }
+        }
+    }
+
+    /// Compares the waits for pieces with those of the original window.
+    fn measure(
+        &mut self,
+        now: Nanos,
+        choice: Choice,
+        scores: &mut GainScores,
+    ) -> Option<FaultsChange> {
+        if !self.chosen.is_judged() || choice.window == self.original.window {
+            return None;
+        }
+        let measured = self.original.per_piece()? / self.chosen.per_piece()?;
+        let gain = MeasuredGain { predicted: choice.predicted, measured };
+        if measured < tuning::REVERT_BELOW_RATIO {
+            scores.add(GainSource::MappedWindow, gain);
+            self.give_up(now);
+            return Some(FaultsChange::Measured(gain));
+        }
+        if choice.measured.is_some() {
+            // Waits of late must not differ from those by which it was kept.
+            self.chosen = WindowTally::of(choice.window);
+            return None;
+        }
+        scores.add(GainSource::MappedWindow, gain);
+        self.phase = Phase::Chosen(Choice { measured: Some(measured), ..choice });
+        self.chosen = WindowTally::of(choice.window);
+        Some(FaultsChange::Measured(gain))
+    }
+
+    /// Back to the original window, which is measured anew.
+    fn give_up(&mut self, now: Nanos) {
+        self.not_before = now + tuning::BACKOFF_TIME * 2_u64.pow(self.failures.min(8));
+        self.failures += 1;
+        self.original = WindowTally::of(self.original.window);
+        self.phase = Phase::Original;
+    }
+
+    /// Chooses the window by what each would have done to the faults since the probe began. A
+    /// smaller window than the present one would need another probe.
+    fn choose(
+        &mut self,
+        now: Nanos,
+        original: Pages,
+        file: &FileView,
+        parallel: usize,
+        scores: &GainScores,
+    ) {
+        self.decided_at = self.history.len();
+        let Some(device) = self.device(original, parallel) else {
+            return self.give_up(now);
         };
-        let (mut best, mut tried) = (of_own.mean(), vec![*of_own]);
-        let smaller = tuning::SMALLER_WINDOWS_PAGES
-            .map(Pages::new)
-            .into_iter()
-            .filter(|window| *window < own);
-        for window in smaller {
-            let Some(waits) = waits_of(window).filter(|waits| waits.is_known(best)) else {
-                return window;
+        let least = match self.phase {
+            Phase::Chosen(choice) => choice.window,
+            _ => tuning::PROBE_WINDOW_PAGES,
+        };
+        let outcome = |window| {
+            let access = |fault: &Fault| PastAccess {
+                first: fault.index,
+                pages: 1,
+                think: fault.think,
+                mapped: true,
             };
-            if waits.is_too_small(best) {
-                break;
-            }
-            tried.push(*waits);
-            if waits.mean() > tuning::WORSE_WAIT_RATIO * best {
-                break;
-            }
-            best = best.min(waits.mean());
-        }
-        let enough = if primed {
-            tuning::MAX_WAIT_RATIO_PRIMED * of_own.mean()
-        } else {
-            tuning::EQUAL_WAIT_RATIO * best
+            let history = self.history.iter().map(access);
+            (window, predict(history, file, &device, Candidate::window(window)))
         };
-        let smallest = tried.iter().rev().find(|waits| waits.mean() <= enough);
-        smallest.map_or(own, |waits| waits.window)
-    }
-
-    /// Measures the own window once more before a smaller one is settled on: first reads wait for
-    /// metadata, too, and programs change what they do.
-    pub fn confirm(&mut self, own: Pages) {
-        if self.is_confirmed {
+        let sizes = std::iter::successors(Some(least), |window| Some(Pages::new(2 * window.get())));
+        let mut outcomes: Vec<(Pages, Prediction)> =
+            sizes.take_while(|window| *window < original).map(outcome).collect();
+        let (_, of_original) = outcome(original);
+        let cost = |prediction: &Prediction| prediction.cost(WAKE_TIME).max(1e-9);
+        outcomes.push((original, of_original));
+        let best = outcomes.iter().map(|(_, one)| cost(one)).fold(f64::INFINITY, f64::min);
+        // Of those that serve as well as the best, the one that reads least.
+        let enough = |one: &&(Pages, Prediction)| cost(&one.1) <= tuning::EQUAL_WAIT_RATIO * best;
+        let choice = outcomes.iter().filter(enough).min_by_key(|(_, one)| one.read);
+        let Some((window, outcome)) = choice else { return };
+        let predicted = cost(&of_original) / cost(outcome);
+        let is_worth = scores.is_worth(GainSource::MappedWindow, predicted);
+        let window = if is_worth { *window } else { original };
+        if let Phase::Chosen(before) = self.phase
+            && before.window == window
+        {
             return;
         }
-        let chosen = self.window(own, false);
-        let is_known = self.waits.iter().any(|waits| {
-            waits.window == chosen && waits.pieces.max(waits.faults) >= tuning::MIN_PIECES
-        });
-        if chosen == own || !is_known {
-            return;
-        }
-        self.is_confirmed = true;
-        self.waits.retain(|waits| waits.window != own);
-        self.current = None;
+        self.phase = Phase::Chosen(Choice { window, predicted, measured: None });
+        self.chosen = WindowTally::of(window);
+        self.original.window = original;
     }
 
-    /// How long a piece takes with a window, as far as that is known.
-    pub fn wait(&self, window: Pages) -> Option<Nanos> {
-        let waits = self.waits.iter().find(|waits| waits.window == window)?;
-        (waits.pieces > 0).then(|| Nanos::from_secs_f64(waits.mean()))
+    /// The service times that the waits with the original window and with a page show.
+    fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
+        let whole = self.original.waits.0.median()?;
+        let (first, adjacent) = (self.probe.waits.0.median(), self.probe.waits.1.median());
+        let single = first.or(adjacent)?;
+        let more = (original.get() - 1).max(1) as f64;
+        let page = whole.saturating_sub(single).scaled(1.0 / more);
+        let fixed = |wait: Nanos| wait.saturating_sub(page);
+        let adjacent = fixed(adjacent.unwrap_or(single).min(single));
+        Some(DeviceTimes { fixed: fixed(single), adjacent, page, parallel })
+    }
+
+    /// The window that it is to have; `primed`: its file is being primed, and what is read around
+    /// a fault is part of that.
+    pub fn window(&self, original: Pages, primed: bool) -> Pages {
+        match self.phase {
+            Phase::Original => original,
+            Phase::Probe => tuning::PROBE_WINDOW_PAGES,
+            Phase::Chosen(choice) => {
+                let gain = choice.measured.unwrap_or(choice.predicted);
+                let serves = !primed || gain * tuning::MAX_WAIT_RATIO_PRIMED > 1.0;
+                if serves { choice.window } else { original }
+            }
+        }
+    }
+
+    /// Why it is to have that window.
+    pub fn why(&self, original: Pages) -> String {
+        match self.phase {
+            Phase::Probe => {
+                "its mapping is read at random: a few pieces are read page by page to see how long \
+                 they are"
+                    .to_owned()
+            }
+            Phase::Chosen(choice) if choice.window != original => format!(
+                "its mapping is read at random: predicted ×{:.2} less waiting than with the \
+                 original window",
+                choice.predicted
+            ),
+            Phase::Chosen(_) => {
+                "its mapping is read at random, and no smaller window is predicted to be faster"
+                    .to_owned()
+            }
+            Phase::Original => {
+                "its mapping is read at random: back to its original window".to_owned()
+            }
+        }
     }
 }
 
@@ -242,109 +399,155 @@ impl RandomFaults {
 mod tests {
     use super::*;
 
-    const OWN: Pages = Pages::new(32);
+    const ORIGINAL: Pages = Pages::new(32);
 
-    fn window(start: u64, size: Pages) -> Window {
-        Window { start, size, async_size: Pages::ZERO }
+    fn window(start: u64, size: u64) -> Window {
+        Window { start, size: Pages::new(size), async_size: Pages::ZERO }
     }
 
-    /// Reads pieces of so many pages until a window is settled on, where a fault takes `fault` and
-    /// each page that it reads `page` microseconds; all windows that it had, and the pieces.
-    fn settled(pages: u64, fault: u64, page: u64, primed: bool) -> (Vec<u64>, u64) {
-        let (mut around, mut windows, mut pieces) = (RandomFaults::default(), vec![32], 0);
-        for _ in 0..100 {
-            let window = windows.last().copied().unwrap_or_default();
-            for _ in 0..10 {
-                let start = pieces * 7919 % 1000 * 1000;
-                pieces += 1;
-                let mut at = start;
-                while at < start + pages {
-                    let from = at.saturating_sub(window / 2);
-                    let read = self::window(from, Pages::new(window));
-                    around.fault(at, read, OWN);
-                    around.waited(Nanos::from_micros(fault + page * window));
-                    at = read.end().max(at + 1);
-                }
-            }
-            assert!(around.is_random(OWN));
-            around.confirm(OWN);
-            let next = around.window(OWN, primed).get();
-            if next != window {
-                windows.push(next);
+    fn view(cache: u64) -> FileView {
+        let (pages, max_request) = (Pages::new(1 << 24), Pages::new(320));
+        FileView { pages, folio_limit: None, max_request, cache: Pages::new(cache) }
+    }
+
+    /// A mapping whose faults take `fault` microseconds and `page` for each page that they read.
+    struct Reader {
+        around: RandomFaults,
+        scores: GainScores,
+        now: Nanos,
+        windows: Vec<u64>,
+        fault: u64,
+        page: u64,
+        primed: bool,
+        cache: u64,
+    }
+
+    impl Reader {
+        fn new(fault: u64, page: u64) -> Self {
+            Self {
+                around: RandomFaults::default(),
+                scores: GainScores::default(),
+                now: Nanos::ZERO,
+                windows: vec![ORIGINAL.get()],
+                fault,
+                page,
+                primed: false,
+                cache: 1 << 20,
             }
         }
-        (windows, pieces)
-    }
 
-    #[test]
-    fn single_pages_get_a_page() {
-        assert_eq!(settled(1, 100, 8, false).0, [32, 4, 1, 32, 1]);
-        assert_eq!(settled(1, 330, 32, true).0, [32, 4, 1, 32, 1]);
-    }
+        fn window(&self) -> u64 {
+            self.windows.last().copied().unwrap_or_default()
+        }
 
-    #[test]
-    fn pieces_of_several_pages_get_what_brings_them_at_once() {
-        assert_eq!(settled(8, 330, 32, false).0, [32, 4, 32]);
-        assert_eq!(settled(8, 8500, 45, false).0, [32, 4, 32]);
-        assert_eq!(settled(16, 8500, 45, false).0, [32, 4, 32]);
-    }
+        /// One fault; the end of what it read.
+        fn fault(&mut self, at: u64, more: u64) -> u64 {
+            let size = self.window();
+            let read = window(at.saturating_sub(size / 2), size);
+            self.around.fault(self.now, at, read, ORIGINAL);
+            let wait = Nanos::from_micros(self.fault + self.page * size + more);
+            self.now += wait;
+            self.around.waited(wait, ORIGINAL);
+            read.end().max(at + 1)
+        }
 
-    #[test]
-    fn a_window_that_takes_several_faults_for_a_piece_must_be_clearly_faster() {
-        // Four faults wait nearly as long as one that reads four times as much as is wanted.
-        assert_eq!(settled(8, 150, 32, false).0, [32, 4, 32]);
-        let (windows, _) = settled(8, 20, 100, false);
-        assert_eq!(windows.last(), Some(&1), "eight faults take a third of the time of one");
-    }
-
-    #[test]
-    fn who_reads_a_table_by_columns_keeps_what_brings_several_at_once() {
-        let windows = |columns: u64, holds: u64| {
-            let (mut around, mut window) = (RandomFaults::default(), OWN.get());
-            let mut cached = std::collections::BTreeSet::new();
-            for row in 0..columns * 200 {
-                let at = 10_000 + row % 200 * 96 + row / 200;
-                if !cached.contains(&at) {
-                    let read = self::window(at.saturating_sub(window / 2), Pages::new(window));
-                    cached.extend(read.start..read.end());
-                    around.fault(at, read, OWN);
-                    around.waited(Nanos::from_micros(100 + 8 * window));
-                }
-                around.cache_holds(holds);
-                around.confirm(OWN);
-                window = around.window(OWN, false).get();
+        fn piece(&mut self, start: u64, pages: u64, more: u64) {
+            let mut at = start;
+            while at < start + pages {
+                at = self.fault(at, more);
             }
-            window
-        };
-        assert_eq!((windows(1, 1000), windows(3, 1000), windows(8, 1000)), (1, 4, OWN.get()));
-        assert_eq!(windows(8, 0), 1, "the cache does not hold them until the next column");
+        }
+
+        fn interval(&mut self) {
+            let Self { around, scores, .. } = self;
+            around.step(self.now, ORIGINAL, &view(self.cache), 1, scores);
+            let next = self.around.window(ORIGINAL, self.primed).get();
+            if next != self.window() {
+                self.windows.push(next);
+            }
+        }
+
+        /// Reads pieces of so many pages; all windows that it had.
+        fn settled(mut self, pages: u64) -> Vec<u64> {
+            for piece in 0_u64..1000 {
+                self.piece(piece * 7919 % 1000 * 1000, pages, 0);
+                if piece % 10 == 9 {
+                    self.interval();
+                }
+            }
+            self.windows
+        }
+    }
+
+    #[test]
+    fn a_probe_shows_which_window_serves() {
+        assert_eq!(Reader::new(100, 8).settled(1), [32, 1], "single pages");
+        assert_eq!(Reader::new(300, 32).settled(4), [32, 1, 16], "one fault for each piece");
+        // With 16 pages, a reader of eight comes to the mark, and the kernel reads 16 more.
+        assert_eq!(Reader::new(300, 32).settled(8), [32, 1, 32]);
+        let long = Reader::new(300, 32).settled(16);
+        assert_eq!(long.last(), Some(&32), "no smaller window does: {long:?}");
+        assert_eq!(Reader::new(20, 100).settled(8), [32, 1], "transfer takes most of the time");
+        assert_eq!(Reader::new(8500, 1).settled(8), [32, 1, 32], "seeks take the time");
+    }
+
+    #[test]
+    fn a_primed_file_keeps_its_original_window_where_seeks_take_the_time() {
+        let primed = |fault, page| Reader { primed: true, ..Reader::new(fault, page) };
+        assert_eq!(primed(8500, 45).settled(1), [32, 1, 32]);
+        assert_eq!(primed(330, 32).settled(1), [32, 1]);
     }
 
     #[test]
     fn first_reads_that_take_longer_do_not_decide() {
-        let mut around = RandomFaults::default();
-        let (mut window, mut pieces) = (OWN.get(), 0_u64);
-        for _ in 0..30 {
-            for _ in 0..10 {
-                pieces += 1;
-                let at = pieces * 7919 % 1000 * 1000;
-                for fault in 0..8_u64.div_ceil(window) {
-                    let read = self::window(at + fault * window, Pages::new(window));
-                    around.fault(at + fault * window, read, OWN);
-                    // Metadata is read with the first pieces.
-                    let more = if pieces <= 20 { 2000 } else { 0 };
-                    around.waited(Nanos::from_micros(300 + 8 * window + more));
-                }
+        let mut reader = Reader::new(8500, 8);
+        for piece in 0..200_u64 {
+            // Metadata is read with some of the first pieces.
+            let more = if piece % 3 == 0 && piece < 20 { 80_000 } else { 0 };
+            reader.piece(piece * 7919 % 1000 * 1000, 8, more);
+            if piece % 10 == 9 {
+                reader.interval();
             }
-            around.confirm(OWN);
-            window = around.window(OWN, false).get();
         }
-        assert_eq!(window, OWN.get());
+        assert_eq!(reader.window(), ORIGINAL.get(), "{:?}", reader.windows);
     }
 
     #[test]
-    fn where_seeks_take_the_time_a_primed_file_keeps_its_own_window() {
-        assert_eq!(settled(1, 8500, 45, true).0, [32, 4, 1, 32]);
+    fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
+        let mut reader = Reader::new(100, 8);
+        for piece in 0..200_u64 {
+            // After the probe, small reads suddenly take as long as large ones.
+            let more = if reader.windows.len() > 1 && piece > 60 { 800 } else { 0 };
+            reader.piece(piece * 7919 % 1000 * 1000, 1, more);
+            if piece % 10 == 9 {
+                reader.interval();
+            }
+        }
+        assert_eq!(reader.windows, [32, 1, 32], "{:?}", reader.around.phase);
+    }
+
+    #[test]
+    fn a_reader_of_columns_gets_what_the_cache_brings_for_several_at_once() {
+        let windows = |columns: u64, cache: u64| {
+            let mut reader = Reader { cache, ..Reader::new(100, 8) };
+            let mut cached = std::collections::BTreeSet::new();
+            for row in 0..columns * 200 {
+                let at = 10_000 + row % 200 * 96 + row / 200;
+                if !cached.contains(&at) {
+                    let size = reader.window();
+                    let from = at.saturating_sub(size / 2);
+                    cached.extend(from..from + size);
+                    reader.fault(at, 0);
+                }
+                if row % 10 == 9 {
+                    reader.interval();
+                }
+            }
+            reader.window()
+        };
+        assert_eq!(windows(1, 1 << 20), 1);
+        assert!(windows(12, 1 << 20) >= 16, "it brings several columns at once");
+        assert_eq!(windows(12, 150), 1, "the cache does not hold them until the next column");
     }
 
     #[test]
@@ -353,11 +556,10 @@ mod tests {
             let mut around = RandomFaults::default();
             let mut at = 100_000_u64;
             for _ in 0..20 {
-                let read = window(at - 16, OWN);
-                around.fault(at, read, OWN);
+                around.fault(Nanos::ZERO, at, window(at - 16, 32), ORIGINAL);
                 at = at.saturating_add_signed(2 * step);
             }
-            assert!(!around.is_random(OWN), "{step}");
+            assert!(!around.is_random(ORIGINAL), "{step}");
         }
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Nanos, PageSize, Pages};
 
-use super::action::FileAction;
+use super::action::{ActionKind, FileAction};
 use super::climb::WindowSearch;
 use super::device::LearnedDevice;
+use super::gain::GainScores;
 use super::inputs::{Bounds, FileKey, FileState, Inputs};
 use super::memory::{Domains, WindowShare, share_of};
 use super::pace::PrimingController;
@@ -31,6 +32,7 @@ pub struct BdiController {
     /// How long readers of what is not primed waited before anything was, in seconds a second.
     pub(super) waits_elsewhere: f64,
     pub(super) domains: Domains,
+    pub(super) scores: GainScores,
     /// Pages that readers of open files which are gone came by.
     gone: u64,
     /// When the first thing was seen, and when it last decided.
@@ -71,6 +73,11 @@ impl BdiController {
             *files.entry(Bytes::new(window)).or_default() += 1;
         }
         files
+    }
+
+    /// Predicted and measured gains so far.
+    pub fn gains(&self) -> &GainScores {
+        &self.scores
     }
 
     /// How priming goes, while something is primed.
@@ -269,7 +276,7 @@ impl BdiController {
             return Vec::new();
         }
         let mut orders = self.windows(inputs, elapsed);
-        if !orders.is_empty() {
+        if orders.iter().any(|order| matches!(order.kind, ActionKind::SetWindow(_))) {
             self.pace.windows_changed();
         }
         if self.bounds.prefetch {

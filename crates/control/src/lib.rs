@@ -30,6 +30,7 @@ mod climb;
 mod control_loop;
 mod controller;
 mod device;
+mod gain;
 mod inputs;
 mod memory;
 mod outstanding;
@@ -61,6 +62,7 @@ pub use control_loop::{
 };
 pub use controller::BdiController;
 pub use device::LearnedDevice;
+pub use gain::{GainScores, GainSource, MeasuredGain};
 pub use inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs};
 pub use outstanding::Outstanding;
 pub use pace::PrimingStats;

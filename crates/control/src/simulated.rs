@@ -189,6 +189,7 @@ impl ControlledKernel {
                     self.miss_prefetches.insert(stream, MissPrefetch::new(*run));
                 }
             }
+            ActionKind::Report { .. } => {}
             ActionKind::Prefetch(extents) => ctx.with(stream, &mut |cache| {
                 let read = self.prefetch(cache, stream, extents);
                 if action.primes {
@@ -252,6 +253,7 @@ fn describe(action: &FileAction) -> String {
         ActionKind::PrefetchFiles(files) => {
             format!("{file}: prefetches {} files: {why}", files.len())
         }
+        ActionKind::Report { .. } => format!("{file}: {why}"),
         ActionKind::PrefetchMisses(run) => {
             let run = run.map_or(0, Pages::get);
             format!("{file}: prefetches runs of {run} pages on a miss: {why}")

@@ -150,7 +150,7 @@ impl Stream {
                         self.thrashed += 1;
                     }
                     let in_run = self.classifier.reader_at(index, 1);
-                    self.around.fault(index, window, self.own.unwrap_or(window.size));
+                    self.around.fault(at, index, window, self.own.unwrap_or(window.size));
                     self.read(index, 1, in_run, at);
                 }
                 let (from, asked) = self.pending.take().unwrap_or((index, 1));
@@ -174,7 +174,7 @@ impl Stream {
                 self.stalls += 1;
                 self.stalled = self.stalled.saturating_add(wait.get());
                 if self.mapped {
-                    self.around.waited(wait);
+                    self.around.waited(wait, self.own.unwrap_or_default());
                 } else {
                     self.runs.waited(wait);
                 }

@@ -4,6 +4,10 @@
 //! matrix (`examples/matrix`). What was chosen because of real programs: the limit of windows by
 //! the length of runs, the conditions of prefetching on misses, and the start of priming.
 
+/// How long it takes to wake a thread: the reader after each wait, and the thread that prefetches
+/// after a miss.
+pub(crate) const WAKE_TIME: units::Nanos = units::Nanos::from_micros(50);
+
 pub(crate) mod control_loop {
     use units::Nanos;
 
@@ -181,8 +185,6 @@ pub(crate) mod runs {
     pub const COMPARISON_RUNS: (u64, u64) = (16, 1024);
     /// Waits for each run from which on a reader does not ask for whole runs at once.
     pub const MIN_WAITS_PER_RUN: f64 = 1.5;
-    /// How long after a miss the rest of its run is asked for: a thread is woken for that.
-    pub const ANSWER_TIME: Nanos = Nanos::from_micros(50);
     /// Prefetching on misses begins if a reader is foreseen to wait less than this part of the time
     /// before for each run.
     pub const MAX_FORESEEN_WAIT_RATIO: f64 = 0.95;
@@ -198,36 +200,56 @@ pub(crate) mod runs {
 
 /// Faults of mappings that are read at random.
 pub(crate) mod random_faults {
-    /// Windows that are tried where the mapping's own is larger: the usual one, the smallest that
-    /// brings more than a page ahead of a fault, and a page.
-    pub const SMALLER_WINDOWS_PAGES: [u64; 3] = [32, 4, 1];
+    use units::{Nanos, Pages};
+
     /// Pieces before a window is judged: on a disk that seeks, the mean wait for so many has a
     /// standard error of about a tenth.
     pub const MIN_PIECES: u64 = 16;
     /// Faults after which a window is judged however few pieces began.
     pub const MAX_FAULTS: u64 = 256;
-    /// Pieces after which a window is given up early if they take [`HOPELESS_WAIT_RATIO`] times as
-    /// long as with the best window.
-    pub const MIN_PIECES_HOPELESS: u64 = 4;
-    pub const HOPELESS_WAIT_RATIO: f64 = 2.0;
-    /// The faults for a piece from which on a window is too small for it ...
-    pub const MAX_FAULTS_PER_PIECE: f64 = 1.5;
-    /// ... unless a piece takes less than this part of the time with the best window so far: each
-    /// fault also costs processor time, and turns of the reader's on a busy machine.
-    pub const CLEARLY_FASTER_WAIT_RATIO: f64 = 0.8;
-    /// No smaller window is tried after one whose pieces take this many times as long as with the
-    /// best: a standard error more.
-    pub const WORSE_WAIT_RATIO: f64 = 1.1;
-    /// The smallest window is chosen whose pieces take no more than this many times as long as with
-    /// the best: it reads least.
+    /// The window of a probe: every page that is touched is a fault.
+    pub const PROBE_WINDOW_PAGES: Pages = Pages::new(1);
+    /// Whole pieces that a probe needs, or faults if pieces are long.
+    pub const PROBE_PIECES: u64 = 8;
+    pub const PROBE_FAULTS: u64 = 128;
+    /// Faults since the probe that are replayed. Bounds memory.
+    pub const MAX_HISTORY: usize = 4096;
+    /// A longer time between two faults is another reader's, or idle time.
+    pub const MAX_THINK_TIME: Nanos = Nanos::from_millis(1);
+    pub const MAX_WAITS_REMEMBERED: usize = 32;
+    /// Of the windows with which readers wait no more than this many times as long as with the best,
+    /// the one that reads least is chosen.
     pub const EQUAL_WAIT_RATIO: f64 = 1.03;
     /// While the file is primed, a smaller window is chosen only if a piece takes less than this
     /// part of the time: what is read around a fault is then part of that work.
     pub const MAX_WAIT_RATIO_PRIMED: f64 = 0.7;
+    /// Below this part of the gain of the original window, a smaller one does harm.
+    pub const REVERT_BELOW_RATIO: f64 = 0.95;
+    pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
     /// Pieces of one mapping that are followed at once.
     pub const MAX_CURRENT_PIECES: usize = 8;
-    /// The most pieces after which a reader may come back to pages beside one. Bounds memory.
-    pub const MAX_VISITED_PIECES: usize = 4096;
+}
+
+/// What predictions assume of every machine.
+pub(crate) mod what_if {
+    use units::Pages;
+
+    /// XFS, and ext4 since Linux 6.16, have large folios.
+    pub const MAX_FOLIO_ORDER: u8 = 9;
+    /// The largest request to a device: the usual `max_sectors_kb` (1280 KiB).
+    pub const MAX_REQUEST_PAGES: Pages = Pages::new(320);
+    /// The most reads that a device is taken to serve at once.
+    pub const MAX_PARALLEL: f64 = 32.0;
+}
+
+/// Predicted against measured gains.
+pub(crate) mod gain {
+    /// The error of predictions before one was measured, as a natural logarithm: 5 %.
+    pub const FIRST_ERROR: f64 = 0.05;
+    /// How much the last measured gain counts.
+    pub const WEIGHT: f64 = 0.25;
+    /// Larger gains are reported as this one: a reader that need not wait at all.
+    pub const MAX_GAIN: f64 = 1000.0;
 }
 
 /// Trends of reads, and prefetching along them.

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
+use super::around::FaultsChange;
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
+use super::gain::GainSource;
 use super::inputs::{FileKey, FileState, Inputs};
 use super::memory::room;
 use super::prime::FilePriming;
@@ -14,9 +16,11 @@ use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
 use super::stream::{Stream, StreamKind};
+use crate::tuning::WAKE_TIME;
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
-use crate::tuning::runs::ANSWER_TIME;
+use crate::tuning::what_if::{MAX_FOLIO_ORDER, MAX_PARALLEL, MAX_REQUEST_PAGES};
 use crate::tuning::windows as tuning;
+use crate::what_if::FileView;
 use policy::MissPrefetch;
 use policy::OpenFileId;
 
@@ -27,6 +31,7 @@ impl BdiController {
         let shared = self.shared();
         let (mut orders, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
+        let parallel = self.device.parallelism().ceil().clamp(1.0, MAX_PARALLEL) as usize;
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
         for key in keys {
             self.trim(key, now, &shared);
@@ -35,9 +40,16 @@ impl BdiController {
             orders.extend(answers);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             if let Some((facts, own)) = stream.facts.zip(stream.own).filter(|_| stream.mapped) {
-                let room = room(inputs, &facts).get() / mapped;
-                stream.around.cache_holds(room / own.get().max(1));
-                stream.around.confirm(own);
+                let cache = Pages::new(room(inputs, &facts).get() / mapped);
+                let file = file_view(&facts, cache);
+                let (around, scores) = (&mut stream.around, &mut self.scores);
+                if let Some(FaultsChange::Measured(gain)) =
+                    around.step(now, own, &file, parallel, scores)
+                {
+                    let why = self.scores.describe(GainSource::MappedWindow, gain);
+                    let kind = gain.report();
+                    orders.push(FileAction { file: key, kind, why, primes: false });
+                }
             }
             // Also if its program has given advice meanwhile: it must not stay without a window.
             if let Some(shrink) = &stream.shrink {
@@ -127,7 +139,7 @@ impl BdiController {
         let may = self.bounds.prefetch && facts.may_set_window() && !rests;
         let device = &self.device;
         let bytes = |pages: Pages| Bytes::new(pages.get().saturating_mul(facts.page.get()));
-        let foreseen = |run| ANSWER_TIME + device.read_time(bytes(run));
+        let foreseen = |run| WAKE_TIME + device.read_time(bytes(run));
         let window = (short && may).then_some(facts.window);
         let Some(change) = stream.runs.step(now, window, foreseen) else {
             return Vec::new();
@@ -324,21 +336,19 @@ fn along_a_trend(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> 
 
 /// The window of a mapping that is read at random.
 fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages, String)> {
-    let own = stream.own?;
-    let window = stream.around.window(own, primed);
-    let wait = |window| stream.around.wait(window).map(|wait| wait.as_millis_f64());
-    let why = match (wait(own), wait(window)) {
-        (Some(before), Some(now)) if window < own => format!(
-            "its mapping is read at random: a piece takes {now:.2} ms, with its original \
-             window {before:.2} ms"
-        ),
-        _ if window < own => "its mapping is read at random: a smaller window is tried".to_owned(),
-        _ if primed => {
-            "its file is being primed, and pages read around a fault are part of that".to_owned()
-        }
-        _ => "its mapping is read at random, and no smaller window is faster".to_owned(),
-    };
-    (window != facts.window).then_some((window, why))
+    let original = stream.own?;
+    let window = stream.around.window(original, primed);
+    (window != facts.window).then(|| (window, stream.around.why(original)))
+}
+
+/// The file for predictions; `cache`: what may be cached of it.
+pub(super) fn file_view(facts: &FileState, cache: Pages) -> FileView {
+    FileView {
+        pages: facts.file_pages,
+        folio_limit: Some(MAX_FOLIO_ORDER),
+        max_request: MAX_REQUEST_PAGES,
+        cache,
+    }
 }
 
 fn short_runs_of(run: Pages) -> String {

@@ -145,6 +145,7 @@ proptest! {
                     ActionKind::PrefetchFiles(_) => {
                         prop_assert!(false, "no directory was given: {action:?}");
                     }
+                    ActionKind::Report { .. } => prop_assert!(!action.why.is_empty()),
                     ActionKind::PrefetchMisses(run) => {
                         prop_assert!(run.is_none_or(|run| run.get() > 1));
                     }

@@ -134,6 +134,7 @@ impl BdiActuator {
         for one in others {
             match one.kind {
                 ActionKind::PrefetchMisses(run) => self.prefetch_misses(one, run, log),
+                ActionKind::Report { .. } => log.decision(&one, ActionResult::Reported),
                 _ => self.prefetch(one, log),
             }
         }

@@ -103,10 +103,13 @@ impl<B: DaemonBackend> Daemon<B> {
         let mut devices = Vec::new();
         for (key, controller) in self.control.controllers() {
             let device = controller.device();
+            let gain = controller.gains().overall();
             let status = DeviceStatus {
                 latency_ms: device.latency().as_millis_f64(),
                 rate_mib_s: device.rate().as_mib(),
                 parallelism: device.parallelism(),
+                predicted_gain_ratio: gain.map(|gain| gain.predicted),
+                measured_gain_ratio: gain.map(|gain| gain.measured),
                 followed: controller.followed(),
                 ..DeviceStatus::default()
             }

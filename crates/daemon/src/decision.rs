@@ -40,6 +40,8 @@ pub enum ActionResult {
     },
     /// Pages are prefetched, or prefetching on misses has begun or ended.
     Prefetching,
+    /// Nothing was to be done: the measured gain of an earlier decision was reported.
+    Reported,
     /// A dry run: nothing was done.
     Advised,
     /// It could not be done, or must not.
@@ -57,12 +59,15 @@ pub struct DecisionRecord {
     pub path: Option<String>,
     pub device: DevNo,
     pub inode: u64,
-    /// `set_window`, `prefetch` or `prefetch_misses`.
+    /// `set_window`, `prefetch`, `prefetch_misses` or `report_gain`.
     pub action: &'static str,
     pub window_before_kib: u64,
     pub window_kib: Option<u64>,
     /// The length of the runs that are prefetched on a miss.
     pub prefetch_run_kib: Option<u64>,
+    /// Of an earlier decision; 540 is ×5.4.
+    pub predicted_gain_percent: Option<u64>,
+    pub measured_gain_percent: Option<u64>,
     pub why: String,
     /// How to undo it.
     pub undo: String,
@@ -81,6 +86,13 @@ impl DecisionRecord {
             ActionKind::SetWindow(_) => ("set_window", None),
             ActionKind::Prefetch(_) | ActionKind::PrefetchFiles(_) => ("prefetch", None),
             ActionKind::PrefetchMisses(run) => ("prefetch_misses", *run),
+            ActionKind::Report { .. } => ("report_gain", None),
+        };
+        let (predicted_gain_percent, measured_gain_percent) = match decision.kind {
+            ActionKind::Report { predicted_percent, measured_percent } => {
+                (Some(predicted_percent), Some(measured_percent))
+            }
+            _ => (None, None),
         };
         let pid = holder.map(|holder| holder.pid);
         Self {
@@ -94,10 +106,14 @@ impl DecisionRecord {
             window_before_kib: kib(file.window),
             window_kib: decision.window().map(kib),
             prefetch_run_kib: run.map(|pages| kib(pages.to_bytes(page_size()))),
+            predicted_gain_percent,
+            measured_gain_percent,
             why: decision.why.clone(),
             undo: undo(pid, decision, &result, leave),
             result: match &result {
-                ActionResult::WindowSet { .. } | ActionResult::Prefetching => "applied",
+                ActionResult::WindowSet { .. }
+                | ActionResult::Prefetching
+                | ActionResult::Reported => "applied",
                 ActionResult::Advised => "advised",
                 ActionResult::Failed(_) => "failed",
             },
@@ -112,7 +128,10 @@ impl DecisionRecord {
 fn undo(pid: Option<u32>, decision: &FileDecision, result: &ActionResult, leave: bool) -> String {
     let disable = pid.map_or_else(String::new, |pid| format!("; disable with --except pid:{pid}"));
     match (result, &decision.kind) {
-        (ActionResult::Advised | ActionResult::Failed(_), _) => "nothing was done".to_owned(),
+        (_, ActionKind::Report { .. }) => "nothing to undo".to_owned(),
+        (ActionResult::Advised | ActionResult::Failed(_) | ActionResult::Reported, _) => {
+            "nothing was done".to_owned()
+        }
         (ActionResult::WindowSet { .. }, _) if leave => {
             format!("reopen the file, or foreread apply --open-files{disable}")
         }
@@ -140,6 +159,7 @@ impl fmt::Display for DecisionRecord {
                 format!("set window {} → {}", kib(self.window_before_kib), kib(after))
             }
             (_, _, Some(run)) => format!("prefetch runs of {} on a miss", kib(run)),
+            ("report_gain", ..) => return write!(f, "{}", self.why),
             ("prefetch_misses", ..) => "stop prefetching on misses".to_owned(),
             _ => "prefetch".to_owned(),
         };
@@ -203,7 +223,7 @@ impl DecisionLog {
         match result {
             ActionResult::WindowSet { .. } => self.status.windows_set += 1,
             ActionResult::Failed(_) => self.status.failed_actions += 1,
-            ActionResult::Prefetching | ActionResult::Advised => {}
+            ActionResult::Prefetching | ActionResult::Reported | ActionResult::Advised => {}
         }
         let record = DecisionRecord::new(decision, result, self.leave);
         self.status.push_decision(&record.to_string());
@@ -253,6 +273,17 @@ mod tests {
 
     fn line(kind: ActionKind, result: ActionResult, leave: bool) -> String {
         DecisionRecord::new(&decision(kind), result, leave).to_string()
+    }
+
+    #[test]
+    fn a_measured_gain_is_reported_beside_the_predicted_one() {
+        let kind = ActionKind::Report { predicted_percent: 610, measured_percent: 540 };
+        let mut decision = decision(kind);
+        decision.why = "predicted ×6.10, measured ×5.40".to_owned();
+        let record = DecisionRecord::new(&decision, ActionResult::Reported, false);
+        assert_eq!(record.to_string(), "cat (7) /srv/a\\u{1b}: predicted ×6.10, measured ×5.40");
+        let gains = (record.predicted_gain_percent, record.measured_gain_percent);
+        assert_eq!(gains, (Some(610), Some(540)));
     }
 
     #[test]

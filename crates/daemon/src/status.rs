@@ -23,6 +23,10 @@ pub struct DeviceStatus {
     pub rate_mib_s: f64,
     /// The most reads that were under way, on average over an interval.
     pub parallelism: f64,
+    /// The typical gains of actions, as predicted and as measured (geometric means; later ones
+    /// count more).
+    pub predicted_gain_ratio: Option<f64>,
+    pub measured_gain_ratio: Option<f64>,
     pub followed: usize,
     /// Open files by window in KiB, rounded up to a power of two.
     pub windows_kib: BTreeMap<u64, usize>,
@@ -212,6 +216,13 @@ impl Status {
             "Open files followed",
             by_device(|status| status.followed as f64),
         );
+        for (name, help, of) in GAINS {
+            let series = self
+                .devices
+                .iter()
+                .filter_map(|(bdi, status)| Some(MetricSeries::new(of(status)?).with("bdi", bdi)));
+            text.metric(name, Gauge, help, series);
+        }
         let windows = self.devices.iter().flat_map(|(bdi, status)| {
             status.windows_kib.iter().map(move |(kib, files)| {
                 let window = Kib::new(*kib).to_bytes().get().to_string();
@@ -225,6 +236,17 @@ impl Status {
         }
     }
 }
+
+type DeviceGain = (&'static str, &'static str, fn(&DeviceStatus) -> Option<f64>);
+
+const GAINS: &[DeviceGain] = &[
+    ("auto_predicted_gain_ratio", "Typical gain of actions as predicted", |status| {
+        status.predicted_gain_ratio
+    }),
+    ("auto_measured_gain_ratio", "Typical gain of the same actions as measured", |status| {
+        status.measured_gain_ratio
+    }),
+];
 
 type ReaderCounter = (&'static str, &'static str, fn(&DeviceStatus) -> f64);
 
@@ -255,7 +277,8 @@ mod tests {
         let totals = ReaderTotals { waits: 3, waited, used, wasted: Bytes::from_kib(4) };
         let windows =
             [(Bytes::ZERO, 1), (Bytes::from_kib(128), 2), (Bytes::from_kib(100), 4)].into();
-        let device = device.with_readers(totals, &windows);
+        let mut device = device.with_readers(totals, &windows);
+        (device.predicted_gain_ratio, device.measured_gain_ratio) = (Some(6.5), Some(5.5));
         status.devices.insert("8:0".to_owned(), device);
         status.effect = Some(StatusEffect { pairs: 8, ratio: 2.0, low: 1.5, high: 2.5 });
         let text = status.metrics();
@@ -266,6 +289,8 @@ mod tests {
             "open_files_by_window{bdi=\"8:0\",window_bytes=\"0\"} 1",
             "open_files_by_window{bdi=\"8:0\",window_bytes=\"131072\"} 6",
             "reader_waits_total{bdi=\"8:0\"} 3",
+            "auto_predicted_gain_ratio{bdi=\"8:0\"} 6.5",
+            "auto_measured_gain_ratio{bdi=\"8:0\"} 5.5",
             "reader_wait_seconds_total{bdi=\"8:0\"} 1.5",
             "read_ahead_used_bytes_total{bdi=\"8:0\"} 1048576",
             "read_ahead_wasted_bytes_total{bdi=\"8:0\"} 4096",

@@ -114,6 +114,7 @@ impl UnprivilegedBackend {
             }
             // No directory is known and no miss is observed here, and no window takes the right to
             // set the bdi.
+            ActionKind::Report { .. } => self.log.decision(decision, ActionResult::Reported),
             ActionKind::PrefetchFiles(_)
             | ActionKind::PrefetchMisses(_)
             | ActionKind::SetWindow(Pages::ZERO) => {}

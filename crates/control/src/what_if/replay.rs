@@ -72,11 +72,12 @@ impl ReplayCache {
         later.map(|(_, at)| *at).max()
     }
 
-    /// Drops the pages that were read first while more is cached than fits.
-    fn evict(&mut self) {
+    /// Drops the pages that were read first while more is cached than fits, and unmaps them.
+    fn evict(&mut self, mapping: &mut Mapping) {
         while self.tree.cached() > self.file.cache
             && let Some(oldest) = self.order.pop_front()
         {
+            mapping.unmap(oldest);
             let mut page = oldest.start;
             while page < oldest.end() {
                 let used = self.tree.is_used(page);
@@ -123,18 +124,15 @@ impl Cache for ReplayCache {
         let end = Page::FIRST.plus(self.file_pages());
         let filled = fill(&mut self.tree, &window, end, self.file.folio_limit);
         let (at, most) = (self.now + self.delay, self.file.max_request.max(Pages::new(1)));
-        // A window is one bio, which ends as a whole however it was split.
-        let mut done = Nanos::ZERO;
         for batch in &filled.batches {
-            let mut start = batch.start;
+            // A batch is one bio, which ends as a whole however it was split.
+            let (mut start, mut done) = (batch.start, at);
             while start < batch.end() {
                 let request = Extent::new(start, most.min(batch.end().since(start)));
                 done = done.max(self.queue.request(at, request));
                 self.reads += 1;
                 start = request.end();
             }
-        }
-        for batch in &filled.batches {
             self.in_flight.push((*batch, done));
             self.order.push_back(*batch);
         }
@@ -290,7 +288,7 @@ impl Replay {
         let Some(outcome) = mapping.begin(kernel, cache, page) else { return };
         self.arrive(outcome, Extent::new(page, Pages::new(1)));
         self.mapping.end(&mut self.kernel, &mut self.cache, page);
-        self.cache.evict();
+        self.cache.evict(&mut self.mapping);
     }
 
     fn call(&mut self, access: PastAccess) {
@@ -307,7 +305,7 @@ impl Replay {
             walk.page = visit.next;
         }
         self.kernel.end(STREAM, end);
-        self.cache.evict();
+        self.cache.evict(&mut self.mapping);
     }
 
     fn arrive(&mut self, outcome: TouchOutcome, extent: Extent) {

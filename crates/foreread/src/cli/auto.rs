@@ -443,6 +443,14 @@ fn status_text(status: &Status, is_running: bool) -> String {
             device.parallelism,
             device.followed
         ));
+        if let Some((predicted, measured)) =
+            device.predicted_gain_ratio.zip(device.measured_gain_ratio)
+        {
+            text.push_str(&format!(
+                "{}: gain of actions: predicted ×{predicted:.2}, measured ×{measured:.2}\n",
+                plain(bdi)
+            ));
+        }
     }
     text.push_str(&format!(
         "{} windows set, {} actions failed, {} collateral windows restored, {} prefetched, {} \

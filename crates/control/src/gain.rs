@@ -1,0 +1,135 @@
+//! Predicted against measured gains: how far the predictions for each kind of action can be
+//! trusted.
+
+use std::collections::BTreeMap;
+
+use crate::action::ActionKind;
+use crate::tuning::gain as tuning;
+
+/// The kind of action that a gain is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GainSource {
+    /// The window of a mapping that is read at random.
+    MappedWindow,
+    /// The window of an open file that is read in runs.
+    StreamWindow,
+    /// Prefetching the rest of a run after its first miss.
+    MissPrefetch,
+    /// Prefetching along a trend.
+    Trend,
+}
+
+/// A gain of one action; both numbers are ratios, above 1 for an improvement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeasuredGain {
+    pub predicted: f64,
+    pub measured: f64,
+}
+
+impl MeasuredGain {
+    /// The action that reports it.
+    pub(crate) fn report(self) -> ActionKind {
+        let percent = |gain: f64| (100.0 * gain.min(tuning::MAX_GAIN)).round() as u64;
+        let (predicted_percent, measured_percent) =
+            (percent(self.predicted), percent(self.measured));
+        ActionKind::Report { predicted_percent, measured_percent }
+    }
+}
+
+/// The predictions of one source that were measured. The logarithms count, so that a half and twice
+/// are the same error; later ones count more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Record {
+    count: u64,
+    predicted: f64,
+    measured: f64,
+    /// The mean of the absolute differences, and of those where less came than was predicted.
+    error: f64,
+    shortfall: f64,
+}
+
+/// The score of all sources of a device.
+#[derive(Clone, Debug, Default)]
+pub struct GainScores(BTreeMap<GainSource, Record>);
+
+impl GainScores {
+    /// Takes in what an action was to gain, and what it gained.
+    pub(crate) fn add(&mut self, source: GainSource, gain: MeasuredGain) {
+        let (predicted, measured) = (clamped(gain.predicted), clamped(gain.measured));
+        let record = self.0.entry(source).or_insert(Record {
+            count: 0,
+            predicted,
+            measured,
+            error: tuning::FIRST_ERROR,
+            shortfall: tuning::FIRST_ERROR,
+        });
+        record.count += 1;
+        let towards = |mean: &mut f64, value: f64| *mean += tuning::WEIGHT * (value - *mean);
+        towards(&mut record.predicted, predicted);
+        towards(&mut record.measured, measured);
+        towards(&mut record.error, (predicted - measured).abs());
+        towards(&mut record.shortfall, (predicted - measured).max(0.0));
+    }
+
+    /// Whether an action with this predicted gain is worth trying: the gain exceeds the mean
+    /// shortfall of such predictions so far.
+    pub(crate) fn is_worth(&self, source: GainSource, predicted: f64) -> bool {
+        let shortfall = self.0.get(&source).map_or(tuning::FIRST_ERROR, |record| record.shortfall);
+        predicted.max(1e-9).ln() > shortfall
+    }
+
+    /// The typical error of the predictions of a source, as a ratio above 1.
+    pub fn error(&self, source: GainSource) -> f64 {
+        self.0.get(&source).map_or(tuning::FIRST_ERROR, |record| record.error).exp()
+    }
+
+    /// The gains of all sources together, those of each weighted by their number; `None` before
+    /// the first.
+    pub fn overall(&self) -> Option<MeasuredGain> {
+        let count: u64 = self.0.values().map(|record| record.count).sum();
+        let mean = |of: fn(&Record) -> f64| {
+            let sum: f64 = self.0.values().map(|record| of(record) * record.count as f64).sum();
+            (sum / count as f64).exp()
+        };
+        (count > 0).then(|| MeasuredGain {
+            predicted: mean(|record| record.predicted),
+            measured: mean(|record| record.measured),
+        })
+    }
+
+    /// `predicted ×6.1, measured ×5.4 (error so far ×1.20)`
+    pub(crate) fn describe(&self, source: GainSource, gain: MeasuredGain) -> String {
+        let MeasuredGain { predicted, measured } = gain;
+        let error = self.error(source);
+        format!("predicted ×{predicted:.2}, measured ×{measured:.2} (error so far ×{error:.2})")
+    }
+}
+
+fn clamped(gain: f64) -> f64 {
+    gain.clamp(1.0 / tuning::MAX_GAIN, tuning::MAX_GAIN).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: GainSource = GainSource::MappedWindow;
+
+    #[test]
+    fn wrong_predictions_cost_their_source_weight() {
+        let mut scores = GainScores::default();
+        assert!(scores.is_worth(SOURCE, 1.2) && !scores.is_worth(SOURCE, 1.01));
+        for _ in 0..8 {
+            scores.add(SOURCE, MeasuredGain { predicted: 1.5, measured: 0.9 });
+        }
+        assert!(!scores.is_worth(SOURCE, 1.4), "{scores:?}");
+        assert!(scores.is_worth(SOURCE, 3.0), "{scores:?}");
+        assert!(scores.is_worth(GainSource::Trend, 1.2), "another source keeps its weight");
+        for _ in 0..20 {
+            scores.add(SOURCE, MeasuredGain { predicted: 1.5, measured: 1.6 });
+        }
+        assert!(scores.is_worth(SOURCE, 1.2), "{scores:?}");
+        let overall = scores.overall().expect("gains");
+        assert!((1.4..1.6).contains(&overall.predicted) && (1.4..1.7).contains(&overall.measured));
+    }
+}
