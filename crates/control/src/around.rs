@@ -222,7 +222,7 @@ impl RandomFaults {
         original: Pages,
         file: &FileView,
         parallel: usize,
-        scores: &mut GainScores,
+        scores: &GainScores,
     ) -> Option<FaultsChange> {
         match self.phase {
             Phase::Original => {
@@ -252,25 +252,19 @@ impl RandomFaults {
                     self.choose(now, original, file, parallel, scores);
                     return None;
                 }
-                self.measure(now, choice, scores)
+                self.measure(now, choice)
             }
         }
     }
 
     /// Compares the waits for pieces with those of the original window.
-    fn measure(
-        &mut self,
-        now: Nanos,
-        choice: Choice,
-        scores: &mut GainScores,
-    ) -> Option<FaultsChange> {
+    fn measure(&mut self, now: Nanos, choice: Choice) -> Option<FaultsChange> {
         if !self.chosen.is_judged() || choice.window == self.original.window {
             return None;
         }
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
         let gain = MeasuredGain { predicted: choice.predicted, measured };
         if measured < tuning::REVERT_BELOW_RATIO {
-            scores.add(GainSource::MappedWindow, gain);
             self.give_up(now);
             return Some(FaultsChange::Measured(gain));
         }
@@ -279,7 +273,6 @@ impl RandomFaults {
             self.chosen = WindowTally::of(choice.window);
             return None;
         }
-        scores.add(GainSource::MappedWindow, gain);
         self.phase = Phase::Chosen(Choice { measured: Some(measured), ..choice });
         self.chosen = WindowTally::of(choice.window);
         Some(FaultsChange::Measured(gain))

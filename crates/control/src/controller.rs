@@ -33,6 +33,8 @@ pub struct BdiController {
     pub(super) waits_elsewhere: f64,
     pub(super) domains: Domains,
     pub(super) scores: GainScores,
+    /// Before this time nothing is predicted for runs: the budget of processor time is spent.
+    pub(super) predict_at: Nanos,
     /// Pages that readers of open files which are gone came by.
     gone: u64,
     /// When the first thing was seen, and when it last decided.

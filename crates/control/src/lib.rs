@@ -26,6 +26,7 @@
 mod ab_test;
 mod action;
 mod around;
+mod choice;
 mod climb;
 mod control_loop;
 mod controller;
@@ -47,7 +48,6 @@ pub mod sizes;
 mod stream;
 mod totals;
 mod trend;
-mod trim;
 mod tuning;
 pub mod what_if;
 mod windows;

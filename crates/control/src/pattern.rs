@@ -143,12 +143,16 @@ impl Classifier {
         upset.then_some(run.last)
     }
 
+    /// Whether streams take turns on the open file: where a run ends is not known then.
+    pub(super) fn is_in_turns(&self) -> bool {
+        self.switched > tuning::MAX_SWITCHED_SHARE * (self.sequential + self.random)
+    }
+
     /// How long the run is that a page is read in on average, if enough runs have ended. Where
     /// streams take turns, one that has not gone on for a while may still do so: it has ended if as
     /// many places were seen since as runs are followed.
     pub(super) fn run_of_a_page(&self) -> Option<Pages> {
-        let in_turns = self.switched > tuning::MAX_SWITCHED_SHARE * self.sequential;
-        let silence = if in_turns { tuning::MAX_RUNS as u64 } else { 0 };
+        let silence = if self.is_in_turns() { tuning::MAX_RUNS as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
         if ended < tuning::MIN_RUNS {

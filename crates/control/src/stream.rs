@@ -3,6 +3,7 @@
 use units::{Bytes, Nanos, Pages};
 
 use super::around::RandomFaults;
+use super::choice::RunsChoice;
 use super::inputs::{FileKey, FileState};
 use super::outstanding::Outstanding;
 use super::pattern::AccessPattern;
@@ -13,10 +14,10 @@ use super::runs::ShortRuns;
 use super::shrink::Shrink;
 use super::totals::ReaderTotals;
 use super::trend::{Trend, TrendPlan, TrendSteps};
-use super::trim::{Trim, WasteTally};
+use crate::tuning::pattern::MAX_WASTE_SHARE;
 use crate::tuning::stream as tuning;
 use crate::tuning::trend::HOLES_PIECE_PAGES;
-use crate::tuning::waste::MAX_WASTE_SHARE;
+use crate::what_if::Extra;
 use policy::{AccessEvent, EventKind, MissPrefetch};
 
 /// How an open file is read, as far as a window matters.
@@ -70,9 +71,12 @@ pub(super) struct Stream {
     pub seen: Nanos,
     pub trend: Trend,
     pub plan: Option<TrendPlan>,
-    pub trim: Trim,
+    /// The best action by prediction, and how many runs were known then.
+    pub choice: Option<(RunsChoice, u64)>,
     pub runs: ShortRuns,
     pub answer: Option<MissPrefetch>,
+    /// The predicted gain of the miss prefetching that is being tried.
+    pub predicted: f64,
     pub shrink: Option<Shrink>,
     pub around: RandomFaults,
     /// The window that it had when it was first looked at.
@@ -126,7 +130,7 @@ impl Stream {
                 }
                 self.pending = Some((index, pages));
                 self.mapped = false;
-                self.runs.miss(index, previous.map(|previous| previous.behind));
+                self.runs.miss(at, index, pages, previous.map(|previous| previous.behind));
                 self.answered(index, pages, at);
             }
             EventKind::Mark { .. } => {
@@ -138,6 +142,8 @@ impl Stream {
                 }
                 if self.mapped {
                     self.around.mark(index, self.own.unwrap_or_default());
+                } else {
+                    self.runs.mark(index);
                 }
                 self.pending = Some((index, 0));
             }
@@ -300,28 +306,32 @@ impl Stream {
         })
     }
 
-    /// What was counted up to now of what is read ahead for it.
-    pub fn tally(&self) -> WasteTally {
-        let places = self.classifier.places();
-        WasteTally {
-            used: self.ahead.used,
-            wasted: self.ahead.wasted,
-            abandoned: self.ahead.abandoned,
-            forward: places.forward,
-            elsewhere: places.elsewhere,
-        }
-    }
-
     /// Whether it has another window than when it was seen first.
     pub fn is_changed(&self) -> bool {
         self.facts.is_some_and(|facts| self.own.is_some_and(|own| own != facts.window))
     }
 
-    /// The largest window of which little is read in vain, as far as that is known: about one
-    /// window is read behind the end of each run.
-    pub fn most_useful(&self) -> Option<Pages> {
-        let run = self.classifier.run_of_a_page()?;
-        Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(self.own?))
+    /// The largest window that it should have, where its runs are known.
+    pub fn window_limit(&self) -> Option<Pages> {
+        let own = self.own?;
+        let Some((choice, _)) = self.choice else {
+            // Streams that take turns: no history of runs.
+            let run = self.classifier.run_of_a_page().filter(|_| self.classifier.is_in_turns())?;
+            return Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(own));
+        };
+        Some(if choice.candidate.extra == Extra::Nothing {
+            choice.candidate.window.max(own)
+        } else {
+            own
+        })
+    }
+
+    /// The length of the runs whose rest should be prefetched after a miss.
+    pub fn completed_run(&self) -> Option<Pages> {
+        match self.choice?.0.candidate.extra {
+            Extra::AfterMiss(run, _) => Some(run),
+            _ => None,
+        }
     }
 
     /// Whether enough events have come to know how it is read.

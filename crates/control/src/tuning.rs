@@ -52,7 +52,7 @@ pub(crate) mod controller {
 }
 
 pub(crate) mod windows {
-    use units::{Nanos, Pages};
+    use units::Nanos;
 
     /// The same window is not ordered again before this time.
     pub const REPEAT_INTERVAL: Nanos = Nanos::from_secs(5);
@@ -60,8 +60,6 @@ pub(crate) mod windows {
     pub const STARTUP_TIME: Nanos = Nanos::from_millis(600);
     /// A window passes quickly if its transfer takes at most this part of the device's latency.
     pub const MAX_TRANSFER_SHARE: f64 = 0.5;
-    /// The window of an open file whose misses are answered.
-    pub const MISS_PREFETCH_WINDOW_PAGES: Pages = Pages::new(1);
 }
 
 /// The search for the window of streams: hill climbing by trials.
@@ -156,38 +154,22 @@ pub(crate) mod shrink {
     pub const MAX_MISS_WAIT: Nanos = Nanos::from_millis(500);
 }
 
-pub(crate) mod waste {
-    use units::Nanos;
-
-    /// A larger share of what is read ahead must not be wasted.
-    pub const MAX_WASTE_SHARE: f64 = 0.2;
-    /// Windows that must have been abandoned before waste is judged.
-    pub const MIN_ABANDONED_WINDOWS: u64 = 16;
-    /// The time that must have passed before waste is judged.
-    pub const MIN_OBSERVATION_TIME: Nanos = Nanos::from_millis(300);
-    /// The share of places that no run led to below which it is read in long runs again.
-    pub const LONG_RUNS_SHARE: f64 = 0.02;
-}
-
 /// Short runs, whose misses trigger a prefetch.
 pub(crate) mod runs {
     use units::Nanos;
 
     pub const MAX_RUNS_REMEMBERED: usize = 64;
     pub const MIN_RUNS: u64 = 32;
-    /// The longest run that is short.
-    pub const MAX_SHORT_RUN_PAGES: u64 = 1024;
-    /// The share of what is wanted that may be read in vain.
-    pub const MAX_WASTE_SHARE: f64 = 0.2;
+    /// A longer run is a stream.
+    pub const MAX_RUN_PAGES: u64 = 4096;
+    /// Marks that a reader must have met in its present run before that counts as a stream.
+    pub const MIN_MARKS_OF_STREAM: u64 = 4;
     /// How long a reader is observed before anything is done.
     pub const MIN_OBSERVATION_TIME: Nanos = Nanos::from_millis(300);
     /// Runs after which the rate of a reader is compared for the first and for the last time.
     pub const COMPARISON_RUNS: (u64, u64) = (16, 1024);
-    /// Waits for each run from which on a reader does not ask for whole runs at once.
-    pub const MIN_WAITS_PER_RUN: f64 = 1.5;
-    /// Prefetching on misses begins if a reader is foreseen to wait less than this part of the time
-    /// before for each run.
-    pub const MAX_FORESEEN_WAIT_RATIO: f64 = 0.95;
+    /// The comparison that is reported as the gain.
+    pub const REPORTED_RUNS: u64 = 128;
     /// Below this part of the rate before, prefetching on misses does harm.
     pub const REVERT_BELOW_RATIO: f64 = 0.95;
     /// The share of runs with a second miss from which on prefetches come too late.
@@ -228,6 +210,25 @@ pub(crate) mod random_faults {
     pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
     /// Pieces of one mapping that are followed at once.
     pub const MAX_CURRENT_PIECES: usize = 8;
+}
+
+/// The choice for open files that are read in runs.
+pub(crate) mod choice {
+    use units::Pages;
+
+    /// Accesses that are replayed for one candidate: the history of the last seconds, mostly.
+    pub const MAX_ACCESSES: u64 = 1024;
+    pub const MIN_RUNS: usize = 8;
+    /// Runs after which the choice is made again.
+    pub const RUNS_BETWEEN_CHOICES: u64 = 16;
+    /// The window of an open file whose misses trigger a prefetch.
+    pub const MISS_PREFETCH_WINDOW_PAGES: Pages = Pages::new(1);
+    /// The lengths of runs that are candidates for prefetching on misses.
+    pub const RUN_QUANTILES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 1.0];
+    /// Processor time of one replayed access (`examples/what_if`), and the share of one processor
+    /// that predictions may take.
+    pub const ACCESS_COST: units::Nanos = units::Nanos::from_micros(1);
+    pub const MAX_PROCESSOR_SHARE: f64 = 0.01;
 }
 
 /// What predictions assume of every machine.
@@ -467,6 +468,9 @@ pub(crate) mod pattern {
     pub const MAX_RUNS: usize = 16;
     /// Runs from which on it is known how long they are.
     pub const MIN_RUNS: usize = 4;
+    /// Where streams take turns on an open file, a window of this part of their runs is the largest:
+    /// about one window is wasted behind the end of each run.
+    pub const MAX_WASTE_SHARE: f64 = 0.2;
     /// The share of places where a run went on after another from which on streams take turns.
     pub const MAX_SWITCHED_SHARE: f64 = 0.05;
     /// The share of a file that random reads have touched from which on they are dense.

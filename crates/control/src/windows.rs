@@ -6,9 +6,10 @@ use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
 use super::around::FaultsChange;
+use super::choice::{self, RunsChoice};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
-use super::gain::GainSource;
+use super::gain::{GainSource, MeasuredGain};
 use super::inputs::{FileKey, FileState, Inputs};
 use super::memory::room;
 use super::prime::FilePriming;
@@ -16,11 +17,14 @@ use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
 use super::stream::{Stream, StreamKind};
-use crate::tuning::WAKE_TIME;
+use crate::tuning::choice::{
+    ACCESS_COST, MAX_PROCESSOR_SHARE, MISS_PREFETCH_WINDOW_PAGES, RUNS_BETWEEN_CHOICES,
+};
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
+use crate::tuning::runs::REVERT_BELOW_RATIO as HARM_RATIO;
 use crate::tuning::what_if::{MAX_FOLIO_ORDER, MAX_PARALLEL, MAX_REQUEST_PAGES};
 use crate::tuning::windows as tuning;
-use crate::what_if::FileView;
+use crate::what_if::{Candidate, DeviceTimes, Extra, FileView};
 use policy::MissPrefetch;
 use policy::OpenFileId;
 
@@ -31,26 +35,25 @@ impl BdiController {
         let shared = self.shared();
         let (mut orders, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
-        let parallel = self.device.parallelism().ceil().clamp(1.0, MAX_PARALLEL) as usize;
+        let parallel = self.parallel();
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
         for key in keys {
-            self.trim(key, now, &shared);
+            self.choose(key, inputs, &shared);
             let answers = self.answer(key, now, &shared);
-            others_changed |= !answers.is_empty();
+            let is_change = |one: &FileAction| !matches!(one.kind, ActionKind::Report { .. });
+            others_changed |= answers.iter().any(is_change);
             orders.extend(answers);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             if let Some((facts, own)) = stream.facts.zip(stream.own).filter(|_| stream.mapped) {
                 let cache = Pages::new(room(inputs, &facts).get() / mapped);
                 let file = file_view(&facts, cache);
                 let (around, scores) = (&mut stream.around, &mut self.scores);
-                if let Some(FaultsChange::Measured(gain)) =
-                    around.step(now, own, &file, parallel, scores)
-                {
-                    let why = self.scores.describe(GainSource::MappedWindow, gain);
-                    let kind = gain.report();
-                    orders.push(FileAction { file: key, kind, why, primes: false });
+                let change = around.step(now, own, &file, parallel, scores);
+                if let Some(FaultsChange::Measured(gain)) = change {
+                    orders.push(self.report(key, GainSource::MappedWindow, gain));
                 }
             }
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
             // Also if its program has given advice meanwhile: it must not stay without a window.
             if let Some(shrink) = &stream.shrink {
                 if let Some((window, why)) = shrink.over(now) {
@@ -79,8 +82,8 @@ impl BdiController {
                         && stream.own.is_some_and(|own| self.passes_quickly(own, &facts));
                     at_random(stream, &facts, primed)
                 }
-                _ if stream.trim.limit().is_some() => short_runs(stream, &facts),
-                StreamKind::Forward => self.forward(inputs, stream, &shared, &facts, wanted, &news),
+                _ if is_beyond_limit(stream, &facts) => back_to_limit(stream),
+                StreamKind::Forward => self.forward(inputs, stream, &facts, wanted, &news),
                 StreamKind::Other => taken_back(stream, &facts, wanted, &news),
             };
             let Some((window, why)) = decision else { continue };
@@ -93,7 +96,7 @@ impl BdiController {
                 let runs = matches!(stream.reading(), StreamKind::Forward);
                 others_changed |= !runs;
                 // In short runs it begins anew soon enough.
-                let smaller = runs && window < facts.window && stream.trim.limit().is_none();
+                let smaller = runs && window < facts.window && stream.window_limit().is_none();
                 let (window, why) = if smaller {
                     stream.shrink = Some(Shrink::begin(window, why, now));
                     (Pages::ZERO, String::new())
@@ -114,14 +117,60 @@ impl BdiController {
         orders
     }
 
-    fn trim(&mut self, key: OpenFileId, now: Nanos, shared: &BTreeSet<FileKey>) {
-        let Some(stream) = self.streams.get_mut(&key) else { return };
-        // What is read ahead for one reader of a file another may use.
+    /// Predicts which action is best for an open file that is read in runs.
+    fn choose(&mut self, key: OpenFileId, inputs: &Inputs, shared: &BTreeSet<FileKey>) {
+        let parallel = self.parallel();
+        let Some(stream) = self.streams.get(&key) else { return };
+        let Some((facts, own)) = stream.facts.zip(stream.own) else { return };
+        // Of what is read ahead for one reader of a file, another may use a part.
         let alone = !stream.mapped && !shared.contains(&stream.file);
-        if let Some(own) = stream.own.filter(|_| alone) {
-            let tally = stream.tally();
-            stream.trim.step(now, tally, own);
+        let known = stream.runs.lately().filter(|_| alone && !stream.classifier.is_in_turns());
+        let Some((runs, count)) = known else {
+            if let Some(stream) = self.streams.get_mut(&key) {
+                stream.choice = None;
+            }
+            return;
+        };
+        let before = stream.choice.map_or(0, |(_, before)| before);
+        if count < before + RUNS_BETWEEN_CHOICES.min(before.max(1)) || inputs.now < self.predict_at
+        {
+            return;
         }
+        let page = facts.page;
+        let fixed = self.device.read_time(Bytes::ZERO);
+        let device = DeviceTimes {
+            fixed,
+            adjacent: fixed,
+            page: self.device.read_time(page).saturating_sub(fixed),
+            parallel,
+        };
+        let share = self.share(inputs, &facts);
+        let file = file_view(&facts, share.memory.max(own));
+        let choice = choice::choose(runs.iter(), own, share.most, &file, &device);
+        let replayed = choice.map_or(0, |choice| choice.replayed);
+        let pause = (ACCESS_COST * replayed).scaled(1.0 / MAX_PROCESSOR_SHARE);
+        self.predict_at = inputs.now + pause;
+        let is_worth = |choice: &RunsChoice| {
+            let source = match choice.candidate.extra {
+                Extra::Nothing => GainSource::StreamWindow,
+                _ => GainSource::MissPrefetch,
+            };
+            choice.candidate.window == own || self.scores.is_worth(source, choice.gain)
+        };
+        let original = Candidate::window(own);
+        let choice = choice.map(|choice| {
+            let RunsChoice { gain, replayed, .. } = choice;
+            let kept = RunsChoice { candidate: original, gain: gain.min(1.0), replayed };
+            if is_worth(&choice) { choice } else { kept }
+        });
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.choice = choice.map(|choice| (choice, count));
+        }
+    }
+
+    /// How many reads its device serves at once.
+    fn parallel(&self) -> usize {
+        self.device.parallelism().ceil().clamp(1.0, MAX_PARALLEL) as usize
     }
 
     /// Begins to answer the misses of an open file that is read in short runs, or ends it.
@@ -134,19 +183,22 @@ impl BdiController {
         let Some(stream) = self.streams.get_mut(&key) else { return Vec::new() };
         let Some((facts, own)) = stream.facts.zip(stream.own) else { return Vec::new() };
         let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
-        let short = alone && stream.trim.limit().is_some() && stream.shrink.is_none();
+        let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
         let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
         let may = self.bounds.prefetch && facts.may_set_window() && !rests;
-        let device = &self.device;
-        let bytes = |pages: Pages| Bytes::new(pages.get().saturating_mul(facts.page.get()));
-        let foreseen = |run| WAKE_TIME + device.read_time(bytes(run));
         let window = (short && may).then_some(facts.window);
-        let Some(change) = stream.runs.step(now, window, foreseen) else {
+        let predicted = stream.choice.map_or(1.0, |(choice, _)| choice.gain);
+        let Some(change) = stream.runs.step(now, window, stream.completed_run()) else {
             return Vec::new();
         };
         let (run, window, why) = match change {
             RunsChange::Begin(run) => {
-                (Some(run), tuning::MISS_PREFETCH_WINDOW_PAGES, short_runs_of(run))
+                stream.predicted = predicted;
+                (Some(run), MISS_PREFETCH_WINDOW_PAGES, short_runs_of(run, predicted))
+            }
+            RunsChange::Gained(measured) => {
+                let gain = MeasuredGain { predicted: stream.predicted, measured };
+                return vec![self.report(key, GainSource::MissPrefetch, gain)];
             }
             RunsChange::Harm => {
                 (None, own, "miss prefetching ends: its reader is slower with it".to_owned())
@@ -160,6 +212,10 @@ impl BdiController {
                 "miss prefetching ends: it is idle, or not only read in short runs".to_owned(),
             ),
         };
+        if change == RunsChange::Harm {
+            let gain = MeasuredGain { predicted: stream.predicted, measured: HARM_RATIO };
+            self.scores.add(GainSource::MissPrefetch, gain);
+        }
         stream.answer = run.map(MissPrefetch::new);
         let mut acts = vec![(ActionKind::PrefetchMisses(run), why)];
         if facts.may_set_window() && facts.window != window {
@@ -214,7 +270,8 @@ impl BdiController {
                 }
                 continue;
             }
-            if stream.trim.limit().is_some() {
+            // The original window is the best.
+            if stream.window_limit().is_some_and(|limit| Some(limit) == stream.own) {
                 continue;
             }
             several |= shared.contains(&stream.file);
@@ -222,7 +279,7 @@ impl BdiController {
             if stream.shrink.is_none() {
                 windows.push(facts.window);
             }
-            let useful = Self::most_useful(stream, &shared);
+            let useful = stream.window_limit().unwrap_or(Pages::new(u64::MAX));
             most = most.max(self.share(inputs, &facts).most.min(useful).get());
             page = facts.page.get().max(1);
             if !stream.is_done() {
@@ -259,19 +316,17 @@ impl BdiController {
         result
     }
 
-    /// The largest window that serves a stream by the length of its runs. Readers of one file take
-    /// turns where each of them seems to leave out what the others read.
-    fn most_useful(stream: &Stream, shared: &BTreeSet<FileKey>) -> Pages {
-        let alone = !shared.contains(&stream.file);
-        let useful = alone.then(|| stream.most_useful()).flatten();
-        useful.unwrap_or(Pages::new(u64::MAX))
+    /// Takes in a measured gain, and reports it next to the predicted one.
+    fn report(&mut self, file: OpenFileId, source: GainSource, gain: MeasuredGain) -> FileAction {
+        self.scores.add(source, gain);
+        let why = self.scores.describe(source, gain);
+        FileAction { file, kind: gain.report(), why, primes: false }
     }
 
     fn forward(
         &self,
         inputs: &Inputs,
         stream: &Stream,
-        shared: &BTreeSet<FileKey>,
         facts: &FileState,
         wanted: Option<Pages>,
         news: &SearchOutcome,
@@ -285,9 +340,6 @@ impl BdiController {
             );
             return Some((share.most, why));
         }
-        if stream.trim.limit().is_some() {
-            return None;
-        }
         if matches!(news, SearchOutcome::Reverted(_)) && stream.ordered.is_some() {
             return taken_back(stream, facts, wanted, news);
         }
@@ -299,14 +351,18 @@ impl BdiController {
         // What was taken for want of memory comes back.
         let less = stream.ordered.zip(stream.own).filter(|(ordered, own)| ordered.0 < *own);
         let before = less.filter(|_| !share.is_squeezed).map(|(_, own)| own);
-        let useful = Self::most_useful(stream, shared);
+        let useful = stream.window_limit().unwrap_or(Pages::new(u64::MAX));
         let wanted = wanted.max(before)?.min(share.most).min(file).min(useful);
         let larger = wanted.get() > facts.window.get() + facts.window.get() / 8;
         if !larger || stream.waiting <= MIN_WAIT_SHARE {
             return None;
         }
-        let mut why =
-            format!("its readers wait {:.0} % of the time", (stream.waiting * 100.0).min(100.0));
+        let mut why = match stream.choice {
+            Some((choice, _)) => format!("predicted ×{:.2} by its runs; ", choice.gain),
+            None => String::new(),
+        };
+        why +=
+            &format!("its readers wait {:.0} % of the time", (stream.waiting * 100.0).min(100.0));
         let device = &self.device;
         if device.latency() > Nanos::ZERO {
             let (latency, rate) = (device.latency().as_millis_f64(), device.rate().as_mib());
@@ -351,13 +407,20 @@ pub(super) fn file_view(facts: &FileState, cache: Pages) -> FileView {
     }
 }
 
-fn short_runs_of(run: Pages) -> String {
-    format!("it is read in short runs from place to place, of {} pages mostly", run.get())
+fn short_runs_of(run: Pages, predicted: f64) -> String {
+    format!(
+        "it is read in short runs from place to place, of up to {} pages mostly: predicted \
+         ×{predicted:.2}",
+        run.get()
+    )
 }
 
-/// The window of an open file that is read in short runs.
-fn short_runs(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> {
-    let limit = stream.trim.limit().filter(|limit| *limit < facts.window)?;
-    let waste = 100.0 * stream.trim.waste();
-    Some((limit, format!("{waste:.0} % of what is read ahead of it was not used")))
+fn is_beyond_limit(stream: &Stream, facts: &FileState) -> bool {
+    stream.window_limit().is_some_and(|limit| limit < facts.window)
+}
+
+/// The largest window that serves an open file by its runs.
+fn back_to_limit(stream: &Stream) -> Option<(Pages, String)> {
+    let why = "its runs are short: a larger window is predicted to be no faster";
+    stream.window_limit().map(|limit| (limit, why.to_owned()))
 }

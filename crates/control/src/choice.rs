@@ -1,0 +1,149 @@
+//! The best action for an open file that is read in runs, by prediction.
+
+use units::{Nanos, Pages};
+
+use crate::tuning::WAKE_TIME;
+use crate::tuning::choice as tuning;
+use crate::what_if::{Candidate, DeviceTimes, Extra, FileView, PastAccess, Prediction, predict};
+
+/// A run of the past: consecutive pages that were read in calls of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PastRun {
+    pub first: u64,
+    pub pages: u64,
+    /// The pages of a call.
+    pub call: u64,
+    /// From its first miss to that of the next run, and how long its reader waited in that time.
+    pub elapsed: Nanos,
+    pub waited: Nanos,
+}
+
+impl PastRun {
+    fn calls(&self) -> u64 {
+        self.pages.div_ceil(self.call.max(1)).max(1)
+    }
+
+    fn accesses(&self) -> impl Iterator<Item = PastAccess> + use<> {
+        let (run, calls) = (*self, self.calls());
+        let think = run.elapsed.saturating_sub(run.waited).scaled(1.0 / calls as f64);
+        (0..calls).map(move |number| {
+            let done = number * run.call;
+            let pages = run.call.min(run.pages.saturating_sub(done)).max(1);
+            PastAccess { first: run.first + done, pages, think, mapped: false }
+        })
+    }
+}
+
+/// What was chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RunsChoice {
+    pub candidate: Candidate,
+    /// How many times as fast as with the original window.
+    pub gain: f64,
+    /// How many accesses were replayed to find it.
+    pub replayed: u64,
+}
+
+/// The candidates: the original window, larger ones, and for the usual lengths of runs a window of
+/// a page with the rest of the run prefetched after a miss.
+fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> {
+    let larger = std::iter::successors(Some(original.get()), |window| Some(2 * window));
+    let windows = larger.take_while(|window| *window <= most.get().max(original.get()));
+    let mut all: Vec<Candidate> = windows.map(Pages::new).map(Candidate::window).collect();
+    let mut lengths: Vec<u64> = runs.iter().map(|run| run.pages).collect();
+    lengths.sort_unstable();
+    let mut calls: Vec<u64> = runs.iter().map(|run| run.call).collect();
+    calls.sort_unstable();
+    // A reader that asks for a whole run at once leaves nothing to be prefetched.
+    let call = calls.get(calls.len() / 2).copied().unwrap_or(1);
+    let quantile = |part: f64| lengths.get(((lengths.len() - 1) as f64 * part) as usize).copied();
+    let mut usual: Vec<u64> =
+        tuning::RUN_QUANTILES.into_iter().filter_map(quantile).filter(|run| *run > call).collect();
+    usual.dedup();
+    all.extend(usual.into_iter().map(|run| Candidate {
+        window: tuning::MISS_PREFETCH_WINDOW_PAGES,
+        extra: Extra::AfterMiss(Pages::new(run), WAKE_TIME),
+    }));
+    all
+}
+
+/// The best of the candidates for runs like the last ones. `None` if too few are known, or if the
+/// prediction for the original window is far from what was observed with it.
+pub(super) fn choose<'a>(
+    runs: impl DoubleEndedIterator<Item = &'a PastRun>,
+    original: Pages,
+    most: Pages,
+    file: &FileView,
+    device: &DeviceTimes,
+) -> Option<RunsChoice> {
+    let mut left = tuning::MAX_ACCESSES;
+    let mut lately: Vec<PastRun> = Vec::new();
+    for run in runs.rev() {
+        let calls = run.calls();
+        if calls > left {
+            break;
+        }
+        left -= calls;
+        lately.push(*run);
+    }
+    if lately.len() < tuning::MIN_RUNS {
+        return None;
+    }
+    lately.reverse();
+    let candidates = candidates(&lately, original, most);
+    let replayed = candidates.len() as u64 * (tuning::MAX_ACCESSES - left);
+    let outcome = |candidate: &Candidate| {
+        predict(lately.iter().flat_map(PastRun::accesses), file, device, *candidate)
+    };
+    let of_original = outcome(&Candidate::window(original));
+    // Device time is somebody's waiting, too: of all users of the device together.
+    let cost = |one: &Prediction| {
+        let think = one.elapsed.saturating_sub(one.waited).as_secs_f64();
+        think + one.cost(WAKE_TIME) + (device.page * one.read.get()).as_secs_f64()
+    };
+    let outcomes = candidates.iter().map(|candidate| (*candidate, outcome(candidate)));
+    let (candidate, best) =
+        outcomes.min_by(|(_, one), (_, other)| cost(one).total_cmp(&cost(other)))?;
+    let gain = cost(&of_original) / cost(&best).max(1e-9);
+    Some(RunsChoice { candidate, gain, replayed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORIGINAL: Pages = Pages::new(32);
+
+    fn choice(pages: u64, call: u64, fixed_us: u64, page_us: u64) -> (u64, Extra) {
+        let run = |number: u64| PastRun {
+            first: number * 7919 % 1000 * 1000,
+            pages,
+            call,
+            elapsed: Nanos::from_millis(1),
+            waited: Nanos::from_micros(900),
+        };
+        let runs: Vec<PastRun> = (0..40).map(run).collect();
+        let (pages, max_request) = (Pages::new(1 << 20), Pages::new(320));
+        let file = FileView { pages, folio_limit: Some(9), max_request, cache: pages };
+        let fixed = Nanos::from_micros(fixed_us);
+        let page = Nanos::from_micros(page_us);
+        let device = DeviceTimes { fixed, adjacent: fixed, page, parallel: 4 };
+        let most = Pages::new(2048);
+        let choice = choose(runs.iter(), ORIGINAL, most, &file, &device).expect("a choice");
+        (choice.candidate.window.get(), choice.candidate.extra)
+    }
+
+    #[test]
+    fn short_runs_are_completed_after_their_first_miss() {
+        let rest = Extra::AfterMiss(Pages::new(16), WAKE_TIME);
+        assert_eq!(choice(16, 1, 100, 20), (1, rest), "the rest of the window would be wasted");
+        let whole = choice(16, 16, 100, 20);
+        assert_eq!(whole.1, Extra::Nothing, "its reader asks for the whole run at once");
+    }
+
+    #[test]
+    fn long_runs_get_larger_windows_where_requests_cost() {
+        assert!(choice(1000, 1000, 700, 8).0 > 32, "it is asked for at once");
+        assert_eq!(choice(60, 8, 100, 100).1, Extra::AfterMiss(Pages::new(60), WAKE_TIME));
+    }
+}
