@@ -628,3 +628,27 @@ fn a_brief_study_has_no_plots() {
     let (code, _, said) = scratch.run(&format!("{study} --brief --json"));
     assert_eq!(code, 2, "{said}");
 }
+
+#[test]
+fn a_chroot_without_proc_or_sys_is_named() {
+    for (missing, verbs) in
+        [("/sys", &["doctor", "tune ."][..]), ("/proc", &["doctor", "check --emit-policy"][..])]
+    {
+        for verb in verbs {
+            let scratch = Scratch::new();
+            let script = format!("mount -t tmpfs none {missing}; exec \"$0\" {verb}");
+            let mut command = std::process::Command::new("unshare");
+            command.args(["--user", "--map-root-user", "--mount", "sh", "-ec", &script]);
+            command.arg(env!("CARGO_BIN_EXE_foreread")).current_dir(scratch.path());
+            command.env("FOREREAD_STATE_DIR", scratch.path().join("state"));
+            command.env("FOREREAD_RUNTIME_DIR", scratch.path().join("runtime"));
+            let (code, _, said) = run(&mut command);
+            if said.contains("unshare") || said.contains("mount:") {
+                println!("SKIP a_chroot_without_proc_or_sys_is_named: {said}");
+                return;
+            }
+            assert_eq!(code, 6, "{verb}: {said}");
+            assert!(said.contains(&format!("error: {missing} is not mounted here")), "{said}");
+        }
+    }
+}

@@ -80,7 +80,10 @@ pub fn device_gone(root: &Root, device: DevNo) -> bool {
 
 pub(crate) fn block_dir(root: &Root, device: DevNo) -> Result<String, HostError> {
     let dir = format!("/sys/dev/block/{device}");
-    if root.exists(&dir) { Ok(dir) } else { Err(HostError::DeviceGone { device }) }
+    if root.exists(&dir) {
+        return Ok(dir);
+    }
+    root.ensure_mounted().and(Err(HostError::DeviceGone { device }))
 }
 
 /// The disk of a partition; any other device itself.

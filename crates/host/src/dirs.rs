@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where foreread keeps state that survives a boot, and state that does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,9 @@ impl Dirs {
             if root {
                 return PathBuf::from("/var/lib/foreread");
             }
-            let home = || absolute("HOME").map(|home| home.join(".local/state"));
+            // A user without an entry in /etc/passwd, as in containers, has / as home.
+            let home = absolute("HOME").filter(|home| home != Path::new("/"));
+            let home = || home.map(|home| home.join(".local/state"));
             let base = absolute("XDG_STATE_HOME").or_else(home);
             base.unwrap_or_else(|| PathBuf::from("/var/tmp")).join("foreread")
         });
@@ -97,6 +99,11 @@ mod tests {
         assert_eq!(
             chosen(false, &[("XDG_STATE_HOME", "/s"), ("XDG_RUNTIME_DIR", "relative")]),
             pair("/s/foreread", "/s/foreread/run")
+        );
+        let nowhere = pair("/var/tmp/foreread", "/var/tmp/foreread/run");
+        assert_eq!(
+            (chosen(false, &[]), chosen(false, &[("HOME", "/")])),
+            (nowhere.clone(), nowhere)
         );
     }
 

@@ -40,6 +40,9 @@ pub enum HostError {
         /// Why nothing can be set, and what to name instead.
         why: String,
     },
+    /// A file system of the kernel is missing, as in a chroot that was only unpacked.
+    #[error("{path} is not mounted here, as in a bare chroot: mount -t {fstype} {fstype} {path}")]
+    NotMounted { path: &'static str, fstype: &'static str },
     /// The block device with this number no longer exists.
     #[error("block device {device} is gone")]
     DeviceGone { device: DevNo },
@@ -55,7 +58,9 @@ impl units::Classified for HostError {
             Self::NotFound { .. } | Self::NotStorage { .. } | Self::Unresolvable { .. } => {
                 ErrorKind::Usage
             }
-            Self::NoBackingDevice { .. } | Self::NoBdi { .. } => ErrorKind::Unsupported,
+            Self::NoBackingDevice { .. } | Self::NoBdi { .. } | Self::NotMounted { .. } => {
+                ErrorKind::Unsupported
+            }
             Self::Read { source, .. } => ErrorKind::from_io(source),
             Self::Malformed { .. } | Self::DeviceGone { .. } => ErrorKind::Failed,
         }

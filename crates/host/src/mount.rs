@@ -46,7 +46,10 @@ pub(crate) fn mounts(root: &Root) -> Result<Vec<MountInfo>, HostError> {
     // mounts of its container. Process 1 has those of the host.
     let is_live = !root.is_system() && root.path("/proc/self").is_symlink();
     let file = if is_live { "/proc/1/mountinfo" } else { "/proc/self/mountinfo" };
-    Ok(parse_mountinfo(&root.read(file)?))
+    match root.read(file) {
+        Ok(text) => Ok(parse_mountinfo(&text)),
+        Err(error) => root.ensure_mounted().and(Err(error)),
+    }
 }
 
 /// The source of the mount with this device number, for file systems without a block device.

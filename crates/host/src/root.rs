@@ -34,6 +34,22 @@ impl Root {
         self.prefix == Path::new("/")
     }
 
+    /// Checks that the file systems that describe storage are there on this machine. A captured
+    /// tree holds what was captured.
+    ///
+    /// # Errors
+    ///
+    /// `/proc` or `/sys` is not mounted.
+    pub fn ensure_mounted(&self) -> Result<(), HostError> {
+        let needed =
+            [("/proc", "proc", "/proc/self/mountinfo"), ("/sys", "sysfs", "/sys/class/bdi")];
+        let is_missing = |file: &str| self.is_system() && !self.exists(file);
+        match needed.into_iter().find(|(_, _, file)| is_missing(file)) {
+            Some((path, fstype, _)) => Err(HostError::NotMounted { path, fstype }),
+            None => Ok(()),
+        }
+    }
+
     /// The location of the absolute `path` in this tree.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();

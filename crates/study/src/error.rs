@@ -95,6 +95,8 @@ pub enum StoreError {
     Sqlite { path: PathBuf, source: rusqlite::Error },
     #[error("{path}: {source}; name a file that can be written with --store")]
     NotWritable { path: PathBuf, source: rusqlite::Error },
+    #[error("cannot create {path}: {source}; name a file that can be written with --store")]
+    NoDirectory { path: PathBuf, source: std::io::Error },
     #[error("{path}: {source}")]
     Io { path: PathBuf, source: std::io::Error },
     /// The file is not a record.
@@ -130,7 +132,9 @@ impl units::Classified for StoreError {
             Self::TooNew { .. } => ErrorKind::Unsupported,
             Self::NotWritable { .. } => ErrorKind::NotPermitted,
             Self::InUse { .. } | Self::Foreign { .. } => ErrorKind::Refused,
-            Self::Io { source, .. } => ErrorKind::from_named_file(source),
+            Self::Io { source, .. } | Self::NoDirectory { source, .. } => {
+                ErrorKind::from_named_file(source)
+            }
             Self::Sqlite { .. } | Self::Corrupt { .. } => ErrorKind::Failed,
         }
     }

@@ -30,13 +30,13 @@ impl Tree {
     pub fn host(&self, context: &Context) -> anyhow::Result<Host> {
         // An empty variable counts as unset.
         let given = self.root.as_ref().filter(|root| !root.is_empty()).map(Path::new);
-        let Some(given) = given else { return Ok(Host::machine(context)) };
+        let Some(given) = given else { return Host::machine(context) };
         let name = given.display();
         let tree = given
             .canonicalize()
             .map_err(|error| Usage(format!("--root: cannot open {name}: {error}")))?;
         if tree == Path::new("/") {
-            return Ok(Host::machine(context));
+            return Host::machine(context);
         }
         let root = Root::at(&tree);
         let (name, mounts) = (clean::plain(&name.to_string()), "/proc/self/mountinfo");
@@ -69,8 +69,9 @@ pub struct Host {
 }
 
 impl Host {
-    fn machine(context: &Context) -> Self {
-        Self { root: context.root.clone(), dirs: context.dirs.clone(), tree: None }
+    fn machine(context: &Context) -> anyhow::Result<Self> {
+        context.root.ensure_mounted()?;
+        Ok(Self { root: context.root.clone(), dirs: context.dirs.clone(), tree: None })
     }
 }
 

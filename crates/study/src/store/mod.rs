@@ -113,7 +113,7 @@ impl Store {
         owner::refuse_foreign(path)?;
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir)
-                .map_err(|source| StoreError::Io { path: dir.to_owned(), source })?;
+                .map_err(|source| StoreError::NoDirectory { path: dir.to_owned(), source })?;
         }
         let connection = Connection::open(path).map_err(sqlite(path))?;
         let mut store = Self { path: path.to_owned(), connection };
