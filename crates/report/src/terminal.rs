@@ -25,7 +25,7 @@ const SETTING_COLUMNS: usize = 2;
 const CELL_PADDING: usize = 2;
 
 pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
-    with(report, look, || {
+    study_text(report, look, || {
         let limits = limits_text(&report.analysis.limits);
         [engines_text(report), plots(report), trades(report, look), limits].concat()
     })
@@ -33,11 +33,11 @@ pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
 
 /// The table and the recommendation, without plots.
 pub fn terminal_brief(report: &RunReport<'_>, look: TermStyle) -> String {
-    with(report, look, String::new)
+    study_text(report, look, String::new)
 }
 
 /// What `details` returns stands between the table and the recommendation.
-fn with(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> String) -> String {
+fn study_text(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> String) -> String {
     if factors::varied(report) {
         return factors::terminal(report, look);
     }

@@ -1,7 +1,7 @@
 //! `foreread demo`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -20,7 +20,9 @@ Examples:
   sudo foreread demo --disk virtual:raid10-2008,fs=xfs --budget 4";
 
 /// Minutes of trials. A simulation is done in seconds.
-const BUDGET_MIN: &str = "2";
+const BUDGET_MIN: &str = "1";
+/// Of a trial. Shorter than that of `tune`, for slow machines.
+const DURATION: &str = "1s";
 
 /// Streams, which gain from read-ahead, and the reads that pay for it.
 const WORKLOADS: &str = "seq-8,rand-mmap";
@@ -79,13 +81,13 @@ impl DemoArgs {
         step("1. Explain: the read-ahead of this machine", "foreread doctor")?;
         run_words(["doctor".into()], context)?;
         let words = ["tune", &self.disk, "--workload", WORKLOADS, "--budget", &self.budget];
-        let words = [&words[..], &["--seed", "1", "--brief"]].concat();
+        let words = [&words[..], &["--duration", DURATION, "--seed", "1", "--brief"]].concat();
         step("2. Measure and decide: a disk array", &format!("foreread {}", words.join(" ")))?;
         let exit = run_words(words.into_iter().map(OsString::from), context)?;
         if !matches!(exit, Exit::Fine | Exit::Inconclusive) {
             return Ok(exit);
         }
-        show_profile()?;
+        show_profile(context)?;
         let report = match named {
             Some(named) => named,
             None => own_report(context)?,
@@ -102,7 +104,7 @@ impl DemoArgs {
 }
 
 /// Diagnoses the recording, and replays it with `auto`.
-fn show_profile() -> anyhow::Result<()> {
+fn show_profile(context: &Context) -> anyhow::Result<()> {
     let command = format!(
         "foreread profile --import {RECORDING_NAME} --device {RECORDED_ON} --what-if {}",
         WHAT_IF.join(",")
@@ -111,7 +113,11 @@ fn show_profile() -> anyhow::Result<()> {
         "3. Profile and adapt: tac(1) reads a log backward; recorded with strace on a virtual disk",
         &command,
     )?;
-    let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
+    // /tmp may be read-only, where the record cannot be.
+    let record = context.store_path();
+    let directory = record.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = tempfile::tempdir_in(directory.unwrap_or(Path::new(".")))
+        .context("cannot create a temporary directory")?;
     let file = directory.path().join(RECORDING_NAME);
     std::fs::write(&file, RECORDING).with_context(|| format!("cannot write {}", file.display()))?;
     let mut recording = imported(&file, None)?;

@@ -27,7 +27,7 @@ impl ManualPage {
         let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
         add("NAME", vec![Block::Text(format!("{name} - {about}"))]);
         add("SYNOPSIS", synopsis(verb, names));
-        let long = verb.get_long_about().map(ToString::to_string).unwrap_or(about.clone());
+        let long = verb.get_long_about().map(ToString::to_string).unwrap_or_else(|| about.clone());
         let (description, mut examples) = apart(blocks(&long));
         let after = verb.get_after_long_help().or_else(|| verb.get_after_help());
         let after = after.map(ToString::to_string).unwrap_or_default();
