@@ -12,28 +12,34 @@ use super::{Release, output, run, target};
 /// A jump beyond this is a mistake, such as symbols left in.
 const BINARY_MAX_BYTES: u64 = 15_000_000;
 
-/// Builds it, and checks what a user would notice.
-pub fn build(release: &Release, of: Architecture, tools: &ReleaseTools) -> Result<PathBuf> {
-    let triple = of.triple();
-    run(Command::new("rustup").args(["target", "add", &triple]))
-        .context("a static build needs the musl target of Rust (rustup)")?;
-    let variable = triple.replace('-', "_");
+/// Builds those of all architectures at once: linking, which takes longest, uses one processor.
+pub fn build(release: &Release, all: &[Architecture], tools: &ReleaseTools) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = release.command(cargo);
-    command
-        .args(["rustc", "--profile", "dist", "--locked", "-p", "foreread", "--bin", "foreread"])
-        .args(["--target", &triple])
-        // Not in the profile: there, it is not applied to a package with an override.
-        .args(["--", "-Cstrip=symbols"])
-        .env(format!("CC_{variable}"), tools.compiler(of))
-        .env(format!("AR_{variable}"), "ar")
-        .env(format!("CFLAGS_{variable}"), c_flags(release)?)
-        // Rust brings the C library and the start files of musl along, so no linker for the
-        // architecture is needed.
-        .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld")
-        .env("CARGO_ENCODED_RUSTFLAGS", prefixes(release, "--remap-path-prefix=")?.join("\u{1f}"));
-    run(&mut command)?;
-    Ok(target(&release.root).join(&triple).join("dist/foreread"))
+    command.args(["build", "--profile", "dist", "--locked", "-p", "foreread", "--bin", "foreread"]);
+    // Not in the profile: there, it is not applied to a package with an override.
+    let flags = prefixes(release, "--remap-path-prefix=")?.join("\u{1f}") + "\u{1f}-Cstrip=symbols";
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags);
+    for of in all {
+        let triple = of.triple();
+        run(Command::new("rustup").args(["target", "add", &triple]))
+            .context("a static build needs the musl target of Rust (rustup)")?;
+        let variable = triple.replace('-', "_");
+        command
+            .args(["--target", &triple])
+            .env(format!("CC_{variable}"), tools.compiler(*of))
+            .env(format!("AR_{variable}"), "ar")
+            .env(format!("CFLAGS_{variable}"), c_flags(release)?)
+            // Rust brings the C library and the start files of musl along, so no linker for the
+            // architecture is needed.
+            .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld");
+    }
+    run(&mut command)
+}
+
+/// Where [`build`] leaves that of an architecture.
+pub fn path(release: &Release, of: Architecture) -> PathBuf {
+    target(&release.root).join(of.triple()).join("dist/foreread")
 }
 
 /// Whether it is a static program of a size that may be shipped.

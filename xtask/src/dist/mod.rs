@@ -108,11 +108,11 @@ impl Release {
         let licences = dependencies::licences(&metadata)?;
         sbom::write(self, &metadata)?;
         source::write(self)?;
+        if options.binary.is_none() {
+            binary::build(self, &options.targets, &tools)?;
+        }
         for target in &options.targets {
-            let binary = match &options.binary {
-                Some(binary) => binary.clone(),
-                None => binary::build(self, *target, &tools)?,
-            };
+            let binary = options.binary.clone().unwrap_or_else(|| binary::path(self, *target));
             binary::check(&binary)?;
             let stage = stage::fill(self, *target, &binary, &licences)?;
             packages::write(self, *target, &tools, &stage)?;
