@@ -16,14 +16,14 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/doctor", 4270),
     ("crates/experiment", 2750),
     ("crates/fleet", 1740),
-    ("crates/foreread", 11970),
-    ("crates/host", 5530),
+    ("crates/foreread", 12060),
+    ("crates/host", 5560),
     ("crates/model", 7560),
     ("crates/observe", 2930),
     ("crates/pg", 2800),
     ("crates/policy", 6250),
     ("crates/profile", 6190),
-    ("crates/report", 8940),
+    ("crates/report", 8950),
     ("crates/reproduce", 1700),
     ("crates/sim", 5260),
     ("crates/stats", 1180),
@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3870),
     ("crates/workload", 4420),
     ("python", 610),
-    ("xtask", 7450),
+    ("xtask", 7480),
 ];
 
 /// A complaint about each package that has grown.

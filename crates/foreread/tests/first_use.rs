@@ -1,0 +1,66 @@
+//! What a newcomer meets: the demonstration, a short result, a system without mounts.
+#![allow(clippy::unwrap_used)] // a test may panic
+#![allow(clippy::print_stdout)] // a skipped test says so
+
+mod program;
+
+use program::{Scratch, run};
+
+#[test]
+fn the_demo_explains_measures_decides_profiles_and_adapts() {
+    let scratch = Scratch::new();
+    let (code, out, said) = scratch.run("demo --disk sim:nvme,cache=256M --budget 0.5");
+    assert!(code == 0 || code == 5, "{said}");
+    for (step, evidence) in [
+        ("1. Explain", "KiB"),
+        ("2. Measure and decide", "rand-mmap"),
+        ("3. Profile and adapt", "backward (4)"),
+        ("3. Profile and adapt", "times as fast"),
+        ("4. Your storage", "rollback"),
+    ] {
+        let shown = out.split(step).nth(1).unwrap_or_default();
+        assert!(shown.contains(evidence), "{step}: {evidence} is not in\n{out}");
+    }
+    let report = scratch.path().join("state/demo.html");
+    assert!(std::fs::read_to_string(&report).unwrap().contains("<html"), "{said}");
+    assert!(said.contains("demo.html"), "{said}");
+    let (code, _, said) = scratch.run("demo --disk sim:nvme,cache=256M --budget 0.5");
+    assert!(code == 0 || code == 5, "its own report is replaced: {said}");
+}
+
+#[test]
+fn a_brief_study_has_no_plots() {
+    let study = "sweep sim:nvme --vary read_ahead=4K,64K,128K,1M --workload seq-1 --repeats 1 \
+                 --duration 100ms --seed 1";
+    let scratch = Scratch::new();
+    let (whole, brief) = (scratch.run(study).1, scratch.run(&format!("{study} --brief")).1);
+    let is_plot = |text: &str| text.contains("against read-ahead");
+    assert!(is_plot(&whole) && !is_plot(&brief), "{brief}");
+    assert!(brief.contains("1024 KiB") && brief.lines().count() < whole.lines().count(), "{brief}");
+    let (code, _, said) = scratch.run(&format!("{study} --brief --json"));
+    assert_eq!(code, 2, "{said}");
+}
+
+#[test]
+fn a_chroot_without_proc_or_sys_is_named() {
+    for (missing, verbs) in
+        [("/sys", &["doctor", "tune ."][..]), ("/proc", &["doctor", "check --emit-policy"][..])]
+    {
+        for verb in verbs {
+            let scratch = Scratch::new();
+            let script = format!("mount -t tmpfs none {missing}; exec \"$0\" {verb}");
+            let mut command = std::process::Command::new("unshare");
+            command.args(["--user", "--map-root-user", "--mount", "sh", "-ec", &script]);
+            command.arg(env!("CARGO_BIN_EXE_foreread")).current_dir(scratch.path());
+            command.env("FOREREAD_STATE_DIR", scratch.path().join("state"));
+            command.env("FOREREAD_RUNTIME_DIR", scratch.path().join("runtime"));
+            let (code, _, said) = run(&mut command);
+            if said.contains("unshare") || said.contains("mount:") {
+                println!("SKIP a_chroot_without_proc_or_sys_is_named: {said}");
+                return;
+            }
+            assert_eq!(code, 6, "{verb}: {said}");
+            assert!(said.contains(&format!("error: {missing} is not mounted here")), "{said}");
+        }
+    }
+}
