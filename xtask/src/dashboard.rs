@@ -175,6 +175,23 @@ const ROWS: &[(&str, &[Panel])] = &[
                 )],
             },
             Panel {
+                title: "Predicted and measured gain",
+                help: "Typical gain of actions on each device: as predicted before them, and as measured after",
+                kind: Kind::Lines,
+                unit: "short",
+                width: 8,
+                queries: &[
+                    (
+                        "foreread_auto_predicted_gain_ratio{instance=~\"$instance\"}",
+                        "{{instance}} {{bdi}} predicted",
+                    ),
+                    (
+                        "foreread_auto_measured_gain_ratio{instance=~\"$instance\"}",
+                        "{{instance}} {{bdi}} measured",
+                    ),
+                ],
+            },
+            Panel {
                 title: "Prefetched by auto",
                 help: "Bytes per second in addition to the kernel's read-ahead",
                 kind: Kind::Lines,
