@@ -55,8 +55,14 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// There is no `psql`.
+    /// There is no `psql`, or this is the URL of something else.
     pub fn at(connection: &str) -> Result<Self, FleetError> {
+        if let Some((scheme, _)) = connection.split_once("://")
+            && !["postgresql", "postgres"].contains(&scheme)
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        {
+            return Err(FleetError::OtherUrl { scheme: scheme.to_owned() });
+        }
         Ok(Self { client: Client::writing_to(connection)? })
     }
 

@@ -32,6 +32,12 @@ pub enum FleetError {
     NoHost { path: PathBuf },
     #[error("{path} holds no survey (*.json) and no captured host", path = path.display())]
     Nothing { path: PathBuf },
+    /// `psql` would take it for the name of a database.
+    #[error(
+        "a URL that begins with {scheme}:// names no PostgreSQL database; write postgresql://…, or \
+         key=value pairs as for psql"
+    )]
+    OtherUrl { scheme: String },
     #[error("cannot read {path}", path = path.display())]
     Io { path: PathBuf, source: std::io::Error },
     /// A row that the database returned is not what was asked for.
@@ -50,7 +56,7 @@ pub enum FleetError {
 impl Classified for FleetError {
     fn kind(&self) -> ErrorKind {
         match self {
-            Self::Nothing { .. } | Self::NoHost { .. } => ErrorKind::Usage,
+            Self::Nothing { .. } | Self::NoHost { .. } | Self::OtherUrl { .. } => ErrorKind::Usage,
             Self::NoMachineId { .. }
             | Self::NoSurvey { .. }
             | Self::TooNew { .. }

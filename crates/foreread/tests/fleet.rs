@@ -180,6 +180,8 @@ fn a_database_that_cannot_be_used_is_one_clear_error() {
     let (code, _, said) = scratch.run(nowhere);
     assert!(code == 1 || code == 6, "{said}");
     assert!(!said.contains("secret") && said.lines().count() <= 3, "{said}");
+    let (code, _, said) = scratch.run("fleet hosts --database mysql://u:secret@db/x");
+    assert!(code == 2 && said.contains("postgresql://") && !said.contains("secret"), "{said}");
     let Some(fleet) = Fleet::start() else { return };
     let (code, _, said) = run(&mut fleet.command("hosts"));
     assert!(code == 1 && said.contains("no host was imported"), "{said}");

@@ -65,15 +65,60 @@ impl Client {
     }
 }
 
-/// Takes the password out of a URL, so that other users do not see it in the list of processes.
+/// Takes the password out of a URL or of `key=value` pairs, so that other users do not see it in the
+/// list of processes.
 fn split_password(connection: &str) -> (String, Option<String>) {
     let whole = || (connection.to_owned(), None);
-    let Some((scheme, rest)) = connection.split_once("://") else { return whole() };
+    let Some((scheme, rest)) = connection.split_once("://") else {
+        return pairs_without_password(connection).unwrap_or_else(whole);
+    };
+    if let Some((before, parameters)) = rest.split_once('?') {
+        let is_password = |word: &&str| word.starts_with("password=");
+        let (found, others): (Vec<&str>, Vec<&str>) = parameters.split('&').partition(is_password);
+        if let Some(password) = found.last().and_then(|word| word.split_once('=')) {
+            let (shown, _) = split_password(&format!("{scheme}://{before}?{}", others.join("&")));
+            return (shown, Some(percent_decoded(password.1)));
+        }
+    }
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, after) = rest.split_at(end);
     let Some((login, host)) = authority.rsplit_once('@') else { return whole() };
     let Some((user, password)) = login.split_once(':') else { return whole() };
     (format!("{scheme}://{user}@{host}{after}"), Some(percent_decoded(password)))
+}
+
+/// The pairs of a connection string (libpq, "Keyword/Value Connection Strings") but the password, and
+/// the password if there is one; `None` if they are no such pairs, which `psql` then reports.
+fn pairs_without_password(connection: &str) -> Option<(String, Option<String>)> {
+    let (mut others, mut password) = (Vec::new(), None);
+    let mut rest = connection.trim_start();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once('=')?;
+        let (value, after) = first_value(after.trim_start())?;
+        let pair = &rest[..rest.len() - after.len()];
+        match key.trim_end() {
+            "password" => password = Some(value),
+            _ => others.push(pair.trim_end()),
+        }
+        rest = after.trim_start();
+    }
+    Some((others.join(" "), password))
+}
+
+/// A value of such a pair, without its quotes and escapes, and what follows it.
+fn first_value(text: &str) -> Option<(String, &str)> {
+    let quoted = text.starts_with('\'');
+    let mut value = String::new();
+    let mut characters = text.char_indices().skip(usize::from(quoted));
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.push(characters.next()?.1),
+            '\'' if quoted => return Some((value, &text[at + 1..])),
+            _ if !quoted && character.is_whitespace() => return Some((value, &text[at..])),
+            _ => value.push(character),
+        }
+    }
+    (!quoted).then_some((value, ""))
 }
 
 fn percent_decoded(text: &str) -> String {
@@ -118,7 +163,12 @@ mod tests {
             ("postgres://u:@h", "postgres://u@h", Some("")),
             ("postgresql://u@h/d", "postgresql://u@h/d", None),
             ("postgresql:///d?host=/a:b@c", "postgresql:///d?host=/a:b@c", None),
+            ("postgresql://u@h/d?password=a%20b&x=1", "postgresql://u@h/d?x=1", Some("a b")),
             ("host=h user=u", "host=h user=u", None),
+            ("host=h password=p user=u", "host=h user=u", Some("p")),
+            (r"password = 'a \'b' host='/x y'", "host='/x y'", Some("a 'b")),
+            (r"password=a\ b", "", Some("a b")),
+            ("host=h password='open", "host=h password='open", None),
             ("d", "d", None),
         ] {
             let expected = (shown.to_owned(), password.map(str::to_owned));
