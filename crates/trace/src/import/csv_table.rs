@@ -25,6 +25,8 @@ const COLUMNS: &[&str] =
 
 fn detects(bytes: &[u8]) -> bool {
     let first = head(bytes, 1).into_iter().next().unwrap_or_default();
+    // Spreadsheets put a byte order mark before it.
+    let first = first.trim_start_matches('\u{feff}');
     let names: Vec<&str> = first.split(',').map(|name| name.trim().trim_matches('"')).collect();
     ["offset", "length"].iter().all(|column| names.contains(column))
 }
@@ -135,6 +137,9 @@ mod tests {
         assert_eq!(trace.span(), Nanos::from_millis(500));
         let bare = parse(b"offset,length\n0,4096\n", ImportOptions::default()).unwrap();
         assert!(!bare.is_timed());
+        let marked = "\u{feff}offset,length\n0,4096\n".as_bytes();
+        assert!(detects(marked));
+        assert_eq!(parse(marked, ImportOptions::default()).unwrap(), bare);
     }
 
     #[test]
