@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ._plan import Shard
 
 MAX_WORKER_DEATHS = 3
+RAY_BATCH = 100
+"""Most results of Ray that are taken at once."""
+RAY_BATCH_SECONDS = 0.1
+"""Longest time that a result waits for others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,26 +94,35 @@ class Ray:
             raise ForereadError(message) from error
         if not ray.is_initialized():
             ray.init(address=self.address, log_to_driver=False, include_dashboard=False)
-        task = ray.remote(_ray_task)
-        retries = MAX_WORKER_DEATHS - 1
+        task = ray.remote(num_cpus=1, max_retries=MAX_WORKER_DEATHS - 1)(_ray_task)
+        tasks: dict[int, Any] = {}
         waiting = deque(shards)
         running: dict[Any, Shard] = {}
         while waiting or running:
             while waiting and len(running) < self.max_in_flight:
                 shard = waiting.popleft()
-                options = {"num_cpus": 1, "max_retries": retries, "memory": shard.estimated_bytes}
-                running[task.options(**options).remote(shard.json, shard.name, str(out))] = shard
-            ray.wait(list(running), num_returns=1)
-            # All that are ready by now: a pass over the tasks for each would limit the driver.
-            done, _ = ray.wait(list(running), num_returns=len(running), timeout=0)
-            for reference in done:
-                shard = running.pop(reference)
-                try:
-                    error = ray.get(reference)
-                    yield shard, ShardFailure(error) if error else None
-                except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
-                    reason = f"its worker died {MAX_WORKER_DEATHS} times"
-                    yield shard, ShardFailure(reason, is_fatal=True)
+                memory = shard.estimated_bytes
+                if memory not in tasks:
+                    tasks[memory] = task.options(memory=memory)
+                running[tasks[memory].remote(shard.json, shard.name, str(out))] = shard
+            # Several at a time: a pass over all tasks for each would limit the driver.
+            count = min(len(running), RAY_BATCH)
+            done, _ = ray.wait(list(running), num_returns=count, timeout=RAY_BATCH_SECONDS)
+            for reference, failure in zip(done, _ray_results(done)):
+                yield running.pop(reference), failure
+
+
+def _ray_results(done: list[Any]) -> list[ShardFailure | None]:
+    import ray
+
+    try:
+        return [ShardFailure(error) if error else None for error in ray.get(done)]
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
+        if len(done) == 1:
+            reason = f"its worker died {MAX_WORKER_DEATHS} times"
+            return [ShardFailure(reason, is_fatal=True)]
+        # One of them: find out which.
+        return [failure for reference in done for failure in _ray_results([reference])]
 
 
 def _ray_task(json: str, name: str, out: str) -> str | None:
