@@ -228,47 +228,60 @@ def planning(m: Measurement) -> str:
 def memory(m: Measurement) -> str:
     """S5: the peak memory of a worker, by the number of records."""
     rows = []
-    for reads in [int(n * m.scale) for n in (1_000_000, 4_000_000, 16_000_000)]:
+    for reads in [int(n * m.scale) for n in (1_000_000, 10_000_000, 100_000_000)]:
         name = m.directory / f"memory-{reads}.frtrace"
-        made = subprocess.run(
-            [sys.executable, "-c", MAKE_LARGE, str(name), str(reads)],
-            check=True,
-            capture_output=True,
-        )
-        del made
-        measured = subprocess.run(
-            [sys.executable, "-c", RUN_LARGE, str(name), str(m.out())],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        found = json.loads(measured.stdout)
-        size = name.stat().st_size
+        made = measured(MAKE_LARGE, str(name), str(reads))
+        run = measured(RUN_LARGE, str(name), str(m.out()))
+        size = name.stat().st_size / reads
         name.unlink()
-        rows.append(
-            [f"{reads:,}", f"{size / reads:.1f}", f"{found['mib']:.0f}", f"{found['seconds']:.1f}"]
-        )
-    head = ["records", "bytes per record on disk", "peak memory of the worker, MiB", "s"]
-    return "300 MiB asked for 10⁹ records, with the simulated cache of 64 MiB besides.\n\n" + table(
-        head, rows
+        numbers = [f"{number:.0f}" for number in [made["mib"], run["mib"], run["processor_s"]]]
+        rows.append([f"{reads:,}", f"{size:.1f}", *numbers])
+    head = [
+        "records",
+        "bytes per record on disk",
+        "peak memory of writing the trace, MiB",
+        "peak memory of the worker, MiB",
+        "processor s of the worker",
+    ]
+    return (
+        "300 MiB asked for 10⁹ records, with the simulated cache of 64 MiB besides. A trace of more "
+        "than 1,048,576 records is read block by block.\n\n" + table(head, rows)
     )
+
+
+def measured(script: str, *words: str) -> dict[str, float]:
+    """Peak memory and processor time of a process of its own."""
+    run = subprocess.run(
+        [sys.executable, "-c", script + PRINT_USE, *words],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found: dict[str, float] = json.loads(run.stdout)
+    return found
 
 
 MAKE_LARGE = """
 import sys
 import foreread_sim as fs
 text = 'name = "x"\\npattern = "mixed"\\nrandom_fraction = 0.1\\nblock = "4K"\\nreaders = 8'
-fs.Trace.from_workload(text, reads=int(sys.argv[2]), file_bytes=64 << 30).save(sys.argv[1])
+fs.Trace.from_workload(text, reads=int(sys.argv[2]), file_bytes=64 << 30, path=sys.argv[1])
 """
 
 RUN_LARGE = """
-import json, resource, sys, time
+import sys
 import foreread_sim as fs
-started = time.perf_counter()
 cell = fs.Cell(device="nvme", cache_bytes=64 << 20, settings={"capacity": "1T"})
 plan = fs.Plan([sys.argv[1]], cells=[cell])
 result = fs.run(plan, sys.argv[2], engine=fs.Local(1))
 assert result.cells == {"ok": 1}, result
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"mib": peak, "seconds": time.perf_counter() - started}))
+"""
+
+PRINT_USE = """
+import json, resource
+use = resource.getrusage(resource.RUSAGE_SELF)
+processor = use.ru_utime + use.ru_stime
+print(json.dumps({"mib": use.ru_maxrss / 1024, "processor_s": processor}))
 """
 
 

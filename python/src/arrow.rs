@@ -11,13 +11,11 @@ use arrow_array::{
 };
 use arrow_cast::cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use batch::{LoadedTrace, TraceContent};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use trace::{Trace, TraceBuilder, TraceError, TraceLocation, TraceRecord, TraceRecordKind};
 use units::{Bytes, Nanos};
 use workload::AccessMethod;
-
-/// Rows of a batch of a trace.
-const BATCH_ROWS: usize = 1 << 16;
 
 fn trace_schema() -> SchemaRef {
     let dictionary = DataType::Dictionary(DataType::UInt32.into(), DataType::Utf8.into());
@@ -33,10 +31,8 @@ fn trace_schema() -> SchemaRef {
     ]))
 }
 
-/// The records of a trace from one on, as many as a batch has.
-pub fn trace_batch(trace: &Trace, first: usize) -> Result<RecordBatch, ArrowError> {
-    let records = trace.records();
-    let records = &records[first.min(records.len())..(first + BATCH_ROWS).min(records.len())];
+/// Records of a trace as a batch.
+fn trace_batch(trace: &TraceContent, records: &[TraceRecord]) -> Result<RecordBatch, ArrowError> {
     let rows = records.len();
     let number = || UInt64Builder::with_capacity(rows);
     let (mut time, mut process, mut offset, mut length) = (number(), number(), number(), number());
@@ -47,7 +43,7 @@ pub fn trace_batch(trace: &Trace, first: usize) -> Result<RecordBatch, ArrowErro
     for record in records {
         let open = &trace.open_files()[record.open_file as usize];
         time.append_value(record.time.get());
-        process.append_value(trace.processes()[record.process as usize]);
+        process.append_value(trace.thread(record.process));
         open_file.append_value(record.open_file);
         file.append_value(&trace.files()[open.file as usize].name);
         mapped.append_value(open.access == AccessMethod::Mmap);
@@ -69,29 +65,40 @@ pub fn trace_batch(trace: &Trace, first: usize) -> Result<RecordBatch, ArrowErro
 }
 
 /// The batches of a trace, made as they are consumed.
-pub struct TraceBatches<T> {
-    trace: T,
+pub struct TraceBatches {
+    trace: Arc<LoadedTrace>,
     next: usize,
 }
 
-impl<T> TraceBatches<T> {
-    pub fn new(trace: T) -> Self {
+impl TraceBatches {
+    pub fn new(trace: Arc<LoadedTrace>) -> Self {
         Self { trace, next: 0 }
     }
 }
 
-impl<T: AsRef<Trace>> Iterator for TraceBatches<T> {
+impl Iterator for TraceBatches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let trace = self.trace.as_ref();
-        let first = self.next;
-        self.next += BATCH_ROWS;
-        (first < trace.records().len()).then(|| trace_batch(trace, first))
+        let content = self.trace.content();
+        loop {
+            let chunk = content.chunk(self.next).transpose()?;
+            self.next += 1;
+            match chunk {
+                Ok(records) if records.is_empty() => (),
+                Ok(records) => return Some(trace_batch(content, &records)),
+                Err(problem) => {
+                    return Some(Err(ArrowError::IoError(
+                        problem.clone(),
+                        std::io::Error::other(problem),
+                    )));
+                }
+            }
+        }
     }
 }
 
-impl<T: AsRef<Trace>> RecordBatchReader for TraceBatches<T> {
+impl RecordBatchReader for TraceBatches {
     fn schema(&self) -> SchemaRef {
         trace_schema()
     }

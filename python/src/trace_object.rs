@@ -1,10 +1,12 @@
 //! Traces as Python objects.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatchReader;
-use batch::LoadedTrace;
+use batch::{LoadedTrace, TraceFacts, WorkloadReads};
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatchReader;
 use pyo3_arrow::input::AnyRecordBatch;
@@ -22,18 +24,13 @@ pub struct Trace {
     path: Option<PathBuf>,
 }
 
-/// A trace whose batches are read while Python holds them.
-struct SharedTrace(Arc<LoadedTrace>);
-
-impl AsRef<trace::Trace> for SharedTrace {
-    fn as_ref(&self) -> &trace::Trace {
-        &self.0.trace
-    }
-}
-
 impl Trace {
     pub fn loaded(&self) -> Arc<LoadedTrace> {
         Arc::clone(&self.loaded)
+    }
+
+    fn facts(&self, py: Python<'_>) -> PyResult<TraceFacts> {
+        py.detach(|| self.loaded.facts()).map_err(|error| raised(py, &error))
     }
 }
 
@@ -60,22 +57,31 @@ impl Trace {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (declaration, *, reads, file_bytes = 64 << 20, seed = 0))]
+    #[pyo3(signature = (declaration, *, reads, file_bytes = 64 << 20, seed = 0, path = None))]
     fn from_workload(
         py: Python<'_>,
         declaration: &str,
-        reads: usize,
+        reads: u64,
         file_bytes: u64,
         seed: u64,
+        path: Option<PathBuf>,
     ) -> PyResult<Self> {
-        let size = Bytes::new(file_bytes);
-        let loaded = py.detach(|| LoadedTrace::of_workload(declaration, size, reads, seed));
+        let file_size = Bytes::new(file_bytes);
+        let asked = WorkloadReads { declaration, file_size, reads, seed };
+        let loaded = py.detach(|| match &path {
+            None => asked.trace(),
+            Some(path) => asked.write_file(path),
+        });
         let loaded = loaded.map_err(|error| raised(py, &error))?;
-        Ok(Self { loaded: Arc::new(loaded), path: None })
+        Ok(Self { loaded: Arc::new(loaded), path })
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let write = |path: &Path| std::fs::write(path, self.loaded.trace.encode());
+        let write = |path: &Path| {
+            let mut out = BufWriter::new(File::create(path)?);
+            self.loaded.content().write_to(&mut out)?;
+            out.flush()
+        };
         py.detach(|| write(&path)).map_err(|error| {
             exception(py, "ForereadError", format!("cannot write {}: {error}", path.display()))
         })?;
@@ -89,46 +95,45 @@ impl Trace {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batches: Box<dyn RecordBatchReader + Send> =
-            Box::new(TraceBatches::new(SharedTrace(self.loaded())));
+        let batches: Box<dyn RecordBatchReader + Send> = Box::new(TraceBatches::new(self.loaded()));
         let reader = Bound::new(py, PyRecordBatchReader::new(batches))?;
         reader.call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
     #[getter]
-    fn records(&self) -> usize {
-        self.loaded.trace.records().len()
+    fn records(&self) -> u64 {
+        self.loaded.content().records()
     }
 
     #[getter]
-    fn reads(&self) -> usize {
-        self.loaded.trace.reads().count()
+    fn reads(&self) -> u64 {
+        self.loaded.content().reads()
     }
 
     #[getter]
     fn files(&self) -> Vec<(String, u64)> {
-        let files = self.loaded.trace.files().iter();
+        let files = self.loaded.content().files().iter();
         files.map(|file| (file.name.clone(), file.size.get())).collect()
     }
 
     #[getter]
     fn is_timed(&self) -> bool {
-        self.loaded.trace.is_timed()
+        self.loaded.content().is_timed()
     }
 
     #[getter]
     fn duration_ns(&self) -> u64 {
-        self.loaded.trace.span().get()
+        self.loaded.content().span().get()
     }
 
     #[getter]
-    fn requested_bytes(&self) -> u64 {
-        self.loaded.requested().0.get()
+    fn requested_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.facts(py)?.requested.get())
     }
 
     #[getter]
-    fn digest(&self) -> &str {
-        &self.loaded.digest
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.facts(py)?.digest)
     }
 
     #[getter]
@@ -137,11 +142,11 @@ impl Trace {
     }
 
     fn __len__(&self) -> usize {
-        self.records()
+        self.records() as usize
     }
 
     fn __repr__(&self) -> String {
         let (source, records) = (&self.loaded.source, self.records());
-        format!("Trace({source:?}, records={records}, digest={:.12}…)", self.loaded.digest)
+        format!("Trace({source:?}, records={records})")
     }
 }

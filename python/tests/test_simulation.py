@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 
+import pyarrow as pa
 import pytest
 
 import foreread_sim as fs
@@ -134,3 +135,24 @@ def test_other_threads_run_during_a_simulation(csv_trace):
 def test_devices_and_policies_are_listed():
     assert "hdd-2008" in fs.devices() and "linux-6.18" in fs.policies()
     assert all(fs.devices().values())
+
+
+def test_a_long_trace_stays_in_its_file_and_gives_the_same_outcome(tmp_path):
+    path = tmp_path / "long.trace"
+    reads = (1 << 20) + 20_000
+    trace = fs.Trace.from_workload("seq-8", reads=reads, file_bytes=1 << 30, path=path)
+    assert (trace.records, trace.reads) == (reads, reads)
+    assert trace.requested_bytes == reads * 4096
+    table = pa.table(trace)
+    loaded = fs.Trace.from_arrow(table.drop_columns(["time_ns"]))
+    assert loaded.records == reads
+    cell = fs.Cell(device="nvme", cache_bytes=64 << 20)
+    outcome = fs.simulate(trace, cell)
+    assert fs.simulate(loaded, cell) == outcome
+    assert trace.save(tmp_path / "copy.trace").digest == trace.digest
+    # Damaged meanwhile: no figures of what was left.
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(fs.ForereadError, match="block .*checksum"):
+        fs.simulate(trace, cell)

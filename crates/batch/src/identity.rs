@@ -1,7 +1,6 @@
 //! Names that follow from content.
 
 use sha2::{Digest, Sha256};
-use trace::Trace;
 
 /// The package's version and a hash of the simulator's source: two simulators that may give
 /// different results never have the same.
@@ -18,11 +17,6 @@ pub(crate) fn sha256<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
         hash.update(piece);
     }
     hex(&hash.finalize())
-}
-
-/// SHA-256 of what a trace says, whichever format it was stored in.
-pub fn trace_digest(trace: &Trace) -> String {
-    hex(&Sha256::digest(trace.encode()))
 }
 
 /// The name of the result of one simulation. `cell_digest` is `SimCell::digest`, which a plan

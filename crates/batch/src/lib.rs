@@ -7,6 +7,7 @@
 //! directory of results is the same.
 
 mod cell;
+mod content;
 mod declared;
 mod error;
 mod identity;
@@ -17,8 +18,10 @@ mod row;
 mod shard;
 
 pub use cell::{SIM_CELL_KEYS, SimCell};
+pub use content::{TraceContent, TraceFacts};
+pub use declared::WorkloadReads;
 pub use error::BatchError;
-pub use identity::{SIMULATOR_VERSION, trace_digest};
+pub use identity::SIMULATOR_VERSION;
 pub use loaded::{LoadedTrace, SimLimits};
 pub use part::{COLUMNS, PartColumn, PartSummary, ResultSet, finished_cells, read_result_set};
 pub use plan::{BatchPlan, ManifestSummary, PlanSummary, read_manifest};

@@ -28,6 +28,8 @@ const READ_NS: f64 = 400.0;
 const PAGE_NS: f64 = 60.0;
 /// Memory for each record: decoded, and as a step of a reader.
 const RECORD_BYTES: u64 = 96;
+/// Memory for a trace that is read block by block, however long it is.
+const STREAM_BYTES: u64 = 96 << 20;
 
 /// A plan of simulations, or the shards made from it.
 const PLAN_INPUT: InputKind = InputKind::new("plan", "plans", Bytes::from_mib(512));
@@ -70,7 +72,7 @@ pub struct ManifestSummary {
 }
 
 /// A trace of a plan, without its records.
-struct TraceFacts {
+struct PlannedTrace {
     path: PathBuf,
     digest: String,
     seconds_per_cell: f64,
@@ -178,7 +180,7 @@ impl BatchPlan {
     }
 
     /// Reads the traces, several at once.
-    fn trace_facts(&self) -> Result<Vec<TraceFacts>, BatchError> {
+    fn trace_facts(&self) -> Result<Vec<PlannedTrace>, BatchError> {
         if self.traces.is_empty() {
             return Err(BatchError::Plan("no traces: name at least one".to_owned()));
         }
@@ -191,7 +193,7 @@ impl BatchPlan {
                     loop {
                         let at = next.fetch_add(1, Ordering::Relaxed);
                         let Some(path) = self.traces.get(at) else { break };
-                        let facts = TraceFacts::read(path);
+                        let facts = PlannedTrace::read(path);
                         found.lock().unwrap_or_else(|it| it.into_inner()).push((at, facts));
                     }
                 });
@@ -254,15 +256,17 @@ pub fn read_manifest(path: &Path) -> Result<Vec<Shard>, BatchError> {
     text.lines().enumerate().map(line).collect()
 }
 
-impl TraceFacts {
+impl PlannedTrace {
     fn read(path: &Path) -> Result<Self, BatchError> {
         let loaded = LoadedTrace::open(path, &ReadOptions::default())?;
-        let (_, pages) = loaded.requested();
-        let reads = loaded.trace.reads().count();
-        let nanos = reads as f64 * READ_NS + pages.get() as f64 * PAGE_NS;
+        let facts = loaded.facts()?;
+        let nanos = facts.reads as f64 * READ_NS + facts.pages().get() as f64 * PAGE_NS;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let bytes = loaded.trace.records().len() as u64 * RECORD_BYTES;
-        Ok(Self { path, digest: loaded.digest, seconds_per_cell: nanos.max(1.0) / 1e9, bytes })
+        let bytes = match loaded.content().is_stream() {
+            true => STREAM_BYTES,
+            false => loaded.content().records() * RECORD_BYTES,
+        };
+        Ok(Self { path, digest: facts.digest, seconds_per_cell: nanos.max(1.0) / 1e9, bytes })
     }
 
     fn shard(&self, cells: &[(String, &SimCell)]) -> Shard {

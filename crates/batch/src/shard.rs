@@ -59,18 +59,22 @@ impl Shard {
         self.check_version()?;
         let started = Instant::now();
         let loaded = LoadedTrace::open(&self.trace, &ReadOptions::default())?;
-        if loaded.digest != self.trace_digest {
+        let found = loaded.facts()?.digest;
+        if found != self.trace_digest {
+            let trace = SourceName::new(&self.trace).to_string();
             return Err(BatchError::TraceChanged {
-                trace: SourceName::new(&self.trace).to_string(),
+                trace,
                 planned: self.trace_digest.clone(),
-                found: loaded.digest,
+                found,
             });
         }
         let decoding = started.elapsed();
         let simulated = Instant::now();
         let rows = self.rows(|cell| match loaded.simulate(cell) {
-            Ok(outcome) => (CellStatus::Ok, Some(CellFigures::new(&outcome))),
-            Err(error) => (CellStatus::Error(error.to_string()), None),
+            Ok(outcome) => Ok((CellStatus::Ok, Some(CellFigures::new(&outcome)))),
+            // Of the file, and not of the cell.
+            Err(error @ BatchError::Trace(_)) => Err(error),
+            Err(error) => Ok((CellStatus::Error(error.to_string()), None)),
         })?;
         let simulating = simulated.elapsed();
         let part = self.publish(out, &rows)?;
@@ -85,7 +89,7 @@ impl Shard {
     /// If the result cannot be written.
     pub fn poison(&self, out: &Path, reason: &str) -> Result<PartSummary, BatchError> {
         self.check_version()?;
-        let rows = self.rows(|_| (CellStatus::Poisoned(reason.to_owned()), None))?;
+        let rows = self.rows(|_| Ok((CellStatus::Poisoned(reason.to_owned()), None)))?;
         self.publish(out, &rows)
     }
 
@@ -104,13 +108,13 @@ impl Shard {
 
     fn rows(
         &self,
-        mut result: impl FnMut(&SimCell) -> (CellStatus, Option<CellFigures>),
+        mut result: impl FnMut(&SimCell) -> Result<(CellStatus, Option<CellFigures>), BatchError>,
     ) -> Result<Vec<CellRow>, BatchError> {
         let trace = self.trace.file_name().unwrap_or(self.trace.as_os_str()).to_string_lossy();
         let mut rows = Vec::with_capacity(self.cells.len());
         for cell in &self.cells {
             let cell_id = cell_id(&self.trace_digest, &cell.digest()?);
-            let (status, figures) = result(cell);
+            let (status, figures) = result(cell)?;
             rows.push(CellRow {
                 cell_id,
                 trace: trace.to_string(),

@@ -79,6 +79,24 @@ pub fn open_stream(path: &Path) -> Result<Option<TraceStream>, TraceFileError> {
     TraceStream::open(Arc::new(file)).map(Some).map_err(broken)
 }
 
+/// A trace with more records is read block by block while it is replayed: 100 MB in memory.
+const LOADED_MAX: u64 = 1 << 20;
+
+/// As [`open_stream`], of a trace that is too long to be kept in memory.
+///
+/// # Errors
+///
+/// As those of [`open_stream`], or if it is damaged as far as its index shows.
+pub fn open_long(path: &Path) -> Result<Option<TraceStream>, TraceFileError> {
+    let Some(stream) = open_stream(path)?.filter(|it| it.len() > LOADED_MAX) else {
+        return Ok(None);
+    };
+    match stream.damage() {
+        Some(damage) => Err(damage.in_file(path)),
+        None => Ok(Some(stream)),
+    }
+}
+
 /// The file, if it is a regular one that begins as a trace in blocks.
 fn blocks_of(path: &Path) -> Result<Option<File>, TraceFileError> {
     if sys::input::is_stdin(path) {

@@ -23,10 +23,14 @@ mod summary;
 mod unpack;
 mod varint;
 
-pub use blocks::{TraceBytes, TraceDamage, TraceStream, TraceVerification, TraceWriter, verify};
+pub use blocks::{
+    TraceBytes, TraceCopy, TraceDamage, TraceStream, TraceVerification, TraceWriter, verify,
+};
 pub use builder::{RECORDS_MAX, TraceBuilder};
 pub use error::{TraceError, TraceFileError, TraceLocation};
-pub use file::{ReadOptions, TraceSource, open_stream, read, read_with_stacks, verify_file};
+pub use file::{
+    ReadOptions, TraceSource, open_long, open_stream, read, read_with_stacks, verify_file,
+};
 pub use import::{FORMATS, HEAD_BYTES, ImportOptions, StackedTrace, TraceFormat, detect, format};
 pub use model::{Trace, TraceFile, TraceRecord, TraceRecordKind, TraceThread};
 pub use record::{Means, RecordSubject, Recording, Tried, record};

@@ -1,7 +1,7 @@
 //! A trace as a workload: who reads what, and when.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use units::{Bytes, Nanos};
 
@@ -10,8 +10,8 @@ use workload::{
     TraceReplay, Workload, WorkloadError,
 };
 
-use crate::blocks::{ThreadUse, TraceStream};
-use crate::model::{Trace, TraceRecord, TraceRecordKind};
+use crate::blocks::{ThreadUse, TraceDamage, TraceStream};
+use crate::model::{Trace, TraceFile, TraceRecord, TraceRecordKind};
 
 /// What is left out of a compact replay, at least, and what is kept around each request.
 const COMPACT_GRANULE_BYTES: u64 = 1 << 20;
@@ -41,27 +41,16 @@ impl Trace {
     }
 
     fn script(&self, pace: ReplayPace) -> ReplayScript {
-        let mut script = ReplayScript::default();
-        let mut opens = HashMap::new();
-        let mut files = HashMap::new();
         let lanes = lanes(self);
         let mut readers = vec![Vec::new(); lanes.count];
         let mut runs = Runs::new(self.open_files.len());
         let mut is_read = vec![false; self.open_files.len()];
         self.reads().for_each(|record| is_read[record.open_file as usize] = true);
+        let (mut script, numbers) =
+            script_of_files(&self.files, &self.open_files, |open_file| is_read[open_file as usize]);
         let mut returned = vec![None; self.processes.len()];
-        let replayed =
-            |record: &&TraceRecord| record.kind.is_replayed() && is_read[record.open_file as usize];
-        for record in self.records.iter().filter(replayed) {
-            let open_file = *opens.entry(record.open_file).or_insert_with(|| {
-                let open = self.open_files[record.open_file as usize];
-                let file = *files.entry(open.file).or_insert_with(|| {
-                    script.file_sizes.push(self.files[open.file as usize].size);
-                    script.file_sizes.len() as u32 - 1
-                });
-                script.open_files.push(TraceOpenFile { file, ..open });
-                script.open_files.len() as u32 - 1
-            });
+        for record in self.records.iter().filter(|record| record.kind.is_replayed()) {
+            let Some(open_file) = numbers[record.open_file as usize] else { continue };
             let lane = lanes.of[record.process as usize];
             let before = returned[record.process as usize].replace(record.time + record.took);
             let not_before = not_before(pace, record.time, before);
@@ -90,6 +79,30 @@ impl Trace {
         script.readers = readers.into_iter().map(source).collect();
         script
     }
+}
+
+/// A script with the files that are read, in the order of the trace, and without readers; and the
+/// number there of each open file of the trace that is read.
+fn script_of_files(
+    files: &[TraceFile],
+    open_files: &[TraceOpenFile],
+    is_read: impl Fn(u32) -> bool,
+) -> (ReplayScript, Vec<Option<u32>>) {
+    let mut script = ReplayScript::default();
+    let mut known = HashMap::new();
+    let mut numbers = Vec::with_capacity(open_files.len());
+    for (at, open) in (0..).zip(open_files) {
+        let number = is_read(at).then(|| {
+            let file = *known.entry(open.file).or_insert_with(|| {
+                script.file_sizes.push(files[open.file as usize].size);
+                script.file_sizes.len() as u32 - 1
+            });
+            script.open_files.push(TraceOpenFile { file, ..*open });
+            script.open_files.len() as u32 - 1
+        });
+        numbers.push(number);
+    }
+    (script, numbers)
 }
 
 /// When a request is made that was recorded at `time`, if the one before it on its thread returned
@@ -176,13 +189,15 @@ type BlockRequests = Arc<Vec<Arc<[Access]>>>;
 /// The requests of a trace that is read block by block, for all readers.
 #[derive(Debug)]
 struct StreamedScript {
-    stream: TraceStream,
+    stream: Arc<TraceStream>,
     pace: ReplayPace,
     /// The reader of each thread, and the number of each open file among those that are read.
     lanes: Vec<usize>,
     open_files: Vec<Option<u32>>,
     /// The blocks that were decoded last.
     decoded: Mutex<VecDeque<(usize, BlockRequests)>>,
+    /// The first block that could not be read.
+    damage: OnceLock<TraceDamage>,
 }
 
 /// Decoded blocks that are kept for readers that are not at the same place.
@@ -205,8 +220,7 @@ impl StreamedScript {
     /// The requests of a block by reader. Runs and think times are those within the block.
     fn decode(&self, at: usize) -> Vec<Arc<[Access]>> {
         let records = self.stream.block(at).unwrap_or_else(|damage| {
-            // It was checked when it was opened, so the file has changed since.
-            tracing::error!("the trace can no longer be read: {damage}");
+            self.damage.get_or_init(|| damage);
             Vec::new()
         });
         let mut readers: Vec<Vec<Access>> = Vec::new();
@@ -259,18 +273,22 @@ impl AccessSource for StreamedReader {
         let block = self.script.block(number);
         Some(block.get(self.lane).cloned().unwrap_or_else(|| Arc::from([])))
     }
+
+    fn failure(&self) -> Option<String> {
+        self.script.damage.get().map(ToString::to_string)
+    }
 }
 
 impl TraceStream {
     /// The reads of the trace as a workload that reads them from the file as it needs them: memory
     /// does not grow with their number. Think times and runs of reads do not reach over the border
-    /// of a block.
+    /// of a block. [`TraceReplay::failure`] says afterwards whether all could be read.
     ///
     /// # Errors
     ///
     /// If the trace has no reads, or its sizes are beyond the limits of workloads.
-    pub fn into_workload(
-        self,
+    pub fn to_workload(
+        self: &Arc<Self>,
         name: impl Into<String>,
         source: impl Into<String>,
         pace: ReplayPace,
@@ -279,29 +297,16 @@ impl TraceStream {
         let mut spans: Vec<Option<(u64, u64)>> = self.thread_use().iter().map(span).collect();
         spans.resize(self.threads().len(), None);
         let lanes = share_lanes(&spans);
-        let mut script = ReplayScript {
-            largest: self.largest_read(),
-            is_streamed: true,
-            ..ReplayScript::default()
-        };
-        let mut files = HashMap::new();
-        let mut open_files = Vec::new();
-        for (at, open) in (0..).zip(self.open_files()) {
-            let number = self.is_read(at).then(|| {
-                let file = *files.entry(open.file).or_insert_with(|| {
-                    script.file_sizes.push(self.files()[open.file as usize].size);
-                    script.file_sizes.len() as u32 - 1
-                });
-                script.open_files.push(TraceOpenFile { file, ..*open });
-                script.open_files.len() as u32 - 1
-            });
-            open_files.push(number);
-        }
+        let (mut script, open_files) =
+            script_of_files(self.files(), self.open_files(), |open_file| self.is_read(open_file));
+        script.largest = self.largest_read();
+        script.is_streamed = true;
         let digest = self.digest();
-        let (stream, decoded) = (self, Mutex::default());
+        let (stream, decoded) = (Arc::clone(self), Mutex::default());
+        let damage = OnceLock::new();
         let count = if script.open_files.is_empty() { 0 } else { lanes.count };
         let shared =
-            Arc::new(StreamedScript { stream, pace, lanes: lanes.of, open_files, decoded });
+            Arc::new(StreamedScript { stream, pace, lanes: lanes.of, open_files, decoded, damage });
         script.readers = (0..count)
             .map(|lane| -> Arc<dyn AccessSource> {
                 Arc::new(StreamedReader { script: Arc::clone(&shared), lane })

@@ -1,17 +1,13 @@
 //! `FILE[,pace=asap|recorded|think][,compact]`: a trace as a workload.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use units::text::{NamedSettings, SettingError, parse_choice};
 use workload::ReplayPace;
 use workload::Workload;
 
-use crate::blocks::SAVE_HINT;
-use crate::error::TraceError;
-use crate::{ReadOptions, TraceFileError, open_stream, read};
-
-/// A trace with more records is read block by block while it is replayed: 100 MB in memory.
-const LOADED_MAX: u64 = 1 << 20;
+use crate::{ReadOptions, TraceFileError, open_long, read};
 
 const PACES: &[(&str, ReplayPace)] =
     &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded), ("think", ReplayPace::Think)];
@@ -48,14 +44,11 @@ pub fn workload(spec: &str) -> Result<Workload, TraceFileError> {
         _ => std::path::absolute(path).unwrap_or_else(|_| path.into()),
     };
     let name = name_of(Path::new(path));
-    let stream = if compact { None } else { open_stream(Path::new(path))? };
-    if let Some(stream) = stream.filter(|stream| stream.len() > LOADED_MAX) {
+    let stream = if compact { None } else { open_long(Path::new(path))? };
+    if let Some(stream) = stream {
         check_times(stream.is_timed())?;
-        stream.check().map_err(|damage| TraceFileError::Broken {
-            path: path.into(),
-            error: TraceError::whole(format!("{damage}: {SAVE_HINT}")),
-        })?;
-        return Ok(stream.into_workload(name, path_text.to_string_lossy(), pace)?);
+        stream.check().map_err(|damage| damage.in_file(path))?;
+        return Ok(Arc::new(stream).to_workload(name, path_text.to_string_lossy(), pace)?);
     }
     let (trace, _) = read(Path::new(path), &ReadOptions::default())?;
     check_times(trace.is_timed())?;

@@ -57,6 +57,11 @@ impl PartialEq for TraceReplay {
 pub trait AccessSource: fmt::Debug + Send + Sync {
     /// The piece with this number, counted from 0, which may be empty; none after the last.
     fn piece(&self, number: usize) -> Option<Arc<[Access]>>;
+
+    /// Why a piece was empty that could not be read, if there was one.
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Requests that are all in memory.
@@ -109,6 +114,11 @@ impl TraceReplay {
     /// Whether its requests are too many to be kept in memory.
     pub fn is_streamed(&self) -> bool {
         self.script.as_ref().is_some_and(|script| script.is_streamed)
+    }
+
+    /// Why not all requests could be read: what was done with them is then invalid.
+    pub fn failure(&self) -> Option<String> {
+        self.script.as_ref()?.readers.iter().find_map(|reader| reader.failure())
     }
 
     pub(crate) fn script(&self) -> Option<&ReplayScript> {

@@ -21,7 +21,9 @@ class Trace:
     def open(path: str | PathLike[str], *, format: str | None = None) -> Trace:
         """Reads a trace in any format that `foreread trace` reads, packed or not.
 
-        `format` names the format; without it, the beginning of the file decides.
+        `format` names the format; without it, the beginning of the file decides. A trace of more
+        than 1,048,576 records in foreread's own format stays in its file: simulations read it from
+        there, in some 60 MiB of memory however long it is.
 
         Raises `UsageError` if the format is unknown, `ForereadError` if the file is damaged or
         cannot be read.
@@ -37,12 +39,19 @@ class Trace:
 
     @staticmethod
     def from_workload(
-        declaration: str, *, reads: int, file_bytes: int = 64 << 20, seed: int = 0
+        declaration: str,
+        *,
+        reads: int,
+        file_bytes: int = 64 << 20,
+        seed: int = 0,
+        path: str | PathLike[str] | None = None,
     ) -> Trace:
         """Makes a trace of the first `reads` reads of a workload, whose readers take turns.
 
         `declaration` is a name that `foreread workloads` lists, or a declaration in TOML. Files
-        without a declared size have `file_bytes`. Raises `UsageError` if it is invalid.
+        without a declared size have `file_bytes`. With `path`, the trace is written to this file
+        read by read, so that it may be of any length. Raises `UsageError` if the declaration is
+        invalid, `ForereadError` if the file cannot be written.
         """
 
     def save(self, path: str | PathLike[str]) -> Trace:
@@ -72,7 +81,11 @@ class Trace:
 
     @property
     def requested_bytes(self) -> int:
-        """Sum of the lengths of all reads, in bytes."""
+        """Sum of the lengths of all reads, in bytes.
+
+        Of a trace that stays in its file, the first call of this or `digest` reads all of it, and
+        raises `ForereadError` if it is damaged.
+        """
 
     @property
     def digest(self) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from . import _native
 from ._errors import ForereadError, UsageError
@@ -19,7 +19,7 @@ def open_store(out: "str | os.PathLike[str]") -> "Directory | ObjectStore":
     return ObjectStore.at(out) if is_url(out) else Directory(Path(out).absolute())
 
 
-def is_url(out: "str | os.PathLike[str]") -> bool:
+def is_url(out: "str | os.PathLike[str]") -> TypeGuard[str]:
     return isinstance(out, str) and "://" in out
 
 

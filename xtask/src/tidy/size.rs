@@ -9,7 +9,7 @@ use super::source::SourceFile;
 /// lowered with the code that goes, and raised only by a change that adds a capability.
 const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2270),
-    ("crates/batch", 1435),
+    ("crates/batch", 1740),
     ("crates/bench", 5680),
     ("crates/control", 6980),
     ("crates/daemon", 4500),
@@ -30,7 +30,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/study", 8470),
     ("crates/sys", 2070),
     ("crates/testkit", 730),
-    ("crates/trace", 6110),
+    ("crates/trace", 6200),
     ("crates/tunables", 6090),
     ("crates/units", 1140),
     ("crates/vdisk", 3870),

@@ -10,7 +10,7 @@ use report::clean;
 use serde::Serialize;
 use trace::{FORMATS, ImportOptions, Trace, TraceSummary};
 use trace::{Means, ReadOptions, RecordSubject, Recording};
-use trace::{TraceDamage, TraceStream, TraceVerification, TraceWriter};
+use trace::{TraceDamage, TraceStream, TraceVerification};
 use units::Bytes;
 
 use super::Context;
@@ -251,30 +251,10 @@ impl Convert {
     ) -> anyhow::Result<Exit> {
         let failed = || format!("cannot write {}", self.new.display());
         let out = BufWriter::new(destination.create()?);
-        let mut writer = TraceWriter::new(out, stream.is_timed()).with_context(failed)?;
-        for file in stream.files() {
-            writer.file(&file.name, file.size);
-        }
-        for (open, flags) in stream.open_files().iter().zip(stream.open_flags()) {
-            writer.open_file(*open, *flags).with_context(failed)?;
-        }
-        for thread in stream.threads() {
-            writer.thread(*thread);
-        }
-        let (mut damage, mut requests) = (stream.damage().cloned(), 0u64);
-        for record in stream.records() {
-            match record {
-                Ok(record) => writer.push(record).with_context(failed)?,
-                Err(found) => {
-                    damage = Some(found);
-                    break;
-                }
-            }
-            requests += 1;
-        }
-        writer.finish().with_context(failed)?;
+        let copy = stream.copy_to(out, |_| ()).with_context(failed)?;
+        let requests = copy.records;
         context.note(&format!("{}: {requests} requests", self.old.display()));
-        Ok(warn_of(damage.as_ref(), &self.old, context))
+        Ok(warn_of(copy.damage.as_ref(), &self.old, context))
     }
 }
 

@@ -13,7 +13,7 @@ use sim::{
 };
 use tunables::{Setting, TunableValues, Value};
 use units::{Bytes, Kib, Nanos, PageSize};
-use workload::{Pattern, Sharing, Workload};
+use workload::{Pattern, Sharing, TraceReplay, Workload};
 
 use super::sizes::{Room, bounded, with_file_sizes};
 use crate::error::StudyError;
@@ -249,6 +249,10 @@ impl TrialRunner for SimulatedSession {
             Scenario::of_workload(workload, files, request.seed).map_err(SimError::from)?;
         scenario.limits = limits(&self.plan, workload);
         let outcome = sim::run(&machine, scenario)?;
+        if let Some(problem) = workload.replay.as_ref().and_then(TraceReplay::failure) {
+            let name = &workload.name;
+            return Err(StudyError::Plan(format!("{name} cannot be read to its end: {problem}")));
+        }
         let sample = sample(workload, request.seed, outcome);
         Ok(TrialRecord { sample, virtual_disk: None, spoiled: Vec::new() })
     }

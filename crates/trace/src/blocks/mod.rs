@@ -3,6 +3,7 @@
 //! A block has a checksum of its own, so damage costs what lies in one block. An index at the end
 //! lists the blocks; where it is missing, the blocks are found one after another.
 
+mod copy;
 mod index;
 mod records;
 mod source;
@@ -16,6 +17,7 @@ use std::io::Read;
 
 use crate::error::{TraceError, TraceLocation};
 
+pub use copy::TraceCopy;
 pub(crate) use index::ThreadUse;
 pub use source::TraceBytes;
 pub use stream::{TraceDamage, TraceStream};

@@ -1,6 +1,7 @@
 //! Reading a trace block by block.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use units::{Bytes, Nanos};
@@ -11,10 +12,10 @@ use super::records::{LastTransfers, TableSizes, decode};
 use super::source::TraceBytes;
 use super::tables::TraceTables;
 use super::{
-    BLOCK_MAGIC, BlockHeader, EMPTY_DIGEST, END_BYTES, END_MAGIC, HEADER_BYTES, START_BYTES,
-    TraceBlockKind, check_block, decode_block, fold,
+    BLOCK_MAGIC, BlockHeader, EMPTY_DIGEST, END_BYTES, END_MAGIC, HEADER_BYTES, SAVE_HINT,
+    START_BYTES, TraceBlockKind, check_block, decode_block, fold,
 };
-use crate::error::{TraceError, TraceLocation};
+use crate::error::{TraceError, TraceFileError, TraceLocation};
 use crate::model::{TraceFile, TraceRecord, TraceThread};
 
 /// Where a trace is damaged.
@@ -33,6 +34,14 @@ impl fmt::Display for TraceDamage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { block, offset, problem, records_before } = self;
         write!(f, "block {block} at byte {offset}: {problem}; {records_before} requests precede it")
+    }
+}
+
+impl TraceDamage {
+    /// The error of the file that has this damage.
+    pub fn in_file(&self, path: impl Into<PathBuf>) -> TraceFileError {
+        let error = TraceError::whole(format!("{self}: {SAVE_HINT}"));
+        TraceFileError::Broken { path: path.into(), error }
     }
 }
 
@@ -267,6 +276,11 @@ impl TraceStream {
 
     pub(super) fn entries(&self) -> &[BlockEntry] {
         &self.index.blocks
+    }
+
+    /// The number of reads.
+    pub fn reads(&self) -> u64 {
+        self.index.usage.open_files.iter().sum()
     }
 
     pub(super) fn source(&self) -> &dyn TraceBytes {

@@ -1,0 +1,176 @@
+//! The records of a trace, in memory or in a file.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use trace::{Trace, TraceFile, TraceRecord, TraceRecordKind, TraceStream};
+use units::{Bytes, Nanos};
+use workload::TraceOpenFile;
+
+use crate::identity::hex;
+
+/// Records of a trace in memory that are shown at once.
+const CHUNK_RECORDS: usize = 1 << 16;
+
+/// Where the records of a trace are.
+#[derive(Debug)]
+pub enum TraceContent {
+    Memory(Trace),
+    /// In a file, of which only the tables and the index are in memory.
+    Stream(Arc<TraceStream>),
+}
+
+/// What a pass over all records of a trace finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceFacts {
+    /// SHA-256 of what the trace says, whichever format it is stored in.
+    pub digest: String,
+    pub reads: u64,
+    /// Bytes that its reads ask for.
+    pub requested: Bytes,
+}
+
+impl From<Trace> for TraceContent {
+    fn from(trace: Trace) -> Self {
+        Self::Memory(trace)
+    }
+}
+
+impl From<TraceStream> for TraceContent {
+    fn from(stream: TraceStream) -> Self {
+        Self::Stream(Arc::new(stream))
+    }
+}
+
+impl TraceContent {
+    /// Whether its times mean something.
+    pub fn is_timed(&self) -> bool {
+        match self {
+            Self::Memory(trace) => trace.is_timed(),
+            Self::Stream(stream) => stream.is_timed(),
+        }
+    }
+
+    pub fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
+    /// The number of records.
+    pub fn records(&self) -> u64 {
+        match self {
+            Self::Memory(trace) => trace.records().len() as u64,
+            Self::Stream(stream) => stream.len(),
+        }
+    }
+
+    /// The number of reads.
+    pub fn reads(&self) -> u64 {
+        match self {
+            Self::Memory(trace) => trace.reads().count() as u64,
+            Self::Stream(stream) => stream.reads(),
+        }
+    }
+
+    pub fn files(&self) -> &[TraceFile] {
+        match self {
+            Self::Memory(trace) => trace.files(),
+            Self::Stream(stream) => stream.files(),
+        }
+    }
+
+    pub fn open_files(&self) -> &[TraceOpenFile] {
+        match self {
+            Self::Memory(trace) => trace.open_files(),
+            Self::Stream(stream) => stream.open_files(),
+        }
+    }
+
+    /// The number that a thread had when it was recorded.
+    pub fn thread(&self, process: u32) -> u64 {
+        match self {
+            Self::Memory(trace) => trace.processes()[process as usize],
+            Self::Stream(stream) => stream.threads()[process as usize].thread,
+        }
+    }
+
+    /// The time of the last request, counted from the first.
+    pub fn span(&self) -> Nanos {
+        match self {
+            Self::Memory(trace) => trace.span(),
+            Self::Stream(stream) => stream.span(),
+        }
+    }
+
+    /// The records in chunks, which are counted from 0 and may be empty; `None` after the last.
+    ///
+    /// # Errors
+    ///
+    /// If the chunk cannot be read or is damaged.
+    pub fn chunk(&self, at: usize) -> Result<Option<Cow<'_, [TraceRecord]>>, String> {
+        match self {
+            Self::Memory(trace) => {
+                Ok(trace.records().chunks(CHUNK_RECORDS).nth(at).map(Cow::Borrowed))
+            }
+            Self::Stream(stream) if at < stream.blocks() => {
+                let block = stream.block(at).map_err(|damage| damage.to_string())?;
+                Ok(Some(Cow::Owned(block)))
+            }
+            Self::Stream(_) => Ok(None),
+        }
+    }
+
+    /// Writes the trace in foreread's own form.
+    ///
+    /// # Errors
+    ///
+    /// If `out` does not take it, or the trace is damaged.
+    pub fn write_to(&self, out: impl Write) -> io::Result<()> {
+        match self {
+            Self::Memory(trace) => trace.write_to(out).map(drop),
+            Self::Stream(stream) => copy(stream, out, |_| ()),
+        }
+    }
+
+    pub(crate) fn facts(&self) -> Result<TraceFacts, String> {
+        let mut hash = Hashed(Sha256::new());
+        let (mut reads, mut requested) = (0, Bytes::ZERO);
+        let mut count = |record: &TraceRecord| {
+            if record.kind == TraceRecordKind::Read {
+                reads += 1;
+                requested = requested + record.length;
+            }
+        };
+        let written = match self {
+            Self::Memory(trace) => {
+                trace.records().iter().for_each(&mut count);
+                trace.write_to(&mut hash).map(drop)
+            }
+            Self::Stream(stream) => copy(stream, &mut hash, count),
+        };
+        written.map_err(|error| error.to_string())?;
+        Ok(TraceFacts { digest: hex(&hash.0.finalize()), reads, requested })
+    }
+}
+
+/// The hash of what is written.
+struct Hashed(Sha256);
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn copy(stream: &TraceStream, out: impl Write, visit: impl FnMut(&TraceRecord)) -> io::Result<()> {
+    match stream.copy_to(out, visit)?.damage {
+        None => Ok(()),
+        Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage.to_string())),
+    }
+}

@@ -1,0 +1,52 @@
+//! Copying a trace of any length block by block.
+
+use std::io::{self, Write};
+
+use super::stream::{TraceDamage, TraceStream};
+use super::writer::TraceWriter;
+use crate::model::TraceRecord;
+
+/// What was copied of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceCopy {
+    pub records: u64,
+    /// Where the trace is damaged: the records before it were copied.
+    pub damage: Option<TraceDamage>,
+}
+
+impl TraceStream {
+    /// Writes the trace as [`crate::Trace::write_to`] writes it, and shows `visit` each record.
+    ///
+    /// # Errors
+    ///
+    /// If `out` does not take it, or the records are not in order of time.
+    pub fn copy_to(
+        &self,
+        out: impl Write,
+        mut visit: impl FnMut(&TraceRecord),
+    ) -> io::Result<TraceCopy> {
+        let mut writer = TraceWriter::new(out, self.is_timed())?;
+        for file in self.files() {
+            writer.file(&file.name, file.size);
+        }
+        for (open, flags) in self.open_files().iter().zip(self.open_flags()) {
+            writer.open_file(*open, *flags)?;
+        }
+        for thread in self.threads() {
+            writer.thread(*thread);
+        }
+        let mut copy = TraceCopy { records: 0, damage: self.damage().cloned() };
+        for record in self.records() {
+            match record {
+                Ok(record) => {
+                    writer.push(record)?;
+                    visit(&record);
+                    copy.records += 1;
+                }
+                Err(found) => copy.damage = Some(found),
+            }
+        }
+        writer.finish()?;
+        Ok(copy)
+    }
+}
