@@ -9,6 +9,7 @@ from ._engines import Engine, Local, Ray
 from ._errors import ForereadError, NotPermittedError, UsageError
 from ._native import SIMULATOR_VERSION, Trace
 from ._plan import Plan, Result, Shard, run, write_manifest
+from ._record import Record, open_record
 from ._simulation import Limits, Outcome, devices, limits, policies, simulate
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Ray",
+    "Record",
     "Result",
     "Shard",
     "Trace",
@@ -29,6 +31,7 @@ __all__ = [
     "devices",
     "grid",
     "limits",
+    "open_record",
     "policies",
     "run",
     "simulate",
