@@ -55,6 +55,9 @@ struct WindowTally {
     /// Faults that were not adjacent to what the one before had read, and those that were.
     faults: (u64, u64),
     waits: (RecentWaits, RecentWaits),
+    /// The time from each fault to the next: the wait, what else the fault costs, and the work of
+    /// the reader.
+    gaps: (RecentWaits, RecentWaits),
 }
 
 impl WindowTally {
@@ -72,10 +75,10 @@ impl WindowTally {
 
     /// How long a piece takes, without outliers.
     fn per_piece(&self) -> Option<f64> {
-        let time = |faults: u64, waits: &RecentWaits| {
-            faults as f64 * waits.median().unwrap_or_default().as_secs_f64()
+        let time = |faults: u64, gaps: &RecentWaits| {
+            faults as f64 * gaps.median().unwrap_or_default().as_secs_f64()
         };
-        let time = time(self.faults.0, &self.waits.0) + time(self.faults.1, &self.waits.1);
+        let time = time(self.faults.0, &self.gaps.0) + time(self.faults.1, &self.gaps.1);
         (self.pieces > 0 && time > 0.0).then(|| time / self.pieces as f64)
     }
 }
@@ -122,8 +125,9 @@ pub(super) struct RandomFaults {
     decided_at: usize,
     /// The end of what the last fault read, and when that was.
     end: Option<(u64, Nanos)>,
-    /// The kind of the last fault.
+    /// The kind of the last fault, and when it was.
     last: Option<(Pages, bool)>,
+    last_at: Option<Nanos>,
     recent: VecDeque<Piece>,
     /// Pieces and their pages of late.
     pieces: f64,
@@ -143,6 +147,12 @@ impl RandomFaults {
             }
             self.recent.push_back(Piece { first: index, last: index, read });
             (self.pieces, self.pages) = (self.pieces + 1.0, self.pages + 1.0);
+        }
+        if let (Some((window, is_adjacent)), Some(last)) = (self.last, self.last_at.replace(at))
+            && let Some(tally) = self.tally(window, original)
+        {
+            let gaps = &mut tally.gaps;
+            (if is_adjacent { &mut gaps.1 } else { &mut gaps.0 }).add(at.saturating_sub(last));
         }
         let before = self.end.replace((read.1, at));
         let is_adjacent = before.is_some_and(|(end, _)| end == index);
@@ -223,6 +233,7 @@ impl RandomFaults {
         file: &FileView,
         parallel: usize,
         scores: &GainScores,
+        trials: bool,
     ) -> Option<FaultsChange> {
         match self.phase {
             Phase::Original => {
@@ -252,19 +263,19 @@ impl RandomFaults {
                     self.choose(now, original, file, parallel, scores);
                     return None;
                 }
-                self.measure(now, choice)
+                self.measure(now, choice, trials)
             }
         }
     }
 
     /// Compares the waits for pieces with those of the original window.
-    fn measure(&mut self, now: Nanos, choice: Choice) -> Option<FaultsChange> {
+    fn measure(&mut self, now: Nanos, choice: Choice, trials: bool) -> Option<FaultsChange> {
         if !self.chosen.is_judged() || choice.window == self.original.window {
             return None;
         }
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
         let gain = MeasuredGain { predicted: choice.predicted, measured };
-        if measured < tuning::REVERT_BELOW_RATIO {
+        if trials && measured < tuning::REVERT_BELOW_RATIO {
             self.give_up(now);
             return Some(FaultsChange::Measured(gain));
         }
@@ -318,7 +329,8 @@ impl RandomFaults {
         let mut outcomes: Vec<(Pages, Prediction)> =
             sizes.take_while(|window| *window < original).map(outcome).collect();
         let (_, of_original) = outcome(original);
-        let cost = |prediction: &Prediction| prediction.cost(WAKE_TIME).max(1e-9);
+        let overhead = self.overhead();
+        let cost = |prediction: &Prediction| prediction.cost(overhead).max(1e-9);
         outcomes.push((original, of_original));
         let best = outcomes.iter().map(|(_, one)| cost(one)).fold(f64::INFINITY, f64::min);
         // Of those that serve as well as the best, the one that reads least.
@@ -336,6 +348,14 @@ impl RandomFaults {
         self.phase = Phase::Chosen(Choice { window, predicted, measured: None });
         self.chosen = WindowTally::of(window);
         self.original.window = original;
+    }
+
+    /// What a fault costs besides its wait: the probe shows it between adjacent faults, where the
+    /// reader has little to do.
+    fn overhead(&self) -> Nanos {
+        let (waits, gaps) = (&self.probe.waits.1, &self.probe.gaps.1);
+        let both = waits.median().zip(gaps.median());
+        both.map_or(WAKE_TIME, |(wait, gap)| gap.saturating_sub(wait))
     }
 
     /// The service times that the waits with the original window and with a page show.
@@ -453,7 +473,7 @@ mod tests {
 
         fn interval(&mut self) {
             let Self { around, scores, .. } = self;
-            around.step(self.now, ORIGINAL, &view(self.cache), 1, scores);
+            around.step(self.now, ORIGINAL, &view(self.cache), 1, scores, true);
             let next = self.around.window(ORIGINAL, self.primed).get();
             if next != self.window() {
                 self.windows.push(next);

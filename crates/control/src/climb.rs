@@ -33,6 +33,8 @@ pub(super) struct StreamSummary {
     /// Whether several of them are of one file: where each of them goes on then depends on how far
     /// the others have read ahead.
     pub shared: bool,
+    /// Whether a window that has not gained is reverted.
+    pub trials: bool,
 }
 
 /// What became of the window at a tick.
@@ -302,6 +304,10 @@ impl WindowSearch {
         }
         let hurt = rates.hurts_beside(&trial.rates, seconds);
         let gone = rates.progress == 0.0;
+        if !streams.trials {
+            self.settle(now, streams, rates.progress);
+            return SearchOutcome::Unchanged;
+        }
         if hurt || (gain < tuning::REVERT_BELOW_RATIO && (streams.waiting || gone)) {
             return self.take_back(now, streams, &trial, gain, hurt);
         }
@@ -372,6 +378,7 @@ mod tests {
             most: Pages::new(2048),
             in_flight: Pages::new(30),
             beside: counts.beside > 0,
+            trials: true,
             beside_seen: Nanos::MAX,
             mapped: false,
             shared: false,

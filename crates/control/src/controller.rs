@@ -197,7 +197,7 @@ impl BdiController {
     /// Open files of one of which it wants to know the directory, if there are any: the files of
     /// that may be read one after another. The one that was begun last comes first.
     pub fn wants_directory(&self, now: Nanos) -> Vec<OpenFileId> {
-        let wanted = self.bounds.prefetch && !self.paused;
+        let wanted = self.bounds.prefetch && self.bounds.features.files && !self.paused;
         if wanted { self.sequences.wants(now) } else { Vec::new() }
     }
 
@@ -281,10 +281,15 @@ impl BdiController {
         if orders.iter().any(|order| matches!(order.kind, ActionKind::SetWindow(_))) {
             self.pace.windows_changed();
         }
+        let features = self.bounds.features;
         if self.bounds.prefetch {
-            orders.extend(self.plans(inputs));
+            if features.trends {
+                orders.extend(self.plans(inputs));
+            }
             orders.extend(self.next_files(inputs));
-            orders.extend(self.prime(inputs, elapsed));
+            if features.priming {
+                orders.extend(self.prime(inputs, elapsed));
+            }
         }
         self.streams.values_mut().for_each(Stream::begin);
         orders

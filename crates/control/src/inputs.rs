@@ -67,11 +67,60 @@ pub struct Bounds {
     pub least: Pages,
     /// Whether to prefetch, or to set windows only.
     pub prefetch: bool,
+    /// The parts of the controller that are at work.
+    #[serde(default, skip_serializing_if = "Features::are_all")]
+    pub features: Features,
+}
+
+/// The parts of the controller: all of them, except in simulations that show the effect of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Features {
+    /// The windows of streams.
+    pub streams: bool,
+    /// The windows of mappings that are read at random.
+    pub mappings: bool,
+    /// Prefetching the rest of short runs after a miss.
+    pub misses: bool,
+    pub trends: bool,
+    /// Small files in the order of their directory.
+    pub files: bool,
+    pub priming: bool,
+    /// Whether predictions decide; without them, short runs and mappings keep their windows, and
+    /// all trends are followed.
+    pub what_if: bool,
+    /// Whether an action that has not gained is reverted.
+    pub trials: bool,
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self {
+            streams: true,
+            mappings: true,
+            misses: true,
+            trends: true,
+            files: true,
+            priming: true,
+            what_if: true,
+            trials: true,
+        }
+    }
+}
+
+impl Features {
+    fn are_all(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for Bounds {
     /// Windows of 64 KiB to 8 MiB (of pages of 4 KiB), and prefetching.
     fn default() -> Self {
-        Self { most: Pages::new(2048), least: Pages::new(16), prefetch: true }
+        Self {
+            most: Pages::new(2048),
+            least: Pages::new(16),
+            prefetch: true,
+            features: Features::default(),
+        }
     }
 }

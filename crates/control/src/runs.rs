@@ -156,6 +156,7 @@ impl ShortRuns {
         now: Nanos,
         short: Option<Pages>,
         best: Option<Pages>,
+        trials: bool,
     ) -> Option<RunsChange> {
         let Some(window) = short else {
             let over = self.answered.is_some();
@@ -184,12 +185,12 @@ impl ShortRuns {
             self.begin(here, Answered { with, before: got, compared_at, looked });
             return Some(RunsChange::Begin(with));
         };
-        if self.is_late(answered) {
+        if self.is_late(answered) && trials {
             self.give_up(now);
             return Some(RunsChange::Late);
         }
         if got.runs >= answered.compared_at && answered.compared_at <= tuning::COMPARISON_RUNS.1 {
-            if is_harmed(answered.before, got) {
+            if trials && is_harmed(answered.before, got) {
                 self.give_up(now);
                 return Some(RunsChange::Harm);
             }
@@ -301,7 +302,7 @@ mod tests {
         for _ in 0..count {
             *now += STEP;
             read(runs, (0..each).map(|_| 4));
-            changes.extend(runs.step(*now, WINDOW, RUN));
+            changes.extend(runs.step(*now, WINDOW, RUN, true));
         }
         changes
     }
@@ -345,9 +346,9 @@ mod tests {
             "{changes:?}"
         );
         let longer = Some(Pages::new(9));
-        assert_eq!(runs.step(now, WINDOW, longer), Some(RunsChange::Begin(Pages::new(9))));
-        assert_eq!(runs.step(now, WINDOW, None), Some(RunsChange::Over));
-        assert_eq!(runs.step(now, WINDOW, None), None);
+        assert_eq!(runs.step(now, WINDOW, longer, true), Some(RunsChange::Begin(Pages::new(9))));
+        assert_eq!(runs.step(now, WINDOW, None, true), Some(RunsChange::Over));
+        assert_eq!(runs.step(now, WINDOW, None, true), None);
     }
 
     #[test]
@@ -363,7 +364,7 @@ mod tests {
                 });
             }
             now += STEP;
-            runs.step(now, WINDOW, RUN)
+            runs.step(now, WINDOW, RUN, true)
         };
         let (few, many) = (missed(0), missed(1));
         assert_ne!(few, Some(RunsChange::Late));

@@ -23,7 +23,7 @@ use crate::control_loop::{
     LoopNote, LoopSample, Released,
 };
 use crate::controller::BdiController;
-use crate::inputs::{Bounds, FileKey, FileState, MemoryInputs};
+use crate::inputs::{Bounds, Features, FileKey, FileState, MemoryInputs};
 
 /// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
@@ -35,11 +35,45 @@ pub const ENTRY: Entry = Entry {
         Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
         Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
         Parameter { name: "prefetch", summary: "on: also read ahead by itself", default: "on" },
+        Parameter { name: "streams", summary: "on: windows of streams", default: "on" },
+        Parameter {
+            name: "mappings",
+            summary: "on: windows of mappings read at random",
+            default: "on",
+        },
+        Parameter {
+            name: "misses",
+            summary: "on: prefetching of short runs after a miss",
+            default: "on",
+        },
+        Parameter { name: "trends", summary: "on: prefetching along trends", default: "on" },
+        Parameter {
+            name: "files",
+            summary: "on: prefetching of small files in order",
+            default: "on",
+        },
+        Parameter { name: "priming", summary: "on: priming", default: "on" },
+        Parameter { name: "what_if", summary: "on: decisions by prediction", default: "on" },
+        Parameter {
+            name: "trials",
+            summary: "on: actions without a gain are reverted",
+            default: "on",
+        },
     ],
     build: |settings| {
         let bounds = Bounds {
             most: Pages::new(settings.pages("most")?),
             prefetch: settings.flag("prefetch")?,
+            features: Features {
+                streams: settings.flag("streams")?,
+                mappings: settings.flag("mappings")?,
+                misses: settings.flag("misses")?,
+                trends: settings.flag("trends")?,
+                files: settings.flag("files")?,
+                priming: settings.flag("priming")?,
+                what_if: settings.flag("what_if")?,
+                trials: settings.flag("trials")?,
+            },
             ..Bounds::default()
         };
         let interval = Nanos::from_millis(settings.count("interval", 1, 60_000)?);

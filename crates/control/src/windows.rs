@@ -31,14 +31,20 @@ use policy::OpenFileId;
 impl BdiController {
     pub(super) fn windows(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
         let now = inputs.now;
-        let (wanted, news) = self.climb_on(inputs, elapsed);
+        let (mut wanted, news) = self.climb_on(inputs, elapsed);
+        let features = self.bounds.features;
+        if !features.streams {
+            (wanted, self.opens) = (None, None);
+        }
         let shared = self.shared();
         let (mut orders, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
         let parallel = self.parallel();
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
         for key in keys {
-            self.choose(key, inputs, &shared);
+            if features.what_if {
+                self.choose(key, inputs, &shared);
+            }
             let answers = self.answer(key, now, &shared);
             let is_change = |one: &FileAction| !matches!(one.kind, ActionKind::Report { .. });
             others_changed |= answers.iter().any(is_change);
@@ -48,7 +54,10 @@ impl BdiController {
                 let cache = Pages::new(room(inputs, &facts).get() / mapped);
                 let file = file_view(&facts, cache);
                 let (around, scores) = (&mut stream.around, &mut self.scores);
-                let change = around.step(now, own, &file, parallel, scores);
+                let steps = features.what_if && features.mappings;
+                let change = steps
+                    .then(|| around.step(now, own, &file, parallel, scores, features.trials))
+                    .flatten();
                 if let Some(FaultsChange::Measured(gain)) = change {
                     orders.push(self.report(key, GainSource::MappedWindow, gain));
                 }
@@ -185,10 +194,12 @@ impl BdiController {
         let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
         let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
         let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-        let may = self.bounds.prefetch && facts.may_set_window() && !rests;
+        let may =
+            self.bounds.prefetch && self.bounds.features.misses && facts.may_set_window() && !rests;
         let window = (short && may).then_some(facts.window);
+        let trials = self.bounds.features.trials;
         let predicted = stream.choice.map_or(1.0, |(choice, _)| choice.gain);
-        let Some(change) = stream.runs.step(now, window, stream.completed_run()) else {
+        let Some(change) = stream.runs.step(now, window, stream.completed_run(), trials) else {
             return Vec::new();
         };
         let (run, window, why) = match change {
@@ -296,6 +307,7 @@ impl BdiController {
             self.begun.is_some_and(|begun| now.saturating_sub(begun) < tuning::STARTUP_TIME);
         waiting &= !(young && 4 * unknown > active);
         let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
+        let trials = self.bounds.features.trials;
         let result = self.climb.step(
             now,
             &StreamSummary {
@@ -309,6 +321,7 @@ impl BdiController {
                 beside_seen,
                 mapped,
                 shared: several,
+                trials,
             },
         );
         // A mapping that is read at random would suffer until it is known as such.

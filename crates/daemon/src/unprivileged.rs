@@ -84,7 +84,7 @@ impl UnprivilegedBackend {
         let most = file.map_or(Bytes::ZERO, |file| file.bdi_window * SEQUENTIAL_FACTOR);
         let least = most.to_pages_floor(page_size());
         let most = most.min(self.max_window).to_pages_floor(page_size());
-        Bounds { most, least: least.min(most), prefetch: self.prefetch }
+        Bounds { most, least: least.min(most), prefetch: self.prefetch, ..Bounds::default() }
     }
 
     fn open_file(&self, bdi: BdiKey, id: OpenFileId) -> Option<&OpenFile> {

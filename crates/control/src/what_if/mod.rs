@@ -89,10 +89,10 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// The time that counts: each wait also costs the processor time of a fault or a wake-up, which
-    /// a wait as it is measured does not include.
-    pub fn cost(&self, wake: Nanos) -> f64 {
-        self.waited.as_secs_f64() + self.waits as f64 * wake.as_secs_f64()
+    /// The time that counts, in seconds: each wait also costs the processor time of a fault or a
+    /// wake-up, which a wait as it is measured does not include.
+    pub fn cost(&self, overhead: Nanos) -> f64 {
+        self.waited.as_secs_f64() + self.waits as f64 * overhead.as_secs_f64()
     }
 
     /// How many times as fast the reader is as with `other`.
