@@ -10,11 +10,7 @@ use rustix::fs::Access;
 use crate::{Tunable, TunableError, TunableScope, Value};
 
 /// Reads the present value; if a stack has several files of the tunable, from the first.
-pub fn read(
-    root: &Root,
-    tunable: &dyn Tunable,
-    site: &TunableScope,
-) -> Result<Value, TunableError> {
+pub fn read(root: &Root, tunable: &Tunable, site: &TunableScope) -> Result<Value, TunableError> {
     let file = first(root, tunable, site)?;
     read_file(root, tunable, site, &file)
 }
@@ -22,7 +18,7 @@ pub fn read(
 /// Reads all the files of a tunable.
 pub fn read_all(
     root: &Root,
-    tunable: &dyn Tunable,
+    tunable: &Tunable,
     site: &TunableScope,
 ) -> Result<Vec<(PathBuf, Value)>, TunableError> {
     let files = files(root, tunable, site)?;
@@ -36,7 +32,7 @@ pub fn read_all(
 /// The existing files; an error if there is none.
 pub(crate) fn files(
     root: &Root,
-    tunable: &dyn Tunable,
+    tunable: &Tunable,
     site: &TunableScope,
 ) -> Result<Vec<PathBuf>, TunableError> {
     if let Some(system) = tunable.other_os() {
@@ -49,13 +45,13 @@ pub(crate) fn files(
     Ok(files)
 }
 
-fn first(root: &Root, tunable: &dyn Tunable, site: &TunableScope) -> Result<PathBuf, TunableError> {
+fn first(root: &Root, tunable: &Tunable, site: &TunableScope) -> Result<PathBuf, TunableError> {
     Ok(files(root, tunable, site)?.swap_remove(0))
 }
 
 pub(crate) fn read_file(
     root: &Root,
-    tunable: &dyn Tunable,
+    tunable: &Tunable,
     site: &TunableScope,
     file: &Path,
 ) -> Result<Value, TunableError> {
@@ -76,7 +72,7 @@ pub(crate) fn read_file(
 /// Checks that the tunable could be written, before anything is changed.
 pub fn check_writable(
     root: &Root,
-    tunable: &dyn Tunable,
+    tunable: &Tunable,
     site: &TunableScope,
 ) -> Result<(), TunableError> {
     for file in files(root, tunable, site)? {
@@ -97,7 +93,7 @@ pub fn check_writable(
 /// that is done by [`crate::BdiLease`].
 pub(crate) fn write(
     root: &Root,
-    tunable: &dyn Tunable,
+    tunable: &Tunable,
     site: &TunableScope,
     file: &Path,
     value: &Value,
@@ -134,7 +130,7 @@ pub(crate) fn write(
 }
 
 /// The values that the kernel would accept, if it lists them.
-fn offered(root: &Root, tunable: &dyn Tunable, file: &Path) -> String {
+fn offered(root: &Root, tunable: &Tunable, file: &Path) -> String {
     let beside = |name: &str| root.read(file.with_file_name(name)).ok();
     let words = match tunable.name() {
         "scheduler" => root.read(file).ok().map(|all| all.replace(['[', ']'], "")),
@@ -144,7 +140,7 @@ fn offered(root: &Root, tunable: &dyn Tunable, file: &Path) -> String {
     words.map(|words| format!(" (it offers: {words})")).unwrap_or_default()
 }
 
-fn absent(root: &Root, tunable: &dyn Tunable, site: &TunableScope, file: &Path) -> TunableError {
+fn absent(root: &Root, tunable: &Tunable, site: &TunableScope, file: &Path) -> TunableError {
     let path = root.path(file);
     let why = match tunable.needs() {
         Some(kind) if tunable.candidates(site).is_empty() => format!("it needs {kind}"),
@@ -191,7 +187,7 @@ mod tests {
 
     fn write(
         root: &Root,
-        tunable: &dyn Tunable,
+        tunable: &Tunable,
         site: &TunableScope,
         value: &Value,
     ) -> Result<Value, TunableError> {

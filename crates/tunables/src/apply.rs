@@ -18,7 +18,7 @@ use crate::{
 /// A planned write.
 #[derive(Clone, Debug)]
 pub struct PlannedWrite {
-    pub tunable: &'static dyn Tunable,
+    pub tunable: &'static Tunable,
     pub file: PathBuf,
     pub present: Value,
     /// The value to write.
@@ -59,8 +59,8 @@ pub fn plan_apply(
     refuse_rivals(settings)?;
     for Setting { tunable, value } in settings.iter() {
         let checked = tunable.validate(value, page_size())?;
-        let setting = Setting { tunable: *tunable, value: checked.value };
-        let present = read_all(root, *tunable, site)?;
+        let setting = Setting { tunable, value: checked.value };
+        let present = read_all(root, tunable, site)?;
         let first = present.first().map(|(_, value)| value);
         refuse_costly(root, site, &setting, first, streams)?;
         if let Some(cost) = memory_cost(root, site, &setting, streams) {
@@ -68,7 +68,7 @@ pub fn plan_apply(
         }
         plan.notes.extend(checked.notes);
         plan.writes.extend(present.into_iter().map(|(file, present)| PlannedWrite {
-            tunable: *tunable,
+            tunable,
             file,
             present,
             wanted: setting.value.clone(),
@@ -219,7 +219,7 @@ pub enum DriftState {
 #[derive(Clone, Debug)]
 pub struct VerifiedValue {
     pub site: TunableScope,
-    pub tunable: &'static dyn Tunable,
+    pub tunable: &'static Tunable,
     pub file: PathBuf,
     pub wanted: Value,
     pub state: DriftState,
@@ -264,7 +264,7 @@ fn state(
 /// Compares one value with what is in its file.
 pub fn state_of(
     root: &Root,
-    tunable: &dyn Tunable,
+    tunable: &Tunable,
     site: &TunableScope,
     file: &Path,
     wanted: &Value,

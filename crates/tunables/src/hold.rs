@@ -19,7 +19,7 @@ impl BdiLease {
     /// panics, the value is restored when the lease is dropped.
     pub fn with_value<T>(
         &mut self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         value: &Value,
         act: impl FnOnce() -> T,
     ) -> Result<T, TunableError> {
@@ -46,7 +46,7 @@ impl BdiLease {
     /// it. `original` is the earlier value.
     pub fn release_value(
         &mut self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         original: &Value,
     ) -> Result<(), TunableError> {
         let set = self.unchanged(tunable)?;
@@ -57,7 +57,7 @@ impl BdiLease {
     }
 
     /// The present value, if no other process has set it.
-    pub(crate) fn unchanged(&self, tunable: &'static dyn Tunable) -> Result<Value, TunableError> {
+    pub(crate) fn unchanged(&self, tunable: &'static Tunable) -> Result<Value, TunableError> {
         let present = self.read(tunable)?;
         self.refuse_changed(tunable, &tunable.file(&self.site), &present)?;
         Ok(present)
@@ -65,7 +65,7 @@ impl BdiLease {
 
     pub(crate) fn changed_by_other(
         &self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         expected: Value,
         found: Value,
     ) -> TunableError {
@@ -77,7 +77,7 @@ impl BdiLease {
     /// journal is truncated when nothing else is changed.
     fn forget(
         &mut self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         old: &Value,
         held: &Value,
     ) -> Result<(), TunableError> {

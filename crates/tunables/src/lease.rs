@@ -111,7 +111,7 @@ impl BdiLease {
         self.journal.path()
     }
 
-    pub fn read(&self, tunable: &dyn Tunable) -> Result<Value, TunableError> {
+    pub fn read(&self, tunable: &Tunable) -> Result<Value, TunableError> {
         read(&self.root, tunable, &self.site)
     }
 
@@ -120,11 +120,7 @@ impl BdiLease {
     ///
     /// If another process has changed the value since this lease set it, nothing is written: that
     /// process had a reason, and later measurements are of its setting.
-    pub fn set(
-        &mut self,
-        tunable: &'static dyn Tunable,
-        value: &Value,
-    ) -> Result<Value, TunableError> {
+    pub fn set(&mut self, tunable: &'static Tunable, value: &Value) -> Result<Value, TunableError> {
         let value = tunable.validate(value, page_size())?.value;
         let present = read_all(&self.root, tunable, &self.site)?;
         for (file, old) in &present {
@@ -153,7 +149,7 @@ impl BdiLease {
 
     pub(crate) fn refuse_changed(
         &self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         file: &Path,
         found: &Value,
     ) -> Result<(), TunableError> {
@@ -166,7 +162,7 @@ impl BdiLease {
 
     fn set_file(
         &mut self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         file: PathBuf,
         old: &Value,
         value: &Value,
@@ -200,7 +196,7 @@ impl BdiLease {
     /// Journals a change before it is made.
     pub(crate) fn journal_change(
         &mut self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         file: &Path,
         old: &Value,
         new: &Value,

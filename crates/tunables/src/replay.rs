@@ -19,14 +19,14 @@ pub struct Replay {
     /// Whether its owner completed an apply.
     pub kept: bool,
     /// The tunable of the last change, if its side effects are not handled yet.
-    pub(crate) upsetting: Option<&'static dyn Tunable>,
+    pub(crate) upsetting: Option<&'static Tunable>,
     changes: u64,
 }
 
 /// A tunable that is or may be changed.
 #[derive(Clone, Debug)]
 pub struct OpenChange {
-    pub tunable: &'static dyn Tunable,
+    pub tunable: &'static Tunable,
     pub file: PathBuf,
     /// Whether it was requested, not only preserved during other changes.
     pub asked: bool,

@@ -17,7 +17,7 @@ use crate::{Tunable, TunableError, Value, find};
 /// A tunable and its value: `read_ahead=128K`.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    pub tunable: &'static dyn Tunable,
+    pub tunable: &'static Tunable,
     pub value: Value,
 }
 

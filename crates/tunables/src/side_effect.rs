@@ -17,7 +17,7 @@ fn void_of(value: &Value) -> Value {
 /// A tunable whose value is preserved during the change of another.
 #[derive(Debug)]
 pub(crate) struct PreservedValue {
-    tunable: &'static dyn Tunable,
+    tunable: &'static Tunable,
     file: PathBuf,
     value: Value,
 }
@@ -26,7 +26,7 @@ impl BdiLease {
     /// Journals the tunables that the change of `tunable` may affect, before it is made.
     pub(crate) fn journal_side_effects(
         &mut self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
     ) -> Result<Vec<PreservedValue>, TunableError> {
         let mut held = Vec::new();
         for upset in tunable.side_effects() {
@@ -52,7 +52,7 @@ impl BdiLease {
     /// Restores the affected tunables.
     pub(crate) fn restore_side_effects(
         &mut self,
-        tunable: &'static dyn Tunable,
+        tunable: &'static Tunable,
         held: Vec<PreservedValue>,
     ) -> Result<(), TunableError> {
         for PreservedValue { tunable: other, file, value } in held {

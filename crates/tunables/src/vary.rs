@@ -10,7 +10,7 @@ use crate::{Tunable, TunableError, Value, find};
 /// A tunable and the values to try, as `--vary read_ahead=4K,128K` gives them.
 #[derive(Clone, Debug)]
 pub struct Vary {
-    pub tunable: &'static dyn Tunable,
+    pub tunable: &'static Tunable,
     /// The distinct values in the order given.
     pub values: Vec<Value>,
 }

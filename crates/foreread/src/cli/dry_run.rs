@@ -78,7 +78,7 @@ fn on_path(
     let mut found = None;
     text.push_str("Changes, one before each trial, in random order:\n");
     for tunable in REGISTRY.iter().filter(|tunable| tunable.name() == "read_ahead") {
-        let present = tunables::read(&context.root, *tunable, &site)?;
+        let present = tunables::read(&context.root, tunable, &site)?;
         found = present.bytes().map(|bytes| bytes.to_kib_floor());
         let file = tunable.file(&site);
         for value in plan.read_ahead.values(page_size(), found) {
@@ -88,7 +88,7 @@ fn on_path(
         text.push_str("Undo, when it ends for any reason:\n");
         let undo = tunable.encode(&present)?;
         text.push_str(&format!("  echo {undo} > {}\n", file.display()));
-        if let Err(error) = tunables::check_writable(&context.root, *tunable, &site) {
+        if let Err(error) = tunables::check_writable(&context.root, tunable, &site) {
             text.push_str(&format!("Not possible now: {error}\n"));
         }
     }

@@ -127,7 +127,7 @@ impl LiveTarget {
     /// # Errors
     ///
     /// If the value cannot be set, or another process holds the lock of the bdi.
-    pub fn set(&mut self, tunable: &'static dyn Tunable, value: &Value) -> Result<(), StudyError> {
+    pub fn set(&mut self, tunable: &'static Tunable, value: &Value) -> Result<(), StudyError> {
         if self.lease.is_none() {
             self.lease = Some(self.begin()?);
         }
@@ -195,8 +195,8 @@ pub fn describe(environment: &Environment, storage: &Storage, disk: Option<&Virt
         storage.leaves.iter().filter_map(|device| device_facts(root, *device).ok()).collect();
     // All tunables: those that a study does not vary are part of its conditions.
     let site = tunables::TunableScope::of(root, storage);
-    let present = |tunable: &&dyn Tunable| {
-        let value = tunables::read(root, *tunable, &site).ok()?;
+    let present = |tunable: &&Tunable| {
+        let value = tunables::read(root, tunable, &site).ok()?;
         Some((tunable.json_key().to_owned(), tunable.to_json(&value)))
     };
     let all: serde_json::Map<String, Json> =

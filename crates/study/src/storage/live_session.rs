@@ -45,7 +45,7 @@ struct LiveSession {
     dataset: Dataset,
     own_files: bool,
     target: LiveTarget,
-    read_ahead: &'static dyn Tunable,
+    read_ahead: &'static Tunable,
     /// The present values of the tunables that are varied besides read-ahead.
     baseline: tunables::TunableValues,
     plan: Plan,
@@ -188,7 +188,7 @@ fn try_factors(
 
 /// The values as the kernel rounds them, or why one is impossible.
 fn checked(
-    tunable: &dyn Tunable,
+    tunable: &Tunable,
     values: &[Kib],
     machine: &Machine,
     progress: &mut dyn Progress,

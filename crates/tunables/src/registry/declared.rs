@@ -14,15 +14,15 @@
 //! `choices = ["a", "b"]` lists the words that are allowed. In journals a declared tunable has the
 //! name of its file, so that it can be undone when the declaration is gone.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
-use host::DevNo;
 use serde::Deserialize;
-use units::{Bytes, PageSize};
+use units::Bytes;
 
-use super::form::{FormedValue, ValueForm};
-use super::interned::InternedTunables;
-use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
+use super::form::ValueForm;
+use super::interned::{InternedTunables, leak};
+use super::tunable::FileScope;
+use crate::{Tunable, TunableError, Value};
 
 /// Prefix of their names in records.
 const PREFIX: &str = "sysfs:";
@@ -33,11 +33,13 @@ struct Document {
     tunable: std::collections::BTreeMap<String, Declaration>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declaration {
     file: String,
-    summary: Option<String>,
+    /// A note for readers of the file.
+    #[serde(rename = "summary")]
+    _summary: Option<String>,
     unit: Option<Unit>,
     least: Option<i64>,
     most: Option<i64>,
@@ -46,7 +48,7 @@ struct Declaration {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-enum Unit {
+pub(super) enum Unit {
     #[serde(alias = "bytes")]
     B,
     KiB,
@@ -64,20 +66,15 @@ impl Unit {
     }
 }
 
-/// A declared tunable; its values are words.
-#[derive(Debug)]
-struct Declared {
-    /// `sysfs:/sys/…`.
-    name: &'static str,
-    /// The user's name for it; the file name if it comes from a journal.
+/// The values of a declared tunable, which are words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DeclaredForm {
+    /// The user's name for the tunable; the name of its file if it comes from a journal.
     word: &'static str,
-    summary: &'static str,
-    pattern: &'static str,
-    unit: Option<Unit>,
+    pub(super) unit: Option<Unit>,
     least: Option<i64>,
     most: Option<i64>,
     choices: Vec<String>,
-    order: u8,
 }
 
 static BY_WORD: InternedTunables = InternedTunables::new();
@@ -116,47 +113,36 @@ pub fn declare(toml: &str) -> Result<usize, TunableError> {
                 "order must be below 200: read-ahead is written last".to_owned(),
             ));
         }
-        let made = BY_WORD.get(&word, |word| leak(word, &declaration));
+        let made = BY_WORD.get(&word, |word| make(word, declaration));
         made.ok_or_else(|| wrong("file", "too many declarations".to_owned()))?;
     }
     Ok(count)
 }
 
-fn leak(word: &'static str, declaration: &Declaration) -> &'static dyn Tunable {
-    let keep = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-    let Declaration { file, summary, unit, least, most, choices, order } = declaration.clone();
-    let name = keep(format!("{PREFIX}{file}"));
-    Box::leak(Box::new(Declared {
+fn make(word: &'static str, declaration: Declaration) -> Tunable {
+    let Declaration { file, unit, least, most, choices, order, .. } = declaration;
+    let name = leak(format!("{PREFIX}{file}"));
+    let choices = choices.unwrap_or_default();
+    let form = Box::leak(Box::new(DeclaredForm { word, unit, least, most, choices }));
+    Tunable {
         name,
-        word,
-        summary: summary.map_or("a file declared by the user", keep),
-        pattern: &name[PREFIX.len()..],
-        unit,
-        least,
-        most,
-        choices: choices.unwrap_or_default(),
         order: order.unwrap_or(95),
-    }))
+        place: FileScope::Declared(&name[PREFIX.len()..]),
+        form: ValueForm::Declared(form),
+        ..Tunable::PLAIN
+    }
 }
 
 /// The tunable that a user declared under this name.
-pub(super) fn find(word: &str) -> Option<&'static dyn Tunable> {
+pub(super) fn find(word: &str) -> Option<&'static Tunable> {
     BY_WORD.known(word)
 }
 
 /// The tunable that a journal or record names by its file.
-pub(super) fn find_by_file(name: &str) -> Option<&'static dyn Tunable> {
+pub(super) fn find_by_file(name: &str) -> Option<&'static Tunable> {
     let pattern = name.strip_prefix(PREFIX).filter(|pattern| is_sound(pattern))?;
-    let declaration = Declaration {
-        file: pattern.to_owned(),
-        summary: None,
-        unit: None,
-        least: None,
-        most: None,
-        choices: None,
-        order: None,
-    };
-    BY_FILE.get(name, |name| leak(name, &declaration))
+    let declaration = Declaration { file: pattern.to_owned(), ..Declaration::default() };
+    BY_FILE.get(name, |name| make(name, declaration))
 }
 
 /// Whether a pattern is below `/sys`, cannot escape from it, and has only our own placeholders.
@@ -173,122 +159,53 @@ fn is_sound(pattern: &str) -> bool {
         && !plain.ends_with('/')
 }
 
-impl Declared {
-    const fn formed(&self) -> FormedValue {
-        FormedValue { tunable: self.name, form: ValueForm::Text }
-    }
-
-    fn out_of_range(&self, value: &Value) -> TunableError {
-        let number = |n: Option<i64>, other| Value::Number(n.unwrap_or(other));
-        TunableError::OutOfRange {
-            tunable: self.word,
-            value: value.clone(),
-            least: number(self.least, i64::MIN),
-            most: number(self.most, i64::MAX),
-        }
-    }
-}
-
-impl Tunable for Declared {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn json_key(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn write_rank(&self) -> u8 {
-        self.order
-    }
-
-    fn parse(&self, _name: &str, text: &str) -> Result<Value, TunableError> {
-        let Some(unit) = self.unit else { return self.formed().parse(self.word, text) };
+impl DeclaredForm {
+    /// Parses an amount of data, in a file that has a unit.
+    pub(super) fn amount(&self, text: &str) -> Result<Value, TunableError> {
         let wrap = |source| TunableError::Amount { tunable: self.word, source };
-        let bytes = text.trim().parse::<Bytes>().map_err(wrap)?;
-        if !bytes.get().is_multiple_of(unit.bytes()) {
-            let problem = format!("the file counts in {}", Bytes::new(unit.bytes()));
+        let bytes = text.parse::<Bytes>().map_err(wrap)?;
+        let unit = self.unit.map_or(1, Unit::bytes);
+        if !bytes.get().is_multiple_of(unit) {
+            let problem = format!("the file counts in {}", Bytes::new(unit));
             return Err(TunableError::Syntax { text: text.to_owned(), problem });
         }
-        Ok(Value::Word((bytes.get() / unit.bytes()).to_string()))
+        Ok(Value::Word((bytes.get() / unit).to_string()))
     }
 
-    fn show(&self, value: &Value) -> String {
-        let amount = self.unit.and_then(|unit| {
-            let Value::Word(word) = value else { return None };
-            word.parse::<u64>().ok()?.checked_mul(unit.bytes())
-        });
-        match amount {
-            Some(bytes) => super::form::show_bytes(Bytes::new(bytes)),
-            None => self.formed().show(value),
-        }
+    /// The amount of data that a value stands for, if the file has a unit.
+    pub(super) fn to_bytes(&self, value: &Value) -> Option<Bytes> {
+        let Value::Word(word) = value else { return None };
+        word.parse::<u64>().ok()?.checked_mul(self.unit?.bytes()).map(Bytes::new)
     }
 
-    fn to_json(&self, value: &Value) -> serde_json::Value {
-        self.formed().to_json(value)
-    }
-
-    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
-        self.formed().read_json(json)
-    }
-
-    fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
-        let checked = self.formed().validate(value, page)?;
-        let Value::Word(word) = &checked.value else { return Ok(checked) };
-        if !self.choices.is_empty() && !self.choices.contains(word) {
+    /// Checks that a word is one of the choices and within the limits.
+    pub(super) fn validate(&self, word: String) -> Result<String, TunableError> {
+        if !self.choices.is_empty() && !self.choices.contains(&word) {
             let problem = format!("must be one of {}", self.choices.join(", "));
             return Err(TunableError::Syntax { text: format!("{}={word}", self.word), problem });
         }
-        if self.least.is_some() || self.most.is_some() {
-            let number: i64 = word.parse().map_err(|_| self.out_of_range(value))?;
-            let range = self.least.unwrap_or(i64::MIN)..=self.most.unwrap_or(i64::MAX);
-            if !range.contains(&number) {
-                return Err(self.out_of_range(value));
-            }
+        let (least, most) = (self.least.unwrap_or(i64::MIN), self.most.unwrap_or(i64::MAX));
+        let limited = self.least.is_some() || self.most.is_some();
+        if limited && !word.parse().is_ok_and(|number: i64| (least..=most).contains(&number)) {
+            return Err(TunableError::OutOfRange {
+                tunable: self.word,
+                value: Value::Word(word),
+                least: Value::Number(least),
+                most: Value::Number(most),
+            });
         }
-        Ok(checked)
-    }
-
-    fn candidates(&self, site: &TunableScope) -> Vec<PathBuf> {
-        let pattern = self.pattern.replace("{bdi}", site.bdi.as_str());
-        let each = |mark: &str, devices: Vec<DevNo>| -> Vec<PathBuf> {
-            let one = |d: DevNo| pattern.replace(mark, &d.to_string()).into();
-            devices.into_iter().map(one).collect()
-        };
-        if pattern.contains("{device}") {
-            each("{device}", site.undermost())
-        } else if pattern.contains("{md}") {
-            each("{md}", site.all_layers())
-        } else {
-            vec![pattern.into()]
-        }
-    }
-
-    fn encode(&self, value: &Value) -> Result<String, TunableError> {
-        self.formed().encode(value)
-    }
-
-    fn decode(&self, text: &str) -> Option<Value> {
-        let line = text.lines().next()?;
-        // A file that lists choices has the current one in brackets.
-        if line.contains('[') {
-            return FormedValue { tunable: self.name, form: ValueForm::Choice }.decode(text);
-        }
-        self.formed().decode(text)
+        Ok(word)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use units::PageSize;
+
     use super::*;
+    use crate::TunableScope;
 
     #[test]
     fn a_declared_file_is_a_tunable() {

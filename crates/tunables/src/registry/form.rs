@@ -1,8 +1,10 @@
-//! The content of a tunable's file: how values are typed, checked, shown and written.
+//! The values of a tunable: how they are typed, checked, shown and written to its file.
 
 use units::{Bytes, Nanos, PageSize};
 
-use crate::{TunableError, ValidatedValue, Value};
+use super::declared::DeclaredForm;
+use super::read_ahead;
+use crate::{Tunable, TunableError, Value};
 
 /// The type of a tunable's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub(super) enum ValueForm {
     Count { least: i64, most: i64 },
     /// An amount of data, in units of this many bytes in the kernel.
     Amount { unit: u64, least: Bytes, most: Bytes },
+    /// A read-ahead window, in KiB in the kernel.
+    Window,
     /// A data rate, in KiB per second in the kernel.
     Rate,
     /// The same for one array; `system` means that it follows the machine's rate.
@@ -21,6 +25,17 @@ pub(super) enum ValueForm {
     Choice,
     /// Any text that the kernel accepts.
     Text,
+    /// A text within the limits that a user declared.
+    Declared(&'static DeclaredForm),
+}
+
+/// A valid value with notes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidatedValue {
+    /// The value as the kernel rounds it.
+    pub value: Value,
+    /// Notes for the user: rounding, or a surprising effect.
+    pub notes: Vec<String>,
 }
 
 /// The value of an array without a rate of its own, as in md(4).
@@ -32,80 +47,40 @@ const MAX_SPAN: Nanos = Nanos::from_secs(86_400);
 /// Longer texts are not values.
 const MAX_TEXT_BYTES: usize = 256;
 
-/// A form and its name for errors.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FormedValue {
-    pub(super) tunable: &'static str,
-    pub(super) form: ValueForm,
-}
-
-/// Implements the value methods of a [`Tunable`](crate::Tunable) by its `formed()`, except for
-/// parsing user input, which depends on its names.
-macro_rules! values_of_form {
-    () => {
-        fn show(&self, value: &Value) -> String {
-            self.formed().show(value)
-        }
-
-        fn to_json(&self, value: &Value) -> serde_json::Value {
-            self.formed().to_json(value)
-        }
-
-        fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
-            self.formed().read_json(json)
-        }
-
-        fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
-            self.formed().validate(value, page)
-        }
-
-        fn encode(&self, value: &Value) -> Result<String, TunableError> {
-            self.formed().encode(value)
-        }
-
-        fn decode(&self, text: &str) -> Option<Value> {
-            self.formed().decode(text)
-        }
-    };
-}
-pub(super) use values_of_form;
-
-impl FormedValue {
-    /// Parses user input for the tunable `name`.
-    pub(super) fn parse(self, name: &str, text: &str) -> Result<Value, TunableError> {
-        let text = text.trim();
+impl Tunable {
+    /// Parses user input under the name `name`, which is its name or an alias.
+    pub fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError> {
+        let (name, text) = (&*name.trim().to_ascii_lowercase(), text.trim());
         match self.form {
             ValueForm::Count { .. } => {
                 let number = text.parse().map_err(|_| self.syntax(text, "a whole number"))?;
                 Ok(Value::Number(number))
             }
-            ValueForm::Amount { unit, .. } => self.amount(name, text, unit),
+            ValueForm::Amount { .. } | ValueForm::Window => self.amount(name, text),
             ValueForm::ArrayRate if text == OF_SYSTEM => Ok(Value::Word(text.to_owned())),
             ValueForm::Rate | ValueForm::ArrayRate => {
-                self.amount(name, text.strip_suffix("/s").unwrap_or(text).trim_end(), 1024)
+                self.amount(name, text.strip_suffix("/s").unwrap_or(text).trim_end())
             }
             ValueForm::Span { unit } => self.span(name, text, unit),
-            ValueForm::Choice | ValueForm::Text => Ok(Value::Word(self.word(text)?)),
+            ValueForm::Declared(form) if form.unit.is_some() => form.amount(text),
+            _ => Ok(Value::Word(self.word(text)?)),
         }
     }
 
     /// The name `max_sectors_kb` implies a unit: `max_sectors_kb=512`.
-    fn amount(self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
+    fn amount(&self, name: &str, text: &str) -> Result<Value, TunableError> {
         let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let in_kib = ["_kb", "_kib", "_kbytes", "_kib_s"].iter().any(|end| name.ends_with(end));
-        if bare && (in_kib || name.ends_with("_bytes")) {
-            let factor = if in_kib { 1024 } else { unit };
-            let bytes = text.parse::<u64>().ok().and_then(|count| count.checked_mul(factor));
-            let bytes = bytes.ok_or_else(|| self.syntax(text, "an amount of data"))?;
-            return Ok(Bytes::new(bytes).into());
-        }
-        let amount = text.parse::<Bytes>();
-        let bytes =
-            amount.map_err(|source| TunableError::Amount { tunable: self.tunable, source })?;
-        Ok(bytes.into())
+        let unit = match bare {
+            true if in_kib => "K",
+            true if name.ends_with("_bytes") => "B",
+            _ => "",
+        };
+        let wrap = |source| TunableError::Amount { tunable: self.name, source };
+        Ok(format!("{text}{unit}").parse::<Bytes>().map_err(wrap)?.into())
     }
 
-    fn span(self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
+    fn span(&self, name: &str, text: &str, unit: u64) -> Result<Value, TunableError> {
         let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let has_unit = ["_usec", "_us", "_centisecs"].iter().any(|end| name.ends_with(end));
         if bare && (has_unit || text == "0") {
@@ -114,13 +89,12 @@ impl FormedValue {
             return Ok(Value::Time(Nanos::new(nanos)));
         }
         let span = text.parse::<Nanos>();
-        let nanos =
-            span.map_err(|source| TunableError::Amount { tunable: self.tunable, source })?;
+        let nanos = span.map_err(|source| TunableError::Amount { tunable: self.name, source })?;
         Ok(Value::Time(nanos))
     }
 
     /// One line of printable characters; commas stand for the spaces of a list.
-    fn word(self, text: &str) -> Result<String, TunableError> {
+    fn word(&self, text: &str) -> Result<String, TunableError> {
         let choice = self.form == ValueForm::Choice;
         let spaced = if choice { text.to_owned() } else { text.replace(',', " ") };
         let word = spaced.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -134,17 +108,22 @@ impl FormedValue {
         Ok(word)
     }
 
-    fn syntax(self, text: &str, wanted: &str) -> TunableError {
-        let text = format!("{}={text}", self.tunable);
+    fn syntax(&self, text: &str, wanted: &str) -> TunableError {
+        let text = format!("{}={text}", self.name);
         TunableError::Syntax { text, problem: format!("write {wanted}") }
     }
 
-    fn wrong(self, value: &Value) -> TunableError {
-        TunableError::WrongSort { tunable: self.tunable, value: value.clone() }
+    fn wrong(&self, value: &Value) -> TunableError {
+        TunableError::WrongSort { tunable: self.name, value: value.clone() }
     }
 
-    /// Formats a value so that [`FormedValue::parse`] can read it.
-    pub(super) fn show(self, value: &Value) -> String {
+    /// Formats a value so that [`Tunable::parse`] can read it.
+    pub fn show(&self, value: &Value) -> String {
+        if let ValueForm::Declared(form) = self.form
+            && let Some(bytes) = form.to_bytes(value)
+        {
+            return show_bytes(bytes);
+        }
         match value {
             Value::Bytes(bytes) => show_bytes(*bytes),
             Value::Number(number) => number.to_string(),
@@ -156,31 +135,29 @@ impl FormedValue {
         }
     }
 
-    /// The value in the kernel's own unit, for JSON.
-    pub(super) fn to_json(self, value: &Value) -> serde_json::Value {
+    /// The value as a JSON number or string, in the unit of [`Tunable::json_key`].
+    pub fn to_json(&self, value: &Value) -> serde_json::Value {
         match (self.form, value) {
             (ValueForm::Amount { unit, .. }, Value::Bytes(bytes)) => (bytes.get() / unit).into(),
-            (ValueForm::Rate | ValueForm::ArrayRate, Value::Bytes(bytes)) => {
-                bytes.to_kib_floor().get().into()
-            }
+            (_, Value::Bytes(bytes)) => bytes.to_kib_floor().get().into(),
             (ValueForm::Span { unit }, Value::Time(time)) => (time.get() / unit).into(),
             (_, Value::Number(number)) => (*number).into(),
             (_, value) => value.to_string().into(),
         }
     }
 
-    /// Parses the result of [`FormedValue::to_json`].
-    pub(super) fn read_json(self, json: &serde_json::Value) -> Result<Value, TunableError> {
+    /// Parses the result of [`Tunable::to_json`].
+    pub fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
         let scaled = |unit: u64| json.as_u64().and_then(|count| count.checked_mul(unit));
         let value = match self.form {
             ValueForm::Count { .. } => json.as_i64().map(Value::Number),
             ValueForm::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
             ValueForm::ArrayRate if json == OF_SYSTEM => Some(Value::Word(OF_SYSTEM.to_owned())),
-            ValueForm::Rate | ValueForm::ArrayRate => {
+            ValueForm::Window | ValueForm::Rate | ValueForm::ArrayRate => {
                 scaled(1024).map(|bytes| Bytes::new(bytes).into())
             }
             ValueForm::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
-            ValueForm::Choice | ValueForm::Text => {
+            ValueForm::Choice | ValueForm::Text | ValueForm::Declared(_) => {
                 json.as_str().and_then(|text| self.word(text).ok()).map(Value::Word)
             }
         };
@@ -188,12 +165,11 @@ impl FormedValue {
     }
 
     /// Checks a value, and rounds it as the kernel does.
-    pub(super) fn validate(
-        self,
-        value: &Value,
-        page: PageSize,
-    ) -> Result<ValidatedValue, TunableError> {
-        let tunable = self.tunable;
+    pub fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
+        let tunable = self.name;
+        if let (ValueForm::Window, Value::Bytes(window)) = (self.form, value) {
+            return read_ahead::validate(*window, page);
+        }
         let range = |least: Value, most: Value| TunableError::OutOfRange {
             tunable,
             value: value.clone(),
@@ -232,12 +208,16 @@ impl FormedValue {
             (ValueForm::Choice | ValueForm::Text, Value::Word(word)) => {
                 Value::Word(self.word(word)?)
             }
+            (ValueForm::Declared(form), Value::Word(word)) => {
+                Value::Word(form.validate(self.word(word)?)?)
+            }
             _ => return Err(self.wrong(value)),
         };
         Ok(ValidatedValue { value, notes })
     }
 
-    pub(super) fn encode(self, value: &Value) -> Result<String, TunableError> {
+    /// The text to write to the file.
+    pub fn encode(&self, value: &Value) -> Result<String, TunableError> {
         let whole = |amount: u64, unit: u64| {
             amount.is_multiple_of(unit).then(|| (amount / unit).to_string())
         };
@@ -245,11 +225,11 @@ impl FormedValue {
             (ValueForm::Count { .. }, Value::Number(number)) => Some(number.to_string()),
             (ValueForm::Amount { unit, .. }, Value::Bytes(bytes)) => whole(bytes.get(), unit),
             (ValueForm::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => Some(word.clone()),
-            (ValueForm::Rate | ValueForm::ArrayRate, Value::Bytes(bytes)) => {
+            (ValueForm::Window | ValueForm::Rate | ValueForm::ArrayRate, Value::Bytes(bytes)) => {
                 whole(bytes.get(), 1024)
             }
             (ValueForm::Span { unit }, Value::Time(time)) => whole(time.get(), unit),
-            (ValueForm::Choice | ValueForm::Text, Value::Word(word)) => {
+            (ValueForm::Choice | ValueForm::Text | ValueForm::Declared(_), Value::Word(word)) => {
                 self.word(word).ok().filter(|same| same == word)
             }
             _ => None,
@@ -257,9 +237,9 @@ impl FormedValue {
         text.ok_or_else(|| self.wrong(value))
     }
 
-    /// Parses the file's text. An array that follows the machine's rate shows `1000 (system)`;
+    /// Parses the file's text; `None` if it is not a value of this tunable. An array that follows the machine's rate shows `1000 (system)`;
     /// writing 1000 would set a rate of its own (`1000 (local)`).
-    pub(super) fn decode(self, text: &str) -> Option<Value> {
+    pub fn decode(&self, text: &str) -> Option<Value> {
         let line = text.lines().next()?.trim();
         let first = line.split_whitespace().next();
         let scaled = |unit: u64| first?.parse::<u64>().ok()?.checked_mul(unit);
@@ -269,16 +249,18 @@ impl FormedValue {
             ValueForm::ArrayRate if line == OF_SYSTEM || line.ends_with("(system)") => {
                 Some(Value::Word(OF_SYSTEM.to_owned()))
             }
-            ValueForm::Rate | ValueForm::ArrayRate => {
+            ValueForm::Window | ValueForm::Rate | ValueForm::ArrayRate => {
                 scaled(1024).map(|bytes| Bytes::new(bytes).into())
             }
             ValueForm::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
-            ValueForm::Choice => {
+            // A declared file may list its choices, too.
+            ValueForm::Choice | ValueForm::Declared(_) if line.contains('[') => {
                 let chosen = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
                 let word = chosen.map_or(line, |(chosen, _)| chosen);
                 self.word(word).ok().map(Value::Word)
             }
-            ValueForm::Text => {
+            ValueForm::Choice => self.word(line).ok().map(Value::Word),
+            ValueForm::Text | ValueForm::Declared(_) => {
                 let word = line.split_whitespace().collect::<Vec<_>>().join(" ");
                 (word.len() <= MAX_TEXT_BYTES * 16).then_some(Value::Word(word))
             }
@@ -296,7 +278,7 @@ fn rounded(tunable: &str, bytes: Bytes, unit: u64, notes: &mut Vec<String>) -> B
 }
 
 /// `128K`: in the largest unit that divides it.
-pub(super) fn show_bytes(bytes: Bytes) -> String {
+fn show_bytes(bytes: Bytes) -> String {
     match bytes.get() {
         0 => "0".to_owned(),
         n if n.is_multiple_of(1 << 30) => format!("{}G", n >> 30),

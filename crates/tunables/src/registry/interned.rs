@@ -10,7 +10,12 @@ use crate::Tunable;
 /// memory.
 const MAX_INTERNED: usize = 4096;
 
-pub(super) struct InternedTunables(Mutex<BTreeMap<&'static str, &'static dyn Tunable>>);
+/// Keeps a text for the rest of the process.
+pub(super) fn leak(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+pub(super) struct InternedTunables(Mutex<BTreeMap<&'static str, &'static Tunable>>);
 
 impl InternedTunables {
     pub(super) const fn new() -> Self {
@@ -21,8 +26,8 @@ impl InternedTunables {
     pub(super) fn get(
         &self,
         name: &str,
-        make: impl FnOnce(&'static str) -> &'static dyn Tunable,
-    ) -> Option<&'static dyn Tunable> {
+        make: impl FnOnce(&'static str) -> Tunable,
+    ) -> Option<&'static Tunable> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tunable) = known.get(name) {
             return Some(*tunable);
@@ -30,14 +35,14 @@ impl InternedTunables {
         if known.len() >= MAX_INTERNED {
             return None;
         }
-        let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-        let tunable = make(name);
+        let name = leak(name.to_owned());
+        let tunable: &'static Tunable = Box::leak(Box::new(make(name)));
         known.insert(name, tunable);
         Some(tunable)
     }
 
     /// The tunable with this name, if it was created.
-    pub(super) fn known(&self, name: &str) -> Option<&'static dyn Tunable> {
+    pub(super) fn known(&self, name: &str) -> Option<&'static Tunable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 }

@@ -4,81 +4,78 @@ use host::Root;
 use units::{Bytes, PageSize};
 
 use super::form::ValueForm;
-use super::kernel_file::{FileScope, KernelFile};
-use crate::{TunableScope, Value};
+use super::tunable::FileScope;
+use crate::{Tunable, TunableScope, Value};
 
-pub(super) static STRIPE_CACHE: KernelFile = KernelFile {
+/// Stripes that RAID 4, 5 and 6 keep in memory, with a page for each member.
+pub(super) static STRIPE_CACHE: Tunable = Tunable {
     name: "stripe_cache_size",
     aliases: &["stripe_cache"],
-    json_key: "stripe_cache_size",
-    summary: "stripes that RAID 4, 5 and 6 keep in memory, with a page for each member",
     order: 60,
     place: FileScope::Array("stripe_cache_size"),
     form: ValueForm::Count { least: 17, most: 32_768 },
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static GROUP_THREADS: KernelFile = KernelFile {
+/// Threads of RAID 4, 5 and 6 for each group of processors; 0 means one for the array.
+pub(super) static GROUP_THREADS: Tunable = Tunable {
     name: "group_thread_cnt",
-    json_key: "group_thread_cnt",
-    summary: "threads of RAID 4, 5 and 6 for each group of processors; 0 means one for the array",
     order: 61,
     place: FileScope::Array("group_thread_cnt"),
     form: ValueForm::Count { least: 0, most: 8_192 },
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static PREREAD_BYPASS: KernelFile = KernelFile {
+/// How many full stripes may overtake a stripe that must be read first; at most the size of the
+/// stripe cache.
+pub(super) static PREREAD_BYPASS: Tunable = Tunable {
     name: "preread_bypass_threshold",
-    json_key: "preread_bypass_threshold",
-    summary: "how many full stripes may overtake a stripe that must be read first; at most the \
-              size of the stripe cache",
     order: 62,
     place: FileScope::Array("preread_bypass_threshold"),
     form: ValueForm::Count { least: 0, most: 32_768 },
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static SYNC_SPEED_MIN: KernelFile = KernelFile {
+/// The minimum rate of a rebuild or check while the array is in use.
+pub(super) static SYNC_SPEED_MIN: Tunable = Tunable {
     name: "sync_speed_min",
     json_key: "sync_speed_min_kib_s",
-    summary: "the minimum rate of a rebuild or check while the array is in use",
     order: 63,
     place: FileScope::Array("sync_speed_min"),
     form: ValueForm::ArrayRate,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static SYNC_SPEED_MAX: KernelFile = KernelFile {
+/// The maximum rate of a rebuild or check.
+pub(super) static SYNC_SPEED_MAX: Tunable = Tunable {
     name: "sync_speed_max",
     json_key: "sync_speed_max_kib_s",
-    summary: "the maximum rate of a rebuild or check",
     order: 64,
     place: FileScope::Array("sync_speed_max"),
     form: ValueForm::ArrayRate,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static SPEED_LIMIT_MIN: KernelFile = KernelFile {
+/// Sync_speed_min of all arrays without one of their own.
+pub(super) static SPEED_LIMIT_MIN: Tunable = Tunable {
     name: "speed_limit_min",
     aliases: &["dev.raid.speed_limit_min"],
     json_key: "speed_limit_min_kib_s",
-    summary: "sync_speed_min of all arrays without one of their own",
     order: 65,
     place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_min"),
     form: ValueForm::Rate,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static SPEED_LIMIT_MAX: KernelFile = KernelFile {
+/// Sync_speed_max of all arrays without one of their own.
+pub(super) static SPEED_LIMIT_MAX: Tunable = Tunable {
     name: "speed_limit_max",
     aliases: &["dev.raid.speed_limit_max"],
     json_key: "speed_limit_max_kib_s",
-    summary: "sync_speed_max of all arrays without one of their own",
     order: 66,
     place: FileScope::Machine("/proc/sys/dev/raid/speed_limit_max"),
     form: ValueForm::Rate,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
 /// The memory of a stripe cache of this size, by md(4): page × members × entries, over all arrays

@@ -4,29 +4,27 @@ mod declared;
 mod form;
 mod freebsd;
 mod interned;
-mod kernel_file;
 mod md;
 mod queue;
 mod read_ahead;
-mod simulated;
 mod sysctl;
+mod tunable;
 mod vm;
 
-use std::fmt;
-use std::path::{Path, PathBuf};
-
-use host::Root;
-use units::PageSize;
+use std::path::Path;
 
 pub use declared::declare;
+pub use form::ValidatedValue;
 pub(crate) use md::stripe_cache_memory;
+use tunable::FileScope;
+pub use tunable::{SideEffect, Tunable};
 
-use crate::{TunableError, TunableScope, Value};
+use crate::{TunableError, TunableScope};
 
 /// Every tunable with a table of its own. Read-ahead comes first because it is the main one; the
 /// order of writing is [`Tunable::write_rank`].
-pub static REGISTRY: &[&dyn Tunable] = &[
-    &read_ahead::ReadAhead,
+pub static REGISTRY: &[&Tunable] = &[
+    &read_ahead::READ_AHEAD,
     &queue::SCHEDULER,
     &queue::QUEUE_DEPTH,
     &queue::NR_REQUESTS,
@@ -52,185 +50,62 @@ pub static REGISTRY: &[&dyn Tunable] = &[
 ];
 
 /// The tunables of FreeBSD, which can be checked and emitted here.
-pub fn freebsd() -> impl Iterator<Item = &'static dyn Tunable> {
-    freebsd::ALL.iter().map(|entry| -> &'static dyn Tunable { entry })
+pub fn freebsd() -> impl Iterator<Item = &'static Tunable> {
+    freebsd::ALL.iter()
 }
 
-/// The effect of writing one tunable on another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SideEffect {
-    /// The kernel may change its value: the old value is written again.
-    Recomputed(&'static str),
-    /// The kernel clears it, and it must stay so: the two set the same in different ways. It is
-    /// restored when the first is undone.
-    Cleared(&'static str),
-}
-
-impl SideEffect {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Recomputed(name) | Self::Cleared(name) => name,
-        }
-    }
-}
-
-/// A valid value with notes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ValidatedValue {
-    /// The value as the kernel rounds it.
-    pub value: Value,
-    /// Notes for the user: rounding, or a surprising effect.
-    pub notes: Vec<String>,
-}
-
-/// A setting of the kernel. It knows its names, unit, file and values; reading, writing and undoing
-/// are the same for all ([`crate::read`], [`crate::BdiLease`]).
-pub trait Tunable: Sync {
-    /// Its name on the command line: `read_ahead`.
-    fn name(&self) -> &'static str;
-
-    fn aliases(&self) -> &'static [&'static str];
-
-    /// Its name in JSON, unit included: `read_ahead_kib`.
-    fn json_key(&self) -> &'static str;
-
-    /// One line for help and docs.
-    fn summary(&self) -> &'static str;
-
-    /// The order among several writes: later writes overwrite side effects of earlier ones, as the
-    /// kernel recomputes read-ahead when `max_sectors_kb` is written.
-    fn write_rank(&self) -> u8;
-
-    /// Parses user input under the name `name`, which is its name or an alias.
-    fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError>;
-
-    /// Formats a value so that [`Tunable::parse`] can read it: `128K`.
-    fn show(&self, value: &Value) -> String;
-
-    /// The value as a JSON number or string, in the unit of [`Tunable::json_key`].
-    fn to_json(&self, value: &Value) -> serde_json::Value;
-
-    /// Parses the result of [`Tunable::to_json`].
-    fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError>;
-
-    /// Checks a value, and rounds it as the kernel does.
-    fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError>;
-
-    /// The possible files in `/sys` or `/proc`: one, or one for each device of a stack (not all
-    /// need exist). Empty for tunables of another system.
-    fn candidates(&self, site: &TunableScope) -> Vec<PathBuf>;
-
-    /// Whether it belongs to the whole machine, whatever the target.
-    fn is_of_machine(&self) -> bool {
-        false
-    }
-
-    /// The kind of storage that has it, if not all have it.
-    fn needs(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn side_effects(&self) -> &'static [SideEffect] {
-        &[]
-    }
-
-    /// Whether the value only means that another tunable applies, so that it is never written.
-    fn defers_to_other(&self, _value: &Value) -> bool {
-        false
-    }
-
-    /// Its name for sysctl(8), if it is a sysctl.
-    fn sysctl(&self) -> Option<&'static str> {
-        self.aliases().iter().copied().find(|alias| alias.contains('.'))
-    }
-
-    /// Its operating system, if that is not Linux.
-    fn other_os(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The system's default in words, if known.
-    fn default_words(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The first of its possible files.
-    fn first_file(&self, site: &TunableScope) -> Option<PathBuf> {
-        self.candidates(site).into_iter().next()
-    }
-
-    /// The first of its files, for errors and for tunables with exactly one.
-    fn file(&self, site: &TunableScope) -> PathBuf {
-        self.first_file(site).unwrap_or_else(|| PathBuf::from(self.name()))
-    }
-
-    /// Its existing files: usually with the same value, but each is restored to its own.
-    fn files(&self, root: &Root, site: &TunableScope) -> Vec<PathBuf> {
-        let mut files = self.candidates(site);
-        files.retain(|file| root.exists(file));
-        files
-    }
-
-    /// The text to write to the file.
-    fn encode(&self, value: &Value) -> Result<String, TunableError>;
-
-    /// Parses the first line of the file; `None` if it is not a value of this tunable.
-    fn decode(&self, text: &str) -> Option<Value>;
-}
-
-impl fmt::Debug for dyn Tunable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+/// The read-ahead algorithm of a simulation, NAME[:KEY=VALUE…].
+static POLICY: Tunable = Tunable {
+    name: "policy",
+    order: 91,
+    place: FileScope::OtherSystem("a simulation (sim:MODEL)"),
+    ..Tunable::PLAIN
+};
 
 /// The tunable with this name, JSON key or alias; also any sysctl by its own name, and declared
 /// files ([`declare`]).
-pub fn find(name: &str) -> Result<&'static dyn Tunable, TunableError> {
+pub fn find(name: &str) -> Result<&'static Tunable, TunableError> {
     let name = name.trim();
     let wanted = name.to_ascii_lowercase().replace('-', "_");
     let found = find_fixed(&wanted)
-        .or_else(|| freebsd::find(&wanted))
-        .or_else(|| simulated::find(&wanted))
+        .or_else(|| find_other(&wanted))
         .or_else(|| declared::find(&wanted))
         .or_else(|| declared::find_by_file(name))
         .or_else(|| sysctl::find(name));
     found.ok_or_else(|| TunableError::Unknown { name: name.to_owned(), hint: hint(&wanted) })
 }
 
-fn find_fixed(wanted: &str) -> Option<&'static dyn Tunable> {
-    REGISTRY.iter().find(|tunable| names(**tunable).any(|known| known == wanted)).copied()
+fn find_fixed(wanted: &str) -> Option<&'static Tunable> {
+    REGISTRY.iter().find(|tunable| tunable.names().any(|known| known == wanted)).copied()
+}
+
+/// A tunable of another system, by its name or JSON key.
+fn find_other(wanted: &str) -> Option<&'static Tunable> {
+    freebsd().chain([&POLICY]).find(|tunable| tunable.names().any(|known| known == wanted))
 }
 
 /// The tunable that a journal or JSON names, by its exact name.
-pub(crate) fn find_exactly(name: &str) -> Option<&'static dyn Tunable> {
+pub(crate) fn find_exactly(name: &str) -> Option<&'static Tunable> {
     let fixed = REGISTRY.iter().find(|tunable| tunable.name() == name).copied();
-    let made = || {
-        declared::find_by_file(name)
-            .or_else(|| freebsd::find(name))
-            .or_else(|| simulated::find(name))
-            .or_else(|| sysctl::find(name).filter(|tunable| tunable.name() == name))
-    };
-    fixed.or_else(made)
+    fixed
+        .or_else(|| declared::find_by_file(name))
+        .or_else(|| find_other(name))
+        .or_else(|| sysctl::find(name).filter(|tunable| tunable.name() == name))
 }
 
-pub(crate) fn find_key(key: &str) -> Option<&'static dyn Tunable> {
+pub(crate) fn find_key(key: &str) -> Option<&'static Tunable> {
     let fixed = REGISTRY.iter().find(|tunable| tunable.json_key() == key).copied();
-    fixed.or_else(|| freebsd::find(key)).or_else(|| find_exactly(key))
+    fixed.or_else(|| find_exactly(key))
 }
 
 /// Whether `file` may be a file of the tunable in this scope.
-pub(crate) fn admits(tunable: &dyn Tunable, site: &TunableScope, file: &Path) -> bool {
+pub(crate) fn admits(tunable: &Tunable, site: &TunableScope, file: &Path) -> bool {
     tunable.candidates(site).iter().any(|candidate| candidate == file)
-}
-
-fn names(tunable: &'static dyn Tunable) -> impl Iterator<Item = &'static str> {
-    [tunable.name(), tunable.json_key()].into_iter().chain(tunable.aliases().iter().copied())
 }
 
 /// Suggests the most similar name, or lists all.
 fn hint(wanted: &str) -> String {
-    let known = REGISTRY.iter().copied().chain(freebsd()).flat_map(names);
+    let known = REGISTRY.iter().copied().chain(freebsd()).flat_map(Tunable::names);
     match units::text::nearest(wanted, known) {
         Some(name) => format!(": did you mean {name}?"),
         None => {
@@ -244,7 +119,10 @@ fn hint(wanted: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
+    use std::path::PathBuf;
+
     use proptest::prelude::*;
+    use units::PageSize;
 
     use super::*;
 
@@ -277,11 +155,10 @@ mod tests {
     fn every_entry_keeps_the_contract() {
         let mut seen = BTreeSet::new();
         for tunable in REGISTRY.iter().copied().chain(freebsd()) {
-            for name in names(tunable).collect::<BTreeSet<_>>() {
+            for name in tunable.names().collect::<BTreeSet<_>>() {
                 assert!(seen.insert(name), "{name} is given twice");
                 assert_eq!(find(name).expect(name).name(), tunable.name());
             }
-            assert!(!tunable.summary().is_empty() && !tunable.summary().ends_with('.'));
             let own = |file: &PathBuf| file.starts_with("/sys") || file.starts_with("/proc/sys");
             let site = TunableScope::nowhere();
             assert!(tunable.candidates(&site).iter().all(own), "{}", tunable.name());

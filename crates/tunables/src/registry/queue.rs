@@ -6,8 +6,8 @@
 use units::Bytes;
 
 use super::form::ValueForm;
-use super::kernel_file::{FileScope, KernelFile};
-use crate::SideEffect;
+use super::tunable::FileScope;
+use crate::{SideEffect, Tunable};
 
 const READ_AHEAD: &[SideEffect] =
     &[SideEffect::Recomputed("read_ahead"), SideEffect::Recomputed("member_read_ahead")];
@@ -16,102 +16,94 @@ const fn switch(most: i64) -> ValueForm {
     ValueForm::Count { least: 0, most }
 }
 
-pub(super) static SCHEDULER: KernelFile = KernelFile {
+/// The scheduler, which orders the requests of a device.
+pub(super) static SCHEDULER: Tunable = Tunable {
     name: "scheduler",
     aliases: &["elevator", "iosched", "io_scheduler"],
-    json_key: "scheduler",
-    summary: "the scheduler, which orders the requests of a device",
     order: 10,
     place: FileScope::Queue("scheduler"),
     form: ValueForm::Choice,
     side_effects: &[SideEffect::Recomputed("nr_requests")],
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static NR_REQUESTS: KernelFile = KernelFile {
+/// Maximum number of requests in a queue.
+pub(super) static NR_REQUESTS: Tunable = Tunable {
     name: "nr_requests",
-    json_key: "nr_requests",
-    summary: "maximum number of requests in a queue",
     order: 20,
     place: FileScope::Queue("nr_requests"),
     form: ValueForm::Count { least: 1, most: 1 << 20 },
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static QUEUE_DEPTH: KernelFile = KernelFile {
+/// Maximum number of commands in flight on a SCSI or ATA device; 1 disables NCQ.
+pub(super) static QUEUE_DEPTH: Tunable = Tunable {
     name: "queue_depth",
     aliases: &["ncq", "ncq_depth"],
-    json_key: "queue_depth",
-    summary: "maximum number of commands in flight on a SCSI or ATA device; 1 disables NCQ",
     order: 15,
     place: FileScope::Driver("queue_depth"),
     form: ValueForm::Count { least: 1, most: 65_536 },
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static MAX_SECTORS: KernelFile = KernelFile {
+/// The largest request to a device; a change may raise read-ahead.
+pub(super) static MAX_SECTORS: Tunable = Tunable {
     name: "max_sectors",
     aliases: &["max_sectors_kb"],
     json_key: "max_sectors_kib",
-    summary: "the largest request to a device; a change may raise read-ahead",
     order: 30,
     place: FileScope::Queue("max_sectors_kb"),
     form: ValueForm::Amount { unit: 1024, least: Bytes::from_kib(4), most: Bytes::from_gib(2) },
     side_effects: READ_AHEAD,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static ROTATIONAL: KernelFile = KernelFile {
+/// Whether the kernel treats a device as a rotating disk; a change may raise read-ahead.
+pub(super) static ROTATIONAL: Tunable = Tunable {
     name: "rotational",
-    json_key: "rotational",
-    summary: "whether the kernel treats a device as a rotating disk; a change may raise read-ahead",
     order: 40,
     place: FileScope::Queue("rotational"),
     form: switch(1),
     side_effects: READ_AHEAD,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static RQ_AFFINITY: KernelFile = KernelFile {
+/// Which processor completes a request: any (0), one nearby (1) or the submitting one (2).
+pub(super) static RQ_AFFINITY: Tunable = Tunable {
     name: "rq_affinity",
-    json_key: "rq_affinity",
-    summary: "which processor completes a request: any (0), one nearby (1) or the submitting one \
-              (2)",
     order: 50,
     place: FileScope::Queue("rq_affinity"),
     form: switch(2),
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static NOMERGES: KernelFile = KernelFile {
+/// Whether requests are merged: always (0), simply (1) or never (2).
+pub(super) static NOMERGES: Tunable = Tunable {
     name: "nomerges",
-    json_key: "nomerges",
-    summary: "whether requests are merged: always (0), simply (1) or never (2)",
     order: 51,
     place: FileScope::Queue("nomerges"),
     form: switch(2),
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static WBT_LAT: KernelFile = KernelFile {
+/// Target latency of reads, for which write-back is throttled; 0 disables throttling.
+pub(super) static WBT_LAT: Tunable = Tunable {
     name: "wbt_lat",
     aliases: &["wbt_lat_usec"],
     json_key: "wbt_lat_us",
-    summary: "target latency of reads, for which write-back is throttled; 0 disables throttling",
     order: 52,
     place: FileScope::Queue("wbt_lat_usec"),
     form: ValueForm::Span { unit: 1_000 },
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static MEMBER_READ_AHEAD: KernelFile = KernelFile {
+/// Read-ahead of the devices below md, dm or btrfs, used only when they are read directly.
+pub(super) static MEMBER_READ_AHEAD: Tunable = Tunable {
     name: "member_read_ahead",
     aliases: &["member_read_ahead_kb"],
     json_key: "member_read_ahead_kib",
-    summary: "read-ahead of the devices below md, dm or btrfs, used only when they are read \
-              directly",
     order: 190,
     place: FileScope::MemberBdi,
     form: ValueForm::Amount { unit: 1024, least: Bytes::ZERO, most: Bytes::from_gib(1) },
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };

@@ -3,32 +3,18 @@
 //! The kernel documents no unit or range, so there is none here: accepted values are valid, and are
 //! read back. Those with a table of their own (`vm.dirty_bytes`) are found first.
 
-use std::path::PathBuf;
-
-use units::PageSize;
-
-use super::form::{FormedValue, ValueForm, values_of_form};
-use super::interned::InternedTunables;
-use crate::{Tunable, TunableError, TunableScope, ValidatedValue, Value};
+use super::interned::{InternedTunables, leak};
+use super::tunable::FileScope;
+use crate::Tunable;
 
 /// Their prefix in records.
-const PREFIX: &str = "sysctl.";
-
-/// A sysctl, created when it is first named.
-#[derive(Debug)]
-pub(super) struct Sysctl {
-    /// `sysctl.vm.swappiness`.
-    name: &'static str,
-    /// `vm.swappiness`.
-    alias: &'static str,
-    file: PathBuf,
-}
+pub(super) const PREFIX: &str = "sysctl.";
 
 static KNOWN: InternedTunables = InternedTunables::new();
 
 /// The sysctl with this name, with or without the prefix; `None` if it could not be one. With
 /// slashes, a part of a name may contain a dot, as in `net/ipv4/conf/eth0.1/arp_filter`.
-pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
+pub(super) fn find(name: &str) -> Option<&'static Tunable> {
     let bare = name.strip_prefix(PREFIX).unwrap_or(name);
     let parts: Vec<&str> = bare.split(if bare.contains('/') { '/' } else { '.' }).collect();
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
@@ -39,62 +25,20 @@ pub(super) fn find(name: &str) -> Option<&'static dyn Tunable> {
         return None;
     }
     let canonical = format!("{PREFIX}{bare}");
-    KNOWN.get(&canonical, |name| {
-        let alias = &name[PREFIX.len()..];
-        let file = PathBuf::from("/proc/sys").join(parts.join("/"));
-        Box::leak(Box::new(Sysctl { name, alias, file }))
+    KNOWN.get(&canonical, |name| Tunable {
+        name,
+        order: 90,
+        place: FileScope::Machine(leak(format!("/proc/sys/{}", parts.join("/")))),
+        ..Tunable::PLAIN
     })
-}
-
-impl Sysctl {
-    const fn formed(&self) -> FormedValue {
-        FormedValue { tunable: self.name, form: ValueForm::Text }
-    }
-}
-
-impl Tunable for Sysctl {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn json_key(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        "a sysctl of the kernel, in the kernel's own unit"
-    }
-
-    fn write_rank(&self) -> u8 {
-        90
-    }
-
-    fn parse(&self, _name: &str, text: &str) -> Result<Value, TunableError> {
-        self.formed().parse(self.name, text)
-    }
-
-    fn candidates(&self, _site: &TunableScope) -> Vec<PathBuf> {
-        vec![self.file.clone()]
-    }
-
-    fn is_of_machine(&self) -> bool {
-        true
-    }
-
-    fn sysctl(&self) -> Option<&'static str> {
-        Some(self.alias)
-    }
-
-    values_of_form!();
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::TunableScope;
 
     #[test]
     fn a_sysctl_is_found_by_its_name_once() {

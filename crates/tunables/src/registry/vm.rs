@@ -6,80 +6,82 @@
 use units::Bytes;
 
 use super::form::ValueForm;
-use super::kernel_file::{FileScope, KernelFile};
-use crate::SideEffect;
+use super::tunable::FileScope;
+use crate::{SideEffect, Tunable};
 
 const PERCENT: ValueForm = ValueForm::Count { least: 0, most: 100 };
 const BYTES: ValueForm =
     ValueForm::Amount { unit: 1, least: Bytes::from_kib(8), most: Bytes::from_gib(1 << 20) };
 const CENTISECONDS: ValueForm = ValueForm::Span { unit: 10_000_000 };
 
-pub(super) static DIRTY_BYTES: KernelFile = KernelFile {
+/// Amount of dirty data above which writers write it back themselves.
+pub(super) static DIRTY_BYTES: Tunable = Tunable {
     name: "dirty_bytes",
     aliases: &["vm.dirty_bytes"],
-    json_key: "dirty_bytes",
-    summary: "amount of dirty data above which writers write it back themselves",
     order: 80,
     place: FileScope::Machine("/proc/sys/vm/dirty_bytes"),
     form: BYTES,
     side_effects: &[SideEffect::Cleared("dirty_ratio")],
-    inert: Some(0),
+    defers_at_zero: true,
+    ..Tunable::PLAIN
 };
 
-pub(super) static DIRTY_RATIO: KernelFile = KernelFile {
+/// The same as a share of memory, in percent.
+pub(super) static DIRTY_RATIO: Tunable = Tunable {
     name: "dirty_ratio",
     aliases: &["vm.dirty_ratio"],
     json_key: "dirty_ratio_percent",
-    summary: "the same as a share of memory, in percent",
     order: 81,
     place: FileScope::Machine("/proc/sys/vm/dirty_ratio"),
     form: PERCENT,
     side_effects: &[SideEffect::Cleared("dirty_bytes")],
-    inert: Some(0),
+    defers_at_zero: true,
+    ..Tunable::PLAIN
 };
 
-pub(super) static DIRTY_BACKGROUND_BYTES: KernelFile = KernelFile {
+/// Amount of dirty data above which the kernel starts to write it back.
+pub(super) static DIRTY_BACKGROUND_BYTES: Tunable = Tunable {
     name: "dirty_background_bytes",
     aliases: &["vm.dirty_background_bytes"],
-    json_key: "dirty_background_bytes",
-    summary: "amount of dirty data above which the kernel starts to write it back",
     order: 82,
     place: FileScope::Machine("/proc/sys/vm/dirty_background_bytes"),
     form: BYTES,
     side_effects: &[SideEffect::Cleared("dirty_background_ratio")],
-    inert: Some(0),
+    defers_at_zero: true,
+    ..Tunable::PLAIN
 };
 
-pub(super) static DIRTY_BACKGROUND_RATIO: KernelFile = KernelFile {
+/// The same as a share of memory, in percent.
+pub(super) static DIRTY_BACKGROUND_RATIO: Tunable = Tunable {
     name: "dirty_background_ratio",
     aliases: &["vm.dirty_background_ratio"],
     json_key: "dirty_background_ratio_percent",
-    summary: "the same as a share of memory, in percent",
     order: 83,
     place: FileScope::Machine("/proc/sys/vm/dirty_background_ratio"),
     form: PERCENT,
     side_effects: &[SideEffect::Cleared("dirty_background_bytes")],
-    inert: Some(0),
+    defers_at_zero: true,
+    ..Tunable::PLAIN
 };
 
-pub(super) static DIRTY_EXPIRE: KernelFile = KernelFile {
+/// Age above which dirty data is written back.
+pub(super) static DIRTY_EXPIRE: Tunable = Tunable {
     name: "dirty_expire",
     aliases: &["dirty_expire_centisecs", "vm.dirty_expire_centisecs"],
     json_key: "dirty_expire_centisecs",
-    summary: "age above which dirty data is written back",
     order: 84,
     place: FileScope::Machine("/proc/sys/vm/dirty_expire_centisecs"),
     form: CENTISECONDS,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
 
-pub(super) static DIRTY_WRITEBACK: KernelFile = KernelFile {
+/// Interval at which the kernel looks for dirty data; 0 disables it.
+pub(super) static DIRTY_WRITEBACK: Tunable = Tunable {
     name: "dirty_writeback",
     aliases: &["dirty_writeback_centisecs", "vm.dirty_writeback_centisecs"],
     json_key: "dirty_writeback_centisecs",
-    summary: "interval at which the kernel looks for dirty data; 0 disables it",
     order: 85,
     place: FileScope::Machine("/proc/sys/vm/dirty_writeback_centisecs"),
     form: CENTISECONDS,
-    ..KernelFile::PLAIN
+    ..Tunable::PLAIN
 };
