@@ -127,7 +127,7 @@ fn findings(text: &mut Exposition, diagnoses: &[Diagnosis]) {
         "findings",
         Gauge,
         "Storage with a problem, by kind; docs/book/doctor.md explains them",
-        REGISTRY.iter().map(|kind| MetricSeries::new(count(kind.id())).with("finding", kind.id())),
+        REGISTRY.iter().map(|kind| MetricSeries::new(count(kind.id)).with("finding", kind.id)),
     );
 }
 

@@ -6,62 +6,49 @@ use super::{Detector, tune};
 use crate::finding::{Basis, Finding, Proposal, Remedy, Severity};
 use crate::{Diagnosis, Evidence, HostSnapshot};
 
-pub(super) struct WindowMemory;
+pub(super) const DETECTOR: Detector = Detector { id: "memory", look };
 
 /// An assumed number of concurrent streams of a server: clients, a backup, a scan.
 const LIKELY_STREAMS: u64 = 32;
 
-impl Detector for WindowMemory {
-    fn id(&self) -> &'static str {
-        "memory"
+fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+    let available = snapshot.memory_available.filter(|bytes| bytes.get() > 0)?;
+    let value = diagnosis.read_ahead();
+    let streams = streams(snapshot, diagnosis, value);
+    let counted = streams > LIKELY_STREAMS;
+    let need = read_ahead_memory(value.to_bytes(), streams);
+    if need <= available {
+        return None;
     }
-
-    fn summary(&self) -> &'static str {
-        "Read-ahead of the expected streams needs more memory than is available."
-    }
-
-    fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
-        let available = snapshot.memory_available.filter(|bytes| bytes.get() > 0)?;
-        let value = diagnosis.read_ahead();
-        let streams = streams(snapshot, diagnosis, value);
-        let counted = streams > LIKELY_STREAMS;
-        let need = read_ahead_memory(value.to_bytes(), streams);
-        if need <= available {
-            return None;
-        }
-        let fitting = fitting(snapshot, available, streams);
-        let from = if counted {
-            "larger files are open for reading now"
-        } else {
-            "streams are typical of a busy server; fewer are open now, or they could not be counted"
-        };
-        Some(Finding {
-            id: self.id(),
-            severity: if counted { Severity::Warning } else { Severity::Notice },
-            title: format!(
-                "{streams} streams at {value} need {} of memory, but only {} is available",
-                need.rounded(),
-                available.rounded()
-            ),
-            why: "each stream keeps up to two windows in the page cache; when they do not fit, \
-                  read-ahead data is evicted before it is used and is read again (measured: 64 \
-                  streams in 24 MiB read 4 to 6 times as much as they used)"
-                .to_owned(),
-            evidence: vec![
-                Evidence::of(format!("{streams} {from}")),
-                Evidence::in_file(
-                    format!("MemAvailable is {}", available.rounded()),
-                    "/proc/meminfo",
-                ),
-            ],
-            remedy: Remedy::AtMost(Proposal::new(
-                fitting,
-                Basis::Memory,
-                format!("the largest power of two of which {streams} streams fit into memory"),
-            )),
-            fixes: vec![tune(diagnosis)],
-        })
-    }
+    let fitting = fitting(snapshot, available, streams);
+    let from = if counted {
+        "larger files are open for reading now"
+    } else {
+        "streams are typical of a busy server; fewer are open now, or they could not be counted"
+    };
+    Some(Finding {
+        id: DETECTOR.id,
+        severity: if counted { Severity::Warning } else { Severity::Notice },
+        title: format!(
+            "{streams} streams at {value} need {} of memory, but only {} is available",
+            need.rounded(),
+            available.rounded()
+        ),
+        why: "each stream keeps up to two windows in the page cache; when they do not fit, \
+              read-ahead data is evicted before it is used and is read again (measured: 64 \
+              streams in 24 MiB read 4 to 6 times as much as they used)"
+            .to_owned(),
+        evidence: vec![
+            Evidence::of(format!("{streams} {from}")),
+            Evidence::in_file(format!("MemAvailable is {}", available.rounded()), "/proc/meminfo"),
+        ],
+        remedy: Remedy::AtMost(Proposal::new(
+            fitting,
+            Basis::Memory,
+            format!("the largest power of two of which {streams} streams fit into memory"),
+        )),
+        fixes: vec![tune(diagnosis)],
+    })
 }
 
 /// Number of concurrent streams, present or likely: larger files that are open for reading.

@@ -23,28 +23,25 @@ use crate::{Diagnosis, HostSnapshot};
 
 pub(crate) use memory::most_by_memory;
 
-pub static REGISTRY: &[&dyn Detector] = &[
-    &zero::ZeroReadAhead,
-    &below_page::BelowPage,
-    &overwritten::Overwritten,
-    &wrong_layer::WrongLayer,
-    &sectors_for_kib::SectorsForKib,
-    &memory::WindowMemory,
-    &mapped_files::MappedFiles,
-    &jumped::Jumped,
-    &old_windows::OldWindows,
-    &power_of_two::PowerOfTwo,
-    &not_persistent::NotPersistent,
+pub static REGISTRY: &[Detector] = &[
+    zero::DETECTOR,
+    below_page::DETECTOR,
+    overwritten::DETECTOR,
+    wrong_layer::DETECTOR,
+    sectors_for_kib::DETECTOR,
+    memory::DETECTOR,
+    mapped_files::DETECTOR,
+    jumped::DETECTOR,
+    old_windows::DETECTOR,
+    power_of_two::DETECTOR,
+    not_persistent::DETECTOR,
 ];
 
-pub trait Detector: Sync {
+pub struct Detector {
     /// Its name in JSON and docs.
-    fn id(&self) -> &'static str;
-
-    fn summary(&self) -> &'static str;
-
+    pub id: &'static str,
     /// The finding, if the host has the problem.
-    fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding>;
+    look: fn(&HostSnapshot, &Diagnosis) -> Option<Finding>,
 }
 
 /// All problems, most severe first.
@@ -53,7 +50,7 @@ pub(crate) fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Vec<Findin
         return Vec::new();
     }
     let mut found: Vec<Finding> =
-        REGISTRY.iter().filter_map(|finding| finding.look(snapshot, diagnosis)).collect();
+        REGISTRY.iter().filter_map(|finding| (finding.look)(snapshot, diagnosis)).collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));
     found
 }
@@ -81,11 +78,10 @@ mod tests {
 
     #[test]
     fn ids_are_kebab_case_and_unlike_each_other() {
-        let mut ids: Vec<&str> = REGISTRY.iter().map(|finding| finding.id()).collect();
+        let mut ids: Vec<&str> = REGISTRY.iter().map(|finding| finding.id).collect();
         for id in &ids {
             assert!(id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{id}");
         }
-        assert!(REGISTRY.iter().all(|finding| finding.summary().ends_with('.')));
         ids.sort();
         ids.dedup();
         assert_eq!(ids.len(), REGISTRY.len());

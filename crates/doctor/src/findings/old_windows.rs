@@ -8,53 +8,42 @@ use super::Detector;
 use crate::finding::{Finding, Remedy, Severity};
 use crate::{Diagnosis, Evidence, HostSnapshot, OpenWindow};
 
-pub(super) struct OldWindows;
+pub(super) const DETECTOR: Detector = Detector { id: "old-windows", look };
 
 const MOST_NAMED: usize = 5;
 
-impl Detector for OldWindows {
-    fn id(&self) -> &'static str {
-        "old-windows"
-    }
-
-    fn summary(&self) -> &'static str {
-        "Open files still have the window from the time of opening."
-    }
-
-    fn look(&self, _scene: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
-        let outdated = &diagnosis.open.as_ref()?.outdated;
-        let holders = by_process(outdated);
-        let ((pid, name), _) = holders.first()?;
-        let files = outdated.len();
-        let others = match holders.len() - 1 {
-            0 => String::new(),
-            1 => " and another process".to_owned(),
-            others => format!(" and {others} other processes"),
-        };
-        let plural =
-            if files == 1 { "1 open file has" } else { &format!("{files} open files have") };
-        let evidence = holders.iter().take(MOST_NAMED).map(|((pid, name), windows)| {
-            let counts: Vec<String> =
-                windows.iter().map(|(kib, count)| format!("{count} × {kib}")).collect();
-            Evidence::of(format!("{name} ({pid}): {}", counts.join(", ")))
-        });
-        Some(Finding {
-            id: OldWindows.id(),
-            severity: Severity::Notice,
-            title: format!(
-                "{plural} another window than {}: {name} ({pid}){others}",
-                diagnosis.read_ahead()
-            ),
-            why: format!(
-                "the kernel copies read-ahead into a file when it is opened; later changes do not \
-                 affect it. These files keep their window until the plan refreshes them or {name} \
-                 is restarted"
-            ),
-            evidence: evidence.collect(),
-            remedy: Remedy::OpenFiles,
-            fixes: Vec::new(),
-        })
-    }
+fn look(_snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+    let outdated = &diagnosis.open.as_ref()?.outdated;
+    let holders = by_process(outdated);
+    let ((pid, name), _) = holders.first()?;
+    let files = outdated.len();
+    let others = match holders.len() - 1 {
+        0 => String::new(),
+        1 => " and another process".to_owned(),
+        others => format!(" and {others} other processes"),
+    };
+    let plural = if files == 1 { "1 open file has" } else { &format!("{files} open files have") };
+    let evidence = holders.iter().take(MOST_NAMED).map(|((pid, name), windows)| {
+        let counts: Vec<String> =
+            windows.iter().map(|(kib, count)| format!("{count} × {kib}")).collect();
+        Evidence::of(format!("{name} ({pid}): {}", counts.join(", ")))
+    });
+    Some(Finding {
+        id: DETECTOR.id,
+        severity: Severity::Notice,
+        title: format!(
+            "{plural} another window than {}: {name} ({pid}){others}",
+            diagnosis.read_ahead()
+        ),
+        why: format!(
+            "the kernel copies read-ahead into a file when it is opened; later changes do not \
+             affect it. These files keep their window until the plan refreshes them or {name} \
+             is restarted"
+        ),
+        evidence: evidence.collect(),
+        remedy: Remedy::OpenFiles,
+        fixes: Vec::new(),
+    })
 }
 
 type ByProcess<'a> = Vec<((u32, &'a str), BTreeMap<Kib, usize>)>;

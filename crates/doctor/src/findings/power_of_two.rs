@@ -7,70 +7,60 @@ use super::Detector;
 use crate::finding::{Basis, Finding, Fix, Proposal, Remedy, Severity};
 use crate::{Diagnosis, Evidence, HostSnapshot};
 
-pub(super) struct PowerOfTwo;
+pub(super) const DETECTOR: Detector = Detector { id: "power-of-two", look };
 
 /// Below this the difference was not seen.
 const MIN_WINDOW_KIB: Kib = Kib::new(512);
 
-impl Detector for PowerOfTwo {
-    fn id(&self) -> &'static str {
-        "power-of-two"
+fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+    let value = diagnosis.read_ahead();
+    if !value.get().is_power_of_two() || value < MIN_WINDOW_KIB {
+        return None;
     }
-
-    fn summary(&self) -> &'static str {
-        "The window is a power of two on a file system with large folios, which ramps badly."
+    // Since 6.17 the ends of windows are aligned, which makes them shrink.
+    let since = host::KernelRelease { major: 6, minor: 17 };
+    let filesystem = diagnosis.subject.filesystems().find(|layer| {
+        large_folios(snapshot, &diagnosis.subject.bdi, layer) == Some(LargeFolios::Yes)
+    })?;
+    if snapshot.kernel < since {
+        return None;
     }
-
-    fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
-        let value = diagnosis.read_ahead();
-        if !value.get().is_power_of_two() || value < MIN_WINDOW_KIB {
-            return None;
-        }
-        // Since 6.17 the ends of windows are aligned, which makes them shrink.
-        let since = host::KernelRelease { major: 6, minor: 17 };
-        let filesystem = diagnosis.subject.filesystems().find(|layer| {
-            large_folios(snapshot, &diagnosis.subject.bdi, layer) == Some(LargeFolios::Yes)
-        })?;
-        if snapshot.kernel < since {
-            return None;
-        }
-        let fstype = filesystem.fstype().unwrap_or("it").to_owned();
-        let better = Kib::new(value.get() / 16 * 17);
-        Some(Finding {
-            id: self.id(),
-            severity: Severity::Notice,
-            title: format!("{value} is a power of two, and {fstype} has large folios"),
-            why: format!(
-                "on such file systems windows that are powers of two grow slowly after each start \
-                 and lose their mark when several streams share an open file; {better} (17/16 of \
-                 it) does not (measured on 6.18: eight streams 0.12 s instead of 0.23 s)"
+    let fstype = filesystem.fstype().unwrap_or("it").to_owned();
+    let better = Kib::new(value.get() / 16 * 17);
+    Some(Finding {
+        id: DETECTOR.id,
+        severity: Severity::Notice,
+        title: format!("{value} is a power of two, and {fstype} has large folios"),
+        why: format!(
+            "on such file systems windows that are powers of two grow slowly after each start \
+             and lose their mark when several streams share an open file; {better} (17/16 of \
+             it) does not (measured on 6.18: eight streams 0.12 s instead of 0.23 s)"
+        ),
+        evidence: vec![
+            Evidence::in_file(
+                format!("{fstype} on Linux {} uses large folios", snapshot.kernel),
+                "/proc/self/mountinfo",
             ),
-            evidence: vec![
-                Evidence::in_file(
-                    format!("{fstype} on Linux {} uses large folios", snapshot.kernel),
-                    "/proc/self/mountinfo",
-                ),
-                Evidence::in_file(
-                    format!("read-ahead is {value}"),
-                    diagnosis.subject.bdi.dir().join("read_ahead_kb"),
-                ),
-            ],
-            remedy: Remedy::Refine(Proposal::new(
-                better,
-                Basis::Usual,
-                format!("17/16 of {value}, which ramps better with large folios"),
-            )),
-            fixes: vec![Fix::new(
-                "measure whether that helps your workload",
-                format!(
-                    "foreread sweep {} --vary read_ahead={}K,{}K",
-                    diagnosis.on,
-                    value.get(),
-                    better.get()
-                ),
-            )],
-        })
-    }
+            Evidence::in_file(
+                format!("read-ahead is {value}"),
+                diagnosis.subject.bdi.dir().join("read_ahead_kb"),
+            ),
+        ],
+        remedy: Remedy::Refine(Proposal::new(
+            better,
+            Basis::Usual,
+            format!("17/16 of {value}, which ramps better with large folios"),
+        )),
+        fixes: vec![Fix::new(
+            "measure whether that helps your workload",
+            format!(
+                "foreread sweep {} --vary read_ahead={}K,{}K",
+                diagnosis.on,
+                value.get(),
+                better.get()
+            ),
+        )],
+    })
 }
 
 fn large_folios(snapshot: &HostSnapshot, bdi: &BdiId, layer: &Layer) -> Option<LargeFolios> {

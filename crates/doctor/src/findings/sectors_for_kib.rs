@@ -10,20 +10,10 @@ use crate::host_presets::running;
 use crate::presets::{self, Sectors};
 use crate::{Diagnosis, Evidence, HostSnapshot};
 
-pub(super) struct SectorsForKib;
+pub(super) const DETECTOR: Detector = Detector { id: "sectors-for-kib", look };
 
-impl Detector for SectorsForKib {
-    fn id(&self) -> &'static str {
-        "sectors-for-kib"
-    }
-
-    fn summary(&self) -> &'static str {
-        "A number of 512-byte sectors was written where KiB are meant, or the other way round."
-    }
-
-    fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
-        of_comment(diagnosis).or_else(|| of_vendor(snapshot, diagnosis))
-    }
+fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+    of_comment(diagnosis).or_else(|| of_vendor(snapshot, diagnosis))
 }
 
 const WHY: &str = "read_ahead_kb counts KiB, blockdev --setra and LVM count 512-byte sectors, and \
@@ -35,7 +25,7 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
     let (claim, meant) = diagnosis.claims.iter().find_map(|claim| Some((claim, meant(claim)?)))?;
     let got = claim.wanted.kib()?;
     Some(Finding {
-        id: SectorsForKib.id(),
+        id: DETECTOR.id,
         severity: Severity::Warning,
         title: format!("{} sets {got}, where its comment means {meant}", claim.owner.name()),
         why: WHY.to_owned(),
@@ -95,7 +85,7 @@ fn of_vendor(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> 
     let meant = Kib::new(high / 2);
     let range = if low == high { high.to_string() } else { format!("{low} to {high}") };
     Some(Finding {
-        id: SectorsForKib.id(),
+        id: DETECTOR.id,
         severity: Severity::Warning,
         title: format!(
             "{value} is the number that {} gives in sectors ({range}, so {meant})",

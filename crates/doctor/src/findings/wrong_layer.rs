@@ -9,60 +9,47 @@ use crate::finding::{Basis, Finding, Proposal, Remedy, Severity};
 use crate::origin::claims_on;
 use crate::{Confidence, Diagnosis, Evidence, HostSnapshot, OriginKind};
 
-pub(super) struct WrongLayer;
+pub(super) const DETECTOR: Detector = Detector { id: "wrong-layer", look };
 
-impl Detector for WrongLayer {
-    fn id(&self) -> &'static str {
-        "wrong-layer"
+fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
+    let subject = &diagnosis.subject;
+    let top = diagnosis.read_ahead();
+    // The effective layer was set, too.
+    let owned = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
+    let seen_to = owned && diagnosis.origin.confidence > Confidence::Low
+        || last_word(&diagnosis.claims).is_some();
+    if seen_to || subject.filesystems().next().is_none() {
+        return None;
     }
-
-    fn summary(&self) -> &'static str {
-        "Read-ahead was set on a lower device, where it has no effect on these files."
-    }
-
-    fn look(&self, snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
-        let subject = &diagnosis.subject;
-        let top = diagnosis.read_ahead();
-        // The effective layer was set, too.
-        let owned = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
-        let seen_to = owned && diagnosis.origin.confidence > Confidence::Low
-            || last_word(&diagnosis.claims).is_some();
-        if seen_to || subject.filesystems().next().is_none() {
-            return None;
-        }
-        let below = subject.stacks.iter().flat_map(|stack| members(stack, subject));
-        // A smaller value below does not limit an array: it uses its stripes, and members have the
-        // default of 128 KiB. A file system with a bdi of its own, such as btrfs, uses nothing from
-        // its disks, whatever was intended there.
-        let own = subject.owner().is_some_and(|owner| owner.fstype().is_some());
-        let (layer, value, evidence) = below
-            .filter(|layer| layer.read_ahead.is_some_and(|value| value > top || own && value < top))
-            .filter_map(|layer| set_here(snapshot, diagnosis, layer))
-            .max_by_key(|(_, value, _)| *value)?;
-        let owner = subject.owner()?;
-        let what = match &owner.kind {
-            LayerKind::Filesystem { fstype, .. } => format!("{fstype}'s own bdi"),
-            _ => owner.name.clone(),
-        };
-        Some(Finding {
-            id: self.id(),
-            severity: Severity::Warning,
-            title: format!(
-                "{} was set on {}, but {what} is effective, with {top}",
-                value, layer.name
-            ),
-            why: "files take read-ahead from the top of the stack when they are opened; what lies \
-                  below does not pass its own on"
-                .to_owned(),
-            evidence,
-            remedy: Remedy::Set(Proposal::new(
-                value,
-                Basis::Layer,
-                format!("the value that was set on {}, which is not effective here", layer.name),
-            )),
-            fixes: Vec::new(),
-        })
-    }
+    let below = subject.stacks.iter().flat_map(|stack| members(stack, subject));
+    // A smaller value below does not limit an array: it uses its stripes, and members have the
+    // default of 128 KiB. A file system with a bdi of its own, such as btrfs, uses nothing from
+    // its disks, whatever was intended there.
+    let own = subject.owner().is_some_and(|owner| owner.fstype().is_some());
+    let (layer, value, evidence) = below
+        .filter(|layer| layer.read_ahead.is_some_and(|value| value > top || own && value < top))
+        .filter_map(|layer| set_here(snapshot, diagnosis, layer))
+        .max_by_key(|(_, value, _)| *value)?;
+    let owner = subject.owner()?;
+    let what = match &owner.kind {
+        LayerKind::Filesystem { fstype, .. } => format!("{fstype}'s own bdi"),
+        _ => owner.name.clone(),
+    };
+    Some(Finding {
+        id: DETECTOR.id,
+        severity: Severity::Warning,
+        title: format!("{} was set on {}, but {what} is effective, with {top}", value, layer.name),
+        why: "files take read-ahead from the top of the stack when they are opened; what lies \
+              below does not pass its own on"
+            .to_owned(),
+        evidence,
+        remedy: Remedy::Set(Proposal::new(
+            value,
+            Basis::Layer,
+            format!("the value that was set on {}, which is not effective here", layer.name),
+        )),
+        fixes: Vec::new(),
+    })
 }
 
 /// The layers below the effective one that have a bdi of their own. The file system under a loop
