@@ -14,7 +14,7 @@ use units::{Bytes, Nanos};
 use crate::direct::{Aligned, Direct};
 use crate::simulated::{DirectLoad, SimulatedDisk};
 use crate::{ExperimentError, blocks::readable};
-use study::{Findings, LiveTarget, ResultColumn, ResultCurve, ResultPlot, ResultTable, drawn_seed};
+use study::{Findings, LiveTarget, ResultCurve, ResultPlot, ResultTable, drawn_seed};
 
 pub const NAME: &str = "zones";
 pub const QUESTION: &str = "How fast are start, middle and end of the disk?";
@@ -172,7 +172,6 @@ fn conclude(answer: &mut Findings, found: &[(f64, Estimate)]) {
         ("throughput_mib_s_high", "to"),
         ("ratio_to_start", "× start"),
     ];
-    let columns = columns.map(|(key, title)| ResultColumn::new(key, title)).into();
     let (Some((_, start)), Some((_, end))) = (found.first(), found.last()) else { return };
     let row = |(share, rate): &(f64, Estimate)| {
         vec![
@@ -183,16 +182,13 @@ fn conclude(answer: &mut Findings, found: &[(f64, Estimate)]) {
             (rate.median / start.median).into(),
         ]
     };
-    let rows = found.iter().map(row).collect();
-    answer.tables.push(ResultTable { title: "One stream".to_owned(), columns, rows });
+    let mut table = ResultTable::new("One stream", &columns);
+    table.rows.extend(found.iter().map(row));
+    answer.tables.push(table);
     let points = found.iter().map(|(share, rate)| (share * 100.0, rate.median)).collect();
-    answer.plots.push(ResultPlot {
-        title: "MiB/s of a stream, by its place".to_owned(),
-        x: "% of the disk".to_owned(),
-        y: "MiB/s".to_owned(),
-        logarithmic: false,
-        curves: vec![ResultCurve { name: String::new(), points }],
-    });
+    let mut plot = ResultPlot::new("MiB/s of a stream, by its place", "% of the disk", "MiB/s");
+    plot.curves.push(ResultCurve { name: String::new(), points });
+    answer.plots.push(plot);
     let ratio = end.median / start.median;
     answer.verdict.push(if (ratio - 1.0).abs() < EQUAL_RATE_TOLERANCE {
         format!("Start and end are alike: {:.1} and {:.1} MiB/s.", start.median, end.median)

@@ -1,6 +1,5 @@
 //! The result of an experiment, as text, Markdown and JSON.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use serde_json::{Map, Value as Json, json};
 use study::{Findings, ResultPlot, ResultTable, ResultValue};
 
@@ -8,7 +7,7 @@ use crate::clean;
 use crate::json::SCHEMA_VERSION;
 use crate::number::{ABSENT, short};
 use crate::plot::plot_curve;
-use crate::terminal_text::{TermStyle, wrap};
+use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
 /// A terminal shows at most this many curves; JSON has them all.
 const CURVES_MOST: usize = 8;
@@ -63,22 +62,13 @@ fn head(answer: &Findings, clean: impl Fn(&str) -> String) -> String {
 }
 
 fn grid(table: &ResultTable) -> String {
-    let mut grid = Grid::new();
-    grid.load_style(presets::NOTHING);
-    grid.set_content_arrangement(ContentArrangement::Disabled);
-    grid.set_header(table.columns.iter().map(|column| clean::plain(&column.title)));
-    for row in &table.rows {
-        grid.add_row(row.iter().map(shown));
-    }
-    for index in 0..table.columns.len() {
-        let words =
-            table.rows.iter().any(|row| matches!(row.get(index), Some(ResultValue::Text(_))));
-        if let Some(column) = grid.column_mut(index).filter(|_| !words) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let lines = grid.to_string();
-    lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    let header = table.columns.iter().map(|column| clean::plain(&column.title));
+    let rows = table.rows.iter().map(|row| row.iter().map(shown).collect());
+    let is_text = |column: usize, row: &Vec<ResultValue>| {
+        matches!(row.get(column), Some(ResultValue::Text(_)))
+    };
+    let figures = |column| !table.rows.iter().any(|row| is_text(column, row));
+    plain_grid(header, rows, figures).into_iter().map(|line| line + "\n").collect()
 }
 
 fn shown(value: &ResultValue) -> String {
@@ -154,30 +144,20 @@ pub fn answer_json(answer: &Findings) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use study::{ResultColumn, ResultCurve};
+    use study::ResultCurve;
 
     use super::*;
 
     fn sample() -> Findings {
         let mut answer = Findings::new("blocks", "What?", "/dev/\u{1b}[31msdb".to_owned());
-        answer.tables.push(ResultTable {
-            title: "Random reads".to_owned(),
-            columns: vec![
-                ResultColumn::new("size_kib", "KiB"),
-                ResultColumn::new("note", "a|note"),
-            ],
-            rows: vec![vec![8u64.into(), "x|y".into()], vec![1.2345.into(), ResultValue::None]],
-        });
-        answer.plots.push(ResultPlot {
-            title: "time".to_owned(),
-            x: "KiB".to_owned(),
-            y: "ms".to_owned(),
-            logarithmic: true,
-            curves: vec![ResultCurve {
-                name: "one".to_owned(),
-                points: vec![(8.0, 1.0), (64.0, 9.0)],
-            }],
-        });
+        let columns = [("size_kib", "KiB"), ("note", "a|note")];
+        let mut table = ResultTable::new("Random reads", &columns);
+        table.rows = vec![vec![8u64.into(), "x|y".into()], vec![1.2345.into(), ResultValue::None]];
+        answer.tables.push(table);
+        let mut plot = ResultPlot::logarithmic("time", "KiB", "ms");
+        let points = vec![(8.0, 1.0), (64.0, 9.0)];
+        plot.curves.push(ResultCurve { name: "one".to_owned(), points });
+        answer.plots.push(plot);
         answer.verdict.push("It is so.".to_owned());
         answer
     }

@@ -36,13 +36,12 @@ fn comparisons_are_what_their_schema_promises() {
 #[test]
 fn answers_are_what_the_schema_promises() {
     let mut answer = study::Findings::new("blocks", "What?", "disk".to_owned());
-    answer.tables.push(study::ResultTable {
-        title: "Reads".to_owned(),
-        columns: vec![study::ResultColumn::new("request_kib", "KiB")],
-        rows: vec![vec![8u64.into()], vec![f64::NAN.into()]],
-    });
-    let curve = study::ResultCurve { name: "one".to_owned(), points: vec![(1.0, 2.0)] };
-    answer.plots.push(study::ResultPlot { curves: vec![curve], ..study::ResultPlot::default() });
+    let mut table = study::ResultTable::new("Reads", &[("request_kib", "KiB")]);
+    table.rows = vec![vec![8u64.into()], vec![f64::NAN.into()]];
+    answer.tables.push(table);
+    let mut plot = study::ResultPlot::new("reads", "KiB", "1/s");
+    plot.curves.push(study::ResultCurve { name: "one".to_owned(), points: vec![(1.0, 2.0)] });
+    answer.plots.push(plot);
     let document = foreread_report::answer_json(&answer);
     validate::assert_valid_as("experiment_document", &document);
     assert_eq!(document["tables"][0]["rows"][1]["request_kib"], Value::Null);

@@ -52,7 +52,7 @@ impl Findings {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultTable {
     pub title: String,
     pub columns: Vec<ResultColumn>,
@@ -67,9 +67,15 @@ pub struct ResultColumn {
     pub title: String,
 }
 
-impl ResultColumn {
-    pub fn new(key: &str, title: &str) -> Self {
-        Self { key: key.to_owned(), title: title.to_owned() }
+impl ResultTable {
+    /// A table without rows; each column has a key and a title.
+    pub fn new(title: impl Into<String>, columns: &[(&str, &str)]) -> Self {
+        let column = |(key, title): &(&str, &str)| ResultColumn {
+            key: (*key).to_owned(),
+            title: (*title).to_owned(),
+        };
+        let columns = columns.iter().map(column).collect();
+        Self { title: title.into(), columns, rows: Vec::new() }
     }
 }
 
@@ -114,7 +120,7 @@ impl<T: Into<ResultValue>> From<Option<T>> for ResultValue {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultPlot {
     pub title: String,
     /// The horizontal axis, with its unit.
@@ -124,6 +130,24 @@ pub struct ResultPlot {
     /// Whether the horizontal axis doubles in equal steps.
     pub logarithmic: bool,
     pub curves: Vec<ResultCurve>,
+}
+
+impl ResultPlot {
+    /// A plot without curves over a linear axis.
+    pub fn new(title: impl Into<String>, x: &str, y: &str) -> Self {
+        Self {
+            title: title.into(),
+            x: x.to_owned(),
+            y: y.to_owned(),
+            logarithmic: false,
+            curves: Vec::new(),
+        }
+    }
+
+    /// The same over an axis that doubles in equal steps.
+    pub fn logarithmic(title: impl Into<String>, x: &str, y: &str) -> Self {
+        Self { logarithmic: true, ..Self::new(title, x, y) }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

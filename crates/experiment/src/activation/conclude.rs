@@ -5,7 +5,7 @@ use units::Kib;
 
 use super::pattern::{Op, PatternStep};
 use super::{CachedExtents, Outcome};
-use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
+use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
 const MAX_SHOWN_WINDOWS: usize = 14;
 const DRAWN: [&str; 2] = ["sequential", "middle"];
@@ -104,21 +104,17 @@ fn first_difference(observed: &CachedExtents, predicted: &CachedExtents) -> Opti
     let differs = pairs.enumerate().find(|(_, (seen, said))| seen != said);
     differs.map(|(index, _)| index + 1)
 }
+
 pub(super) fn conclude(answer: &mut Findings, outcomes: &[Outcome], rules: &str, window: Kib) {
     let findings: Vec<Finding<'_>> = outcomes.iter().map(Finding::of).collect();
     let rows = findings.iter().zip(outcomes);
-    answer.tables.push(ResultTable {
-        title: format!("Data read into the cache by each read, at read-ahead {window}"),
-        columns: columns(),
-        rows: rows.map(|(finding, outcome)| finding.row(outcome.pattern.summary)).collect(),
-    });
-    answer.plots.push(ResultPlot {
-        title: "KiB read at once, window by window".to_owned(),
-        x: "KiB read so far".to_owned(),
-        y: "KiB".to_owned(),
-        logarithmic: false,
-        curves: outcomes.iter().filter(|o| DRAWN.contains(&o.pattern.name)).map(curve).collect(),
-    });
+    let title = format!("Data read into the cache by each read, at read-ahead {window}");
+    let mut table = ResultTable::new(title, COLUMNS);
+    table.rows.extend(rows.map(|(finding, outcome)| finding.row(outcome.pattern.summary)));
+    answer.tables.push(table);
+    let mut plot = ResultPlot::new("KiB read at once, window by window", "KiB read so far", "KiB");
+    plot.curves.extend(outcomes.iter().filter(|o| DRAWN.contains(&o.pattern.name)).map(curve));
+    answer.plots.push(plot);
     answer.verdict = sentences(&findings);
     let differing: Vec<&Finding<'_>> =
         findings.iter().filter(|finding| finding.differs.is_some()).collect();
@@ -133,20 +129,16 @@ pub(super) fn conclude(answer: &mut Findings, outcomes: &[Outcome], rules: &str,
     });
 }
 
-fn columns() -> Vec<ResultColumn> {
-    [
-        ("pattern", "pattern"),
-        ("summary", "pattern"),
-        ("starts_with_read", "starts with read"),
-        ("asked_by_then_kib", "KiB by then"),
-        ("largest_kib", "largest KiB"),
-        ("cached_per_asked", "came ÷ asked"),
-        ("rules", "rules"),
-        ("came_kib", "KiB read, window by window"),
-    ]
-    .map(|(key, title)| ResultColumn::new(key, title))
-    .into()
-}
+const COLUMNS: &[(&str, &str)] = &[
+    ("pattern", "pattern"),
+    ("summary", "pattern"),
+    ("starts_with_read", "starts with read"),
+    ("asked_by_then_kib", "KiB by then"),
+    ("largest_kib", "largest KiB"),
+    ("cached_per_asked", "came ÷ asked"),
+    ("rules", "rules"),
+    ("came_kib", "KiB read, window by window"),
+];
 
 fn curve(outcome: &Outcome) -> ResultCurve {
     let mut asked = 0;

@@ -4,7 +4,7 @@ use stats::Estimate;
 use units::Bytes;
 
 use super::BlockCell;
-use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
+use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
 /// A request of twice the size is nearly free if it takes at most this many times as long.
 pub const FREE_RATIO: f64 = 1.25;
@@ -31,8 +31,7 @@ pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
 pub(super) fn conclude(answer: &mut Findings, block: Bytes, cells: &[BlockCell]) {
     let mut processes: Vec<u32> = cells.iter().map(|cell| cell.processes).collect();
     processes.dedup();
-    let mut table =
-        ResultTable { title: "Random reads".to_owned(), columns: columns(), rows: vec![] };
+    let mut table = ResultTable::new("Random reads", COLUMNS);
     let (mut times, mut ratios) = (plot("ms for each request"), plot("times one block's time"));
     for count in processes {
         let part: Vec<&BlockCell> = cells.iter().filter(|cell| cell.processes == count).collect();
@@ -105,25 +104,21 @@ fn counted(processes: u32) -> String {
     if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") }
 }
 
-fn columns() -> Vec<ResultColumn> {
-    [
-        ("processes", "processes"),
-        ("blocks", "blocks"),
-        ("request_kib", "KiB"),
-        ("requests_s", "requests/s"),
-        ("all_requests_s", "of all"),
-        ("ms_per_request", "ms/request"),
-        ("ms_per_request_low", "from"),
-        ("ms_per_request_high", "to"),
-        ("ms_per_block", "ms/block"),
-        ("ratio_to_smallest", "× smallest"),
-        ("ratio_to_smallest_low", "from"),
-        ("ratio_to_smallest_high", "to"),
-        ("requests", "measured"),
-    ]
-    .map(|(key, title)| ResultColumn::new(key, title))
-    .into()
-}
+const COLUMNS: &[(&str, &str)] = &[
+    ("processes", "processes"),
+    ("blocks", "blocks"),
+    ("request_kib", "KiB"),
+    ("requests_s", "requests/s"),
+    ("all_requests_s", "of all"),
+    ("ms_per_request", "ms/request"),
+    ("ms_per_request_low", "from"),
+    ("ms_per_request_high", "to"),
+    ("ms_per_block", "ms/block"),
+    ("ratio_to_smallest", "× smallest"),
+    ("ratio_to_smallest_low", "from"),
+    ("ratio_to_smallest_high", "to"),
+    ("requests", "measured"),
+];
 
 fn row(cell: &BlockCell, block: Bytes, ratio: &Estimate) -> Vec<ResultValue> {
     vec![
@@ -144,13 +139,7 @@ fn row(cell: &BlockCell, block: Bytes, ratio: &Estimate) -> Vec<ResultValue> {
 }
 
 fn plot(what: &str) -> ResultPlot {
-    ResultPlot {
-        title: format!("{what}, by size of the request"),
-        x: "KiB".to_owned(),
-        y: what.to_owned(),
-        logarithmic: true,
-        curves: Vec::new(),
-    }
+    ResultPlot::logarithmic(format!("{what}, by size of the request"), "KiB", what)
 }
 
 fn sentence(part: &[&BlockCell], block: Bytes) -> String {

@@ -11,7 +11,7 @@ use workload::Workload;
 
 use super::{SweepPlan, cell, windows};
 use crate::ExperimentError;
-use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
+use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
 pub const NAME: &str = "memory";
 pub const QUESTION: &str = "What happens when memory is scarce?";
@@ -125,15 +125,13 @@ fn refaulted(run: &Run, window: Kib, streams: u32) -> Option<f64> {
 }
 
 fn conclude(answer: &mut Findings, limit: Bytes, points: &[Point]) {
-    let mut table = ResultTable {
-        title: format!("Streams with {limit} of memory"),
-        columns: columns(),
-        ..ResultTable::default()
-    };
+    let mut table = ResultTable::new(format!("Streams with {limit} of memory"), COLUMNS);
     table.rows = points.iter().map(row).collect();
-    let mut again = plot("read ÷ requested, by the memory for the windows of all streams");
-    let mut rates = plot("MiB/s, by the memory for the windows of all streams");
-    (again.y, rates.y) = ("read ÷ asked".to_owned(), "MiB/s".to_owned());
+    let plot = |figure: &str, y: &str| {
+        let title = format!("{figure}, by the memory for the windows of all streams");
+        ResultPlot::logarithmic(title, "% of the memory", y)
+    };
+    let (mut again, mut rates) = (plot("read ÷ requested", "read ÷ asked"), plot("MiB/s", "MiB/s"));
     for part in points.chunk_by(|a, b| a.window == b.window) {
         let Some(first) = part.first() else { continue };
         let curve = |of: fn(&Point) -> f64| ResultCurve {
@@ -152,19 +150,15 @@ fn conclude(answer: &mut Findings, limit: Bytes, points: &[Point]) {
     answer.plots.extend([again, rates]);
 }
 
-fn columns() -> Vec<ResultColumn> {
-    [
-        ("read_ahead_kib", "read-ahead KiB"),
-        ("streams", "streams"),
-        ("windows_percent", "windows % of memory"),
-        ("amplification", "read ÷ asked"),
-        ("refaulted_mib", "evicted and read again MiB"),
-        ("throughput_mib_s", "MiB/s"),
-        ("thrashes", ""),
-    ]
-    .map(|(key, title)| ResultColumn::new(key, title))
-    .into()
-}
+const COLUMNS: &[(&str, &str)] = &[
+    ("read_ahead_kib", "read-ahead KiB"),
+    ("streams", "streams"),
+    ("windows_percent", "windows % of memory"),
+    ("amplification", "read ÷ asked"),
+    ("refaulted_mib", "evicted and read again MiB"),
+    ("throughput_mib_s", "MiB/s"),
+    ("thrashes", ""),
+];
 
 fn row(point: &Point) -> Vec<ResultValue> {
     vec![
@@ -176,16 +170,6 @@ fn row(point: &Point) -> Vec<ResultValue> {
         point.mib_s.into(),
         if point.thrashes() { "thrashes" } else { "" }.into(),
     ]
-}
-
-fn plot(title: &str) -> ResultPlot {
-    ResultPlot {
-        title: title.to_owned(),
-        x: "% of the memory".to_owned(),
-        y: String::new(),
-        logarithmic: true,
-        curves: Vec::new(),
-    }
 }
 
 /// The conclusion for one setting, whose points are ordered by streams.

@@ -6,7 +6,7 @@ use workload::{Pattern, Workload};
 
 use super::{SweepPlan, cell, windows};
 use crate::ExperimentError;
-use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
+use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
 pub const NAME: &str = "mixed";
 pub const QUESTION: &str = "What do random reads alongside streams cost?";
@@ -103,18 +103,9 @@ fn points(analysis: &Analysis, window: Kib, percents: &[f64]) -> Vec<Point> {
 }
 
 fn conclude(answer: &mut Findings, analysis: &Analysis, percents: &[f64]) {
-    let mut table = ResultTable {
-        title: format!("{READER_COUNT} streams with random reads"),
-        columns: columns(),
-        ..ResultTable::default()
-    };
-    let mut plot = ResultPlot {
-        title: "MiB/s of the streams, by the share of random requests".to_owned(),
-        x: "% of requests".to_owned(),
-        y: "MiB/s".to_owned(),
-        logarithmic: false,
-        curves: Vec::new(),
-    };
+    let mut table = ResultTable::new(format!("{READER_COUNT} streams with random reads"), COLUMNS);
+    let title = "MiB/s of the streams, by the share of random requests";
+    let mut plot = ResultPlot::new(title, "% of requests", "MiB/s");
     for window in windows(analysis) {
         let points = points(analysis, window, percents);
         table.rows.extend(points.iter().map(|point| row(analysis, window, point)));
@@ -128,20 +119,16 @@ fn conclude(answer: &mut Findings, analysis: &Analysis, percents: &[f64]) {
     answer.plots.push(plot);
 }
 
-fn columns() -> Vec<ResultColumn> {
-    [
-        ("read_ahead_kib", "read-ahead KiB"),
-        ("random_percent", "random %"),
-        ("throughput_mib_s", "MiB/s"),
-        ("streams_mib_s", "of streams"),
-        ("random_read_costs_ms", "ms for a random read"),
-        ("random_p50_us", "p50 µs"),
-        ("random_p99_us", "p99 µs"),
-        ("amplification", "read ÷ asked"),
-    ]
-    .map(|(key, title)| ResultColumn::new(key, title))
-    .into()
-}
+const COLUMNS: &[(&str, &str)] = &[
+    ("read_ahead_kib", "read-ahead KiB"),
+    ("random_percent", "random %"),
+    ("throughput_mib_s", "MiB/s"),
+    ("streams_mib_s", "of streams"),
+    ("random_read_costs_ms", "ms for a random read"),
+    ("random_p50_us", "p50 µs"),
+    ("random_p99_us", "p99 µs"),
+    ("amplification", "read ÷ asked"),
+];
 
 fn row(analysis: &Analysis, window: Kib, point: &Point) -> Vec<ResultValue> {
     let cell = cell(analysis, window, &name(point.percent));

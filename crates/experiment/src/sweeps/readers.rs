@@ -6,7 +6,7 @@ use workload::Workload;
 
 use super::{SweepPlan, cell, windows};
 use crate::ExperimentError;
-use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable};
+use study::{Findings, ResultCurve, ResultPlot, ResultTable};
 
 pub const NAME: &str = "readers";
 pub const QUESTION: &str = "Do sequential reads scale with readers?";
@@ -52,23 +52,17 @@ fn workload(readers: u32) -> Result<Workload, ExperimentError> {
 }
 
 fn conclude(answer: &mut Findings, analysis: &Analysis, readers: &[u32]) {
-    let mut table =
-        ResultTable { title: "MiB/s of all readers together".to_owned(), ..ResultTable::default() };
-    table.columns = vec![
-        ResultColumn::new("read_ahead_kib", "read-ahead KiB"),
-        ResultColumn::new("readers", "readers"),
-        ResultColumn::new("throughput_mib_s", "MiB/s"),
-        ResultColumn::new("throughput_mib_s_low", "from"),
-        ResultColumn::new("throughput_mib_s_high", "to"),
-        ResultColumn::new("ratio_to_fewest", "× fewest"),
+    let columns = [
+        ("read_ahead_kib", "read-ahead KiB"),
+        ("readers", "readers"),
+        ("throughput_mib_s", "MiB/s"),
+        ("throughput_mib_s_low", "from"),
+        ("throughput_mib_s_high", "to"),
+        ("ratio_to_fewest", "× fewest"),
     ];
-    let mut plot = ResultPlot {
-        title: "MiB/s of all readers, by their number".to_owned(),
-        x: "readers".to_owned(),
-        y: "MiB/s".to_owned(),
-        logarithmic: true,
-        curves: Vec::new(),
-    };
+    let mut table = ResultTable::new("MiB/s of all readers together", &columns);
+    let title = "MiB/s of all readers, by their number";
+    let mut plot = ResultPlot::logarithmic(title, "readers", "MiB/s");
     for window in windows(analysis) {
         let mut points = Vec::new();
         for count in readers {

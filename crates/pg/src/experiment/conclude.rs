@@ -4,7 +4,7 @@ use stats::{Estimate, median};
 use units::Bytes;
 
 use super::{PgArm, Test, Trial};
-use study::{Findings, ResultColumn, ResultCurve, ResultPlot, ResultTable, ResultValue};
+use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
 /// All trials of one test under one setting.
 struct Group<'a> {
@@ -43,9 +43,7 @@ pub(super) fn conclude(answer: &mut Findings, arms: &[PgArm], trials: &[Trial], 
         let trials = trials.iter().filter(|trial| trial.test == test && trial.arm == index);
         Group { arm: &arms[index], test, trials: trials.collect() }
     };
-    let mut table =
-        ResultTable { title: "Each from a cold start".to_owned(), ..ResultTable::default() };
-    table.columns = columns();
+    let mut table = ResultTable::new("Each from a cold start", COLUMNS);
     for test in tests {
         let groups: Vec<Group<'_>> = (0..arms.len()).map(|index| group(test, index)).collect();
         table.rows.extend(groups.iter().map(|group| row(group, size)));
@@ -60,23 +58,19 @@ pub(super) fn conclude(answer: &mut Findings, arms: &[PgArm], trials: &[Trial], 
     answer.tables.push(table);
 }
 
-fn columns() -> Vec<ResultColumn> {
-    [
-        ("settings", "settings"),
-        ("test", "test"),
-        ("seconds", "seconds"),
-        ("seconds_low", "from"),
-        ("seconds_high", "to"),
-        ("table_mib_s", "MiB/s"),
-        ("transactions_s", "tps"),
-        ("device_busy_percent", "device busy %"),
-        ("queue_mean", "queue"),
-        ("device_read_mib", "read MiB"),
-        ("device_request_kib", "KiB/request"),
-    ]
-    .map(|(key, title)| ResultColumn::new(key, title))
-    .into()
-}
+const COLUMNS: &[(&str, &str)] = &[
+    ("settings", "settings"),
+    ("test", "test"),
+    ("seconds", "seconds"),
+    ("seconds_low", "from"),
+    ("seconds_high", "to"),
+    ("table_mib_s", "MiB/s"),
+    ("transactions_s", "tps"),
+    ("device_busy_percent", "device busy %"),
+    ("queue_mean", "queue"),
+    ("device_read_mib", "read MiB"),
+    ("device_request_kib", "KiB/request"),
+];
 
 fn row(group: &Group<'_>, size: Bytes) -> Vec<ResultValue> {
     let seconds = group.estimate(|trial| Some(trial.seconds));
@@ -148,24 +142,20 @@ fn plot(test: Test, groups: &[Group<'_>]) -> Option<ResultPlot> {
             let points = moments.iter().map(|moment| (moment.seconds, moment.per_second)).collect();
             Some(ResultCurve { name: group.arm.label(), points })
         };
-        return Some(ResultPlot {
-            title: "Random selects a second, from cold on".to_owned(),
-            x: "seconds".to_owned(),
-            y: "queries/s".to_owned(),
-            logarithmic: false,
-            curves: groups.iter().filter_map(curve).collect(),
-        });
+        let title = "Random selects a second, from cold on";
+        let mut plot = ResultPlot::new(title, "seconds", "queries/s");
+        plot.curves.extend(groups.iter().filter_map(curve));
+        return Some(plot);
     }
     let point = |group: &Group<'_>| Some((group.arm.read_ahead_kib()?, group.merit()?));
     let mut points: Vec<(f64, f64)> = groups.iter().filter_map(point).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by_key(|point| point.0);
-    (points.len() > 1 && points.len() == groups.len()).then(|| ResultPlot {
-        title: format!("{}: how often in a second, by read-ahead", what(test)),
-        x: "KiB".to_owned(),
-        y: "1/s".to_owned(),
-        logarithmic: true,
-        curves: vec![ResultCurve { name: String::new(), points }],
+    (points.len() > 1 && points.len() == groups.len()).then(|| {
+        let title = format!("{}: how often in a second, by read-ahead", what(test));
+        let mut plot = ResultPlot::logarithmic(title, "KiB", "1/s");
+        plot.curves.push(ResultCurve { name: String::new(), points });
+        plot
     })
 }
 
