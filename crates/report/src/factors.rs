@@ -1,7 +1,6 @@
 //! A study of several tunables: a row for each combination, and the effects of each tunable.
 
 use anstyle::Style;
-use comfy_table::{ContentArrangement, Table as Grid, presets};
 use study::{
     CellSettings, Combination, Decision, Design, Difference, FactorEffect, FactorInteraction,
     RunCommand, RunStatus, Target,
@@ -9,6 +8,7 @@ use study::{
 
 use crate::clean;
 use crate::limits::limits_text;
+use crate::markdown::verdict_markdown;
 use crate::names::brief;
 use crate::number::{ABSENT, certainty, factor_certainty, ratio, short, spread_text, times};
 use crate::plot::bar;
@@ -16,7 +16,7 @@ use crate::repro_command;
 use crate::run_report::RunReport;
 use crate::shade::Shades;
 use crate::table::SHADES;
-use crate::terminal_text::{TermStyle, legend, shaded, trades, wrap};
+use crate::terminal_text::{TermStyle, legend, plain_grid, shaded, trades, verdict_text, wrap};
 use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
 use units::text::counted;
 
@@ -41,16 +41,8 @@ pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
         short(report.analysis.measured_seconds).unwrap_or_default(),
         run.seed
     );
-    let mut grid = Grid::new();
-    grid.load_style(presets::NOTHING);
-    grid.set_content_arrangement(ContentArrangement::Disabled);
-    grid.set_header(header(report));
-    for row in rows(report, true) {
-        grid.add_row(row);
-    }
-    for line in grid.to_string().lines() {
-        let line = line.trim_end();
-        let line = if look.colour { shaded(line, Style::new()) } else { line.to_owned() };
+    for line in plain_grid(header(report), rows(report, true), |_| false) {
+        let line = if look.colour { shaded(&line, Style::new()) } else { line };
         text.push_str(&format!("{line}\n"));
     }
     text.push('\n');
@@ -62,12 +54,7 @@ pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     }
     text.push('\n');
     text.push_str(&ranked(report));
-    for line in verdict(report, clean::plain) {
-        match line {
-            VerdictLine::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
-            VerdictLine::Command(command) => text.push_str(&format!("    {command}\n")),
-        }
-    }
+    text.push_str(&verdict_text(verdict(report, clean::plain), look.width));
     text
 }
 
@@ -113,12 +100,7 @@ pub(crate) fn markdown(report: &RunReport<'_>) -> String {
     text.push_str(&format!("| {rule} |\n"));
     rows(report, false).into_iter().for_each(|row| text.push_str(&cells(row)));
     text.push('\n');
-    for line in verdict(report, clean::markdown) {
-        match line {
-            VerdictLine::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
-            VerdictLine::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
-        }
-    }
+    text.push_str(&verdict_markdown(verdict(report, clean::markdown)));
     text
 }
 

@@ -55,7 +55,7 @@ pub use json::{Document, SCHEMA_VERSION, json};
 pub use markdown::markdown;
 pub use metrics::{HostMetrics, MAX_HOST_SERIES, host_metrics};
 pub use parquet::write_parquet;
-pub use presets::{NameOf, PresetsDocument, PresetsReport, presets_json, presets_text};
+pub use presets::{PresetsDocument, PresetsReport, presets_json, presets_text};
 pub use reproduction::{
     Reproductions, reproduction, reproduction_markdown, reproductions_json, reproductions_summary,
 };

@@ -17,12 +17,7 @@ pub fn markdown(report: &RunReport<'_>) -> String {
         return format!("### Tunables of {target}\n\n{}{limits}", factors::markdown(report));
     }
     let mut text = format!("### Read-ahead of {target}\n\n");
-    for line in verdict(report, clean::markdown) {
-        match line {
-            VerdictLine::Sentence(sentence) => text.push_str(&format!("- {sentence}\n")),
-            VerdictLine::Command(command) => text.push_str(&format!("\n```sh\n{command}\n```\n")),
-        }
-    }
+    text.push_str(&verdict_markdown(verdict(report, clean::markdown)));
     let table = Table::of(report);
     if table.rows.is_empty() {
         return text;
@@ -56,6 +51,15 @@ pub fn markdown(report: &RunReport<'_>) -> String {
     ));
     text.push_str(&limits_markdown(&report.analysis.limits));
     text
+}
+
+/// A verdict as a list with code blocks for its commands.
+pub(crate) fn verdict_markdown(lines: Vec<VerdictLine>) -> String {
+    let line = |line| match line {
+        VerdictLine::Sentence(sentence) => format!("- {sentence}\n"),
+        VerdictLine::Command(command) => format!("\n```sh\n{command}\n```\n"),
+    };
+    lines.into_iter().map(line).collect()
 }
 
 fn cell(figures: &Figures) -> String {

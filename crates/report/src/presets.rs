@@ -3,6 +3,7 @@
 use anstyle::Style;
 use doctor::host_presets::{Comparison, Contradiction, Position};
 use doctor::presets::{Applies, COLLECTED, VendorPreset, Where};
+use host::BdiId;
 use serde::Serialize;
 use units::Kib;
 
@@ -11,7 +12,7 @@ use crate::doctor::{TextPage, bold, dim, green, yellow};
 use crate::terminal_text::TermStyle;
 
 /// Vendors' recommendations, and what they mean on this host.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PresetsReport<'a> {
     /// The requested recommendations.
     pub asked: &'a [&'a VendorPreset],
@@ -20,12 +21,8 @@ pub struct PresetsReport<'a> {
     /// Where recommendations for one storage contradict each other.
     pub contradictions: &'a [Contradiction],
     pub named: bool,
-    pub name_of: &'a dyn NameOf,
-}
-
-/// Names a bdi.
-pub trait NameOf: std::fmt::Debug {
-    fn name(&self, bdi: &host::BdiId) -> String;
+    /// Names a bdi.
+    pub name_of: &'a dyn Fn(&BdiId) -> String,
 }
 
 /// What `foreread presets --json` prints.
@@ -78,7 +75,7 @@ pub fn presets_json<'a>(presets: &PresetsReport<'a>) -> PresetsDocument<'a> {
         here: here(preset),
     };
     let pair = |found: &'a Contradiction| Pair {
-        storage: presets.name_of.name(&found.bdi),
+        storage: (presets.name_of)(&found.bdi),
         one: side(&found.one),
         other: side(&found.other),
     };
@@ -145,7 +142,7 @@ fn of_here(
         page.hanging(2, "", dim(), "its data directory is unknown");
     }
     for comparison in compared {
-        let name = presets.name_of.name(&comparison.bdi);
+        let name = (presets.name_of)(&comparison.bdi);
         let (style, text) = match comparison.position {
             Position::Follows => (green(), "follows it"),
             Position::Below => (yellow(), "has less"),
@@ -205,7 +202,7 @@ fn contradictions(page: &mut TextPage, presets: &PresetsReport<'_>) {
         let (one, other) = (found.one.preset, found.other.preset);
         let text = format!(
             "{}: {} says {}, {} says {}",
-            presets.name_of.name(&found.bdi),
+            (presets.name_of)(&found.bdi),
             one.software,
             one.recommended_kib,
             other.software,

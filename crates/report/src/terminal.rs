@@ -1,7 +1,6 @@
 //! A study for a terminal: table, plots and verdict.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use study::Role;
 use units::Kib;
 
@@ -13,10 +12,9 @@ use crate::number::{ABSENT, short};
 use crate::plot::{Point, plot};
 use crate::run_report::{NOW, RECOMMENDED, RunReport};
 use crate::table::{Figures, Row, SHADES, Table};
-use crate::terminal_text::{TermStyle, legend, shaded, trades, wrap};
+use crate::terminal_text::{TermStyle, legend, plain_grid, shaded, trades, verdict_text, wrap};
 use crate::unit::unit;
 use crate::verdict::verdict;
-use crate::verdict_parts::VerdictLine;
 use units::text::counted;
 
 /// The columns before the first workload: the setting in KiB and in sectors.
@@ -55,12 +53,7 @@ fn study_text(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> Str
     text.push_str(&wrap(&legend(report), look.width));
     text.push_str(&details());
     text.push('\n');
-    for line in verdict(report, clean::plain) {
-        match line {
-            VerdictLine::Sentence(sentence) => text.push_str(&wrap(&sentence, look.width)),
-            VerdictLine::Command(command) => text.push_str(&format!("    {command}\n")),
-        }
-    }
+    text.push_str(&verdict_text(verdict(report, clean::plain), look.width));
     text
 }
 
@@ -101,25 +94,18 @@ fn chunks(table: &Table, width: usize) -> Vec<std::ops::Range<usize>> {
 }
 
 fn grid(table: &Table, columns: std::ops::Range<usize>, look: TermStyle) -> String {
-    let mut grid = Grid::new();
-    grid.load_style(presets::NOTHING);
-    grid.set_content_arrangement(ContentArrangement::Disabled);
     let names = table.workloads[columns.clone()].iter().map(|name| clean::plain(name));
     let header = ["read-ahead".to_owned(), "sectors".to_owned()].into_iter();
-    grid.set_header(header.chain(names).chain([String::new()]));
+    let header = header.chain(names).chain([String::new()]);
     let texts: Vec<Vec<String>> =
         columns.clone().map(|column| column_text(table, column)).collect();
-    for (index, row) in table.rows.iter().enumerate() {
+    let rows = table.rows.iter().enumerate().map(|(index, row)| {
         let cells = texts.iter().map(|column| column[index].clone());
         let fixed = [row.setting.to_string(), row.setting.to_sectors().get().to_string()];
-        grid.add_row(fixed.into_iter().chain(cells).chain([marks(row)]));
-    }
-    for column in 0..columns.len() + SETTING_COLUMNS {
-        if let Some(column) = grid.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    finished(&grid.to_string(), table, look)
+        fixed.into_iter().chain(cells).chain([marks(row)]).collect()
+    });
+    let figures = columns.len() + SETTING_COLUMNS;
+    finished(&plain_grid(header, rows, |column| column < figures), table, look)
 }
 
 fn marks(row: &Row) -> String {
@@ -128,11 +114,10 @@ fn marks(row: &Row) -> String {
 
 /// Draws a line below the header and colours the marked rows. The table library draws lines
 /// everywhere or nowhere, and would count the characters of colour codes.
-fn finished(text: &str, table: &Table, look: TermStyle) -> String {
-    let widest = text.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0);
+fn finished(lines: &[String], table: &Table, look: TermStyle) -> String {
+    let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
     let mut finished = String::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim_end();
+    for (index, line) in lines.iter().enumerate() {
         let row = index.checked_sub(1).and_then(|row| table.rows.get(row));
         let style = row.map_or(Style::new(), |row| style_of(&row.marks));
         if look.colour {

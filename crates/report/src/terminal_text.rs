@@ -1,6 +1,7 @@
 //! Text for tables of a study on a terminal: legend, colours, trade-offs, line breaks.
 
 use anstyle::{Ansi256Color, Style};
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 
 use crate::clean;
 use crate::number::spread_legend;
@@ -9,6 +10,7 @@ use crate::run_report::RunReport;
 use crate::table::SHADES;
 use crate::tradeoff::tradeoffs;
 use crate::unit::units;
+use crate::verdict_parts::VerdictLine;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TermStyle {
@@ -29,6 +31,33 @@ pub(crate) fn legend(report: &RunReport<'_>) -> String {
         "{units}; {spread}×: amplification (bytes read from the device ÷ bytes requested). Shades: \
          from the worst of each column (none) to the best (█)."
     )
+}
+
+/// A table without borders, as lines without trailing blanks; columns of figures are aligned to the
+/// right.
+pub(crate) fn plain_grid(
+    header: impl IntoIterator<Item = String>,
+    rows: impl IntoIterator<Item = Vec<String>>,
+    is_figure: impl Fn(usize) -> bool,
+) -> Vec<String> {
+    let mut grid = Grid::new();
+    grid.load_style(presets::NOTHING);
+    grid.set_content_arrangement(ContentArrangement::Disabled);
+    grid.set_header(header);
+    grid.add_rows(rows);
+    for (_, column) in grid.column_iter_mut().enumerate().filter(|(index, _)| is_figure(*index)) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    grid.to_string().lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// A verdict with its commands indented.
+pub(crate) fn verdict_text(lines: Vec<VerdictLine>, width: usize) -> String {
+    let line = |line| match line {
+        VerdictLine::Sentence(sentence) => wrap(&sentence, width),
+        VerdictLine::Command(command) => format!("    {command}\n"),
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// The line with coloured shades; `style` applies to the rest.

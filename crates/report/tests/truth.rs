@@ -10,7 +10,7 @@ mod validate;
 use doctor::check::{CompliancePolicy, check};
 use doctor::{Windows, diagnose as examine, host_presets, presets};
 use foreread_report::{
-    DoctorReport, NameOf, PresetsReport, check_json, doctor_json, presets_json, storage_name,
+    DoctorReport, PresetsReport, check_json, doctor_json, presets_json, storage_name,
 };
 use hosts::{FLASH, Machine, Queue};
 
@@ -28,15 +28,6 @@ fn machine() -> Machine {
         .process(300, "mongod", "")
         .with("var/lib/mongodb/x", "")
         .with("etc/udev/rules.d/60-ra.rules", "KERNEL==\"dm-0\", ATTR{queue/read_ahead_kb}=\"3\"\n")
-}
-
-#[derive(Debug)]
-struct Names<'a>(&'a doctor::HostSnapshot);
-
-impl NameOf for Names<'_> {
-    fn name(&self, bdi: &host::BdiId) -> String {
-        self.0.subject(bdi).map_or_else(String::new, storage_name)
-    }
 }
 
 #[test]
@@ -81,13 +72,13 @@ fn presets_keep_the_promise() {
     let contradictions = host_presets::contradictions(&snapshot);
     assert!(!here.is_empty() && !contradictions.is_empty());
     let asked: Vec<&presets::VendorPreset> = presets::all().iter().collect();
-    let names = Names(&snapshot);
+    let name_of = |bdi: &host::BdiId| snapshot.subject(bdi).map_or_else(String::new, storage_name);
     let presets = PresetsReport {
         asked: &asked,
         here: &here,
         contradictions: &contradictions,
         named: false,
-        name_of: &names,
+        name_of: &name_of,
     };
     let document = serde_json::to_value(presets_json(&presets)).unwrap();
     validate::assert_valid_as("presets_document", &document);

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::Args;
 use doctor::{Windows, host_presets, presets};
 use host::BdiId;
-use report::{NameOf, PresetsReport};
+use report::PresetsReport;
 
 use super::examination::{Tree, examine};
 use super::{Context, ResultFile};
@@ -56,13 +56,16 @@ impl PresetsArgs {
             .map(|applies| (applies, host_presets::compare(snapshot, applies)))
             .collect();
         let contradictions = host_presets::contradictions(snapshot);
-        let names = Names(snapshot);
+        let name_of = |bdi: &BdiId| {
+            let subject = snapshot.subject(bdi);
+            subject.map_or_else(|| bdi.to_string(), report::storage_name)
+        };
         let view = PresetsReport {
             asked: &asked,
             here: &here,
             contradictions: &contradictions,
             named: self.software.is_some() || self.all,
-            name_of: &names,
+            name_of: &name_of,
         };
         if self.json {
             output::print_json(&report::presets_json(&view))?;
@@ -82,14 +85,4 @@ fn named(word: &str) -> anyhow::Result<Vec<&'static presets::VendorPreset>> {
         return Err(Usage(problem).into());
     }
     Ok(found)
-}
-
-#[derive(Debug)]
-struct Names<'a>(&'a doctor::HostSnapshot);
-
-impl NameOf for Names<'_> {
-    fn name(&self, bdi: &BdiId) -> String {
-        let subject = self.0.subject(bdi);
-        subject.map_or_else(|| bdi.to_string(), report::storage_name)
-    }
 }

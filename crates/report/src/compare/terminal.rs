@@ -1,14 +1,13 @@
 //! A comparison for a terminal.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use study::{CellPair, Difference};
 
 use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::names::settings_label;
 use crate::number::{ABSENT, ends_text, short, spread_text};
-use crate::terminal_text::{TermStyle, wrap};
+use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
 /// Width of a bar; half of it for each side of 1.
 const BAR_COLUMNS: usize = 16;
@@ -50,11 +49,8 @@ fn one(pairing: &Pairing<'_>, look: TermStyle) -> String {
 }
 
 fn table(cells: &[&CellPair], look: TermStyle) -> String {
-    let mut grid = Grid::new();
-    grid.load_style(presets::NOTHING);
-    grid.set_content_arrangement(ContentArrangement::Disabled);
-    grid.set_header(["read-ahead", "sectors", "A", "B", "B ÷ A", "95 % CI or a–b", "", "B is"]);
-    for cell in cells {
+    let header = ["read-ahead", "sectors", "A", "B", "B ÷ A", "95 % CI or a–b", "", "B is"];
+    let rows = cells.iter().map(|cell| {
         let figure = |estimate: &stats::Estimate| {
             let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
             spread_text(estimate).map_or(text.clone(), |spread| format!("{text} {spread}"))
@@ -62,7 +58,7 @@ fn table(cells: &[&CellPair], look: TermStyle) -> String {
         let kib = cell.settings.read_ahead;
         let others = settings_label(&cell.settings);
         let window = format!("{others} {kib}").trim_start().to_owned();
-        grid.add_row([
+        vec![
             window,
             kib.to_sectors().get().to_string(),
             figure(&cell.first_mib_s),
@@ -71,16 +67,11 @@ fn table(cells: &[&CellPair], look: TermStyle) -> String {
             ends_text(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
             bar(cell.ratio.median),
             word(cell.difference).to_owned(),
-        ]);
-    }
-    for column in 0..6 {
-        if let Some(column) = grid.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+        ]
+    });
+    let lines = plain_grid(header.map(str::to_owned), rows, |column| column < 6);
     let mut text = String::new();
-    for (index, line) in grid.to_string().lines().enumerate() {
-        let line = line.trim_end();
+    for (index, line) in lines.iter().enumerate() {
         let cell = index.checked_sub(1).and_then(|row| cells.get(row));
         let style = cell.map_or(Style::new(), |cell| style(cell.difference));
         if look.colour && style != Style::new() {

@@ -52,7 +52,7 @@ struct FilePicture {
     waits: Vec<[u64; 3]>,
     /// Time, offset, length, whether it was advised.
     evictions: Vec<[u64; 4]>,
-    /// Of how many one is drawn.
+    /// One of this many is drawn.
     every: usize,
 }
 
@@ -209,7 +209,7 @@ fn lanes(recording: &ProfileRecording) -> (Vec<Lane>, usize) {
     let mut lanes = thread_lanes(recording);
     lanes.extend(device_lanes(recording));
     let all: usize = lanes.iter().map(|lane| lane.bars.len()).sum();
-    // The longest are kept: nobody sees the others until they zoom in.
+    // Keeps the longest: the others are invisible until the user zooms in.
     let mut times: Vec<u64> = lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.1).collect();
     times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
     if let Some(least) = times.get(MAX_BARS).copied() {
