@@ -4,32 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Sub;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
 use crate::{HostError, Root};
 
 /// The counters of `/proc/vmstat` that show a disturbed trial; or the difference of two readings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VmStat {
     /// Number of writes of 1 or 3 to `drop_caches`.
     pub drop_pagecache: u64,
-    /// Number of writes of 2 or 3 to `drop_caches`.
-    pub drop_slab: u64,
-    /// Pages scanned by the background reclaimer.
-    pub pgscan_kswapd: u64,
     /// Pages scanned by processes that had to reclaim memory themselves.
     pub pgscan_direct: u64,
-    /// Pages reclaimed by the background reclaimer.
-    pub pgsteal_kswapd: u64,
-    /// Pages reclaimed by processes themselves.
-    pub pgsteal_direct: u64,
-    /// File pages that were evicted and soon read again.
-    pub workingset_refault_file: u64,
-    /// Page faults that had to read.
-    pub pgmajfault: u64,
-    /// Processes killed for lack of memory.
-    pub oom_kill: u64,
 }
 
 impl VmStat {
@@ -45,17 +30,7 @@ impl VmStat {
             let Ok(count) = count.trim().parse() else { continue };
             match name {
                 "drop_pagecache" => stat.drop_pagecache = count,
-                "drop_slab" => stat.drop_slab = count,
-                "pgscan_kswapd" => stat.pgscan_kswapd = count,
                 "pgscan_direct" => stat.pgscan_direct = count,
-                "pgsteal_kswapd" => stat.pgsteal_kswapd = count,
-                "pgsteal_direct" => stat.pgsteal_direct = count,
-                // Before Linux 5.9 there was one counter for files and anonymous memory.
-                "workingset_refault_file" | "workingset_refault" => {
-                    stat.workingset_refault_file = count;
-                }
-                "pgmajfault" => stat.pgmajfault = count,
-                "oom_kill" => stat.oom_kill = count,
                 _ => {}
             }
         }
@@ -67,30 +42,18 @@ impl Sub for VmStat {
     type Output = Self;
 
     fn sub(self, earlier: Self) -> Self {
-        let counted = u64::saturating_sub;
         Self {
-            drop_pagecache: counted(self.drop_pagecache, earlier.drop_pagecache),
-            drop_slab: counted(self.drop_slab, earlier.drop_slab),
-            pgscan_kswapd: counted(self.pgscan_kswapd, earlier.pgscan_kswapd),
-            pgscan_direct: counted(self.pgscan_direct, earlier.pgscan_direct),
-            pgsteal_kswapd: counted(self.pgsteal_kswapd, earlier.pgsteal_kswapd),
-            pgsteal_direct: counted(self.pgsteal_direct, earlier.pgsteal_direct),
-            workingset_refault_file: counted(
-                self.workingset_refault_file,
-                earlier.workingset_refault_file,
-            ),
-            pgmajfault: counted(self.pgmajfault, earlier.pgmajfault),
-            oom_kill: counted(self.oom_kill, earlier.oom_kill),
+            drop_pagecache: self.drop_pagecache.saturating_sub(earlier.drop_pagecache),
+            pgscan_direct: self.pgscan_direct.saturating_sub(earlier.pgscan_direct),
         }
     }
 }
 
 /// One line of `/proc/pressure/memory`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PressureLine {
     /// Percentage of the last ten seconds in which work was stalled.
     pub avg10: f64,
-    pub avg60: f64,
     /// Total stalled time since boot.
     pub total: Nanos,
 }
@@ -106,7 +69,6 @@ impl PressureLine {
         for (name, value) in words.filter_map(|word| word.split_once('=')) {
             match name {
                 "avg10" => parsed.avg10 = percent(value)?,
-                "avg60" => parsed.avg60 = percent(value)?,
                 "total" => {
                     parsed.total = Nanos::new(value.parse::<u64>().ok()?.saturating_mul(1000))
                 }
@@ -122,12 +84,10 @@ fn percent(text: &str) -> Option<f64> {
 }
 
 /// Memory pressure (PSI).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
     /// At least one task was stalled.
     pub some: PressureLine,
-    /// All tasks were stalled at the same time.
-    pub full: PressureLine,
 }
 
 impl Pressure {
@@ -139,8 +99,8 @@ impl Pressure {
 
     /// Parses a pressure file; `None` if it is invalid.
     pub fn parse(text: &str) -> Option<Self> {
-        let line = |kind: &str| text.lines().find_map(|line| PressureLine::parse(line, kind));
-        Some(Self { some: line("some")?, full: line("full").unwrap_or_default() })
+        let some = text.lines().find_map(|line| PressureLine::parse(line, "some"))?;
+        Some(Self { some })
     }
 }
 
@@ -183,24 +143,20 @@ mod tests {
 
     #[test]
     fn counters_are_found_by_name() {
-        let text = "nr_free_pages 5\ndrop_pagecache 3\npgscan_kswapd 70\noom_kill x\n";
+        let text = "nr_free_pages 5\ndrop_pagecache 3\npgscan_direct x\n";
         let stat = VmStat::parse(text);
-        assert_eq!((stat.drop_pagecache, stat.pgscan_kswapd, stat.oom_kill), (3, 70, 0));
+        assert_eq!((stat.drop_pagecache, stat.pgscan_direct), (3, 0));
         let later = VmStat { drop_pagecache: 4, ..stat };
         assert_eq!((later - stat).drop_pagecache, 1);
         assert_eq!((stat - later).drop_pagecache, 0);
     }
 
     #[test]
-    fn pressure_is_read_and_may_lack_its_second_line() {
-        let text = "some avg10=1.50 avg60=0.25 avg300=0.00 total=17\n\
-                    full avg10=0.50 avg60=0.00 avg300=0.00 total=2";
-        let pressure = Pressure::parse(text).expect("two lines");
-        assert_eq!((pressure.some.avg10, pressure.some.avg60), (1.5, 0.25));
-        assert_eq!(pressure.some.total, Nanos::from_micros(17));
-        assert_eq!(pressure.full.total, Nanos::from_micros(2));
-        let some = Pressure::parse("some avg10=1.50 avg60=0.25 avg300=0.00 total=17");
-        assert_eq!(some.expect("one line").full, PressureLine::default());
+    fn the_line_of_some_tasks_is_read() {
+        let text = "full avg10=0.50 avg60=0.00 avg300=0.00 total=2\n\
+                    some avg10=1.50 avg60=0.25 avg300=0.00 total=17";
+        let some = Pressure::parse(text).expect("two lines").some;
+        assert_eq!((some.avg10, some.total), (1.5, Nanos::from_micros(17)));
         assert_eq!(Pressure::parse("some avg10=NaN total=1"), None);
         assert_eq!(Pressure::parse(""), None);
     }

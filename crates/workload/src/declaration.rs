@@ -337,10 +337,6 @@ impl Workload {
             readers: count(script.readers.len()),
             sharing: Sharing::SharedOpenFile,
             files_per_reader: count(script.open_files.len()),
-            think: Nanos::ZERO,
-            access: AccessMethod::Read,
-            hint: Hint::None,
-            layout: Layout::Contiguous,
             replay: Some(replay),
             ..Self::new(name, Pattern::Trace, block)
         };
@@ -384,10 +380,6 @@ impl Workload {
             readers,
             sharing: Sharing::SharedFile,
             files_per_reader: u32::try_from(files).unwrap_or(u32::MAX).max(1),
-            think: Nanos::ZERO,
-            access: AccessMethod::Read,
-            hint: Hint::None,
-            layout: Layout::Contiguous,
             outside: Some(outside),
             ..Self::new(name, Pattern::Outside, block)
         };

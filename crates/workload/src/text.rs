@@ -9,7 +9,7 @@ use crate::replay::{ReplayPace, TraceReplay};
 use crate::{AccessMethod, Hint, Layout, Outside, Pattern, Sharing, Workload, WorkloadError, Zone};
 
 /// A declaration as written: sizes and times as text, missing keys at their defaults.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Declaration {
     name: String,
@@ -326,18 +326,6 @@ impl From<&Workload> for Declaration {
         let mut text = Self {
             name: workload.name.clone(),
             pattern: workload.pattern.name().to_owned(),
-            theta: None,
-            step: None,
-            blocks: None,
-            streams: None,
-            random_fraction: None,
-            random_block: None,
-            same_open_file: None,
-            span: None,
-            trace: None,
-            trace_digest: None,
-            pace: None,
-            compact: None,
             block: print_bytes(workload.block),
             block_min: workload.block_min.map(print_bytes),
             readers: workload.readers,
@@ -351,6 +339,7 @@ impl From<&Workload> for Declaration {
             zone: workload.zone.map(|zone| zone.name().to_owned()),
             requests: workload.requests,
             outside: workload.outside.clone(),
+            ..Self::default()
         };
         text.set_pattern(workload.pattern);
         if let Some(replay) = &workload.replay {

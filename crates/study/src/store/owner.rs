@@ -68,8 +68,8 @@ fn refuse_foreign_tables(path: &Path) -> Result<(), StoreError> {
     check(&connection, path)
 }
 
-/// The file as a URI (<https://www.sqlite.org/uri.html>). Without a write-ahead log, nobody is
-/// writing to it, and opening it as immutable creates no log.
+/// The file as a URI (<https://www.sqlite.org/uri.html>). Without a write-ahead log, no process
+/// is writing to it, and opening it as immutable creates no log.
 fn address(path: &Path) -> OsString {
     let mut address = b"file:".to_vec();
     // Two leading slashes would make the next component a host name.

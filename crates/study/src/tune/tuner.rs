@@ -213,9 +213,9 @@ impl Tuner {
         let measured: BTreeSet<CellSettings> =
             trials.iter().map(|trial| trial.settings.clone()).collect();
         let fresh = expected.iter().filter(|(settings, _)| !measured.contains(settings));
-        let hopeful = fresh.max_by(|a, b| a.1.hope().total_cmp(&b.1.hope()));
+        let hopeful = fresh.max_by(|a, b| optimistic(&a.1).total_cmp(&optimistic(&b.1)));
         hopeful
-            .filter(|(_, posterior)| posterior.hope() > best + MIN_PROBE_GAIN_LN)
+            .filter(|(_, posterior)| optimistic(posterior) > best + MIN_PROBE_GAIN_LN)
             .map(|(settings, _)| settings.clone())
     }
 
@@ -259,15 +259,9 @@ fn noise(curves: &[Curve]) -> f64 {
     (squares / freedom).sqrt()
 }
 
-trait Hope {
-    /// An optimistic estimate.
-    fn hope(&self) -> f64;
-}
-
-impl Hope for Posterior {
-    fn hope(&self) -> f64 {
-        self.mean + self.deviation
-    }
+/// An optimistic estimate.
+fn optimistic(expected: &Posterior) -> f64 {
+    expected.mean + expected.deviation
 }
 
 impl Strategy for Tuner {
