@@ -13,17 +13,17 @@ pub struct Evidence {
 
 impl Evidence {
     /// A fact at a line of a file.
-    pub fn at(fact: impl Into<String>, place: FileLocation) -> Self {
+    pub fn in_line(fact: impl Into<String>, place: FileLocation) -> Self {
         Self { fact: fact.into(), place: Some(place) }
     }
 
     /// A fact shown by a whole file.
     pub fn in_file(fact: impl Into<String>, file: impl Into<std::path::PathBuf>) -> Self {
-        Self::at(fact, FileLocation::new(file, 0))
+        Self::in_line(fact, FileLocation::new(file, 0))
     }
 
     /// A fact without a file.
-    pub fn of(fact: impl Into<String>) -> Self {
+    pub fn new(fact: impl Into<String>) -> Self {
         Self { fact: fact.into(), place: None }
     }
 }

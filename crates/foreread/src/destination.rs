@@ -86,7 +86,7 @@ impl Destination {
         let Some(path) = &self.path else {
             return output::with_stdout(|out| out.write_all(bytes));
         };
-        let mut file = self.beside(path)?;
+        let mut file = self.temporary_file(path)?;
         let written = file.write_all(bytes).and_then(|()| file.as_file().sync_all());
         written.with_context(|| format!("cannot write {}", shown(path)))?;
         self.put(file, path).map(drop)
@@ -96,14 +96,14 @@ impl Destination {
     pub fn create(&self) -> anyhow::Result<Box<dyn Write>> {
         match &self.path {
             None => Ok(Box::new(io::stdout())),
-            Some(path) => Ok(Box::new(self.put(self.beside(path)?, path)?)),
+            Some(path) => Ok(Box::new(self.put(self.temporary_file(path)?, path)?)),
         }
     }
 
     /// Replaces the file by its next version, which need not survive a power loss.
     pub fn publish(&mut self, text: &str) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return output::print_document(text) };
-        let mut file = self.beside(path)?;
+        let mut file = self.temporary_file(path)?;
         let written = file.write_all(text.as_bytes());
         written.with_context(|| format!("cannot write {}", shown(path)))?;
         let metadata = self.put(file, path)?.metadata();
@@ -112,7 +112,7 @@ impl Destination {
     }
 
     /// An unnamed file in the same directory.
-    fn beside(&self, path: &Path) -> anyhow::Result<NamedTempFile> {
+    fn temporary_file(&self, path: &Path) -> anyhow::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
         // A new file gets permissions from the umask; a replaced file keeps its own.
         let permissions = self.replaces.clone().unwrap_or_else(|| Permissions::from_mode(0o666));
@@ -196,7 +196,7 @@ mod tests {
         check(&path, false).unwrap().write(b"one").unwrap();
         let error = check(&path, false).unwrap_err();
         assert!(error.to_string().contains("--force"), "{error}");
-        assert_eq!(Exit::of(&error), Exit::Usage);
+        assert_eq!(Exit::from_error(&error), Exit::Usage);
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         check(&path, true).unwrap().write(b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
@@ -216,11 +216,11 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         for name in ["link", "dangling", "loop", "dir", "socket"] {
             let error = check(&at(name), true).unwrap_err();
-            assert_eq!(Exit::of(&error), Exit::Usage, "{name}: {error}");
+            assert_eq!(Exit::from_error(&error), Exit::Usage, "{name}: {error}");
         }
         for path in ["/dev/null", "/dev/stdout", "/", "..", "", "/no/such/dir/x"] {
             let error = check(Path::new(path), true).unwrap_err();
-            assert_eq!(Exit::of(&error), Exit::Usage, "{path}: {error}");
+            assert_eq!(Exit::from_error(&error), Exit::Usage, "{path}: {error}");
         }
     }
 

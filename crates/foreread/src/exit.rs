@@ -84,7 +84,7 @@ impl Exit {
     }
 
     /// The exit code of an error: the first cause in the chain with a kind decides.
-    pub fn of(error: &anyhow::Error) -> Self {
+    pub fn from_error(error: &anyhow::Error) -> Self {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Failed)
     }
 
@@ -185,22 +185,22 @@ mod tests {
     fn the_first_cause_with_a_meaning_decides() {
         let missing_right = io::Error::from(io::ErrorKind::PermissionDenied);
         let error = anyhow::Error::new(missing_right).context("creating the store");
-        assert_eq!(Exit::of(&error), Exit::NotPossible);
+        assert_eq!(Exit::from_error(&error), Exit::NotPossible);
         let error = anyhow::Error::new(study::TargetError::Empty).context("reading the target");
-        assert_eq!(Exit::of(&error), Exit::Usage);
-        assert_eq!(Exit::of(&anyhow::anyhow!("something")), Exit::Failed);
+        assert_eq!(Exit::from_error(&error), Exit::Usage);
+        assert_eq!(Exit::from_error(&anyhow::anyhow!("something")), Exit::Failed);
     }
 
     #[test]
     fn what_is_missing_for_a_profile_is_an_error_with_a_kind() {
         let error = profile::ProfileError::Observe(observe::ObserveError::NoTypes);
-        assert_eq!(Exit::of(&error.into()), Exit::NotPossible);
+        assert_eq!(Exit::from_error(&error.into()), Exit::NotPossible);
     }
 
     #[test]
     fn a_record_where_nothing_can_be_written_is_no_failure() {
         let error = study::Store::open(std::path::Path::new("/proc/runs.sqlite")).unwrap_err();
         assert!(error.to_string().contains("--store"), "{error}");
-        assert_eq!(Exit::of(&error.into()), Exit::NotPossible);
+        assert_eq!(Exit::from_error(&error.into()), Exit::NotPossible);
     }
 }

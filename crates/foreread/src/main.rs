@@ -40,7 +40,7 @@ fn failed(error: &anyhow::Error, words: &[OsString], quiet: bool) -> Exit {
     if let Some(error) = error.downcast_ref::<clap::Error>() {
         return usage::explain(error, &cli::verb_of(words));
     }
-    let exit = Exit::of(error);
+    let exit = Exit::from_error(error);
     if exit != Exit::Fine {
         output::error(error, quiet);
     }

@@ -16,7 +16,7 @@ use crate::stdout_error::lost;
 /// Whether texts for people are written in ASCII.
 static ASCII: AtomicBool = AtomicBool::new(false);
 /// Results for the file of `--output`.
-static KEPT: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+static RESULTS: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 /// Decides on colour and characters before anything is written. With `Auto`, colour depends on
 /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` (in this order) and on the kind of the stream.
@@ -50,12 +50,12 @@ pub fn is_ascii() -> bool {
 
 /// Collects results for a file instead of writing them to stdout.
 pub fn keep_results() {
-    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
+    *RESULTS.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
 }
 
 /// The results collected since [`keep_results`].
 pub fn take_results() -> Vec<u8> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    RESULTS.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
 }
 
 /// Writes results for people to stdout.
@@ -84,7 +84,7 @@ pub fn print_json_line(document: &impl serde::Serialize) -> anyhow::Result<()> {
 
 /// Calls `write` with stdout, which drops colours that it does not support.
 pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = RESULTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(kept) = kept.as_mut() {
         return write(kept).context("cannot keep the results");
     }
@@ -128,7 +128,7 @@ pub fn error_line(text: &str) {
 
 pub fn look() -> TermStyle {
     let stdout = io::stdout();
-    let filed = KEPT.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let filed = RESULTS.lock().unwrap_or_else(PoisonError::into_inner).is_some();
     let colour = match filed {
         true => ColorChoice::global() == ColorChoice::Always,
         false => AutoStream::choice(&stdout) != ColorChoice::Never,

@@ -80,7 +80,7 @@ pub fn other_defaults(kernel: KernelRelease, page: PageSize, owner: &Layer) -> V
                  distributions backport to older kernels",
                 size.to_kib_floor().get()
             );
-            twice(page, size, KernelRule::Rotational, why, &["queue/max_sectors_kb"])
+            twice_size(page, size, KernelRule::Rotational, why, &["queue/max_sectors_kb"])
         }));
     }
     let limits = [queue.max_hw_sectors, Some(Bytes::from_kib(1280)), Some(Bytes::from_kib(4096))];
@@ -92,7 +92,7 @@ pub fn other_defaults(kernel: KernelRelease, page: PageSize, owner: &Layer) -> V
                  not follow downward",
                 size.to_kib_floor()
             );
-            found.push(twice(
+            found.push(twice_size(
                 page,
                 size,
                 KernelRule::Rotational,
@@ -127,7 +127,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
             _ => String::new(),
         };
         let why = format!("2 × optimal_io_size ({wish}{stripe})");
-        let found = twice(page, wish, KernelRule::OptimalIo, why, &["queue/optimal_io_size"]);
+        let found = twice_size(page, wish, KernelRule::OptimalIo, why, &["queue/optimal_io_size"]);
         if found.read_ahead > DEFAULT_KIB {
             return found;
         }
@@ -142,7 +142,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
             size.to_kib_floor().get()
         );
         let inputs = ["queue/max_sectors_kb", "queue/rotational", "queue/optimal_io_size"];
-        let found = twice(page, size, KernelRule::Rotational, why, &inputs);
+        let found = twice_size(page, size, KernelRule::Rotational, why, &inputs);
         if found.read_ahead > DEFAULT_KIB {
             return found;
         }
@@ -151,7 +151,7 @@ fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Kern
     floor("128 KiB, the initial value of block devices without an optimal_io_size")
 }
 
-fn twice(
+fn twice_size(
     page: PageSize,
     size: Bytes,
     rule: KernelRule,
@@ -177,7 +177,7 @@ fn md_stripes(page: PageSize, owner: &Layer) -> Option<KernelDefault> {
     };
     let stripe = Bytes::new(chunk.get().checked_mul(data)?);
     let why = format!("2 stripes of this {level} ({data} × {chunk})");
-    Some(twice(page, stripe, KernelRule::MdStripes, why, &["md/chunk_size", "md/raid_disks"]))
+    Some(twice_size(page, stripe, KernelRule::MdStripes, why, &["md/chunk_size", "md/raid_disks"]))
 }
 
 fn of_file_system(

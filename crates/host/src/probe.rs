@@ -34,7 +34,7 @@ pub struct PathProbe {
 impl PathProbe {
     /// Examines `path`. In a captured tree, which cannot be queried by system calls, device nodes
     /// are identified by their names under `/dev`, and files by the mount above them.
-    pub fn of(root: &Root, path: &Path) -> Result<Self, HostError> {
+    pub fn read(root: &Root, path: &Path) -> Result<Self, HostError> {
         if root.is_system() { Self::of_live(root, path) } else { Self::of_captured(root, path) }
     }
 

@@ -15,7 +15,7 @@ use crate::{BdiId, DevNo, HostError, PathProbe, ProbeKind, Root, Storage, Storag
 pub fn resolve(root: &Root, path: &Path) -> Result<Storage, HostError> {
     match path.to_str().and_then(|text| text.parse().ok()) {
         Some(device) => resolve_number(root, device),
-        None => resolve_probe(root, &PathProbe::of(root, path)?),
+        None => resolve_probe(root, &PathProbe::read(root, path)?),
     }
 }
 

@@ -110,7 +110,7 @@ fn found(path: &Path) -> Storage {
 }
 
 fn number(node: &Path) -> String {
-    match PathProbe::of(&Root::system(), node).expect("a device").kind {
+    match PathProbe::read(&Root::system(), node).expect("a device").kind {
         host::ProbeKind::BlockDevice(device) => device.to_string(),
         kind => panic!("{kind:?}"),
     }

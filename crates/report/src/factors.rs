@@ -115,7 +115,7 @@ fn rows(report: &RunReport<'_>, shaded: bool) -> Vec<Vec<String>> {
         report.workloads().iter().map(|planned| planned.workload.name.as_str()).collect();
     let shades = |name: &&str| {
         let ours = cells.iter().filter(|cell| cell.workload == **name);
-        Shades::of(ours.map(|cell| cell.throughput_mib_s.median))
+        Shades::new(ours.map(|cell| cell.throughput_mib_s.median))
     };
     let ranges: Vec<Shades> = names.iter().map(shades).collect();
     let row = |settings: &CellSettings| {

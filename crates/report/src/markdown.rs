@@ -18,7 +18,7 @@ pub fn markdown(report: &RunReport<'_>) -> String {
     }
     let mut text = format!("### Read-ahead of {target}\n\n");
     text.push_str(&verdict_markdown(verdict(report, clean::markdown)));
-    let table = Table::of(report);
+    let table = Table::new(report);
     if table.rows.is_empty() {
         return text;
     }

@@ -9,7 +9,7 @@ pub(crate) struct Shades {
 
 impl Shades {
     /// The range of the positive figures.
-    pub fn of(figures: impl Iterator<Item = f64>) -> Self {
+    pub fn new(figures: impl Iterator<Item = f64>) -> Self {
         let usable = figures.filter(|figure| *figure > 0.0 && figure.is_finite());
         let (least, most) = usable.fold((f64::INFINITY, 0.0f64), |(least, most), figure| {
             (least.min(figure), most.max(figure))
@@ -35,11 +35,11 @@ mod tests {
 
     #[test]
     fn shades_go_by_ratio_from_worst_to_best() {
-        let shades = Shades::of([1.0, 10.0, 100.0, f64::NAN, 0.0].into_iter());
+        let shades = Shades::new([1.0, 10.0, 100.0, f64::NAN, 0.0].into_iter());
         let shade = |figure| shades.shade(figure, 4);
         assert_eq!([1.0, 10.0, 100.0, 0.0].map(shade), [0, 2, 4, 0]);
-        let equal = Shades::of([5.0, 5.01].into_iter());
+        let equal = Shades::new([5.0, 5.01].into_iter());
         assert_eq!(equal.shade(5.01, 4), 0, "no difference, no shade");
-        assert_eq!(Shades::of(std::iter::empty()).shade(1.0, 4), 0);
+        assert_eq!(Shades::new(std::iter::empty()).shade(1.0, 4), 0);
     }
 }

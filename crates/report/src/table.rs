@@ -46,12 +46,12 @@ impl Figures {
 }
 
 impl Table {
-    pub fn of(report: &RunReport<'_>) -> Self {
+    pub fn new(report: &RunReport<'_>) -> Self {
         let workloads: Vec<String> =
             report.workloads().iter().map(|planned| planned.workload.name.clone()).collect();
         let range = |name: &String| {
             let cells = report.analysis.cells.iter().filter(|cell| cell.workload == *name);
-            Shades::of(cells.map(|cell| cell.throughput_mib_s.median))
+            Shades::new(cells.map(|cell| cell.throughput_mib_s.median))
         };
         let shades: Vec<Shades> = workloads.iter().map(range).collect();
         let figures = |setting, (name, shades): (&String, &Shades)| {

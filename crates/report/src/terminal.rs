@@ -40,7 +40,7 @@ fn study_text(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> Str
         return factors::terminal(report, look);
     }
     let mut text = head(report);
-    let table = Table::of(report);
+    let table = Table::new(report);
     if table.rows.is_empty() {
         text.push_str("No trials yet.\n");
         return text;

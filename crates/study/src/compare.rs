@@ -167,8 +167,8 @@ fn block_means(run: &Run, cells: &[&CellPair]) -> Vec<f64> {
 }
 
 fn own_best(workload: &str, first: &Run, second: &Run) -> Option<OwnBest> {
-    let a = Curve::of(&first.trials, workload, first.seed);
-    let b = Curve::of(&second.trials, workload, second.seed);
+    let a = Curve::from_trials(&first.trials, workload, first.seed);
+    let b = Curve::from_trials(&second.trials, workload, second.seed);
     let (best_a, best_b) = (a.best()?, b.best()?);
     let (first_mib_s, second_mib_s) = (a.alone(best_a)?, b.alone(best_b)?);
     let ratio = quotient(&second_mib_s, &first_mib_s);

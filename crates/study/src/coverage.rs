@@ -129,8 +129,11 @@ fn strategy(world: &World, strategist: Strategist, grid: &Grid) -> Box<dyn Strat
 /// Adds the intervals and ranges of one study.
 fn study(tallies: &mut Tallies, world: &World, strategist: Strategist, grid: &Grid) {
     let trials = world.play(strategy(world, strategist, grid).as_mut());
-    let goals: Vec<Curve> =
-        world.roles().iter().map(|(goal, _)| Curve::of(&trials, goal, world.seed)).collect();
+    let goals: Vec<Curve> = world
+        .roles()
+        .iter()
+        .map(|(goal, _)| Curve::from_trials(&trials, goal, world.seed))
+        .collect();
     for curve in &goals {
         let truth = |settings: &CellSettings| world.truth(&curve.name, settings);
         for point in &curve.points {

@@ -51,7 +51,7 @@ pub(crate) struct TrialIndex {
 
 impl TrialIndex {
     /// Indexes the trials by block and cell; `workloads` are in the order of the plan.
-    pub(crate) fn of(trials: &[Trial], workloads: &[String]) -> Self {
+    pub(crate) fn new(trials: &[Trial], workloads: &[String]) -> Self {
         let mut attempts: HashMap<(u32, CellKey), (u32, bool)> = HashMap::new();
         for trial in trials {
             let Some(workload) = workloads.iter().position(|name| *name == trial.workload) else {

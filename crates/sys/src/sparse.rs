@@ -141,12 +141,12 @@ impl SparseMemory {
         self.zero(start, first);
         self.zero(last, end);
         if first < last {
-            self.give_back(first, last);
+            self.release_pages(first, last);
         }
     }
 
     /// Returns whole pages to the kernel, after which they are zero.
-    fn give_back(&self, first: usize, last: usize) {
+    fn release_pages(&self, first: usize, last: usize) {
         let pages = first / PAGE_BYTES..last.div_ceil(PAGE_BYTES);
         if !pages.clone().any(|page| self.is_written(page)) {
             return;

@@ -63,7 +63,7 @@ fn set(lease: &mut BdiLease, kib: u64) -> Result<(), Box<dyn Error>> {
 /// Applies settings of which each upsets the next.
 fn apply_some(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
     let root = root();
-    let site = TunableScope::of(&root, &resolve(&root, Path::new(path))?);
+    let site = TunableScope::with_layers(&root, &resolve(&root, Path::new(path))?);
     let guard = GuardCommand { program: env::current_exe()?, args: vec!["guard".into()] };
     let words = "scheduler=mq-deadline max_sectors_kb=128 rotational=0 read_ahead=1088K";
     let plan = plan_apply(&root, &site, &words.parse()?, 1)?;

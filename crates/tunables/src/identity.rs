@@ -54,7 +54,7 @@ impl From<DeviceFacts> for DeviceIdentity {
 
 impl Identity {
     /// Reads the present identity.
-    pub fn of(root: &Root, site: &TunableScope) -> Self {
+    pub fn read(root: &Root, site: &TunableScope) -> Self {
         let facts = |device: &DevNo| device_facts(root, *device).ok();
         let mut numbers: Vec<&DevNo> = site.devices.iter().chain(&site.leaves).collect();
         numbers.sort();
@@ -73,7 +73,7 @@ impl Identity {
     /// Compares this identity with the present one. After a reboot, counters restart and numbers
     /// may belong to other disks.
     pub fn compare(&self, root: &Root, site: &TunableScope, same_boot: bool) -> IdentityMatch {
-        let now = Self::of(root, site);
+        let now = Self::read(root, site);
         if !self.is_same(&now, same_boot) {
             return IdentityMatch::Other;
         }

@@ -55,7 +55,13 @@ impl BdiLease {
         storage: &Storage,
         guard: &GuardCommand,
     ) -> Result<Self, TunableError> {
-        Self::begin_at(dirs, root, TunableScope::of(root, storage), guard, JournalPurpose::Study)
+        Self::begin_at(
+            dirs,
+            root,
+            TunableScope::with_layers(root, storage),
+            guard,
+            JournalPurpose::Study,
+        )
     }
 
     /// The same with a known scope, for either purpose.
@@ -72,7 +78,7 @@ impl BdiLease {
             version: VERSION,
             owner: JournalOwner::this_process()?,
             site: site.clone(),
-            identity: Identity::of(root, &site),
+            identity: Identity::read(root, &site),
             purpose,
             unix_ms: unix_ms(),
         };

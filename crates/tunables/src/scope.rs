@@ -17,7 +17,7 @@ pub struct TunableScope {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<DevNo>,
     /// All devices of the stack from the top down, each once; those in the middle are known only if
-    /// the machine was examined ([`TunableScope::of`]).
+    /// the machine was examined ([`TunableScope::with_layers`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<DevNo>,
 }
@@ -27,7 +27,7 @@ const DEEPEST_STACK: usize = 16;
 
 impl TunableScope {
     /// The whole stack of a storage.
-    pub fn of(root: &Root, storage: &Storage) -> Self {
+    pub fn with_layers(root: &Root, storage: &Storage) -> Self {
         let mut site = Self::from(storage);
         let mut seen = BTreeSet::new();
         let mut layers = Vec::new();

@@ -115,7 +115,7 @@ fn nfs_mounts_are_left_to_nfs_conf() {
     put(&dir, "sys/class/bdi/0:46/read_ahead_kb", "128\n");
     stage.target = "/net".to_owned();
     let storage = resolve(&stage.root(), Path::new("/net")).expect("storage");
-    let site = TunableScope::of(&stage.root(), &storage);
+    let site = TunableScope::with_layers(&stage.root(), &storage);
     let wanted = settings("read_ahead=1M");
     let files = drafts(&stage.root(), Some(&storage), &site, &wanted, None, "/usr/bin/foreread");
     let files = files.expect("a file");

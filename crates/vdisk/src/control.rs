@@ -75,7 +75,7 @@ pub(crate) fn ask(home: &DiskDirs, question: ControlRequest) -> Result<ControlRe
 }
 
 /// Sends a request that has no result.
-pub(crate) fn tell(home: &DiskDirs, question: ControlRequest) -> Result<(), VdiskError> {
+pub(crate) fn send(home: &DiskDirs, question: ControlRequest) -> Result<(), VdiskError> {
     match ask(home, question)? {
         ControlReply::Done => Ok(()),
         other => Err(VdiskError::Control {
@@ -169,7 +169,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let deep = base.path().join("d".repeat(120));
         std::fs::create_dir(&deep).unwrap();
-        (base, DiskDirs::at(deep))
+        (base, DiskDirs::from_path(deep))
     }
 
     #[test]
@@ -190,9 +190,9 @@ mod tests {
                 });
                 serve_one(&listener, |_| ControlReply::Error { message: "no".to_owned() });
             });
-            tell(&home, ControlRequest::Timing { on: true }).unwrap();
+            send(&home, ControlRequest::Timing { on: true }).unwrap();
             assert_eq!(counters(&home).unwrap().reads, 7);
-            let error = tell(&home, ControlRequest::Reset).unwrap_err();
+            let error = send(&home, ControlRequest::Reset).unwrap_err();
             assert!(matches!(error, VdiskError::Control { message, .. } if message == "no"));
         });
     }

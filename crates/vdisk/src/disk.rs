@@ -109,12 +109,13 @@ impl VirtualDisk {
     }
 
     /// The running disk that is the only device of this storage, if another process created one.
-    pub fn under(dirs: &Dirs, storage: &Storage) -> Option<Self> {
+    pub fn find_below(dirs: &Dirs, storage: &Storage) -> Option<Self> {
         let [leaf] = storage.leaves.as_slice() else { return None };
         // Without access to the runtime directory, it is treated like any other disk.
         let names = names(dirs).ok()?;
         names.iter().find_map(|name| {
-            let record: DiskRecord = read_json(&DiskDirs::of(dirs, name).ok()?.record()).ok()??;
+            let record: DiskRecord =
+                read_json(&DiskDirs::new(dirs, name).ok()?.record()).ok()??;
             let disk = (devno_of(&record.device).ok()? == *leaf).then(|| Self::open(dirs, name));
             disk?.ok()
         })
@@ -183,7 +184,7 @@ impl VirtualDisk {
     /// Sets whether the model's times are kept. Otherwise every request is served immediately, as
     /// for creating files. A new disk is timed.
     pub fn set_timing(&self, on: bool) -> Result<(), VdiskError> {
-        control::tell(&self.home, ControlRequest::Timing { on })
+        control::send(&self.home, ControlRequest::Timing { on })
     }
 
     /// The present counters.
@@ -192,7 +193,7 @@ impl VirtualDisk {
     }
 
     pub fn reset_counters(&self) -> Result<(), VdiskError> {
-        control::tell(&self.home, ControlRequest::Reset)
+        control::send(&self.home, ControlRequest::Reset)
     }
 
     /// Unmounts it, stops its server and removes everything.
@@ -276,8 +277,8 @@ fn build(
         Ok(early) => tracing::debug!("replies to lone requests are sent early: {early:?}"),
         Err(error) => tracing::warn!("the wake-up time was not measured: {error}"),
     }
-    control::tell(home, ControlRequest::Timing { on: true })?;
-    control::tell(home, ControlRequest::Reset)?;
+    control::send(home, ControlRequest::Timing { on: true })?;
+    control::send(home, ControlRequest::Reset)?;
     Ok((record, devno))
 }
 

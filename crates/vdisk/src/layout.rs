@@ -52,19 +52,19 @@ pub(crate) const DISK_FILE: &str = "disk";
 
 impl DiskDirs {
     /// The directory of the disk with this name.
-    pub(crate) fn of(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
+    pub(crate) fn new(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         check_name(name)?;
         Ok(Self { dir: folder(dirs).join(name) })
     }
 
     /// The directory given to a server.
-    pub(crate) fn at(dir: PathBuf) -> Self {
+    pub(crate) fn from_path(dir: PathBuf) -> Self {
         Self { dir }
     }
 
     /// Creates the directory of a new disk, exclusively.
     pub(crate) fn claim(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
-        let home = Self::of(dirs, name)?;
+        let home = Self::new(dirs, name)?;
         let parent = folder(dirs);
         fs::create_dir_all(&parent).map_err(VdiskError::io("making directory", &parent))?;
         match fs::DirBuilder::new().mode(0o755).create(&home.dir) {
@@ -219,12 +219,12 @@ mod tests {
         let dirs = Dirs::under("/nowhere");
         for name in ["", ".", "..", "-x", "a/b", "a b", &"x".repeat(49), "é"] {
             assert!(
-                matches!(DiskDirs::of(&dirs, name), Err(VdiskError::BadName { .. })),
+                matches!(DiskDirs::new(&dirs, name), Err(VdiskError::BadName { .. })),
                 "{name:?} was taken"
             );
         }
         for name in ["a", "raid10-2008", "x_y.z", &"x".repeat(48)] {
-            assert!(DiskDirs::of(&dirs, name).is_ok(), "{name:?} was refused");
+            assert!(DiskDirs::new(&dirs, name).is_ok(), "{name:?} was refused");
         }
     }
 

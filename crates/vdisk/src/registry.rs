@@ -46,7 +46,7 @@ pub struct DiskListing {
 
 /// All virtual disks in these directories, by name.
 pub fn list(dirs: &Dirs) -> Result<Vec<DiskListing>, VdiskError> {
-    names(dirs)?.iter().map(|name| Ok(look_at(&DiskDirs::of(dirs, name)?))).collect()
+    names(dirs)?.iter().map(|name| Ok(look_at(&DiskDirs::new(dirs, name)?))).collect()
 }
 
 /// The virtual disk with this name.
@@ -85,7 +85,7 @@ pub fn is_dead(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
 
 /// The directory of the disk with this name, if it exists.
 pub(crate) fn existing(dirs: &Dirs, name: &str) -> Result<DiskDirs, VdiskError> {
-    let home = DiskDirs::of(dirs, name)?;
+    let home = DiskDirs::new(dirs, name)?;
     if home.exists() {
         return Ok(home);
     }
@@ -102,7 +102,7 @@ pub(crate) fn names(dirs: &Dirs) -> Result<Vec<String>, VdiskError> {
     let mut names: Vec<String> = entries
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| DiskDirs::of(dirs, name).is_ok_and(|home| home.exists()))
+        .filter(|name| DiskDirs::new(dirs, name).is_ok_and(|home| home.exists()))
         .collect();
     names.sort();
     Ok(names)

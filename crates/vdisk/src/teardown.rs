@@ -102,7 +102,7 @@ fn hurry(
     server: Option<&ServerFacts>,
 ) -> Result<Option<bool>, VdiskError> {
     let asked = control::counters(home).and_then(|was| {
-        control::tell(home, ControlRequest::Timing { on: false }).map(|()| was.timing)
+        control::send(home, ControlRequest::Timing { on: false }).map(|()| was.timing)
     });
     match asked {
         Ok(timing) => Ok(Some(timing)),
@@ -122,7 +122,7 @@ fn put_back(home: &DiskDirs, was_mounted: bool, timing: bool) -> Result<(), Vdis
         _ => Ok(()),
     };
     // Last, because mounting reads and writes; also if mounting failed.
-    control::tell(home, ControlRequest::Timing { on: timing }).and(mounted)
+    control::send(home, ControlRequest::Timing { on: timing }).and(mounted)
 }
 
 /// Whether the server can reply, now or later.

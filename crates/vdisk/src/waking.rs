@@ -14,7 +14,7 @@ use std::path::Path;
 use sys::realtime::now;
 use units::Nanos;
 
-use crate::control::{ControlRequest, tell};
+use crate::control::{ControlRequest, send};
 use crate::error::VdiskError;
 use crate::head_start::{HeadStart, IDLE_TIMES};
 use crate::layout::DiskDirs;
@@ -41,19 +41,19 @@ pub(crate) fn measure(home: &DiskDirs, device: &Path) -> Result<HeadStart, Vdisk
         .map_err(VdiskError::io("opening", device))?;
     let mut early: [Vec<Nanos>; IDLE_TIMES.len()] = Default::default();
     for _ in 0..MEASURING_ROUNDS {
-        tell(home, ControlRequest::Timing { on: false })?;
+        send(home, ControlRequest::Timing { on: false })?;
         let awake = read_time(&file, READS_AWAKE).map_err(VdiskError::io("reading", device))?;
         for (wait, early) in IDLE_TIMES.into_iter().zip(&mut early) {
-            tell(home, ControlRequest::Probe { service: Some(wait) })?;
-            tell(home, ControlRequest::Timing { on: true })?;
+            send(home, ControlRequest::Probe { service: Some(wait) })?;
+            send(home, ControlRequest::Timing { on: true })?;
             let slept = read_time(&file, READS_PER_WAIT);
-            tell(home, ControlRequest::Probe { service: None })?;
+            send(home, ControlRequest::Probe { service: None })?;
             let slept = slept.map_err(VdiskError::io("reading", device))?;
             early.push(slept.saturating_sub(wait + awake));
         }
     }
     let early = HeadStart(early.map(|turns| median(turns).min(MAX_HEAD_START)));
-    tell(home, ControlRequest::HeadStart { early })?;
+    send(home, ControlRequest::HeadStart { early })?;
     Ok(early)
 }
 

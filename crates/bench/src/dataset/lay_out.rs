@@ -50,7 +50,7 @@ pub(crate) fn lay_out(
         Ok(()) => Ok(home),
         Err(problem) => {
             let problem = no_space(dir, need(&missing), problem);
-            give_back(home, &manifest);
+            remove_incomplete(home, &manifest);
             Err(problem)
         }
     }
@@ -86,7 +86,7 @@ fn is_intact(home: &Home, set: &FileSet) -> bool {
 }
 
 /// Removes the files of incomplete sets.
-fn give_back(home: Home, manifest: &Manifest) {
+fn remove_incomplete(home: Home, manifest: &Manifest) {
     let removed = match manifest.sets.as_slice() {
         [] => home.remove(),
         sets => home.remove_files(&|name| is_file_of(sets, name)),

@@ -20,7 +20,7 @@ pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
         if subject.member || subject.vacant() || subject.stacks.is_empty() {
             continue;
         }
-        let facts = Facts::of(snapshot, diagnosis);
+        let facts = Facts::new(snapshot, diagnosis);
         let _ = write!(text, "\n# from {}\n[[rule]]\n", comment(&diagnosis.origin.summary));
         let _ = writeln!(text, "name = {}", quoted(&facts.name));
         match facts.mounts.first() {

@@ -81,7 +81,7 @@ pub fn check(
     diagnoses: &[Diagnosis],
 ) -> CheckReport {
     let all: Vec<(&Diagnosis, Facts)> =
-        diagnoses.iter().map(|diagnosis| (diagnosis, Facts::of(snapshot, diagnosis))).collect();
+        diagnoses.iter().map(|diagnosis| (diagnosis, Facts::new(snapshot, diagnosis))).collect();
     let mut report =
         CheckReport { results: Vec::new(), idle_rules: Vec::new(), uncovered: Vec::new() };
     let mut covered = vec![false; all.len()];

@@ -52,7 +52,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub fn of(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Self {
+    pub fn new(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Self {
         let subject = &diagnosis.subject;
         let mut facts = Self {
             name: String::new(),

@@ -25,7 +25,7 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
         why: "the kernel keeps read-ahead in whole pages and rounds down; without read-ahead, \
               large reads are split into single pages"
             .to_owned(),
-        evidence: vec![Evidence::at(claim.text.clone(), claim.place.clone())],
+        evidence: vec![Evidence::in_line(claim.text.clone(), claim.place.clone())],
         remedy: Remedy::EditOwner,
         fixes: Vec::new(),
     })

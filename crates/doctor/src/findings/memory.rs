@@ -39,7 +39,7 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
               streams in 24 MiB read 4 to 6 times as much as they used)"
             .to_owned(),
         evidence: vec![
-            Evidence::of(format!("{streams} {from}")),
+            Evidence::new(format!("{streams} {from}")),
             Evidence::in_file(format!("MemAvailable is {}", available.rounded()), "/proc/meminfo"),
         ],
         remedy: Remedy::AtMost(Proposal::new(

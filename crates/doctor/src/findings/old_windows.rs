@@ -26,7 +26,7 @@ fn look(_snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
     let evidence = holders.iter().take(MOST_NAMED).map(|((pid, name), windows)| {
         let counts: Vec<String> =
             windows.iter().map(|(kib, count)| format!("{count} × {kib}")).collect();
-        Evidence::of(format!("{name} ({pid}): {}", counts.join(", ")))
+        Evidence::new(format!("{name} ({pid}): {}", counts.join(", ")))
     });
     Some(Finding {
         id: DETECTOR.id,

@@ -25,9 +25,11 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
         Some(claim) => format!("{} has overwritten it", claim.owner.name()),
         None => "something has overwritten it, or it was never applied".to_owned(),
     };
-    let mut evidence: Vec<Evidence> =
-        lost.iter().map(|claim| Evidence::at(claim.text.clone(), claim.place.clone())).collect();
-    evidence.extend(winner.map(|claim| Evidence::at(claim.text.clone(), claim.place.clone())));
+    let mut evidence: Vec<Evidence> = lost
+        .iter()
+        .map(|claim| Evidence::in_line(claim.text.clone(), claim.place.clone()))
+        .collect();
+    evidence.extend(winner.map(|claim| Evidence::in_line(claim.text.clone(), claim.place.clone())));
     evidence.extend(diagnosis.origin.evidence.first().cloned());
     // The owner that acts last decides. If its value is set already, the others should be
     // removed.

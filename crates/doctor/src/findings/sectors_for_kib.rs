@@ -30,8 +30,8 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
         title: format!("{} sets {got}, where its comment means {meant}", claim.owner.name()),
         why: WHY.to_owned(),
         evidence: vec![
-            Evidence::at(claim.text.clone(), claim.place.clone()),
-            Evidence::at(
+            Evidence::in_line(claim.text.clone(), claim.place.clone()),
+            Evidence::in_line(
                 format!("comment: {}", claim.comment.as_deref().unwrap_or("")),
                 claim.place.clone(),
             ),
@@ -93,8 +93,8 @@ fn of_vendor(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> 
         ),
         why: WHY.to_owned(),
         evidence: vec![
-            Evidence::of(preset.because.clone()),
-            Evidence::of(format!("{}: {}", preset.preset.source_title, preset.preset.source_ref)),
+            Evidence::new(preset.because.clone()),
+            Evidence::new(format!("{}: {}", preset.preset.source_title, preset.preset.source_ref)),
             Evidence::in_file(
                 format!("read-ahead is {value}"),
                 diagnosis.subject.bdi.dir().join("read_ahead_kb"),

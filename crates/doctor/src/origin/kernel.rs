@@ -19,7 +19,7 @@ pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
             Certainty::Sure => "requests the same",
         };
         let fact = format!("{} {what}: {}", claim.owner.name(), claim.text);
-        evidence.push(Evidence::at(fact, claim.place.clone()));
+        evidence.push(Evidence::in_line(fact, claim.place.clone()));
     }
     let summary = format!("the kernel: {}", default.reason);
     Some(Origin { kind: OriginKind::Kernel(default.rule), confidence, summary, evidence })
@@ -31,7 +31,7 @@ pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
     let default = others.into_iter().find(|other| other.read_ahead == case.present)?;
     let mut evidence = evidence(case, &default);
     if on_virtual_disk(case) {
-        evidence.push(Evidence::of(
+        evidence.push(Evidence::new(
             "it is a virtual disk of foreread, which lowers max_sectors_kb to its model's and \
              keeps the read-ahead of a new loop device",
         ));
@@ -57,7 +57,7 @@ fn on_virtual_disk(case: &Case<'_>) -> bool {
 }
 
 fn evidence(case: &Case<'_>, default: &KernelDefault) -> Vec<Evidence> {
-    let mut all = vec![case.value(), Evidence::of(default.reason.clone())];
+    let mut all = vec![case.value(), Evidence::new(default.reason.clone())];
     let Some(device) = case.layer.device.filter(|_| case.layer.queue.is_some()) else {
         return all;
     };

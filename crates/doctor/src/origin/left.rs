@@ -19,7 +19,7 @@ pub(super) fn inherited(case: &Case<'_>) -> Option<Origin> {
         below.walk().into_iter().find(|layer| layer.bdi.is_some())
     });
     let giver = owners.find(|layer| layer.read_ahead == Some(case.present))?;
-    let auto = host::owners::Target::of(case.subject, case.layer)
+    let auto = host::owners::Target::new(case.subject, case.layer)
         .and_then(|target| case.snapshot.owners.lvm_is_auto(&target));
     let confidence = match auto {
         Some(true) => Confidence::High,
@@ -74,10 +74,10 @@ pub(super) fn mount_helper(case: &Case<'_>) -> Option<Origin> {
 pub(super) fn left_over(case: &Case<'_>) -> Option<Origin> {
     let LayerKind::Loop { file } = &case.layer.kind else { return None };
     let mut evidence = vec![case.value()];
-    evidence.push(Evidence::of("a loop device keeps its read-ahead when it is detached"));
+    evidence.push(Evidence::new("a loop device keeps its read-ahead when it is detached"));
     if let Some(default) = &case.default {
         let fact = format!("the kernel would choose {} ({})", default.read_ahead, default.reason);
-        evidence.push(Evidence::of(fact));
+        evidence.push(Evidence::new(fact));
     }
     let (confidence, summary) = match file {
         None => (Confidence::Medium, "the previous user of this loop device"),
@@ -93,8 +93,8 @@ pub(super) fn unexplained(case: &Case<'_>) -> Origin {
     if let Some(default) = &case.default {
         summary = format!("unknown: not the kernel's choice, which is {}", default.read_ahead);
         let fact = format!("the kernel's own choice is {}: {}", default.read_ahead, default.reason);
-        evidence.push(Evidence::of(fact));
+        evidence.push(Evidence::new(fact));
     }
-    evidence.push(Evidence::of("no udev rule, TuneD profile, unit or other file sets it"));
+    evidence.push(Evidence::new("no udev rule, TuneD profile, unit or other file sets it"));
     unknown(&summary, evidence)
 }

@@ -132,7 +132,7 @@ impl Case<'_> {
         let fact = format!("read-ahead is {}", self.present);
         match file {
             Some(file) => Evidence::in_file(fact, file),
-            None => Evidence::of(fact),
+            None => Evidence::new(fact),
         }
     }
 }
@@ -141,7 +141,7 @@ impl Case<'_> {
 pub fn claims_on(snapshot: &HostSnapshot, subject: &Subject, layer: &Layer) -> Vec<Claim> {
     // For a layer of another subject's stack, its own mounts are used.
     let own = layer.bdi.as_ref().and_then(|bdi| snapshot.subject(bdi)).unwrap_or(subject);
-    Target::of(own, layer)
+    Target::new(own, layer)
         .map(|target| snapshot.owners.claims(&snapshot.root, &target))
         .unwrap_or_default()
 }
@@ -172,9 +172,10 @@ pub fn origin(
 /// The origin for a bdi that is not visible here.
 pub fn unseen(snapshot: &HostSnapshot, subject: &Subject) -> Origin {
     let file = FileLocation::new(subject.bdi.dir().join("read_ahead_kb"), 0);
-    let mut evidence = vec![Evidence::at(format!("read-ahead is {}", subject.read_ahead), file)];
+    let mut evidence =
+        vec![Evidence::in_line(format!("read-ahead is {}", subject.read_ahead), file)];
     let name = subject.bdi.as_str();
-    evidence.push(Evidence::of(
+    evidence.push(Evidence::new(
         "no visible mount or block device belongs to it: it may be another container's, or one \
          unmounted while in use",
     ));

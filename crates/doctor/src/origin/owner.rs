@@ -64,16 +64,17 @@ pub(crate) fn gives(case: &Case<'_>, claim: &Claim) -> bool {
 }
 
 fn of_claim(case: &Case<'_>, claim: &Claim, confidence: Confidence) -> Origin {
-    let mut evidence = vec![case.value(), Evidence::at(claim.text.clone(), claim.place.clone())];
+    let mut evidence =
+        vec![case.value(), Evidence::in_line(claim.text.clone(), claim.place.clone())];
     if claim.certainty == Certainty::Perhaps {
-        evidence.push(Evidence::of(match claim.owner {
+        evidence.push(Evidence::new(match claim.owner {
             OwnerKind::Tuned => "it is unknown whether TuneD is running and uses this device",
             OwnerKind::Csi => "the driver's configuration is not on this machine",
             _ => "it is unknown whether it applies to this device",
         }));
     }
     if case.is_default() {
-        evidence.push(Evidence::of("the kernel's default would be the same"));
+        evidence.push(Evidence::new("the kernel's default would be the same"));
     }
     let (kind, name) = if claim.by_foreread {
         (OriginKind::Foreread, format!("foreread's {}", claim.owner.name()))

@@ -179,7 +179,8 @@ fn refuse(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceCho
 
 /// Whether `foreread apply -n` accepts this value.
 fn accepted(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> Result<(), String> {
-    let site = TunableScope::of(&snapshot.root, &name::storage(snapshot, &diagnosis.subject));
+    let site =
+        TunableScope::with_layers(&snapshot.root, &name::storage(snapshot, &diagnosis.subject));
     let settings = TunableValues::read_ahead(value.to_bytes());
     match plan_apply(&snapshot.root, &site, &settings, DEFAULT_STREAMS) {
         Ok(_) => Ok(()),

@@ -147,7 +147,7 @@ impl<'a> Case<'a> {
     /// The new owner: the first that `persist -n` accepts.
     fn backend(&self) -> Result<(Option<PersistBackend>, &'static str), String> {
         let storage = name::storage(self.snapshot, &self.diagnosis.subject);
-        let site = TunableScope::of(&self.snapshot.root, &storage);
+        let site = TunableScope::with_layers(&self.snapshot.root, &storage);
         let settings = TunableValues::read_ahead(self.value.to_bytes());
         let mut refused = None;
         for (with, word) in self.backends(storage.mount.is_some()) {

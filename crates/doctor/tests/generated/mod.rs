@@ -298,7 +298,7 @@ impl Checked<'_> {
     fn site(&self, words: &[String]) -> (host::Storage, TunableScope) {
         let on = option(words, "--on").unwrap();
         let storage = host::resolve(&self.snapshot.root, Path::new(on)).unwrap();
-        let site = TunableScope::of(&self.snapshot.root, &storage);
+        let site = TunableScope::with_layers(&self.snapshot.root, &storage);
         (storage, site)
     }
 

@@ -39,7 +39,7 @@ fn total(extents: &[Extent]) -> u64 {
 }
 
 impl<'a> Finding<'a> {
-    fn of(outcome: &'a Outcome) -> Self {
+    fn new(outcome: &'a Outcome) -> Self {
         let Outcome { pattern, observed, predicted } = outcome;
         let looked_at = pattern.ops.iter().zip(observed).skip(pattern.from);
         let (mut asked, mut came, mut starts, mut asked_by_then) = (0, 0, None, 0);
@@ -106,7 +106,7 @@ fn first_difference(observed: &CachedExtents, predicted: &CachedExtents) -> Opti
 }
 
 pub(super) fn conclude(answer: &mut Findings, outcomes: &[Outcome], rules: &str, window: Kib) {
-    let findings: Vec<Finding<'_>> = outcomes.iter().map(Finding::of).collect();
+    let findings: Vec<Finding<'_>> = outcomes.iter().map(Finding::new).collect();
     let rows = findings.iter().zip(outcomes);
     let title = format!("Data read into the cache by each read, at read-ahead {window}");
     let mut table = ResultTable::new(title, COLUMNS);

@@ -104,7 +104,7 @@ impl SettingArgs {
             (None, None) => None,
         };
         let site = match &storage {
-            Some(storage) => TunableScope::of(&context.root, storage),
+            Some(storage) => TunableScope::with_layers(&context.root, storage),
             None => TunableScope::machine(),
         };
         Ok(ChosenSettings { settings, storage, site })

@@ -24,7 +24,7 @@ const BESIDE_TRIAL: Duration = Duration::from_millis(500);
 
 /// Prints the plan, the exact writes with their undo, and an estimate of the time.
 pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::Result<Exit> {
-    let forecast = Forecast::of(plan, &context.dirs, &context.root)?;
+    let forecast = Forecast::new(plan, &context.dirs, &context.root)?;
     let mut text = format!("Target: {}\n", report::clean::plain(&plan.target.to_string()));
     let found = match &plan.target {
         Target::Path(path) => {
@@ -92,7 +92,11 @@ fn on_path(
             text.push_str(&format!("Not possible now: {error}\n"));
         }
     }
-    text.push_str(&others(plan, &tunables::TunableScope::of(&context.root, &storage), context)?);
+    text.push_str(&others(
+        plan,
+        &tunables::TunableScope::with_layers(&context.root, &storage),
+        context,
+    )?);
     Ok((text, found))
 }
 

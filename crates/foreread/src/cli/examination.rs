@@ -22,7 +22,7 @@ pub struct Tree {
 
 impl Tree {
     /// The host that another option names; this machine without one.
-    pub fn at(root: Option<OsString>) -> Self {
+    pub fn from_option(root: Option<OsString>) -> Self {
         Self { root }
     }
 

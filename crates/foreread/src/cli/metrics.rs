@@ -94,7 +94,7 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 
 impl MetricsSite {
     /// Examines the host once, so that a host that cannot be examined is an error at the start.
-    pub fn of(host: Host, policy: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn new(host: Host, policy: Option<&Path>) -> anyhow::Result<Self> {
         let policy = policy.map(policy_file::read).transpose()?.map(|(_, policy)| policy);
         let site = Self { host, policy, latest: Mutex::new(None) };
         site.metrics()?;

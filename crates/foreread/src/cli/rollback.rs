@@ -57,11 +57,11 @@ struct Done {
 
 impl RollbackArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let which = which(&self.which, context)?;
+        let which = parse_selection(&self.which, context)?;
         let mut done = self.roll_back(context, &which)?;
         let mut exit = Exit::Fine;
         for error in std::mem::take(&mut done.errors) {
-            exit = graver(exit, Exit::of(&error));
+            exit = graver_exit(exit, Exit::from_error(&error));
             output::error(&error, context.global.quiet);
         }
         if self.json {
@@ -114,12 +114,12 @@ impl RollbackArgs {
             done.open_files.extend(unless_failed(files, errors));
         }
         if self.dry_run {
-            merge(&mut done.open_files);
+            keep_last_steps(&mut done.open_files);
         }
         if matches!(which, RollbackSelection::Left | RollbackSelection::All) {
-            let data = left_data(context, self.dry_run, errors);
+            let data = remove_left_data(context, self.dry_run, errors);
             done.data = unless_failed(data, errors);
-            done.servers = left_servers(self.dry_run, errors);
+            done.servers = remove_left_servers(self.dry_run, errors);
         }
         if *which == RollbackSelection::All {
             let files = super::persist::roll_back(context, self.dry_run, errors);
@@ -130,7 +130,7 @@ impl RollbackArgs {
 }
 
 /// Keeps only the last planned step of each open file.
-fn merge(planned: &mut Vec<Reverted>) {
+fn keep_last_steps(planned: &mut Vec<Reverted>) {
     let all = std::mem::take(planned);
     for (at, one) in all.iter().enumerate() {
         if !all[at + 1..].iter().any(|later| later.file.id == one.file.id) {
@@ -151,7 +151,7 @@ impl Done {
     fn lines(&self, dry_run: bool) -> anyhow::Result<Vec<String>> {
         let mut lines = Vec::new();
         for undone in &self.settings.undone {
-            lines.push(if dry_run { would(undone)? } else { did(undone) });
+            lines.push(if dry_run { describe_planned(undone)? } else { describe_done(undone) });
         }
         let reverted = super::open_files::reverted_text(&self.open_files);
         lines.extend(reverted.lines().map(str::to_owned));
@@ -178,7 +178,7 @@ impl Done {
 }
 
 /// Removes the files that dead runs created in directories. Those of live runs are locked.
-fn left_data(
+fn remove_left_data(
     context: &Context,
     dry_run: bool,
     errors: &mut Vec<anyhow::Error>,
@@ -211,7 +211,7 @@ fn left_data(
 }
 
 /// Removes the files of PostgreSQL servers that dead runs created.
-fn left_servers(dry_run: bool, errors: &mut Vec<anyhow::Error>) -> Vec<String> {
+fn remove_left_servers(dry_run: bool, errors: &mut Vec<anyhow::Error>) -> Vec<String> {
     let mut removed = Vec::new();
     for left in ::pg::remove_left(dry_run) {
         match left {
@@ -252,21 +252,21 @@ fn undone_json(undone: &RestoreReport) -> serde_json::Value {
 }
 
 /// The exit code of two errors: a failure outranks a refusal, otherwise the first one counts.
-fn graver(first: Exit, second: Exit) -> Exit {
+fn graver_exit(first: Exit, second: Exit) -> Exit {
     match (first, second) {
         (_, Exit::Failed) | (Exit::Fine, _) => second,
         _ => first,
     }
 }
 
-fn which(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
+fn parse_selection(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     match word {
         "all" => return Ok(RollbackSelection::All),
         "left" => return Ok(RollbackSelection::Left),
         _ => {}
     }
     if word == "last" || word.parse::<i64>().is_ok() {
-        return of_run(word, context);
+        return selection_of_run(word, context);
     }
     // The name of a journal ends with its bdi, and therefore contains a colon, too.
     let known = |bdi: &BdiId| context.root.exists(bdi.dir()) || word.parse::<DevNo>().is_ok();
@@ -277,7 +277,7 @@ fn which(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
 }
 
 /// The device of a run.
-fn of_run(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
+fn selection_of_run(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     let record = super::runs::load(word, context)?;
     let run = record.summary.id;
     let bdi = record.device_before.pointer("/storage/bdi").and_then(|bdi| bdi.as_str());
@@ -287,26 +287,26 @@ fn of_run(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
 }
 
 /// Describes what was done.
-fn did(undone: &RestoreReport) -> String {
+fn describe_done(undone: &RestoreReport) -> String {
     let RestoreReport { bdi, tunable, original, .. } = undone;
     match &undone.outcome {
         RestoreOutcome::Restored => format!("{bdi}: {tunable} restored to {original}"),
-        outcome => untouched(undone, outcome),
+        outcome => describe_untouched(undone, outcome),
     }
 }
 
 /// Describes what would be written.
-fn would(undone: &RestoreReport) -> anyhow::Result<String> {
+fn describe_planned(undone: &RestoreReport) -> anyhow::Result<String> {
     match &undone.outcome {
         RestoreOutcome::Restored => {
             let text = tunables::find(undone.tunable)?.encode(&undone.original)?;
             Ok(format!("echo {text} > {}", undone.file.display()))
         }
-        outcome => Ok(format!("# {}", untouched(undone, outcome))),
+        outcome => Ok(format!("# {}", describe_untouched(undone, outcome))),
     }
 }
 
-fn untouched(undone: &RestoreReport, outcome: &RestoreOutcome) -> String {
+fn describe_untouched(undone: &RestoreReport, outcome: &RestoreOutcome) -> String {
     let RestoreReport { bdi, tunable, original, .. } = undone;
     match outcome {
         RestoreOutcome::Restored | RestoreOutcome::AlreadySo => {
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_not_hidden_by_a_refusal() {
-        let of = |errors: &[Exit]| errors.iter().copied().fold(Exit::Fine, graver);
+        let of = |errors: &[Exit]| errors.iter().copied().fold(Exit::Fine, graver_exit);
         assert_eq!(of(&[]), Exit::Fine);
         assert_eq!(of(&[Exit::Refused]), Exit::Refused);
         assert_eq!(of(&[Exit::Failed, Exit::Refused]), Exit::Failed);

@@ -62,8 +62,8 @@ impl ServeArgs {
         let address = SocketAddr::new(self.listen, self.port);
         let server = match self.fleet {
             None if self.metrics => {
-                let host = Tree::at(self.root).host(context)?;
-                Server::bind(address, MetricsSite::of(host, self.policy.as_deref())?)?
+                let host = Tree::from_option(self.root).host(context)?;
+                Server::bind(address, MetricsSite::new(host, self.policy.as_deref())?)?
             }
             None => Server::bind(address, RunPages { store: context.store_path() })?,
             Some(named) => {

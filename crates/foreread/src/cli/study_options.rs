@@ -226,7 +226,7 @@ impl StudyOptions {
             context.note("computing limits …");
             outcome.analysis.limits = study::limits(&plan, &run.workloads, run.seed)?;
         }
-        self.tell(context, &store, &outcome)?;
+        self.print_result(context, &store, &outcome)?;
         Ok(match signals.which() {
             Some(signal) if !outcome.complete => Exit::Signal(signal),
             _ if outcome.analysis.recommendation.is_inconclusive() => Exit::Inconclusive,
@@ -234,7 +234,12 @@ impl StudyOptions {
         })
     }
 
-    fn tell(&self, context: &Context, store: &Store, outcome: &StudyOutcome) -> anyhow::Result<()> {
+    fn print_result(
+        &self,
+        context: &Context,
+        store: &Store,
+        outcome: &StudyOutcome,
+    ) -> anyhow::Result<()> {
         let run = store.load(outcome.run)?;
         let report = RunReport { run: &run, analysis: &outcome.analysis };
         match self.json_lines {

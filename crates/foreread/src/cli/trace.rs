@@ -315,7 +315,7 @@ impl Record {
         let stop = || signals.which().is_some();
         let recording = trace::record(&subject, self.by.map(Means::from), &stop)?;
         destination.write(&recording.trace.encode())?;
-        tell(&recording, context);
+        note_recording(&recording, context);
         // A command that foreread was asked to stop has ended as it was asked to.
         Ok(match (recording.command, signals.which()) {
             (None, _) => Exit::Fine,
@@ -326,7 +326,7 @@ impl Record {
 }
 
 /// Says how it was recorded and what is to be known of it.
-fn tell(recording: &Recording, context: &Context) {
+fn note_recording(recording: &Recording, context: &Context) {
     for tried in &recording.tried {
         let reason = clean::plain(&tried.reason);
         context.note(&format!("not by {}: {reason}", tried.means));

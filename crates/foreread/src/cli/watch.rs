@@ -69,7 +69,7 @@ impl WatchArgs {
         let words = Words::read(&self.words)?;
         let count = self.count(&words);
         let interval = self.interval(&words)?;
-        let scope = Scope::of(&context.root, words.target.as_deref())?;
+        let scope = Scope::parse(&context.root, words.target.as_deref())?;
         if let Some(file) = &self.replay {
             return self.show_again(&scope, file, count);
         }

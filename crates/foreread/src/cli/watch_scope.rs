@@ -27,7 +27,7 @@ pub enum Scope {
 
 impl Scope {
     /// Parses the target of the command line.
-    pub fn of(root: &Root, target: Option<&str>) -> anyhow::Result<Self> {
+    pub fn parse(root: &Root, target: Option<&str>) -> anyhow::Result<Self> {
         let Some(target) = target else { return Ok(Self::All) };
         if let Some(path) = target.strip_prefix("cgroup:") {
             return cgroups(root, path).map(Self::Cgroups);

@@ -199,7 +199,7 @@ pub struct Target {
 
 impl Target {
     /// The layer that owns a bdi, with the mounts above it.
-    pub fn of(subject: &Subject, owner: &Layer) -> Option<Self> {
+    pub fn new(subject: &Subject, owner: &Layer) -> Option<Self> {
         let bdi = owner.bdi.clone()?;
         let own = bdi == subject.bdi;
         let points = subject.filesystems().filter(|_| own).flat_map(|layer| match &layer.kind {

@@ -63,7 +63,7 @@ pub fn fit(
     host: HostLimits,
     measured: &Measured,
 ) -> Result<ModelCalibration, SpecError> {
-    let view = View::of(capacity, host, measured)?;
+    let view = View::new(capacity, host, measured)?;
     let (device, findings) = if view.is_mechanical() {
         mechanical(&view)?
     } else if view.is_volume() {
@@ -95,7 +95,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(capacity: Bytes, host: HostLimits, measured: &'a Measured) -> Result<Self, SpecError> {
+    fn new(capacity: Bytes, host: HostLimits, measured: &'a Measured) -> Result<Self, SpecError> {
         let missing = |purpose: Purpose| SpecError::NoFit {
             problem: format!("nothing was measured for {purpose:?}"),
         };

@@ -242,7 +242,7 @@ impl DeviceSpec {
     /// Upper bounds of its performance.
     pub(crate) fn peak(&self) -> Peak {
         match self {
-            Self::Hdd(spec) => Peak::of_drive(spec),
+            Self::Hdd(spec) => Peak::from_drive(spec),
             Self::Flash(spec) => spec.peak(),
             Self::Volume(spec) => spec.peak(),
             Self::Array(spec) => spec.peak(),

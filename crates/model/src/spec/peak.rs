@@ -23,7 +23,7 @@ impl Peak {
     }
 
     /// At best, a drive streams; small requests come from its cache.
-    pub(crate) fn of_drive(spec: &DriveSpec) -> Self {
+    pub(crate) fn from_drive(spec: &DriveSpec) -> Self {
         let overhead = spec.hit_overhead_ms.unwrap_or(spec.overhead_ms).max(1e-4);
         Self::new(spec.streaming_rate(), spec.queue_depth as f64 * 1e3 / overhead)
     }

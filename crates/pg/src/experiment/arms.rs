@@ -50,7 +50,7 @@ impl PgArm {
 }
 
 /// All combinations of varied settings, for a server of this major version.
-pub(super) fn of(vary: &[String], major: u32) -> Result<Vec<PgArm>, PgError> {
+pub(super) fn parse(vary: &[String], major: u32) -> Result<Vec<PgArm>, PgError> {
     let mut arms = vec![PgArm::default()];
     let mut names: Vec<&str> = Vec::new();
     for words in vary {

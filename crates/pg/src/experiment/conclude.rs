@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn settings_are_compared_test_by_test() {
-        let arms = arms::of(&["read_ahead=128K,1M".to_owned()], 15).unwrap();
+        let arms = arms::parse(&["read_ahead=128K,1M".to_owned()], 15).unwrap();
         let trials = [
             trial(0, Test::Seq, 4.0),
             trial(1, Test::Seq, 2.0),
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_ran_out_of_time_decides_nothing() {
-        let arms = arms::of(&[], 15).unwrap();
+        let arms = arms::parse(&[], 15).unwrap();
         let unfinished = Trial { complete: false, ..trial(0, Test::Prime, 30.0) };
         let mut answer = Findings::new("pg", "", "disk".to_owned());
         conclude(&mut answer, &arms, &[unfinished], Bytes::from_mib(1));

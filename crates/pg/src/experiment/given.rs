@@ -49,7 +49,7 @@ pub fn run(
 ) -> Result<Findings, PgError> {
     let table = quoted(&plan.table)?;
     let key = plan.key.as_deref().map(quoted).transpose()?;
-    let arms = arms::of(&plan.vary, u32::MAX)?;
+    let arms = arms::parse(&plan.vary, u32::MAX)?;
     if let Some((name, _)) = arms.iter().find_map(|arm| arm.server.first()) {
         let text = format!(
             "{name} is a setting of the server, which is not changed with \
@@ -57,7 +57,7 @@ pub fn run(
         );
         return Err(PgError::Usage(text));
     }
-    let client = Client::to(&plan.connection)?;
+    let client = Client::connect_to(&plan.connection)?;
     let mut place = LiveTarget::open(&plan.target, environment, progress)?;
     progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
     let seed = plan.seed.unwrap_or_else(drawn_seed);

@@ -125,9 +125,9 @@ pub fn run(
 ) -> Result<Findings, PgError> {
     check(plan)?;
     // Usage errors are reported before missing requirements.
-    arms::of(&plan.vary, u32::MAX)?;
+    arms::parse(&plan.vary, u32::MAX)?;
     let tools = Tools::find()?;
-    let mut arms = arms::of(&plan.vary, tools.major())?;
+    let mut arms = arms::parse(&plan.vary, tools.major())?;
     if plan.auto != WithAuto::Never {
         arms = arms::with_auto(&arms, plan.auto)?;
     }

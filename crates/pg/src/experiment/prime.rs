@@ -37,7 +37,7 @@ pub(super) fn prime(
         session,
         goal: plan.primed,
         held: Held::begin(session, environment)?,
-        course: SampledSeries::of(vec![Series::level("cached of table and index", "%")]),
+        course: SampledSeries::new(vec![Series::level("cached of table and index", "%")]),
         reached: 0.0,
         primed: None,
         problem: None,

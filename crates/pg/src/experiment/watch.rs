@@ -26,7 +26,7 @@ pub(super) struct SampledSeries {
 }
 
 impl SampledSeries {
-    pub(super) fn of(series: Vec<Series>) -> Self {
+    pub(super) fn new(series: Vec<Series>) -> Self {
         Self { every: FIRST_INTERVAL, next: FIRST_INTERVAL, looks: 0, series }
     }
 
@@ -123,7 +123,7 @@ impl Reader {
 
     /// Samples the counters until `wait` returns false.
     fn look(&self, begun: Nanos, first: BlockStat, wait: impl Fn(Nanos) -> bool) -> Vec<Series> {
-        let mut course = SampledSeries::of(vec![
+        let mut course = SampledSeries::new(vec![
             Series::level("device busy", "%"),
             Series::level("requests under way", "requests"),
             Series::rate("data from the device", "MiB/s"),
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_long_course_stays_short_and_keeps_its_mean() {
-        let mut course = SampledSeries::of(vec![Series::level("busy", "%")]);
+        let mut course = SampledSeries::new(vec![Series::level("busy", "%")]);
         for n in 1..=10_000u64 {
             let at = Nanos::from_millis(100 * n);
             if course.is_due(at) {

@@ -46,7 +46,7 @@ impl ServerAccount {
 
     /// The invocation of a program by this user.
     pub(crate) fn invocation(&self, program: &Path) -> Result<PgCommand, PgError> {
-        Ok(PgCommand::of(self.command(program)?, program))
+        Ok(PgCommand::from_command(self.command(program)?, program))
     }
 
     /// A command of this user that exits when this process does for any reason.

@@ -26,7 +26,7 @@ pub struct Timed {
 
 impl Client {
     /// A connection to an existing server, read-only.
-    pub fn to(connection: &str) -> Result<Self, PgError> {
+    pub fn connect_to(connection: &str) -> Result<Self, PgError> {
         let beside = std::path::Path::new("/usr/bin");
         Ok(Self {
             psql: super::tools::program("psql", beside)?,
@@ -38,7 +38,7 @@ impl Client {
 
     /// A connection to an existing server, which may also write.
     pub fn writing_to(connection: &str) -> Result<Self, PgError> {
-        Ok(Self { options: String::new(), ..Self::to(connection)? })
+        Ok(Self { options: String::new(), ..Self::connect_to(connection)? })
     }
 
     /// The connection string, as for `psql -d`.

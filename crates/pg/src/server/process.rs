@@ -65,11 +65,11 @@ pub(crate) struct PgCommand {
 
 impl PgCommand {
     pub(crate) fn new(program: PathBuf) -> Self {
-        Self::of(Command::new(&program), &program)
+        Self::from_command(Command::new(&program), &program)
     }
 
     /// Errors name `program`, whatever starts it.
-    pub(crate) fn of(command: Command, program: &Path) -> Self {
+    pub(crate) fn from_command(command: Command, program: &Path) -> Self {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self { command, name, input: String::new(), held: None }
     }

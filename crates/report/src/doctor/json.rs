@@ -33,7 +33,7 @@ struct Storage<'a> {
     is_empty: bool,
     origin: &'a Origin,
     stacks: Vec<Node<'a>>,
-    claims: Vec<Asked<'a>>,
+    claims: Vec<ClaimEntry<'a>>,
     open: Option<&'a OpenHere>,
     findings: &'a [Finding],
 }
@@ -48,13 +48,13 @@ struct Node<'a> {
     read_ahead_kib: Option<Kib>,
     is_effective: bool,
     origin: Option<&'a Origin>,
-    queue: Option<Beside<'a>>,
+    queue: Option<QueueEntry<'a>>,
     below: Vec<Node<'a>>,
 }
 
 /// Queue settings related to read-ahead.
 #[derive(Debug, Serialize)]
-struct Beside<'a> {
+struct QueueEntry<'a> {
     scheduler: Option<&'a str>,
     nr_requests: Option<u64>,
     max_sectors_kib: Option<u64>,
@@ -66,7 +66,7 @@ struct Beside<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Asked<'a> {
+struct ClaimEntry<'a> {
     owner: &'static str,
     wanted: String,
     wanted_kib: Option<Kib>,
@@ -80,13 +80,13 @@ pub fn doctor_json<'a>(doctor: &DoctorReport<'a>) -> DoctorDocument<'a> {
         schema_version: SCHEMA_VERSION,
         kernel: doctor.kernel,
         root: doctor.tree,
-        storage: doctor.diagnoses.iter().map(storage).collect(),
+        storage: doctor.diagnoses.iter().map(storage_entry).collect(),
         plan: doctor.plan,
         missing: doctor.missing,
     }
 }
 
-fn storage(diagnosis: &Diagnosis) -> Storage<'_> {
+fn storage_entry(diagnosis: &Diagnosis) -> Storage<'_> {
     let subject = &diagnosis.subject;
     Storage {
         name: names::short(subject),
@@ -99,9 +99,9 @@ fn storage(diagnosis: &Diagnosis) -> Storage<'_> {
         stacks: subject
             .stacks
             .iter()
-            .map(|stack| node(stack, &subject.bdi, &diagnosis.origins))
+            .map(|stack| layer_entry(stack, &subject.bdi, &diagnosis.origins))
             .collect(),
-        claims: diagnosis.claims.iter().map(asked).collect(),
+        claims: diagnosis.claims.iter().map(claim_entry).collect(),
         open: diagnosis.open.as_ref(),
         findings: &diagnosis.findings,
     }
@@ -116,14 +116,14 @@ fn node<'a>(layer: &'a Layer, counts: &BdiId, origins: &'a BTreeMap<BdiId, Origi
         read_ahead_kib: layer.read_ahead,
         is_effective: layer.bdi.as_ref() == Some(counts),
         origin: layer.bdi.as_ref().and_then(|bdi| origins.get(bdi)),
-        queue: layer.queue.as_ref().map(beside),
-        below: layer.below.iter().map(|below| node(below, counts, origins)).collect(),
+        queue: layer.queue.as_ref().map(queue_entry),
+        below: layer.below.iter().map(|below| layer_entry(below, counts, origins)).collect(),
     }
 }
 
-fn beside(queue: &QueueLimits) -> Beside<'_> {
+fn queue_entry(queue: &QueueLimits) -> QueueEntry<'_> {
     let kib = |size: Option<units::Bytes>| size.map(|size| size.to_kib_floor().get());
-    Beside {
+    QueueEntry {
         scheduler: queue.scheduler.as_deref(),
         nr_requests: queue.nr_requests,
         max_sectors_kib: kib(queue.max_sectors),
@@ -135,8 +135,8 @@ fn beside(queue: &QueueLimits) -> Beside<'_> {
     }
 }
 
-fn asked(claim: &Claim) -> Asked<'_> {
-    Asked {
+fn claim_entry(claim: &Claim) -> ClaimEntry<'_> {
+    ClaimEntry {
         owner: claim.owner.word(),
         wanted: claim.wanted.to_string(),
         wanted_kib: claim.wanted.kib(),

@@ -51,18 +51,18 @@ pub(crate) fn green() -> Style {
 /// The whole output, for a terminal.
 pub fn doctor(doctor: &DoctorReport<'_>, look: TermStyle) -> String {
     let mut page = TextPage::new(look);
-    of_tree(&mut page, doctor.tree);
+    captured_host_note(&mut page, doctor.tree);
     let shown: Vec<&Diagnosis> =
-        doctor.diagnoses.iter().filter(|diagnosis| doctor.detail || !aside(diagnosis)).collect();
+        doctor.diagnoses.iter().filter(|diagnosis| doctor.detail || !is_minor(diagnosis)).collect();
     for diagnosis in &shown {
         storage(&mut page, doctor, diagnosis);
     }
     if !doctor.detail {
-        in_passing(&mut page, doctor.diagnoses);
+        minor_devices(&mut page, doctor.diagnoses);
     }
-    explained(&mut page, &shown, doctor.detail);
+    finding_section(&mut page, &shown, doctor.detail);
     plan::show(&mut page, doctor.plan, shown.is_empty());
-    unseen(&mut page, doctor.missing);
+    missing_section(&mut page, doctor.missing);
     if shown.is_empty() && doctor.diagnoses.is_empty() {
         page.line(0, Style::new(), "Nothing here has read-ahead.");
     }
@@ -70,7 +70,7 @@ pub fn doctor(doctor: &DoctorReport<'_>, look: TermStyle) -> String {
 }
 
 /// Notes that the output describes another machine.
-pub(crate) fn of_tree(page: &mut TextPage, tree: Option<&str>) {
+pub(crate) fn captured_host_note(page: &mut TextPage, tree: Option<&str>) {
     let Some(tree) = tree else { return };
     let text = format!(
         "The host in {tree}, not this machine: run the commands below on that host. Open files \
@@ -82,7 +82,7 @@ pub(crate) fn of_tree(page: &mut TextPage, tree: Option<&str>) {
 
 /// Whether a storage needs no block of its own: members, which appear in the trees of the devices
 /// built on them, and empty devices.
-fn aside(diagnosis: &Diagnosis) -> bool {
+fn is_minor(diagnosis: &Diagnosis) -> bool {
     let subject = &diagnosis.subject;
     subject.member || subject.vacant()
 }
@@ -91,7 +91,7 @@ fn storage(page: &mut TextPage, doctor: &DoctorReport<'_>, diagnosis: &Diagnosis
     let value = diagnosis.read_ahead();
     let sizes = format!("{value} · {}", value.to_sectors());
     page.heading(&names::subject(&diagnosis.subject), &sizes, value_style(diagnosis));
-    page.hanging(2, "from ", dim(), &from(diagnosis));
+    page.hanging(2, "from ", dim(), &origin_text(diagnosis));
     if doctor.detail {
         for evidence in &diagnosis.origin.evidence {
             page.hanging(7, "· ", dim(), &names::evidence(evidence));
@@ -107,13 +107,13 @@ fn storage(page: &mut TextPage, doctor: &DoctorReport<'_>, diagnosis: &Diagnosis
         page.hanging(2, "open ", dim(), &open);
     }
     for found in &diagnosis.findings {
-        page.marked(2, mark(found), severity_style(found), &found.title);
+        page.marked(2, severity_mark(found), severity_style(found), &found.title);
     }
     page.gap();
 }
 
 /// The origin of a value, and how certain it is if it is not certain.
-fn from(diagnosis: &Diagnosis) -> String {
+fn origin_text(diagnosis: &Diagnosis) -> String {
     let origin = &diagnosis.origin;
     match origin.confidence {
         Confidence::Certain | Confidence::High => origin.summary.clone(),
@@ -129,7 +129,7 @@ fn value_style(diagnosis: &Diagnosis) -> Style {
     }
 }
 
-fn mark(found: &Finding) -> &'static str {
+fn severity_mark(found: &Finding) -> &'static str {
     match found.severity {
         Severity::Warning => "! ",
         Severity::Notice => "i ",
@@ -144,8 +144,8 @@ fn severity_style(found: &Finding) -> Style {
 }
 
 /// Members and empty devices, one line for each value.
-fn in_passing(page: &mut TextPage, diagnoses: &[Diagnosis]) {
-    let lines = names::in_passing(diagnoses.iter().filter(|diagnosis| aside(diagnosis)));
+fn minor_devices(page: &mut TextPage, diagnoses: &[Diagnosis]) {
+    let lines = names::minor_devices(diagnoses.iter().filter(|diagnosis| is_minor(diagnosis)));
     if lines.is_empty() {
         return;
     }
@@ -157,7 +157,7 @@ fn in_passing(page: &mut TextPage, diagnoses: &[Diagnosis]) {
 }
 
 /// Why each finding matters, once for all storage with the finding.
-fn explained(page: &mut TextPage, diagnoses: &[&Diagnosis], detail: bool) {
+fn finding_section(page: &mut TextPage, diagnoses: &[&Diagnosis], detail: bool) {
     let mut seen: Vec<(&'static str, Severity)> = Vec::new();
     for found in diagnoses.iter().flat_map(|diagnosis| &diagnosis.findings) {
         if !seen.iter().any(|(id, _)| *id == found.id) {
@@ -187,7 +187,7 @@ fn one_finding(page: &mut TextPage, about: &[(&Diagnosis, &Finding)], detail: bo
     let Some((_, first)) = about.first() else { return };
     let names: Vec<String> = about.iter().map(|(d, _)| names::short(&d.subject)).collect();
     let title = format!("{}: {}", first.id, names.join(", "));
-    page.marked(0, mark(first), severity_style(first).bold(), &title);
+    page.marked(0, severity_mark(first), severity_style(first).bold(), &title);
     page.hanging(2, "", Style::new(), &sentence(&first.why));
     for (_, found) in about.iter().take(MOST_SHOWN).filter(|_| detail) {
         for evidence in &found.evidence {
@@ -207,7 +207,7 @@ fn sentence(text: &str) -> String {
     format!("{first}{}.", letters.as_str().trim_end_matches('.'))
 }
 
-fn unseen(page: &mut TextPage, missing: &[Missing]) {
+fn missing_section(page: &mut TextPage, missing: &[Missing]) {
     if missing.is_empty() {
         return;
     }

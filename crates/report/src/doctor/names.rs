@@ -184,7 +184,7 @@ fn few(names: &[String]) -> String {
 }
 
 /// Storage that needs no block of its own: storage of the same kind, value and origin in one line.
-pub(super) fn in_passing<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) -> Vec<String> {
+pub(super) fn minor_devices<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) -> Vec<String> {
     let mut groups: BTreeMap<(String, Kib, String), Vec<String>> = BTreeMap::new();
     for diagnosis in diagnoses {
         let subject = &diagnosis.subject;

@@ -183,7 +183,7 @@ impl Serialize for Pairs {
 }
 
 impl SeriesData {
-    fn of(watched: &crate::trial_details::Watched) -> Self {
+    fn new(watched: &crate::trial_details::Watched) -> Self {
         let points = watched.means();
         Self {
             name: brief(&watched.name),
@@ -202,7 +202,7 @@ fn two(quantiles: &Quantiles) -> [f64; 2] {
 }
 
 impl RunData {
-    pub(crate) fn of(exhibit: &ReportInput<'_>, label: String) -> Self {
+    pub(crate) fn new(exhibit: &ReportInput<'_>, label: String) -> Self {
         let report = exhibit.report();
         let settings = report.all_settings();
         let workloads = report.workloads();
@@ -396,7 +396,7 @@ fn details(
                     some.then(|| Rounded(s.device_mib * 1024.0 / s.device_requests))
                 })
                 .collect(),
-            series: detail.series.iter().map(SeriesData::of).collect(),
+            series: detail.series.iter().map(SeriesData::new).collect(),
         })
     };
     cells.filter_map(detail).collect()

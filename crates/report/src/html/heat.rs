@@ -141,7 +141,7 @@ impl<'a> Column<'a> {
         Self {
             workload,
             cells: ours().map(|cell| (&cell.settings, cell)).collect(),
-            shades: Shades::of(ours().map(|cell| cell.throughput_mib_s.median)),
+            shades: Shades::new(ours().map(|cell| cell.throughput_mib_s.median)),
         }
     }
 

@@ -40,7 +40,7 @@ fn whole(exhibits: &[ReportInput<'_>], delivery: &Delivery<'_>) -> String {
     let named: Vec<Named<'_>> = exhibits.iter().map(ReportInput::named).collect();
     let names = labels(&named);
     let runs = exhibits.iter().zip(&names);
-    let data = PageData::new(runs.map(|(e, name)| RunData::of(e, name.clone())).collect());
+    let data = PageData::new(runs.map(|(e, name)| RunData::new(e, name.clone())).collect());
     let body = match exhibits {
         [only] => of_run(only, 0),
         several => html! {

@@ -53,7 +53,7 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    pub(crate) fn of(trials: &[Trial], workload: &str, seed: u64) -> Self {
+    pub(crate) fn from_trials(trials: &[Trial], workload: &str, seed: u64) -> Self {
         let mut settings: Vec<CellSettings> =
             trials.iter().map(|trial| trial.settings.clone()).collect();
         settings.sort_unstable();

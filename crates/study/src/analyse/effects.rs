@@ -31,7 +31,7 @@ pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<FactorEffect>, Vec<Fac
     }
     goals.iter().for_each(&mut add);
     let prices = run.plan.roles().into_iter().filter(|(_, role)| *role == Role::Price);
-    prices.for_each(|(workload, _)| add(&Curve::of(&run.trials, &workload, run.seed)));
+    prices.for_each(|(workload, _)| add(&Curve::from_trials(&run.trials, &workload, run.seed)));
     (alone, together)
 }
 

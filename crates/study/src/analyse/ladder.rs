@@ -26,7 +26,7 @@ pub(crate) struct Ladder<'a> {
 
 impl<'a> Ladder<'a> {
     /// The ladder of the settings with enough repeats.
-    pub(crate) fn of(curve: &'a Curve, found: Option<&CellSettings>) -> Option<Self> {
+    pub(crate) fn from_curve(curve: &'a Curve, found: Option<&CellSettings>) -> Option<Self> {
         Self::among(curve, found, &curve.confirmed().collect::<Vec<_>>())
     }
 

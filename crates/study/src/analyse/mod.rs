@@ -61,7 +61,7 @@ pub fn analyse(run: &Run) -> Analysis {
     let goals: Vec<Curve> = roles
         .iter()
         .filter(|(_, role)| *role == Role::Goal)
-        .map(|(workload, _)| Curve::of(&run.trials, workload, run.seed))
+        .map(|(workload, _)| Curve::from_trials(&run.trials, workload, run.seed))
         .filter(|curve| !curve.points.is_empty())
         .collect();
     let (effects, interactions) = effects::effects(run, &goals);

@@ -36,7 +36,7 @@ impl Forecast {
     /// # Errors
     ///
     /// If there is no such target, or the plan does not fit on it.
-    pub fn of(plan: &Plan, dirs: &Dirs, root: &Root) -> Result<Self, StudyError> {
+    pub fn new(plan: &Plan, dirs: &Dirs, root: &Root) -> Result<Self, StudyError> {
         match &plan.target {
             Target::Simulation(spec) => Self::of_simulation(plan, spec),
             Target::Virtual(spec) => Self::of_virtual(plan, spec.get()?, root),
@@ -69,7 +69,7 @@ impl Forecast {
         dirs: &Dirs,
         root: &Root,
     ) -> Result<Self, StudyError> {
-        let disk = VirtualDisk::under(dirs, storage);
+        let disk = VirtualDisk::find_below(dirs, storage);
         let model =
             disk.as_ref().and_then(|disk| model::Spec::from_toml(&disk.record().model).ok());
         let space = match storage.kind {

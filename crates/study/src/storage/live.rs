@@ -74,7 +74,7 @@ impl LiveTarget {
         let (disk, storage) = match target {
             Target::Path(path) => {
                 let storage = resolve(root, path)?;
-                (VirtualDisk::under(dirs, &storage), storage)
+                (VirtualDisk::find_below(dirs, &storage), storage)
             }
             Target::Virtual(spec) => {
                 let mut config = spec.get()?.clone();
@@ -194,7 +194,7 @@ pub fn describe(environment: &Environment, storage: &Storage, disk: Option<&Virt
     let devices: Vec<_> =
         storage.leaves.iter().filter_map(|device| device_facts(root, *device).ok()).collect();
     // All tunables: those that a study does not vary are part of its conditions.
-    let site = tunables::TunableScope::of(root, storage);
+    let site = tunables::TunableScope::with_layers(root, storage);
     let present = |tunable: &&Tunable| {
         let value = tunables::read(root, tunable, &site).ok()?;
         Some((tunable.json_key().to_owned(), tunable.to_json(&value)))

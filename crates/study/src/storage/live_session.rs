@@ -84,7 +84,7 @@ impl LiveSession {
         // setting needs no permission.
         let wanted = plan.read_ahead.values(machine.page_size, found);
         if wanted.iter().any(|kib| Some(*kib) != found) {
-            let site = tunables::TunableScope::of(root, storage);
+            let site = tunables::TunableScope::with_layers(root, storage);
             tunables::check_writable(root, read_ahead, &site)?;
         }
         let baseline = try_factors(plan, &mut lease, progress)?;

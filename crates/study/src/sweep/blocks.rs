@@ -54,7 +54,7 @@ impl BlockStrategy {
     }
 
     /// The same strategy with a budget.
-    pub(crate) fn within(self, budget: Option<Budget>) -> Self {
+    pub(crate) fn with_budget(self, budget: Option<Budget>) -> Self {
         Self { budget, ..self }
     }
 
@@ -96,15 +96,18 @@ impl BlockStrategy {
     fn wanted(&self, trials: &[Trial]) -> Vec<(CellKey, u32)> {
         let first: Vec<Trial> =
             trials.iter().filter(|trial| trial.block < self.repeats.min).cloned().collect();
-        let curves: Vec<Curve> =
-            self.workloads.iter().map(|(name, _)| Curve::of(&first, name, self.seed)).collect();
+        let curves: Vec<Curve> = self
+            .workloads
+            .iter()
+            .map(|(name, _)| Curve::from_trials(&first, name, self.seed))
+            .collect();
         let roles = || self.workloads.iter().map(|(_, role)| *role);
         let goals: Vec<Curve> = roles()
             .zip(&curves)
             .filter(|(role, _)| *role == Role::Goal)
             .map(|(_, curve)| curve.clone())
             .collect();
-        let interest = Interest::of(&goals, &self.settings, self.found.as_ref(), self.seed);
+        let interest = Interest::new(&goals, &self.settings, self.found.as_ref(), self.seed);
         let mut wanted = Vec::new();
         for (workload, (role, curve)) in roles().zip(&curves).enumerate() {
             let (chosen, tight) = match role {
@@ -140,7 +143,12 @@ struct Interest {
 }
 
 impl Interest {
-    fn of(goals: &[Curve], grid: &[CellSettings], found: Option<&CellSettings>, seed: u64) -> Self {
+    fn new(
+        goals: &[Curve],
+        grid: &[CellSettings],
+        found: Option<&CellSettings>,
+        seed: u64,
+    ) -> Self {
         let mut interest = Self::default();
         interest.named.extend(found.filter(|found| grid.contains(found)).cloned());
         let together = (goals.len() > 1).then(|| overall(goals, seed));
@@ -152,7 +160,7 @@ impl Interest {
     }
 
     fn add(&mut self, curve: &Curve, grid: &[CellSettings], found: Option<&CellSettings>) {
-        let Some(ladder) = Ladder::of(curve, found) else { return };
+        let Some(ladder) = Ladder::from_curve(curve, found) else { return };
         let (Some(best), Some(floor)) = (curve.best(), curve.points.first()) else { return };
         for point in [best, ladder.economical, ladder.best] {
             let Some(place) = grid.iter().position(|s| *s == point.settings) else { continue };
@@ -181,7 +189,7 @@ fn deviation(curve: &Curve) -> f64 {
 impl Strategy for BlockStrategy {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
         loop {
-            let progressed = TrialIndex::of(trials, &self.names());
+            let progressed = TrialIndex::new(trials, &self.names());
             let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
             let over = self.block > 0 && self.budget.is_some_and(|budget| budget.is_spent(trials));
             if over {
@@ -199,7 +207,7 @@ impl Strategy for BlockStrategy {
     }
 
     fn expected(&self, trials: &[Trial]) -> usize {
-        let progressed = TrialIndex::of(trials, &self.names());
+        let progressed = TrialIndex::new(trials, &self.names());
         let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
         let here = self.order.iter().filter(open).count();
         if self.block + 1 < self.repeats.min || self.repeats.min == self.repeats.max {

@@ -28,7 +28,7 @@ pub struct PredictedPoint {
 
 /// Predicts a workload at and between the measured settings; empty if there are too few of them.
 pub fn predict(run: &Run, workload: &str) -> Vec<PredictedPoint> {
-    let curve = Curve::of(&run.trials, workload, run.seed);
+    let curve = Curve::from_trials(&run.trials, workload, run.seed);
     let noise = curve.noise();
     let noise = if noise.freedom > 0.0 { (noise.squares / noise.freedom).sqrt() } else { 0.0 };
     let seen: Vec<(CellSettings, f64, usize)> = curve

@@ -222,7 +222,7 @@ impl Tuner {
     /// The expected logarithm of the score over all goals, for each setting of the grid.
     fn expected_scores(&self, trials: &[Trial]) -> Option<Vec<(CellSettings, Posterior)>> {
         let curves: Vec<Curve> =
-            self.goals().map(|goal| Curve::of(trials, goal, self.seed)).collect();
+            self.goals().map(|goal| Curve::from_trials(trials, goal, self.seed)).collect();
         let noise = noise(&curves);
         let models: Vec<Model> = self
             .goals()
@@ -266,7 +266,7 @@ fn optimistic(expected: &Posterior) -> f64 {
 
 impl Strategy for Tuner {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
-        let progressed = TrialIndex::of(trials, &self.names());
+        let progressed = TrialIndex::new(trials, &self.names());
         let owed = self.owed(&progressed);
         if self.is_spent(trials, owed.len()) {
             return owed.first().map(|cell| Next { block: 0, cell: cell.clone() });
@@ -285,7 +285,7 @@ impl Strategy for Tuner {
     }
 
     fn expected(&self, trials: &[Trial]) -> usize {
-        let progressed = TrialIndex::of(trials, &self.names());
+        let progressed = TrialIndex::new(trials, &self.names());
         let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
         let here = self.order.iter().filter(open).count();
         let usual = (self.workloads.len() * USUAL_TRIALS).saturating_sub(trials.len() + here);

@@ -27,7 +27,7 @@ pub struct LvmVolume {
 
 impl LvmVolume {
     /// The volume of a bdi; `None` if it is not a volume.
-    pub(super) fn of(root: &Root, site: &TunableScope, window: Bytes) -> Option<Self> {
+    pub(super) fn find(root: &Root, site: &TunableScope, window: Bytes) -> Option<Self> {
         let device: DevNo = site.bdi.as_str().parse().ok()?;
         let (group, name) = volume_of(root, device)?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "+_.-".contains(c);
@@ -131,7 +131,7 @@ mod tests {
         let root = Root::at(dir.path());
         let bdi = BdiId::new("253:0").expect("a bdi");
         let site = TunableScope { bdi, ..TunableScope::nowhere() };
-        let volume = LvmVolume::of(&root, &site, Bytes::from_mib(1)).expect("a volume");
+        let volume = LvmVolume::find(&root, &site, Bytes::from_mib(1)).expect("a volume");
         assert_eq!(volume.path(), PathBuf::from("/dev/my-vg/home"));
         assert_eq!(volume.command().join(" "), "lvchange -q --readahead 2048 my-vg/home");
         assert_eq!(volume.undo().join(" "), "lvchange -q --readahead auto my-vg/home");
@@ -139,10 +139,10 @@ mod tests {
         let metadata = "my-vg {\n logical_volumes {\n home {\n read_ahead = 2048\n }\n }\n}\n";
         file("etc/lvm/backup/my-vg", metadata);
         assert!(volume.stands(&root));
-        let none = LvmVolume::of(&root, &site, Bytes::ZERO).expect("a volume");
+        let none = LvmVolume::find(&root, &site, Bytes::ZERO).expect("a volume");
         assert_eq!(none.command()[3], "none");
         assert_eq!(none.undo()[3], "2048", "what was there before");
         assert!(run(&root, &none.command()).is_err(), "not on a tree");
-        assert!(LvmVolume::of(&root, &TunableScope::nowhere(), Bytes::ZERO).is_none());
+        assert!(LvmVolume::find(&root, &TunableScope::nowhere(), Bytes::ZERO).is_none());
     }
 }

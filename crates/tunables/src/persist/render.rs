@@ -67,9 +67,10 @@ pub fn drafts(
 /// The LVM metadata to set.
 fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draft, PersistError> {
     let window = setting.value.bytes().filter(|_| setting.tunable.name() == "read_ahead");
-    let volume = window.and_then(|window| LvmVolume::of(root, site, window)).ok_or_else(|| {
-        PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Lvm }
-    })?;
+    let volume =
+        window.and_then(|window| LvmVolume::find(root, site, window)).ok_or_else(|| {
+            PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Lvm }
+        })?;
     let mut draft = Draft::new(PersistBackend::Lvm, volume.path());
     draft.add(setting, &[]);
     draft.volume = Some(volume);

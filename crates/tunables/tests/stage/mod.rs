@@ -93,7 +93,7 @@ impl Stage {
 
     pub fn site(&self) -> TunableScope {
         let storage = resolve(&self.root(), Path::new(&self.target)).expect("storage");
-        TunableScope::of(&self.root(), &storage)
+        TunableScope::with_layers(&self.root(), &storage)
     }
 
     /// What an administrator does.

@@ -64,7 +64,7 @@ pub fn serve_main(args: impl IntoIterator<Item = OsString>) -> Result<(), VdiskE
         value: String::new(),
         reason: "this is for foreread itself; use `foreread vdisk create`".to_owned(),
     })?;
-    let home = DiskDirs::at(PathBuf::from(dir));
+    let home = DiskDirs::from_path(PathBuf::from(dir));
     // Ctrl-C in the terminal is for the creator. Fails if this process already leads a session.
     let _ = process::leave_session();
     if clean { teardown::take_down_for_good(&home) } else { serve(&home) }

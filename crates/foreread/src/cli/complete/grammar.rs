@@ -29,7 +29,7 @@ fn verb(command: &Command, context: &Context) -> Value {
 }
 
 fn argument(arg: &Arg, context: &Context) -> Value {
-    let kind = Kind::of(arg);
+    let kind = Kind::from_arg(arg);
     let takes_value = arg.get_action().takes_values();
     let offer = kind.offer("", context);
     let words = offer.candidates.into_iter().map(|candidate| candidate.word);

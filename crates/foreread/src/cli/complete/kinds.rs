@@ -25,7 +25,7 @@ pub enum Kind {
 
 impl Kind {
     /// What this option or argument takes.
-    pub fn of(arg: &Arg) -> Self {
+    pub fn from_arg(arg: &Arg) -> Self {
         let possible = arg.get_possible_values();
         if !possible.is_empty() {
             let shown = possible.iter().filter(|value| !value.is_hide_set());

@@ -119,14 +119,14 @@ fn waits(arg: &Arg) -> bool {
 fn offer(top: &Command, before: &[String], word: &str, context: &Context) -> Offer {
     let cursor = cursor(top, before);
     if let Some(option) = cursor.option {
-        return Kind::of(option).offer(word, context);
+        return Kind::from_arg(option).offer(word, context);
     }
     if cursor.passed_on {
         return Offer { candidates: Vec::new(), files: true };
     }
     if let Some((name, value)) = word.strip_prefix("--").and_then(|word| word.split_once('=')) {
         let Some(option) = named(cursor.verb, name) else { return Offer::default() };
-        let mut offer = Kind::of(option).offer(value, context);
+        let mut offer = Kind::from_arg(option).offer(value, context);
         for candidate in &mut offer.candidates {
             candidate.word = format!("--{name}={}", candidate.word);
         }
@@ -135,8 +135,8 @@ fn offer(top: &Command, before: &[String], word: &str, context: &Context) -> Off
     if word.starts_with('-') {
         return Offer { candidates: options(cursor.verb), files: false };
     }
-    let mut offer =
-        positional(&cursor).map_or_else(Offer::default, |arg| Kind::of(arg).offer(word, context));
+    let mut offer = positional(&cursor)
+        .map_or_else(Offer::default, |arg| Kind::from_arg(arg).offer(word, context));
     if cursor.positional == 0 {
         let verbs = cursor.verb.get_subcommands().filter(|verb| !verb.is_hide_set());
         let verbs =

@@ -40,7 +40,7 @@ pub struct Consulted {
 }
 
 impl Consulted {
-    fn of(path: PathBuf, whose: Whose) -> Self {
+    fn new(path: PathBuf, whose: Whose) -> Self {
         Self { path, whose, read: false, problem: None }
     }
 }
@@ -50,14 +50,14 @@ pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) ->
     let named = named(words).or_else(|| variable("FOREREAD_CONFIG"));
     match named {
         Some(path) if path.is_empty() => return Vec::new(),
-        Some(path) => return vec![Consulted::of(path.into(), Whose::Named)],
+        Some(path) => return vec![Consulted::new(path.into(), Whose::Named)],
         None => {}
     }
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let user = absolute("XDG_CONFIG_HOME").or_else(home);
-    let user = user.map(|base| Consulted::of(base.join("foreread/config.toml"), Whose::User));
-    [Consulted::of(SYSTEM.into(), Whose::System)].into_iter().chain(user).collect()
+    let user = user.map(|base| Consulted::new(base.join("foreread/config.toml"), Whose::User));
+    [Consulted::new(SYSTEM.into(), Whose::System)].into_iter().chain(user).collect()
 }
 
 /// The file named by `--config`, before the command line is parsed.

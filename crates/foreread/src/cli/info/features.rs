@@ -43,7 +43,7 @@ pub enum Cgroups {
 }
 
 impl Cgroups {
-    pub fn of(root: &Root) -> Self {
+    pub fn detect(root: &Root) -> Self {
         let is = |path: &str| root.exists(path);
         if is("/sys/fs/cgroup/cgroup.controllers") {
             Self::V2
@@ -85,7 +85,7 @@ const CAPABILITIES: [(u32, &str); 7] = [
 ];
 
 impl Rights {
-    pub fn of(root: &Root) -> Self {
+    pub fn detect(root: &Root) -> Self {
         let status = root.read("/proc/self/status").unwrap_or_default();
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);

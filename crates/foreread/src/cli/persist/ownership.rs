@@ -101,7 +101,7 @@ fn claimed(
     let survey = Survey::of_storage(root, storage)?;
     let owners = Owners::read(root);
     for subject in survey.subjects.iter().filter(|subject| subject.bdi == storage.bdi) {
-        let Some(target) = subject.owner().and_then(|owner| Target::of(subject, owner)) else {
+        let Some(target) = subject.owner().and_then(|owner| Target::new(subject, owner)) else {
             continue;
         };
         let sure = owners

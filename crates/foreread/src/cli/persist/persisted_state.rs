@@ -77,7 +77,7 @@ pub fn verify(context: &Context, storage: Option<&Storage>) -> anyhow::Result<Ve
 fn drift(root: &Root, record: &Persisted) -> Vec<String> {
     let site = match &record.target {
         None => Ok(TunableScope::machine()),
-        Some(path) => resolve(root, path).map(|storage| TunableScope::of(root, &storage)),
+        Some(path) => resolve(root, path).map(|storage| TunableScope::with_layers(root, &storage)),
     };
     let site = match site {
         Ok(site) => site,

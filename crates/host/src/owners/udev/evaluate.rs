@@ -61,7 +61,7 @@ type ProgramValue = Option<(Wanted, Option<FileLocation>)>;
 
 impl<'a> Uevent<'a> {
     /// The events of a target: of its block device and of its bdi, if they exist.
-    pub fn of(root: &'a Root, target: &'a Target, sought: &'a Sought) -> Vec<Self> {
+    pub fn all(root: &'a Root, target: &'a Target, sought: &'a Sought) -> Vec<Self> {
         let event = |subsystem, kernel: String, folder, properties| Self {
             root,
             target,

@@ -97,7 +97,7 @@ impl UdevRules {
         if self.files.is_empty() {
             return Vec::new();
         }
-        let events = evaluate::Uevent::of(root, target, sought);
+        let events = evaluate::Uevent::all(root, target, sought);
         let mut claims = Vec::new();
         for event in events {
             let mut event = event;

@@ -38,7 +38,7 @@ impl TrialEvidence {
             workloads.iter().filter(move |(_, role)| *role == wanted).map(|(name, _)| name)
         };
         let curves = |role: Role| -> Vec<Curve> {
-            names(role).map(|name| Curve::of(trials, name, seed)).collect()
+            names(role).map(|name| Curve::from_trials(trials, name, seed)).collect()
         };
         let first_goal = names(Role::Goal).next()?;
         let measured = curves(Role::Goal).into_iter().filter(|curve| !curve.points.is_empty());
@@ -80,7 +80,7 @@ impl TrialEvidence {
 
     /// The ladder of the settings with enough repeats.
     pub(crate) fn ladder(&self) -> Option<Ladder<'_>> {
-        Ladder::of(&self.goals, self.found.as_ref())
+        Ladder::from_curve(&self.goals, self.found.as_ref())
     }
 
     /// The throughput of a cost workload relative to that under another setting.
