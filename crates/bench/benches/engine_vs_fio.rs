@@ -19,7 +19,7 @@
 //! - A cold run starts with nothing of the file in the page cache, proved by `cachestat(2)`; a
 //!   cached one with all of it.
 
-#![allow(clippy::print_stdout)] // The table is what it is for.
+#![allow(clippy::print_stdout)] // It prints a table.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -61,7 +61,7 @@ const CASES: [Case; 4] = [
     Case { name: "random 4 KiB, cold", pattern: Pattern::Uniform, block: RANDOM, cold: true },
 ];
 
-/// How long random cold reads go on, in seconds.
+/// Duration of random cold reads, in seconds.
 const COLD_RANDOM_SECONDS: u64 = 1;
 /// Longer than reading the file once takes, in seconds.
 const UNLIMITED_SECONDS: u64 = 3600;

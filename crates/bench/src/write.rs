@@ -98,7 +98,7 @@ impl Field<'_> {
         if !cold.resident.is_zero() {
             sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
         }
-        // All writes are ours, and so are tasks that wait for them.
+        // All writes are ours, as are the tasks that wait for them.
         let found = observed.disturbances(Bytes::ZERO, false).into_iter();
         sample.disturbances.extend(found.filter(|found| {
             !matches!(

@@ -36,7 +36,7 @@ fn entries(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
 }
 
-/// The numbers of the data files, by which a file is told from a new one of its name.
+/// The inode numbers of the data files, which distinguish a file from a new one of the same name.
 fn inodes(home: &Path) -> HashSet<u64> {
     let data = fs::read_dir(home).unwrap().map(|entry| entry.unwrap());
     let data = data.filter(|entry| entry.path().extension() == Some("data".as_ref()));

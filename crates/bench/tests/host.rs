@@ -175,7 +175,7 @@ fn host_a_warm_cache_is_noticed() {
     let dataset = disk.lay_out(std::slice::from_ref(&workload), Bytes::from_mib(32));
     let path = dataset.directory().unwrap().join("contiguous-33554432-00000.data");
     {
-        // What somebody has mapped and touched cannot be evicted.
+        // Pages that a process has mapped and touched cannot be evicted.
         let file = fs::File::open(path).unwrap();
         let half = Bytes::from_mib(16);
         let mapping = FileMapping::new(file.as_fd(), Bytes::ZERO, half).unwrap();
@@ -195,7 +195,7 @@ fn host_a_warm_cache_is_noticed() {
     assert_eq!(requests(&sample), 0);
     assert_eq!(sample.cold.resident, Bytes::from_mib(32));
     assert!(about_data(&sample).is_empty(), "{:?}", sample.disturbances);
-    // And when nobody holds on to it any more, it is cold again.
+    // When no process maps it any more, it is cold again.
     assert!(about_data(&disk.trial(&dataset, &workload, &whole())).is_empty());
 }
 

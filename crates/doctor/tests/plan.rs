@@ -103,7 +103,7 @@ fn zero_without_an_owner_gets_the_usual_value() {
     assert_eq!(commands(&plan), ["foreread apply read_ahead=128K --on /data"]);
 }
 
-/// Of two owners the one that acts last decides; the other is to be taken out.
+/// The owner that acts last decides; the plan removes the setting of the other.
 #[test]
 fn of_two_owners_one_decides() {
     let machine = one(flash(4096))

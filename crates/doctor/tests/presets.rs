@@ -10,7 +10,7 @@ fn machine() -> Machine {
     Machine::new("6.1.0").device("sda", "8:0", FLASH).mount("8:0", "/", "xfs", "/dev/sda")
 }
 
-/// What is advised for PostgreSQL 17 and 18, and how it is told that this applies.
+/// The advice for PostgreSQL 17 and 18, and the detection that it applies.
 fn because(machine: &Machine) -> Option<String> {
     let snapshot = machine.snapshot(Windows::not_asked());
     let found = host_presets::running(&snapshot).iter();

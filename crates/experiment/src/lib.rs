@@ -5,7 +5,7 @@
 //! [`study::Findings`]: tables, plots and sentences that follow from them.
 //!
 //! - [`activation`]: when read-ahead starts, and what makes it stop.
-//! - [`sweeps`]: what random reads beside streams cost; whether reads scale with readers; what
+//! - [`sweeps`]: what random reads alongside streams cost; whether reads scale with readers; what
 //!   happens when memory is scarce.
 //! - [`zones`]: how fast start, middle and end of a disk are.
 //! - [`blocks`]: random reads of 1, 2, 4 … blocks, by one process and by several.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use scratch::Scratch;
 
-/// What the tests have beside their scratch directory.
+/// Used by the tests only, in addition to their scratch directory.
 const PUBLISHED: &str = include_str!("../../study/tests/data/published-tables.json");
 
 const ROUNDS: usize = 7;

@@ -21,7 +21,7 @@ struct Playground {
 }
 
 impl Playground {
-    /// `None`, with the reason, where there is no Ansible.
+    /// `None`, with the reason, without Ansible.
     fn new() -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
         let ansible = root.join("target/venv/bin/ansible-playbook");

@@ -96,7 +96,7 @@ fn the_chart_passes_lint_and_the_schemas_of_five_versions() {
             assert!(kinds.len() == wanted && kinds.contains(&"DaemonSet"), "{version}: {kinds:?}");
         }
     }
-    // The check finds what is wrong, and values that the chart does not have are refused.
+    // The check finds the error, and values that the chart does not have are refused.
     for wrong in ["resources: {limits: 7}", "tolerations: [{operater: Exists}]"] {
         kubernetes.scratch.file("values.yaml", wrong);
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

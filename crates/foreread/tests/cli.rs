@@ -361,7 +361,7 @@ fn every_verb_has_help_with_what_it_is_for() {
     }
     let (_, help, _) = run(&mut scratch.foreread("--help"));
     assert!(help.contains("Examples:") && help.contains("Exit codes:"));
-    assert!(!help.contains("guard"), "the guard is nobody's verb");
+    assert!(!help.contains("guard"), "the guard is not a verb for users");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn what_is_wrong_is_named_with_file_line_and_a_suggestion() {
         assert_eq!(code, 2, "{said}");
         assert!(said.contains(place), "{said}");
     }
-    // What a file says is wrong keeps nobody from asking what is wrong, or from being helped.
+    // An invalid file does not prevent `info`, which reports it, or `--help`.
     let (code, out, _) = with(&scratch, "stroe = 1", "info");
     assert!(code == 0 && out.contains("c.toml:1: "), "{out}");
     assert_eq!(with(&scratch, "stroe = 1", "tune --help").0, 0);

@@ -239,13 +239,13 @@ fn is_in_the_record(stage: &Stage, answer: &Value) {
             let (message, kept) = (message.as_f64().unwrap(), kept.as_f64().unwrap());
             assert!((message - kept).abs() < 1e-5 * message, "{row:#} {cell:#}");
         }
-        // No more comes from the device than is asked for, but what read-ahead adds.
+        // The device delivers the requested data and what read-ahead adds.
         let amplification = cell["amplification"]["median"].as_f64().unwrap();
         assert!((0.9..10.0).contains(&amplification), "{cell:#}");
     }
     let page = stage.run(&["report", "1", "-o", "-"]).stdout;
     let page = String::from_utf8(page).unwrap();
-    // pgbench tells of whole seconds: what is primed sooner has queries in none.
+    // pgbench reports whole seconds: priming that takes less has no queries in any of them.
     let plots = answer["plots"].as_array().unwrap().iter();
     let primed = plots.filter(|plot| plot["y"] == "queries/s");
     let curves = primed.flat_map(|plot| plot["curves"].as_array().unwrap());

@@ -107,7 +107,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Whatever looks at new mounts may have a file of it open for a moment.
+        // Other programs that examine new mounts may have a file of it open for a moment.
         for _ in 0..20 {
             let removed = self.foreread().args(["vdisk", "remove", "--all", "-q"]).status();
             if removed.is_ok_and(|status| status.success()) {
@@ -255,7 +255,7 @@ fn host_the_dilation_of_a_known_virtual_disk_is_taken_out() {
     // The model's drive reads 70 to 115 MB/s; a quarter of that is what passes on the wall.
     let rate = found["cells"][0]["throughput_mib_s"]["median"].as_f64().unwrap();
     assert!((50.0..130.0).contains(&rate), "{rate}");
-    // Of an experiment as well. The disk is another's, and stays.
+    // The same for an experiment. The disk belongs to another process, and stays.
     let mut command = stage.foreread();
     let device = fs::canonicalize(stage.knob.parent().unwrap()).unwrap();
     let device = device.file_name().unwrap().to_str().unwrap().to_owned();
@@ -346,7 +346,7 @@ fn host_auto_gives_everything_back() {
     let end = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| read_cold(&file, &end));
-        // The first one ends by itself, the others are killed.
+        // The first one exits by itself, the others are killed.
         for round in 0..4_u64 {
             let mut command = stage.foreread();
             command.args(["auto", "--interval", "100ms", "--duration", "3s"]).arg(&stage.mount);

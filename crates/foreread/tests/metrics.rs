@@ -47,7 +47,7 @@ fn series(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
 }
 
-/// The endpoint has the same text as the file, and what a running `auto` says.
+/// The endpoint has the same text as the file, and the status of a running `auto`.
 #[test]
 fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
     let scratch = Scratch::new();
@@ -82,7 +82,7 @@ fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
         let (code, out, said) = run(&mut promtool);
         assert_eq!(code, 0, "{out}{said}");
     }
-    // The process is gone, and so is what it said.
+    // The process has exited, and its status is gone.
     fs::remove_dir(scratch.path().join("host/proc/77")).unwrap();
     let gone = Served::start(scratch.foreread(serve)).get("/metrics").body;
     assert!(!gone.contains("reader_waits"), "{gone}");

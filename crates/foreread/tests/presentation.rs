@@ -1,4 +1,4 @@
-//! Colour, characters and version: what a terminal gets to see, of all verbs.
+//! Colour, characters and version in the output of all verbs on a terminal.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;

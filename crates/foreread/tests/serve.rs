@@ -38,7 +38,7 @@ impl State {
         Served::start(command)
     }
 
-    /// Every file below the state directory with what is in it.
+    /// Every file below the state directory with its content.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         let mut dirs = vec![self.0.path().join("state")];
@@ -81,7 +81,7 @@ fn whatever_is_asked_for_nothing_changes() {
     for (path, bytes) in &before {
         assert_eq!(after.get(path), Some(bytes), "{} changed", path.display());
     }
-    // What SQLite puts beside a record to read it holds no data.
+    // The files that SQLite creates to read a record hold no data.
     let new: Vec<_> = after.keys().filter(|path| !before.contains_key(*path)).collect();
     let harmless = |path: &&&PathBuf| {
         let name = path.to_string_lossy();

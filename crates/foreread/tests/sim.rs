@@ -248,7 +248,7 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
     assert!(plan.contains("seq-8  8 files of") && plan.contains("in total"), "{plan}");
     assert!(plan.contains("Time: less than a second"), "{plan}");
     assert!(plan.contains("1 repeat of 200 ms each"), "{plan}");
-    // Of a real directory: the sizes that are laid out, and what a disk takes.
+    // For a real directory: the sizes of the files, and the space on disk.
     let words = format!("sweep -n . {words} --size 64M");
     let (code, plan, stderr) = scratch.run(&words);
     if code == 6 {

@@ -110,7 +110,7 @@ fn btrfs_has_a_bdi_of_its_own_over_its_members() {
     assert_eq!(resolved(&tree, "/other").bdi.as_str(), "btrfs-1");
     // A member itself, read as a device, is a disk like any other.
     assert_eq!(resolved(&tree, "/dev/sdc").bdi.as_str(), "8:32");
-    // A subvolume has a device number that no mount has; the mount's number tells.
+    // A subvolume has a device number that no mount has; the mount's number identifies it.
     let probe = PathProbe {
         path: "/pool/sub".into(),
         kind: ProbeKind::File,

@@ -103,7 +103,7 @@ fn recorded(spec: &DriveSpec, count: u64) -> String {
     text
 }
 
-/// A drive that shares with the description only what the description says.
+/// A drive with only the described properties in common with the description.
 fn strange(change: impl Fn(&mut DriveSpec)) -> DriveSpec {
     let known = TracedDrive::from_toml(DESCRIPTION).expect("it is sound");
     let curve = parse_seek(SEEK).expect("it is sound");

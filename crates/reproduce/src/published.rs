@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::ReproduceError;
 
-/// The transcription; every cell was checked against the text that it comes from.
+/// The transcription; every cell was checked against its source.
 const TEXT: &str = include_str!("../data/published-tables.json");
 
 static TABLES: LazyLock<Result<Published, String>> =
@@ -16,35 +16,35 @@ static TABLES: LazyLock<Result<Published, String>> =
 
 #[derive(Debug, Deserialize)]
 pub struct Published {
-    /// Who published what, by the key that tables have.
+    /// The sources, by the key that tables refer to.
     pub sources: BTreeMap<String, String>,
     pub tables: Vec<PublishedTable>,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct PublishedTable {
-    /// What it is called in the transcription.
+    /// Its name in the transcription.
     pub id: String,
     pub source: String,
     pub title: String,
     #[serde(default)]
     pub columns: Vec<String>,
-    /// Its rows; a cell is a number, a text or nothing.
+    /// Its rows; a cell is a number, a text or empty.
     #[serde(default)]
     pub rows: Vec<Vec<Value>>,
 }
 
 impl Published {
-    /// All of them.
+    /// All tables.
     ///
     /// # Errors
     ///
-    /// None that a test would not have found.
+    /// If the embedded file is invalid, which a test excludes.
     pub fn all() -> Result<&'static Self, ReproduceError> {
         TABLES.as_ref().map_err(|problem| ReproduceError::Data { problem: problem.clone() })
     }
 
-    /// The table with this name in the transcription, and who published it.
+    /// The table with this name in the transcription, and its source.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl PublishedTable {
     ///
     /// # Errors
     ///
-    /// If a column of that name is not there.
+    /// If there is no such column.
     pub fn pairs(&self, setting: &str, figure: &str) -> Result<Vec<(f64, f64)>, ReproduceError> {
         let (setting, figure) = (self.column(setting)?, self.column(figure)?);
         let pair =
@@ -75,7 +75,7 @@ impl PublishedTable {
     ///
     /// # Errors
     ///
-    /// If there is no number there.
+    /// If the cell has no number.
     pub fn figure(&self, row: usize, column: &str) -> Result<f64, ReproduceError> {
         let place = self.column(column)?;
         let figure = self.rows.get(row).and_then(|row| row.get(place)).and_then(Value::as_f64);

@@ -1,7 +1,7 @@
-//! How near a simulated column is to the published one.
+//! How well a simulated column agrees with the published one.
 
-/// The mean of |ln(simulated ÷ published)| as a percentage: twice too much counts as half.
-/// Nothing compared is no error.
+/// The mean of |ln(simulated ÷ published)| as a percentage: a factor of two counts the same in
+/// both directions. Zero without values.
 pub fn mean_error_percent(pairs: &[(f64, f64)]) -> f64 {
     if pairs.is_empty() {
         return 0.0;
@@ -11,19 +11,19 @@ pub fn mean_error_percent(pairs: &[(f64, f64)]) -> f64 {
     100.0 * sum / pairs.len() as f64
 }
 
-/// By how much the simulated figure is off, in percent of the published one.
+/// The deviation of the simulated figure, in percent of the published one.
 pub fn error_percent(published: f64, simulated: f64) -> f64 {
     100.0 * (simulated / published - 1.0)
 }
 
-/// The largest error of any pair, without its sign.
+/// The largest absolute error of any pair.
 pub fn worst_error_percent(pairs: &[(f64, f64)]) -> f64 {
     let errors = pairs.iter().map(|&(published, simulated)| error_percent(published, simulated));
     errors.map(f64::abs).fold(0.0, f64::max)
 }
 
 /// Spearman's rank correlation, with mean ranks for ties; `None` for fewer than three pairs or a
-/// column that is all the same.
+/// constant column.
 pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {
         return None;
@@ -51,8 +51,8 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values.iter().map(rank).collect()
 }
 
-/// A candidate for a recommendation: a setting, and for each column what was published there and
-/// what was simulated; more is better.
+/// A candidate for a recommendation: a setting with the published and the simulated figure of each
+/// column; more is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoredSetting {
     pub setting: f64,
@@ -60,9 +60,9 @@ pub struct ScoredSetting {
     pub figures: Vec<(f64, f64)>,
 }
 
-/// What the simulation would recommend: the setting with the highest geometric mean of the
-/// columns' simulated figures, the least such setting if several have it; and the regret that it
-/// brings in each column, in percent of the best published figure there.
+/// The recommendation of the simulation: the setting with the highest geometric mean of the
+/// columns' simulated figures, the smallest such setting if there are several; and its regret in
+/// each column, in percent of the best published figure there.
 pub fn recommend(candidates: &[ScoredSetting]) -> Option<(f64, Vec<f64>)> {
     let worth = |candidate: &ScoredSetting| -> f64 {
         candidate.figures.iter().map(|figure| figure.1.ln()).sum()
@@ -83,9 +83,8 @@ pub fn recommend(candidates: &[ScoredSetting]) -> Option<(f64, Vec<f64>)> {
     Some((chosen.setting, chosen.figures.iter().enumerate().map(regret).collect()))
 }
 
-/// Where a curve has its lowest figure between two higher ones: the setting of the deepest dip,
-/// measured against the lower of the highest figures left and right of it. `points` ascend by
-/// setting.
+/// The setting of the deepest dip of a curve, measured from the lower of the highest figures left
+/// and right of it. `points` ascend by setting.
 pub fn interior_minimum(points: &[(f64, f64)]) -> Option<f64> {
     let highest = |points: &[(f64, f64)]| points.iter().map(|point| point.1).fold(0.0, f64::max);
     let depth = |at: usize| {

@@ -1,7 +1,7 @@
 //! The Pareto front.
 
 /// The indices of the points that no other point exceeds in both respects, ascending by the first.
-/// Of equal points the first one represents all.
+/// The first of several equal points represents all.
 pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len())
         .filter(|i| points[*i].0.is_finite() && points[*i].1.is_finite())

@@ -17,7 +17,7 @@ use vdisk::ServerCommand;
 
 /// The seeds of the table.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=10;
-/// Of ten seeds, so many agree with the usual recommendation.
+/// The number of seeds, out of ten, that must agree with the usual recommendation.
 const AGREE: usize = 9;
 
 #[derive(Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! They need root, and say `SKIP` where they cannot run.
 
-#![allow(clippy::print_stdout)] // whoever runs them should see what was skipped
+#![allow(clippy::print_stdout)] // skipped tests are printed
 
 mod agree;
 
@@ -74,7 +74,7 @@ impl Disk {
         Kib::new(text.expect("read-ahead").trim().parse().expect("a number"))
     }
 
-    /// Files beside the file system's own.
+    /// Files other than the file system's own.
     fn files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.point).expect("the mount point");
         let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -184,7 +184,7 @@ fn host_a_virtual_disk_is_swept_and_tuned_and_gone() {
     }
 }
 
-/// Kills a study at a random moment. It begins anew, goes on, or was complete already.
+/// Kills a study at a random moment. It starts again, continues, or was already complete.
 fn kill_at(random: &mut Pcg64, command: &mut Command, longest: Duration) {
     let mut child =
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the helper");

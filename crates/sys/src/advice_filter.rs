@@ -53,8 +53,8 @@ fn answer(value: u32) -> libc::sock_filter {
     libc::sock_filter { code: RETURN_VALUE, jt: 0, jf: 0, k: value }
 }
 
-/// The filter: of each advice, the call and then the value are compared. Calls of another machine
-/// pass.
+/// The filter compares the call and then the value of each advice. It passes calls of another
+/// architecture.
 fn filter(machine: u32, muted: &MutedAdvice) -> Vec<libc::sock_filter> {
     let allow = answer(libc::SECCOMP_RET_ALLOW);
     // The error 0 is success.
@@ -75,12 +75,12 @@ fn filter(machine: u32, muted: &MutedAdvice) -> Vec<libc::sock_filter> {
     program
 }
 
-/// Makes the command and its children give none of this advice. They can gain no privileges from
-/// set-user-ID programs then (`no_new_privs`).
+/// Suppresses this advice of the command and its children. They can then gain no privileges from
+/// set-user-ID programs (`no_new_privs`).
 ///
 /// # Errors
 ///
-/// If this machine's calls are not known.
+/// If the system calls of this architecture are unknown.
 pub fn mute_advice(command: &mut Command, muted: &MutedAdvice) -> io::Result<()> {
     let machine = MACHINE.ok_or(io::ErrorKind::Unsupported)?;
     let mut program = filter(machine, muted);

@@ -35,8 +35,8 @@ pub struct CapturedOutput {
 
 impl ChildProcess {
     /// Starts a command in a process group of its own, so that control-C at the terminal does not
-    /// reach it. Of each piped output, the first `max_output` bytes are kept. `input` is written to
-    /// its standard input if that is piped.
+    /// reach it. Keeps the first `max_output` bytes of each piped output, and writes `input` to its
+    /// standard input if that is piped.
     pub fn start(command: &mut Command, input: &str, max_output: usize) -> io::Result<Self> {
         let mut child = command.process_group(0).spawn()?;
         let stdout = child.stdout.take().map(|pipe| Capture::start(pipe, max_output));

@@ -260,7 +260,7 @@ fn drain(mut input: Input) -> Result<Vec<u8>, InputError> {
 ///
 /// # Errors
 ///
-/// Of the reader, or if there is not enough memory.
+/// If reading fails, or if there is not enough memory.
 pub fn fill(mut from: impl Read, content: &mut Vec<u8>, most: u64) -> io::Result<()> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     while content.len() < most {
@@ -352,7 +352,7 @@ mod tests {
         let path = file.path().display();
         let said = format!("{path} is larger than 1 KiB, which is the limit for notes");
         assert_eq!(why(file.path()), said);
-        // Without a size to look at, as a pipe.
+        // Without a known size, as for a pipe.
         let mut input = open(file.path(), InputKind::TRACE).unwrap();
         input.left = 1000;
         let reason = input.read_to_end(&mut Vec::new()).unwrap_err();

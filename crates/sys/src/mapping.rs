@@ -18,7 +18,7 @@ pub struct FileMapping {
     length: usize,
 }
 
-// SAFETY: the mapping is only ever read, and by copying; the pointer belongs to this value alone.
+// SAFETY: the mapping is only read, by copying; the pointer belongs to this value alone.
 unsafe impl Send for FileMapping {}
 // SAFETY: as above; any number of threads may copy out of it at once.
 unsafe impl Sync for FileMapping {}
@@ -46,8 +46,8 @@ impl FileMapping {
         sigbus::install()?;
         let too_long = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let length = usize::try_from(length.get()).map_err(too_long)?;
-        // SAFETY: no address is asked for, so nothing that exists is mapped over; what becomes of
-        // the file while it is mapped is dealt with in `copy_to`.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced; `copy_to`
+        // handles changes of the file while it is mapped.
         let address = unsafe {
             rustix::mm::mmap(
                 ptr::null_mut(),
@@ -66,8 +66,8 @@ impl FileMapping {
     }
 
     /// Copies data at `offset` into `buffer`; both must be within the mapping. Pages are copied in
-    /// the order of the file, so that they fault in that order: how `memcpy` goes through a long
-    /// range differs by processor.
+    /// the order of the file, so that they fault in that order: the order in which
+    /// `memcpy` reads a long range differs between processors.
     #[inline]
     pub fn copy_to(&self, offset: usize, buffer: &mut [u8]) -> Result<(), Torn> {
         let end = offset.checked_add(buffer.len());
@@ -76,9 +76,9 @@ impl FileMapping {
         let page = page_size().bytes().get() as usize;
         sigbus::guarded(start, start + self.length, || {
             // SAFETY: the source lies inside the mapping (asserted above), which lives as long as
-            // `self`; the target is exclusively borrowed. If a page cannot be had, the handler
-            // puts zeros in its place and the copy goes on. That another process may write the
-            // file meanwhile leaves mixed bytes, which nobody interprets.
+            // `self`; the target is exclusively borrowed. If a page cannot be read, the handler
+            // maps zeros in its place and the copy continues. If another process writes the file
+            // meanwhile, the bytes are mixed, but no code interprets them.
             unsafe {
                 let (mut from, target) = (offset, buffer.as_mut_ptr());
                 let end = offset + buffer.len();
@@ -93,13 +93,13 @@ impl FileMapping {
         .map_err(|at| Torn { at: Bytes::new((at - start) as u64) })
     }
 
-    /// Tells the kernel how the mapping will be used.
+    /// Advises the kernel of the use of the mapping.
     pub fn advise(&self, advice: MappingAdvice) -> io::Result<()> {
         let advice = match advice {
             MappingAdvice::Sequential => Advice::Sequential,
             MappingAdvice::Random => Advice::Random,
         };
-        // SAFETY: the range is the mapping's own, and neither advice changes what is in it.
+        // SAFETY: the range is the mapping's own, and neither advice changes its content.
         Ok(unsafe { rustix::mm::madvise(self.address.cast(), self.length, advice) }?)
     }
 
@@ -129,8 +129,8 @@ impl FileMapping {
         let end = (pages.end * page).min(self.length);
         let start = pages.start * page;
         assert!(start <= end, "pages outside of the mapping");
-        // SAFETY: the range lies inside the mapping (asserted above); the advice changes nothing
-        // that is in it.
+        // SAFETY: the range lies inside the mapping (asserted above); the advice does not
+        // change its content.
         let result = unsafe {
             rustix::mm::madvise(
                 self.address.add(start).cast(),
@@ -144,8 +144,8 @@ impl FileMapping {
 
 impl Drop for FileMapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and is used by nobody after this. (Zero pages that
-        // the handler put into it go with it.)
+        // SAFETY: `new` mapped the range, and it is not used after this. (Zero pages that the handler
+        // mapped into it are unmapped, too.)
         let result = unsafe { rustix::mm::munmap(self.address.cast(), self.length) };
         debug_assert!(result.is_ok(), "munmap of our own mapping");
     }

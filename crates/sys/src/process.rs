@@ -28,7 +28,7 @@ fn parse_stat(stat: &str) -> Option<u64> {
 }
 
 /// Whether this process knows others by the numbers that the kernel reports to tracers: not in a
-/// PID namespace of its own. Without /proc it is taken for granted.
+/// PID namespace of its own. Without /proc, this is assumed.
 pub fn has_host_ids() -> bool {
     // The inode of the initial namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h).
     const INITIAL: &str = "pid:[4026531836]";

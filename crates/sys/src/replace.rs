@@ -44,7 +44,7 @@ pub fn replace(
         _ => {}
     }
     let (FileMode::Masked(bits) | FileMode::Exact(bits)) = mode;
-    // Not by tempfile, whose errors lack the system's error number.
+    // Not tempfile: its errors lack the system's error number.
     let new = dir.join(&name);
     let file = File::options().write(true).create_new(true).mode(bits).open(&new)?;
     // Removed when dropped, unless it is renamed.

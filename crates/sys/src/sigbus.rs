@@ -29,7 +29,7 @@ thread_local! {
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Runs `touch`, which may access pages between `start` and `end`. The error is the first missing
-/// address, whose page was replaced by zeros.
+/// address; its page was replaced by zeros.
 #[inline]
 pub(crate) fn guarded(start: usize, end: usize, touch: impl FnOnce()) -> Result<(), usize> {
     GUARD.with(|guard| {
@@ -80,7 +80,7 @@ fn last_errno() -> i32 {
 }
 
 extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel hands over a valid siginfo, and SIGBUS always has an address in it.
+    // SAFETY: the kernel passes a valid siginfo, which for SIGBUS always contains an address.
     let address = unsafe { (*info).si_addr() } as usize;
     let ours = GUARD.with(|guard| {
         let inside = (guard.start.get()..guard.end.get()).contains(&address);
@@ -97,9 +97,9 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
 /// Maps a page of zeros over the page of `address`; returns whether that worked.
 fn put_zeros(address: usize) -> bool {
     // SAFETY: sysconf takes no pointer; mmap replaces a page inside a file mapping of ours (the
-    // caller has checked the range) that has no content to lose. Both only make system calls or
-    // read constants and so are fit for a signal handler. errno is put back, because the thread
-    // was in the middle of something.
+    // caller has checked the range) without content of its own. Both only make system calls or
+    // read constants, which is allowed in a signal handler. errno is restored, because the handler
+    // interrupted the thread.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
@@ -117,13 +117,13 @@ fn put_zeros(address: usize) -> bool {
     }
 }
 
-/// Does what would have happened without our handler.
+/// Passes a fault to the previous handler.
 fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some(previous) = PREVIOUS.get() else { return };
     let handler = previous.sa_sigaction;
-    // SAFETY: what stands in a sigaction is, by its flags, a function of one of these two kinds
-    // or one of two constants. With the default put back the fault happens again and ends the
-    // process, as it would have at first.
+    // SAFETY: depending on its flags, a sigaction contains a function of one of these two types or
+    // one of two constants. After the default is restored, the fault happens again and terminates
+    // the process, as it would have without our handler.
     unsafe {
         if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
             let mut default: libc::sigaction = std::mem::zeroed();

@@ -39,7 +39,7 @@ pub struct SparseMemory {
 // SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched
 // under the stripes' locks.
 unsafe impl Send for SparseMemory {}
-// SAFETY: as above; readers hold the read lock and writers the write lock of what they touch.
+// SAFETY: as above; readers hold the read lock and writers the write lock of the range that they access.
 unsafe impl Sync for SparseMemory {}
 
 /// The locks on the one or two chunks that a range touches.
@@ -112,8 +112,8 @@ impl SparseMemory {
         for (page, part) in pages(start, data) {
             if self.is_written(page) || !is_zero(part) {
                 self.mark(page);
-                // SAFETY: the part lies within the mapping, the write lock keeps everybody else
-                // off it, and `data` cannot overlap memory that nobody has a reference to.
+                // SAFETY: the part lies within the mapping, the write lock excludes all other
+                // threads, and `data` cannot overlap memory without references.
                 unsafe {
                     self.base.as_ptr().add(at).copy_from_nonoverlapping(part.as_ptr(), part.len());
                 }

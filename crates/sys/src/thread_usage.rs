@@ -15,7 +15,7 @@ pub struct ThreadCpu {
 /// The processor time of the calling thread.
 pub fn thread_cpu() -> io::Result<ThreadCpu> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the kernel writes one rusage; it is read only if the call says that it did.
+    // SAFETY: the kernel writes one rusage; it is read only if the call succeeded.
     let usage = unsafe {
         if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());

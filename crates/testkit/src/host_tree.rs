@@ -36,7 +36,7 @@ impl HostTree {
         Ok(tree)
     }
 
-    /// A host that was made before, to change its read-ahead.
+    /// An existing host, to change its read-ahead.
     pub fn open(path: &Path) -> Self {
         Self { path: path.to_owned(), mounts: String::new() }
     }

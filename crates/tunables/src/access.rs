@@ -218,7 +218,7 @@ mod tests {
         let (_dir, root) = tree("128\n");
         let path = root.path("/sys/class/bdi/8:0/read_ahead_kb");
         fs::remove_file(&path).expect("gone");
-        // The kernel gives back in hexadecimal digits what it is given here.
+        // This file returns the written number in hexadecimal.
         std::os::unix::fs::symlink("/proc/self/coredump_filter", &path).expect("a link");
         let tunable = find("read_ahead").expect("it");
         let error =

@@ -100,7 +100,7 @@ impl Identity {
 
 impl DeviceIdentity {
     fn is_same(&self, now: &Self, same_boot: bool) -> bool {
-        // A loop device without a file belongs to nobody, and would keep a changed value for the
+        // A loop device without a file is unused, and would keep a changed value for the
         // next file that is attached (seen on 6.18: 64 MiB survive detach and attach).
         if self.backing_file.is_some() && now.backing_file.is_none() {
             return true;

@@ -1,4 +1,4 @@
-//! Applying over a tree of files: what stays, what is remembered, what goes back.
+//! Applying settings in a tree of files: recorded, kept and restored values.
 
 #[allow(dead_code)] // these tests take a part of it
 mod stage;
@@ -321,7 +321,7 @@ fn disks_that_nothing_tells_apart_are_refused_aloud() {
     assert!(said.contains("set read_ahead to 128 KiB on the right disk"), "{said}");
     assert_eq!(stage.value(), kib(1024), "nothing is written");
     assert_eq!(stage.journals().len(), 1, "and nothing forgotten");
-    // Where the value of before is there, no disk needs to be told from another.
+    // If the file already has the previous value, the disk need not be identified.
     stage.set_by_hand(128);
     let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
     assert!(all.refused.is_empty() && stage.journals().is_empty(), "{all:?}");

@@ -143,7 +143,7 @@ fn host_a_second_owner_is_refused() {
     assert!(matches!(error, TunableError::Busy { pid: Some(owner), .. } if owner == pid));
     child.kill().expect("killed");
     child.wait().expect("its end");
-    // No waiting: whoever comes next waits for the guard himself.
+    // No waiting: the next process waits for the guard.
     let lease = device.begin();
     assert_eq!(device.stage.value(), kib(device.original));
     lease.restore().expect("put back");

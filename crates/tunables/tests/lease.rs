@@ -84,7 +84,7 @@ fn a_change_is_in_the_journal_before_it_is_made() {
 #[test]
 fn a_value_that_does_not_stick_is_not_left_behind() {
     let (dir, stage) = machine();
-    // The kernel gives back in hexadecimal digits what it is given here.
+    // This file returns the written number in hexadecimal.
     replace_value(&dir, "/proc/self/coredump_filter");
     stage.set_by_hand(7);
     let mut lease = begin(&stage).expect("a lease");

@@ -2,9 +2,9 @@
 //! [`BytesPerSecond`].
 //!
 //! Read-ahead is given in KiB by sysfs, in 512-byte sectors by `blockdev`, in pages by the kernel
-//! and in bytes by NFS; mistaking one for another is the commonest error of this field. So a size
-//! that crosses a function boundary has a type, a conversion has a name that says how it rounds,
-//! and text without a unit is refused. [`text`] has what helps with other text that people type.
+//! and in bytes by NFS; mistaking one for another is the most common error. Therefore a size
+//! that crosses a function boundary has a type, the name of a conversion says how it rounds, and
+//! text without a unit is refused. [`text`] helps with other text that people type.
 
 mod error_kind;
 mod rate;

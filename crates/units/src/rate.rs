@@ -1,4 +1,4 @@
-//! Data for each second.
+//! Data rates.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::text::{ParseUnitError, split_number};
 use crate::{Bytes, Nanos};
 
-/// A rate in bytes a second; finite and zero or more.
+/// A rate in bytes per second; finite and not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BytesPerSecond(f64);
 
 impl BytesPerSecond {
-    /// A rate of this many bytes a second; `None` if that is negative or no number.
+    /// A rate in bytes per second; `None` if it is negative or not finite.
     pub fn new(bytes_per_second: f64) -> Option<Self> {
         (bytes_per_second.is_finite() && bytes_per_second >= 0.0).then_some(Self(bytes_per_second))
     }
@@ -24,12 +24,12 @@ impl BytesPerSecond {
         if span == Nanos::ZERO { Self(0.0) } else { Self(amount.get() as f64 / span.as_secs_f64()) }
     }
 
-    /// The bare number of bytes a second.
+    /// The number of bytes per second.
     pub fn get(self) -> f64 {
         self.0
     }
 
-    /// MiB a second, the unit of foreread's tables.
+    /// MiB per second, the unit of foreread's tables.
     pub fn as_mib(self) -> f64 {
         self.0 / (1u64 << 20) as f64
     }
@@ -58,7 +58,7 @@ impl fmt::Display for BytesPerSecond {
     }
 }
 
-/// Reads `125M` or `125MiB/s` (1024-based) and `107MB/s` (1e6 bytes, as data sheets have it).
+/// Reads `125M` or `125MiB/s` (1024-based) and `107MB/s` (1e6 bytes, as in data sheets).
 impl FromStr for BytesPerSecond {
     type Err = ParseUnitError;
 

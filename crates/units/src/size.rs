@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{ParseUnitError, split_number};
 
-/// The size of the sector that Linux counts in, whatever the device's own sector is: 512 bytes.
+/// The unit in which Linux counts sectors, whatever the sector size of the device: 512 bytes.
 pub const SECTOR_BYTES: u64 = 512;
 
 const KIB: u64 = 1 << 10;
@@ -44,7 +44,7 @@ macro_rules! amount {
                 self.0 == 0
             }
 
-            /// `self - other`, or nothing where `other` is larger.
+            /// `self - other`, or zero if `other` is larger.
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
@@ -96,7 +96,7 @@ amount! {
 }
 
 amount! {
-    /// A number of memory pages; what a page is, [`PageSize`] says.
+    /// A number of memory pages; see [`PageSize`].
     Pages
 }
 
@@ -111,10 +111,10 @@ amount! {
 pub struct PageSize(u64);
 
 impl PageSize {
-    /// The page of x86-64 and of most others: 4 KiB.
+    /// 4 KiB, as on x86-64 and most other architectures.
     pub const FOUR_KIB: Self = Self(4096);
 
-    /// A page of `bytes`, or `None` if that is no power of two of at least 4 KiB.
+    /// A page of `bytes`, or `None` if that is not a power of two of at least 4 KiB.
     pub const fn new(bytes: u64) -> Option<Self> {
         if bytes.is_power_of_two() && bytes >= 4096 { Some(Self(bytes)) } else { None }
     }
@@ -172,7 +172,7 @@ impl Bytes {
         Kib(self.0 / KIB)
     }
 
-    /// The same amount in KiB, or `None` if it is no whole number of them.
+    /// The same amount in KiB, or `None` if it is not a whole number of KiB.
     pub const fn to_kib_exact(self) -> Option<Kib> {
         if self.0.is_multiple_of(KIB) { Some(Kib(self.0 / KIB)) } else { None }
     }
@@ -228,13 +228,13 @@ impl Pages {
 }
 
 impl Kib {
-    /// The same amount in bytes; the largest there is where it would not fit.
+    /// The same amount in bytes; saturates.
     pub const fn to_bytes(self) -> Bytes {
         Bytes(self.0.saturating_mul(KIB))
     }
 
-    /// The same amount in 512-byte sectors, the unit of `blockdev --setra`; the largest there is
-    /// where it would not fit.
+    /// The same amount in 512-byte sectors, the unit of `blockdev --setra`;
+    /// saturates.
     pub const fn to_sectors(self) -> Sectors {
         Sectors(self.0.saturating_mul(KIB / SECTOR_BYTES))
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{ParseUnitError, split_number};
 
-/// A span of time, or a point of it after an agreed start, in nanoseconds.
+/// A span of time, or a point in time since an agreed start, in nanoseconds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -41,7 +41,7 @@ impl Nanos {
         Self(secs * 1_000_000_000)
     }
 
-    /// Seconds rounded to the nearest nanosecond; what is negative or no number becomes zero.
+    /// Seconds, rounded to the nearest nanosecond; a negative number or NaN becomes zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         Self((secs * 1e9).round() as u64)
     }
@@ -63,7 +63,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// `self - other`, or nothing where `other` is later.
+    /// `self - other`, or zero if `other` is later.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

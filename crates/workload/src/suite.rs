@@ -61,7 +61,7 @@ impl Workload {
     /// | `seq-8` | what do eight concurrent readers of eight files get? |
     /// | `rand-pread` | what do random reads cost? |
     /// | `rand-mmap` | what do random faults of mapped files cost? |
-    /// | `mixed` | what do eight streams get with random reads beside them? |
+    /// | `mixed` | what do eight streams get alongside random reads? |
     /// | `stride` | what does a reader get that skips? |
     pub fn suite() -> Vec<Self> {
         NAMES.iter().filter_map(|name| build(name)).collect()

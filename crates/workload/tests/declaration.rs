@@ -1,4 +1,4 @@
-//! Declarations as people write them, and what they are told when they write them wrong.
+//! Declarations as people write them, and the messages for invalid ones.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

@@ -67,7 +67,7 @@ fn ranges_of_sizes_are_drawn_by_our_own_engine_and_by_fio() {
         let workload = native(&text).unwrap();
         let sizes = (workload.block_min, workload.block);
         assert_eq!(sizes, (least.map(Bytes::from_kib), Bytes::from_kib(most)), "{text}");
-        // fio gets an option that means the same to it, and what we export we read again.
+        // fio gets an option with the same meaning, and an exported job is read back.
         let file = parse(&text).unwrap();
         let jobs = file.groups()[0].to_text();
         assert!(!jobs.contains("bs=4k-") && !jobs.contains("bs=8k,"), "{jobs}");
@@ -196,7 +196,7 @@ fn fio_gets_the_job_on_files_of_ours() {
         assert!(job.lines().any(|written| written == line), "{line} in {job}");
     }
     assert!(!job.contains("directory") && !job.contains("numjobs"), "{job}");
-    // What counts in real time makes no sense on a disk that runs slower.
+    // Options in real time are invalid on a disk that runs slower.
     let timed = parse(text).unwrap();
     let problem = timed.groups()[0].for_fio(&stands, &conditions(8.0)).unwrap_err().to_string();
     assert!(problem.starts_with("line 10: rate_min=1: "), "{problem}");

@@ -1,4 +1,4 @@
-//! Hosts drawn at random, and what a plan for any of them has to hold.
+//! Random hosts, and the properties that the plan for each of them must have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -352,7 +352,7 @@ impl Checked<'_> {
     }
 }
 
-/// A line of a file is to be written with one value, whichever device is looked at.
+/// All plans change a line of a file to the same value.
 fn edits_agree(plans: &[DevicePlan]) -> Result<(), TestCaseError> {
     let mut written: BTreeMap<String, Kib> = BTreeMap::new();
     let edits = plans.iter().flat_map(|plan| &plan.steps);
@@ -372,7 +372,7 @@ fn planned(machine: &Machine) -> (HostSnapshot, Vec<Diagnosis>, Vec<DevicePlan>)
     (snapshot, diagnoses, plans)
 }
 
-/// Sets what the plans want, as `apply` does: with a record of what was set.
+/// Sets the values of the plans as `apply` does, with a record.
 fn follow(machine: &Machine, plans: &[DevicePlan]) {
     let journals = plans.iter().map(|plan| {
         let (bdi, bytes) = (&plan.bdi, |kib: Kib| kib.to_bytes().get());

@@ -239,7 +239,7 @@ impl Machine {
         HostSnapshot::look(&self.root(), &self.dirs(), None, windows).unwrap()
     }
 
-    /// The diagnosis of what is mounted at, or named by, `path`.
+    /// The diagnosis of the storage mounted at, or named by, `path`.
     pub fn diagnosis_with(&self, path: &str, windows: Windows) -> Diagnosis {
         let storage = resolve(&self.root(), Path::new(path)).unwrap();
         let snapshot = self.snapshot(windows);

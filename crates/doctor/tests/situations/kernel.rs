@@ -1,4 +1,4 @@
-//! Values that the kernel chose, or nobody that can be told.
+//! Values that the kernel chose, or whose origin is unknown.
 
 use super::hosts::{FLASH, Machine, Queue, TURNING};
 use super::{Situation, UDEV, case, flash, one};

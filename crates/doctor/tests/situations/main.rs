@@ -63,7 +63,7 @@ fn one(kernel: &str, queue: Queue) -> Machine {
     Machine::new(kernel).device("sda", "8:0", queue).mount("8:0", "/data", "xfs", "/dev/sda")
 }
 
-/// Checks each line; they are diagnosed one by one, and all that is wrong is told at once.
+/// Diagnoses each line, and reports all failures together.
 #[track_caller]
 fn hold(all: &[Situation]) {
     let wrong: Vec<String> = all.iter().filter_map(problem).collect();

@@ -5,7 +5,7 @@ use foreread_doctor::Windows;
 use super::hosts::Machine;
 use super::{Situation, UDEV, case, flash, one, open_file};
 
-/// What everybody may read of what root's foreread applied: 2 MiB on the disk.
+/// The published journal of root's foreread, which all users may read: 2 MiB on the disk.
 const PUBLISHED: &str = r#"{"version":1,"journals":[{
     "journal":"/var/lib/foreread/journal/1-2-8:0.jsonl","bdi":"8:0","purpose":"apply",
     "owner":{"pid":4194305,"start_time":1,"boot_id":"b"},

@@ -1,9 +1,9 @@
-//! Values that somebody set, or asks for in vain.
+//! Values that an owner or a user set, or requests without effect.
 
 use super::hosts::{FLASH, Machine, Queue};
 use super::{Situation, UDEV, case, flash, one};
 
-/// A machine with one disk, and something asked for by a udev rule.
+/// A machine with one disk, and a value that a udev rule requests.
 fn ruled(kib: u64, rule: &str) -> Machine {
     one("6.1.0", flash(kib)).with(UDEV, rule)
 }

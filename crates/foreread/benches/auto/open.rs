@@ -6,7 +6,7 @@ use crate::stage::{Stage, sleep_until};
 
 const FACTOR: f64 = 3.0;
 const WITHIN: f64 = 3.0;
-/// How long is looked at before and after the start.
+/// The observed time before and after the start.
 const BEFORE: f64 = 4.0;
 const AFTER: usize = 10;
 

@@ -1,4 +1,4 @@
-//! Readers in a process of their own, which tell ten times a second how far they are.
+//! Readers in a separate process, which report their progress ten times a second.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use sys::cachestat::cachestat;
 use sys::mapping::FileMapping;
 use units::Bytes;
 
-/// What readers have told: when, how many bytes they got, and the processor time they took.
+/// Reports of the readers: time, bytes read, and processor time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     pub at: f64,
@@ -111,7 +111,7 @@ fn seconds(clock: ClockId) -> f64 {
 ///
 /// - `streams N DIR`: files `0` to `N-1`, each read from its beginning to its end in pieces of
 ///   64 KiB, evicted, and read again.
-/// - `mapped FILE`: pages of a mapping in random order; told is what was not cached before.
+/// - `mapped FILE`: pages of a mapping in random order; reports those that were not cached before.
 /// - `cached FILE RATE`: so many reads a second of 4 KiB that are cached; 0: as many as can be.
 /// - `hold FILE N`: holds it open so many times.
 pub fn main(words: &[String]) {
@@ -174,7 +174,7 @@ fn mapped(file: &File, got: &AtomicU64) {
         let at = Bytes::new(page * 4096);
         let stat = cachestat(file.as_fd(), at, Bytes::new(4096)).unwrap();
         mapping.copy_to(page as usize * 4096, &mut word).unwrap();
-        // Or the compiler leaves out what nobody looks at.
+        // Otherwise the compiler removes the unused result.
         std::hint::black_box(&word);
         if stat.cached.is_zero() {
             got.fetch_add(4096, Ordering::Relaxed);

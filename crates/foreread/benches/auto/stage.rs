@@ -95,7 +95,7 @@ impl Drop for Stage {
     }
 }
 
-/// Until nothing of a file is cached: what was just written may be held for a moment.
+/// Waits until no page of a file is cached: dirty pages may stay for a moment.
 fn evict(file: &fs::File) {
     let size = Bytes::new(file.metadata().unwrap().len());
     for _ in 0..100 {
@@ -108,7 +108,7 @@ fn evict(file: &fs::File) {
     panic!("a file stays cached");
 }
 
-/// `foreread auto` at work; told to end when dropped.
+/// A running `foreread auto`, terminated when dropped.
 pub struct Daemon {
     child: Child,
     /// When it was started, on the monotonic clock, in seconds.
@@ -122,7 +122,7 @@ impl Daemon {
         self.lines.lock().unwrap().clone()
     }
 
-    /// Prints the first of what it decided.
+    /// Prints its first decisions.
     pub fn show(&self, most: usize) {
         let all = self.decisions();
         for (at, line) in all.iter().take(most) {

@@ -325,7 +325,7 @@ impl Record {
     }
 }
 
-/// Says how it was recorded and what is to be known of it.
+/// Prints how it was recorded, and its notes.
 fn note_recording(recording: &Recording, context: &Context) {
     for tried in &recording.tried {
         let reason = clean::plain(&tried.reason);

@@ -46,7 +46,7 @@ fn open(page: &mut BrowserPage<'_>, file: &std::path::Path) {
     page.until("document.documentElement.dataset.ready").unwrap();
 }
 
-/// Draws what is not in view yet, and opens what is closed.
+/// Draws charts that are not in view yet, and opens closed sections.
 fn unfold(page: &mut BrowserPage<'_>) {
     page.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })").unwrap();
     page.eval("dispatchEvent(new Event('beforeprint'))").unwrap();
@@ -121,7 +121,7 @@ fn browser_report_answers_to_mouse_and_keyboard_without_network() {
     is_clean(&mut page);
 }
 
-/// The heat-map sorts by what is clicked; trials are sorted and filtered.
+/// The heat-map sorts by the clicked column; trials are sorted and filtered.
 fn sorts(page: &mut BrowserPage<'_>) {
     let column = "[...document.querySelectorAll('#heat-0 tbody tr')]\
                   .map((row) => Number(row.cells[2].dataset.v))";
@@ -174,7 +174,7 @@ fn browser_pages_are_legible_and_accessible_in_both_themes() {
     }
 }
 
-/// What the browser itself would tell a screen reader has a name wherever one can get to.
+/// In the browser's accessibility tree, every element that can be focused has a name.
 fn nameless(page: &mut BrowserPage<'_>) {
     let tree = page.call("Accessibility.getFullAXTree", &json!({})).unwrap();
     for node in tree["nodes"].as_array().unwrap() {

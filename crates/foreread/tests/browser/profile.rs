@@ -150,7 +150,7 @@ fn browser_the_page_of_a_profile_answers_and_is_legible() {
     assert_eq!(page.eval(line).unwrap(), json!("time saved: 128 ms"));
     page.eval(&choose(0, 2)).unwrap();
     assert_eq!(page.eval(line).unwrap(), json!("bytes read: 16.0 MiB"));
-    // Pointing tells what is there; dragging zooms both pictures, a key shows all again.
+    // The pointer shows details; dragging zooms both charts, and a key resets the zoom.
     page.hover("#offsets-chart canvas", 0.9, 0.5).unwrap();
     let disabled = "document.querySelector('#waterfall-chart .tools button').disabled";
     assert_eq!(page.eval(disabled).unwrap(), json!(true));

@@ -29,7 +29,7 @@ impl Scratch {
         command
     }
 
-    /// Runs it; what it prints.
+    /// Runs it and returns its output.
     #[track_caller]
     pub fn foreread(&self, words: &[&str]) -> String {
         printed(&self.command().args(words).output().unwrap())
@@ -74,7 +74,7 @@ impl Scratch {
         self.path("published.html")
     }
 
-    /// A report of a small study of a simulated disk, with its JSON beside it. The study runs once
+    /// A report of a small study of a simulated disk, with its JSON next to it. The study runs once
     /// for all tests; each has copies of the files, so that no directory outlives its test.
     pub fn simulated_report(&self) -> PathBuf {
         static REPORT: OnceLock<[String; 2]> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Processes that mean harm: that would have `auto` touch what it must not.
+//! Hostile processes, which try to make `auto` touch other files.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;

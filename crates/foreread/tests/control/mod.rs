@@ -1,5 +1,5 @@
 //! `foreread auto` and `run` among processes that come, go, die and mean harm, on a virtual disk
-//! that takes its time: where nobody waits, nothing is done.
+//! that is slow: if no reader waits, `auto` does nothing.
 
 mod answers;
 mod hostile;
@@ -129,7 +129,7 @@ impl Daemon {
         said
     }
 
-    /// Has it end; what it said.
+    /// Terminates it and returns its output.
     #[track_caller]
     fn end(mut self) -> String {
         self.signal(Signal::TERM);
@@ -200,7 +200,7 @@ fn read_all(file: &File, byte: u8) {
     }
 }
 
-/// A small generator, so that a failure can be had again.
+/// A small generator of random numbers, so that a failure can be reproduced.
 struct Chance(u64);
 
 impl Chance {

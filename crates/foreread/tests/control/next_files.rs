@@ -19,7 +19,7 @@ const SIZE: usize = 16 << 10;
 /// One in so many places of the directory is no file that may be read.
 const TRAPS: usize = 50;
 
-/// Files that nobody reads, and of which nothing is cached.
+/// Files that no process reads and of which no page is cached.
 #[derive(Default)]
 struct Untouched(Vec<PathBuf>);
 
@@ -115,7 +115,7 @@ fn lay_out(many: &Path, outside: &Path) -> Untouched {
     for number in 0..FILES {
         let path = place(many, number);
         match number % TRAPS {
-            // A file of somebody else, who lets nobody read it.
+            // A file that only another user may read.
             10 => {
                 untouched.add(path.clone());
                 fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();

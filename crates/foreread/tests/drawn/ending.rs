@@ -8,7 +8,7 @@ use super::line::Line;
 
 /// The truth about exit codes.
 const DOCUMENT: &str = include_str!("../../../../docs/exit-codes.md");
-/// What a program that panics prints, and what one has in it that is to be seen by nobody.
+/// Texts of a panic, and internal texts that no user should see.
 const TRACES: &[&str] =
     &["panicked at", "RUST_BACKTRACE", "stack backtrace", "thread '", "fatal runtime"];
 /// Verbs that print a binary form if they are to write to `-`.
@@ -38,7 +38,7 @@ impl Ending {
         Self { code, stopped, stdout, stderr }
     }
 
-    /// The error, or else the first line of what it said.
+    /// The error, or else the first line of the output.
     pub fn said(&self) -> String {
         let stderr = String::from_utf8_lossy(&self.stderr);
         let error = stderr.lines().find(|line| line.contains("error:"));

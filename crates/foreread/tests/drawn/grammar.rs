@@ -36,7 +36,7 @@ struct Document {
 #[derive(Debug)]
 pub struct Leaf {
     pub words: Vec<String>,
-    /// Whether it is a verb that nobody types, or one that wants another verb behind it.
+    /// Whether it is hidden, or needs another verb after it.
     pub hidden: bool,
     pub options: Vec<Argument>,
     pub positionals: Vec<Argument>,

@@ -94,7 +94,7 @@ impl Drawer<'_> {
     fn leaf(&self, rng: &mut Pcg64Mcg) -> &Leaf {
         let leaves = &self.grammar.leaves;
         let leaf = &leaves[rng.random_range(0..leaves.len())];
-        // What nobody types is drawn less often.
+        // Hidden verbs are drawn less often.
         if leaf.hidden { &leaves[rng.random_range(0..leaves.len())] } else { leaf }
     }
 

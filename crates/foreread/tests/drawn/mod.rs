@@ -1,4 +1,4 @@
-//! Draws command lines, runs each in a scene of its own and looks at how it ended and what it left.
+//! Draws command lines, runs each in a separate directory, and checks how it ended and what it left.
 #![allow(dead_code)] // each tier takes of it what it needs
 
 pub mod ending;

@@ -1,9 +1,9 @@
 //! Namespaces in which drawn commands can reach nothing of the machine.
 //!
-//! The test starts itself anew below unshare(1): with its own mounts, processes, network and, in
+//! The test starts itself again under unshare(1): with its own mounts, processes, network and, in
 //! the ordinary tier, users. There every filesystem is made read-only, `/sys` and `/proc/sys`
 //! included; what programs like to write to (`/etc`, `/tmp`, `/run`, homes) is covered by copies or
-//! empty directories of the test. Where that cannot be had, nothing is run.
+//! empty directories of the test. If that is not possible, nothing is run.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -107,7 +107,7 @@ fn relay(unshare: &mut Command) -> bool {
     child.wait().unwrap().success()
 }
 
-/// Makes what is bound in the sandbox.
+/// Creates the sources of the bind mounts.
 fn prepare(scratch: &Path) {
     fs::create_dir_all(scratch.join("bin")).unwrap();
     File::create(scratch.join("bin/foreread")).unwrap();

@@ -16,7 +16,7 @@ use super::sandbox::Inside;
 const GRACE: Duration = Duration::from_secs(60);
 /// The address space of a command, in KiB.
 const MEMORY_KIB: u64 = 4 << 20;
-/// How much of what a command prints is looked at.
+/// The part of a command's output that is checked.
 const PRINTED: u64 = 4 << 20;
 /// Verbs whose changes are to stay until they are taken back.
 const LASTING: &[&str] = &["apply", "persist", "vdisk create"];
@@ -125,7 +125,7 @@ impl Stage {
         (ending, problems)
     }
 
-    /// Undoes what is to stay until it is undone.
+    /// Undoes changes that stay until they are undone.
     fn take_back(&self, dir: &Path) {
         for words in [&["rollback", "all", "-q"][..], &["vdisk", "remove", "--all", "-q"]] {
             let mut command = Command::new(&self.program);

@@ -109,7 +109,7 @@ fn host_profile_finds_each_fault_on_a_virtual_hard_disk() {
     }
 }
 
-/// Allocates two files in turns from their ends, so that no piece of 64 KiB lies beside the next.
+/// Allocates two files in turns from their ends, so that no two pieces of 64 KiB are adjacent.
 fn write_in_pieces(name: &Path) {
     const PIECE: usize = 64 << 10;
     let mut files =
@@ -166,7 +166,7 @@ fn host_profile_finds_faults_of_programs_in_rust_and_python() {
         };
         let first = &found["diagnoses"][0];
         assert_eq!(first["rule"], "backward", "{command:?}: {}", found["diagnoses"]);
-        // Of an interpreter only its own functions are known.
+        // Only the functions of the interpreter itself are known.
         if command.len() == 1 {
             let source = &first["location"]["source"];
             assert!(source[0].as_str().unwrap().ends_with("fault.rs"), "{first}");

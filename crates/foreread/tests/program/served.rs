@@ -1,4 +1,4 @@
-//! `foreread serve` at work, and what it answers.
+//! A running `foreread serve`, and its responses.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

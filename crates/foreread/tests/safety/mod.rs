@@ -1,4 +1,4 @@
-//! What must never happen to other runs, to their disks, and to what the user applied.
+//! Other runs, their disks, and applied settings must stay unchanged.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};

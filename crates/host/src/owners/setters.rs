@@ -1,6 +1,6 @@
 //! Owners of tunables other than read-ahead.
 //!
-//! The same files are read as for read-ahead, but for another name. Only whether a file is set is
+//! Reads the same files as for read-ahead, for another name. Only whether a file is set is
 //! determined, not the resulting value.
 
 use std::path::{Path, PathBuf};

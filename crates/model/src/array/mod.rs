@@ -102,7 +102,7 @@ impl Array {
             return None;
         }
         let second = self.first_but(member);
-        // Of members due at the same time, the first one is advanced first.
+        // If several members are due at the same time, the first one is advanced first.
         let others = if second.1 < member { second.0 - Nanos::new(1) } else { second.0 };
         let until = now.min(others);
         let mut arrived = std::mem::take(&mut self.arrived);

@@ -30,7 +30,7 @@ pub(crate) fn remove_left_over(home: &Path) -> Result<(), PgError> {
     }
     let mark = home.join(MARK);
     if !mark.is_file() {
-        // An empty one belongs to nobody: its removal was interrupted after the mark.
+        // An empty one has no owner: its removal was interrupted after the mark was removed.
         return fs::remove_dir(home).map_err(|_| PgError::Foreign { path: home.to_owned() });
     }
     let lock = Lock::try_take(&mark).map_err(PgError::io("lock", &mark))?;

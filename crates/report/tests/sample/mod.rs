@@ -20,7 +20,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Works out anew what the trials show.
+    /// Analyses the trials again.
     pub fn analysed(mut self) -> Self {
         self.analysis = analyse(&self.run);
         self

@@ -14,11 +14,11 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     simulate,
 };
 
-/// A laptop's disk; `FITTED` is set so that the stock kernel takes as long as it did.
+/// A laptop's disk; `FITTED` is set so that the stock kernel takes the published time.
 const MODEL: &str = "hdd-laptop-2006";
 const FITTED: &str = "disk.seek_track_ms";
 
-/// What each row of the table ran.
+/// A row of the table.
 struct Case {
     label: &'static str,
     policy: &'static str,
@@ -60,7 +60,7 @@ const HEAP_SIZE: Bytes = Bytes::from_mib(227);
 const INDEX_SIZE: Bytes = Bytes::from_mib(33);
 /// "Enough physical memory to cache the whole table and its indexes."
 const MEMORY_SIZE: Bytes = Bytes::from_mib(288);
-/// What a select takes of a processor at 600 MHz.
+/// Processor time of a select at 600 MHz.
 const SELECT_TIME: Nanos = Nanos::from_micros(700);
 
 fn priming(case: &Case) -> Result<Priming, ReproduceError> {
@@ -86,7 +86,7 @@ fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, 
         let published = table.figure(row, "seconds")?;
         let place = row as f64 + 1.0;
         let cell = Cell::new(place, published, &figures).labelled(case.label);
-        // The sooner the better: what there can be more of is tables in an hour.
+        // Less time is better, so the recommendation uses tables per hour.
         let per_hour = |seconds: f64| 3600.0 / seconds;
         let figures: Vec<f64> = figures.iter().map(|&seconds| per_hour(seconds)).collect();
         rates.push(Cell::new(place, per_hour(published), &figures).labelled(case.label));

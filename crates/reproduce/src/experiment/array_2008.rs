@@ -1,4 +1,4 @@
-//! What the sweeps of 2008 have in common: fio with eight readers of 8 GiB and one of 64 GiB, in
+//! Shared by the sweeps of 2008: fio with eight readers of 8 GiB and one of 64 GiB, in
 //! blocks of 8 KiB, on Linux before its read-ahead was rewritten for folios.
 
 use model::Spec;
@@ -11,18 +11,18 @@ use crate::load::Streams;
 use crate::outcome::{Cell, Column, ModelParameter};
 use crate::published::PublishedTable;
 
-/// The kernel is not named; it is one of 2008, and those before 2.6.23 have the same windows for
-/// these readers.
+/// The source does not name the kernel. It dates from 2008; kernels before 2.6.23 have the same
+/// windows for these readers.
 pub(super) const POLICY: &str = "linux-on-demand,since=2.6.23";
 pub(super) const SETTING: &str = "read-ahead (512-byte sectors)";
 /// The names of the columns in the transcription.
 const ROWS: &str = "readahead_sectors";
 
-/// Fitted: what the host took to copy a byte and to ask for one, in nanoseconds.
+/// Fitted: the host's time to copy a byte and to request one, in nanoseconds.
 pub(super) const COPY_NS: f64 = 1.37;
 pub(super) const SUBMIT_NS: f64 = 0.26;
 
-/// The two that are not in the model.
+/// The two parameters that are not in the model.
 pub(super) fn host_parameters() -> [ModelParameter; 2] {
     [
         super::other("copy", format!("{COPY_NS} ns/byte")),
@@ -38,7 +38,7 @@ pub(super) struct Array2008 {
     pub(super) first: Bytes,
 }
 
-/// A column of the transcription and what it is called here.
+/// A column of the transcription and its name here.
 #[derive(Clone, Copy)]
 pub(super) struct Readers {
     pub(super) count: u32,
@@ -58,7 +58,8 @@ impl Array2008 {
         sectors: u64,
         seed: u64,
     ) -> Result<f64, ReproduceError> {
-        // Large windows take turns of many megabytes: a short span would see half a turn.
+        // With large windows, readers alternate after many megabytes: a short span would end within
+        // one turn.
         let large = sectors >= if readers > 1 { 12288 } else { 49152 };
         let streams = Streams {
             model: self.model.clone(),

@@ -23,7 +23,7 @@ pub(super) const FULL: PublishedExperiment = PublishedExperiment {
     simulate: full,
 };
 
-/// "Near the middle", the author guessed of his files.
+/// The author's guess is that his files are "near the middle".
 const PLACE_PERCENT: u64 = 50;
 
 fn no_reason(_sectors: f64) -> Option<&'static str> {

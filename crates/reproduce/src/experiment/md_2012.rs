@@ -1,4 +1,4 @@
-//! md RAID 5 of four disks, 2012: what of the page can be simulated at all.
+//! md RAID 5 of four disks, 2012: the part of the page that can be simulated.
 
 use units::{Bytes, Nanos};
 
@@ -15,11 +15,11 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
 };
 
 const MODEL: &str = "raid5-2012";
-/// bonnie's random seeks stand here in the table.
+/// The row of bonnie's random seeks.
 const SEEKS_ROW: usize = 3;
-/// The processes of bonnie++ of the time that seek.
+/// Number of seeking processes in the bonnie++ of that time.
 const SEEKER_COUNT: u32 = 5;
-/// A file of twice the machine's memory of 4 GiB, as bonnie's manual asks for.
+/// A file of twice the machine's memory of 4 GiB, as bonnie's manual requires.
 const FILE_SIZE: Bytes = Bytes::from_gib(8);
 
 fn seeks(depth: u32, seed: u64) -> Result<f64, ReproduceError> {

@@ -18,11 +18,11 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
 const MODEL: &str = "mirror-2010";
 /// bonnie's K are KiB.
 const MB_PER_K: f64 = 1024.0 / 1e6;
-/// What bonnie reads at once.
+/// The size of bonnie's reads.
 const BLOCK_SIZE: Bytes = Bytes::from_kib(8);
 const FILE_SIZE: Bytes = Bytes::from_gib(8);
 const SEEKER_COUNT: u32 = 3;
-/// The row of the table during which gstat was looked at.
+/// The row of the table during which gstat was read.
 const GSTAT_READ_MAX: f64 = 128.0;
 
 fn policy(read_max: f64) -> String {
@@ -40,7 +40,7 @@ fn streaming(read_max: f64, seed: u64) -> Result<f64, ReproduceError> {
         file_size: FILE_SIZE,
         first: Bytes::ZERO,
         filesystem: FileSystem::PLAIN,
-        // Assumed, of the processors of the time.
+        // Assumed for processors of that time.
         costs: Costs { call_ns: 0.0, copy_ns: 1.1, submit_ns: 0.1, fault_ns: 0.0 },
         warm_up: Nanos::from_millis(700),
         span: Nanos::from_secs(4),
@@ -48,7 +48,7 @@ fn streaming(read_max: f64, seed: u64) -> Result<f64, ReproduceError> {
     streams.mb_s(seed)
 }
 
-/// Random reads a second of bonnie's seekers.
+/// Random reads per second of bonnie's seekers.
 fn seeks(seed: u64) -> Result<f64, ReproduceError> {
     let runs = RandomRuns {
         model: preset(MODEL)?,

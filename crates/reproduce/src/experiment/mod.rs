@@ -52,23 +52,23 @@ pub static NOT_SIMULATED: &[NotSimulated] = &[
 
 #[derive(Clone, Copy, Debug)]
 pub struct PublishedExperiment {
-    /// What it is asked for by.
+    /// Its name on the command line.
     pub name: &'static str,
     pub title: &'static str,
-    /// The tables of the transcription that have its figures.
+    /// The tables of the transcription with its figures.
     pub tables: &'static [&'static str],
     pub(crate) simulate: fn(&PublishedExperiment, Effort) -> Result<Reproduction, ReproduceError>,
 }
 
-/// How much is done for each figure.
+/// The number of simulations for each figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Seeds of which each figure is the mean.
+    /// Each figure is the mean over this many seeds.
     pub seeds: u32,
 }
 
 impl Default for Effort {
-    /// Three seeds: closed loops fall into step with the disks' rotation in one way or another.
+    /// Three seeds, because closed loops synchronise with the disks' rotation differently each time.
     fn default() -> Self {
         Self { seeds: 3 }
     }
@@ -100,7 +100,7 @@ impl PublishedExperiment {
     ///
     /// # Errors
     ///
-    /// If the simulator refuses.
+    /// If the simulation fails.
     pub fn run(&self, effort: Effort) -> Result<Reproduction, ReproduceError> {
         (self.simulate)(self, effort).map(Reproduction::judged)
     }
@@ -133,12 +133,12 @@ impl PublishedExperiment {
     }
 }
 
-/// A preset, with keys changed or not.
+/// A preset, with optionally changed keys.
 fn preset(words: &str) -> Result<Spec, ReproduceError> {
     Ok(Spec::parse(words).map_err(sim::SimError::from)?)
 }
 
-/// A parameter that is in the model: its key there, and its unit.
+/// A parameter of the model, by its key.
 fn parameter(model: &Spec, key: &str) -> Result<ModelParameter, ReproduceError> {
     let value = model.get(key).map_err(sim::SimError::from)?;
     Ok(ModelParameter { name: key.to_owned(), value })
@@ -156,7 +156,7 @@ fn other(name: &str, value: impl Into<String>) -> ModelParameter {
 /// Cells further off than this are marked as not explained, in percent.
 const EXPLAINED_PERCENT: f64 = 20.0;
 
-/// Marks a cell that is far off, with the reason if there is one that is known.
+/// Marks a cell with a large error as unexplained, with the reason if it is known.
 fn marked(cell: Cell, reason: Option<&'static str>) -> Cell {
     if cell.error_percent.abs() <= EXPLAINED_PERCENT {
         return cell;

@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
 
 /// The preset that was fitted to this table.
 pub(super) const MODEL: &str = "raid10-2008";
-/// The numbers that were fitted, with the two of the host.
+/// The fitted parameters, in addition to the two of the host.
 const FITTED: &[&str] = &[
     "disk.outer_mb_s",
     "disk.overhead_ms",
@@ -29,7 +29,7 @@ const FITTED: &[&str] = &[
     "device.latency_ms",
     "device.jitter_ms",
 ];
-/// What was chosen among a few possibilities.
+/// Parameters that were chosen among a few possibilities.
 const CHOSEN: &[&str] = &[
     "device.behind.read_policy",
     "disk.read_ahead",

@@ -341,7 +341,7 @@ mod tests {
     }
 
     /// What `sweep sim:nfs` measured: the first setting is tight after three blocks, the second
-    /// goes on to nine and shows its usual rate only then.
+    /// continues to nine and shows its usual rate only then.
     #[test]
     fn all_blocks_count_in_a_comparison() {
         let curve = curve(&[

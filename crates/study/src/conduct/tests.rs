@@ -132,7 +132,7 @@ impl Bench {
         Self { dir, store, plan: plan(), fresh: false, identity: "disk" }
     }
 
-    /// Conducts the study once; gives what came of it and what was done to the site.
+    /// Conducts the study once; returns the result and the changes of the target.
     fn go(&mut self, fate: Fate) -> (Result<StudyOutcome, StudyError>, Fate) {
         self.go_telling(fate, &mut Silent)
     }
@@ -232,7 +232,7 @@ fn a_failing_trial_ends_the_run_with_its_error_and_the_site_closed() {
     let summary = bench.store.runs().expect("runs").remove(0);
     assert_eq!((summary.status, summary.trials), (RunStatus::Failed, 3));
     assert!(summary.error.expect("an error").contains("/dev/formula"));
-    // The storage is back: the same command goes on.
+    // The storage is back: the same command continues the run.
     let (outcome, fate) = bench.go(Fate::default());
     let outcome = outcome.expect("an outcome");
     assert_eq!((outcome.run, fate.trials), (summary.id, ALL - 3));
@@ -287,7 +287,7 @@ fn a_run_that_somebody_measures_is_left_to_him() {
     assert!(bench.go(Fate::default()).0.expect("an outcome").complete);
 }
 
-/// A process that is killed leaves the run as it is, with nobody holding its lock.
+/// A killed process leaves the run as it is, and its lock is free.
 #[test]
 fn a_killed_run_shows_as_interrupted() {
     let mut bench = Bench::new();

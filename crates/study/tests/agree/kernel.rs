@@ -32,7 +32,7 @@ pub(crate) struct Done {
     pub(crate) reclaimed: u64,
 }
 
-/// Whether readers wait for a processor like everybody else.
+/// Whether readers have no priority over other processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Fair,
@@ -82,7 +82,7 @@ impl Bench {
             let file = File::open(path).expect("a file");
             sys::cachestat::cachestat(file.as_fd(), Bytes::ZERO, FILE).map(|stat| stat.evicted)
         };
-        // Before Linux 6.5 nobody can say.
+        // Unknown before Linux 6.5.
         self.paths.iter().map(|path| of(path).unwrap_or_default().get()).sum()
     }
 

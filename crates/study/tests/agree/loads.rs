@@ -13,7 +13,7 @@ pub(crate) type Steps = Box<dyn Iterator<Item = ReadStep> + Send>;
 /// Files that there are, and the size of each.
 pub(crate) const FILES: usize = 8;
 pub(crate) const FILE: Bytes = Bytes::from_mib(16);
-/// Loads drawn at random, beside the standard suite.
+/// Random loads, in addition to the standard suite.
 const MIXES: u64 = 10;
 
 /// Something that is read, again and again in the same way.

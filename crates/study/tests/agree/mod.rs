@@ -51,7 +51,7 @@ fn bench(base: &Path, words: &str, turn: Turn) -> (Bench, SimMachine) {
     (Bench::new(disk, turn), SimMachine { costs, ..machine })
 }
 
-/// What was asked for by the environment: nothing, `all`, or the name of a load.
+/// The request in the environment: nothing, `all`, or the name of a load.
 fn asked() -> Option<String> {
     std::env::var("FOREREAD_AGREE").ok().filter(|word| !word.is_empty())
 }

@@ -1,8 +1,7 @@
 //! Drives headless Chromium, to see pages as people see them.
 //!
-//! The DevTools protocol goes over a pair of pipes (`--remote-debugging-pipe`): commands and events
-//! are JSON documents with a zero byte after each. No port is opened. For tests only: nothing in
-//! the house uses it.
+//! Uses the DevTools protocol over a pair of pipes (`--remote-debugging-pipe`): commands and events
+//! are JSON documents with a zero byte after each. No port is opened.
 
 mod page;
 mod pipe;
@@ -17,26 +16,26 @@ use thiserror::Error;
 pub use page::{BrowserPage, Happened, Theme};
 use pipe::DevToolsPipe;
 
-/// Why the browser did not do as it was told.
+/// Why a command to the browser failed.
 #[derive(Debug, Error)]
 pub enum BrowserError {
-    /// There is none here.
+    /// No Chromium was found.
     #[error("no Chromium on this machine (apt-get install chromium)")]
     Missing,
     #[error("chromium: {0}")]
     Io(#[from] std::io::Error),
-    /// It has ended or says nothing any more.
+    /// It has exited or does not respond.
     #[error("chromium says nothing for {waited:?} while waiting for {what}")]
     Silent { what: String, waited: Duration },
-    /// It refuses a command, or a script throws.
+    /// It rejects a command, or a script throws an exception.
     #[error("{what}: {said}")]
     Refused { what: String, said: String },
 }
 
-/// The names that Chromium goes by.
+/// Names of the program.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// How it is started: without any service of its own, and with a pipe to talk through.
+/// Its options: no background services, and the protocol over a pipe.
 const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -53,7 +52,7 @@ const OPTIONS: &[&str] = &[
     "--remote-debugging-pipe",
 ];
 
-/// A running browser; it ends when this is dropped.
+/// A running browser, terminated when this is dropped.
 pub struct Browser {
     child: Child,
     pipe: DevToolsPipe,
@@ -65,12 +64,12 @@ pub fn program() -> Option<PathBuf> {
 }
 
 impl Browser {
-    /// Starts one with a profile of its own.
+    /// Starts a browser with a temporary profile.
     pub fn start() -> Result<Self, BrowserError> {
         let program = program().ok_or(BrowserError::Missing)?;
         let profile = tempfile::tempdir()?;
-        // It reads commands from descriptor 3 and writes to 4; the shell puts them there, which
-        // could else be done only between fork and exec.
+        // It reads commands from descriptor 3 and writes to 4. The shell sets these up, which would
+        // otherwise have to happen between fork and exec.
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])

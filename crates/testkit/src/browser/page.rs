@@ -1,4 +1,4 @@
-//! One page: going somewhere, asking it, touching it.
+//! A page: navigation, evaluation, and input.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ pub enum Theme {
     Dark,
 }
 
-/// What a page did besides what it was asked to do.
+/// Problems that a page reported, and its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
     /// Errors and warnings of the console, exceptions, violations of policy.
@@ -70,7 +70,7 @@ impl<'a> BrowserPage<'a> {
         self.pipe.wait("Page.loadEventFired")
     }
 
-    /// The value of an expression; promises are waited for.
+    /// The value of an expression; waits for promises.
     pub fn eval(&mut self, expression: &str) -> Result<Value, BrowserError> {
         let params =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -82,8 +82,8 @@ impl<'a> BrowserPage<'a> {
         Ok(answer["result"]["value"].take())
     }
 
-    /// Waits until an expression is true. One page may be gone and the next not there yet, so that
-    /// the expression has no meaning; that is an error only if it stays so.
+    /// Waits until an expression is true. While one page is being replaced by the next, the
+    /// expression cannot be evaluated; that is an error only if it persists.
     pub fn until(&mut self, expression: &str) -> Result<(), BrowserError> {
         let begun = Instant::now();
         loop {
@@ -103,13 +103,13 @@ impl<'a> BrowserPage<'a> {
         }
     }
 
-    /// Moves the mouse to a share of the width and height of the element that a selector finds.
+    /// Moves the mouse to a fraction of the width and height of the selected element.
     pub fn hover(&mut self, selector: &str, x: f64, y: f64) -> Result<(), BrowserError> {
         let (x, y) = self.place(selector, x, y)?;
         self.mouse("mouseMoved", x, y, 0)
     }
 
-    /// Presses the mouse at one share of an element's width and lets go at another.
+    /// Drags the mouse from one fraction of an element's width to another.
     pub fn drag(&mut self, selector: &str, from: f64, to: f64) -> Result<(), BrowserError> {
         let (start, y) = self.place(selector, from, 0.5)?;
         let (end, _) = self.place(selector, to, 0.5)?;
@@ -140,7 +140,7 @@ impl<'a> BrowserPage<'a> {
         self.call("Input.dispatchMouseEvent", &event).map(|_| ())
     }
 
-    /// Presses a key, as `ArrowRight`, `Tab` or `+`.
+    /// Presses a key, such as `ArrowRight`, `Tab` or `+`.
     pub fn press(&mut self, key: &str) -> Result<(), BrowserError> {
         let code = match key {
             "Tab" => 9,
@@ -162,7 +162,7 @@ impl<'a> BrowserPage<'a> {
         Ok(())
     }
 
-    /// A picture of what is to be seen, as base 64 of a PNG.
+    /// A screenshot, as a PNG in base 64.
     pub fn picture(&mut self) -> Result<String, BrowserError> {
         let mut shot = self.call("Page.captureScreenshot", &json!({ "format": "png" }))?;
         Ok(shot["data"].take().as_str().unwrap_or_default().to_owned())

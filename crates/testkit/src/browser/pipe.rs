@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::BrowserError;
 
-/// Long, because a busy machine starts a browser slowly.
+/// Long, because a browser starts slowly on a busy machine.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// The two pipes, with what has come and not been asked for yet.
+/// The two pipes, and the events that were received but not taken yet.
 pub(crate) struct DevToolsPipe {
     to: ChildStdin,
     from: Receiver<Value>,
@@ -35,7 +35,7 @@ impl DevToolsPipe {
         Self { to, from: receiver, events: VecDeque::new(), last: 0 }
     }
 
-    /// Sends a command; the number of its answer.
+    /// Sends a command; returns the number of its answer.
     pub(crate) fn send(
         &mut self,
         session: Option<&str>,
@@ -54,7 +54,7 @@ impl DevToolsPipe {
         Ok(self.last)
     }
 
-    /// Sends a command and waits for its answer; events that come meanwhile are kept.
+    /// Sends a command and waits for its answer; keeps events that arrive meanwhile.
     pub(crate) fn call(
         &mut self,
         session: Option<&str>,
@@ -86,7 +86,7 @@ impl DevToolsPipe {
             .map_err(|_| BrowserError::Silent { what: what.to_owned(), waited: begun.elapsed() })
     }
 
-    /// Waits until an event of this name has come; it stays among the others.
+    /// Waits for an event of this name, and keeps it.
     pub(crate) fn wait(&mut self, method: &str) -> Result<(), BrowserError> {
         let begun = Instant::now();
         while !self.events.iter().any(|event| event["method"] == method) {
@@ -98,7 +98,7 @@ impl DevToolsPipe {
         Ok(())
     }
 
-    /// Everything that has happened since this was asked last.
+    /// All events since the last call.
     pub(crate) fn drain(&mut self) -> Vec<Value> {
         while let Ok(document) = self.from.try_recv() {
             self.events.push_back(document);

@@ -15,7 +15,7 @@ use sys::lock::Lock;
 use tempfile::TempDir;
 use units::Bytes;
 
-/// Long enough for a busy machine; what is awaited takes milliseconds.
+/// Long enough for a busy machine; the awaited events take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A bdi, and a directory for journals and locks.
@@ -78,7 +78,7 @@ impl Stage {
     pub fn power_cut(&self) {
         let mut child = started(self.flip().arg("hold"), "holding");
         let guard = self.guard_pid();
-        // Stopped, it cannot see that its guard has gone and put back by itself.
+        // While stopped, it cannot notice that its guard has exited, and restore the settings itself.
         kill_process(Pid::from_child(&child), Signal::STOP).expect("stopped");
         kill_hard(guard);
         child.kill().expect("killed");
@@ -231,7 +231,7 @@ pub fn fifty_moments() -> impl Iterator<Item = Moment> {
     })
 }
 
-/// Examples are built beside the tests.
+/// Examples are built in the directory of the tests.
 fn flip_path() -> PathBuf {
     let own = std::env::current_exe().expect("this test");
     let target = own.parent().and_then(Path::parent).expect("a target folder");

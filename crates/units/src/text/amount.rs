@@ -60,7 +60,7 @@ pub(crate) fn split_number(text: &str) -> Result<(f64, &str), ParseUnitError> {
     let (number, suffix) = trimmed.split_at(end);
     let number: f64 =
         number.parse().map_err(|_| ParseUnitError::NotANumber { text: text.to_owned() })?;
-    // Four hundred digits are infinity to a float.
+    // As a float, 400 digits are infinite.
     if number.is_infinite() {
         return Err(ParseUnitError::too_large(text));
     }

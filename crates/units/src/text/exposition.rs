@@ -12,7 +12,7 @@ pub enum MetricKind {
     Counter,
 }
 
-/// One value of a metric, with the labels that tell it from the others.
+/// One value of a metric, with labels that distinguish it from the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSeries {
     labels: Vec<(&'static str, String)>,
@@ -51,7 +51,7 @@ impl Exposition {
         Self::default()
     }
 
-    /// Adds a metric, whose name gets the prefix `foreread_`. Without a series, nothing is written.
+    /// Adds a metric; its name gets the prefix `foreread_`. Without a series, nothing is written.
     pub fn metric(
         &mut self,
         name: &str,
@@ -69,7 +69,7 @@ impl Exposition {
             if seen.contains(&labels) {
                 continue;
             }
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             if seen.is_empty() {
                 let _ = writeln!(self.text, "# HELP foreread_{name} {help}");
                 let _ = writeln!(self.text, "# TYPE foreread_{name} {word}");

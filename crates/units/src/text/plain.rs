@@ -16,7 +16,7 @@ pub fn plain(text: &str) -> String {
     cleaned
 }
 
-/// Characters that take no room or turn the text round (Unicode TR 36: bidirectional controls,
+/// Invisible characters and those that reverse the direction of text (Unicode TR 36: bidirectional controls,
 /// zero-width characters, line separators, tags and variation selectors).
 fn is_invisible(c: char) -> bool {
     matches!(

@@ -93,7 +93,7 @@ impl SettingError {
 ///
 /// # Errors
 ///
-/// If it is none of them.
+/// If it is another word.
 pub fn parse_choice<T: Copy>(
     key: &str,
     value: &str,
@@ -119,7 +119,7 @@ pub fn parse_number<T: FromStr>(key: &str, value: &str, wanted: &str) -> Result<
 ///
 /// # Errors
 ///
-/// If it is no such amount.
+/// If it is not such an amount.
 pub fn parse_amount<T>(key: &str, value: &str) -> Result<T, SettingError>
 where
     T: FromStr<Err = ParseUnitError>,

@@ -173,7 +173,7 @@ fn watch_signals() -> io::Result<UnixStream> {
     Ok(receive)
 }
 
-/// Records this server's facts, and tells the creator that it is ready.
+/// Records this server's facts, and reports to the creator that it is ready.
 fn announce(home: &DiskDirs, realtime: bool) -> Result<(), VdiskError> {
     let pid = std::process::id();
     let started = process::start_time(pid).ok().flatten().unwrap_or_default();

@@ -208,7 +208,7 @@ fn host_a_dead_disk_is_removed_from_under_its_users() {
         wait_until(|| !Path::new(&bound).exists());
         assert!(!Path::new(&bound).exists(), "{bound} is still there");
         stage.await_nothing_left();
-        // The empty device is what a dead disk's users leave; it is free for anybody.
+        // The users of a removed disk leave an empty device, which is free for any process.
         let _ = sys::loopdev::remove(disk.record().loop_number);
     }
 }

@@ -114,7 +114,7 @@ impl Stage {
         self.assert_nothing_left();
     }
 
-    /// The same where somebody still has the disk open: the process that cleans up stays for the
+    /// The same while another process has the disk open: the process that cleans up stays for the
     /// sake of the loop device.
     pub(crate) fn await_nothing_but(&self, device: &Path) {
         let left = || -> Vec<String> {

@@ -1,7 +1,7 @@
-// Pictures over time with many marks: a canvas with a range of time that several pictures share.
+// Charts over time with many marks, on canvases that share a range of time.
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Round values between two, about so many.
+// Round values between two limits, about this many.
 function steps(from, to, count) {
   const raw = (to - from) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(raw || 1));
@@ -11,7 +11,7 @@ function steps(from, to, count) {
   return values;
 }
 
-// The range of time that is shown.
+// The displayed range of time.
 class TimeRange {
   constructor(end) {
     this.all = [0, Math.max(1, end)];
@@ -118,7 +118,7 @@ class TimePlot {
     ctx.fillText("time since the start", area.left + area.width, bottom + 35);
   }
 
-  // Scales time around a place, and the other axis if there is one.
+  // Zooms around a position, on both axes if the chart has two.
   scale(factor, t, v) {
     const [from, to] = this.range.now;
     if (this.y && v !== null) {
@@ -180,7 +180,7 @@ class TimePlot {
     });
   }
 
-  // The frame of what is being chosen: all heights if the pointer hardly moved up or down.
+  // The selection frame: the full height if the pointer hardly moved vertically.
   frame(a, b) {
     const tall = !this.y || Math.abs(a[1] - b[1]) < 12;
     const [top, bottom] = tall ? [this.area.top, this.area.top + this.area.height] : [Math.min(a[1], b[1]), Math.max(a[1], b[1])];

@@ -1,4 +1,4 @@
-// One kind of chart for everything: series of points over an axis, with intervals, lines across,
+// The chart of all pages: series of points over an axis, with intervals, lines across,
 // a cursor that follows the mouse or the arrow keys, a legend that hides series, and zoom.
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2"];
 
@@ -37,7 +37,7 @@ class Chart {
     return this.o.series.filter((s) => !this.hidden.has(s.name) && s.points.length > 0);
   }
 
-  // Of many series the hidden ones wait behind a button.
+  // If there are many series, a button shows the hidden ones.
   drawLegend(unfolded = false) {
     const button = (s) => {
       const shape = el("svg:svg", { class: `k${s.k % 8}`, viewBox: "0 0 30 12", "aria-hidden": "true" },
@@ -63,7 +63,7 @@ class Chart {
     this.legend.hidden = this.o.series.length < 2;
   }
 
-  // The places of the axes for what is shown now.
+  // The scales of the axes for the displayed series.
   scale() {
     const o = this.o;
     const fx = o.x.log ? (x) => Math.log2(Math.max(x, 2)) : (x) => x;
@@ -75,13 +75,13 @@ class Chart {
     if (o.columns) [x0, x1] = [x0 - 0.5, x1 + 0.5];
     const ends = (p) => [p[1], p[2], p[3]].filter((v) => v !== undefined && v !== null && Number.isFinite(v));
     const ys = points.flatMap(ends);
-    // What was hardly repeated has intervals that would press the curves to the floor: they may
-    // reach out of the picture.
+    // Wide intervals of cells with few repeats would flatten the curves: they may exceed the
+    // chart.
     const values = points.map((p) => p[1]);
     const [least, top] = [Math.min(...values), Math.max(...values)];
     const reach = (y) => (o.y.log ? Math.min(Math.max(y, least / 3), top * 3) : Math.min(y, top + Math.abs(top) * 0.6));
     ys.forEach((y, i) => { ys[i] = reach(y); });
-    // A level far above everything would press the curves to the floor: it is named at the top.
+    // A level far above all curves would flatten them: it is named at the top.
     const most = ys.length ? Math.max(...ys) : 0;
     for (const line of o.levels || []) if (line.y <= most * 2) ys.push(line.y);
     const logY = o.y.log && ys.every((y) => y > 0);
@@ -165,7 +165,7 @@ class Chart {
     }
   }
 
-  // Whether a text that ends here would stand on another; if not it takes the place.
+  // Whether a text that ends here would overlap another; if not, reserves the space.
   clash(end, y, text) {
     const half = 3.2 * text.length, x = end - half;
     if (this.taken.some((t) => Math.abs(t.x - x) < t.half + half && Math.abs(t.y - y) < 13)) return true;
@@ -173,7 +173,7 @@ class Chart {
     return false;
   }
 
-  // Lines that nothing can pass; those beyond the picture are named at its top.
+  // Upper limits; those beyond the chart are named at its top.
   drawLevels(g, svg) {
     const [left, right] = [g.m.left, g.width - g.m.right];
     let above = 0;
@@ -194,7 +194,7 @@ class Chart {
     }
   }
 
-  // Names a point where nothing else is named; where there is no room, pointing tells it.
+  // Labels a point if there is space; otherwise the pointer shows the label.
   name(group, x, y, text) {
     const half = 3.5 * text.length;
     for (const [dx, dy] of [[0, -13], [0, 24], [14 + half, 4], [-14 - half, 4]]) {
@@ -207,7 +207,7 @@ class Chart {
     }
   }
 
-  // Columns of all that is shown side by side, over an axis that doubles.
+  // Columns of the displayed series, side by side over a logarithmic axis.
   drawColumns(g, group, s, points) {
     const shown = this.shown();
     const slot = (g.sx(4) - g.sx(2)) * 0.8;
@@ -260,7 +260,7 @@ class Chart {
     svg.append(group);
   }
 
-  // Puts the cursor at a stop and shows what is there.
+  // Moves the cursor to a stop and shows its values.
   point(index) {
     const g = this.g;
     if (!this.stops.length || index < 0) return;
@@ -305,7 +305,7 @@ class Chart {
     this.draw();
   }
 
-  // The place on the axis below a pointer.
+  // The position of the pointer on the axis.
   under(event) {
     const box = this.svg.getBoundingClientRect();
     const g = this.g;

@@ -1,5 +1,5 @@
-// Draws what the page has a place for. Places below the fold are drawn when they come into view,
-// so that a large report opens at once.
+// Draws the charts of the page. Those outside the window are drawn when they come into view, so
+// that a large report opens immediately.
 const DRAW = { curves: (host, runs) => curves(host, runs), tradeoff, latencies, sizes: requestSizes, timelines, drift, trials: trialsTable };
 
 function drawPlace(place, runs) {
@@ -27,7 +27,7 @@ function drawAll() {
   addEventListener("beforeprint", () => {
     const now = JSON.parse(byId("data").textContent).runs;
     places().forEach((place) => drawPlace(place, now));
-    // What is folded on a screen is read on paper.
+    // Print sections that are collapsed on the screen.
     const folded = [...document.querySelectorAll("details:not([open])")];
     folded.forEach((one) => { one.open = true; });
     addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }), { once: true });

@@ -1,11 +1,11 @@
-// Bytes with three digits that mean something.
+// Bytes with three significant digits.
 function bytes(count) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const unit = count ? Math.max(0, Math.min(4, Math.floor(Math.log2(count) / 10))) : 0;
   return unit ? `${short(count / 1024 ** unit)} ${units[unit]}` : `${count} B`;
 }
 
-// What the width of a box can be: the place in a sample.
+// The quantities that the width of a box can show: their index in a sample.
 const QUANTITIES = [
   { name: "time waited", at: 2, format: time },
   { name: "time saved", at: 3, format: time },
@@ -14,7 +14,7 @@ const QUANTITIES = [
 ];
 const ROW = 22;
 
-// Functions with all that their waits have, the outermost at the top.
+// Functions with the sums of their waits, the outermost at the top.
 class FlameGraph {
   constructor(host, data) {
     this.data = data;
@@ -96,7 +96,7 @@ class FlameGraph {
         at += child.value * scale;
       }
     };
-    // What is above the chosen box has the whole width.
+    // Boxes above the chosen one have the full width.
     let top = this.root, row = 0;
     this.path.forEach((name, i) => {
       top = top.below.get(name);

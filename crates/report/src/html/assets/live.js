@@ -1,5 +1,5 @@
-// Keeps a page up to date while its run is being measured: asks how far it is, and takes over what
-// has changed without touching what the reader is busy with.
+// Updates a page while its run is being measured: polls the progress, and replaces what has changed
+// without disturbing the part that the reader is using.
 function live() {
   const state = document.documentElement.dataset.live;
   if (!state) return;
@@ -13,7 +13,7 @@ function live() {
       trials = now.trials;
       if (now.status !== "running") return;
     } catch {
-      // The server is gone or busy: the page stays as it is, and asks again.
+      // The server has exited or is busy: keep the page and try again.
     }
     setTimeout(look, 1000);
   };

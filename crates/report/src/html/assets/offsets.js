@@ -50,7 +50,7 @@ class OffsetPlot {
     return node;
   }
 
-  // The part of the file that anything happened in.
+  // The part of the file with events.
   extent() {
     const f = this.file;
     const ends = [...f.accesses.map((a) => [a[2], a[2] + a[3]]), ...f.waits.map((w) => [w[2], w[2] + 4096])];
@@ -93,7 +93,7 @@ class OffsetPlot {
     }
   }
 
-  // What is nearest to the pointer.
+  // The event nearest to the pointer.
   find(plot, x, y) {
     let best = null, least = 8;
     const consider = (left, right, low, high, words) => {

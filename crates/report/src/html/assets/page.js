@@ -16,7 +16,7 @@ const METRICS = [
   { name: "Mean size of a request", of: (c) => c.request_kib && [c.request_kib], y: { title: "KiB for each request to the device", format: short, unit: " KiB" } },
 ];
 
-// The axis of a metric: throughput is in what each workload says, MiB/s or a command's own figure.
+// The axis of a metric: throughput has the unit of its workload, MiB/s or that of a command's figure.
 function axis(metric, runs) {
   if (!metric.units) return metric.y;
   const units = [...new Set(runs.flatMap((run) => run.workloads.map((w) => w.unit)))];
@@ -25,7 +25,7 @@ function axis(metric, runs) {
 
 const seriesName = (run, w, many) => (many ? `${run.label}: ${run.workloads[w].name}` : run.workloads[w].name);
 
-// The kinds of settings beside read-ahead: one curve each.
+// The combinations of settings other than read-ahead: one curve each.
 const kinds = (run) => [...new Set(run.settings.map((s) => s.labels))];
 
 function curveSeries(runs, metric, pick) {
@@ -57,7 +57,7 @@ function relative(points) {
   for (const p of points) for (const i of [1, 2, 3]) if (p[i] !== null && p[i] !== undefined) p[i] = (p[i] / best) * 100;
 }
 
-// Where a curve stops to gain: a small ring for most of it, a large one for all of it.
+// The economical setting (small ring) and the best setting (large ring) of a curve.
 function bends(run, w, metric) {
   const bend = run.curves.find((c) => c.w === w);
   if (!bend || !metric.name.startsWith("Throughput")) return [];
@@ -90,9 +90,9 @@ function curves(host, runs) {
     const levels = limits.filter((l) => l.w === null || l.w === worked[limited]);
     return { label: `${metric.name} against read-ahead`, x: X, y: axis(metric, runs), series: [...own, ...predicted], marks, levels, rug };
   };
-  // What vendors advise, each value once.
+  // The values that vendors advise, each once.
   const rug = [...new Set(advised.flatMap((a) => [a.low_kib, a.high_kib]))].map((x) => ({ x, label: adviceAt(advised, x) }));
-  // The workloads of which limits are known.
+  // The workloads with known limits.
   const worked = runs.length === 1 ? [...new Set(runs[0].limits.map((l) => l.w))].filter((w) => w !== null) : [];
   const place = el("div", {});
   host.append(el("div", { class: "tools" }, choice("Show", has.map((m) => m.name), (i) => { shown = i; chart.set(config(has[i])); }),
@@ -104,7 +104,7 @@ function curves(host, runs) {
   const chart = new Chart(place, config(has[0]));
 }
 
-// Who advises a value.
+// The vendors that advise a value.
 function adviceAt(advised, x) {
   const who = advised.filter((a) => a.low_kib === x || a.high_kib === x).map((a) => a.name);
   return `${size(x)} is advised for ${who.slice(0, 6).join("; ")}${who.length > 6 ? ` and ${who.length - 6} others` : ""}`;
@@ -150,7 +150,7 @@ function tradeoff(host, run) {
   const chart = new Chart(place, config(all[0]));
 }
 
-// A choice of cells that have some detail, and what is drawn of the chosen ones.
+// A selector of cells with some detail, and the charts of the selected ones.
 function detailChart(host, run, has, config) {
   const ws = [...new Set(run.details.filter(has).map((d) => d.w))].sort((a, b) => a - b);
   const place = el("div", {});
@@ -173,7 +173,7 @@ function detailChart(host, run, has, config) {
   show(0);
 }
 
-// Logarithms of latencies with their counts, empty buckets as well: no line leads over them.
+// Logarithms of latencies with their counts, empty buckets included, so that no line crosses them.
 function gapless(pairs) {
   const nano = Math.log2(1000);
   const counts = new Map(pairs.map(([us, count]) => [Math.round((Math.log2(us) + nano) * 4), count]));
@@ -219,7 +219,7 @@ const LINES = [
   { name: "Size of requests", of: slots((d) => d.device_request_kib), y: { title: "mean KiB of a request to the device", format: short, unit: " KiB" } },
 ];
 
-// What else was watched: one line for each name.
+// Other quantities over time: one line for each name.
 function watched(run) {
   const units = new Map(run.details.flatMap((d) => d.series.map((s) => [s.name, s.unit])));
   return [...units].map(([name, unit]) => ({
@@ -233,7 +233,7 @@ function timelines(host, run) {
   for (const line of [...watched(run), ...LINES]) {
     const known = (d) => line.of(d).filter((p) => p[1] !== null).length;
     if (!run.details.some((d) => known(d) > 1)) continue;
-    // What was over after one moment is a point beside the lines of others.
+    // A series with a single value is a point among the lines of others.
     const has = (d) => known(d) > 0;
     const place = el("div", {});
     host.append(el("h3", {}, line.name), place);

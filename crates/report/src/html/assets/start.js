@@ -1,4 +1,4 @@
-// Small things that every part of the page needs.
+// Helpers for all parts of the page.
 const NS = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
@@ -15,7 +15,7 @@ function el(name, attributes = {}, ...children) {
   return node;
 }
 
-// Three digits that mean something, as everywhere in foreread.
+// Three significant digits, as everywhere in foreread.
 function short(value) {
   if (value === null || !Number.isFinite(value)) return "–";
   const m = Math.abs(value);
@@ -40,7 +40,7 @@ function size(kib) {
 
 const ratio = (r) => (r >= 1.995 ? `${short(r)} times` : `${r >= 1 ? "+" : "−"}${Math.abs((r - 1) * 100).toFixed(0)} %`);
 
-// Says something to whoever cannot see it.
+// Announces a text to screen readers.
 function say(text) {
   const place = byId("said");
   if (place) place.textContent = text;
@@ -83,7 +83,7 @@ function copyButtons() {
   }
 }
 
-// A choice by name; calls back with the value chosen.
+// A selector with a name; calls back with the selected value.
 function choice(label, options, onChange, chosen = 0) {
   const select = el("select", { onchange: () => onChange(Number(select.value)) },
     ...options.map((text, i) => el("option", { value: i, selected: i === chosen }, text)));

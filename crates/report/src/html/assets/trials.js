@@ -1,5 +1,5 @@
-// The table of all trials: sorted, filtered and shown a page at a time, so that ten thousand of
-// them are as quick as ten.
+// The table of all trials: sorted, filtered and shown a page at a time, so that ten thousand
+// trials are as fast as ten.
 const PAGE = 50;
 
 function trialsTable(host, run) {
