@@ -58,13 +58,14 @@ impl LearnedDevice {
         Nanos::from_secs_f64(self.latency)
     }
 
-    /// How long a read of so many bytes takes if nothing else is read: a part that does not depend
-    /// on its size, and the transfer.
-    pub(super) fn read_time(&self, bytes: Bytes) -> Nanos {
-        let rate = self.rate.max(1.0);
+    /// The part of a read's time that does not depend on its size, and the transfer of so many
+    /// bytes, if its rate is so many times the best that was seen.
+    pub(super) fn times(&self, bytes: Bytes, rate_factor: f64) -> (Nanos, Nanos) {
+        // A device that has served one reader with small reads has not shown its rate.
+        let rate = (self.rate * rate_factor).max(tuning::MIN_STREAM_BYTES_PER_SECOND);
         let fixed =
             (self.latency - self.latency_bytes / rate).max(tuning::MIN_FIXED_SHARE * self.latency);
-        Nanos::from_secs_f64(fixed + bytes.get() as f64 / rate)
+        (Nanos::from_secs_f64(fixed), Nanos::from_secs_f64(bytes.get() as f64 / rate))
     }
 
     /// The most reads that were under way on average.
@@ -98,7 +99,10 @@ mod tests {
         assert!(device.parallelism() > 8.9);
         assert!((0.9..1.1).contains(&device.in_flight().as_mib()));
         // Reads of 128 KiB take 10 ms, 1.25 ms of which are transfer.
-        let read = |kib| device.read_time(Bytes::from_kib(kib)).as_millis_f64();
+        let read = |kib| {
+            let (fixed, transfer) = device.times(Bytes::from_kib(kib), 1.0);
+            (fixed + transfer).as_millis_f64()
+        };
         assert!((8.7..8.85).contains(&read(4)), "{}", read(4));
         assert!((18.6..18.9).contains(&read(1024)), "{}", read(1024));
     }

@@ -32,6 +32,7 @@ mod control_loop;
 mod controller;
 mod device;
 mod gain;
+mod history;
 mod inputs;
 mod memory;
 mod outstanding;

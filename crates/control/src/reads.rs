@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
 use super::controller::BdiController;
+use super::gain::{GainSource, MeasuredGain};
+use super::history::AccessLog;
 use super::inputs::{FileKey, FileState, Inputs};
 use super::memory::{kept, room};
 use super::prime::{FilePriming, lately};
-use super::stream::{Stream, StreamKind};
-use super::trend::TrendPlan;
+use super::stream::{Stream, StreamKind, TrendTrial};
+use super::trend::{TrendPlan, TrendSteps};
+use super::windows::{file_view, prediction_pause};
+use crate::tuning::choice::{MIN_REPLAY_INTERVALS, TREND_ACCESSES, TREND_PAUSE};
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
+use crate::tuning::what_if::DECISION_INTERVAL;
+use crate::what_if::{Candidate, DeviceTimes, Extra, PastAccess, predict};
 use policy::OpenFileId;
 
 impl BdiController {
@@ -20,6 +26,8 @@ impl BdiController {
         let mut orders = Vec::new();
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
         let shared = self.shared();
+        let (device, mut reports) = (self.assumed_device_times(Bytes::from_kib(4)), Vec::new());
+        let what_if = self.bounds.features.what_if;
         for key in keys {
             let Some(facts) = self.streams.get(&key).and_then(|stream| stream.facts) else {
                 continue;
@@ -39,17 +47,38 @@ impl BdiController {
             match (&mut stream.plan, steps) {
                 (Some(plan), _) if plan.is_over(now) => {
                     stream.trend.end(plan);
+                    stream.trend_trial = None;
                     stream.plan = None;
                 }
                 (Some(plan), _) if stream.waiting > MIN_WAIT_SHARE && stream.stalls > 0 => {
                     plan.late(&share)
                 }
-                (Some(_), _) | (None, None) => {}
-                (None, Some(steps)) => {
+                (None, Some(steps)) if now >= stream.no_trend_before => {
                     let plan = TrendPlan::new(steps, stream.seen, stream.came());
                     why = plan.why();
+                    let predicted = what_if
+                        .then(|| predict_trend(stream, steps, &facts, &device, share.memory))
+                        .flatten();
+                    if let Some((predicted, replayed)) = predicted {
+                        self.predict_at = now + prediction_pause(replayed);
+                        if !self.scores.is_worth(GainSource::Trend, predicted) {
+                            stream.no_trend_before = now + TREND_PAUSE;
+                            continue;
+                        }
+                        why += &format!(": predicted ×{predicted:.2}");
+                        let before = stream.log.rate();
+                        stream.trend_trial = Some(TrendTrial { predicted, before, since: now });
+                    }
                     stream.plan = Some(plan);
                 }
+                (Some(_), _) | (None, _) => {}
+            }
+            let progress = stream.plan.as_ref().and_then(TrendPlan::progress);
+            if let Some((pages, trial)) = progress.zip(stream.trend_trial) {
+                stream.trend_trial = None;
+                let elapsed = now.saturating_sub(trial.since).as_secs_f64().max(1e-9);
+                let measured = pages as f64 / elapsed / trial.before.max(1e-9);
+                reports.push((key, MeasuredGain { predicted: trial.predicted, measured }));
             }
             let Some(plan) = &mut stream.plan else { continue };
             let due = plan.due(facts.file_pages, &share);
@@ -65,6 +94,9 @@ impl BdiController {
                     primes: false,
                 });
             }
+        }
+        for (key, gain) in reports {
+            orders.push(self.report(key, GainSource::Trend, gain));
         }
         orders
     }
@@ -223,4 +255,48 @@ struct Waits {
     random: BTreeMap<FileKey, Sum>,
     pages: u64,
     primed: bool,
+}
+
+/// The gain of prefetching along a trend if it goes on, and how many accesses were replayed to
+/// find it.
+fn predict_trend(
+    stream: &Stream,
+    steps: TrendSteps,
+    facts: &FileState,
+    device: &DeviceTimes,
+    cache: Pages,
+) -> Option<(f64, u64)> {
+    if device.fixed == Nanos::ZERO {
+        // Nothing is known of the device yet.
+        return None;
+    }
+    let accesses = continued(&stream.log, steps)?;
+    let window = stream.own.unwrap_or(facts.window);
+    let file = file_view(facts, cache.max(window));
+    // Under POSIX_FADV_RANDOM the kernel does not read ahead.
+    let window = if facts.keeps_window { Pages::new(1) } else { window };
+    let outcome =
+        |extra| predict(accesses.iter().copied(), &file, device, Candidate { window, extra });
+    let without = outcome(Extra::Nothing);
+    let interval = Nanos::new(without.elapsed.get() / MIN_REPLAY_INTERVALS);
+    let along = outcome(Extra::AlongTrend(interval.min(DECISION_INTERVAL)));
+    Some((along.gain_over(&without), 2 * accesses.len() as u64))
+}
+
+/// The last accesses, and after them more of the same kind along the trend.
+fn continued(log: &AccessLog, steps: TrendSteps) -> Option<Vec<PastAccess>> {
+    let mut accesses: Vec<PastAccess> = log.iter().collect();
+    let missing = TREND_ACCESSES.saturating_sub(accesses.len());
+    let last = *accesses.last()?;
+    let count = accesses.len() as u64;
+    let pages = (accesses.iter().map(|access| access.pages).sum::<u64>() / count).max(1);
+    let think: Nanos = accesses.iter().map(|access| access.think).sum();
+    let think = Nanos::new(think.get() / count);
+    let step =
+        if steps.is_gapless { steps.step.signum() * pages.cast_signed() } else { steps.step };
+    accesses.extend((1..=missing as i64).map_while(|number| {
+        let first = last.first.checked_add_signed(step.checked_mul(number)?)?;
+        Some(PastAccess { first, pages, think, ..last })
+    }));
+    Some(accesses)
 }

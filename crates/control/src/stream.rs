@@ -4,6 +4,7 @@ use units::{Bytes, Nanos, Pages};
 
 use super::around::RandomFaults;
 use super::choice::RunsChoice;
+use super::history::AccessLog;
 use super::inputs::{FileKey, FileState};
 use super::outstanding::Outstanding;
 use super::pattern::AccessPattern;
@@ -58,6 +59,15 @@ impl SampleBurst {
     }
 }
 
+/// What a plan was to gain, and what its reader read before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TrendTrial {
+    pub predicted: f64,
+    /// Pages a second.
+    pub before: f64,
+    pub since: Nanos,
+}
+
 /// What is known of one open file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
@@ -71,6 +81,11 @@ pub(super) struct Stream {
     pub seen: Nanos,
     pub trend: Trend,
     pub plan: Option<TrendPlan>,
+    /// The trial of that plan, until its gain is known.
+    pub trend_trial: Option<TrendTrial>,
+    pub log: AccessLog,
+    /// Until then a trend that was predicted to gain nothing is not predicted again.
+    pub no_trend_before: Nanos,
     /// The best action by prediction, and how many runs were known then.
     pub choice: Option<(RunsChoice, u64)>,
     pub runs: ShortRuns,
@@ -169,8 +184,9 @@ impl Stream {
                 self.ahead.used = self.ahead.used.saturating_add(event.request.get());
                 self.pending = None;
             }
-            EventKind::Access { .. } => {
+            EventKind::Access { mapped } => {
                 self.samples.add(at);
+                self.log.access(at, index, event.request.get(), mapped);
                 self.trend.read(index, event.request.get(), false);
                 if let Some(plan) = &mut self.plan {
                     plan.reader_at(index, at);
@@ -178,6 +194,7 @@ impl Stream {
             }
             EventKind::Stall { wait } => {
                 self.stalls += 1;
+                self.log.waited(wait);
                 self.stalled = self.stalled.saturating_add(wait.get());
                 if self.mapped {
                     self.around.waited(wait, self.own.unwrap_or_default());
@@ -202,6 +219,7 @@ impl Stream {
         if self.samples.is_current(at) {
             return;
         }
+        self.log.access(at, index, pages, self.mapped);
         self.trend.read(index, pages, in_run);
         if let Some(plan) = &mut self.plan {
             plan.reader_at(index, at);

@@ -362,6 +362,11 @@ impl TrendPlan {
         self.score < tuning::MIN_SCORE || now.saturating_sub(self.moved) > tuning::IDLE_TIMEOUT
     }
 
+    /// The pages that the reader came to so far, once that shows its pace.
+    pub fn progress(&self) -> Option<u64> {
+        (self.intervals >= tuning::JUDGE_INTERVALS).then(|| (self.at - 1) * self.steps.len)
+    }
+
     /// Of what was asked for, the share that the reader came to.
     fn used_share(&self) -> f64 {
         let (used, asked) = (self.at - 1, self.done - 1);

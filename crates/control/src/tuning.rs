@@ -219,6 +219,15 @@ pub(crate) mod choice {
     /// Accesses that are replayed for one candidate: the history of the last seconds, mostly.
     pub const MAX_ACCESSES: u64 = 1024;
     pub const MIN_RUNS: usize = 8;
+    /// A longer time between two accesses is idle time.
+    pub const MAX_THINK_TIME: units::Nanos = units::Nanos::from_millis(10);
+    /// Accesses for which the gain of a trend is predicted: the last ones, and as many more along
+    /// the trend as are missing.
+    pub const TREND_ACCESSES: usize = 256;
+    /// How long a trend that is predicted to gain nothing is not predicted again.
+    pub const TREND_PAUSE: units::Nanos = units::Nanos::from_millis(250);
+    /// The replayed time is decided on at least so often: a history may be shorter than an interval.
+    pub const MIN_REPLAY_INTERVALS: u64 = 16;
     /// Runs after which the choice is made again.
     pub const RUNS_BETWEEN_CHOICES: u64 = 16;
     /// The window of an open file whose misses trigger a prefetch.
@@ -239,6 +248,11 @@ pub(crate) mod what_if {
     pub const MAX_FOLIO_ORDER: u8 = 9;
     /// The largest request to a device: the usual `max_sectors_kb` (1280 KiB).
     pub const MAX_REQUEST_PAGES: Pages = Pages::new(320);
+    /// Reads that a device is taken to serve at once before it has shown it: a wrong guess costs
+    /// the predictions weight.
+    pub const ASSUMED_PARALLEL: usize = 8;
+    /// The time between decisions when readers begin.
+    pub const DECISION_INTERVAL: units::Nanos = units::Nanos::from_millis(25);
     /// The most reads that a device is taken to serve at once.
     pub const MAX_PARALLEL: f64 = 32.0;
 }

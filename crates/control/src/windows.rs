@@ -22,7 +22,7 @@ use crate::tuning::choice::{
 };
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
 use crate::tuning::runs::REVERT_BELOW_RATIO as HARM_RATIO;
-use crate::tuning::what_if::{MAX_FOLIO_ORDER, MAX_PARALLEL, MAX_REQUEST_PAGES};
+use crate::tuning::what_if::{ASSUMED_PARALLEL, MAX_FOLIO_ORDER, MAX_PARALLEL, MAX_REQUEST_PAGES};
 use crate::tuning::windows as tuning;
 use crate::what_if::{Candidate, DeviceTimes, Extra, FileView};
 use policy::MissPrefetch;
@@ -128,7 +128,6 @@ impl BdiController {
 
     /// Predicts which action is best for an open file that is read in runs.
     fn choose(&mut self, key: OpenFileId, inputs: &Inputs, shared: &BTreeSet<FileKey>) {
-        let parallel = self.parallel();
         let Some(stream) = self.streams.get(&key) else { return };
         let Some((facts, own)) = stream.facts.zip(stream.own) else { return };
         // Of what is read ahead for one reader of a file, another may use a part.
@@ -145,20 +144,12 @@ impl BdiController {
         {
             return;
         }
-        let page = facts.page;
-        let fixed = self.device.read_time(Bytes::ZERO);
-        let device = DeviceTimes {
-            fixed,
-            adjacent: fixed,
-            page: self.device.read_time(page).saturating_sub(fixed),
-            parallel,
-        };
+        let device = self.device_times(facts.page);
         let share = self.share(inputs, &facts);
         let file = file_view(&facts, share.memory.max(own));
         let choice = choice::choose(runs.iter(), own, share.most, &file, &device);
         let replayed = choice.map_or(0, |choice| choice.replayed);
-        let pause = (ACCESS_COST * replayed).scaled(1.0 / MAX_PROCESSOR_SHARE);
-        self.predict_at = inputs.now + pause;
+        self.predict_at = inputs.now + prediction_pause(replayed);
         let is_worth = |choice: &RunsChoice| {
             let source = match choice.candidate.extra {
                 Extra::Nothing => GainSource::StreamWindow,
@@ -175,6 +166,20 @@ impl BdiController {
         if let Some(stream) = self.streams.get_mut(&key) {
             stream.choice = choice.map(|choice| (choice, count));
         }
+    }
+
+    /// The service times of the device, as learnt online.
+    pub(super) fn device_times(&self, page: Bytes) -> DeviceTimes {
+        let (fixed, transfer) = self.device.times(page, 1.0);
+        DeviceTimes { fixed, adjacent: fixed, page: transfer, parallel: self.parallel() }
+    }
+
+    /// The same for several reads at once. A reader that waits for each read shows neither how many
+    /// the device serves at once nor its rate.
+    pub(super) fn assumed_device_times(&self, page: Bytes) -> DeviceTimes {
+        let parallel = self.parallel().max(ASSUMED_PARALLEL);
+        let (fixed, transfer) = self.device.times(page, parallel as f64 / self.parallel() as f64);
+        DeviceTimes { fixed, adjacent: fixed, page: transfer, parallel }
     }
 
     /// How many reads its device serves at once.
@@ -330,7 +335,12 @@ impl BdiController {
     }
 
     /// Takes in a measured gain, and reports it next to the predicted one.
-    fn report(&mut self, file: OpenFileId, source: GainSource, gain: MeasuredGain) -> FileAction {
+    pub(super) fn report(
+        &mut self,
+        file: OpenFileId,
+        source: GainSource,
+        gain: MeasuredGain,
+    ) -> FileAction {
         self.scores.add(source, gain);
         let why = self.scores.describe(source, gain);
         FileAction { file, kind: gain.report(), why, primes: false }
@@ -408,6 +418,11 @@ fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages,
     let original = stream.own?;
     let window = stream.around.window(original, primed);
     (window != facts.window).then(|| (window, stream.around.why(original)))
+}
+
+/// How long no further prediction is made after one of so many replayed accesses.
+pub(super) fn prediction_pause(replayed: u64) -> Nanos {
+    (ACCESS_COST * replayed).scaled(1.0 / MAX_PROCESSOR_SHARE)
 }
 
 /// The file for predictions; `cache`: what may be cached of it.

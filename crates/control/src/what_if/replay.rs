@@ -185,6 +185,8 @@ struct TrendReplay {
     interval: Nanos,
     next: Nanos,
     share: WindowShare,
+    /// The waits up to the last interval.
+    waits: u64,
 }
 
 impl TrendReplay {
@@ -195,7 +197,8 @@ impl TrendReplay {
         }
     }
 
-    fn due(&mut self, now: Nanos, file: Pages) -> Vec<Extent> {
+    /// What is to be prefetched; `waits`: how often the reader has waited so far.
+    fn due(&mut self, now: Nanos, file: Pages, waits: u64) -> Vec<Extent> {
         if now < self.next {
             return Vec::new();
         }
@@ -209,6 +212,10 @@ impl TrendReplay {
         }
         let Some(plan) = &mut self.plan else { return Vec::new() };
         plan.interval();
+        if waits > self.waits {
+            plan.late(&self.share);
+        }
+        self.waits = waits;
         plan.due(file, &self.share)
     }
 }
@@ -254,7 +261,7 @@ impl Replay {
             Extra::AfterMiss(run, delay) => (Some((MissPrefetch::new(run), delay)), None),
             Extra::AlongTrend(interval) => {
                 let (trend, next) = (Trend::default(), interval);
-                (None, Some(TrendReplay { trend, plan: None, interval, next, share }))
+                (None, Some(TrendReplay { trend, plan: None, interval, next, share, waits: 0 }))
             }
         };
         let mapping = Mapping::new(STREAM, file.pages);
@@ -278,7 +285,7 @@ impl Replay {
         let now = self.cache.now;
         let Some(trend) = &mut self.trend else { return };
         trend.access(access, now);
-        for extent in trend.due(now, self.cache.file.pages) {
+        for extent in trend.due(now, self.cache.file.pages, self.waits) {
             self.prefetch(extent);
         }
     }
