@@ -1,12 +1,30 @@
 //! Every threshold of the controller, by the module that uses it.
 //!
 //! Where the comment names no other source, a value was chosen by hand and tuned on the synthetic
-//! matrix (`examples/matrix`). What was chosen because of real programs: the limit of windows by
-//! the length of runs, the conditions of prefetching on misses, and the start of priming.
+//! matrix (`examples/matrix`). The start of priming was chosen because of real programs.
 
 /// How long it takes to wake a thread: the reader after each wait, and the thread that prefetches
 /// after a miss.
 pub(crate) const WAKE_TIME: units::Nanos = units::Nanos::from_micros(50);
+
+/// Values that several modules share.
+pub(crate) mod shared {
+    use units::Nanos;
+
+    /// Below this part of the rate before, an action has done harm.
+    pub const REVERT_BELOW_RATIO: f64 = 0.95;
+    /// How long an action pauses after a failure, and how long a result holds; the time doubles with
+    /// each failure.
+    pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
+    /// A reader that was not seen for this long has stopped, or reads something else.
+    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
+    /// How much of what is expected next is prefetched, in intervals of the reader at its pace.
+    pub const LOOKAHEAD_INTERVALS: u64 = 3;
+    /// The depth grows by this factor when a reader waits although it was foreseen.
+    pub const DEPTH_GROWTH: u64 = 4;
+    /// What may be prefetched for a reader of unknown pace, in pieces or files.
+    pub const MIN_ROOM: u64 = 64;
+}
 
 pub(crate) mod control_loop {
     use units::Nanos;
@@ -64,6 +82,8 @@ pub(crate) mod windows {
 
 /// The search for the window of streams: hill climbing by trials.
 pub(crate) mod window_search {
+    pub use super::shared::BACKOFF_TIME as CONVERGED_TIME;
+    pub use super::shared::REVERT_BELOW_RATIO;
     use units::Nanos;
 
     /// A window holds this many times what flows during one read: a seek then takes a ninth of the
@@ -86,8 +106,6 @@ pub(crate) mod window_search {
     pub const MAX_CROWDED_ROUND_SECONDS: f64 = 0.4;
     /// What a larger window must win to be worth another step, and to be kept.
     pub const MIN_GAIN_RATIOS: (f64, f64) = (1.02, 1.05);
-    /// Below this part of the rate before, a window has done harm.
-    pub const REVERT_BELOW_RATIO: f64 = 0.95;
     /// How often each stream is to use up its window during a trial.
     pub const TRIAL_ROUNDS: f64 = 3.0;
     /// The shortest and the longest trial. One without a clear result, or with other reads beside
@@ -117,8 +135,6 @@ pub(crate) mod window_search {
     /// The search starts again where readers wait and get less than this part of the rate that was
     /// found.
     pub const RESTART_BELOW_RATIO: f64 = 0.7;
-    /// How long a result holds: twice as long each time that no better one is found.
-    pub const CONVERGED_TIME: Nanos = Nanos::from_secs(20);
     pub const MAX_CONVERGED_DOUBLINGS: u32 = 5;
     /// Other readers have ended if none of their reads was seen for as long as this many of them
     /// took.
@@ -156,6 +172,8 @@ pub(crate) mod shrink {
 
 /// Short runs, whose misses trigger a prefetch.
 pub(crate) mod runs {
+    pub use super::shared::BACKOFF_TIME;
+    pub use super::shared::REVERT_BELOW_RATIO;
     use units::Nanos;
 
     pub const MAX_RUNS_REMEMBERED: usize = 64;
@@ -170,18 +188,16 @@ pub(crate) mod runs {
     pub const COMPARISON_RUNS: (u64, u64) = (16, 1024);
     /// The comparison that is reported as the gain.
     pub const REPORTED_RUNS: u64 = 128;
-    /// Below this part of the rate before, prefetching on misses does harm.
-    pub const REVERT_BELOW_RATIO: f64 = 0.95;
     /// The share of runs with a second miss from which on prefetches come too late.
     pub const MAX_LATE_SHARE: f64 = 0.5;
-    /// How long prefetching on misses pauses after a failure; the time doubles with each.
-    pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
     /// Runs must be longer by this factor to be worth a change.
     pub const MIN_CHANGE_RATIO: f64 = 1.25;
 }
 
 /// Faults of mappings that are read at random.
 pub(crate) mod random_faults {
+    pub use super::shared::BACKOFF_TIME;
+    pub use super::shared::REVERT_BELOW_RATIO;
     use units::{Nanos, Pages};
 
     /// Pieces before a window is judged: on a disk that seeks, the mean wait for so many has a
@@ -205,9 +221,6 @@ pub(crate) mod random_faults {
     /// While the file is primed, a smaller window is chosen only if a piece takes less than this
     /// part of the time: what is read around a fault is then part of that work.
     pub const MAX_WAIT_RATIO_PRIMED: f64 = 0.7;
-    /// Below this part of the gain of the original window, a smaller one does harm.
-    pub const REVERT_BELOW_RATIO: f64 = 0.95;
-    pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
     /// Pieces of one mapping that are followed at once.
     pub const MAX_CURRENT_PIECES: usize = 8;
 }
@@ -269,8 +282,11 @@ pub(crate) mod gain {
 
 /// Trends of reads, and prefetching along them.
 pub(crate) mod trend {
-    use units::Nanos;
-
+    pub use super::shared::DEPTH_GROWTH;
+    pub use super::shared::IDLE_TIMEOUT;
+    pub use super::shared::LOOKAHEAD_INTERVALS;
+    pub use super::shared::MIN_ROOM as MIN_ROOM_PIECES;
+    pub use super::shared::REVERT_BELOW_RATIO;
     /// Moves from read to read that are remembered: the history of Leap (ATC'20).
     pub const MAX_MOVES: usize = 32;
     /// The fewest moves that show a trend: all of them must agree.
@@ -294,26 +310,21 @@ pub(crate) mod trend {
     pub const FIRST_DEPTH_PIECES: u64 = 8;
     /// The most pieces that are ordered at once: each is a system call.
     pub const MAX_PIECES_AT_ONCE: usize = 16_384;
-    /// The depth grows by this factor when a reader waits although it was foreseen.
-    pub const DEPTH_GROWTH: u64 = 4;
-    /// Pieces that may be prefetched for a reader of unknown pace.
-    pub const MIN_ROOM_PIECES: u64 = 64;
-    /// The depth, in intervals of the reader at its pace.
-    pub const LOOKAHEAD_INTERVALS: u64 = 3;
     /// The largest extent that adjacent pieces are joined to.
     pub const MAX_JOINED_PAGES: u64 = 512;
     /// Intervals before the pace with prefetching counts.
     pub const SETTLING_INTERVALS: u64 = 3;
     /// Intervals after which it is judged.
     pub const JUDGE_INTERVALS: u64 = 8;
-    /// Below this part of the pace before, single pieces do harm.
-    pub const REVERT_BELOW_RATIO: f64 = 0.95;
-    /// A plan whose reader has not moved for this long is over.
-    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
 }
 
 /// The next files of a directory.
 pub(crate) mod next_files {
+    pub use super::shared::BACKOFF_TIME;
+    pub use super::shared::DEPTH_GROWTH;
+    pub use super::shared::IDLE_TIMEOUT;
+    pub use super::shared::LOOKAHEAD_INTERVALS;
+    pub use super::shared::MIN_ROOM as MIN_ROOM_FILES;
     use units::Nanos;
 
     pub const MAX_FILES_REMEMBERED: usize = 64;
@@ -330,19 +341,11 @@ pub(crate) mod next_files {
     pub const FIRST_DEPTH_FILES: u64 = 16;
     /// The most files that are ordered at once.
     pub const MAX_FILES_AT_ONCE: usize = 4096;
-    /// The depth grows by this factor when the reader has come to its end.
-    pub const DEPTH_GROWTH: u64 = 4;
-    /// Files that may be prefetched for a reader of unknown pace.
-    pub const MIN_ROOM_FILES: u64 = 64;
-    /// The depth, in intervals of the reader at its pace.
-    pub const LOOKAHEAD_INTERVALS: u64 = 3;
     /// How often the reader is to be seen within the depth: the first page of so many files is left
     /// out.
     pub const MARKERS_PER_DEPTH: u64 = 4;
     /// The most files between two such files.
     pub const MAX_MARKER_FILES: u64 = 256;
-    /// A sequence whose reader was not seen for this long is over.
-    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
     /// Intervals before the rate of files with prefetching counts.
     pub const SETTLING_INTERVALS: u32 = 4;
     /// Intervals after which it is judged: where the disk is saturated, prefetching only adds
@@ -352,8 +355,6 @@ pub(crate) mod next_files {
     pub const MIN_JUDGE_TIME: Nanos = Nanos::from_millis(300);
     /// The gain in files per second without which prefetching pauses.
     pub const MIN_GAIN_RATIO: f64 = 1.05;
-    /// How long prefetching pauses then; the time doubles with each.
-    pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
     pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;
     /// Files in a row from elsewhere in the directory after which the order is another.
     pub const MAX_STRAY_FILES: u32 = 8;
@@ -361,8 +362,7 @@ pub(crate) mod next_files {
 
 /// Priming: reading the rest of a file that random reads will cover.
 pub(crate) mod priming {
-    use units::Nanos;
-
+    pub use super::shared::IDLE_TIMEOUT;
     /// The largest file that is tracked, one bit for each page. Bounds memory.
     pub const MAX_FILE_PAGES: u64 = 1 << 22;
     /// What is ordered at once: long compared with a seek, too short to be noticed.
@@ -374,8 +374,6 @@ pub(crate) mod priming {
     pub const START_COST_SHARE: f64 = 0.5;
     /// The half-life of what priming a file has won: its readers would have read it in time.
     pub const GAIN_HALF_LIFE_SECONDS: f64 = 10.0;
-    /// A reader without a wait for this long may not want the rest.
-    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
 }
 
 pub(crate) mod pace {
@@ -423,6 +421,7 @@ pub(crate) mod pace {
 
 /// The share of memory that windows may fill.
 pub(crate) mod memory {
+    pub use super::shared::REVERT_BELOW_RATIO;
     use units::Nanos;
 
     /// Windows may fill this part of the machine's cache, twice each: one is read while the next
@@ -445,8 +444,6 @@ pub(crate) mod memory {
     pub const TRIAL_TIME: Nanos = Nanos::from_secs(1);
     /// The rate of readers is not judged in their first moments.
     pub const WARMUP_TIME: Nanos = Nanos::from_millis(500);
-    /// Below this part of the rate before, smaller windows do more harm than eviction.
-    pub const REVERT_BELOW_RATIO: f64 = 0.95;
     /// How long smaller windows are not tried again then.
     pub const REVERT_HOLD_TIME: Nanos = Nanos::from_secs(60);
 }

@@ -6,7 +6,8 @@
 //! tables in Markdown, and whether what is demanded of `auto` is met: what the book has is its
 //! output. It ends with 1 if a demand is not met over all devices. `--explain` adds exact counts
 //! and decisions for each cell; `--remember` keeps what static windows gave in a file, for work on
-//! the controller alone (remove it when anything else has changed).
+//! the controller alone (remove it when anything else has changed); `--ablation` prints one line for
+//! each part of `auto` that can be switched off (`docs/results/ablation.md`).
 
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
@@ -62,6 +63,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if std::env::args().any(|word| word == "--ablation") {
+        print_ablation(&devices, &works, &how, &remembered);
+        return ExitCode::SUCCESS;
+    }
     let row = |device: &str, case: MatrixCase| MatrixRow::of(device, case, &how, &remembered);
     let rows = run(&devices, &works, number("--jobs", 2), row);
     let tables: Vec<(&str, &[MatrixRow])> =
@@ -75,6 +80,30 @@ fn main() -> ExitCode {
     }
     println!("\n### Over all\n");
     if MatrixVerdict::of(&tables).print() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The parts of `auto` that can be switched off.
+const PARTS: &[&str] =
+    &["streams", "mappings", "misses", "trends", "files", "priming", "what_if", "trials"];
+
+/// Prints the results with each part of `auto` switched off.
+fn print_ablation(
+    devices: &[&str],
+    works: &[MatrixCase],
+    how: &MatrixOptions,
+    remembered: &RememberedCells,
+) {
+    println!("| without | of 128 KiB | worst cell | of the headroom | device bytes at most |");
+    println!("|---|---:|---|---:|---:|");
+    for part in std::iter::once(None).chain(PARTS.iter().map(Some)) {
+        let policy = part.map_or("auto".to_owned(), |part| format!("auto,{part}=off"));
+        let how = MatrixOptions { policy, time: how.time, seed: how.seed };
+        let row = |device: &str, case: MatrixCase| MatrixRow::of(device, case, &how, remembered);
+        let rows = run(devices, works, number("--jobs", 2), row);
+        let tables: Vec<(&str, &[MatrixRow])> =
+            devices.iter().copied().zip(rows.chunks(works.len())).collect();
+        println!("{}", MatrixVerdict::of(&tables).ablation_row(part.unwrap_or(&"nothing")));
+    }
 }
 
 /// All rows, device by device, by so many threads.

@@ -95,6 +95,18 @@ impl MatrixVerdict {
     }
 
     /// Prints a line for each demand, and what else is to be known. Whether all are met.
+    /// A line of the ablation table: gain over 128 KiB, worst cell, captured share of the headroom,
+    /// most bytes read for each that was wanted.
+    pub fn ablation_row(&self, name: &str) -> String {
+        let (worst, cell) = &self.worst;
+        format!(
+            "| {name} | {:.3} | {worst:.2} ({cell}) | {:.0} % | {:.2} |",
+            self.over_default,
+            100.0 * self.captured,
+            self.most_read.0
+        )
+    }
+
     pub fn print(&self) -> bool {
         let demands = self.demands();
         for (met, demand) in &demands {
