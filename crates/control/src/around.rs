@@ -204,12 +204,14 @@ impl RandomFaults {
         true
     }
 
-    pub fn waited(&mut self, wait: Nanos, original: Pages) {
+    /// A reader waited; the original window is not known before the file was first sampled, and
+    /// has not been changed until then.
+    pub fn waited(&mut self, wait: Nanos, original: Option<Pages>) {
         if let Some((_, at)) = &mut self.end {
             *at += wait;
         }
         let Some((window, is_adjacent)) = self.last else { return };
-        if let Some(tally) = self.tally(window, original) {
+        if let Some(tally) = self.tally(window, original.unwrap_or(window)) {
             let waits = &mut tally.waits;
             (if is_adjacent { &mut waits.1 } else { &mut waits.0 }).add(wait);
         }
@@ -460,7 +462,7 @@ mod tests {
             self.around.fault(self.now, at, read, ORIGINAL);
             let wait = Nanos::from_micros(self.fault + self.page * size + more);
             self.now += wait;
-            self.around.waited(wait, ORIGINAL);
+            self.around.waited(wait, Some(ORIGINAL));
             read.end().max(at + 1)
         }
 

@@ -197,7 +197,7 @@ impl Stream {
                 self.log.waited(wait);
                 self.stalled = self.stalled.saturating_add(wait.get());
                 if self.mapped {
-                    self.around.waited(wait, self.own.unwrap_or_default());
+                    self.around.waited(wait, self.own);
                 } else {
                     self.runs.waited(wait);
                 }
