@@ -1,4 +1,4 @@
-//! What an algorithm declares of itself, and its parameters as they were given.
+//! Registry entries of algorithms, and the values of their parameters.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::policy::Policy;
 pub struct Entry {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// The help text, one line.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// The source code or publication that it follows.
     pub source: &'static str,
     pub parameters: &'static [Parameter],
     pub build: fn(&PolicyArgs<'_>) -> Result<Box<dyn Policy>, PolicyError>,
@@ -30,20 +30,20 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
     pub name: &'static str,
-    /// What it means, with its unit.
+    /// The help text with the unit.
     pub summary: &'static str,
-    /// Its value unless given, as it would be written.
+    /// The default value, as on the command line.
     pub default: &'static str,
 }
 
-/// Why no policy can be built from some words.
+/// Why a policy cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// There is no algorithm of this name.
-    #[error("no read-ahead policy is named {name:?}: {hint}")]
+    /// No algorithm has this name.
+    #[error("unknown read-ahead policy {name:?}: {hint}")]
     Unknown {
         name: String,
-        /// The one that is most like it, or all.
+        /// The most similar name, or all names.
         hint: String,
     },
     /// A parameter does not exist, has an invalid value, or is given twice.
@@ -51,7 +51,7 @@ pub enum PolicyError {
     Parameter { policy: &'static str, error: SettingError },
 }
 
-/// The parameters of an algorithm as they were given, with its defaults.
+/// The parameters of an algorithm, given or default.
 pub struct PolicyArgs<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) given: BTreeMap<&'a str, &'a str>,
@@ -63,34 +63,50 @@ impl PolicyArgs<'_> {
         self.given.get(key).copied().or(default.map(|parameter| parameter.default)).unwrap_or("")
     }
 
-    /// The error of a parameter whose value is not what is `wanted`.
+    /// The error for a parameter whose value must be `wanted`.
     pub(crate) fn fail(&self, key: &str, wanted: &str) -> PolicyError {
         let problem = format!("must be {wanted}");
         self.entry.error(SettingError::invalid(key, self.text(key), problem))
     }
 
-    /// A number between `least` and `most`.
+    /// A whole number from `least` to `most`.
+    ///
+    /// # Errors
+    ///
+    /// If the value is not such a number.
     pub fn count(&self, key: &str, least: u64, most: u64) -> Result<u64, PolicyError> {
         let number = self.text(key).parse().ok().filter(|number| (least..=most).contains(number));
         number.ok_or_else(|| self.fail(key, &format!("a whole number from {least} to {most}")))
     }
 
-    /// A size in whole pages, at least one and at most 1 TiB, given as pages.
+    /// A size in whole pages, from one page to 1 TiB. Returns the number of pages.
+    ///
+    /// # Errors
+    ///
+    /// If the value is not such a size.
     pub fn pages(&self, key: &str) -> Result<u64, PolicyError> {
         let size = self.text(key).parse::<Bytes>().ok().filter(|size| {
             size.get().is_multiple_of(PAGE.bytes().get())
                 && (PAGE.bytes().get()..=1 << 40).contains(&size.get())
         });
-        let size =
-            size.ok_or_else(|| self.fail(key, "a size in whole pages of 4 KiB, say 128K"))?;
+        let size = size.ok_or_else(|| self.fail(key, "a multiple of 4 KiB, for example 128K"))?;
         Ok(size.to_pages_floor(PAGE).get())
     }
 
     /// `on` or `off`.
+    ///
+    /// # Errors
+    ///
+    /// If the value is neither.
     pub fn flag(&self, key: &str) -> Result<bool, PolicyError> {
         self.choice(key, &[("on", true), ("off", false)])
     }
 
+    /// One of several words, with the value that it stands for.
+    ///
+    /// # Errors
+    ///
+    /// If the value is none of them.
     pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, PolicyError> {
         parse_choice(key, self.text(key), choices).map_err(|error| self.entry.error(error))
     }

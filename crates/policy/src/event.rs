@@ -1,10 +1,10 @@
-//! What a kernel's read-ahead code reports of its readers: live by BPF, or simulated.
+//! Read-ahead events, as BPF programs report them or as the simulator generates them.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
 
-/// An open file (open file description). Two files that are open at the same time have different
-/// numbers; a closed file's number may be used again.
+/// An open file (open file description). Numbers are unique among files that are open at the same
+/// time, and may be reused after a close.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -26,7 +26,7 @@ impl OpenFileId {
 pub struct Window {
     pub start: u64,
     pub size: Pages,
-    /// How much of it lies behind the mark: a reader that gets there triggers the next window.
+    /// The pages from the mark to the end. A reader that reaches the mark triggers the next window.
     pub async_size: Pages,
 }
 
@@ -36,46 +36,47 @@ impl Window {
     }
 }
 
-/// What happened to a reader.
+/// The kind of a read-ahead event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// A reader found a page missing, and waits for it.
+    /// A reader accessed a page that is not cached, and waits for it.
     Miss {
-        /// The window that the open file had until now.
+        /// The previous window of the open file.
         before: Window,
     },
-    /// A reader reached the mark, so that the next window is due.
+    /// A reader reached the mark, which triggers the next window.
     Mark {
-        /// The window that the mark is of.
+        /// The window to which the mark belongs.
         before: Window,
     },
+    /// A window was submitted.
     Window {
         window: Window,
-        /// Whether a fault of a mapped file asked for it, around the page of the event.
+        /// The window was read around the page of a fault in a mapping.
         mapped: bool,
     },
-    /// Pages were submitted that are no window: what a reader asked for after a miss, or, where
-    /// the event has no open file, what `readahead(2)` or advice did.
+    /// Pages without a window were submitted: the request of a reader after a miss, or, if the
+    /// event has no open file, `readahead(2)` or advice.
     Plain,
-    /// An access sample: a reader asked for these pages, cached or not; `mapped`: by a fault, which
-    /// may have mapped cached pages around its own.
+    /// An access sample: a reader requested these pages, cached or not. `mapped` means by a fault,
+    /// which may have mapped neighbouring cached pages, too.
     Access { mapped: bool },
-    /// A reader has waited for the disk.
+    /// A reader has waited for the device.
     Stall { wait: Nanos },
 }
 
-/// One thing that happened to a reader of a file.
+/// A read-ahead event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessEvent {
     pub at: Nanos,
     pub kind: EventKind,
-    /// The open file, where it is known.
+    /// The open file, if it is known.
     pub file: Option<OpenFileId>,
     pub index: u64,
-    /// How many pages were asked for, or submitted.
+    /// The pages requested or submitted.
     pub request: Pages,
-    /// Of a miss or mark: the byte after the last one of the read call before, if there was one.
+    /// For a miss or mark: the offset after the last byte of the previous read call.
     #[serde(default)]
     pub previous: Option<Bytes>,
 }

@@ -1,15 +1,15 @@
 //! Read-ahead algorithms as pure state machines.
 //!
-//! An algorithm here sees what a kernel's read-ahead code sees (misses, marked pages, read calls)
-//! and answers with the reads that it would submit. It does no I/O and reads no clock, so the code
-//! that is checked against a kernel's recorded decisions is the code that the simulator runs.
+//! An algorithm gets the same inputs as a kernel's read-ahead code (misses, marked pages, read
+//! calls) and submits reads. It does no I/O and reads no clock. Therefore the simulator runs the
+//! same code that is checked against the recorded decisions of a kernel.
 //!
-//! - [`Policy`] is the contract of an algorithm, [`Cache`] what it may ask and order.
-//! - [`cache`] is a page cache of folios and marks. [`ReadWalk`] and [`Mapping`] take read calls
-//!   and faults through a policy and a cache, in simulations and in the replay of recordings.
-//! - [`REGISTRY`] has every algorithm of this crate by name; a [`Catalogue`] adds those of other
-//!   crates, and makes a [`PolicySpec`] of `NAME[,KEY=VALUE…]`.
-//! - [`AccessEvent`] is what a kernel, live or simulated, reports of its read-ahead.
+//! - [`Policy`] is the interface of an algorithm, [`Cache`] its access to the page cache.
+//! - [`cache`] is a page cache of folios and marks. [`ReadWalk`] and [`Mapping`] pass read calls
+//!   and faults through a policy and a cache, in simulations and in replays of recordings.
+//! - [`REGISTRY`] lists the algorithms of this crate by name. A [`Catalogue`] adds those of other
+//!   crates, and parses `NAME[,KEY=VALUE…]` into a [`PolicySpec`].
+//! - [`AccessEvent`] is a read-ahead event of a real or simulated kernel.
 //! - [`golden`] replays sequences whose decisions were recorded on a real kernel.
 
 pub mod algorithm;

@@ -1,4 +1,4 @@
-//! A mapped file: which pages are mapped, and what a fault does.
+//! A mapped file: its mapped pages and its page faults.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::cache::Cache;
 use crate::page::{Extent, Page};
 use crate::policy::{MapAdvice, Method, Policy, StreamId, Touch, TouchOutcome};
 
-/// The pages that a fault maps along with its own: an aligned 64 KiB (`fault_around_bytes`).
+/// A fault also maps the other pages of its aligned 64 KiB (`fault_around_bytes`).
 const FAULT_AROUND_PAGES: u64 = 16;
 
 /// A range of the mapping with one advice: a VMA.
@@ -18,7 +18,7 @@ struct Area {
     advice: MapAdvice,
 }
 
-/// A whole file mapped for reading, at an address as aligned as the file's pages.
+/// A whole file mapped for reading at an aligned address.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     stream: StreamId,
@@ -60,7 +60,7 @@ impl Mapping {
         self.areas = areas;
     }
 
-    /// Forgets that the pages of `extent` are mapped (MADV_DONTNEED); the cache keeps them.
+    /// Unmaps the pages of `extent` (MADV_DONTNEED). They stay in the cache.
     pub fn unmap(&mut self, extent: Extent) {
         let (first, last) = (extent.start.get() / 64, extent.end().get().div_ceil(64));
         if last - first > self.mapped.len() as u64 {
@@ -80,12 +80,12 @@ impl Mapping {
         }
     }
 
-    /// Whether touching `page` causes no fault.
+    /// Whether an access to `page` causes no fault.
     pub fn is_mapped(&self, page: Page) -> bool {
         self.mapped.get(&(page.get() / 64)).is_some_and(|bits| bits >> (page.get() % 64) & 1 == 1)
     }
 
-    /// Touches a page; false where the mapping ends before it.
+    /// Accesses a page. Returns false if it is beyond the end of the mapping.
     pub fn touch(&mut self, policy: &mut dyn Policy, cache: &mut dyn Cache, page: Page) -> bool {
         if self.begin(policy, cache, page).is_none() {
             return false;
@@ -94,8 +94,8 @@ impl Mapping {
         true
     }
 
-    /// The first half of touching a page: the fault, up to where it waits for the page. Says what
-    /// it met, `None` where the mapping ends before it.
+    /// The first half of an access: the fault up to the wait for the page. Returns the state of the
+    /// page, or `None` if it is beyond the end of the mapping.
     pub fn begin(
         &mut self,
         policy: &mut dyn Policy,
@@ -141,8 +141,8 @@ impl Mapping {
         Some(outcome)
     }
 
-    /// The second half: the fault is taken again once the page is there; now it maps what came
-    /// with it, and passes over a mark.
+    /// The second half: the kernel repeats the fault when the page is ready. It then maps the pages
+    /// that were read with it, and ignores a mark.
     pub fn end(&mut self, policy: &mut dyn Policy, cache: &mut dyn Cache, page: Page) {
         if let Some(area) = self.area(page).filter(|_| !self.is_mapped(page)) {
             self.map_around(policy, cache, area, page);
@@ -177,7 +177,7 @@ impl Mapping {
     }
 }
 
-/// The pages of `extent` among the 64 of this word.
+/// The bits of `extent` in the word number `word`.
 fn covered(word: u64, extent: Extent) -> u64 {
     let from = extent.start.get().saturating_sub(word * 64).min(64);
     let to = extent.end().get().saturating_sub(word * 64).min(64);
@@ -185,7 +185,7 @@ fn covered(word: u64, extent: Extent) -> u64 {
     below(to) & !below(from)
 }
 
-/// Appends an area, joined to the last one where their advice is the same.
+/// Appends an area, merged with the last one if they have the same advice.
 fn push(areas: &mut Vec<Area>, area: Area) {
     if area.extent.pages.is_zero() {
         return;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn unmapping_takes_the_pages_of_the_range_only() {
+    fn unmapping_affects_the_range_only() {
         let mut mapping = Mapping::new(StreamId(0), Pages::new(200));
         for page in [0, 63, 64, 130] {
             mapping.map(Page::new(page));

@@ -1,8 +1,8 @@
-//! Short runs from place to place, which end before a window is used up.
+//! Prefetching for short runs at random offsets.
 //!
-//! The kernel cannot know how long a run will be, so it reads too little of it at first and too
-//! much in the end. Who knows how long such runs are mostly can have just the rest of one read as
-//! soon as its first page is missed, while the reader waits for that page.
+//! The kernel does not know the length of a run in advance. It reads too little at the start of the
+//! run and too much at its end. If the usual length is known, the rest of a run can be requested at
+//! the miss of its first page, while the reader waits for that page.
 
 use units::Pages;
 
@@ -12,24 +12,26 @@ use crate::page::{Extent, Page};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissPrefetch {
     run: Pages,
-    asked: Extent,
+    /// The run that was requested last.
+    requested: Extent,
 }
 
 impl MissPrefetch {
-    /// For runs of so many pages.
+    /// `run` is the usual length of the runs.
     pub fn new(run: Pages) -> Self {
-        Self { run, asked: Extent::new(Page::FIRST, Pages::ZERO) }
+        Self { run, requested: Extent::new(Page::FIRST, Pages::ZERO) }
     }
 
-    /// A reader missed this page, and so many from there on are being read for it: what else to
-    /// have read of a file of this size. Nothing within a run that was answered just before.
+    /// Returns what to prefetch when a reader missed page `index` and `pages` pages from there are
+    /// already being read; `file` is the size of the file. `None` within the run that was requested
+    /// last.
     pub fn miss(&mut self, index: Page, pages: Pages, file: Pages) -> Option<Extent> {
-        if self.asked.contains(index) && index != self.asked.start {
+        if self.requested.contains(index) && index != self.requested.start {
             return None;
         }
         let end = (index.get() + self.run.get()).min(file.get());
         let from = index.get() + pages.get().max(1);
-        self.asked = Extent::new(index, Pages::new(end.saturating_sub(index.get())));
+        self.requested = Extent::new(index, Pages::new(end.saturating_sub(index.get())));
         (from < end).then(|| Extent::new(Page::new(from), Pages::new(end - from)))
     }
 }
@@ -44,16 +46,16 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_run_is_read_once_and_within_the_file() {
-        let mut answer = MissPrefetch::new(Pages::new(4));
+        let mut prefetch = MissPrefetch::new(Pages::new(4));
         let mut miss =
-            |page, pages| answer.miss(Page::new(page), Pages::new(pages), Pages::new(102));
+            |page, pages| prefetch.miss(Page::new(page), Pages::new(pages), Pages::new(102));
         assert_eq!(miss(10, 1), extent(11, 3));
-        assert_eq!(miss(12, 1), None, "that is on its way");
-        assert_eq!(miss(14, 1), extent(15, 3), "the run goes on");
-        assert_eq!(miss(50, 4), None, "all of it was asked for at once");
+        assert_eq!(miss(12, 1), None, "in flight");
+        assert_eq!(miss(14, 1), extent(15, 3), "the next run follows");
+        assert_eq!(miss(50, 4), None, "the reader requested the whole run");
         assert_eq!(miss(50, 0), extent(51, 3), "it was evicted and is read again");
         assert_eq!(miss(53, 1), None);
         assert_eq!(miss(100, 1), extent(101, 1));
-        assert_eq!(miss(200, 1), None, "the file is shorter by now");
+        assert_eq!(miss(200, 1), None, "beyond the end of the file");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use units::Pages;
 
-/// The index of a page within its file; the distance between two is a number of [`Pages`].
+/// The index of a page within its file. The distance between two pages is in [`Pages`].
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -24,17 +24,17 @@ impl Page {
         self.0
     }
 
-    /// The page `count` pages on, or the last page that there can be.
+    /// The page `count` pages later, or the last possible page.
     pub const fn plus(self, count: Pages) -> Self {
         Self(self.0.saturating_add(count.get()))
     }
 
-    /// The page `count` pages back, or the first page.
+    /// The page `count` pages earlier, or the first page.
     pub const fn minus(self, count: Pages) -> Self {
         Self(self.0.saturating_sub(count.get()))
     }
 
-    /// How far this page is beyond `earlier`; nothing if it is not.
+    /// The distance from `earlier` to this page; zero if this page is not after it.
     pub const fn since(self, earlier: Self) -> Pages {
         Pages::new(self.0.saturating_sub(earlier.0))
     }
@@ -46,7 +46,7 @@ impl fmt::Display for Page {
     }
 }
 
-/// Pages that follow each other: `[start, start + pages)`.
+/// Consecutive pages: `[start, start + pages)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Extent {
     pub start: Page,
@@ -54,12 +54,10 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// `[start, start + pages)`.
     pub const fn new(start: Page, pages: Pages) -> Self {
         Self { start, pages }
     }
 
-    /// Whether this page is one of them.
     pub fn contains(self, page: Page) -> bool {
         self.start <= page && page < self.end()
     }
@@ -68,25 +66,24 @@ impl Extent {
         self.start.plus(self.pages)
     }
 
-    /// What of it lies before `end`; nothing if none does.
+    /// The part before `end`, which may be empty.
     pub const fn before(self, end: Page) -> Self {
         let room = end.since(self.start);
         if self.pages.get() > room.get() { Self::new(self.start, room) } else { self }
     }
 }
 
-/// A piece of the page cache: 2^order pages, aligned to their number, with at most one mark.
+/// A unit of the page cache: 2^order pages, aligned to that size, with at most one mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Folio {
     pub head: Page,
-    /// The power of two that it holds.
+    /// The base-2 logarithm of the number of pages.
     pub order: u8,
-    /// Whether touching it is to start the next read-ahead (PG_readahead).
+    /// `PG_readahead` is set: an access starts the next read-ahead.
     pub marked: bool,
 }
 
 impl Folio {
-    /// How many pages it holds.
     pub const fn pages(self) -> Pages {
         Pages::new(1 << self.order)
     }

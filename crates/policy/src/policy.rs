@@ -1,4 +1,4 @@
-//! The contract between a read-ahead algorithm and whatever runs it.
+//! The interface between a read-ahead algorithm and its caller.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
@@ -6,15 +6,15 @@ use units::{Bytes, Nanos, Pages};
 use crate::cache::{Cache, Memory};
 use crate::page::{Extent, Folio, Page};
 
-/// An open file (open file description), numbered by whoever runs the policy; small numbers that
-/// are used again after a close keep the tables small.
+/// An open file (open file description). The caller assigns the numbers; it should reuse small ones
+/// after a close, because they are indices of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
-/// What an application says of a range of a mapping (`madvise`).
+/// Advice on a range of a mapping (`madvise`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapAdvice {
     /// MADV_SEQUENTIAL.
@@ -25,49 +25,50 @@ pub struct MapAdvice {
     pub huge: bool,
 }
 
-/// How a page is asked for.
+/// How a page is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Read,
     Fault(MapAdvice),
 }
 
-/// A page that a stream asks for.
+/// An access of a stream to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     pub stream: StreamId,
-    /// The page; for a mark met by a read call, the first of the marked folio.
+    /// The page; if a read call reaches a mark, the first page of the marked folio.
     pub page: Page,
-    /// How many pages there are from `page` to the end of the read call; 1 for a fault.
+    /// The pages from `page` to the end of the read call; 1 for a fault.
     pub request: Pages,
     pub method: Method,
 }
 
+/// A read call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub offset: Bytes,
-    /// What it asks for, which may reach beyond the end of the file.
+    /// The length requested, which may reach beyond the end of the file.
     pub length: Bytes,
 }
 
-/// What a reader met at a page.
+/// The state in which a reader found a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TouchOutcome {
     Hit,
-    /// The page was on its way, and the reader waited for it.
+    /// The page was in flight, and the reader waited for it.
     Waited,
     /// The page was not in the cache.
     Missed,
 }
 
-/// What a policy says of a page that is about to leave the cache.
+/// The decision of a policy on a page that is about to be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eviction {
     Release,
     Retain,
 }
 
-/// What an application says of an open file (`posix_fadvise`, `readahead`).
+/// Advice on an open file (`posix_fadvise`, `readahead`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// POSIX_FADV_NORMAL.
@@ -82,65 +83,66 @@ pub enum Advice {
 
 /// A read-ahead algorithm: all open files of one kernel, or one program, on one device.
 ///
-/// The cache that a callback is given is that of the stream's file. Callbacks of a stream that was
-/// not opened do nothing.
+/// The `cache` argument of a callback is that of the stream's file. A callback for a stream that
+/// was not opened does nothing.
 pub trait Policy: Send {
     fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId);
 
     fn begin(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _call: Call) {}
 
-    /// A page that is asked for is not cached. What the policy does not read, the reader reads
-    /// by itself, page by page.
+    /// The reader accesses a page that is not cached. The reader itself then reads, one by one, the
+    /// pages that the policy does not submit.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch);
 
-    /// A cached page that is asked for belongs to a marked folio.
+    /// The reader accesses a cached page of a marked folio.
     fn mark(&mut self, _cache: &mut dyn Cache, _touch: Touch, _folio: Folio) {}
 
-    /// Whether [`Policy::access`] is to be called: it costs time for each page.
+    /// Whether [`Policy::access`] must be called, which takes time for each page.
     fn wants_access_events(&self) -> bool {
         false
     }
 
-    /// A page was asked for, after [`Policy::miss`] or [`Policy::mark`].
+    /// The reader accessed a page. Called after [`Policy::miss`] or [`Policy::mark`].
     fn access(&mut self, _cache: &mut dyn Cache, _touch: Touch, _outcome: TouchOutcome) {}
 
-    /// Faults found this many pages cached: the one that was touched, or those `around` it that
-    /// were mapped along with it.
+    /// Faults found this many pages cached: the faulting page, or, if `around`, neighbouring pages
+    /// that were mapped with it (fault-around).
     fn fault_hits(&mut self, _stream: StreamId, _pages: Pages, _around: bool) {}
 
-    /// A read call that read anything is over; `position` is the byte after its last.
+    /// A read call that returned data ends; `position` is the offset after its last byte.
     fn end(&mut self, _stream: StreamId, _position: Bytes) {}
 
-    /// Whether [`Policy::evict`] is to be called: it costs time for each page.
+    /// Whether [`Policy::evict`] must be called, which takes time for each page.
     fn wants_evict_events(&self) -> bool {
         false
     }
 
-    /// Whether it must hear of each read call. One that need not is told the end of the last of
-    /// several which found all their pages cached and unmarked, and nothing of their beginnings.
+    /// Whether [`Policy::begin`] and [`Policy::end`] must be called for each read call. If not, a
+    /// sequence of calls whose pages are all cached and unmarked may be reported by one `end`, that
+    /// of the last call, without a `begin`.
     fn wants_call_events(&self) -> bool {
         true
     }
 
-    /// The window that it surely comes to with a stream, whatever read-ahead the device has: no
-    /// cache may be smaller. None if that has all to do with the device, or with memory.
+    /// The window that the policy uses for a stream regardless of the device's read-ahead; the
+    /// cache must not be smaller. Zero if the window depends on the device or on memory only.
     fn own_window(&self) -> Pages {
         Pages::ZERO
     }
 
-    /// Whether it asks [`Cache::upcoming`].
+    /// Whether the policy calls [`Cache::upcoming`].
     fn needs_lookahead(&self) -> bool {
         false
     }
 
-    /// Whether pages that it asks for at once can be read all at once only, with the last of the
-    /// requests to the device that bring them; otherwise each comes with its own request.
+    /// Whether all pages of one submission become readable together, when the last of its device
+    /// requests completes. Otherwise each page becomes readable when its own request completes.
     fn completes_per_window(&self) -> bool {
         false
     }
 
-    /// A page is about to leave the cache; `used`: it was asked for since it was read. Whoever
-    /// owns the cache may let a policy keep it for another round.
+    /// A page is about to be evicted; `used` if it was accessed since it was read. The owner of the
+    /// cache may let the policy retain it until the next pass over the cache.
     fn evict(&mut self, _file: FileId, _page: Page, _used: bool) -> Eviction {
         Eviction::Release
     }
@@ -150,16 +152,16 @@ pub trait Policy: Send {
     /// A reader of the stream has waited for the device.
     fn stalled(&mut self, _now: Nanos, _stream: StreamId, _wait: Nanos) {}
 
-    /// When [`Policy::tick`] is to be called, asked at the beginning, after each call and after
-    /// each miss; never unless it says so at the beginning.
+    /// When [`Policy::tick`] must be called. The caller asks at the start, after each read call and
+    /// after each miss. A policy that returns `None` at the start never gets a tick.
     fn next_tick(&self) -> Option<Nanos> {
         None
     }
 
-    /// It is time: for policies that are at work beside the readers.
-    fn tick(&mut self, _around: &mut dyn TickContext) {}
+    /// Periodic work that does not depend on a read call.
+    fn tick(&mut self, _context: &mut dyn TickContext) {}
 
-    /// What it has done by itself so far, for a policy that is at work beside the readers.
+    /// The results of the periodic work so far.
     fn stats(&self) -> PolicyStats {
         PolicyStats::default()
     }
@@ -167,35 +169,34 @@ pub trait Policy: Send {
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId);
 }
 
-/// What a policy did by itself, beside what its readers' reads brought about.
+/// The results of a policy's periodic work, without the effects of read calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyStats {
-    /// Pages that priming had read which were not cached before.
+    /// Pages that priming read and that were not cached before.
     pub primed: Pages,
-    /// Its first decisions, a line each, and when they were made.
+    /// The first decisions with their times, one line each.
     pub decisions: Vec<(Nanos, String)>,
 }
 
-/// What a device has completed so far.
+/// Counters of the requests that a device has completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCompletions {
     pub reads: u64,
     pub bytes: Bytes,
-    /// How long they took, summed over them: with several under way it grows faster than the clock.
+    /// The sum of the service times. It grows faster than the clock if requests overlap.
     pub time: Nanos,
 }
 
-/// What a policy may see and do when nobody reads: see [`Policy::tick`].
+/// The environment of [`Policy::tick`].
 pub trait TickContext {
     fn now(&self) -> Nanos;
 
-    /// What the device has completed so far.
     fn completions(&self) -> DeviceCompletions;
 
     fn memory(&self) -> Memory;
 
-    /// Acts on the cache of a stream's file; not at all if there is no such stream. Nobody waits
-    /// for what is submitted.
+    /// Calls `act` with the cache of a stream's file, or does nothing if there is no such stream.
+    /// No reader waits for the pages that `act` submits.
     fn with(&mut self, stream: StreamId, act: &mut dyn FnMut(&mut dyn Cache));
 }
 

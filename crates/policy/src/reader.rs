@@ -1,8 +1,7 @@
-//! A read call as the kernel walks it: page by page, policy first.
+//! A read call as the kernel executes it: page by page, the policy first.
 //!
-//! [`read`] walks a whole call at once; the simulator walks the same [`ReadWalk`] and lets time
-//! pass between its steps. So the recordings that are replayed through [`read`] test the walk of
-//! the simulations.
+//! [`read`] executes a whole call at once. The simulator uses the same [`ReadWalk`] and lets time
+//! pass between its steps, so replaying recordings through [`read`] also tests the simulator.
 
 use units::{Bytes, Pages};
 
@@ -10,28 +9,28 @@ use crate::cache::{Cache, PAGE};
 use crate::page::{Extent, Page};
 use crate::policy::{Call, Method, Policy, StreamId, Touch, TouchOutcome};
 
-/// The pages of a read call that are still to be read.
+/// The remaining pages of a read call.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadWalk {
     pub page: Page,
-    /// The page after the last that the file has of those requested.
+    /// The page after the last requested page within the file.
     pub stop: Page,
-    /// The page after the last requested.
+    /// The page after the last requested page.
     request_end: Page,
 }
 
-/// What a reader met at a page.
+/// The result of accessing a page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageVisit {
     pub outcome: TouchOutcome,
-    /// The pages of its folio, which the reader waits for where they are not ready.
+    /// The pages of its folio. The reader waits until they are ready.
     pub folio: Extent,
-    /// Where the walk goes on: after the folio, or at its own end.
+    /// The next page of the walk: after the folio, or the end of the call.
     pub next: Page,
 }
 
 impl ReadWalk {
-    /// The walk of a call on a file of this size, and the byte after the last that it reads.
+    /// The walk of a call on a file of this size, and the offset after the last byte that it reads.
     #[inline]
     pub fn new(call: Call, file_size: Bytes) -> (Self, Bytes) {
         let request_end = call.offset.get().saturating_add(call.length.get());
@@ -52,14 +51,14 @@ impl ReadWalk {
         self.page >= self.stop
     }
 
-    /// How many pages are left.
+    /// The number of pages left.
     #[inline]
     pub fn left(&self) -> Pages {
         self.stop.since(self.page)
     }
 
-    /// Reads the next page up to where the reader waits for it: the policy is asked, and what it
-    /// submits is in flight. The walk itself stays where it is.
+    /// Executes the read of the next page up to the point where the reader waits: calls the policy,
+    /// after which its submissions are in flight. Does not advance the walk.
     #[inline]
     pub fn visit<C: Cache>(
         &self,
@@ -86,20 +85,20 @@ impl ReadWalk {
             outcome = TouchOutcome::Waited;
         }
         let Some(folio) = folio else {
-            // Beyond the largest file that a cache takes: nothing to wait for.
+            // Beyond the largest file that the cache supports.
             let next = page.plus(Pages::new(1));
             return PageVisit { outcome, folio: Extent::new(page, Pages::new(1)), next };
         };
-        // A folio is asked about once in a call, at its first page.
+        // The kernel checks the mark once per folio, at its first page.
         if folio.marked {
             policy.mark(cache, touch_of(folio.head), folio);
         }
         let next = folio.end().min(self.stop);
         if policy.wants_access_events() {
-            let mut met = outcome;
+            let mut page_outcome = outcome;
             for page in page.get()..next.get() {
-                policy.access(cache, touch_of(Page::new(page)), met);
-                met = TouchOutcome::Hit;
+                policy.access(cache, touch_of(Page::new(page)), page_outcome);
+                page_outcome = TouchOutcome::Hit;
             }
         }
         cache.set_used(Extent::new(page, next.since(page)));
@@ -107,9 +106,9 @@ impl ReadWalk {
     }
 }
 
-/// Runs one read call of `stream` through its policy and cache, and returns the bytes it delivers.
+/// Passes one read call of `stream` through its policy and cache. Returns the number of bytes read.
 ///
-/// All reads arrive at once: this shows decisions, not time.
+/// All reads complete at once: this shows decisions, not times.
 pub fn read<C: Cache>(
     policy: &mut dyn Policy,
     cache: &mut C,
@@ -121,14 +120,14 @@ pub fn read<C: Cache>(
         return Bytes::ZERO;
     }
     policy.begin(cache, stream, call);
-    let watches = policy.wants_access_events();
+    let wants_access = policy.wants_access_events();
     while !walk.is_done() {
-        let run = if watches { Pages::ZERO } else { cache.hit_run(walk.page, walk.left()) };
-        if run.is_zero() {
+        let hits = if wants_access { Pages::ZERO } else { cache.hit_run(walk.page, walk.left()) };
+        if hits.is_zero() {
             walk.page = walk.visit(policy, cache, stream).next;
         } else {
-            cache.set_used(Extent::new(walk.page, run));
-            walk.page = walk.page.plus(run);
+            cache.set_used(Extent::new(walk.page, hits));
+            walk.page = walk.page.plus(hits);
         }
     }
     policy.end(stream, end);
@@ -142,9 +141,9 @@ mod tests {
     use crate::policy::FileId;
 
     #[derive(Default)]
-    struct Diary(Vec<String>);
+    struct EventLog(Vec<String>);
 
-    impl Policy for Diary {
+    impl Policy for EventLog {
         fn open(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _file: FileId) {}
 
         fn begin(&mut self, _cache: &mut dyn Cache, _stream: StreamId, call: Call) {
@@ -174,11 +173,11 @@ mod tests {
         fn close(&mut self, _cache: &mut dyn Cache, _stream: StreamId) {}
     }
 
-    fn diary(cache: &mut FileCache, offset: u64, length: u64) -> (u64, Vec<String>) {
-        let mut diary = Diary::default();
+    fn event_log(cache: &mut FileCache, offset: u64, length: u64) -> (u64, Vec<String>) {
+        let mut event_log = EventLog::default();
         let call = Call { offset: Bytes::new(offset), length: Bytes::new(length) };
-        let got = read(&mut diary, cache, StreamId(0), call);
-        (got.get(), diary.0)
+        let got = read(&mut event_log, cache, StreamId(0), call);
+        (got.get(), event_log.0)
     }
 
     fn cache(size: u64) -> FileCache {
@@ -187,10 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_hears_of_pages_in_their_order() {
+    fn a_policy_gets_pages_in_order() {
         let mut cache = cache(10_000);
-        let (got, events) = diary(&mut cache, 4000, 1_000_000);
-        // The request goes on beyond the end of the file, the reading does not.
+        let (got, events) = event_log(&mut cache, 4000, 1_000_000);
+        // The request extends beyond the end of the file; the read stops there.
         let pages = ["miss 0 246", "Missed 0", "miss 1 245", "Missed 1", "miss 2 244", "Missed 2"];
         assert_eq!(got, 6000);
         assert_eq!(events[0], "begin 4000");
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marked_folio_is_told_once_and_from_its_head() {
+    fn a_mark_is_reported_once_with_the_head_of_its_folio() {
         let mut cache = cache(1 << 20);
         let fill = crate::Fill::Folios { order: 3 };
         let window = crate::Submission {
@@ -207,14 +206,14 @@ mod tests {
             ..crate::Submission::marked(Page::FIRST, Pages::new(16), Pages::new(8))
         };
         cache.fill(&window);
-        let (_, events) = diary(&mut cache, 10 * 4096, 8192);
+        let (_, events) = event_log(&mut cache, 10 * 4096, 8192);
         assert_eq!(events[1..], ["mark 8 4", "Hit 10", "Hit 11", "end 49152"]);
     }
 
     #[test]
-    fn nothing_happens_where_nothing_can_be_read() {
-        assert_eq!(diary(&mut cache(10_000), 0, 0), (0, vec![]));
-        assert_eq!(diary(&mut cache(10_000), 10_000, 5), (0, vec![]));
-        assert_eq!(diary(&mut cache(0), 0, 5), (0, vec![]));
+    fn an_empty_read_calls_nothing() {
+        assert_eq!(event_log(&mut cache(10_000), 0, 0), (0, vec![]));
+        assert_eq!(event_log(&mut cache(10_000), 10_000, 5), (0, vec![]));
+        assert_eq!(event_log(&mut cache(0), 0, 5), (0, vec![]));
     }
 }

@@ -1,4 +1,4 @@
-//! The algorithms by name: one line each.
+//! The registry of algorithms by name.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::str::FromStr;
@@ -28,8 +28,7 @@ pub static REGISTRY: &[Entry] = &[
     amp::ENTRY,
 ];
 
-/// The policies that can be named: the list of this crate, and those of crates above it. Names must
-/// be unique.
+/// Lists of policies: that of this crate and those of higher crates. Names must be unique.
 #[derive(Clone, Copy)]
 pub struct Catalogue(pub &'static [&'static [Entry]]);
 
@@ -106,7 +105,7 @@ impl PolicySpec {
 }
 
 impl Default for PolicySpec {
-    /// The kernel that foreread knows best.
+    /// The policy that is checked against recordings of a kernel.
     fn default() -> Self {
         Self { entry: &linux_6_18::ENTRY, text: linux_6_18::ENTRY.name.to_owned() }
     }
@@ -115,7 +114,7 @@ impl Default for PolicySpec {
 impl FromStr for PolicySpec {
     type Err = PolicyError;
 
-    /// A policy of this crate; [`Catalogue::parse`] knows those of others.
+    /// Parses a policy of this crate; [`Catalogue::parse`] also knows those of other crates.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         BUILT_IN.parse(text)
     }
@@ -153,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_entry_builds_with_its_own_defaults_and_says_what_it_is() {
+    fn every_entry_builds_with_its_defaults_and_has_a_description() {
         for entry in REGISTRY {
             assert!(build(entry.name).is_ok(), "{}", entry.name);
             assert!(!entry.summary.is_empty() && !entry.source.is_empty(), "{}", entry.name);
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_part() {
         let error = |words| build(words).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error("linux-6.81").contains("did you mean \"linux-6.18\""));
         assert!(error("linux-6.18,x=1").contains("no key \"x\""));

@@ -1,4 +1,4 @@
-//! The decisions of a real Linux 6.18 kernel, one by one.
+//! Compares all decisions with those recorded on a real Linux 6.18 kernel.
 
 use foreread_policy::golden::{self, Difference, GoldenError, SequenceResult, Verdict};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const RECORDING: &str = include_str!("data/linux-6.18-readahead-golden.json");
 
 #[test]
-fn every_recorded_decision_is_made_again() {
+fn every_recorded_decision_is_reproduced() {
     let results = golden::run(RECORDING).expect("the recording is readable");
     let failed: Vec<_> = results.iter().filter(|result| !result.passed()).collect();
     for result in &failed {
@@ -16,9 +16,9 @@ fn every_recorded_decision_is_made_again() {
     assert!(failed.is_empty(), "{} of {} sequences differ", failed.len(), results.len());
 }
 
-/// Files, calls and advice drawn at random, several open files and a mapping among them, recorded
-/// on ext4 (with `data=journal` for single pages) and XFS on a loop device. Each was recorded
-/// twice, waiting after each call until nothing was under way, and came out the same.
+/// Random sequences of calls and advice on several open files and a mapping, recorded on ext4 (with
+/// `data=journal` for single pages) and XFS on a loop device. Each was recorded twice with equal
+/// results; the recorder waited after each call until no request was in flight.
 const RANDOM: [&str; 4] = [
     include_str!("data/random/large-folios-5-pages.json"),
     include_str!("data/random/large-folios-40-pages.json"),
@@ -27,7 +27,7 @@ const RANDOM: [&str; 4] = [
 ];
 
 #[test]
-fn what_was_drawn_at_random_is_decided_as_by_the_kernel() {
+fn random_sequences_are_reproduced() {
     let results = RANDOM.iter().flat_map(|text| golden::run(text).expect("a recording"));
     let results: Vec<_> = results.collect();
     let failed: Vec<_> = results.iter().filter(|result| !result.passed()).collect();
@@ -38,7 +38,8 @@ fn what_was_drawn_at_random_is_decided_as_by_the_kernel() {
     assert!(failed.is_empty(), "{} of {} sequences differ", failed.len(), results.len());
 }
 
-/// How far ahead of its reader each decision of a recorded sequential stream reached, in pages.
+/// The distance in pages from the reader to the end of the window, for each decision of a recorded
+/// sequential stream.
 fn reach(decisions: &Value) -> Vec<u64> {
     let decisions = decisions.as_array().expect("decisions");
     let end = |decision: &Value| {
@@ -48,8 +49,8 @@ fn reach(decisions: &Value) -> Vec<u64> {
     decisions.iter().filter_map(|one| Some(end(one)? - one[1].as_u64()?)).collect()
 }
 
-/// The memory formula of `units` rests on this: of each sequential stream the kernel has two
-/// windows ahead of the reader at most, and it does reach two.
+/// The memory formula of `units` assumes that the kernel has at most two windows ahead of the
+/// reader of a sequential stream, and that it reaches two.
 #[test]
 fn a_stream_has_two_windows_ahead_at_most() {
     let recording: Value = serde_json::from_str(RECORDING).expect("JSON");
@@ -86,12 +87,12 @@ fn only(recording: &str) -> SequenceResult {
     results[0].clone()
 }
 
-/// Facts that were recorded beside the sequences.
+/// Behaviour that was recorded in addition to the sequences.
 #[test]
 fn recorded_facts_hold() {
     let facts = [
-        // 128 KiB read of a file of 20 pages: the request is not cut off at the end, and the mark
-        // submits a window that lies beyond it.
+        // 128 KiB read of a file of 20 pages: the request is not cut off at the end of the file,
+        // and the mark submits a window beyond it.
         recording(
             20,
             "large_folio/ra128k",
@@ -102,7 +103,7 @@ fn recorded_facts_hold() {
             ]),
             20,
         ),
-        // A window of one page, and a call that is larger than it.
+        // A window of one page and a larger call.
         recording(
             49_152,
             "large_folio/ra4k",
@@ -127,7 +128,7 @@ fn without_a_window_every_page_is_a_request() {
 }
 
 #[test]
-fn the_first_difference_is_named() {
+fn the_first_difference_is_reported() {
     let ops = json!([["open", 0], ["run", 3, [[0, 0, 4096, 4096]]]]);
     let first = json!(["sync", 0, 1, -1, [["order", 0, 4, 3, 0]]]);
     let wrong = json!(["async", 1, 1, 4096, [["order", 4, 8, 8, 3]]]);
@@ -149,7 +150,7 @@ fn the_first_difference_is_named() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_said() {
+fn an_unusable_sequence_is_reported() {
     let odd = [
         ("order2/ra128k", json!([["open", 0]]), "the configuration should be"),
         ("order0/ra128k", json!([["dance"]]), "cannot read the operation [\"dance\"]"),
@@ -170,7 +171,7 @@ fn what_cannot_be_replayed_is_said() {
     assert!(error.is_err_and(|error| error.contains("max_sectors_kb=N")));
 }
 
-/// Advice and faults that the recorded sequences do not have, by the rules of the source.
+/// Advice and faults that the recorded sequences do not contain, by the kernel's source.
 #[test]
 fn further_sequences_follow_the_rules() {
     let huge = recording(

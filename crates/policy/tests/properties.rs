@@ -1,4 +1,4 @@
-//! What holds for every algorithm in the registry, whatever is read.
+//! Properties of every algorithm in the registry, for random operations.
 
 mod contract;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// Each case runs every policy twice.
 const CASES: u32 = 64;
 
-/// Parameters that make small cases of what is large by default.
+/// Parameters with smaller values than the defaults, which reach more states.
 const VARIANTS: &[&str] = &[
     "fixed,blocks=3",
     "linux-on-demand,since=2.6.23",

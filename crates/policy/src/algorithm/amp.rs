@@ -1,10 +1,11 @@
 //! AMP, adaptive multi-stream prefetching, Gill and Bathen, FAST 2007: each stream has a degree
-//! (how much) and a trigger distance (how early), raised by use and lateness, lowered by waste.
+//! (how much to prefetch) and a trigger distance (how early). Use and lateness raise them, waste
+//! lowers them.
 //!
 //! Source: "AMP: Adaptive Multi-stream Prefetching in a Shared Cache" (FAST '07), whose values
 //! belong to the last page of each prefetched set. Here they belong to a stream, to which its sets
-//! point: the values are the same, for a set hands them on to the next. Best are a degree of rate
-//! times latency and a trigger that is just early enough.
+//! refer. The values are equal, because in the paper each set passes them on to the next. The
+//! optimum is a degree of rate times latency, and a trigger that is just early enough.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,6 @@ use crate::entry::{Entry, Parameter};
 use crate::page::Page;
 use crate::policy::{Eviction, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "amp",
     summary: "AMP: degree and trigger of each stream, by use, waste and lateness",
@@ -24,18 +24,18 @@ pub const ENTRY: Entry = Entry {
     build: |settings| Ok(Box::new(Amp::new(settings.pages("max")?))),
 };
 
-/// Prefetching goes on before the end of a set only above this degree.
+/// Above this degree, the next set is prefetched before the reader reaches the end of the set.
 const ASYNC_FROM: u64 = 4;
-/// The trigger distance that it begins with.
+/// The initial trigger distance.
 const FIRST_TRIGGER: u64 = 2;
-/// Sets remembered for a file; what is not used in so long a time was wasted unseen.
+/// Limit on the sets of a file. The oldest set is dropped; its unused pages were wasted.
 const MAX_SETS: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Set {
     start: u64,
     stream: usize,
-    /// One of its pages was evicted unused: it says no more of its stream.
+    /// One of its pages was evicted unused; the set no longer changes its stream.
     old: bool,
 }
 
@@ -47,7 +47,7 @@ struct Stream {
     last: u64,
     /// The page whose use prefetches the next set.
     trigger_at: Option<u64>,
-    /// Sets that point to it.
+    /// The number of sets that refer to it.
     sets: u64,
 }
 
@@ -58,7 +58,6 @@ struct File {
     free: Vec<usize>,
 }
 
-/// AMP: see the module.
 #[derive(Clone, Debug)]
 pub struct Amp {
     max: u64,
@@ -67,7 +66,7 @@ pub struct Amp {
 }
 
 impl Amp {
-    /// With degrees of at most `max` pages.
+    /// `max` is the largest degree in pages.
     pub fn new(max: u64) -> Self {
         Self { max: max.max(1), files: StateTable::default(), file_of: StateTable::default() }
     }
@@ -79,7 +78,7 @@ impl Amp {
 }
 
 impl File {
-    /// The set that holds `page`, by its last page.
+    /// The set that contains `page`, and its last page.
     fn set_of(&self, page: u64) -> Option<(u64, Set)> {
         let (&last, &set) = self.sets.range(page..).next()?;
         (set.start <= page).then_some((last, set))
@@ -109,7 +108,7 @@ impl File {
         }
     }
 
-    /// Reads `pages` pages from `start` on as a set of stream `id`, and sets its trigger.
+    /// Prefetches `pages` pages from `start` as a set of stream `id`, and sets its trigger.
     fn prefetch(&mut self, cache: &mut dyn Cache, id: usize, start: u64, pages: u64) {
         let end = start.saturating_add(pages).min(cache.file_pages().get());
         if start >= end {
@@ -117,7 +116,7 @@ impl File {
         }
         cache.submit(Submission::plain(Page::new(start), Pages::new(end - start)));
         let last = end - 1;
-        // A set that began elsewhere and is covered by this one has nothing more to say.
+        // A set that this one covers completely is dropped.
         let covered: Vec<_> = self.sets.range(start..=last).map(|(&last, _)| last).collect();
         if let Some(stream) = self.stream(id) {
             stream.sets += 1;
@@ -140,8 +139,8 @@ impl File {
         }
     }
 
-    /// A page that is not cached: goes on with the stream that ends before it, or begins one if
-    /// its predecessor is cached.
+    /// A missing page: continues the stream that ends before it, or starts a stream if the previous
+    /// page is cached.
     fn miss(&mut self, cache: &mut dyn Cache, page: u64, request: u64) {
         let before = page.checked_sub(1);
         let known = before.and_then(|before| self.sets.get(&before).copied());
@@ -173,13 +172,13 @@ impl File {
             stream.trigger_at = None;
             self.prefetch(cache, set.stream, newest + 1, degree);
         }
-        // The last set of a stream stays, for the miss that comes next.
+        // The last set of a stream is kept for the next miss.
         if page == last && last != newest {
             self.forget(last);
         }
     }
 
-    /// A page is about to be evicted before its use: its stream asks for too much.
+    /// A page is evicted before its use: the degree of its stream is too large.
     fn wasted(&mut self, page: u64) -> Eviction {
         let Some((last, set)) = self.set_of(page) else { return Eviction::Release };
         if set.old {
@@ -259,15 +258,15 @@ mod tests {
     }
 
     #[test]
-    fn the_second_sequential_read_begins_a_stream_and_use_widens_it() {
+    fn the_second_sequential_read_starts_a_stream_and_use_raises_its_degree() {
         let mut bench = bench();
-        // Degree 1; each set that is used to its end adds a request.
+        // Degree 1; each completely used set adds a request.
         let reads = scan(&mut bench, 100..115);
         assert_eq!(reads, [(100, 1), (101, 2), (103, 3), (106, 4), (110, 5)]);
     }
 
     #[test]
-    fn above_a_degree_of_four_the_next_set_comes_before_the_end() {
+    fn above_a_degree_of_four_the_next_set_is_prefetched_early() {
         let mut bench = bench();
         scan(&mut bench, 100..200);
         assert!(stream(&mut bench).0 > ASYNC_FROM);
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn waste_narrows_it_once_a_set() {
+    fn waste_lowers_the_degree_once_per_set() {
         let mut bench = bench();
         scan(&mut bench, 100..150);
         let (degree, _) = stream(&mut bench);
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_waits_makes_the_trigger_earlier() {
+    fn a_wait_makes_the_trigger_earlier() {
         let mut bench = bench();
         scan(&mut bench, 100..200);
         let (degree, trigger) = stream(&mut bench);
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_a_file_are_apart() {
+    fn streams_of_a_file_are_independent() {
         let mut bench = bench();
         for step in 0..60 {
             bench.read(1000 + step, 1);
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn random_reads_are_as_large_as_asked() {
+    fn random_reads_are_not_extended() {
         let mut bench = bench();
         assert_eq!(bench.read(5000, 3), [(5000, 3)]);
         assert_eq!(bench.read(9000, 1), [(9000, 1)]);

@@ -1,10 +1,10 @@
-//! Adaptive read-ahead, Wu Fengguang, 2006: windows as large as the memory that a stream has left
-//! before its pages are evicted unread.
+//! Adaptive read-ahead, Wu Fengguang, 2006: windows as large as memory allows without evicting the
+//! pages of a stream before they are read.
 //!
 //! Source: "Adaptive read-ahead V12" to V14 (LKML, May and June 2006) and the consolidated patch
 //! for 2.6.17-rc5. It was never merged; its page marks were (Linux 2.6.23). Sizes are in pages
-//! throughout. Eight methods are tried in order; each keeps to what the estimate of the thrashing
-//! threshold allows. Whether a page is on the active list is not asked for.
+//! throughout. Eight methods are tried in order. Each limits its request to the estimated thrashing
+//! threshold. Unlike the patch, this does not check whether pages are on the active list.
 
 mod context;
 
@@ -15,7 +15,6 @@ use crate::entry::{Entry, Parameter};
 use crate::page::{Folio, Page};
 use crate::policy::{Call, FileId, Method, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "ara-2006",
     summary: "adaptive read-ahead of 2006: windows by thrashing threshold, any pattern",
@@ -28,7 +27,7 @@ pub const ENTRY: Entry = Entry {
         },
         Parameter {
             name: "hit_rate",
-            summary: "one hit in so many pages is success (readahead_hit_rate)",
+            summary: "pages per hit that still count as success (readahead_hit_rate)",
             default: "1",
         },
     ],
@@ -38,13 +37,13 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The tail that is left to read when the mark is touched: one in so many (LOOKAHEAD_RATIO).
+/// The tail after the mark is 1/8 of the request (LOOKAHEAD_RATIO).
 const LOOKAHEAD_RATIO: u64 = 8;
-/// 128 KiB: the start of both averages and the most that is read of a new file.
+/// 128 KiB: the initial value of both averages, and the limit for a new file.
 const INITIAL_PAGES: u64 = 32;
-/// 16 KiB.
+/// The smallest request: 16 KiB.
 const MIN_PAGES: u64 = 4;
-/// 1 GiB.
+/// 1 GiB in pages.
 const GIB: u64 = 1 << 18;
 
 /// The method that made the last request of an open file.
@@ -63,7 +62,7 @@ enum Class {
 
 #[derive(Clone, Debug, Default)]
 struct OpenFile {
-    /// Where the last call of the algorithm happened.
+    /// The page of the algorithm's last invocation.
     la_index: u64,
     ra_index: u64,
     lookahead: u64,
@@ -73,7 +72,7 @@ struct OpenFile {
     age: u64,
     class: Class,
     previous: Option<u64>,
-    /// The first page of the call under way.
+    /// The first page of the present read call.
     call: u64,
     used: u64,
     read: u64,
@@ -83,9 +82,9 @@ struct OpenFile {
 /// Averages of a device, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Averages {
-    /// What new files turn out to be worth.
+    /// How much of a new file is used.
     expect: u64,
-    /// What survives until it is used.
+    /// How much survives in the cache until it is used.
     thrash: u64,
 }
 
@@ -109,7 +108,7 @@ pub struct Ara2006 {
 }
 
 impl Ara2006 {
-    /// A kernel and device without history: `readahead_ratio` in percent, `readahead_hit_rate`.
+    /// `ratio` is `readahead_ratio` in percent, `hit_rate` is `readahead_hit_rate`.
     pub fn new(ratio: u64, hit_rate: u64) -> Self {
         let first = INITIAL_PAGES * PAGE.bytes().get();
         Self {
@@ -121,7 +120,7 @@ impl Ara2006 {
 }
 
 impl Bounds {
-    fn of(cache: &dyn Cache) -> Self {
+    fn from_cache(cache: &dyn Cache) -> Self {
         let pages = GIB.min(cache.memory().available.get() / 2);
         let max = pages.min(65_535).min(cache.limits().read_ahead.get());
         Self { min: (MIN_PAGES + pages / 8192).min(INITIAL_PAGES).min(max / 2), max }
@@ -129,7 +128,7 @@ impl Bounds {
 }
 
 impl Averages {
-    /// Learns that a stream kept a steady window of `pages`.
+    /// Updates the averages for a stream with a steady window of `pages`.
     fn steady(&mut self, pages: u64) {
         let bytes = pages * PAGE.bytes().get();
         self.thrash = if self.thrash < bytes {
@@ -139,7 +138,7 @@ impl Averages {
         };
     }
 
-    /// Learns from a closed file of which `read` pages were cached and `used` were used.
+    /// Updates the averages for a closed file: `read` pages were cached, `used` were used.
     fn closed(&mut self, read: u64, used: u64) {
         let page = PAGE.bytes().get();
         self.expect = if used >= read {
@@ -150,8 +149,8 @@ impl Averages {
     }
 }
 
-/// Turns an estimate of what is safe and the tail of the request before into a request and its
-/// own tail; `None` if the tail is all that is safe (`adjust_rala`).
+/// Computes the request and its tail from the safe number of pages and the tail of the previous
+/// request; `None` if that tail alone reaches the safe number (`adjust_rala`).
 fn adjust(limit: u64, safe: u64, tail: u64) -> Option<(u64, u64)> {
     let size = safe.checked_sub(tail).filter(|&size| size > 0)?;
     let (new_tail, size) = (size / LOOKAHEAD_RATIO, size.min(limit));
@@ -170,7 +169,7 @@ impl OpenFile {
         self.hits[0] * tunables.hit_rate >= self.lookahead.saturating_sub(self.la_index)
     }
 
-    /// Takes down a request of `size` pages from `start` on, made at `at`, and submits it.
+    /// Records and submits a request of `size` pages from `start`, made at page `at`.
     fn request(
         &mut self,
         cache: &mut dyn Cache,
@@ -190,7 +189,7 @@ impl OpenFile {
         self.dispatch(cache);
     }
 
-    /// `ra_dispatch`: what would leave a little of the file takes all of it.
+    /// `ra_dispatch`: extends a request that would leave a small rest of the file.
     fn dispatch(&mut self, cache: &mut dyn Cache) {
         let end = cache.file_pages().get();
         if self.ra_index >= end {
@@ -209,7 +208,7 @@ impl OpenFile {
         self.read += cache.submit(window).get();
     }
 
-    /// A request sized by how far the inactive list moved while this stream read on.
+    /// Sizes the request by how far the inactive list moved since the last one.
     fn state_based(&mut self, cache: &mut dyn Cache, now: Now<'_>) {
         let memory = cache.memory();
         let tail = self.readahead - now.index;
@@ -236,8 +235,8 @@ impl OpenFile {
         }
     }
 
-    /// A page of the last request is gone: reads the rest of it again, or three quarters of what
-    /// is now known to survive.
+    /// A page of the last request was evicted: reads the rest of it again, or three quarters of the
+    /// number that is now known to survive.
     fn recover(&mut self, cache: &mut dyn Cache, now: Now<'_>) {
         let size = if now.index < self.ra_index {
             self.ra_index - now.index
@@ -250,7 +249,7 @@ impl OpenFile {
         self.request(cache, Class::Recovery, now.index, now.index, (size, tail));
     }
 
-    /// Reads down to an earlier place, if that is near enough.
+    /// Handles backward reading, if the previous page is close enough.
     fn backward(&mut self, cache: &mut dyn Cache, now: &Now<'_>) -> bool {
         let Some(previous) = self.previous.filter(|&previous| now.index < previous) else {
             return false;
@@ -270,7 +269,7 @@ impl OpenFile {
         true
     }
 
-    /// After several sequences of much the same length, expects another one.
+    /// After several sequences of similar length, expects another one of that length.
     fn seek(&mut self, cache: &mut dyn Cache, now: &Now<'_>) -> bool {
         let hit1 = self.hits[1] + self.hits[0];
         let [_, _, hit2, hit3] = self.hits;
@@ -290,7 +289,7 @@ impl OpenFile {
     }
 }
 
-/// What is asked for, and what there is to know.
+/// The present request and the state of the device and the memory.
 struct Now<'a> {
     index: u64,
     request: u64,
@@ -304,7 +303,7 @@ impl Ara2006 {
     /// `page_cache_readahead_adaptive`.
     fn decide(&mut self, cache: &mut dyn Cache, touch: Touch, marked: bool) {
         let Some(file) = self.files.get(touch.stream.0) else { return };
-        let (tunables, bounds) = (self.tunables, Bounds::of(cache));
+        let (tunables, bounds) = (self.tunables, Bounds::from_cache(cache));
         let (index, request) = (touch.page.get(), touch.request.get());
         let mut now =
             Now { index, request, marked, bounds, tunables, averages: &mut self.averages };

@@ -1,5 +1,5 @@
-//! A fixed number of blocks in every request, whatever the call asks for: the reader of the 2002
-//! experiment, which read 1 to n blocks a request in one and in four processes.
+//! A fixed number of blocks in each request, regardless of the read call. The experiment of 2002
+//! (`reproduce`) reads 1 to n blocks per request in one and in four processes.
 
 use units::Pages;
 
@@ -7,7 +7,6 @@ use crate::cache::{Cache, Submission};
 use crate::entry::{Entry, Parameter};
 use crate::policy::{FileId, Policy, StreamId, Touch};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "fixed",
     summary: "a fixed number of blocks in every request, without looking ahead",
@@ -22,14 +21,13 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// Requests of a fixed size: see the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     pages: Pages,
 }
 
 impl Fixed {
-    /// Requests of this many pages; a call that asks for more is not cut.
+    /// Requests of this many pages; a larger read call is not split.
     pub const fn new(pages: Pages) -> Self {
         Self { pages }
     }
@@ -59,14 +57,14 @@ mod tests {
     use crate::algorithm::testing::Bench;
 
     #[test]
-    fn a_scan_asks_once_for_each_block_of_requests() {
+    fn a_scan_makes_one_request_per_fixed_size() {
         let mut bench = Bench::new(Fixed::new(Pages::new(8)), 20);
         let all: Vec<_> = (0..20).flat_map(|page| bench.read(page, 1)).collect();
         assert_eq!(all, [(0, 8), (8, 8), (16, 4)]);
     }
 
     #[test]
-    fn a_larger_call_is_not_cut() {
+    fn a_larger_call_is_not_split() {
         assert_eq!(Bench::new(Fixed::new(Pages::new(8)), 100).read(0, 30), [(0, 30)]);
     }
 }

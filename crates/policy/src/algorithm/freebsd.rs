@@ -1,9 +1,9 @@
-//! FreeBSD's clustered read-ahead: a count of sequential 16 KiB units for each open file, marks on
-//! blocks, and clusters as large as one request to the device.
+//! FreeBSD's clustered read-ahead. Each open file has a count of sequential 16 KiB units. Blocks
+//! have marks. A cluster is at most one device request.
 //!
 //! Source: `cluster_read` and `cluster_rbuild` (sys/kern/vfs_cluster.c) and `sequential_heuristic`
 //! (sys/kern/vfs_vnops.c). The window is a number of *blocks* and grows with the amount read, not
-//! by doubling; a cluster ends where the file's layout does or at a cached block.
+//! by doubling. A cluster ends at a cached block or where the file is not contiguous on the device.
 
 use units::{Bytes, Pages};
 
@@ -12,7 +12,6 @@ use crate::entry::{Entry, Parameter};
 use crate::page::{Folio, Page};
 use crate::policy::{Advice, Call, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "freebsd",
     summary: "FreeBSD cluster_read: vfs.read_max blocks ahead, in clusters",
@@ -21,10 +20,10 @@ pub const ENTRY: Entry = Entry {
         Parameter { name: "read_max", summary: "blocks ahead (vfs.read_max)", default: "64" },
         Parameter {
             name: "read_min",
-            summary: "blocks read at least on a miss (vfs.read_min)",
+            summary: "minimum blocks read on a miss (vfs.read_min)",
             default: "1",
         },
-        Parameter { name: "block", summary: "the file system's block", default: "32K" },
+        Parameter { name: "block", summary: "block size of the file system", default: "32K" },
         Parameter {
             name: "max_io",
             summary: "the largest cluster (MAXPHYS; 128K before FreeBSD 13)",
@@ -50,7 +49,7 @@ const MAX_SEQ_COUNT: u64 = 127;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreebsdLimits {
     pub read_max: u64,
-    /// Blocks that a miss reads at least.
+    /// The minimum number of blocks that a miss reads.
     pub read_min: u64,
     pub block: u64,
     pub cluster: u64,
@@ -61,14 +60,13 @@ struct OpenFile {
     sequential: u64,
     next: Bytes,
     random: bool,
-    /// What the call under way counts as, and the page where it began.
+    /// The sequential count of the present call, and its first page.
     now: u64,
     first: Page,
-    /// The block that this call missed last: its own mark is for the next call.
+    /// The last block that this call missed. Its mark is for the next call.
     missed: Option<u64>,
 }
 
-/// FreeBSD's read-ahead: see the module.
 #[derive(Clone, Debug)]
 pub struct FreeBsd {
     limits: FreebsdLimits,
@@ -76,7 +74,6 @@ pub struct FreeBsd {
 }
 
 impl FreeBsd {
-    /// A kernel with these limits and without open files.
     pub fn new(limits: FreebsdLimits) -> Self {
         Self { limits, files: StateTable::default() }
     }
@@ -105,26 +102,25 @@ impl FreebsdLimits {
         cache.folio(self.page(block)).is_some()
     }
 
-    /// How many blocks ahead of `block` may be read: whole ones, within the file.
+    /// How many whole blocks of the file after `block` may be read ahead.
     fn ahead(&self, cache: &dyn Cache, block: u64, sequential: u64) -> u64 {
         let ahead = sequential.min(self.read_max);
         let whole = self.whole(cache);
         if block + ahead + 1 > whole { whole.saturating_sub(block) } else { ahead }
     }
 
-    /// The whole blocks of the file.
+    /// The number of whole blocks of the file.
     fn whole(&self, cache: &dyn Cache) -> u64 {
         cache.file_size().get() / (self.block * PAGE.bytes().get())
     }
 
-    /// How many blocks follow each other on the device from `block` on.
+    /// The number of blocks from `block` that are contiguous on the device.
     fn contiguous(&self, cache: &dyn Cache, block: u64) -> u64 {
         (cache.contiguous(self.page(block)).get() / self.block).max(1)
     }
 
-    /// `cluster_rbuild`: reads up to `run` blocks that are not cached; how many it read, at least
-    /// 1.
-    /// `waiting`: a reader waits for the first, which is why the mark is on the second.
+    /// `cluster_rbuild`: reads up to `run` uncached blocks. Returns their number, at least 1. If
+    /// `waiting`, a reader waits for the first block, and the mark is on the second.
     fn cluster(&self, cache: &mut dyn Cache, block: u64, run: u64, waiting: bool) -> u64 {
         let whole = self.whole(cache).saturating_sub(block);
         let run = run.min(whole).max(1);
@@ -141,7 +137,7 @@ impl FreebsdLimits {
         free
     }
 
-    /// A block that is not cached: reads it, and what its call still wants along with it.
+    /// A missing block: reads it together with the rest of the call.
     fn miss(&self, cache: &mut dyn Cache, touch: Touch, sequential: u64) {
         let block = touch.page.get() / self.block;
         let ahead = self.ahead(cache, block, sequential);
@@ -160,7 +156,7 @@ impl FreebsdLimits {
         self.go_ahead(cache, next, block + ahead);
     }
 
-    /// A marked block: looks how far the cached blocks reach, and goes on from there.
+    /// A marked block: reads ahead after the last consecutive cached block.
     fn hit(&self, cache: &mut dyn Cache, block: u64, sequential: u64) {
         if sequential == 0 {
             return;
@@ -198,7 +194,7 @@ impl Policy for FreeBsd {
     }
 
     fn open(&mut self, _cache: &mut dyn Cache, stream: StreamId, _file: FileId) {
-        // The first read at offset 0 counts as slightly sequential.
+        // The first read at offset 0 counts as sequential (count 1).
         let file = OpenFile {
             sequential: 1,
             next: Bytes::ZERO,
@@ -238,7 +234,7 @@ impl Policy for FreeBsd {
         true
     }
 
-    /// A call that begins inside a block looks at the block's mark, which is on its first page.
+    /// A call that starts inside a block checks the block's mark, which is on its first page.
     fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
         let Some(file) = self.files.get(touch.stream.0) else { return };
         let block = touch.page.get() / self.limits.block;
@@ -286,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_grows_with_the_amount_and_falls_in_two_steps() {
+    fn the_count_grows_with_the_bytes_read_and_falls_in_two_steps() {
         let mut file = OpenFile {
             sequential: 1,
             next: Bytes::ZERO,
@@ -300,7 +296,7 @@ mod tests {
         file.next = Bytes::new(16 << 10);
         assert_eq!(file.count(call(16 << 10, 65_537)), 7);
         assert_eq!(file.count(call(16 << 10, u64::MAX / 2)), MAX_SEQ_COUNT);
-        // A seek counts as nothing at once; what remains is 1, then 0, and 0 is not special then.
+        // A seek resets the count to 1, the next one to 0; offset 0 is then not special.
         assert_eq!((file.count(call(999, 1)), file.sequential), (0, 1));
         assert_eq!((file.count(call(777, 1)), file.sequential), (0, 0));
         assert_eq!(file.count(call(0, 1)), 0);
@@ -311,7 +307,7 @@ mod tests {
         let mut bench = bench(SMALL);
         assert_eq!(bench.read(803, 1), [(800, 8)]);
         assert_eq!(bench.read(1607, 2), [(1600, 16)]);
-        // The mark on it does not help a reader that is not sequential.
+        // Its mark has no effect on a reader that is not sequential.
         assert_eq!(bench.read(801, 1), []);
         assert_eq!(bench.marked(), [800, 1608]);
     }
@@ -334,13 +330,13 @@ mod tests {
                 tree.present_run(Page::new(block * 8), Pages::new(1000)).get() / 8
             })
             .collect();
-        // Once the count has grown, what is ahead is between one window and a cluster more.
+        // With a high count, one window to one window and a cluster are read ahead.
         assert!(ahead[8..].iter().all(|&blocks| (4..=12).contains(&blocks)), "{ahead:?}");
         assert_eq!(bench.stage.file.tree().cached().get() % 8, 0);
     }
 
     #[test]
-    fn a_cluster_ends_where_the_layout_does() {
+    fn a_cluster_ends_where_the_file_is_not_contiguous() {
         let mut bench = bench(FreebsdLimits { read_max: 8, ..SMALL });
         bench.stage.contiguous = 16;
         // Eight blocks ahead of the last of the call's eight, two at a time.

@@ -1,9 +1,9 @@
-//! InnoDB: an area of 64 pages is read when its neighbour was read in order (linear), or when
-//! enough of itself was used lately (random).
+//! InnoDB's read-ahead in areas of 64 pages. Linear: an area is read when the neighbouring area was
+//! read in order. Random: the rest of an area is read when enough of its pages were used recently.
 //!
 //! Source: `storage/innobase/buf/buf0rea.cc` of MySQL 5.6. Pages here are InnoDB's (16 KiB unless
 //! set). The neighbour pointers inside a page are taken to follow the order of the file, as after a
-//! fresh load. "Lately" counts uses, not the buffer pool's own clock.
+//! fresh load. "Recently" is measured in uses of pages, not by the clock of the buffer pool.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,6 @@ use crate::entry::{Entry, Parameter};
 use crate::page::Page;
 use crate::policy::{Eviction, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "innodb",
     summary: "InnoDB: whole areas of 64 pages, by linear and by random read-ahead",
@@ -54,20 +53,19 @@ const MAX_AREA_PAGES: u64 = 64;
 
 /// When a page was used, counted in uses of any page.
 #[derive(Clone, Copy, Debug)]
-struct Used {
+struct PageUse {
     first: u64,
     last: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Tablespace {
-    used: HashMap<u64, Used>,
+    used: HashMap<u64, PageUse>,
 }
 
-/// InnoDB's read-ahead: see the module.
 #[derive(Clone, Debug)]
 pub struct Innodb {
-    /// 4 KiB pages of a page.
+    /// 4 KiB pages per InnoDB page.
     page: u64,
     pool: u64,
     area: u64,
@@ -76,12 +74,12 @@ pub struct Innodb {
     uses: u64,
     spaces: StateTable<Tablespace>,
     space_of: StateTable<u32>,
-    /// The page used last by each stream, so that its parts count once.
+    /// The page that each stream used last, so that its 4 KiB pages count as one use.
     at: StateTable<u64>,
 }
 
 impl Innodb {
-    /// A server with pages of `page` 4 KiB pages and a pool of `pool` such pages.
+    /// `page` is the page size in 4 KiB pages, `pool` the size of the buffer pool in such pages.
     pub fn new(page: u64, pool: u64, threshold: u64, random: bool) -> Self {
         Self {
             page: page.max(1),
@@ -121,7 +119,7 @@ impl Innodb {
         }
     }
 
-    /// `buf_read_ahead_linear`: the page is used for the first time.
+    /// `buf_read_ahead_linear`: the first use of the page.
     fn linear(&mut self, cache: &mut dyn Cache, space: u32, page: u64) {
         let area = self.area;
         let low = page / area * area;
@@ -137,7 +135,7 @@ impl Innodb {
         if failures(space, low..high, ascending) > allowed {
             return;
         }
-        // The neighbour across the border; it belongs to an area of its own.
+        // The neighbouring page belongs to another area.
         let next = if ascending { Some(high) } else { low.checked_sub(area) };
         if let Some(next) = next.filter(|next| next + area <= whole) {
             self.submit(cache, next, area);
@@ -145,7 +143,7 @@ impl Innodb {
     }
 }
 
-/// How many pages of an area were not used, or not in order.
+/// The number of pages of an area that were not used, or not in order.
 fn failures(space: &Tablespace, area: std::ops::Range<u64>, ascending: bool) -> u64 {
     let mut failures = 0;
     let mut before: Option<u64> = None;
@@ -199,7 +197,7 @@ impl Policy for Innodb {
         let uses = self.uses;
         let Some(tablespace) = self.spaces.get(space) else { return };
         let known = tablespace.used.contains_key(&page);
-        let used = tablespace.used.entry(page).or_insert(Used { first: uses, last: uses });
+        let used = tablespace.used.entry(page).or_insert(PageUse { first: uses, last: uses });
         used.last = uses;
         if !known {
             self.linear(cache, space, page);
@@ -232,7 +230,7 @@ mod tests {
         Bench::new(Innodb::new(4, 8192, 56, random), 4 * 1024)
     }
 
-    /// Reads pages of 16 KiB; what was read from the device, in such pages.
+    /// Reads 16 KiB pages and returns the device reads in such pages.
     fn scan(
         bench: &mut Bench<Innodb>,
         pages: impl Iterator<Item = u64>,
@@ -249,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn the_area_follows_the_pool() {
+    fn the_size_of_an_area_depends_on_the_pool() {
         let area = |pool| Innodb::new(4, pool, 56, false).area;
         assert_eq!((area(8192), area(1000), area(320), area(0)), (64, 32, 16, 1));
     }
 
     #[test]
-    fn the_last_page_of_an_area_brings_the_next_area() {
+    fn the_last_page_of_an_area_triggers_the_next_area() {
         let reads = scan(&mut bench(false), 0..200);
         assert_eq!(
             reads,
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn descending_works_too() {
+    fn descending_scans_are_recognised() {
         let reads = scan(&mut bench(false), (100..256).rev());
         assert_eq!(reads, [(192, vec![(192, 1), (128, 64)]), (128, vec![(64, 64)])]);
     }
@@ -273,7 +271,7 @@ mod tests {
     fn eight_of_sixty_four_may_fail() {
         let skipping = |step: u64| (0..128).filter(move |page| page % step != 1 || *page > 63);
         assert_eq!(scan(&mut bench(false), skipping(8)).len(), 2);
-        // Nine pages left out, or out of order, are too many.
+        // Nine pages that are skipped or out of order are too many.
         assert_eq!(scan(&mut bench(false), skipping(7)).first().map(|first| first.0), Some(127));
         let backward_within = (0..64).map(|page| page ^ 1);
         assert!(scan(&mut bench(false), backward_within).is_empty());
@@ -288,13 +286,13 @@ mod tests {
     }
 
     #[test]
-    fn the_next_area_must_be_whole() {
+    fn the_next_area_must_be_complete() {
         let mut bench = Bench::new(Innodb::new(4, 8192, 56, false), 4 * 127);
         assert!(scan(&mut bench, 0..64).is_empty());
     }
 
     #[test]
-    fn thirteen_recent_pages_bring_the_rest_at_random() {
+    fn thirteen_recently_used_pages_trigger_random_read_ahead() {
         let order = |nth: u64| nth * 29 % 64;
         assert!(scan(&mut bench(false), (0..13).map(order)).is_empty());
         let mut bench = bench(true);
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_pool_is_left_in_peace() {
+    fn a_busy_pool_gets_no_read_ahead() {
         let mut bench = bench(false);
         let mut memory = bench.stage.memory();
         memory.pending = Pages::new(4 * 4097);

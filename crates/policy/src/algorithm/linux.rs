@@ -1,18 +1,17 @@
-//! What all of Linux's algorithms since 2.6.23 share. Sizes are in pages.
+//! Functions that all Linux algorithms since 2.6.23 share. Sizes are in pages.
 
 use units::Pages;
 
 use crate::cache::{Cache, PAGE, Submission};
 use crate::page::Page;
 
-/// Faults of a mapping may miss this much oftener than hit before read-around stops
-/// (MMAP_LOTSAMISS).
+/// Read-around of a mapping stops when misses exceed hits by more than this (MMAP_LOTSAMISS).
 const LOTS_OF_MISSES: u16 = 100;
-/// Reads that are ordered, not guessed, go out in pieces of 2 MiB.
+/// Explicitly requested reads are submitted in pieces of 2 MiB.
 const FORCED_PIECE: u64 = (2 << 20) / PAGE.bytes().get();
 
-/// The first window of a stream whose read asks for `request` pages: four times as much for small
-/// requests, twice for larger ones, `max` beyond that.
+/// The first window after a request of `request` pages: four times the request if it is small,
+/// twice if it is larger, `max` beyond that.
 pub(super) fn initial(request: u64, max: u64) -> u64 {
     let rounded = request.checked_next_power_of_two().unwrap_or(u64::MAX);
     if rounded <= max / 32 {
@@ -35,8 +34,8 @@ pub(super) fn following(current: u64, max: u64) -> u64 {
     }
 }
 
-/// The largest window for this request: a read that is larger than the read-ahead window may be
-/// as large as one request to the device.
+/// The largest window for this request: if the request is larger than the read-ahead window, it may
+/// be as large as one device request.
 pub(super) fn largest(request: u64, read_ahead: u64, max_request: u64) -> u64 {
     if request > read_ahead && max_request > read_ahead {
         request.min(max_request)
@@ -45,14 +44,14 @@ pub(super) fn largest(request: u64, read_ahead: u64, max_request: u64) -> u64 {
     }
 }
 
-/// `force_page_cache_ra`: reads what was asked for, cut off silently at the larger of the window
-/// and one request to the device.
+/// `force_page_cache_ra`: reads the requested pages, silently limited to the larger of the window
+/// and one device request.
 pub(super) fn force(cache: &mut dyn Cache, page: Page, request: u64, read_ahead: u64) {
     let limit = read_ahead.max(cache.limits().max_request.get());
     force_all(cache, page, request.min(limit));
 }
 
-/// The same without the limit, as kernels before 4.10 have it.
+/// The same without the limit, as in kernels before 4.10.
 pub(super) fn force_all(cache: &mut dyn Cache, page: Page, request: u64) {
     let mut left = request.min(cache.file_pages().get().saturating_sub(page.get()));
     let mut at = page;
@@ -64,12 +63,12 @@ pub(super) fn force_all(cache: &mut dyn Cache, page: Page, request: u64) {
     }
 }
 
-/// Counts by how much the faults of an open file's mappings miss oftener than hit (`mmap_miss`).
+/// By how much misses exceed hits among the faults of an open file's mappings (`mmap_miss`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MapMisses(u16);
 
 impl MapMisses {
-    /// Counts a miss; whether reading around it is still worth while.
+    /// Counts a miss. Returns whether to read around it.
     pub(super) fn worth_reading_around(&mut self) -> bool {
         self.0 = self.0.saturating_add(1).min(LOTS_OF_MISSES * 10);
         self.0 <= LOTS_OF_MISSES
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn no_request_is_too_large() {
+    fn large_requests_do_not_overflow() {
         assert_eq!(initial(u64::MAX, 32), 32);
         assert_eq!(
             (largest(1024, 32, 320), largest(1024, 512, 320), largest(8, 32, 320)),

@@ -1,8 +1,8 @@
-//! Linux 6.12 to 6.18: one window for each open file, marks in the page cache, folios that grow
+//! Linux 6.12 to 6.18: one window for each open file, marks in the page cache, and folios that grow
 //! with each window.
 //!
-//! Source: `mm/readahead.c`, `mm/filemap.c` and `mm/fadvise.c` of Linux 6.18, and the decisions
-//! that 6.18.44 was observed to make. Sizes are in pages throughout.
+//! Source: `mm/readahead.c`, `mm/filemap.c` and `mm/fadvise.c` of Linux 6.18, and recorded
+//! decisions of 6.18.44. Sizes are in pages throughout.
 
 use units::{Bytes, Pages};
 
@@ -12,7 +12,6 @@ use crate::entry::Entry;
 use crate::page::{Extent, Folio, Page};
 use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StateTable, StreamId, Touch};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "linux-6.18",
     summary: "Linux 6.12 to 6.18: one window for each open file, marks, large folios",
@@ -34,13 +33,12 @@ struct OpenFile {
     /// The largest window, copied from the bdi when the file was opened or last advised.
     ra_pages: u64,
     mmap_miss: MapMisses,
-    /// The byte after the last one of the call before.
+    /// The offset after the last byte of the previous call.
     previous: Option<Bytes>,
     /// FMODE_RANDOM.
     random: bool,
 }
 
-/// Linux 6.18: see the module.
 #[derive(Clone, Debug, Default)]
 pub struct Linux618 {
     files: StateTable<OpenFile>,
@@ -51,14 +49,14 @@ impl Linux618 {
         Self::default()
     }
 
-    /// The window that a stream may have, the byte after its last read, and whether it is under
-    /// `FADV_RANDOM`: what can be seen from outside.
+    /// The externally visible state of a stream: its largest window, the offset after its last
+    /// read, and whether it is under `FADV_RANDOM`.
     pub fn state(&mut self, stream: StreamId) -> Option<(Pages, Option<Bytes>, bool)> {
         let file = self.files.get(stream.0)?;
         Some((Pages::new(file.ra_pages), file.previous, file.random))
     }
 
-    /// Gives a stream a window: `POSIX_FADV_NORMAL` while the bdi has that window.
+    /// Sets the largest window of a stream, like `POSIX_FADV_NORMAL` while the bdi has that window.
     pub fn set_window(&mut self, stream: StreamId, pages: Pages) {
         if let Some(file) = self.files.get(stream.0) {
             file.ra_pages = pages.get();
@@ -71,7 +69,7 @@ impl OpenFile {
         largest(request, self.ra_pages, cache.limits().max_request.get())
     }
 
-    /// `page_cache_sync_ra`: a page is missing and its reader waits.
+    /// `page_cache_sync_ra`: a page is missing and the reader waits.
     fn sync(&mut self, cache: &mut dyn Cache, page: Page, request: u64) {
         let pages = Pages::new(request);
         cache.trace(Trigger::Sync { index: page, request: pages, previous: self.previous });
@@ -83,7 +81,7 @@ impl OpenFile {
         }
         let index = page.get();
         let max = self.window(cache, request);
-        // Before the first call the position is -1, whose page no index follows.
+        // Before the first call the position is -1, which no page follows.
         let previous = self.previous.map_or(u64::MAX, Bytes::get) / PAGE.bytes().get();
         if index == 0 || request > max || index.wrapping_sub(previous) <= 1 {
             self.start = index;
@@ -107,7 +105,7 @@ impl OpenFile {
         self.submit(cache, self.start);
     }
 
-    /// `page_cache_async_ra`: a marked folio is touched; its reader need not wait.
+    /// `page_cache_async_ra`: the reader accesses a marked folio and does not wait.
     fn async_(&mut self, cache: &mut dyn Cache, page: Page, folio: Folio, request: u64) {
         if self.ra_pages == 0 {
             return;
@@ -133,7 +131,7 @@ impl OpenFile {
             self.size = following(hole.since(page).get() + request, max);
         }
         self.order = self.order.saturating_add(2);
-        // ffs(max) - 1: how often the largest window can be halved.
+        // ffs(max) - 1: the exponent of two in the largest window.
         let align = 1 << u32::from(self.order).min(max.trailing_zeros());
         let end = (self.start + self.size) / align * align;
         if end > self.start {
@@ -177,8 +175,8 @@ impl OpenFile {
         self.submit(cache, self.start);
     }
 
-    /// One huge page, and a second one to read ahead unless reads are known to be random. The
-    /// window's start stays where it was, as in the kernel.
+    /// Reads one huge page, and a second one ahead unless the mapping is under MADV_RANDOM. The
+    /// start of the window is not changed, as in the kernel.
     fn fault_huge(&mut self, cache: &mut dyn Cache, page: Page, advice: MapAdvice) {
         let huge = 1 << HUGE_ORDER;
         self.size = if advice.random { huge } else { 2 * huge };
@@ -246,7 +244,8 @@ impl Policy for Linux618 {
         false
     }
 
-    /// A window is one bio, which ends as a whole however it was split (`bio_chain`, block/bio.c).
+    /// A window is one bio, which completes as a whole even if it was split (`bio_chain`,
+    /// block/bio.c).
     fn completes_per_window(&self) -> bool {
         true
     }
@@ -287,13 +286,13 @@ mod tests {
         assert_eq!(window(&mut bench), 128);
         bench.advise(Advice::Random);
         assert_eq!(window(&mut bench), 128);
-        // Random advice is for reads; only a mapping's own advice keeps faults from reading around.
+        // FADV_RANDOM affects reads; only advice on the mapping prevents read-around.
         assert_eq!(bench.read(700, 3), [(700, 3)]);
         assert_eq!(bench.touch(5000, MapAdvice::default()), [(4936, 128)]);
     }
 
     #[test]
-    fn skipping_one_page_counts_as_sequential_and_reading_one_again_does_not() {
+    fn skipping_one_page_is_sequential_and_rereading_one_is_not() {
         let mut bench = bench();
         bench.read(8192, 1);
         assert_eq!(bench.read(8194, 1), [(8194, 4)]);
@@ -304,14 +303,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ordered_is_cut_off_silently() {
+    fn explicit_requests_are_silently_limited() {
         let mut bench = bench();
         bench.advise(Advice::WillNeed(Extent::new(Page::FIRST, Pages::new(16_384))));
         assert_eq!(bench.stage.file.tree().cached(), Pages::new(320));
     }
 
     #[test]
-    fn a_mark_is_lost_where_nothing_can_follow_it() {
+    fn a_mark_is_lost_if_no_window_can_follow() {
         let mut bench = bench();
         bench.open(1);
         bench.advise(Advice::WillNeed(Extent::new(Page::FIRST, Pages::new(320))));
@@ -322,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_at_the_start_of_a_file_that_was_never_read_here_does_no_harm() {
+    fn a_mark_at_the_start_of_an_unread_file_is_handled() {
         let mut bench = bench();
         bench.read(0, 4);
         bench.stage.set_mark(Page::FIRST);

@@ -1,8 +1,8 @@
-//! Linux before 2.6.23: a current and an ahead window for each open file, asked at every read.
+//! Linux before 2.6.23: a current and an ahead window for each open file, checked at every read.
 //!
-//! Any seek turns it off; two sequential reads turn it on again. So streams that share an open
-//! file never have read-ahead. Source: `mm/readahead.c` of Linux 2.6.11 and 2.6.17. Sizes are in
-//! pages throughout.
+//! Any seek disables read-ahead; two sequential reads enable it again. Therefore streams that share
+//! an open file never have read-ahead. Source: `mm/readahead.c` of Linux 2.6.11 and 2.6.17. Sizes
+//! are in pages throughout.
 
 use units::{Bytes, Pages};
 
@@ -14,7 +14,6 @@ use crate::policy::{
     Advice, Call, FileId, MapAdvice, Method, Policy, StateTable, StreamId, Touch, TouchOutcome,
 };
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "linux-legacy",
     summary: "Linux before 2.6.23: a current and an ahead window, off after any seek",
@@ -23,10 +22,9 @@ pub const ENTRY: Entry = Entry {
     build: |_| Ok(Box::new(LinuxLegacy::new())),
 };
 
-/// The smallest window that a miss leaves: 16 KiB.
+/// The smallest window after a miss: 16 KiB.
 const MIN_WINDOW_PAGES: u64 = 4;
-/// After this many pages that were cached already, read-ahead is not worth while
-/// (VM_MAX_CACHE_HIT).
+/// After this many pages that were already cached, read-ahead is disabled (VM_MAX_CACHE_HIT).
 const IN_CACHE: u64 = 256;
 
 #[derive(Clone, Debug, Default)]
@@ -35,18 +33,17 @@ struct OpenFile {
     size: u64,
     ahead_start: u64,
     ahead_size: u64,
-    /// The last page that was asked for; none before the first read.
+    /// The last page read; `None` before the first read.
     previous: Option<u64>,
     cache_hit: u64,
     missed: bool,
     in_cache: bool,
     ra_pages: u64,
-    /// The page of the call under way at which it will ask again, if it comes so far.
+    /// The page at which the present call checks read-ahead again.
     ask_at: u64,
     mmap_miss: MapMisses,
 }
 
-/// Linux before 2.6.23: see the module.
 #[derive(Clone, Debug, Default)]
 pub struct LinuxLegacy {
     files: StateTable<OpenFile>,
@@ -58,7 +55,7 @@ impl LinuxLegacy {
     }
 }
 
-/// The first window: a square for small requests, a quarter of the largest for middling ones.
+/// The first window: the square of a small request, a quarter of the maximum for a medium one.
 fn initial(request: u64, max: u64) -> u64 {
     let rounded = request.checked_next_power_of_two().unwrap_or(u64::MAX);
     if rounded <= max / 64 {
@@ -87,8 +84,8 @@ impl OpenFile {
         size.min(self.ra_pages)
     }
 
-    /// Submits a window; false if nobody need go on reading ahead: all of it is in the cache for
-    /// the last of many times, or the device is congested and nobody waits.
+    /// Submits a window. Returns false if read-ahead must stop: too many pages were already cached,
+    /// or the device is congested and no reader waits.
     fn submit(&mut self, cache: &mut dyn Cache, start: u64, size: u64, wait: bool) -> bool {
         if !wait && cache.congested() {
             return false;
@@ -118,10 +115,10 @@ impl OpenFile {
         done
     }
 
-    /// `page_cache_readahead`: `request` pages from `index` on are being read.
+    /// `page_cache_readahead` for a read of `request` pages from `index`.
     fn ask(&mut self, cache: &mut dyn Cache, mut index: u64, mut request: u64) {
         if self.previous == Some(index) {
-            // A part of the page that was read last is not looked at again.
+            // The page that was read last is not counted again.
             request = request.saturating_sub(1);
             index += u64::from(request > 0);
         }
@@ -153,7 +150,7 @@ impl OpenFile {
         }
     }
 
-    /// Asks for a call that has come to `page`, and notes where it will ask again.
+    /// Checks read-ahead for a call at `page`, and records where to check again.
     fn ask_for_call(&mut self, cache: &mut dyn Cache, page: u64, request: u64) {
         self.ask(cache, page, request);
         self.ask_at = self.previous.unwrap_or(page) + 1;
@@ -188,7 +185,7 @@ impl Policy for LinuxLegacy {
         file.ask_for_call(cache, first, beyond - first);
     }
 
-    /// A page that should have been read is missing: it was evicted before its use.
+    /// A page of the window is missing: it was evicted before its use.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let Some(file) = self.files.get(touch.stream.0) else { return };
         match touch.method {
@@ -266,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seek_turns_it_off_and_two_sequential_reads_turn_it_on() {
+    fn a_seek_disables_read_ahead_and_two_sequential_reads_enable_it() {
         let mut bench = bench(1000);
         bench.read(0, 1);
         assert_eq!(bench.read(500, 1), [(500, 1)]);
@@ -275,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_share_an_open_file_have_none() {
+    fn streams_that_share_an_open_file_have_no_read_ahead() {
         let mut bench = bench(1000);
         for step in 0..50 {
             assert_eq!(bench.read(100 + step, 1), [(100 + step, 1)]);
@@ -284,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn a_large_call_has_two_windows_at_once_and_asks_again_within_itself() {
+    fn a_large_call_submits_two_windows_and_checks_again_within_the_call() {
         let mut bench = bench(1000);
         assert_eq!(bench.read(0, 64), [(0, 32), (32, 32), (64, 32)]);
     }
 
     #[test]
-    fn a_lost_page_makes_the_next_window_two_pages_smaller() {
+    fn an_evicted_page_makes_the_next_window_two_pages_smaller() {
         let mut bench = bench(1000);
         for page in 0..30 {
             bench.read(page, 1);
@@ -302,14 +299,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cached_file_turns_it_off_until_a_miss() {
+    fn a_cached_file_disables_read_ahead_until_a_miss() {
         let mut bench = bench(2000);
         bench.advise(Advice::WillNeed(crate::page::Extent::new(Page::FIRST, Pages::new(1500))));
         bench.stage.file.take_reads();
         for page in 0..1500 {
             assert_eq!(bench.read(page, 1), [], "page {page}");
         }
-        // Nothing was read ahead for the first page that is not cached.
+        // The first uncached page was not read ahead.
         assert_eq!(bench.read(1500, 1), [(1500, 1)]);
         assert_eq!(bench.read(1501, 1), [(1501, 8)]);
     }
@@ -323,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn congestion_drops_what_nobody_waits_for() {
+    fn congestion_drops_requests_without_a_waiting_reader() {
         let mut bench = bench(1000);
         bench.read(0, 1);
         bench.stage.congested = true;

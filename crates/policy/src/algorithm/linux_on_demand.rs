@@ -1,5 +1,5 @@
-//! Linux 2.6.23 to 6.11: "on-demand" read-ahead, one window for each open file and marks in the
-//! page cache; the state is trusted on misses too, and windows merge when they start.
+//! Linux 2.6.23 to 6.11: "on-demand" read-ahead with one window for each open file and marks in the
+//! page cache. The window also continues on misses, and the first two windows merge.
 //!
 //! Source: `mm/readahead.c` and `mm/filemap.c` of Linux 2.6.23, 2.6.31, 4.10, 5.10 and 6.11. Sizes
 //! are in pages throughout. Large folios, which a few file systems had from 5.18 on, are left out.
@@ -12,14 +12,13 @@ use crate::entry::{Entry, Parameter};
 use crate::page::{Folio, Page};
 use crate::policy::{Advice, FileId, MapAdvice, Method, Policy, StateTable, StreamId, Touch};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "linux-on-demand",
     summary: "Linux 2.6.23 to 6.11: one window for each open file, and marks",
     source: "mm/readahead.c of Linux 2.6.23, 2.6.31, 4.10 and 6.11",
     parameters: &[Parameter {
         name: "since",
-        summary: "the first kernel that behaves so: 2.6.23, 2.6.31, 4.10 or 5.12",
+        summary: "the first kernel with this behaviour: 2.6.23, 2.6.31, 4.10 or 5.12",
         default: "5.12",
     }],
     build: |settings| {
@@ -37,11 +36,11 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Era {
     V2_6_23,
-    /// Looks for cached history where it has no state, and trusts the start of a file.
+    /// Looks for cached history if there is no state; a read at the start of a file is sequential.
     V2_6_31,
-    /// A read that is larger than the window may be as large as a device request; no other cap.
+    /// A read larger than the window may be as large as a device request.
     V4_10,
-    /// The position remembered is the byte after the last one, no longer the last page.
+    /// Stores the offset after the last byte instead of the last page.
     V5_12,
 }
 
@@ -52,12 +51,11 @@ struct OpenFile {
     async_size: u64,
     ra_pages: u64,
     mmap_miss: MapMisses,
-    /// The byte after the last one of the call before.
+    /// The offset after the last byte of the previous call.
     previous: Option<Bytes>,
     random: bool,
 }
 
-/// Linux 2.6.23 to 6.11: see the module.
 #[derive(Clone, Debug)]
 pub struct LinuxOnDemand {
     era: Era,
@@ -65,14 +63,13 @@ pub struct LinuxOnDemand {
 }
 
 impl LinuxOnDemand {
-    /// A kernel of this era without open files.
     pub fn new(era: Era) -> Self {
         Self { era, files: StateTable::default() }
     }
 }
 
 impl OpenFile {
-    /// The page of the position remembered, of which -1 is the start.
+    /// The page of the stored position; -1 at the start.
     fn previous_page(&self, era: Era) -> u64 {
         let page = PAGE.bytes().get();
         match self.previous {
@@ -163,7 +160,7 @@ impl OpenFile {
         ));
     }
 
-    /// Looks for the cached pages that a sequential reader would have left behind it.
+    /// Looks for cached pages before the request, as a sequential reader leaves them.
     fn context(&mut self, cache: &dyn Cache, page: Page, request: u64, max: u64) -> bool {
         let index = page.get();
         let miss = cache.prev_miss(Page::new(index.saturating_sub(1)), Pages::new(max));
@@ -180,8 +177,8 @@ impl OpenFile {
         true
     }
 
-    /// A window that starts here and is marked at its first page would call again at once: it
-    /// takes the next one with it.
+    /// Merges a window with the next one if its mark is on its first page, which the reader is
+    /// about to access.
     fn merge(&mut self, index: u64, max: u64) {
         if index == self.start && self.size == self.async_size {
             let next = following(self.size, max);
@@ -217,7 +214,7 @@ impl OpenFile {
     }
 }
 
-/// A read that is ordered, not guessed.
+/// An explicitly requested read.
 fn forced(cache: &mut dyn Cache, era: Era, page: Page, request: u64, ra_pages: u64) {
     if era >= Era::V4_10 {
         force(cache, page, request, ra_pages);
@@ -281,8 +278,8 @@ impl Policy for LinuxOnDemand {
         false
     }
 
-    /// Since 4.3 the block layer takes bios of any size and splits them itself; before, whoever
-    /// made one made it no larger than a request.
+    /// Since 4.3 the block layer accepts bios of any size and splits them. Before, a bio was at
+    /// most one device request.
     fn completes_per_window(&self) -> bool {
         self.era >= Era::V4_10
     }
@@ -314,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_fills_its_window_takes_the_next_window_with_it() {
+    fn a_request_that_fills_its_window_merges_the_next_window() {
         // 64 KiB at 128 KiB: initial window 32 with a tail of 16, no merge.
         assert_eq!(bench(Era::V5_12, 1000).read(0, 16), [(0, 32)]);
         // 128 KiB: window 32 = tail 32 would be marked at its own start: tail of half instead.
@@ -327,8 +324,8 @@ mod tests {
     fn an_expected_miss_continues_the_window() {
         let mut bench = bench(Era::V5_12, 1000);
         assert_eq!(bench.read(0, 1), [(0, 4)]);
-        // Page 4 ends the window: the state is trusted although the mark was never touched, and
-        // the window of 8 takes the next one of 16 with it.
+        // Page 4 ends the window: the window continues although the mark was never accessed,
+        // and the window of 8 is merged with the next one of 16.
         assert_eq!(bench.read(4, 1), [(4, 24)]);
         assert_eq!(bench.marked(), [1, 12]);
     }
@@ -341,13 +338,13 @@ mod tests {
             bench.advise(Advice::Random);
             bench.read(0, 8);
             assert_eq!(bench.read_by(1, 500, 1), [(500, 1)]);
-            // Eight pages behind, down to page 0: counted twice, and the request.
+            // Eight cached pages down to page 0 count twice, plus the request.
             assert_eq!(bench.read_by(1, 8, 1), expected, "{era:?}");
         }
     }
 
     #[test]
-    fn random_reads_leave_the_state_alone() {
+    fn random_reads_do_not_change_the_state() {
         let mut bench = bench(Era::V5_12, 1000);
         bench.read(0, 1);
         assert_eq!(bench.read(700, 2), [(700, 2)]);
@@ -355,14 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_as_next_changed_with_5_12() {
-        // Page i, then i + 2: sequential for kernels that remember the next byte.
+    fn the_rule_for_sequential_reads_changed_with_5_12() {
+        // Page i, then i + 2: sequential for kernels that store the offset.
         for (era, expected) in [(Era::V4_10, (502, 1)), (Era::V5_12, (502, 4))] {
             let mut bench = bench(era, 1000);
             bench.read(500, 1);
             assert_eq!(bench.read(502, 1), [expected], "{era:?}");
         }
-        // The page after it: sequential for all.
+        // Page i, then i + 1: sequential for all kernels.
         for era in [Era::V2_6_23, Era::V4_10, Era::V5_12] {
             let mut bench = bench(era, 1000);
             bench.read(500, 1);
@@ -371,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn willneed_is_cut_off_since_4_10() {
+    fn willneed_is_limited_since_4_10() {
         let wanted = Advice::WillNeed(Extent::new(Page::FIRST, Pages::new(5000)));
         for (era, pages) in [(Era::V2_6_31, 5000), (Era::V4_10, 320)] {
             let mut bench = bench(era, 10_000);
@@ -381,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_used_up_and_nothing_is_read_while_the_device_is_congested() {
+    fn under_congestion_marks_are_cleared_and_nothing_is_read() {
         let mut bench = bench(Era::V4_10, 1000);
         bench.read(0, 1);
         assert_eq!(bench.marked(), [1]);

@@ -1,13 +1,12 @@
-//! No read-ahead: what a call asks for and is not cached, in one request for each gap.
+//! No read-ahead: reads the uncached pages of a call, in one request for each gap.
 
 use crate::cache::{Cache, Submission};
 use crate::entry::Entry;
 use crate::policy::{FileId, Policy, StreamId, Touch};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "none",
-    summary: "no read-ahead: each call reads just what it asks for",
+    summary: "no read-ahead: each call reads only the requested pages",
     source: "the floor of every comparison",
     parameters: &[],
     build: |_| Ok(Box::new(NoReadAhead)),

@@ -1,10 +1,10 @@
-//! What PostgreSQL 17 and 18 share: a *read stream* that pins buffers in the order of its scan, up
-//! to a distance that follows what it meets.
+//! The common part of PostgreSQL 17 and 18: a *read stream* that pins buffers in the order of its
+//! scan, up to a distance that adapts to hits and waits.
 //!
-//! The cache stands for PostgreSQL's shared buffers and the kernel's cache in one; what a kernel
-//! below would read ahead by itself is not in it. A scan asks for blocks: calls of several are
-//! walked block by block, and one that stays in the block of the call before asks for none, as a
-//! scan keeps its buffer until it is done with it.
+//! The cache represents PostgreSQL's shared buffers and the page cache together; read-ahead of the
+//! kernel is not included. A scan reads blocks: a call of several blocks is executed block by
+//! block. A call within the block of the previous call reads none, as a scan keeps its buffer
+//! pinned.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::entry::{Parameter, PolicyArgs, PolicyError};
 use crate::page::{Extent, Page};
 use crate::policy::{Call, FileId, Policy, StateTable, StreamId, Touch};
 
-/// What can be set, in both versions.
+/// The parameters of both versions.
 pub(super) const PARAMETERS: [Parameter; 3] = [
     Parameter { name: "block", summary: "the size of a block", default: "8K" },
     Parameter { name: "combine", summary: "the largest read (io_combine_limit)", default: "128K" },
@@ -30,42 +30,41 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PostgresRules {
     pub(super) block: u64,
-    /// Reads under way at once (effective_io_concurrency).
+    /// The largest number of reads in flight (effective_io_concurrency).
     pub(super) max_ios: u64,
     pub(super) combine: u64,
-    /// Blocks pinned at most.
+    /// The largest number of pinned blocks.
     pub(super) pins: u64,
     pub(super) full: bool,
-    /// Whether a wait for a read without advice only leads towards full reads (17), or ramps up
-    /// like any other (18).
+    /// Whether a wait for a read without advice only increases the distance to one full read (17),
+    /// or doubles it like any other wait (18).
     pub(super) trusts_kernel: bool,
-    /// Whether reads start when they are decided (18 with workers or io_uring), or only advice is
-    /// given then and the read itself is made by whoever needs it.
+    /// Whether reads start in advance (18 with workers or io_uring). Otherwise only advice is given
+    /// in advance, and the reader reads when it needs the block.
     pub(super) asynchronous: bool,
-    /// Whether the kernel is advised of reads that are to come.
+    /// Whether advice on future reads is given to the kernel.
     pub(super) advice: bool,
-    /// Whether a sequential run goes on being advised until its first advised block is read (18).
+    /// Whether advice on a sequential run continues until its first advised block is read (18).
     pub(super) advises_runs: bool,
 }
 
 impl PostgresRules {
-    /// Reads `block`, `combine` and `full`: pages of a block, blocks of a read, whether all is
-    /// read.
+    /// Parses `block` (pages per block), `combine` (blocks per read) and `full`.
     pub(super) fn settings(settings: &PolicyArgs<'_>) -> Result<(u64, u64, bool), PolicyError> {
         let block = settings.pages("block")?;
         Ok((block, (settings.pages("combine")? / block).max(1), settings.flag("full")?))
     }
 
-    /// The blocks that hold these pages.
+    /// The blocks that contain these pages.
     fn blocks(&self, pages: Extent) -> Range<u64> {
         pages.start.get() / self.block..pages.end().get().div_ceil(self.block)
     }
 }
 
-/// A read that was started and not waited for yet.
+/// A read that was started and has not been waited for.
 #[derive(Clone, Copy, Debug)]
-struct Started {
-    /// The place in the queue of its first buffer, counted from the start of the stream.
+struct PendingRead {
+    /// The position of its first buffer, counted from the start of the stream.
     place: u64,
     block: u64,
     count: u64,
@@ -76,28 +75,28 @@ struct Started {
 struct Scan {
     rules: PostgresRules,
     distance: u64,
-    /// The blocks pinned, the next to be returned first.
+    /// The pinned blocks, in the order in which they are returned.
     pinned: VecDeque<u64>,
     returned: u64,
-    started: VecDeque<Started>,
+    started: VecDeque<PendingRead>,
     pending: Option<(u64, u64)>,
-    /// A block that was asked for and could not be dealt with.
+    /// A block of the scan that could not be processed yet.
     held: Option<u64>,
-    /// The block that would go on sequentially.
+    /// The next sequential block.
     sequential: Option<u64>,
-    /// The first block of a run that is being advised.
+    /// The first block of the sequential run for which advice is being given.
     run: Option<u64>,
-    /// The block that is asked for now, until it is taken into the stream.
+    /// The block that the reader requests now, until it is in the stream.
     asked: Option<u64>,
-    /// The block returned last, whose buffer the reader still has.
+    /// The block that was returned last; the reader still has its buffer pinned.
     current: Option<u64>,
-    /// Calls to come whose blocks are in the stream already, or in `rest`.
+    /// The number of future calls whose blocks are already in the stream or in `rest`.
     calls: u64,
     /// The blocks of the last of those calls that are not in the stream yet.
     rest: Range<u64>,
-    /// Whether blocks were taken that the scan did not know, so that calls cannot be counted.
+    /// The stream contains guessed blocks, so future calls cannot be counted.
     guesses: bool,
-    /// The last block taken into the stream.
+    /// The last block that entered the stream.
     last: u64,
     ended: bool,
 }
@@ -129,7 +128,7 @@ impl Scan {
         self.pending.map_or(0, |(_, count)| count)
     }
 
-    /// The next block of the scan; where the scan does not know, the one after the last.
+    /// The next block of the scan; if unknown, the one after the last block.
     fn next_block(&mut self, cache: &dyn Cache) -> Option<u64> {
         if let Some(held) = self.held.take() {
             return Some(held);
@@ -143,7 +142,7 @@ impl Scan {
         (block < end).then_some(block)
     }
 
-    /// The first block behind the last one taken that is another one.
+    /// The next future block that differs from the last block in the stream.
     fn foreseen(&mut self, cache: &dyn Cache) -> Option<u64> {
         let last = self.last;
         while !self.guesses {
@@ -160,7 +159,7 @@ impl Scan {
         Some(last + 1)
     }
 
-    /// Whether the read of a run that begins at `block` is announced to the kernel.
+    /// Whether advice is given for a read that starts at `block`.
     fn advises(&mut self, block: u64, at_once: bool) -> bool {
         if !self.rules.advice {
             return false;
@@ -176,7 +175,7 @@ impl Scan {
         !follows && !at_once
     }
 
-    /// Starts as much of the pending read as is one read: up to the first block that is cached.
+    /// Starts the pending read, up to the first cached block.
     fn start(&mut self, cache: &mut dyn Cache, at_once: bool) {
         let Some((block, count)) = self.pending else { return };
         let advised = self.advises(block, at_once);
@@ -187,7 +186,7 @@ impl Scan {
         let taken = hit.map_or(count, |hit| hit + 1);
         if missing > 0 {
             let place = self.returned + self.pinned.len() as u64;
-            self.started.push_back(Started { place, block, count: missing, advised });
+            self.started.push_back(PendingRead { place, block, count: missing, advised });
             self.sequential = Some(block + taken);
             if advised || self.rules.asynchronous {
                 self.read(cache, block, missing);
@@ -204,8 +203,8 @@ impl Scan {
         cache.submit(Submission::plain(start, Pages::new(count * self.rules.block)));
     }
 
-    /// `read_stream_look_ahead`; `at_once`: what is started first is waited for immediately, so
-    /// advice is of no use.
+    /// `read_stream_look_ahead`. If `at_once`, the reader waits for the first read immediately, so
+    /// advice on it is useless.
     fn look_ahead(&mut self, cache: &mut dyn Cache, mut at_once: bool) {
         let PostgresRules { max_ios, combine, .. } = self.rules;
         while !self.ended
@@ -246,7 +245,7 @@ impl Scan {
         }
     }
 
-    fn wait(&mut self, cache: &mut dyn Cache, read: Started) {
+    fn wait(&mut self, cache: &mut dyn Cache, read: PendingRead) {
         if !read.advised && !self.rules.asynchronous {
             self.read(cache, read.block, read.count);
         }
@@ -263,7 +262,7 @@ impl Scan {
         }
     }
 
-    /// The reader makes a call for these blocks.
+    /// Starts a read call for these blocks.
     fn call(&mut self, cache: &mut dyn Cache, blocks: Range<u64>) {
         self.calls = self.calls.saturating_sub(1);
         for block in blocks.clone() {
@@ -273,8 +272,8 @@ impl Scan {
         }
     }
 
-    /// `read_stream_next_buffer`: the reader asks for `block`, in a call for those before `end`.
-    /// One that is not next in the stream begins a new scan.
+    /// `read_stream_next_buffer`: the reader requests `block`, in a call that ends at `end`. A
+    /// block that is not the next one of the stream starts a new scan.
     fn next_buffer(&mut self, cache: &mut dyn Cache, block: u64, end: u64) {
         let expected = self.pinned.front().copied().or(self.pending.map(|(first, _)| first));
         if expected.or(self.held) != Some(block) {
@@ -333,12 +332,12 @@ impl Policy for Scans {
         true
     }
 
-    /// The blocks of a read are valid when the call that reads them is done.
+    /// All blocks of a read become valid when the read completes.
     fn completes_per_window(&self) -> bool {
         true
     }
 
-    /// A block that was evicted while it was waiting for its turn, or a fault.
+    /// A block that was evicted before its use, or a fault.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let block = touch.page.get() / self.rules.block;
         let start = Page::new(block * self.rules.block);
@@ -355,8 +354,8 @@ pub(super) mod tests {
     use super::*;
     use crate::algorithm::testing::Bench;
 
-    /// Scans these blocks of two pages in this order, known to the scan; what was read from the
-    /// device at each, in blocks.
+    /// Scans these blocks of two pages, whose order the scan knows. Returns the device reads at
+    /// each, in blocks.
     pub(crate) fn scan(bench: &mut Bench<Scans>, blocks: &[u64]) -> Vec<Vec<(u64, u64)>> {
         let reads = |nth: usize| {
             let pages = |block: &u64| Extent::new(Page::new(block * 2), Pages::new(2));
@@ -367,7 +366,7 @@ pub(super) mod tests {
         (0..blocks.len()).map(reads).collect()
     }
 
-    /// Pages read from the device where calls of `pages` read all of the file in order.
+    /// The device reads, in pages, of a sequential scan in calls of `pages`.
     fn in_calls_of(pages: u64) -> Vec<(u64, u64)> {
         let rules = PostgresRules {
             block: 2,

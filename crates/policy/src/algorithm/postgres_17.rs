@@ -1,5 +1,5 @@
-//! PostgreSQL 17: read streams that advise the kernel of random blocks (`posix_fadvise`) and leave
-//! sequential ones to its read-ahead.
+//! PostgreSQL 17: read streams that give advice on random blocks (`posix_fadvise`) and leave
+//! sequential blocks to the kernel's read-ahead.
 //!
 //! Source: `src/backend/storage/aio/read_stream.c` of PostgreSQL 17.
 
@@ -7,7 +7,6 @@ use super::postgres::{PARAMETERS, PostgresRules, Scans};
 use crate::entry::{Entry, Parameter, PolicyArgs, PolicyError};
 use crate::policy::Policy;
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "postgres-17",
     summary: "PostgreSQL 17 read_stream: advice for random blocks, larger reads for sequential",
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn random_blocks_are_advised_up_to_four_for_each_read_at_once() {
+    fn up_to_four_random_blocks_per_concurrent_read_are_advised() {
         let mut bench = bench(16);
         let blocks: Vec<_> = (0..300).map(|nth| nth * 37 % 10_007).collect();
         scan(&mut bench, &blocks[..100]);
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_reads_are_under_way_than_allowed() {
+    fn the_number_of_reads_in_flight_is_limited() {
         let mut bench = bench(3);
         let blocks: Vec<_> = (0..60).map(|nth| nth * 37 % 10_007).collect();
         for (nth, reads) in scan(&mut bench, &blocks).iter().enumerate() {
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn another_place_begins_another_scan() {
+    fn a_jump_starts_a_new_scan() {
         let mut bench = bench(16);
         let blocks: Vec<_> = (0..64).collect();
         scan(&mut bench, &blocks);

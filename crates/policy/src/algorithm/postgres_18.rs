@@ -1,16 +1,15 @@
 //! PostgreSQL 18: read streams over asynchronous I/O, whose distance doubles with every wait.
 //!
-//! Source: `src/backend/storage/aio/read_stream.c` of PostgreSQL 18. With `method=sync` there is
-//! only advice, and for a sequential run only until its reads have caught up with it.
+//! Source: `src/backend/storage/aio/read_stream.c` of PostgreSQL 18. `method=sync` only gives
+//! advice, and in a sequential run only until the reads have reached the advised blocks.
 
 use super::postgres::{PARAMETERS, PostgresRules, Scans};
 use crate::entry::{Entry, Parameter, PolicyArgs, PolicyError};
 use crate::policy::Policy;
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "postgres-18",
-    summary: "PostgreSQL 18 read_stream: its own look-ahead, doubled with every wait",
+    summary: "PostgreSQL 18 read_stream: look-ahead distance doubled by every wait",
     source: "src/backend/storage/aio/read_stream.c of PostgreSQL 18",
     parameters: &[
         PARAMETERS[0],
@@ -69,7 +68,7 @@ mod tests {
         let reads = scan(&mut bench, &blocks);
         assert_eq!(distance(&mut bench), 80);
         assert!(reads.concat().iter().all(|&(_, count)| count <= 16));
-        // Once it is up, reads are as large as they may be, and far ahead of their use.
+        // After the ramp, reads have the largest size, far ahead of their use.
         let late = &reads[200];
         assert!(reads[190..210].concat().iter().all(|&(_, count)| count == 16), "{late:?}");
     }
@@ -79,8 +78,8 @@ mod tests {
         let mut bench = bench(true);
         let blocks: Vec<_> = (0..10).collect();
         let reads = scan(&mut bench, &blocks);
-        // The distance doubles with each wait: 2, then 4. At block 1 three blocks of the next four
-        // are known, but there is still one to return, so they are held until the read is whole.
+        // The distance doubles with each wait: 2, then 4. At block 1, three of the next four blocks
+        // are known, but one block is still to be returned, so the read waits for the fourth.
         assert_eq!(reads[..3], [vec![(0, 1), (1, 2)], vec![], vec![(3, 4)]]);
     }
 
@@ -91,7 +90,7 @@ mod tests {
         let reads = scan(&mut bench, &blocks);
         let waits = reads.iter().filter(|reads| !reads.is_empty()).count();
         assert!(waits > 4, "{waits}");
-        // Advice is given up once the reads have caught up with it.
+        // Advice stops when the reads have reached the advised blocks.
         assert!(reads.concat().iter().all(|&(_, count)| count <= 16));
     }
 
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_concurrency_nothing_is_read_before_it_is_needed() {
+    fn without_concurrency_nothing_is_read_in_advance() {
         let mut bench = Bench::new(Scans::new(rules(2, 16, false, 0, true)), 1 << 16);
         let blocks: Vec<_> = (0..30).map(|nth| nth * 37).collect();
         for (nth, reads) in scan(&mut bench, &blocks).iter().enumerate() {

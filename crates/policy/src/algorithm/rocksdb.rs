@@ -1,10 +1,9 @@
-//! RocksDB's automatic read-ahead of an iterator: after two sequential block reads, 8 KiB, doubled
+//! RocksDB's automatic read-ahead of an iterator: 8 KiB after two sequential block reads, doubled
 //! with each read up to 256 KiB.
 //!
 //! Source: `table/block_based/block_prefetcher.cc` and `file/file_prefetch_buffer.h` of RocksDB.
-//! Prefetches go through the kernel's `readahead(2)`, which stops silently at the larger of its
-//! window and one device request; the iterator believes that all was read. [Issue 12038 of
-//! RocksDB.]
+//! Prefetches use `readahead(2)`, which is silently limited to the larger of the kernel's window
+//! and one device request. The iterator assumes that everything was read (RocksDB issue 12038).
 
 use units::{Bytes, Pages};
 
@@ -13,7 +12,6 @@ use crate::entry::{Entry, Parameter};
 use crate::page::{Extent, Page};
 use crate::policy::{Call, FileId, Policy, StateTable, StreamId, Touch};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "rocksdb",
     summary: "RocksDB iterators: 8 KiB doubled to 256 KiB after two sequential reads",
@@ -31,12 +29,12 @@ pub const ENTRY: Entry = Entry {
         },
         Parameter {
             name: "reads",
-            summary: "sequential reads before (num_file_reads_for_auto_readahead)",
+            summary: "sequential reads before the first (num_file_reads_for_auto_readahead)",
             default: "2",
         },
         Parameter {
             name: "async_io",
-            summary: "on: half of a read-ahead is always on its way (async_io)",
+            summary: "on: half of a read-ahead is always in flight (async_io)",
             default: "off",
         },
         Parameter {
@@ -57,20 +55,20 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// What a block that needed no read takes off the read-ahead (DEFAULT_DECREMENT).
+/// A block that is already cached reduces the read-ahead by this (DEFAULT_DECREMENT).
 const DECREMENT_BYTES: u64 = 8 << 10;
 const COMPACTION_BYTES: u64 = 2 << 20;
 
 /// The options; sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RocksDbOptions {
-    /// The first read-ahead, and the least.
+    /// The initial and smallest read-ahead.
     pub initial: u64,
     pub max: u64,
     pub reads: u64,
-    /// Two buffers, each of half a read-ahead, of which one is always on its way.
+    /// Two buffers of half a read-ahead each, of which one is always in flight.
     pub async_io: bool,
-    /// A compaction reads all it can.
+    /// A compaction: constant large read-ahead.
     pub compaction: bool,
 }
 
@@ -79,15 +77,14 @@ struct Iterator {
     options: RocksDbOptions,
     reads: u64,
     size: u64,
-    /// Where the read before ended, if there was one.
+    /// The end of the previous read.
     next: Option<u64>,
-    /// Up to here it believes that everything is read.
+    /// The offset up to which the iterator assumes that everything is read.
     limit: u64,
-    /// With `async_io`: where the first of its two buffers ends.
+    /// With `async_io`: the end of the first buffer.
     middle: u64,
 }
 
-/// RocksDB's read-ahead: see the module.
 #[derive(Clone, Debug)]
 pub struct RocksDb {
     options: RocksDbOptions,
@@ -100,7 +97,7 @@ impl RocksDb {
     }
 }
 
-/// Prefetches bytes through the kernel, which cuts them off.
+/// Prefetches through the kernel, which may read less.
 fn prefetch(cache: &mut dyn Cache, offset: u64, length: u64) {
     let page = PAGE.bytes().get();
     let (first, end) = (offset / page, offset.saturating_add(length).div_ceil(page));
@@ -165,7 +162,7 @@ impl Iterator {
         self.size = (2 * self.size).min(self.options.max);
     }
 
-    /// The first buffer is used up: the second takes its place, and another one is filled.
+    /// The first buffer is used up: the second replaces it, and another one is filled.
     fn refill(&mut self, cache: &mut dyn Cache) {
         let half = (self.size / 2).max(PAGE.bytes().get());
         prefetch(cache, self.limit, half);
@@ -180,7 +177,7 @@ impl Policy for RocksDb {
         Bytes::new(self.options.max).to_pages_ceil(PAGE)
     }
 
-    /// `readahead(2)` of Linux since 4.3: a bio ends as a whole.
+    /// `readahead(2)` of Linux since 4.3: a bio completes as a whole.
     fn completes_per_window(&self) -> bool {
         true
     }
@@ -226,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_sequential_read_starts_it_and_each_doubles_it() {
+    fn the_third_sequential_read_starts_read_ahead_and_each_doubles_it() {
         let mut bench = bench(DEFAULT);
         let reads = scan(&mut bench, 0..200);
         let expected =
@@ -235,12 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn its_window_is_in_pages() {
+    fn its_largest_window_is_in_pages() {
         assert_eq!(RocksDb::new(DEFAULT).own_window(), Pages::new(64));
     }
 
     #[test]
-    fn a_read_elsewhere_starts_again_as_the_first_of_a_sequence() {
+    fn a_seek_starts_a_new_sequence() {
         let mut bench = bench(DEFAULT);
         scan(&mut bench, 0..40);
         let reads = scan(&mut bench, 1000..1006);
@@ -248,31 +245,31 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_was_cached_makes_it_smaller() {
+    fn cached_blocks_reduce_the_read_ahead() {
         let mut bench = bench(DEFAULT);
         scan(&mut bench, 0..69);
         bench.stage.submit(Submission::plain(Page::new(69), Pages::new(3)));
         bench.stage.file.take_reads();
-        // 256 KiB would be next; three cached blocks take 8 KiB each.
+        // 256 KiB would be next; three cached blocks subtract 8 KiB each.
         assert_eq!(scan(&mut bench, 69..73), [(72, 1 + 64 - 6)]);
     }
 
     #[test]
-    fn the_kernel_cuts_off_a_compaction() {
+    fn the_kernel_limits_a_compaction() {
         let mut bench = bench(RocksDbOptions { compaction: true, ..DEFAULT });
         assert_eq!(bench.read(0, 1), [(0, 320)]);
-        // Believed to be read up to page 512; it is not.
+        // The iterator assumes that it is read up to page 512; it is not.
         assert_eq!(scan(&mut bench, 1..322), [(320, 1), (321, 1)]);
         assert_eq!(scan(&mut bench, 322..513).last(), Some(&(512, 1)));
         assert_eq!(scan(&mut bench, 513..514), [(513, 320)]);
     }
 
     #[test]
-    fn async_keeps_half_of_it_on_its_way() {
+    fn async_io_keeps_half_of_the_read_ahead_in_flight() {
         let mut bench = bench(RocksDbOptions { async_io: true, ..DEFAULT });
         let reads = scan(&mut bench, 0..400);
         assert_eq!(reads[..3], [(0, 1), (1, 1), (2, 3)]);
-        // After the start nobody waits: each read begins beyond the page that asked for it.
+        // After the start no reader waits: each read starts beyond the page that triggered it.
         let mut waits = 0;
         for page in 400..800 {
             waits += u64::from(bench.stage.folio(Page::new(page)).is_none());

@@ -1,4 +1,4 @@
-//! A file to try an algorithm on.
+//! A simulated file for the unit tests of algorithms.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -8,7 +8,7 @@ use crate::page::{Extent, Folio, Page};
 use crate::policy::{Advice, Call, FileId, MapAdvice, Policy, StreamId};
 use crate::reader::read;
 
-/// A file whose surroundings a test can set.
+/// A file with a device and memory that a test can set.
 pub(crate) struct Stage {
     pub(crate) file: FileCache,
     pub(crate) now: Nanos,
@@ -94,7 +94,8 @@ impl Cache for Stage {
     }
 }
 
-/// An algorithm on a stage, with the window and device of the golden sequences: 128 KiB, 320 pages.
+/// An algorithm with a file and the device of the golden sequences: window 128 KiB, largest request
+/// 320 pages.
 pub(crate) struct Bench<P> {
     pub(crate) policy: P,
     pub(crate) stage: Stage,
@@ -138,7 +139,7 @@ impl<P: Policy> Bench<P> {
         self.policy.advise(&mut self.stage, StreamId(0), advice);
     }
 
-    /// Reads pages by stream 0; what was read from the device for it, as (start, pages).
+    /// Reads pages by stream 0. Returns the device reads as (start, pages).
     pub(crate) fn read(&mut self, page: u64, pages: u64) -> Vec<(u64, u64)> {
         self.read_by(0, page, pages)
     }
@@ -150,7 +151,7 @@ impl<P: Policy> Bench<P> {
         self.reads()
     }
 
-    /// Touches a page of a mapping made for this touch alone.
+    /// Accesses a page of a new mapping.
     pub(crate) fn touch(&mut self, page: u64, advice: MapAdvice) -> Vec<(u64, u64)> {
         let mut mapping = Mapping::new(StreamId(0), self.stage.file_pages());
         let all = Extent::new(Page::FIRST, self.stage.file_pages());
@@ -159,7 +160,7 @@ impl<P: Policy> Bench<P> {
         self.reads()
     }
 
-    /// Takes pages out of the cache without asking the policy.
+    /// Removes pages from the cache without calling the policy.
     pub(crate) fn drop_pages(&mut self, pages: std::ops::Range<u64>) {
         for page in pages {
             self.stage.file.remove(Page::new(page));

@@ -1,8 +1,8 @@
-//! OpenZFS's predictive prefetcher, zfetch: up to eight streams for each file, found among all
-//! accesses whoever makes them, and a distance that grows when prefetches come too late.
+//! OpenZFS's predictive prefetcher, zfetch. It detects up to eight streams for each file,
+//! regardless of the process. The distance grows when prefetches are late.
 //!
 //! Source: `module/zfs/dmu_zfetch.c` of OpenZFS 2.3. Blocks are records. Prefetch of indirect
-//! blocks is left out, for files here have none.
+//! blocks is left out: simulated files have none.
 
 use std::collections::VecDeque;
 
@@ -13,32 +13,31 @@ use crate::entry::{Entry, Parameter};
 use crate::page::Page;
 use crate::policy::{Call, FileId, Policy, StateTable, StreamId, Touch, TouchOutcome};
 
-/// This algorithm's line in the registry.
 pub const ENTRY: Entry = Entry {
     name: "zfs",
-    summary: "OpenZFS zfetch: eight streams a file, holes read along, distance by lateness",
+    summary: "OpenZFS zfetch: eight streams per file, holes included, distance by lateness",
     source: "module/zfs/dmu_zfetch.c of OpenZFS",
     parameters: &[
         Parameter { name: "record", summary: "the size of a record", default: "128K" },
         Parameter {
             name: "min_distance",
-            summary: "doubled up to here (zfetch_min_distance)",
+            summary: "limit of doubling (zfetch_min_distance)",
             default: "4M",
         },
         Parameter {
             name: "max_distance",
-            summary: "never further ahead (zfetch_max_distance)",
+            summary: "largest distance (zfetch_max_distance)",
             default: "64M",
         },
         Parameter {
             name: "max_reorder",
-            summary: "an access so far ahead is still of the stream (zfetch_max_reorder)",
+            summary: "largest reordering within a stream (zfetch_max_reorder)",
             default: "16M",
         },
-        Parameter { name: "max_streams", summary: "streams of a file", default: "8" },
+        Parameter { name: "max_streams", summary: "streams per file", default: "8" },
         Parameter {
             name: "hole_shift",
-            summary: "log2 of the largest share of holes that are read along",
+            summary: "holes up to 1/2^N of the skipped data are read (zfetch_hole_shift)",
             default: "2",
         },
     ],
@@ -59,33 +58,33 @@ pub const ENTRY: Entry = Entry {
 
 /// The ranges that a stream remembers ahead of its position (ZFETCH_RANGES).
 const MAX_RANGES: usize = 9;
-/// The farthest that such a range can begin.
+/// The largest start of such a range.
 const MAX_RANGE_START: u64 = u16::MAX as u64;
-/// A stream without a hit for more seconds may be taken for another (zfetch_min_sec_reap). The
-/// clock ticks in whole seconds.
+/// A stream without a hit for longer may be replaced by a new one (zfetch_min_sec_reap). The clock
+/// has a resolution of one second.
 const IDLE_SECONDS: i64 = 1;
-/// A stream without a hit for more seconds is dropped (zfetch_max_sec_reap).
+/// A stream without a hit for longer is dropped (zfetch_max_sec_reap).
 const DEAD_SECONDS: i64 = 2;
 
 /// The tunables; sizes in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
     pub record: u64,
-    /// The distance is doubled up to here.
+    /// The distance doubles with each access up to this value.
     pub min_distance: u64,
-    /// And never exceeds this.
+    /// The largest distance.
     pub max_distance: u64,
-    /// An access so far ahead is still of the stream.
+    /// An access up to this far ahead still belongs to the stream.
     pub max_reorder: u64,
     pub max_streams: u64,
-    /// Holes may be 1/2^this of what an access ahead has skipped; 16 for none.
+    /// Holes may be 1/2^this of the records that an access ahead has skipped; 16 for none.
     pub hole_shift: u64,
 }
 
-/// A stream; numbers of records, but for `distance`.
+/// A stream. All numbers except `distance` are records.
 #[derive(Clone, Debug)]
 struct Stream {
-    /// The record that it is expected to come to next.
+    /// The next expected record.
     next: u64,
     /// Ranges ahead that were accessed out of order, as distances from `next`.
     ranges: Vec<(u64, u64)>,
@@ -93,9 +92,9 @@ struct Stream {
     fetched: u64,
     fetch_end: u64,
     missed: bool,
-    /// A prefetch came later than its reader.
+    /// The reader had to wait for a prefetch.
     late: bool,
-    /// The second of its last hit.
+    /// The time of its last hit in seconds.
     used: i64,
 }
 
@@ -104,7 +103,6 @@ struct File {
     streams: VecDeque<Stream>,
 }
 
-/// OpenZFS's prefetcher: see the module.
 #[derive(Clone, Debug)]
 pub struct Zfs {
     tunables: Tunables,
@@ -113,14 +111,13 @@ pub struct Zfs {
 }
 
 impl Zfs {
-    /// A pool with these tunables and without open files.
     pub fn new(tunables: Tunables) -> Self {
         Self { tunables, files: StateTable::default(), file_of: StateTable::default() }
     }
 }
 
 impl Stream {
-    /// A stream that may be taken for another from the next second on, unless it has a hit.
+    /// A stream that may be replaced from the next second on, unless it has a hit.
     fn new(next: u64, now: i64) -> Self {
         Self {
             next,
@@ -134,7 +131,7 @@ impl Stream {
         }
     }
 
-    /// Moves on by `count` records and over the ranges that this reaches; by how many in all.
+    /// Advances by `count` records and over the ranges that it reaches. Returns the total advance.
     fn advance(&mut self, mut count: u64) -> u64 {
         let mut gone = 0;
         for &(start, end) in &self.ranges {
@@ -155,8 +152,8 @@ impl Stream {
         count
     }
 
-    /// Remembers an access ahead; by how many records that moves the stream, because what lies
-    /// between is mostly accessed by now.
+    /// Records an access ahead. Returns by how many records the stream advances because the range
+    /// up to the access is almost completely accessed.
     fn remember(&mut self, start: u64, end: u64, hole_shift: u64) -> u64 {
         let (start, end) = (start - self.next, end - self.next);
         let first = self.ranges.iter().position(|range| range.1 >= start);
@@ -205,18 +202,18 @@ impl Stream {
     }
 }
 
-/// What an access was to a file's streams.
-enum Found {
-    /// It moved this stream by so many records.
+/// The relation of an access to the streams of its file.
+enum StreamMatch {
+    /// It advanced this stream by this many records.
     Hit(usize, u64),
-    /// It belongs to a stream and moves none.
+    /// It belongs to a stream, which does not advance.
     Known,
     New,
 }
 
 impl File {
     /// Finds the stream of an access to records `[start, end)`, as `dmu_zfetch_prepare` does.
-    fn find(&mut self, start: u64, end: u64, now: i64, tunables: &Tunables) -> Found {
+    fn find(&mut self, start: u64, end: u64, now: i64, tunables: &Tunables) -> StreamMatch {
         let exact = |stream: &Stream| start == stream.next || start + 1 == stream.next;
         if let Some(nth) = self.streams.iter().position(exact) {
             let count = end - start - (self.streams[nth].next - start);
@@ -229,27 +226,31 @@ impl File {
                 if end <= stream.next + reorder {
                     let count = stream.remember(start, end, tunables.hole_shift);
                     stream.used = now;
-                    return if count > 0 { Found::Hit(nth, count) } else { Found::Known };
+                    return if count > 0 {
+                        StreamMatch::Hit(nth, count)
+                    } else {
+                        StreamMatch::Known
+                    };
                 }
             } else if end >= stream.next {
                 let count = end - stream.next;
                 return self.hit(nth, count, now);
             } else if end + reorder > stream.next && now - stream.used <= DEAD_SECONDS {
                 stream.used = now;
-                return Found::Known;
+                return StreamMatch::Known;
             }
         }
-        Found::New
+        StreamMatch::New
     }
 
-    fn hit(&mut self, nth: usize, count: u64, now: i64) -> Found {
+    fn hit(&mut self, nth: usize, count: u64, now: i64) -> StreamMatch {
         let stream = &mut self.streams[nth];
         stream.used = now;
         let count = stream.advance(count);
-        if count > 0 { Found::Hit(nth, count) } else { Found::Known }
+        if count > 0 { StreamMatch::Hit(nth, count) } else { StreamMatch::Known }
     }
 
-    /// Makes a stream, in the place of an idle one where there are enough.
+    /// Creates a stream; if the file has the maximum, it replaces an idle one.
     fn create(&mut self, next: u64, last: u64, now: i64, tunables: &Tunables) {
         self.streams.retain(|stream| now - stream.used <= DEAD_SECONDS);
         let room = (last.saturating_mul(tunables.record) / tunables.max_distance)
@@ -274,17 +275,17 @@ impl Zfs {
         cache.submit(Submission::plain(start_page, pages))
     }
 
-    /// `dmu_zfetch_prepare` and `dmu_zfetch_run` for records `[start, end)` of which any was
-    /// `missed`.
+    /// `dmu_zfetch_prepare` and `dmu_zfetch_run` for records `[start, end)`; `missed` if any of
+    /// them was not cached.
     fn fetch(&mut self, cache: &mut dyn Cache, file: u32, start: u64, end: u64, missed: bool) {
         let tunables = self.tunables;
         let last = cache.file_pages().get().div_ceil(tunables.record).saturating_sub(1);
         let Some(file) = self.files.get(file).filter(|_| last >= 2) else { return };
         let now = (cache.now().get() / Nanos::from_secs(1).get()) as i64;
         let (nth, count) = match file.find(start, end, now, &tunables) {
-            Found::Hit(nth, count) => (nth, count),
-            Found::Known => return,
-            Found::New => {
+            StreamMatch::Hit(nth, count) => (nth, count),
+            StreamMatch::Known => return,
+            StreamMatch::New => {
                 if end < last {
                     file.create(end, last, now, &tunables);
                 }
@@ -329,7 +330,7 @@ impl Policy for Zfs {
         self.fetch(cache, file, first, beyond, missed);
     }
 
-    /// A page whose record was evicted since its call began, or a fault.
+    /// A page whose record was evicted since the start of the call, or a fault.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let record = touch.page.get() / self.tunables.record;
         self.submit(cache, record, record + 1);
@@ -339,7 +340,7 @@ impl Policy for Zfs {
         true
     }
 
-    /// Waiting for a prefetch: its stream has passed it before it came.
+    /// A wait for a prefetch marks its stream as late.
     fn access(&mut self, _cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
         if outcome != TouchOutcome::Waited {
             return;
@@ -358,7 +359,7 @@ impl Policy for Zfs {
     }
 
     fn close(&mut self, _cache: &mut dyn Cache, stream: StreamId) {
-        // The streams are the file's and outlive its open files.
+        // Streams belong to the file and persist after a close.
         self.file_of.take(stream.0);
     }
 }
@@ -381,7 +382,7 @@ mod tests {
         Bench::new(Zfs::new(DEFAULT), 1 << 20)
     }
 
-    /// Reads whole records; what was read from the device, in records.
+    /// Reads whole records. Returns the device reads in records.
     fn read(bench: &mut Bench<Zfs>, record: u64, count: u64) -> Vec<(u64, u64)> {
         let reads = bench.read(record * 32, count * 32);
         reads.into_iter().map(|(start, pages)| (start / 32, pages / 32)).collect()
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_costs_its_record() {
+    fn reading_a_page_reads_its_record() {
         assert_eq!(bench().read(33, 1), [(32, 32)]);
     }
 
@@ -400,7 +401,7 @@ mod tests {
     fn the_distance_doubles_from_the_size_of_the_access() {
         let mut bench = bench();
         assert_eq!(read(&mut bench, 100, 1), [(100, 1)]);
-        // The stream was made at 101; the hit fetches one record ahead, then two, four, eight.
+        // The stream was created at 101. Hits fetch one record ahead, then two, four and eight.
         assert_eq!(read(&mut bench, 101, 1), [(101, 1), (102, 1)]);
         assert_eq!(read(&mut bench, 102, 1), [(103, 2)]);
         assert_eq!(read(&mut bench, 103, 1), [(105, 3)]);
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn above_the_floor_only_lateness_makes_it_grow() {
+    fn above_the_minimum_only_lateness_raises_the_distance() {
         let mut bench = bench();
         scan(&mut bench, 100..120);
         let stream = |bench: &mut Bench<Zfs>| {
@@ -434,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dense_stride_becomes_a_stream_that_reads_the_holes() {
+    fn a_dense_stride_becomes_a_stream_with_its_holes() {
         let mut bench = bench();
         read(&mut bench, 100, 3);
         // Records 103, 107, 111 … are skipped: a quarter.
@@ -443,28 +444,29 @@ mod tests {
         }
         let tree = bench.stage.file.tree();
         assert!(tree.contains(Page::new(119 * 32)), "a hole ahead was read");
-        // Every second record only: holes of one half are never read.
+        // Every second record: holes of one half are never read.
         let mut sparse = self::bench();
         let reads = scan(&mut sparse, (100..200).step_by(2));
         assert!(reads.iter().all(|&(_, count)| count == 1));
     }
 
     #[test]
-    fn disorder_is_put_in_order() {
+    fn out_of_order_accesses_belong_to_one_stream() {
         let mut stream = Stream::new(10, 0);
         assert_eq!(stream.remember(14, 15, 2), 0);
         assert_eq!(stream.remember(12, 13, 2), 0);
         assert_eq!(stream.ranges, [(2, 3), (4, 5)]);
-        // 13 joins the two: 3 of 5 are accessed, and holes of 2 are more than a quarter.
+        // 13 joins the two ranges: 3 of 5 records are accessed, and 2 holes are more than a
+        // quarter.
         assert_eq!(stream.remember(13, 14, 2), 0);
         assert_eq!(stream.ranges, [(2, 5)]);
-        // The missing head comes: the stream moves over all of it.
+        // The missing first record arrives: the stream advances over the whole range.
         assert_eq!(stream.advance(2), 5);
         assert_eq!((stream.next, stream.ranges.len()), (15, 0));
     }
 
     #[test]
-    fn no_more_ranges_than_nine_are_kept() {
+    fn at_most_nine_ranges_are_kept() {
         let mut stream = Stream::new(0, 0);
         for nth in 1..20 {
             stream.remember(10 * nth, 10 * nth + 1, 16);
@@ -473,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_streams_share_a_file_and_a_ninth_waits_for_an_idle_one() {
+    fn a_ninth_stream_replaces_an_idle_one() {
         let mut bench = bench();
         for step in 0..4 {
             for stream in 0..9 {
@@ -489,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_behind_a_stream_is_ignored() {
+    fn accesses_before_a_stream_are_ignored() {
         let mut bench = bench();
         scan(&mut bench, 100..110);
         assert_eq!(read(&mut bench, 90, 1), [(90, 1)]);
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_two_records_is_left_alone() {
+    fn a_file_of_two_records_gets_no_prefetch() {
         let mut bench = Bench::new(Zfs::new(DEFAULT), 64);
         assert_eq!(read(&mut bench, 0, 1), [(0, 1)]);
         assert_eq!(read(&mut bench, 1, 1), [(1, 1)]);

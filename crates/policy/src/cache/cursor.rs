@@ -1,12 +1,11 @@
-//! The kernel's walk over the page cache (`page_cache_next_miss`, `page_cache_prev_miss`), with
-//! its quirk.
+//! The kernel's search for a missing page (`page_cache_next_miss`, `page_cache_prev_miss`),
+//! including its inexactness.
 //!
-//! The kernel loads the first page through an XArray cursor. Where that page lies inside a large
-//! folio, the cursor stands on the slot of the folio's *head* but keeps the page's own index; from
-//! there slot and index move together, so that the index runs ahead of the slot until the walk
-//! crosses into another node, which is entered by index. Windows of interleaved streams depend on
-//! these answers, so a simulator needs the wrong ones. [Confirmed on 6.18: an exact walk
-//! contradicts recorded decisions.]
+//! The kernel loads the first page through an XArray cursor. If that page lies inside a large
+//! folio, the cursor is at the slot of the folio's *head* but keeps the index of the page. Slot and
+//! index then advance together, so the index is too large until the walk enters another node, which
+//! it does by index. The windows of interleaved streams depend on these results, so a simulator
+//! must reproduce them. (Confirmed on 6.18: an exact search contradicts recorded decisions.)
 
 use units::Pages;
 
@@ -15,10 +14,10 @@ use super::tree::PageTree;
 use crate::page::Page;
 
 const LAST_SLOT: u64 = 63;
-/// The level whose slots cover all indices of 64 bits.
+/// The level at which one node covers all 64-bit indices.
 const TOP_LEVEL: u32 = 10;
 
-/// What a slot of the tree holds.
+/// The content of a slot.
 enum Slot {
     Empty,
     /// A folio or a sibling of its head.
@@ -26,19 +25,19 @@ enum Slot {
     Node,
 }
 
-/// A cursor: an index, and a slot that is not always the one of that index.
+/// A cursor: an index, and a slot that does not always belong to that index.
 struct Cursor<'a, S> {
     tree: &'a PageTree<S>,
     index: u64,
     /// A slot of this level covers 64^level pages.
     level: u32,
-    /// Which node of its level, counted from the start of the file.
+    /// The number of the node in its level, from the start of the file.
     node: u64,
     slot: u64,
 }
 
 impl<'a, S: Copy + Default> Cursor<'a, S> {
-    /// Stands on the slot that holds the folio of `index`, if there is one.
+    /// A cursor at the slot of the folio that contains `index`, if there is one.
     fn load(tree: &'a PageTree<S>, index: u64) -> Option<Self> {
         let folio = tree.folio(Page::new(index))?;
         let level = u32::from(folio.order) / CHUNK_SHIFT;
@@ -46,12 +45,12 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         Some(Self { tree, index, level, node: slot >> CHUNK_SHIFT, slot: slot & LAST_SLOT })
     }
 
-    /// The slot that `index` has in the node of this cursor.
+    /// The slot of `index` in the node of this cursor.
     fn own_slot(&self) -> u64 {
         self.index >> (self.level * CHUNK_SHIFT) & LAST_SLOT
     }
 
-    fn look(&self) -> Slot {
+    fn read_slot(&self) -> Slot {
         let place = self.node << CHUNK_SHIFT | self.slot;
         match self.level {
             0 => match self.tree.leaves.get(self.node) {
@@ -72,7 +71,7 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         }
     }
 
-    /// Goes to the node above; false at the top.
+    /// Moves to the parent node; false at the top.
     fn up(&mut self) -> bool {
         self.slot = self.node & LAST_SLOT;
         self.node >>= CHUNK_SHIFT;
@@ -80,10 +79,10 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         self.level <= TOP_LEVEL
     }
 
-    /// Enters nodes by the cursor's index until there is none; whether a folio is there.
+    /// Descends by the cursor's index. Returns whether a folio is there.
     fn down(&mut self) -> bool {
         loop {
-            match self.look() {
+            match self.read_slot() {
                 Slot::Empty => return false,
                 Slot::Folio => return true,
                 Slot::Node => {
@@ -95,12 +94,12 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         }
     }
 
-    /// Moves to the next index; whether the slot that it comes to holds a folio.
+    /// Moves to the next index. Returns whether the new slot holds a folio.
     fn next(&mut self) -> bool {
         self.index = self.index.wrapping_add(1);
         if self.level == 0 && self.slot < LAST_SLOT {
             self.slot += 1;
-            return matches!(self.look(), Slot::Folio);
+            return matches!(self.read_slot(), Slot::Folio);
         }
         if self.slot != self.own_slot() {
             self.slot += 1;
@@ -114,12 +113,12 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         self.down()
     }
 
-    /// Moves to the index before; whether the slot that it comes to holds a folio.
+    /// Moves to the previous index. Returns whether the new slot holds a folio.
     fn prev(&mut self) -> bool {
         self.index = self.index.wrapping_sub(1);
         if self.level == 0 && self.slot > 0 {
             self.slot -= 1;
-            return matches!(self.look(), Slot::Folio);
+            return matches!(self.read_slot(), Slot::Folio);
         }
         if self.slot == self.own_slot() {
             return self.down();
@@ -133,8 +132,8 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         self.down()
     }
 
-    /// Takes those of the next `steps` steps that neither meet an empty slot nor leave the node,
-    /// and returns how many.
+    /// Skips up to `steps` steps at once, as far as they neither reach an empty slot nor leave the
+    /// node. Returns the number of steps.
     fn skip_forward(&mut self, steps: u64) -> u64 {
         let safe = match self.level {
             0 => self.tree.leaves.get(self.node).map_or(0, |leaf| {
@@ -149,7 +148,7 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         taken
     }
 
-    /// The same towards the start of the file.
+    /// As [`Self::skip_forward`], towards the start of the file.
     fn skip_back(&mut self, steps: u64) -> u64 {
         let safe = match self.level {
             0 => self.tree.leaves.get(self.node).map_or(0, |leaf| {
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn single_pages_are_walked_exactly() {
+    fn the_search_over_single_pages_is_exact() {
         let tree = tree(&[(0, 0), (1, 0), (2, 0), (5, 0), (6, 0)]);
         assert_eq!(next(&tree, 0, 32), Some(3));
         assert_eq!(next(&tree, 5, 32), Some(7));
@@ -257,25 +256,25 @@ mod tests {
     }
 
     #[test]
-    fn beginning_inside_a_large_folio_goes_one_page_too_far() {
+    fn a_search_that_starts_inside_a_large_folio_ends_too_late() {
         let tree = tree(&[(8, 3), (16, 3)]);
         assert_eq!(next(&tree, 8, 32), Some(24));
         assert_eq!(next(&tree, 9, 32), Some(25));
         assert_eq!(next(&tree, 12, 32), Some(28));
-        // Backward the walk stops early by as much as it began inside the folio.
+        // A backward search ends too early, by the distance from the head of the folio.
         assert_eq!(prev(&tree, 16, 32), Some(7));
         assert_eq!(prev(&tree, 23, 32), Some(14));
     }
 
     #[test]
-    fn a_lagging_walk_jumps_over_the_first_slots_of_the_next_leaf() {
-        // The lag is 2 when slot 63 is left with index 65, so leaf 1 is entered at slot 2.
+    fn the_first_slots_of_the_next_leaf_are_skipped() {
+        // The walk leaves slot 63 with index 65, so it enters leaf 1 at slot 2.
         let tree = tree(&[(56, 3), (66, 1)]);
         assert_eq!(next(&tree, 58, 64), Some(68));
     }
 
     #[test]
-    fn huge_folios_are_walked_on_their_own_level() {
+    fn huge_folios_are_searched_on_their_own_level() {
         let tree = tree(&[(512, 9), (1024, 9)]);
         assert_eq!(next(&tree, 513, 4096), Some(1536));
         assert_eq!(prev(&tree, 1100, 4096), Some(1091));
@@ -286,9 +285,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
-        /// The walk over bitmaps, with its short cuts, is the walk over a tree of nodes.
+        /// The optimised walk over bitmaps equals the plain walk over a tree of nodes.
         #[test]
-        fn the_walk_is_that_of_an_xarray(
+        fn the_search_equals_that_of_an_xarray(
             folios in prop::collection::vec((0u64..400, 0u8..=9), 0..120),
             from in 0u64..9000, max in 1u64..1500,
             base in prop::sample::select(vec![0u64, 1 << 18, (1 << 18) - 4096]),
@@ -306,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn single_pages_are_always_walked_exactly(
+        fn the_search_over_any_single_pages_is_exact(
             pages in prop::collection::btree_set(0u64..400, 0..300), from in 0u64..400,
             max in 1u64..400,
         ) {

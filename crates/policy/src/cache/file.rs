@@ -1,24 +1,24 @@
-//! One file with its cached pages: the cache to run a policy against where time does not matter.
+//! The cache of one file, for running a policy without time.
 
 use units::{Bytes, Pages};
 
-use super::fill::{Filled, fill};
+use super::fill::{FillResult, fill};
 use super::tree::PageTree;
 use super::{Cache, DeviceLimits, Submission};
 use crate::page::{Extent, Folio, Page};
 
-/// What a file and its device allow.
+/// The properties of a file and its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileShape {
     /// The size of the file, at most [`super::MAX_FILE`].
     pub size: Bytes,
     /// The largest folio order of the file, `None` for single pages only.
     pub folio_limit: Option<u8>,
-    /// What the device is set to.
+    /// The settings of the device.
     pub limits: DeviceLimits,
 }
 
-/// A [`Cache`] of one file whose reads arrive at once; it keeps what was read.
+/// A [`Cache`] of one file whose reads complete at once. It records the reads.
 #[derive(Clone, Debug)]
 pub struct FileCache {
     shape: FileShape,
@@ -27,7 +27,7 @@ pub struct FileCache {
 }
 
 impl FileCache {
-    /// A file of which nothing is cached.
+    /// An empty cache.
     pub fn new(shape: FileShape) -> Self {
         Self { shape, tree: PageTree::new(), read: Vec::new() }
     }
@@ -37,23 +37,23 @@ impl FileCache {
         &self.tree
     }
 
-    /// Takes a folio out, as reclaim or POSIX_FADV_DONTNEED would.
+    /// Removes a folio, as reclaim or POSIX_FADV_DONTNEED does.
     pub fn remove(&mut self, page: Page) -> Option<Folio> {
         self.tree.remove(page)
     }
 
-    /// Changes what the device is set to.
+    /// Changes the settings of the device.
     pub fn set_limits(&mut self, limits: DeviceLimits) {
         self.shape.limits = limits;
     }
 
-    /// The batches read since this was last asked, in the order in which they were submitted.
+    /// Returns the reads since the last call, in the order of submission.
     pub fn take_reads(&mut self) -> Vec<Extent> {
         std::mem::take(&mut self.read)
     }
 
-    /// Has a window read, and says what that did.
-    pub fn fill(&mut self, window: &Submission) -> Filled {
+    /// Reads a window.
+    pub fn fill(&mut self, window: &Submission) -> FillResult {
         let end = Page::FIRST.plus(self.file_pages());
         let filled = fill(&mut self.tree, window, end, self.shape.folio_limit);
         self.read.extend(&filled.batches);

@@ -1,5 +1,5 @@
-//! How a submission becomes cached pages and I/O: the kernel's `page_cache_ra_order` and
-//! `page_cache_ra_unbounded`.
+//! Turns a submission into cached pages and I/O, as the kernel's `page_cache_ra_order` and
+//! `page_cache_ra_unbounded` do.
 
 use units::Pages;
 
@@ -8,42 +8,42 @@ use super::{Fill, Submission};
 use crate::page::{Extent, Folio, Page};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filled {
-    /// The pages to be read, one extent for each batch that goes to the file system.
+pub struct FillResult {
+    /// The pages to be read, one extent for each batch that is passed to the file system.
     pub batches: Vec<Extent>,
-    /// The read of single pages, where there was one: the whole of a plain submission, or what
-    /// was left when a folio met a cached page.
+    /// The read of single pages, if there was one: a whole plain submission, or the rest after a
+    /// folio would have covered a cached page.
     pub plain: Option<Extent>,
 }
 
-impl Filled {
-    /// How many pages are to be read.
+impl FillResult {
+    /// The number of pages to be read.
     pub fn pages(&self) -> Pages {
         self.batches.iter().map(|batch| batch.pages).sum()
     }
 }
 
-/// The order that folios of a window get: what the policy wished for, within the file's limit and
-/// the window's size; `None` where the file may have single pages only.
-pub fn folio_order(wished: u8, window: Pages, limit: Option<u8>) -> Option<u8> {
-    let order = wished.min(limit?).min(MAX_ORDER);
-    // A window of nothing has no logarithm and, in the kernel, does not lower the order.
+/// The order of a window's folios: `requested`, limited by the file and the size of the window.
+/// `None` if the file can have single pages only.
+pub fn folio_order(requested: u8, window: Pages, limit: Option<u8>) -> Option<u8> {
+    let order = requested.min(limit?).min(MAX_ORDER);
+    // An empty window has no logarithm; in the kernel it does not lower the order.
     Some(window.get().checked_ilog2().map_or(order, |log| order.min(log as u8)))
 }
 
-/// Puts the window into `tree`, as far as it lies before `end` and is not cached yet.
+/// Inserts the uncached pages of a window that lie before `end` into `tree`.
 pub fn fill<S: Copy + Default>(
     tree: &mut PageTree<S>,
     window: &Submission,
     end: Page,
     limit: Option<u8>,
-) -> Filled {
-    let mut filled = Filled::default();
+) -> FillResult {
+    let mut filled = FillResult::default();
     filled.plain = fill_into(tree, window, end, limit, &mut filled.batches);
     filled
 }
 
-/// The same, where the caller has a place for the batches; gives back the read of single pages.
+/// As [`fill`], but appends the batches to a list of the caller. Returns the read of single pages.
 pub fn fill_into<S: Copy + Default>(
     tree: &mut PageTree<S>,
     window: &Submission,
@@ -78,8 +78,8 @@ fn batch(start: Page, end: Page) -> Option<Extent> {
     (end > start).then(|| Extent::new(start, end.since(start)))
 }
 
-/// Puts in folios from the start of the window on, and returns what is to be read; or the head of
-/// the first folio that would cover a cached page.
+/// Inserts folios from the start of the window and returns the pages to be read, or the head of the
+/// first folio that would cover a cached page.
 fn walk_folios<S: Copy + Default>(
     tree: &mut PageTree<S>,
     window: &Submission,
@@ -102,15 +102,15 @@ fn walk_folios<S: Copy + Default>(
     Ok(batch(window.start, at))
 }
 
-/// The largest order up to `order` that `at` is aligned to and that ends before `stop`.
+/// The largest order up to `order` such that a folio at `at` is aligned and ends before `stop`.
 fn fitting(at: Page, stop: Page, order: u8) -> u8 {
     let aligned = at.get().trailing_zeros().min(u32::from(order));
     let room = stop.since(at).get().max(1).ilog2();
     aligned.min(room) as u8
 }
 
-/// Reads the pages of `window` that are not cached, one batch for each gap. The mark goes to the
-/// page that begins the last `lookahead` pages, if that is one of the new ones.
+/// Reads the uncached pages of `window`, one batch for each gap. Marks the first of the last
+/// `lookahead` pages, if that page is new.
 fn fill_plain<S: Copy + Default>(
     tree: &mut PageTree<S>,
     window: Extent,
@@ -165,29 +165,29 @@ mod tests {
     }
 
     #[test]
-    fn folios_follow_the_alignment_of_their_index() {
+    fn the_order_of_folios_depends_on_their_alignment() {
         let mut tree = PageTree::new();
         let filled = fill(&mut tree, &window(6, 20, 20, 3), Page::new(1000), LIMIT);
-        assert_eq!(filled, Filled { batches: vec![extent(6, 20)], plain: None });
+        assert_eq!(filled, FillResult { batches: vec![extent(6, 20)], plain: None });
         assert_eq!(folios(&tree), [(6, 1, true), (8, 3, false), (16, 3, false), (24, 1, false)]);
     }
 
     #[test]
-    fn the_folio_that_holds_the_mark_is_marked() {
+    fn the_folio_of_the_marked_page_is_marked() {
         let mut tree = PageTree::new();
         fill(&mut tree, &window(0, 32, 5, 4), Page::new(1000), LIMIT);
         assert_eq!(folios(&tree), [(0, 4, false), (16, 4, true)]);
     }
 
     #[test]
-    fn folios_do_not_pass_the_end_of_the_file() {
+    fn folios_end_at_the_end_of_the_file() {
         let mut tree = PageTree::new();
         let filled = fill(&mut tree, &window(16, 16, 16, 4), Page::new(21), LIMIT);
         assert_eq!(filled.batches, [extent(16, 5)]);
         assert_eq!(folios(&tree), [(16, 2, true), (20, 0, false)]);
         assert_eq!(
             fill(&mut tree, &window(32, 32, 32, 2), Page::new(21), LIMIT),
-            Filled::default()
+            FillResult::default()
         );
     }
 
@@ -198,12 +198,12 @@ mod tests {
         let filled = fill(&mut tree, &window(8, 16, 12, 2), Page::new(1000), LIMIT);
         assert_eq!(filled.plain, Some(extent(12, 12)));
         assert_eq!(filled.batches, [extent(8, 4), extent(12, 1), extent(14, 10)]);
-        // The mark of 12 pages of tail is the first of the 12 that remained.
+        // With a tail of 12 pages, the mark is on the first of the remaining 12.
         assert!(tree.folio(Page::new(12)).is_some_and(|folio| folio.marked && folio.order == 0));
     }
 
     #[test]
-    fn a_mark_does_not_go_to_a_cached_page_nor_before_the_rest() {
+    fn neither_a_cached_page_nor_one_before_the_rest_is_marked() {
         let mut tree = PageTree::new();
         fill(&mut tree, &window(0, 4, 0, 0), Page::new(1000), LIMIT);
         fill(

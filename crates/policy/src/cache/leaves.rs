@@ -1,12 +1,12 @@
-//! Where the leaves of a tree are kept: in groups of 64, those that hold nothing left out.
+//! Storage for the leaves of a tree: in groups of 64, of which empty ones are not allocated.
 
 /// Pages of a leaf and leaves of a group, as a power of two (XA_CHUNK_SHIFT).
 pub(super) const CHUNK_SHIFT: u32 = 6;
 const CHUNK_SLOTS: usize = 1 << CHUNK_SHIFT;
 
-/// 64 pages: which are cached, which begin a folio, which of those are marked, which pages a
-/// reader has used, and what else the cache's owner knows of them. All of it lies together: who
-/// reads at random waits for each line of memory that is looked at.
+/// The state of 64 pages as bitmaps (cached, first of a folio, marked, used) and the state that the
+/// owner of the cache keeps. All of it is contiguous, because in simulations of random reads each
+/// access to a leaf is a miss of the processor's cache.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Leaf<S> {
@@ -15,7 +15,7 @@ pub(super) struct Leaf<S> {
     pub(super) marks: u64,
     pub(super) used: u64,
     pub(super) state: S,
-    /// The order of the folio that this leaf is a part of, where that is of whole leaves; else 0.
+    /// The order of the folio that contains this whole leaf; 0 if there is none.
     pub(super) big: u8,
 }
 
@@ -25,7 +25,7 @@ type Group<S> = Box<[Leaf<S>; CHUNK_SLOTS]>;
 #[derive(Clone, Debug)]
 struct GroupSlot<S> {
     group: Option<Group<S>>,
-    /// Leaves of it that hold any page.
+    /// The number of leaves that hold pages.
     occupied: u32,
 }
 
@@ -33,7 +33,7 @@ struct GroupSlot<S> {
 #[derive(Clone, Debug)]
 pub(super) struct Leaves<S> {
     groups: Vec<GroupSlot<S>>,
-    /// Groups that were left empty, for those to come: their bits are all zero.
+    /// Empty groups for reuse; all their bits are zero.
     spare: Vec<Group<S>>,
 }
 
@@ -49,20 +49,19 @@ impl<S: Copy + Default> Leaves<S> {
         self.groups.get(usize::try_from(index).ok()?)?.group.as_ref()
     }
 
-    /// A leaf, if there is its group.
+    /// A leaf, if its group is allocated.
     #[inline]
     pub(super) fn get(&self, index: u64) -> Option<&Leaf<S>> {
         self.group(index >> CHUNK_SHIFT).map(|group| &group[(index & 63) as usize])
     }
 
-    /// The same, to change.
     #[inline]
     pub(super) fn get_mut(&mut self, index: u64) -> Option<&mut Leaf<S>> {
         let group = self.groups.get_mut((index >> CHUNK_SHIFT) as usize)?.group.as_mut()?;
         Some(&mut group[(index & 63) as usize])
     }
 
-    /// The leaf, made if there is none, and counted as occupied: the caller puts pages into it.
+    /// The leaf, allocated if necessary. Counts it as occupied, because the caller inserts pages.
     #[inline]
     pub(super) fn occupy(&mut self, index: u64) -> &mut Leaf<S> {
         let number = (index >> CHUNK_SHIFT) as usize;
@@ -77,7 +76,7 @@ impl<S: Copy + Default> Leaves<S> {
         leaf
     }
 
-    /// Counts a leaf that has become empty no more; its group goes with the last.
+    /// Counts a leaf as empty. Frees its group with the last leaf.
     pub(super) fn vacate(&mut self, index: u64) {
         let place = &mut self.groups[(index >> CHUNK_SHIFT) as usize];
         place.occupied -= 1;
@@ -93,8 +92,8 @@ impl<S: Copy + Default> Leaves<S> {
         (first..end).any(|index| self.group(index).is_some())
     }
 
-    /// How far a walk over pages that found nothing in a leaf may go on: past groups that do not
-    /// exist, and past the last of all. `bit` is the place of the page in its leaf.
+    /// How many pages a walk may skip after an empty leaf: up to the next allocated group, or
+    /// without a limit after the last one. `bit` is the position of the page in its leaf.
     #[inline]
     pub(super) fn free_step(&self, page: u64, bit: u64) -> u64 {
         let group = page >> (2 * CHUNK_SHIFT);
@@ -108,7 +107,7 @@ impl<S: Copy + Default> Leaves<S> {
     }
 }
 
-/// A group without pages, made where it is to be: an array would be made on the stack first.
+/// An empty group, built on the heap: an array would be built on the stack first.
 #[cold]
 fn empty_group<S: Copy + Default>() -> Group<S> {
     let leaves = vec![Leaf::default(); CHUNK_SLOTS].into_boxed_slice();

@@ -1,4 +1,4 @@
-//! The page cache as a policy sees it, and a pure one to run policies against.
+//! The page cache: the interface for policies, and an implementation in memory.
 
 mod cursor;
 mod file;
@@ -12,37 +12,37 @@ use units::{Bytes, Nanos, PageSize, Pages};
 
 use crate::page::{Extent, Folio, Page};
 
-/// The size of the pages that all of this counts in.
+/// The page size of all policies and caches.
 pub const PAGE: PageSize = PageSize::FOUR_KIB;
 
 pub use file::{FileCache, FileShape};
-pub use fill::{Filled, fill, fill_into, folio_order};
+pub use fill::{FillResult, fill, fill_into, folio_order};
 pub use tree::{MAX_FILE, MAX_ORDER, PageTree};
 
-/// How the pages of a submission enter the cache.
+/// How the pages of a submission are inserted into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
     /// One folio for each page; cached pages are skipped and split the I/O.
     Single,
-    /// Folios of up to this order where the file allows them; from the first that would cover a
-    /// cached page on, single pages.
+    /// Folios of up to this order, if the file allows them. Single pages from the first folio on
+    /// that would cover a cached page.
     Folios {
-        /// The order wished for, before any limit of file or window.
+        /// The requested order, without the limits of file and window.
         order: u8,
     },
 }
 
-/// A window that a policy wants read.
+/// A window that a policy submits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission {
     pub start: Page,
-    /// How many pages; the cache stops at the end of the file and leaves out what it has.
+    /// The number of pages. The cache stops at the end of the file and skips cached pages.
     pub pages: Pages,
-    /// The tail of the window that is left to read when its mark is touched; zero for no mark.
-    /// It is the tail, not the marked page, that a kernel hands down: where the window is cut off
-    /// at the end of the file, the mark moves forward with it.
+    /// The number of pages from the mark to the end of the window; zero for no mark. The kernel
+    /// also passes this number and not the marked page: if the window is cut off at the end of the
+    /// file, the mark moves forward.
     pub lookahead: Pages,
-    /// How the pages enter the cache.
+    /// How the pages are inserted.
     pub fill: Fill,
 }
 
@@ -58,125 +58,127 @@ impl Submission {
     }
 }
 
+/// The cause of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// A reader misses a page and is about to wait.
+    /// A reader missed a page and is going to wait.
     Sync {
         index: Page,
-        /// From there to the end of the read call.
+        /// The pages from `index` to the end of the read call.
         request: Pages,
-        /// The byte after the last one of the read call before, if there was one.
+        /// The offset after the last byte of the previous read call.
         previous: Option<Bytes>,
     },
+    /// A reader reached a mark.
     Async {
-        /// The marked folio's first page; for a fault, the page touched.
+        /// The first page of the marked folio; for a fault, the faulting page.
         index: Page,
-        /// From there to the end of the read call.
+        /// The pages from `index` to the end of the read call.
         request: Pages,
-        /// The byte after the last one of the read call before, if there was one.
+        /// The offset after the last byte of the previous read call.
         previous: Option<Bytes>,
     },
-    /// Neither: read-around of a fault, or a reader's own order (WILLNEED, `readahead`).
+    /// Neither: read-around of a fault, or a request of the application (WILLNEED, `readahead`).
     Direct,
 }
 
-/// What the device under the cache is set to at this moment.
+/// The present settings of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// The read-ahead window of its bdi (`read_ahead_kb`, in whole pages).
     pub read_ahead: Pages,
-    /// The largest request that it takes (`max_sectors_kb`, in whole pages).
+    /// The largest request (`max_sectors_kb`, in whole pages).
     pub max_request: Pages,
 }
 
-/// What the machine's memory is like at this moment.
+/// The present state of the machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub total: Pages,
-    /// Pages that are free or can be had from the inactive list, above the low watermark.
+    /// Free pages and those of the inactive list, above the low watermark.
     pub available: Pages,
-    /// Pages that have aged so far: it grows when a cold page gets its first reference or is
-    /// scanned by reclaim.
+    /// The number of pages that have aged so far. It grows when a cold page gets its first
+    /// reference or is scanned by reclaim.
     pub aged: Pages,
-    /// Pages of reads that are still under way.
+    /// Pages of reads in flight.
     pub pending: Pages,
 }
 
-/// What a reader will ask for.
+/// The next request of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upcoming {
-    /// It does not know itself.
+    /// Unknown to the reader.
     Unknown,
-    /// These pages.
+    /// The reader will read these pages.
     Pages(Extent),
-    /// Nothing: it will be done by then.
+    /// None: the reader will have finished.
     End,
 }
 
-/// One file's page cache as policies see it: they ask, submit and mark, and cannot remove anything.
+/// The page cache of one file, for policies: they can query, submit and mark, but not remove.
 ///
-/// [`Cache::next_miss`] and [`Cache::prev_miss`] answer as the kernel's walk does, quirk included,
-/// not as the truth is; [`Cache::folio`] tells the truth.
+/// [`Cache::next_miss`] and [`Cache::prev_miss`] give the kernel's results, which are sometimes
+/// inexact (see `cursor.rs`); [`Cache::folio`] is exact.
 pub trait Cache {
     /// The size of the file; nothing is read beyond the page that holds its last byte.
     fn file_size(&self) -> Bytes;
 
-    /// The pages that the file has.
+    /// The size of the file in pages.
     fn file_pages(&self) -> Pages {
         self.file_size().to_pages_ceil(PAGE)
     }
 
-    /// The folio that holds `page`, if it is cached (or on its way).
+    /// The folio that contains `page`, if it is cached or in flight.
     fn folio(&self, page: Page) -> Option<Folio>;
 
-    /// Whether a cached page has its data, or is still on its way.
+    /// Whether a cached page has its data; if not, it is in flight.
     fn is_ready(&self, _page: Page) -> bool {
         true
     }
 
-    /// How many pages from `page` on, `max` at most, a reader passes without waiting and without a
-    /// call to the policy: cached, ready and unmarked. Zero where this is not known.
+    /// The number of consecutive pages from `page`, at most `max`, that are cached, ready and
+    /// unmarked, so that a reader neither waits nor calls the policy. Zero if unknown.
     fn hit_run(&self, _page: Page, _max: Pages) -> Pages {
         Pages::ZERO
     }
 
-    /// The first page without data at or after `from` among `max`, or `from + max` if there is
-    /// none; `None` where the walk came round to page 0.
+    /// The first uncached page among the `max` pages from `from`, or `from + max` if there is none;
+    /// `None` if the search wraps around to page 0.
     fn next_miss(&self, from: Page, max: Pages) -> Option<Page>;
 
-    /// The first page without data at or before `from`, or the last that was looked at after
-    /// `max`; `None` where all are cached down to page 0.
+    /// The first uncached page at or before `from`, or the last of `max` pages that were examined;
+    /// `None` if all pages down to page 0 are cached.
     fn prev_miss(&self, from: Page, max: Pages) -> Option<Page>;
 
-    /// Has a window read, and says how many pages of it were not cached yet: the others are left
-    /// alone.
+    /// Reads the uncached pages of a window. Returns their number.
     fn submit(&mut self, window: Submission) -> Pages;
 
-    /// Reads a page that its reader needs and no policy asked for.
+    /// Reads a page that the reader needs and the policy did not submit.
     fn demand(&mut self, page: Page) {
         self.submit(Submission::plain(page, Pages::new(1)));
     }
 
-    /// Marks the folio that holds `page`, if it is cached.
+    /// Marks the folio that contains `page`, if it is cached.
     fn set_mark(&mut self, page: Page);
 
-    /// Takes the mark from the folio that holds `page`.
+    /// Clears the mark of the folio that contains `page`.
     fn clear_mark(&mut self, page: Page);
 
-    /// What the device is set to now.
+    /// The present settings of the device.
     fn limits(&self) -> DeviceLimits;
 
-    /// The largest order of folio that the file may have; `None` where only single pages may be.
+    /// The largest folio order of the file; `None` for single pages only.
     fn folio_limit(&self) -> Option<u8> {
         None
     }
 
-    /// Whether requests that nobody waits for are to be held back.
+    /// Whether the device is congested, so that requests without a waiting reader must not be
+    /// submitted.
     fn congested(&self) -> bool {
         false
     }
 
-    /// The time, for policies that forget idle streams.
+    /// The time, for policies that drop idle streams.
     fn now(&self) -> Nanos {
         Nanos::ZERO
     }
@@ -187,28 +189,27 @@ pub trait Cache {
         Memory { total: plenty, available: plenty, aged: Pages::ZERO, pending: Pages::ZERO }
     }
 
-    /// Hears what made a policy decide, before the submissions of that decision: what the kernel's
-    /// tracepoints tell.
+    /// Called with the trigger of a decision, before its submissions, like the kernel's
+    /// tracepoints.
     fn trace(&mut self, _trigger: Trigger) {}
 
-    /// Whether `page` is cached and a reader has used it before. During [`crate::Policy::access`]
-    /// that does not count the access itself.
+    /// Whether `page` is cached and was accessed before. During [`crate::Policy::access`], the
+    /// present access does not count.
     fn is_used(&self, page: Page) -> bool;
 
-    /// Hears that a reader has used these pages, after the policy did.
+    /// Records that a reader accessed these pages. Called after the policy.
     fn set_used(&mut self, _extent: Extent) {}
 
-    /// Moves cached pages that are near their eviction out of danger.
+    /// Moves cached pages that are close to eviction back to the start of the inactive list.
     fn rescue(&mut self, _start: Page, _pages: Pages) {}
 
-    /// How many pages can be read from `page` on in one piece on the device (what a file's
-    /// layout allows).
+    /// The number of pages from `page` that are contiguous on the device.
     fn contiguous(&self, _page: Page) -> Pages {
         Pages::new(u64::MAX)
     }
 
-    /// What the reader's `nth` call from now (0 is the next) will ask for, where it is one that
-    /// knows: a database's scan.
+    /// The pages of the reader's `nth` future call (0 is the next), if the reader knows them, like
+    /// a scan of a database.
     fn upcoming(&self, _nth: u64) -> Upcoming {
         Upcoming::Unknown
     }

@@ -1,4 +1,4 @@
-//! A tree of nodes as the kernel has it, to check the walk over bitmaps against: slow and plain.
+//! A plain tree of nodes like the kernel's, against which the search over bitmaps is tested.
 
 const CHUNK: usize = 64;
 
@@ -7,7 +7,7 @@ enum Slot {
     #[default]
     Empty,
     Folio,
-    /// A further slot of the folio whose head is in this one.
+    /// Another slot of the folio whose head is in this slot.
     Sibling(usize),
     Node(Box<Node>),
 }
@@ -107,7 +107,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Moves by one page; whether a folio is there.
+    /// Moves by one page. Returns whether a folio is there.
     fn step(&mut self, by: i64) -> bool {
         self.index = self.index.wrapping_add_signed(by);
         let Some(&(node, slot)) = self.path.last() else { return false };

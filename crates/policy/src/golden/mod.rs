@@ -1,8 +1,8 @@
-//! Replays sequences whose decisions were recorded on a real kernel, and compares.
+//! Replays sequences whose decisions were recorded on a real kernel, and compares the decisions.
 //!
 //! A recording is a JSON document: *patterns* (lists of operations on one file), and for each of
-//! several *configurations* (kind of mapping, `read_ahead_kb`) what the kernel decided at each
-//! miss and mark, and how many pages were cached in the end. [`run`] leads every pattern through
+//! several *configurations* (kind of mapping, `read_ahead_kb`) the decision of the kernel at each
+//! miss and mark, and the number of cached pages at the end. [`run`] replays every pattern with
 //! [`Linux618`](crate::algorithm::linux_6_18::Linux618) and reports the first difference of each.
 
 mod operation;
@@ -12,20 +12,20 @@ mod schema;
 
 use std::fmt;
 
-pub use recorder::{Decision, Submitted};
+pub use recorder::{Decision, RecordedSubmission};
 
 use schema::GoldenRecording;
 
-/// Why a recording cannot be replayed at all.
+/// Why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenError {
     #[error("this is not a recording of read-ahead decisions; compare it with its schema")]
     Schema(#[from] serde_json::Error),
-    /// The recording does not say on what device it was made, or on one that cannot be.
+    /// The recording names no device, or an impossible one.
     #[error("the recording's \"device\" is {device:?}; {wanted}")]
     Device { device: String, wanted: &'static str },
     /// The recording has patterns but no results to compare with.
-    #[error("the recording holds no results")]
+    #[error("the recording contains no results")]
     Empty,
 }
 
@@ -40,25 +40,25 @@ pub struct SequenceResult {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every decision and the number of cached pages are the same.
+    /// All decisions and the number of cached pages are equal.
     Same,
-    /// Something is not.
+    /// There is a difference.
     Differs(Difference),
     /// The sequence could not be replayed, for this reason.
     Unreadable(String),
 }
 
-/// The first thing that is not the same.
+/// The first difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// A decision; `None` where one side had made all of its own.
+    /// A decision; `None` on the side that has no further decision.
     Decision {
-        /// Which, counted from 0.
+        /// Counted from 0.
         nth: usize,
         recorded: Option<Decision>,
         made: Option<Decision>,
     },
-    /// The number of pages cached in the end.
+    /// The number of cached pages at the end.
     Cached { recorded: u64, made: u64 },
 }
 
@@ -86,16 +86,21 @@ impl fmt::Display for Difference {
         };
         match self {
             Self::Decision { nth, recorded, made } => {
-                write!(f, "decision {nth}: recorded {}, made {}", text(recorded), text(made))
+                write!(f, "decision {nth}: recorded {}, replayed {}", text(recorded), text(made))
             }
             Self::Cached { recorded, made } => {
-                write!(f, "cached pages in the end: recorded {recorded}, made {made}")
+                write!(f, "cached pages at the end: recorded {recorded}, replayed {made}")
             }
         }
     }
 }
 
-/// Replays every sequence of the recording in `file` (its text).
+/// Replays every sequence of a recording; `file` is its text.
+///
+/// # Errors
+///
+/// If the text is not a recording, or has no usable device or no results. A sequence that cannot be
+/// replayed is a [`Verdict`].
 pub fn run(file: &str) -> Result<Vec<SequenceResult>, GoldenError> {
     let recording: GoldenRecording = serde_json::from_str(file)?;
     let device = recording.device()?;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An operation on the file of a pattern. Open files have labels; so have mappings: `m` and the
-/// label of the open file.
+/// An operation on the file of a pattern. Open files have labels. The label of a mapping is `m` and
+/// the label of its open file.
 #[derive(Debug, PartialEq)]
 pub(super) enum Operation {
     Open(String),
@@ -17,7 +17,8 @@ pub(super) enum Operation {
     BeginObserve,
 }
 
-/// A read call, or a touch of one byte of a mapping, that moves by `step` each time.
+/// A read call, or an access to one byte of a mapping, repeated with an offset that grows by
+/// `step`.
 #[derive(Debug, PartialEq)]
 pub(super) struct PatternAccess {
     pub(super) target: String,
@@ -27,15 +28,15 @@ pub(super) struct PatternAccess {
 }
 
 impl PatternAccess {
-    /// The byte that the `nth` time begins at, if there is one.
-    pub(super) fn at(&self, nth: u64) -> Option<u64> {
+    /// The offset of repetition `nth`, unless it is before the start of the file.
+    pub(super) fn offset_of(&self, nth: u64) -> Option<u64> {
         let moved = self.step.checked_mul(i64::try_from(nth).ok()?)?;
         u64::try_from(self.offset.checked_add(moved)?).ok()
     }
 }
 
 impl Operation {
-    /// Reads one operation, or says what is wrong with it.
+    /// Parses one operation.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         let fail = || format!("cannot read the operation {value}");
         let words = value.as_array().ok_or_else(fail)?;
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations_of_every_kind_are_read() {
+    fn operations_of_every_kind_are_parsed() {
         let open = Operation::parse(&json!(["open", 0]));
         assert_eq!(open, Ok(Operation::Open("0".to_owned())));
         let all = [
@@ -124,16 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn a_run_moves_by_its_step_and_stops_at_the_start_of_the_file() {
+    fn repeated_accesses_move_by_their_step_and_stop_at_the_start_of_the_file() {
         let run = Operation::parse(&json!(["run", 3, [[0, 8192, 4096, -4096]]]));
         let Ok(Operation::Run { times: 3, accesses }) = run else { panic!("{run:?}") };
-        let at: Vec<_> = (0..4).map(|nth| accesses[0].at(nth)).collect();
+        let at: Vec<_> = (0..4).map(|nth| accesses[0].offset_of(nth)).collect();
         assert_eq!(at, [Some(8192), Some(4096), Some(0), None]);
-        assert_eq!(accesses[0].at(u64::MAX), None);
+        assert_eq!(accesses[0].offset_of(u64::MAX), None);
     }
 
     #[test]
-    fn what_is_no_operation_is_named() {
+    fn an_invalid_operation_is_named() {
         for broken in [json!(["dance", 0]), json!(["open"]), json!({}), json!(["run", -1, []])] {
             assert!(Operation::parse(&broken).is_err_and(|why| why.contains("cannot read")));
         }

@@ -1,4 +1,4 @@
-//! What a kernel's tracepoints would tell of a replay.
+//! Records the decisions of a replay, as a kernel's tracepoints would.
 
 use std::fmt;
 
@@ -7,44 +7,44 @@ use units::{Bytes, Pages};
 use crate::cache::{Cache, DeviceLimits, FileCache, Fill, Submission, Trigger};
 use crate::page::{Extent, Folio, Page};
 
-/// A decision as it is recorded; all numbers are pages but `previous`.
+/// A recorded decision. All numbers except `previous` are pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// `sync` (a miss), `async` (a mark) or `direct` (read-around, WILLNEED, `readahead`).
     pub trigger: String,
-    /// The page that triggered it; for `direct`, where the first submission starts.
+    /// The page that triggered it; for `direct`, the start of the first submission.
     pub index: u64,
-    /// The pages from there to the end of the call; not known of `direct`.
+    /// The pages from there to the end of the call; unknown for `direct`.
     pub request: Option<u64>,
-    /// The byte after the call before, -1 for none; not known of `direct`.
+    /// The offset after the previous call, -1 for none; unknown for `direct`.
     pub previous: Option<i64>,
-    /// What was submitted; empty where a mark was used up for nothing.
-    pub submitted: Vec<Submitted>,
+    /// The submissions; empty if a mark caused none.
+    pub submitted: Vec<RecordedSubmission>,
 }
 
-/// A submission as it is recorded.
+/// A recorded submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Submitted {
+pub enum RecordedSubmission {
     /// `page_cache_ra_order`.
     Order {
         start: u64,
         /// The pages of the window.
         size: u64,
-        /// The tail of it that is left when its mark is touched.
+        /// The pages from the mark to the end of the window.
         async_size: u64,
         order: u64,
     },
     /// `page_cache_ra_unbounded`: single pages.
     Plain {
         start: u64,
-        /// How many, cut off at the end of the file.
+        /// The number of pages, cut off at the end of the file.
         pages: u64,
-        /// The tail that is left when its mark is touched.
+        /// The pages from the mark to the end.
         lookahead: u64,
     },
 }
 
-/// Shows the decision as the recording has it.
+/// Formats the decision as in the recording.
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |number: Option<i64>| number.map_or("null".to_owned(), |n| n.to_string());
@@ -58,7 +58,7 @@ impl fmt::Display for Decision {
     }
 }
 
-impl fmt::Display for Submitted {
+impl fmt::Display for RecordedSubmission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Order { start, size, async_size, order } => {
@@ -71,13 +71,13 @@ impl fmt::Display for Submitted {
     }
 }
 
-/// What a replay came to.
-pub(super) struct Replayed {
+/// The result of a replay.
+pub(super) struct ReplayResult {
     pub(super) decisions: Vec<Decision>,
     pub(super) cached: Pages,
 }
 
-/// A file's cache that keeps the decisions made about it.
+/// The cache of a file that records the decisions.
 pub(super) struct DecisionRecorder {
     file: FileCache,
     decisions: Vec<Decision>,
@@ -96,7 +96,7 @@ impl DecisionRecorder {
         self.decisions.clear();
     }
 
-    /// The decisions. A direct one that submitted nothing leaves no trace in a kernel.
+    /// The decisions, without direct ones that submitted nothing: a kernel does not report those.
     pub(super) fn decisions(mut self) -> Vec<Decision> {
         self.decisions
             .retain(|decision| decision.trigger != "direct" || !decision.submitted.is_empty());
@@ -113,7 +113,7 @@ impl DecisionRecorder {
         });
     }
 
-    fn note(&mut self, start: Page, submitted: Submitted) {
+    fn record(&mut self, start: Page, submitted: RecordedSubmission) {
         if let Some(decision) = self.decisions.last_mut() {
             if decision.submitted.is_empty() && decision.trigger == "direct" {
                 decision.index = start.get();
@@ -148,12 +148,15 @@ impl Cache for DecisionRecorder {
         let (start, lookahead) = (window.start.get(), window.lookahead.get());
         if let Fill::Folios { order } = window.fill {
             let (size, order) = (window.pages.get(), u64::from(order));
-            self.note(window.start, Submitted::Order { start, size, async_size: lookahead, order });
+            self.record(
+                window.start,
+                RecordedSubmission::Order { start, size, async_size: lookahead, order },
+            );
         }
         let filled = self.file.fill(&window);
         if let Some(plain) = filled.plain {
             let (start, pages) = (plain.start.get(), plain.pages.get());
-            self.note(plain.start, Submitted::Plain { start, pages, lookahead });
+            self.record(plain.start, RecordedSubmission::Plain { start, pages, lookahead });
         }
         filled.pages()
     }

@@ -1,11 +1,11 @@
-//! Leads the operations of a pattern through the policy.
+//! Passes the operations of a pattern through the policy.
 
 use std::collections::BTreeMap;
 
 use units::{Bytes, Pages};
 
 use super::operation::{Operation, PatternAccess};
-use super::recorder::{DecisionRecorder, Replayed};
+use super::recorder::{DecisionRecorder, ReplayResult};
 use super::schema::{Config, GoldenDevice, GoldenRecording};
 use crate::algorithm::linux_6_18::Linux618;
 use crate::cache::{Cache, DeviceLimits, FileCache, FileShape, PAGE};
@@ -14,16 +14,16 @@ use crate::page::{Extent, Page};
 use crate::policy::{Advice, Call, FileId, Policy, StreamId};
 use crate::reader::read;
 
-/// The accesses of one pattern may not be more than this, lest a slip of the pen run for hours.
-const MOST_ACCESSES: u64 = 50_000_000;
+/// Limit on the accesses of one pattern, so that a typing error does not cause a replay of hours.
+const MAX_ACCESSES: u64 = 50_000_000;
 
-/// Replays one pattern in one configuration, or says why it cannot be.
+/// Replays one pattern in one configuration.
 pub(super) fn sequence(
     recording: &GoldenRecording,
     device: GoldenDevice,
     config: &str,
     pattern: &str,
-) -> Result<Replayed, String> {
+) -> Result<ReplayResult, String> {
     let Config { folio_limit, read_ahead } = Config::parse(config)
         .ok_or("the configuration should be large_folio/raNk or order0/raNk")?;
     let pattern = recording.patterns.get(pattern).ok_or("the recording has no such pattern")?;
@@ -35,13 +35,13 @@ pub(super) fn sequence(
         files: BTreeMap::new(),
         mappings: BTreeMap::new(),
         opened: 0,
-        left: MOST_ACCESSES,
+        left: MAX_ACCESSES,
     };
     for operation in &pattern.ops {
         replay.operate(Operation::parse(operation)?)?;
     }
     let cached = replay.recorder.file().tree().cached();
-    Ok(Replayed { decisions: replay.recorder.decisions(), cached })
+    Ok(ReplayResult { decisions: replay.recorder.decisions(), cached })
 }
 
 struct Replay {
@@ -62,7 +62,7 @@ impl Replay {
                 self.policy.open(&mut self.recorder, stream, FileId(0));
                 self.files.insert(label, stream);
             }
-            // A mapping keeps its open file alive, and nothing else can tell that it was closed.
+            // A mapping keeps its open file alive, so closing the descriptor changes nothing.
             Operation::Close(label) => drop(self.files.remove(&label)),
             Operation::Fadvise { file, advice, offset, length } => {
                 self.fadvise(&file, &advice, offset, length)?;
@@ -98,7 +98,7 @@ impl Replay {
 
     fn access(&mut self, access: &PatternAccess, nth: u64) -> Result<(), String> {
         // The kernel refuses an offset before the file and reads nothing.
-        let Some(offset) = access.at(nth).map(Bytes::new) else { return Ok(()) };
+        let Some(offset) = access.offset_of(nth).map(Bytes::new) else { return Ok(()) };
         if let Some(mapping) = self.mappings.get_mut(&access.target) {
             let page = Page::FIRST.plus(offset.to_pages_floor(PAGE));
             mapping.touch(&mut self.policy, &mut self.recorder, page);
@@ -155,8 +155,7 @@ impl Replay {
         Ok(())
     }
 
-    /// POSIX_FADV_DONTNEED: the folios that lie wholly within the range, but not those that are
-    /// mapped.
+    /// POSIX_FADV_DONTNEED: removes the unmapped folios that are completely within the range.
     fn drop_pages(&mut self, offset: u64, length: u64) -> Result<(), String> {
         let size = self.recorder.file_size();
         let first = Page::FIRST.plus(Bytes::new(offset).to_pages_ceil(PAGE));
@@ -179,7 +178,7 @@ impl Replay {
     }
 }
 
-/// The pages that hold any byte of the range; a length of 0 means to the end of all files.
+/// The pages that overlap the range; a length of 0 means to the end of the file.
 fn covered(offset: u64, length: u64) -> Extent {
     let start = Bytes::new(offset).to_pages_floor(PAGE);
     let end = offset.checked_add(length).filter(|_| length > 0).unwrap_or(i64::MAX as u64);

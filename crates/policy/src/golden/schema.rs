@@ -1,4 +1,4 @@
-//! The form of a recording.
+//! The JSON schema of a recording.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use units::{Bytes, Kib, Pages};
 
-use super::recorder::{Decision, Replayed, Submitted};
+use super::recorder::{Decision, RecordedSubmission, ReplayResult};
 use super::{Difference, GoldenError, Verdict};
 use crate::cache::{MAX_FILE, MAX_ORDER, PAGE};
 
 #[derive(Deserialize)]
 pub(super) struct GoldenRecording {
-    /// In prose, with the two numbers that a replay needs.
+    /// Free text that contains the two numbers that a replay needs.
     device: String,
     pub(super) patterns: BTreeMap<String, GoldenPattern>,
     pub(super) results: BTreeMap<String, BTreeMap<String, Recorded>>,
@@ -30,14 +30,14 @@ pub(super) struct Recorded {
     cached_pages_after: u64,
 }
 
-/// The device and the file that a recording was made on.
+/// The device and the file of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GoldenDevice {
     pub(super) file: Bytes,
     pub(super) max_request: Pages,
 }
 
-/// What the name of a configuration says.
+/// A configuration, parsed from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Config {
     pub(super) folio_limit: Option<u8>,
@@ -59,14 +59,14 @@ impl GoldenRecording {
     }
 }
 
-/// The number that follows `key` in prose.
+/// The number that follows `key` in free text.
 fn number_after(text: &str, key: &str) -> Option<u64> {
     let rest = &text[text.find(key)? + key.len()..];
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     rest[..end].parse().ok()
 }
 
-/// The number that stands before `unit` in prose, at the first place where one does.
+/// The first number in free text that is followed by `unit`.
 fn number_before(text: &str, unit: &str) -> Option<u64> {
     text.match_indices(unit).find_map(|(at, _)| {
         let number = text[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?;
@@ -75,7 +75,7 @@ fn number_before(text: &str, unit: &str) -> Option<u64> {
 }
 
 impl Config {
-    /// Reads `large_folio/ra128k` and `order0/ra1024k`.
+    /// Parses names such as `large_folio/ra128k` and `order0/ra1024k`.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (kind, setting) = name.split_once('/')?;
         let folio_limit = match kind {
@@ -90,7 +90,7 @@ impl Config {
 }
 
 impl Recorded {
-    pub(super) fn compare(&self, made: &Replayed) -> Verdict {
+    pub(super) fn compare(&self, made: &ReplayResult) -> Verdict {
         let count = self.decisions.len().max(made.decisions.len());
         let pair = |nth| (self.decisions.get(nth), made.decisions.get(nth));
         if let Some(nth) = (0..count).find(|&nth| pair(nth).0 != pair(nth).1) {
@@ -141,10 +141,10 @@ fn decision((trigger, index, request, previous, submitted): RawDecision) -> Deci
         .into_iter()
         .map(|raw| match raw {
             RawSubmission::Order(OrderTag::Order, start, size, async_size, order) => {
-                Submitted::Order { start, size, async_size, order }
+                RecordedSubmission::Order { start, size, async_size, order }
             }
             RawSubmission::Plain(PlainTag::Plain, start, pages, lookahead) => {
-                Submitted::Plain { start, pages, lookahead }
+                RecordedSubmission::Plain { start, pages, lookahead }
             }
         })
         .collect();
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configurations_have_names_that_say_all() {
+    fn configurations_are_parsed_from_their_names() {
         let config =
             |limit, pages| Some(Config { folio_limit: limit, read_ahead: Pages::new(pages) });
         assert_eq!(Config::parse("large_folio/ra128k"), config(Some(MAX_ORDER), 32));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_is_read_from_prose() {
+    fn the_device_is_parsed_from_free_text() {
         let prose = "loop device, max_sectors_kb=1280, so io_pages=320; the file is 49152 pages";
         assert_eq!(number_after(prose, "max_sectors_kb="), Some(1280));
         assert_eq!(number_before(prose, " pages"), Some(49152));

@@ -1,4 +1,4 @@
-//! What holds for every read-ahead algorithm, whatever is read.
+//! Properties of every read-ahead algorithm, for random operations.
 
 use foreread_policy::cache::PAGE;
 use foreread_policy::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use units::{Bytes, Nanos, Pages};
 
-/// What an application does.
+/// An operation of an application.
 #[derive(Clone, Debug)]
 pub enum Step {
     Read {
@@ -17,7 +17,7 @@ pub enum Step {
         offset: u64,
         length: u64,
     },
-    /// Reads on from where the stream stopped.
+    /// Reads from the end of the stream's previous read.
     Next {
         stream: u32,
         length: u64,
@@ -90,15 +90,15 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A file that watches what is done to it.
-struct Watched {
+/// A file that checks each submission.
+struct CheckedCache {
     file: FileCache,
     now: Nanos,
     memory: Memory,
     congested: bool,
 }
 
-impl Cache for Watched {
+impl Cache for CheckedCache {
     fn file_size(&self) -> Bytes {
         self.file.file_size()
     }
@@ -115,7 +115,7 @@ impl Cache for Watched {
         let before = self.file.tree().cached();
         let end = self.file_pages().get();
         let (start, stop) = (window.start.get().min(end), window.start.plus(window.pages).get());
-        // To look at every folio each time would take too long in a well filled cache.
+        // Checking every folio each time would take too long in a large cache.
         let looked_at = Pages::new(if before.get() < 2000 { u64::MAX } else { 64 });
         let cached = self.file.tree().folios(Extent::new(
             window.start.minus(Pages::new(16)),
@@ -123,7 +123,7 @@ impl Cache for Watched {
         ));
         let cached: Vec<_> = cached.map(|folio| (folio.head, folio.order)).collect();
         let new = self.file.submit(window);
-        // All of the window that lies in the file is cached now, and nothing that was is not.
+        // The part of the window within the file is now cached, and no page was lost.
         let rest = Extent::new(Page::new(start), Pages::new(stop.min(end).saturating_sub(start)));
         assert_eq!(self.file.tree().present_run(rest.start, rest.pages), rest.pages);
         assert_eq!(self.file.tree().cached(), before + new);
@@ -166,7 +166,7 @@ impl Cache for Watched {
 
 struct Run {
     policy: Box<dyn Policy>,
-    cache: Watched,
+    cache: CheckedCache,
     mapping: Mapping,
     positions: [u64; 4],
 }
@@ -180,7 +180,7 @@ impl Run {
             pending: Pages::ZERO,
         };
         let file = FileCache::new(shape);
-        let cache = Watched { file, now: Nanos::ZERO, memory, congested: false };
+        let cache = CheckedCache { file, now: Nanos::ZERO, memory, congested: false };
         let pages = cache.file_pages();
         let policy = policy.build().expect("a policy of the registry");
         let mut run =
@@ -269,9 +269,8 @@ pub fn shape() -> impl Strategy<Value = FileShape> {
     })
 }
 
-/// Whatever is read: no panic; nothing beyond the end of the file is read, nothing twice, nothing
-/// that was cached is uncached, every byte that was asked for is there; and the same again if done
-/// again.
+/// Checks that there is no panic; that no page is read beyond the end of the file, twice, or while
+/// it is cached; that every requested byte is read; and that a repetition gives the same reads.
 pub fn keeps_its_contract(policy: &PolicySpec, shape: FileShape, steps: &[Step]) -> TestCaseResult {
     let (mut run, mut again) = (Run::new(policy, shape), Run::new(policy, shape));
     let end = run.cache.file_pages().get();

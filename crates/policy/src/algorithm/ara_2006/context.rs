@@ -1,4 +1,4 @@
-//! The stateless method: what is cached around the place tells what a stream there can have.
+//! The stateless method: sizes a request by the cached pages before it.
 
 use units::Pages;
 
@@ -6,11 +6,11 @@ use super::{Class, LOOKAHEAD_RATIO, Now, OpenFile, adjust};
 use crate::cache::Cache;
 use crate::page::Page;
 
-/// How many pages of a run are looked at, to guess how many of it were used.
+/// The number of pages sampled from a cached range to estimate how many of them were used.
 const SAMPLED_PAGES: u64 = 16;
 
 impl OpenFile {
-    /// Tries the method; whether that settles what to do, which may be nothing.
+    /// Tries the method. Returns whether it decided, possibly to read nothing.
     pub(super) fn context(&mut self, cache: &mut dyn Cache, now: &mut Now<'_>) -> bool {
         let max = now.bounds.max;
         let Some((index, start)) = place(cache, now) else { return now.marked };
@@ -32,8 +32,8 @@ impl OpenFile {
         true
     }
 
-    /// What a stream that comes to `index` can have: at least what it left behind it, `behind`
-    /// pages of it nearby (`query_page_cache_segment`).
+    /// The safe number of pages for a stream at `index`: at least the number of cached pages before
+    /// it, of which `behind` are close (`query_page_cache_segment`).
     fn safe(&self, cache: &dyn Cache, now: &Now<'_>, index: u64, behind: u64) -> u64 {
         let (bounds, tunables) = (now.bounds, now.tunables);
         let known = index == self.readahead && self.hits_enough(tunables);
@@ -54,7 +54,7 @@ impl OpenFile {
     }
 }
 
-/// Where the request is taken to be made and where it begins.
+/// The page at which the request counts as made, and its first page.
 fn place(cache: &dyn Cache, now: &mut Now<'_>) -> Option<(u64, u64)> {
     let index = now.index;
     if now.marked {
@@ -75,19 +75,19 @@ fn place(cache: &dyn Cache, now: &mut Now<'_>) -> Option<(u64, u64)> {
     Some((start, start))
 }
 
-/// How many pages right behind `index` are cached, up to `max`.
+/// The number of consecutive cached pages directly before `index`, up to `max`.
 fn behind(cache: &dyn Cache, index: u64, max: u64) -> u64 {
     let max = max.min(index);
     let cached = |back: u64| cache.folio(Page::new(index - 1 - back)).is_some();
     (0..max).find(|&back| !cached(back)).unwrap_or(max)
 }
 
-/// Guesses how many of `count` pages from `first` on were used. Optimistic: it stops at the second
-/// one that it finds.
+/// Estimates how many of `count` pages from `first` were used. Optimistic: it stops at the second
+/// used page.
 fn hits(cache: &dyn Cache, first: u64, count: u64) -> u64 {
     let mut found = 0;
     for sample in 0..SAMPLED_PAGES {
-        // 29 is prime to 16: every sixteenth of the run has its turn, the far ones first.
+        // 29 and 16 are coprime, so all 16 parts are sampled, the distant ones first.
         let place = first + count * (sample * 29 % SAMPLED_PAGES) / SAMPLED_PAGES;
         found += u64::from(cache.is_used(Page::new(place)));
         if found == 2 {
@@ -97,8 +97,8 @@ fn hits(cache: &dyn Cache, first: u64, count: u64) -> u64 {
     count * found / SAMPLED_PAGES
 }
 
-/// The request of a stream that has read from the start of its file on: half of it is a tail that
-/// is not known to be safe, and will be rescued if need be (`adjust_rala_aggressive`).
+/// The request of a stream that started at the start of its file. Half of it is a tail that may be
+/// evicted early; `rescue` then protects it (`adjust_rala_aggressive`).
 fn from_start(max: u64, index: u64, tail: u64, ratio: u64) -> (u64, u64) {
     let new_tail = index * ratio / 100;
     let size = (index.saturating_sub(tail) * ratio / 100 + new_tail).min(max);
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn from_the_start_the_tail_is_as_large_as_what_is_safe() {
+    fn from_the_start_of_the_file_the_tail_equals_the_safe_number() {
         assert_eq!(from_start(256, 100, 20, 50), (90, 50));
         assert_eq!(from_start(64, 100, 20, 50), (64, 50));
         assert_eq!(from_start(30, 100, 20, 50), (30, 30));

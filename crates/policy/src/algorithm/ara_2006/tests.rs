@@ -2,7 +2,7 @@ use super::*;
 use crate::algorithm::testing::Bench;
 use crate::cache::Memory;
 
-/// A window of 1 MiB, as the patch set it.
+/// A window of 1 MiB, the default of the patch.
 fn bench(pages: u64) -> Bench<Ara2006> {
     Bench::with_window(Ara2006::new(50, 1), pages, 256)
 }
@@ -25,12 +25,12 @@ fn bounds_follow_memory() {
     let mut bench = bench(100);
     for (available, min, max) in [(1 << 30, 32, 256), (1 << 14, 5, 256), (200, 4, 100), (6, 1, 3)] {
         bench.stage.memory = memory(available, 0);
-        assert_eq!(Bounds::of(&bench.stage), Bounds { min, max }, "{available}");
+        assert_eq!(Bounds::from_cache(&bench.stage), Bounds { min, max }, "{available}");
     }
 }
 
 #[test]
-fn a_request_is_what_is_safe_without_the_old_tail() {
+fn a_request_is_the_safe_number_without_the_old_tail() {
     assert_eq!(adjust(256, 100, 20), Some((80, 10)));
     assert_eq!(adjust(64, 1000, 20), Some((64, 64)));
     assert_eq!(adjust(256, 20, 20), None);
@@ -39,11 +39,11 @@ fn a_request_is_what_is_safe_without_the_old_tail() {
 }
 
 #[test]
-fn a_new_file_gets_what_new_files_were_worth() {
+fn a_new_file_gets_the_average_use_of_new_files() {
     let mut bench = bench(1000);
     assert_eq!(bench.read(0, 1), [(0, 32)]);
     assert_eq!(bench.marked(), [28]);
-    // A file of which most is never used lowers the expectation by half of the waste.
+    // A mostly unused file lowers the average by half of the waste.
     let mut short = self::bench(32);
     short.read(0, 1);
     short.close(0);
@@ -69,8 +69,8 @@ fn windows_of_a_scan_are_limited_by_growth_then_by_the_device() {
 #[test]
 fn windows_follow_the_thrashing_threshold() {
     let mut bench = bench(100_000);
-    // The stream reads one page in ten: of 2000 pages of inactive list it survives 200, and may
-    // use half.
+    // The stream causes one in ten of the reads, so 200 of its pages survive in an inactive list of
+    // 2000. It may use half of them.
     for page in 0..3000 {
         bench.stage.memory = memory(2000, page * 10);
         bench.read(page, 1);
@@ -83,7 +83,7 @@ fn windows_follow_the_thrashing_threshold() {
 }
 
 #[test]
-fn pages_in_danger_are_rescued_and_nothing_is_read() {
+fn pages_close_to_eviction_are_rescued_and_none_is_read() {
     let mut bench = bench(100_000);
     bench.stage.memory = memory(40, 0);
     for page in 0..17 {
@@ -98,7 +98,7 @@ fn pages_in_danger_are_rescued_and_nothing_is_read() {
 }
 
 #[test]
-fn a_lost_window_is_read_again_more_carefully() {
+fn an_evicted_window_is_read_again_in_smaller_requests() {
     let mut bench = bench(100_000);
     for page in 0..200 {
         bench.read(page, 1);
@@ -114,7 +114,7 @@ fn a_lost_window_is_read_again_more_carefully() {
 }
 
 #[test]
-fn streams_that_share_an_open_file_are_known_by_what_they_left_behind() {
+fn streams_that_share_an_open_file_are_found_by_their_cached_pages() {
     let mut bench = bench(100_000);
     for step in 0..200 {
         bench.read(5000 + step, 1);
@@ -137,7 +137,7 @@ fn streams_that_share_an_open_file_are_known_by_what_they_left_behind() {
 fn backward_reading_doubles_its_request_and_needs_no_mark() {
     let mut bench = bench(100_000);
     bench.read(5000, 4);
-    // Twice the request, down from the page used last, 5003; three of those are cached.
+    // Twice the request, downwards from the last page, 5003; three of those pages are cached.
     assert_eq!(bench.read(4996, 4), [(4995, 5)]);
     let reads: Vec<_> = (1..40).flat_map(|step| bench.read(4996 - 4 * step, 4)).collect();
     assert!(reads.iter().any(|&(_, pages)| pages >= 12), "{reads:?}");
@@ -157,21 +157,21 @@ fn sequences_of_equal_length_are_expected_again() {
 }
 
 #[test]
-fn a_random_read_is_no_larger_than_asked() {
+fn a_random_read_is_not_extended() {
     let mut bench = bench(100_000);
     assert_eq!(bench.read(7000, 3), [(7000, 3)]);
     assert_eq!(bench.read(90_000, 3), [(90_000, 3)]);
 }
 
 #[test]
-fn the_end_of_the_file_is_taken_along() {
+fn a_short_rest_of_the_file_is_included() {
     let mut bench = bench(39);
     assert_eq!(bench.read(0, 1), [(0, 39)]);
     assert!(bench.marked().is_empty());
 }
 
 #[test]
-fn nothing_is_guessed_without_a_window() {
+fn nothing_is_read_ahead_without_a_window() {
     let mut bench = Bench::with_window(Ara2006::new(50, 1), 1000, 0);
     assert_eq!(bench.read(0, 3), [(0, 3)]);
 }

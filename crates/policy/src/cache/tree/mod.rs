@@ -1,23 +1,24 @@
-//! A file's cached pages in the shape of the kernel's XArray: leaves of 64 pages, groups of 64
-//! leaves. A leaf is a few bitmaps, so that runs of pages are found and filled by words.
+//! The cached pages of a file, structured like the kernel's XArray: leaves of 64 pages, groups of
+//! 64 leaves. A leaf consists of bitmaps, so that whole words of pages are searched and filled at
+//! once.
 
 use units::Pages;
 
 use super::leaves::{CHUNK_SHIFT, Leaf, Leaves};
 use crate::page::{Extent, Folio, Page};
 
-/// The largest order that a folio may have: one PMD of 4 KiB pages.
+/// The largest folio order: one PMD of 4 KiB pages.
 pub const MAX_ORDER: u8 = 9;
 
-/// The pages of the largest file that a tree takes: 256 TiB. The directory of its groups is a
-/// plain array, so that finding a page costs two steps.
+/// The size of the largest file, 256 TiB. The groups are in a plain array, so that a lookup takes
+/// two steps.
 pub const MAX_FILE: Pages = Pages::new(1 << 36);
 
-/// The smallest order that takes whole leaves.
+/// The smallest order of folios that fill whole leaves.
 const LEAF_ORDER: u8 = CHUNK_SHIFT as u8;
 
-/// The cached pages of one file. The owner of the cache may keep a state of its own with each 64
-/// pages, `S`, which is found with the pages themselves; the tree does nothing with it.
+/// The cached pages of one file. The owner of the cache may store a state `S` for each 64 pages;
+/// the tree does not interpret it.
 #[derive(Clone, Debug)]
 pub struct PageTree<S = ()> {
     pub(super) leaves: Leaves<S>,
@@ -30,39 +31,39 @@ impl<S> Default for PageTree<S> {
     }
 }
 
-/// `count` ones from bit `from` on.
+/// `count` set bits, starting at bit `from`.
 #[inline]
 fn mask(from: u64, count: u64) -> u64 {
     (if count >= 64 { u64::MAX } else { (1 << count) - 1 }) << from
 }
 
-/// The index of the leaf of a page, and the page's bit in it.
+/// The index of a page's leaf, and its bit in the leaf.
 #[inline]
 fn place(page: u64) -> (u64, u64) {
     (page >> CHUNK_SHIFT, page & 63)
 }
 
 impl PageTree {
-    /// A file of which nothing is cached.
+    /// An empty tree.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 impl<S: Copy + Default> PageTree<S> {
-    /// What its owner knows of the 64 pages around `page`, if it ever put anything down for them.
+    /// The owner's state for the 64 pages around `page`, if their leaf is allocated.
     #[inline]
     pub fn state(&self, page: Page) -> Option<&S> {
         self.leaves.get(page.get() >> CHUNK_SHIFT).map(|leaf| &leaf.state)
     }
 
-    /// The same, to change. What is put down of pages that are not cached may be forgotten.
+    /// As [`Self::state`], mutable. The state of pages that are not cached may be lost.
     #[inline]
     pub fn state_mut(&mut self, page: Page) -> Option<&mut S> {
         self.leaves.get_mut(page.get() >> CHUNK_SHIFT).map(|leaf| &mut leaf.state)
     }
 
-    /// How many pages are cached.
+    /// The number of cached pages.
     pub fn cached(&self) -> Pages {
         Pages::new(self.cached)
     }
@@ -84,7 +85,7 @@ impl<S: Copy + Default> PageTree<S> {
             let marked = self.leaves.get(head).is_some_and(|leaf| leaf.marks & 1 == 1);
             return Some(Folio { head: Page::new(head << CHUNK_SHIFT), order: leaf.big, marked });
         }
-        // A present page of a small folio has a head at or below it.
+        // A cached page of a small folio has its head in the same leaf, at or before it.
         let head = 63 - u64::from((leaf.heads & mask(0, bit + 1)).leading_zeros());
         let tail = (leaf.present & !leaf.heads) >> head >> 1;
         let order = (tail.trailing_ones() + 1).ilog2() as u8;
@@ -97,19 +98,19 @@ impl<S: Copy + Default> PageTree<S> {
         self.absent_run(extent.start, extent.pages) < extent.pages
     }
 
-    /// How many pages from `from` on are not cached, looking at `max` at most.
+    /// The number of consecutive uncached pages from `from`, at most `max`.
     #[inline]
     pub fn absent_run(&self, from: Page, max: Pages) -> Pages {
         self.run(from, max, |leaf| leaf.map_or(0, |leaf| leaf.present))
     }
 
-    /// How many pages from `from` on are cached, looking at `max` at most.
+    /// The number of consecutive cached pages from `from`, at most `max`.
     #[inline]
     pub fn present_run(&self, from: Page, max: Pages) -> Pages {
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !leaf.present))
     }
 
-    /// Whether `page` is cached and its folio not marked.
+    /// Whether `page` is cached and its folio is not marked.
     #[inline]
     pub fn is_plain_hit(&self, page: Page) -> bool {
         let (index, bit) = place(page.get());
@@ -122,14 +123,15 @@ impl<S: Copy + Default> PageTree<S> {
         self.folio(page).is_some_and(|folio| !folio.marked)
     }
 
-    /// How many pages from `from` on are cached and not marked, looking at `max` at most: what a
-    /// reader passes without calling its policy.
+    /// The number of consecutive pages from `from`, at most `max`, that are cached and not marked,
+    /// so that a reader does not call the policy.
     #[inline]
     pub fn plain_hit_run(&self, from: Page, max: Pages) -> Pages {
         self.plain_hit_run_except(from, max, |_| 0)
     }
 
-    /// The same up to the first page whose bit the state of its 64 pages gives.
+    /// As [`Self::plain_hit_run`], but ends at the first page whose bit `stops` sets for the state
+    /// of its 64 pages.
     #[inline]
     pub fn plain_hit_run_except(&self, from: Page, max: Pages, stops: impl Fn(&S) -> u64) -> Pages {
         if !self.is_plain_hit(from) {
@@ -156,8 +158,8 @@ impl<S: Copy + Default> PageTree<S> {
         Pages::new(max)
     }
 
-    /// Puts in a folio, unless any of its pages is cached or beyond [`MAX_FILE`], or it is not
-    /// aligned: then nothing.
+    /// Inserts a folio. Does nothing and returns false if any of its pages is cached or beyond
+    /// [`MAX_FILE`], or if it is not aligned.
     pub fn insert(&mut self, folio: Folio) -> bool {
         if folio.order > MAX_ORDER {
             return false;
@@ -186,7 +188,7 @@ impl<S: Copy + Default> PageTree<S> {
         true
     }
 
-    /// Puts in single pages, all of them unmarked; the caller knows that none is cached.
+    /// Inserts unmarked single pages, none of which may be cached.
     #[inline]
     pub(super) fn insert_run(&mut self, extent: Extent) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
@@ -201,8 +203,8 @@ impl<S: Copy + Default> PageTree<S> {
         }
     }
 
-    /// Puts in one page, unmarked, unless it is cached or beyond [`MAX_FILE`]: most that is read at
-    /// random is not more. Gives the state that goes with it if it is new.
+    /// Inserts one unmarked page, the usual case of random reads, and returns its state. Does
+    /// nothing if the page is cached or beyond [`MAX_FILE`].
     #[inline]
     pub fn insert_single(&mut self, page: Page) -> Option<&mut S> {
         let (index, bit) = place(page.get());
@@ -216,31 +218,32 @@ impl<S: Copy + Default> PageTree<S> {
         Some(&mut leaf.state)
     }
 
-    /// Takes out the folio that holds `page`, for the cache's owner: policies cannot.
+    /// Removes the folio that contains `page`. Only the owner of the cache can do that, not a
+    /// policy.
     pub fn remove(&mut self, page: Page) -> Option<Folio> {
         let folio = self.folio(page)?;
         let (first, bit) = place(folio.head.get());
         let leaves = 1 << folio.order.saturating_sub(LEAF_ORDER);
         for index in first..first + leaves {
-            self.take(index, mask(bit, folio.pages().get()));
+            self.remove_from_leaf(index, mask(bit, folio.pages().get()));
         }
         self.cached -= folio.pages().get();
         Some(folio)
     }
 
-    /// Takes out a page, where all folios of the file are single pages, and says whether a reader
-    /// had used it; `None` if it is not cached.
+    /// Removes a page of a file with single pages only. Returns whether it was used, or `None` if
+    /// it is not cached.
     pub fn remove_single(&mut self, page: Page) -> Option<bool> {
         let (index, bit) = place(page.get());
         let leaf = self.leaves.get(index).filter(|leaf| leaf.present >> bit & 1 == 1)?;
         let used = leaf.used >> bit & 1 == 1;
-        self.take(index, 1 << bit);
+        self.remove_from_leaf(index, 1 << bit);
         self.cached -= 1;
         Some(used)
     }
 
-    /// Takes out the pages of `extent` that are cached, which must be whole folios, and says how
-    /// many there were, and how many of those no reader had used.
+    /// Removes the cached pages of `extent`, which must be whole folios. Returns their number, and
+    /// the number of those that were not used.
     pub fn remove_folios(&mut self, extent: Extent) -> (Pages, Pages) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
         let (before, mut unused) = (self.cached, 0);
@@ -254,15 +257,15 @@ impl<S: Copy + Default> PageTree<S> {
             };
             let removed = leaf.present & out;
             unused += u64::from((removed & !leaf.used).count_ones());
-            self.take(index, out);
+            self.remove_from_leaf(index, out);
             self.cached -= u64::from(removed.count_ones());
         }
         (Pages::new(before - self.cached), Pages::new(unused))
     }
 
-    /// Takes whole folios, at least one page, out of a leaf.
+    /// Removes whole folios, at least one page, from a leaf.
     #[inline]
-    fn take(&mut self, index: u64, out: u64) {
+    fn remove_from_leaf(&mut self, index: u64, out: u64) {
         let Some(leaf) = self.leaves.get_mut(index) else { return };
         leaf.present &= !out;
         leaf.heads &= !out;
@@ -274,15 +277,14 @@ impl<S: Copy + Default> PageTree<S> {
         }
     }
 
-    /// How many pages from `from` on are cached as folios of one page, looking at `max` at most.
+    /// The number of consecutive pages from `from`, at most `max`, that are cached as single pages.
     #[inline]
     pub fn single_run(&self, from: Page, max: Pages) -> Pages {
         let single = |leaf: &Leaf<S>| leaf.heads & !((leaf.present & !leaf.heads) >> 1);
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !single(leaf)))
     }
 
-    /// Notes that a reader has used `page` if it is cached and its folio not marked; whether it
-    /// is.
+    /// Records a use of `page` if it is cached and its folio is not marked. Returns whether it is.
     #[inline]
     pub fn use_plain_hit(&mut self, page: Page) -> bool {
         let (index, bit) = place(page.get());
@@ -301,7 +303,7 @@ impl<S: Copy + Default> PageTree<S> {
         plain_hit
     }
 
-    /// Sets or clears the mark of the folio that holds `page`.
+    /// Sets or clears the mark of the folio that contains `page`.
     pub fn set_mark(&mut self, page: Page, marked: bool) {
         if let Some(folio) = self.folio(page) {
             let (leaf, bit) = place(folio.head.get());
@@ -317,7 +319,7 @@ impl<S: Copy + Default> PageTree<S> {
         self.leaves.get(leaf).is_some_and(|leaf| leaf.used >> bit & 1 == 1)
     }
 
-    /// How many pages of `extent` are cached, and how many of those no reader has used.
+    /// The number of cached pages of `extent`, and the number of those that were not used.
     pub fn unused(&self, extent: Extent) -> (Pages, Pages) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
         let (mut cached, mut unused) = (0, 0);
@@ -338,7 +340,7 @@ impl<S: Copy + Default> PageTree<S> {
         (Pages::new(cached), Pages::new(unused))
     }
 
-    /// Notes that a reader has used the cached pages of `extent`.
+    /// Records a use of the cached pages of `extent`.
     #[inline]
     pub fn set_used(&mut self, extent: Extent) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
@@ -352,7 +354,7 @@ impl<S: Copy + Default> PageTree<S> {
         }
     }
 
-    /// Every folio that touches `extent`, in order.
+    /// All folios that overlap `extent`, in order.
     pub fn folios(&self, extent: Extent) -> impl Iterator<Item = Folio> {
         let mut at = extent.start;
         std::iter::from_fn(move || {
