@@ -1,4 +1,4 @@
-//! The guard of the tests' leases.
+//! The guard process of the leases in the host tests.
 
 use std::path::PathBuf;
 

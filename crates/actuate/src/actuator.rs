@@ -1,4 +1,4 @@
-//! Acts on open files, one call each.
+//! Advice and prefetch on single open files.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -8,21 +8,21 @@ use rustix::fs::fadvise;
 use sys::readahead::readahead;
 use units::Bytes;
 
-use crate::reach::{ConfirmedFile, DupFd, confirm, reach};
+use crate::reach::{ConfirmedFile, DupFd, confirm, duplicate};
 use crate::{AccessRules, ActionOutcome, ActuateError, ActuateFailure};
 
-/// The largest piece that is asked for at once where nothing says more: what the kernel gives any
-/// device at least.
-pub(crate) const SMALLEST_PIECE: Bytes = Bytes::from_kib(128);
+/// The size of one `readahead(2)` call if neither the window nor the device allows more: the
+/// kernel's default window (`VM_READAHEAD_PAGES` in include/linux/pagemap.h).
+pub(crate) const MIN_PIECE_BYTES: Bytes = Bytes::from_kib(128);
 
-/// What an open file can be told by `posix_fadvise(2)`.
+/// Advice of `posix_fadvise(2)` on a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAdvice {
-    /// The window of the bdi, as it is now.
+    /// Sets the window to the present one of the bdi.
     Normal,
-    /// Twice the window of the bdi.
+    /// Sets the window to twice the present one of the bdi.
     Sequential,
-    /// No read-ahead for `read(2)`; the window stays, and is used for mapped files.
+    /// Disables read-ahead for `read(2)`. The window stays and still applies to page faults.
     Random,
 }
 
@@ -35,7 +35,7 @@ impl FileAdvice {
         }
     }
 
-    /// The window and the random flag that `file` has once it was told.
+    /// The window and the random flag that `file` has after this advice.
     fn result(self, file: &OpenFile) -> (Bytes, bool) {
         match self {
             Self::Normal => (file.bdi_window, false),
@@ -45,7 +45,7 @@ impl FileAdvice {
     }
 }
 
-/// Acts on open files of other processes, within its limits.
+/// Acts on the open files of other processes that its access rules allow.
 #[derive(Debug)]
 pub struct Actuator {
     pub(crate) census: Census,
@@ -54,34 +54,50 @@ pub struct Actuator {
 }
 
 impl Actuator {
-    /// An actuator that may touch what `limits` let it.
+    /// Starts a [`Census`].
+    ///
+    /// # Errors
+    ///
+    /// If the BPF program that lists open files cannot be loaded.
     pub fn begin(limits: AccessRules) -> Result<Self, ActuateError> {
         Ok(Self::with(Census::begin()?, limits))
     }
 
-    /// The same with a census that is there already.
+    /// Uses an existing census.
     pub fn with(census: Census, limits: AccessRules) -> Self {
         Self { census, limits, root: Root::system() }
     }
 
-    /// Lists open files, also those that it may not touch.
+    /// Lists open files, including those that the access rules exclude.
+    ///
+    /// # Errors
+    ///
+    /// If open files cannot be listed.
     pub fn open_files(&self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ActuateError> {
         Ok(self.census.open_files(filter)?)
     }
 
-    /// Gives an open file the window that files opened now get. Advice that its process had given
-    /// is forgotten by this, as the kernel has one word for both.
+    /// Sets the window of an open file to the present one of its bdi. This also clears the advice
+    /// of its process: the kernel does both in `POSIX_FADV_NORMAL`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::advise`].
     pub fn refresh(&self, file: &OpenFile) -> Result<ActionOutcome, ActuateError> {
         self.advise(file, FileAdvice::Normal)
     }
 
-    /// Gives advice on an open file as if its process did, and reads back what came of it.
+    /// Gives advice on an open file, as its process could itself, and reads the result back.
+    ///
+    /// # Errors
+    ///
+    /// If open files cannot be listed. A failure that concerns this file only is an outcome.
     pub fn advise(
         &self,
         file: &OpenFile,
         advice: FileAdvice,
     ) -> Result<ActionOutcome, ActuateError> {
-        let (grip, now) = match self.take(file)? {
+        let (duplicate, now) = match self.duplicate(file)? {
             Ok(taken) => taken,
             Err(missed) => return Ok(ActionOutcome::Failed(missed)),
         };
@@ -89,10 +105,10 @@ impl Actuator {
         if (now.window, now.random) == (window, random) {
             return Ok(ActionOutcome::AsWanted { window });
         }
-        if let Err(missed) = tell(&grip, advice) {
+        if let Err(missed) = apply_advice(&duplicate, advice) {
             return Ok(ActionOutcome::Failed(missed));
         }
-        let after = confirm(&self.census, &[(file, &grip)])?.pop().flatten();
+        let after = confirm(&self.census, &[(file, &duplicate)])?.pop().flatten();
         Ok(match after {
             None => ActionOutcome::Failed(ActuateFailure::Gone),
             Some(after) if (after.window, after.random) == (window, random) => {
@@ -102,11 +118,15 @@ impl Actuator {
         })
     }
 
-    /// Has the kernel read `length` bytes of a file from `offset` on into the cache, and does not
-    /// wait for it. Gives how much was asked for: less where the file ends.
+    /// Starts reading `length` bytes from `offset` into the page cache, without waiting for the
+    /// data. Returns the number of bytes requested, which is smaller at the end of the file.
     ///
-    /// One request is silently cut at the larger of the device's largest request and the window
-    /// (`force_page_cache_ra()`), so this makes as many as it takes.
+    /// The kernel silently limits one call to the larger of the device's largest request and the
+    /// window (`force_page_cache_ra()` in mm/readahead.c), so this makes several calls.
+    ///
+    /// # Errors
+    ///
+    /// The outer error: open files cannot be listed. The inner one: this file cannot be read ahead.
     pub fn prefetch(
         &self,
         file: &OpenFile,
@@ -116,38 +136,43 @@ impl Actuator {
         self.prefetch_all(file, &[(offset, length)])
     }
 
-    /// The same for several places and lengths.
+    /// Prefetches several ranges, each an offset and a length.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::prefetch`].
     pub fn prefetch_all(
         &self,
         file: &OpenFile,
         wanted: &[(Bytes, Bytes)],
     ) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
-        let (grip, now) = match self.take(file)? {
+        let (duplicate, now) = match self.duplicate(file)? {
             Ok(taken) => taken,
             Err(missed) => return Ok(Err(missed)),
         };
         let piece = largest_piece(&self.root, now.device, now.window);
-        Ok(read_places(grip.as_fd(), wanted, now.size, piece))
+        Ok(read_places(duplicate.as_fd(), wanted, now.size, piece))
     }
 
-    /// A duplicate of the very open file that is meant, and what that is now.
-    pub(crate) fn take(&self, file: &OpenFile) -> Result<ConfirmedFile, ActuateError> {
-        let grip = match reach(&self.root, &self.limits, file) {
-            Ok(grip) => grip,
+    /// Duplicates a descriptor of `file` and confirms that it is this open file. Returns the
+    /// duplicate and the present state of the file.
+    pub(crate) fn duplicate(&self, file: &OpenFile) -> Result<ConfirmedFile, ActuateError> {
+        let duplicate = match duplicate(&self.root, &self.limits, file) {
+            Ok(duplicate) => duplicate,
             Err(missed) => return Ok(Err(missed)),
         };
-        let now = confirm(&self.census, &[(file, &grip)])?.pop().flatten();
-        Ok(now.map(|now| (grip, now)).ok_or(ActuateFailure::Gone))
+        let now = confirm(&self.census, &[(file, &duplicate)])?.pop().flatten();
+        Ok(now.map(|now| (duplicate, now)).ok_or(ActuateFailure::Gone))
     }
 }
 
-/// Gives advice on the whole of an open file.
-pub(crate) fn tell(grip: &DupFd, advice: FileAdvice) -> Result<(), ActuateFailure> {
-    fadvise(grip.as_fd(), 0, None, advice.raw())
-        .map_err(|errno| ActuateFailure::of("posix_fadvise", grip.pid, errno))
+/// Calls `posix_fadvise(2)` for the whole file.
+pub(crate) fn apply_advice(duplicate: &DupFd, advice: FileAdvice) -> Result<(), ActuateFailure> {
+    fadvise(duplicate.as_fd(), 0, None, advice.raw())
+        .map_err(|errno| ActuateFailure::from_errno("posix_fadvise", duplicate.pid, errno))
 }
 
-/// Has the kernel read these places and lengths of a file of this size; how much that is.
+/// Starts reading these ranges of a file of this size. Returns the number of bytes requested.
 pub(crate) fn read_places(
     file: BorrowedFd<'_>,
     wanted: &[(Bytes, Bytes)],
@@ -162,7 +187,8 @@ pub(crate) fn read_places(
     Ok(asked)
 }
 
-/// Has the kernel read from one offset to another, in pieces; how much that is.
+/// Starts reading from one offset to another in calls of `piece`. Returns the number of bytes
+/// requested.
 pub(crate) fn read_ahead(
     file: BorrowedFd<'_>,
     (from, end): (Bytes, Bytes),
@@ -180,12 +206,12 @@ pub(crate) fn read_ahead(
     Ok(at.saturating_sub(from))
 }
 
-/// The most that one call reads on this device of a file with this window.
+/// The largest amount that one call reads from this device, for a file with this window.
 pub(crate) fn largest_piece(root: &Root, device: DevNo, window: Bytes) -> Bytes {
-    window.max(largest_request(root, device)).max(SMALLEST_PIECE)
+    window.max(largest_request(root, device)).max(MIN_PIECE_BYTES)
 }
 
-/// The largest request of the disk that a device is or is on; nothing where there is none.
+/// The largest request of the disk of this device; zero if there is no disk.
 fn largest_request(root: &Root, device: DevNo) -> Bytes {
     let facts = device_facts(root, device).ok();
     facts.and_then(|facts| facts.max_sectors).unwrap_or(Bytes::ZERO)

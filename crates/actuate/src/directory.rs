@@ -1,9 +1,9 @@
-//! Files that nobody has open yet, found beside one that somebody has, or in the directories beside
-//! its own.
+//! Lists the files in the directory of an open file, and in the directories that follow it in its
+//! parent, so that they can be prefetched before they are opened.
 //!
-//! Nothing here trusts a path: its holder may have another put in place at any moment. No link is
-//! followed, the directory counts only if the open file is found in it under its name, and a file
-//! of it only if it is the one that was listed.
+//! Paths are not trusted, because the holder of the file may replace any part of them. No symbolic
+//! link is followed. A directory is used only if it contains the open file under its name, and a
+//! file only if it still has the inode that was listed.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -25,29 +25,29 @@ use crate::actuator::{Actuator, largest_piece, read_ahead};
 use crate::reach::holders;
 use crate::{AccessRules, ActuateError, ActuateFailure};
 
-/// Of larger directories nothing is read: to go through them would take too long.
+/// Directories with more entries are ignored, because listing them takes too long.
 const MAX_ENTRIES: usize = 1 << 16;
-/// The directories beside the one of an open file that are listed, and the files in them.
+/// Limits on the sibling directories that are listed, and on the files in all of them.
 const MAX_SIBLINGS: usize = 128;
 const MAX_SIBLING_FILES: usize = 1 << 14;
-/// What is read of one file at most. One among small ones may be of any size, and sparse, and a
-/// window does for the rest of it.
+/// Limit on the bytes prefetched from one file. Among small files there may be a very large or
+/// sparse one; the kernel's read-ahead serves the rest of it.
 const MAX_FILE_BYTES: Bytes = Bytes::from_mib(1);
-/// Each file may have a process of its own, which is gone when the next one is to be read. What the
-/// limits said of the last one that could be asked about holds for so long.
+/// How long a positive check of the access rules stays valid after the process has exited. A
+/// program may start one process for each file.
 const GRANT_LIFETIME: Duration = Duration::from_secs(2);
 
-/// The directory of an open file, and the regular files in it. Of who goes through a tree, the
-/// directories that follow in their parent belong to it.
+/// The directory of an open file with its regular files. For a reader that walks through a tree, it
+/// includes the directories that follow in the parent directory.
 #[derive(Debug)]
 pub struct Directory {
     /// The open file by which it was found.
     file: OpenFile,
-    /// Who owns that file, and on which device `stat(2)` has it.
+    /// The owner of that file, and its device as `stat(2)` reports it.
     owner: (u32, u64),
-    /// The directory of the file first, then those beside it, as their parent lists them.
+    /// The directory of the file, then its siblings in the order in which the parent lists them.
     listed: Vec<ListedDirectory>,
-    /// The directory and the place in it of each inode.
+    /// For each inode, the index of its directory and its index in that directory.
     places: BTreeMap<u64, (usize, usize)>,
     readers: Mutex<Readers>,
 }
@@ -59,27 +59,26 @@ type ListedFile = (u64, OsString);
 #[derive(Debug)]
 struct ListedDirectory {
     name: OsString,
-    /// Its parent lists it behind the directory of the open file.
+    /// The parent lists it after the directory of the open file.
     is_listed_later: bool,
     descriptor: OwnedFd,
     files: Vec<ListedFile>,
 }
 
-/// Who reads the files of a directory.
+/// The last reader of the files of a directory.
 #[derive(Debug)]
 struct Readers {
-    /// The file in it that was seen open last.
+    /// The file of the directory that was found open last.
     last: OpenFile,
-    /// When somebody who had one open was last found to be within the limits.
+    /// When the access rules last allowed a process that had one of the files open.
     granted: Instant,
 }
 
 impl Directory {
-    /// The directory of an open file, of which `path` is the path as its holder has it; `None` if
-    /// it is not there any more, or the limits forbid to touch what is open there. One that is too
-    /// large has no files.
-    /// `with_siblings` adds the directories that follow it in their parent.
-    pub fn of(
+    /// Lists the directory of an open file; `path` is the path as its holder sees it. `None` if it
+    /// no longer exists, or the access rules exclude the file. A directory that is too large has no
+    /// files. `with_siblings` adds the directories that follow it in its parent.
+    pub fn find(
         root: &Root,
         limits: &AccessRules,
         file: &OpenFile,
@@ -87,10 +86,10 @@ impl Directory {
         with_siblings: bool,
     ) -> Option<Self> {
         let allowed = holders(root, limits, file).ok()?;
-        Self::held(root, allowed.first()?.holder, file, path, with_siblings)
+        Self::find_with_holder(root, allowed.first()?.holder, file, path, with_siblings)
     }
 
-    fn held(
+    fn find_with_holder(
         root: &Root,
         holder: &Holder,
         file: &OpenFile,
@@ -101,12 +100,12 @@ impl Directory {
         let top = root.path(format!("/proc/{}/root", holder.pid));
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::open(&top, flags | OFlags::PATH, Mode::empty()).ok()?;
-        // A link could lead out of that root, to wherever a call may wait for somebody.
+        // A symbolic link could lead to a file system on which a system call blocks.
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;
         let flags = flags | OFlags::NONBLOCK;
         let descriptor = openat2(&top, parent, flags, Mode::empty(), within).ok()?;
         let stat = statat(&descriptor, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        if !is_it(root, holder, file, &stat) {
+        if !is_same_file(root, holder, file, &stat) {
             return None;
         }
         let owner = (stat.st_uid, stat.st_dev);
@@ -130,7 +129,7 @@ impl Directory {
         Some(Self { file, owner, listed, places, readers })
     }
 
-    /// Of these open files, the last one that is in it is by whoever reads it now.
+    /// Updates the last reader: the last of these open files that is in the directory.
     pub fn seen<'a>(&self, files: impl IntoIterator<Item = &'a OpenFile>) {
         let is_here = |file: &&OpenFile| {
             file.device == self.file.device && self.places.contains_key(&file.inode)
@@ -140,19 +139,18 @@ impl Directory {
         }
     }
 
-    /// Whether its files may be read for whoever goes through them. Where the limits are about
-    /// processes, and the one that was seen last has ended, they are asked in vain: then it may for
-    /// a little while.
+    /// Checks the access rules for the last reader. If it has exited, its last check stays valid
+    /// for [`GRANT_LIFETIME`].
     fn check(&self, root: &Root, limits: &AccessRules) -> Result<(), ActuateFailure> {
         limits.check_mount(root, self.file.device)?;
-        if !limits.are_about_holders() {
+        if !limits.select_processes() {
             return Ok(());
         }
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         match holders(root, limits, &readers.last).map(drop) {
             Ok(()) => readers.granted = Instant::now(),
             Err(ActuateFailure::Gone) if readers.granted.elapsed() < GRANT_LIFETIME => {}
-            Err(missed) => return Err(missed),
+            Err(failure) => return Err(failure),
         }
         Ok(())
     }
@@ -162,15 +160,15 @@ impl Directory {
         &self.file
     }
 
-    /// The inodes of its files in the orders in which they may be read: files and directories as
-    /// listed or by name, or files by number.
+    /// The inodes of the files, in each order in which a program may read them. Files are as
+    /// listed, by name or by inode; directories are as listed or by name.
     pub fn orders(&self) -> Vec<Vec<u64>> {
         let Some((own, siblings)) = self.listed.split_first() else { return Vec::new() };
         let mut named: Vec<&ListedDirectory> = siblings.iter().collect();
         named.retain(|sibling| sibling.name > own.name);
         named.sort_by(|a, b| a.name.cmp(&b.name));
         let listed = siblings.iter().filter(|sibling| sibling.is_listed_later).collect();
-        // Without any directory behind it, both are the same.
+        // Without siblings, both orders are the same.
         let following = if siblings.is_empty() { vec![listed] } else { vec![listed, named] };
         let orders = following.into_iter().flat_map(|following| {
             let directories: Vec<_> = std::iter::once(own).chain(following).collect();
@@ -183,8 +181,8 @@ impl Directory {
         orders.collect()
     }
 
-    /// Opens the file with this inode, if it still is what was listed, and the owner of the one by
-    /// which the directory was found might read it.
+    /// Opens the file with this inode, if it is still the listed one and the owner of the original
+    /// open file may read it.
     fn open(&self, inode: u64) -> Option<(OwnedFd, Bytes)> {
         let (directory, place) = *self.places.get(&inode)?;
         let directory = &self.listed[directory];
@@ -199,7 +197,7 @@ impl Directory {
     }
 }
 
-/// The inodes of the files of directories, in each sorted by `compare`.
+/// The inodes of the files of directories; within each directory they are sorted by `compare`.
 fn in_order(
     directories: &[&ListedDirectory],
     compare: impl Fn(&ListedFile, &ListedFile) -> Ordering,
@@ -212,8 +210,8 @@ fn in_order(
     sorted.collect()
 }
 
-/// The directories that follow `own` in `above`, as listed or by name, which the owner of the open
-/// file may go through. Where another file system is mounted on one, that is left out.
+/// The directories that follow `own` in `above`, as listed or by name, and that the owner of the
+/// open file may search. Mount points are left out.
 fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<ListedDirectory> {
     let Ok(entries) = Dir::read_from(above) else { return Vec::new() };
     let mut names: Vec<OsString> = entries
@@ -251,7 +249,7 @@ fn may_be_searched(directory: &OwnedFd, (owner, device): (u32, u64)) -> bool {
     })
 }
 
-/// The regular files of a directory, with their inodes; none if there is too much in it.
+/// The regular files of a directory with their inodes; empty if it has more than [`MAX_ENTRIES`].
 fn list(descriptor: &OwnedFd) -> Option<Vec<ListedFile>> {
     let mut entries = Vec::new();
     for (entry, count) in Dir::read_from(descriptor).ok()?.zip(0..) {
@@ -267,14 +265,15 @@ fn list(descriptor: &OwnedFd) -> Option<Vec<ListedFile>> {
     Some(entries)
 }
 
-/// Whether what was found by its name is this open file. An inode alone says little: a holder could
-/// have one of the same number put there, of a file system that is none of our business.
-fn is_it(root: &Root, holder: &Holder, file: &OpenFile, stat: &Stat) -> bool {
+/// Whether the file that was found by its name is this open file. The inode alone is not enough:
+/// the holder could mount another file system there that has a file with the same inode number.
+fn is_same_file(root: &Root, holder: &Holder, file: &OpenFile, stat: &Stat) -> bool {
     if stat.st_ino != file.inode || !is_regular(stat) {
         return false;
     }
     let device = DevNo::from_raw(stat.st_dev);
-    // btrfs tells stat(2) of another device for each subvolume: then the descriptor must agree.
+    // On btrfs, stat(2) reports another device for each subvolume; then the stat of the holder's
+    // descriptor must be the same.
     let link = || root.path(format!("/proc/{}/fd/{}", holder.pid, holder.fd));
     let agrees = |open: Stat| (open.st_dev, open.st_ino) == (stat.st_dev, stat.st_ino);
     let is_unnamed = device.major == 0 && file.device.major == 0;
@@ -286,15 +285,21 @@ fn is_regular(stat: &Stat) -> bool {
 }
 
 impl Actuator {
-    /// Has the kernel read files of a directory, each by its inode and from an offset on, and does
-    /// not wait for it. Gives how much was asked for; what is not there any more is left out.
+    /// Starts reading files of a directory, each given by its inode and the offset to start at.
+    /// Does not wait for the data. Files that no longer exist are skipped. Returns the number of
+    /// bytes requested.
+    ///
+    /// # Errors
+    ///
+    /// The inner error: the access rules exclude the reader, or the kernel refuses. There is no
+    /// outer error.
     pub fn prefetch_files(
         &self,
         directory: &Directory,
         wanted: &[(u64, Bytes)],
     ) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
-        if let Err(missed) = directory.check(&self.root, &self.limits) {
-            return Ok(Err(missed));
+        if let Err(failure) = directory.check(&self.root, &self.limits) {
+            return Ok(Err(failure));
         }
         let piece = largest_piece(&self.root, directory.file.device, Bytes::ZERO);
         let mut asked = Bytes::ZERO;
@@ -302,7 +307,7 @@ impl Actuator {
             let Some((file, size)) = directory.open(*inode) else { continue };
             match read_ahead(file.as_fd(), (*from, size.min(MAX_FILE_BYTES)), piece) {
                 Ok(bytes) => asked += bytes,
-                Err(missed) => return Ok(Err(missed)),
+                Err(failure) => return Ok(Err(failure)),
             }
         }
         Ok(Ok(asked))
@@ -317,7 +322,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
 
-    /// An empty one, and its path without links.
+    /// An empty directory and its canonical path.
     fn directory() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().expect("a directory");
         let home = dir.path().canonicalize().expect("a path");
@@ -351,22 +356,17 @@ mod tests {
         }
     }
 
-    fn of(path: &Path) -> Option<Directory> {
-        let file = open_file(path);
-        found_by(&file, path)
+    fn find(path: &Path) -> Option<Directory> {
+        find_with(&open_file(path), path, false)
     }
 
-    fn found_by(file: &OpenFile, path: &Path) -> Option<Directory> {
-        found(file, path, false)
-    }
-
-    fn found(file: &OpenFile, path: &Path, with_siblings: bool) -> Option<Directory> {
+    fn find_with(file: &OpenFile, path: &Path, with_siblings: bool) -> Option<Directory> {
         let text = path.to_str().expect("a name");
-        Directory::held(&Root::system(), &file.holders[0], file, text, with_siblings)
+        Directory::find_with_holder(&Root::system(), &file.holders[0], file, text, with_siblings)
     }
 
     #[test]
-    fn directories_that_follow_in_a_tree_are_listed_behind_it() {
+    fn directories_that_follow_in_a_tree_are_listed() {
         let (_dir, home) = directory();
         for directory in ["a", "b", "c", "d"] {
             fs::create_dir(home.join(directory)).expect("a directory");
@@ -376,26 +376,26 @@ mod tests {
         }
         std::os::unix::fs::symlink(home.join("a"), home.join("z")).expect("a link");
         let path = home.join("b/1");
-        let found = found(&open_file(&path), &path, true).expect("it is there");
+        let found = find_with(&open_file(&path), &path, true).expect("found");
         let inode = |name: &str| fs::metadata(home.join(name)).expect("a file").ino();
         let named = &found.orders()[4];
-        assert_eq!(named.len(), 6, "who reads by name does not go back to the first");
+        assert_eq!(named.len(), 6, "earlier directories are not in the order by name");
         let start = ["b/1", "b/2"].map(inode);
         let end = ["c/1", "c/2", "d/1", "d/2"].map(inode);
         assert_eq!(named[..2], start, "its own first");
-        assert_eq!(named[named.len() - 4..], end, "no link, and those behind it in order");
+        assert_eq!(named[named.len() - 4..], end, "following directories, without the link");
         assert_eq!(found.open(inode("d/2")).map(|(_, size)| size), Some(Bytes::new(1)));
-        assert_eq!(of(&path).expect("it is there").orders()[1], start);
+        assert_eq!(find(&path).expect("found").orders()[1], start);
     }
 
     #[test]
-    fn the_files_beside_one_are_listed_by_name_too() {
+    fn files_of_the_same_directory_are_listed_by_name_too() {
         let (_dir, home) = directory();
         for name in ["b", "a", "c"] {
             fs::write(home.join(name), name).expect("a file");
         }
         fs::create_dir(home.join("d")).expect("a directory");
-        let found = of(&home.join("a")).expect("it is there");
+        let found = find(&home.join("a")).expect("found");
         let inode = |name: &str| fs::metadata(home.join(name)).expect("a file").ino();
         let orders = found.orders();
         assert_eq!(orders[1], ["a", "b", "c"].map(inode), "by name, and no directories");
@@ -404,55 +404,55 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_what_was_listed_is_not_opened() {
+    fn a_replaced_file_is_not_opened() {
         let (_dir, home) = directory();
         let path = |name: &str| home.join(name);
         for name in ["a", "b", "c"] {
             fs::write(path(name), name).expect("a file");
         }
-        let found = of(&path("a")).expect("it is there");
+        let found = find(&path("a")).expect("found");
         let inode = |name: &str| fs::metadata(path(name)).expect("a file").ino();
         let (b, c) = (inode("b"), inode("c"));
-        fs::rename(path("a"), path("b")).expect("another file by that name");
+        fs::rename(path("a"), path("b")).expect("another file with that name");
         assert!(found.open(b).is_none());
         fs::rename(path("c"), path("real")).expect("a new name");
         std::os::unix::fs::symlink(path("real"), path("c")).expect("a link");
         assert!(found.open(c).is_none(), "no link is followed");
-        assert!(of(&path("c")).is_none(), "a link is not the open file");
+        assert!(find(&path("c")).is_none(), "a link is not the open file");
     }
 
     #[test]
-    fn a_directory_elsewhere_is_not_taken_for_it() {
+    fn a_directory_of_another_file_system_or_behind_a_link_is_refused() {
         let (_dir, home) = directory();
         let path = |name: &str| home.join(name);
         fs::create_dir(path("real")).expect("a directory");
         fs::write(path("real/a"), "a").expect("a file");
-        assert!(of(&path("real/a")).is_some());
+        assert!(find(&path("real/a")).is_some());
         let elsewhere =
             OpenFile { device: "8:1000".parse().expect("a number"), ..open_file(&path("real/a")) };
-        assert!(found_by(&elsewhere, &path("real/a")).is_none(), "of another file system");
+        assert!(find_with(&elsewhere, &path("real/a"), false).is_none(), "another file system");
         std::os::unix::fs::symlink(path("real"), path("link")).expect("a link");
-        assert!(of(&path("link/a")).is_none(), "no link is followed on the way");
+        assert!(find(&path("link/a")).is_none(), "no link is followed in the path");
     }
 
     #[test]
-    fn who_may_not_be_touched_has_no_directory() {
+    fn a_denied_process_has_no_directory() {
         let (_dir, home) = directory();
         let path = home.join("a");
         fs::write(&path, "a").expect("a file");
         let rule = format!("pid:{}", std::process::id()).parse().expect("a rule");
         let limits = AccessRules { deny: vec![rule], ..AccessRules::default() };
         let text = path.to_str().expect("a name");
-        assert!(Directory::of(&Root::system(), &limits, &open_file(&path), text, true).is_none());
+        assert!(Directory::find(&Root::system(), &limits, &open_file(&path), text, true).is_none());
     }
 
     #[test]
-    fn the_limits_are_asked_about_who_was_seen_last() {
+    fn the_access_rules_are_checked_for_the_last_reader() {
         let (_dir, home) = directory();
         for name in ["a", "b"] {
             fs::write(home.join(name), name).expect("a file");
         }
-        let found = of(&home.join("a")).expect("it is there");
+        let found = find(&home.join("a")).expect("found");
         let own = format!("pid:{}", std::process::id()).parse().expect("a rule");
         let limits = AccessRules { allow: vec![own], ..AccessRules::default() };
         let check = || found.check(&Root::system(), &limits);
@@ -462,7 +462,7 @@ mod tests {
             file.holders[0].pid = pid;
             file
         };
-        // There is no such process, but a moment ago it was one of ours.
+        // This process does not exist, but the last check is recent.
         let gone = by(i32::MAX.unsigned_abs());
         found.seen([&gone]);
         assert_eq!(check(), Ok(()));
@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(check(), Err(ActuateFailure::Gone));
         assert_eq!(found.check(&Root::system(), &AccessRules::default()), Ok(()), "no rules");
         found.seen([&by(1)]);
-        assert_eq!(check(), Err(ActuateFailure::NotAllowed), "a stranger goes on with it");
+        assert_eq!(check(), Err(ActuateFailure::NotAllowed), "the new reader is not allowed");
         let elsewhere = OpenFile { inode: 1, ..by(std::process::id()) };
         found.seen([&elsewhere]);
         assert_eq!(check(), Err(ActuateFailure::NotAllowed), "that file is not in it");

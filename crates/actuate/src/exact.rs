@@ -1,10 +1,10 @@
-//! Giving an open file a window of its own, of any size.
+//! Sets the window of an open file to any size.
 //!
-//! The kernel has no call for that. But `POSIX_FADV_NORMAL` copies the window of the bdi into the
-//! open file (`generic_fadvise()` in mm/fadvise.c), so the bdi is held at the wanted window for
-//! the instant of that call. A file that is opened in that instant gets the window, too: such
-//! files are looked for afterwards and mended, whoever holds them, as it was foreread that did it.
-//! Out of reach is one thing: a file that was opened, mapped and closed in the instant.
+//! The kernel has no system call for that, but `POSIX_FADV_NORMAL` copies the window of the bdi
+//! into the open file (`generic_fadvise()` in mm/fadvise.c). The bdi is therefore set to the wanted
+//! window for the duration of that call. A file that another process opens meanwhile gets the
+//! window, too. Such files are found afterwards and restored, whatever the access rules say. A file
+//! that was opened, mapped and closed meanwhile cannot be restored.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -14,38 +14,42 @@ use serde::Serialize;
 use tunables::{BdiLease, find};
 use units::Bytes;
 
-use crate::actuator::tell;
-use crate::reach::{ConfirmedFile, DupFd, confirm, reach};
+use crate::actuator::apply_advice;
+use crate::reach::{ConfirmedFile, DupFd, confirm, duplicate};
 use crate::{AccessRules, ActionOutcome, ActuateError, ActuateFailure, Actuator, FileAdvice};
 
-/// A file that was opened, or told to be normal, while the bdi was held at another window.
+/// A file that got a temporary window of the bdi because it was opened, or got advice, meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CollateralRestore {
     pub file: OpenFile,
     pub outcome: ActionOutcome,
 }
 
-/// What came of giving open files windows of their own.
+/// The result of [`Actuator::set_windows`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WindowsSet {
-    /// One for each open file, in the order in which they were given.
+    /// One for each open file, in the order of the request.
     pub outcomes: Vec<ActionOutcome>,
-    /// Files that got a window by accident, and what came of mending them.
+    /// Other files that got the window and were restored.
     pub mended: Vec<CollateralRestore>,
 }
 
 impl Actuator {
-    /// Gives each of these open files this window, all of them on the bdi of `lease`. Whether a
-    /// file is under `FADV_RANDOM` stays as it is.
+    /// Sets the windows of open files on the bdi of `lease`. Their `FADV_RANDOM` flags are kept.
     ///
-    /// The bdi's own window is what it was when this returns, also with an error, and its journal
-    /// and guard see to it if foreread dies in between.
+    /// The bdi has its original window when this returns, also on an error. If foreread is killed
+    /// meanwhile, the guard of the lease restores it.
+    ///
+    /// # Errors
+    ///
+    /// If open files cannot be listed, or the bdi cannot be set. Failures that concern one file are
+    /// outcomes.
     pub fn set_windows(
         &self,
         lease: &mut BdiLease,
         wanted: &[(&OpenFile, Bytes)],
     ) -> Result<WindowsSet, ActuateError> {
-        let mut exact = WindowsSet::default();
+        let mut set = WindowsSet::default();
         let mut outcomes: Vec<Option<ActionOutcome>> = vec![None; wanted.len()];
         let mut by_window: BTreeMap<Bytes, Vec<usize>> = BTreeMap::new();
         for (index, (_, window)) in wanted.iter().enumerate() {
@@ -53,17 +57,17 @@ impl Actuator {
         }
         for (window, indices) in by_window {
             let files: Vec<&OpenFile> = indices.iter().map(|index| wanted[*index].0).collect();
-            let (results, mended) = self.set_one_window(lease, &files, window)?;
+            let (results, restored) = self.set_one_window(lease, &files, window)?;
             for (index, outcome) in indices.into_iter().zip(results) {
                 outcomes[index] = Some(outcome);
             }
-            exact.mended.extend(mended);
+            set.mended.extend(restored);
         }
-        exact.outcomes = outcomes
+        set.outcomes = outcomes
             .into_iter()
             .map(|one| one.unwrap_or(ActionOutcome::Failed(ActuateFailure::Gone)))
             .collect();
-        Ok(exact)
+        Ok(set)
     }
 
     fn set_one_window(
@@ -72,51 +76,52 @@ impl Actuator {
         files: &[&OpenFile],
         window: Bytes,
     ) -> Result<(Vec<ActionOutcome>, Vec<CollateralRestore>), ActuateError> {
-        let mut batch = Batch::take(self, lease.bdi(), files)?;
+        let mut batch = Batch::open(self, lease.bdi(), files)?;
         if batch.all_have(window) {
             return Ok((batch.outcomes(window, &[]), Vec::new()));
         }
         let tunable = find("read_ahead")?;
-        let own = lease.read(tunable)?.bytes().unwrap_or_default();
-        // Where advice alone gives the window, nobody else is disturbed.
-        if window == own {
-            batch.tell(FileAdvice::Normal);
-        } else if window == own * 2 {
-            batch.tell(FileAdvice::Sequential);
+        let original = lease.read(tunable)?.bytes().unwrap_or_default();
+        // If advice alone gives the window, no other process is affected.
+        if window == original {
+            batch.advise(FileAdvice::Normal);
+        } else if window == original * 2 {
+            batch.advise(FileAdvice::Sequential);
         } else {
-            let instant = Instant { window, own };
-            let with_such = with_such(lease.bdi(), window);
-            let before = self.census.open_files(&with_such)?;
-            lease.with_value(tunable, &window.into(), || batch.tell(FileAdvice::Normal))?;
+            let temporary = TemporaryWindow { window, original };
+            let filter = with_window(lease.bdi(), window);
+            let before = self.census.open_files(&filter)?;
+            lease.with_value(tunable, &window.into(), || batch.advise(FileAdvice::Normal))?;
             let outcomes = batch.outcomes(window, &self.own_files()?);
-            let after = self.census.open_files(&with_such)?;
-            let ours: HashSet<OpenFileId> = files.iter().map(|file| file.id).collect();
+            let after = self.census.open_files(&filter)?;
+            let intended: HashSet<OpenFileId> = files.iter().map(|file| file.id).collect();
             drop(batch);
-            let strays = instant.strays(&before, &after, &ours);
-            let mended = strays.into_iter().map(|stray| instant.mend(self, stray));
-            return Ok((outcomes, mended.collect::<Result<_, _>>()?));
+            let collateral = temporary.collateral(&before, &after, &intended);
+            let restored = collateral.into_iter().map(|file| temporary.restore(self, file));
+            return Ok((outcomes, restored.collect::<Result<_, _>>()?));
         }
         Ok((batch.outcomes(window, &self.own_files()?), Vec::new()))
     }
 
-    /// What this process has open: with the grips, whatever it acts on.
+    /// The open files of this process, which include the duplicates.
     fn own_files(&self) -> Result<Vec<OpenFile>, ActuateError> {
         Ok(self.census.of_process(std::process::id())?)
     }
 }
 
-/// Open files that have this window, or twice as much for `FADV_SEQUENTIAL`.
-pub(crate) fn with_such(bdi: &BdiId, window: Bytes) -> OpenFileFilter {
+/// Selects open files with this window, or with twice as much (`FADV_SEQUENTIAL`).
+pub(crate) fn with_window(bdi: &BdiId, window: Bytes) -> OpenFileFilter {
     OpenFileFilter { windows: BTreeSet::from([window, window * 2]), ..OpenFileFilter::on_bdi(bdi) }
 }
 
-/// Open files that get one window together.
+/// Open files that get the same window in one step.
 struct Batch<'a> {
     members: Vec<(&'a OpenFile, ConfirmedFile)>,
 }
 
 impl<'a> Batch<'a> {
-    fn take(
+    /// Duplicates and confirms all files that can be reached.
+    fn open(
         actuator: &Actuator,
         bdi: &BdiId,
         files: &[&'a OpenFile],
@@ -125,23 +130,23 @@ impl<'a> Batch<'a> {
             doing: "setting a window",
             reason: format!("it is not on bdi {bdi}"),
         };
-        let grips: Vec<Result<DupFd, ActuateFailure>> = files
+        let duplicates: Vec<Result<DupFd, ActuateFailure>> = files
             .iter()
             .map(|file| match &file.bdi {
-                Some(of) if of == bdi => reach(&actuator.root, &actuator.limits, file),
+                Some(own) if own == bdi => duplicate(&actuator.root, &actuator.limits, file),
                 _ => Err(elsewhere()),
             })
             .collect();
         let held: Vec<(&OpenFile, &DupFd)> = files
             .iter()
-            .zip(&grips)
-            .filter_map(|(file, grip)| Some((*file, grip.as_ref().ok()?)))
+            .zip(&duplicates)
+            .filter_map(|(file, duplicate)| Some((*file, duplicate.as_ref().ok()?)))
             .collect();
         let mut confirmed = confirm(&actuator.census, &held)?.into_iter();
         let mut members = Vec::new();
-        for (file, grip) in files.iter().zip(grips) {
-            let taken = grip.and_then(|grip| {
-                confirmed.next().flatten().map(|now| (grip, now)).ok_or(ActuateFailure::Gone)
+        for (file, duplicate) in files.iter().zip(duplicates) {
+            let taken = duplicate.and_then(|duplicate| {
+                confirmed.next().flatten().map(|now| (duplicate, now)).ok_or(ActuateFailure::Gone)
             });
             members.push((*file, taken));
         }
@@ -152,25 +157,26 @@ impl<'a> Batch<'a> {
         self.members.iter().all(|(_, taken)| !matches!(taken, Ok((_, now)) if now.window != window))
     }
 
-    /// Gives advice to all; short, as the bdi is held meanwhile.
-    fn tell(&mut self, advice: FileAdvice) {
+    /// Gives advice on all files. Other processes see the temporary window meanwhile, so this must
+    /// be fast.
+    fn advise(&mut self, advice: FileAdvice) {
         for (_, taken) in &mut self.members {
-            let told = match taken {
-                Ok((grip, now)) => tell(grip, advice).and_then(|()| {
-                    // Advice on the window takes the flag away, which is not what was asked for.
-                    if now.random { tell(grip, FileAdvice::Random) } else { Ok(()) }
+            let result = match taken {
+                Ok((duplicate, now)) => apply_advice(duplicate, advice).and_then(|()| {
+                    // Advice on the window clears this flag.
+                    if now.random { apply_advice(duplicate, FileAdvice::Random) } else { Ok(()) }
                 }),
                 Err(_) => Ok(()),
             };
-            if let Err(missed) = told {
-                *taken = Err(missed);
+            if let Err(failure) = result {
+                *taken = Err(failure);
             }
         }
     }
 
     fn outcomes(&self, wanted: Bytes, after: &[OpenFile]) -> Vec<ActionOutcome> {
         let outcome = |taken: &ConfirmedFile| match taken {
-            Err(missed) => ActionOutcome::Failed(missed.clone()),
+            Err(failure) => ActionOutcome::Failed(failure.clone()),
             Ok((_, now)) if now.window == wanted => ActionOutcome::AsWanted { window: wanted },
             Ok((_, now)) => match after.iter().find(|file| file.id == now.id) {
                 None => ActionOutcome::Failed(ActuateFailure::Gone),
@@ -184,19 +190,22 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The instant in which the bdi had another window.
-pub(crate) struct Instant {
+/// A window that the bdi had for a limited time.
+pub(crate) struct TemporaryWindow {
     pub window: Bytes,
-    /// Its own window, before and after.
-    pub own: Bytes,
+    /// The window before and after.
+    pub original: Bytes,
 }
 
-impl Instant {
-    /// Which advice a file of this window must have had from the bdi in the instant; `None` if the
-    /// window does not come from there.
-    fn origin(&self, window: Bytes) -> Option<FileAdvice> {
-        if window == self.own || self.window == self.own || self.window == self.own * 2 {
-            None // no hold, or nothing to be told apart
+impl TemporaryWindow {
+    /// The advice by which a file got `window` from the temporary value; `None` if `window` has
+    /// another cause.
+    fn advice_for(&self, window: Bytes) -> Option<FileAdvice> {
+        if window == self.original
+            || self.window == self.original
+            || self.window == self.original * 2
+        {
+            None // the bdi was not changed, or both values give the same windows
         } else if window == self.window {
             Some(FileAdvice::Normal)
         } else if window == self.window * 2 {
@@ -206,62 +215,63 @@ impl Instant {
         }
     }
 
-    /// Whether a file of this window may have it from the bdi in the instant.
-    pub(crate) fn gave(&self, window: Bytes) -> bool {
-        self.origin(window).is_some()
+    /// Whether a file may have `window` because of the temporary value.
+    pub(crate) fn explains(&self, window: Bytes) -> bool {
+        self.advice_for(window).is_some()
     }
 
-    /// The open files that have a window of the instant, did not have it before, and are not meant
-    /// to have it.
-    pub(crate) fn strays<'a>(
+    /// The open files in `after` that have the temporary window, did not have it in `before`, and
+    /// are not `intended` to have it.
+    pub(crate) fn collateral<'a>(
         &self,
         before: &[OpenFile],
         after: &'a [OpenFile],
-        ours: &HashSet<OpenFileId>,
+        intended: &HashSet<OpenFileId>,
     ) -> Vec<&'a OpenFile> {
-        let of = |file: &OpenFile| (file.id, file.inode, file.window);
-        let had: HashSet<_> = before.iter().map(of).collect();
+        let key = |file: &OpenFile| (file.id, file.inode, file.window);
+        let had_before: HashSet<_> = before.iter().map(key).collect();
         after
             .iter()
-            .filter(|file| self.origin(file.window).is_some())
-            .filter(|file| !ours.contains(&file.id) && !had.contains(&of(file)))
+            .filter(|file| self.explains(file.window))
+            .filter(|file| !intended.contains(&file.id) && !had_before.contains(&key(file)))
             .collect()
     }
 
-    /// Gives a stray what the bdi would have given it at any other time.
-    pub(crate) fn mend(
+    /// Gives a file the window that it would have without the temporary value.
+    pub(crate) fn restore(
         &self,
         actuator: &Actuator,
-        stray: &OpenFile,
+        file: &OpenFile,
     ) -> Result<CollateralRestore, ActuateError> {
-        let advice = self.origin(stray.window).unwrap_or(FileAdvice::Normal);
-        let outcome = mend(&actuator.census, &actuator.root, stray, advice)?;
-        Ok(CollateralRestore { file: stray.clone(), outcome })
+        let advice = self.advice_for(file.window).unwrap_or(FileAdvice::Normal);
+        let outcome = restore(&actuator.census, &actuator.root, file, advice)?;
+        Ok(CollateralRestore { file: file.clone(), outcome })
     }
 }
 
-fn mend(
+fn restore(
     census: &Census,
     root: &host::Root,
-    stray: &OpenFile,
+    file: &OpenFile,
     advice: FileAdvice,
 ) -> Result<ActionOutcome, ActuateError> {
-    // What foreread spoiled it mends, whoever it belongs to.
-    let grip = match reach(root, &AccessRules::default(), stray) {
-        Ok(grip) => grip,
-        Err(missed) => return Ok(ActionOutcome::Failed(missed)),
+    // foreread caused the change, so the user's access rules do not apply.
+    let duplicate = match duplicate(root, &AccessRules::default(), file) {
+        Ok(duplicate) => duplicate,
+        Err(failure) => return Ok(ActionOutcome::Failed(failure)),
     };
-    let now = confirm(census, &[(stray, &grip)])?.pop().flatten();
+    let now = confirm(census, &[(file, &duplicate)])?.pop().flatten();
     let Some(now) = now else { return Ok(ActionOutcome::Failed(ActuateFailure::Gone)) };
-    if now.window != stray.window {
+    if now.window != file.window {
         return Ok(ActionOutcome::AsWanted { window: now.window });
     }
-    let told = tell(&grip, advice)
-        .and_then(|()| if now.random { tell(&grip, FileAdvice::Random) } else { Ok(()) });
-    if let Err(missed) = told {
-        return Ok(ActionOutcome::Failed(missed));
+    let result = apply_advice(&duplicate, advice).and_then(|()| {
+        if now.random { apply_advice(&duplicate, FileAdvice::Random) } else { Ok(()) }
+    });
+    if let Err(failure) = result {
+        return Ok(ActionOutcome::Failed(failure));
     }
-    let after = confirm(census, &[(stray, &grip)])?.pop().flatten();
+    let after = confirm(census, &[(file, &duplicate)])?.pop().flatten();
     Ok(after.map_or(ActionOutcome::Failed(ActuateFailure::Gone), |after| ActionOutcome::Done {
         before: now.window,
         after: after.window,

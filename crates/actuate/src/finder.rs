@@ -1,7 +1,7 @@
-//! Finding directories on a thread of its own.
+//! A thread that opens and lists directories.
 //!
-//! On the way to a directory there may be a file system whose server does not answer, so that a
-//! call waits for ever. Whoever decides must not wait with it.
+//! The path of a directory may lead through a file system whose server does not answer, and then a
+//! system call blocks without a limit. The control loop must not block with it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,24 @@ use observe::OpenFile;
 
 use crate::{AccessRules, Directory};
 
-/// A directory, and the path of the open file that it is of, as its holder has it.
+/// A directory, and the path of the open file by which it was found, as its holder sees that path.
 pub type FoundDirectory = (Directory, String);
 
-/// Finds directories, one at a time.
+/// Finds directories, one at a time, in a thread.
 #[derive(Debug)]
 pub struct Finder {
     ask: SyncSender<(OpenFile, String)>,
     answers: Receiver<Option<FoundDirectory>>,
-    /// Whether it has not answered yet.
-    asked: bool,
+    /// The thread has not answered the last request yet.
+    is_pending: bool,
 }
 
 impl Finder {
-    /// Starts the thread, which keeps to these limits. Nobody waits for its end: it may be that it
-    /// waits for ever.
+    /// Starts the thread. It is never joined, because it may block without a limit.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
     pub fn begin(root: &Root, limits: &AccessRules) -> io::Result<Self> {
         let (root, limits) = (root.clone(), limits.clone());
         let (ask, questions) = mpsc::sync_channel::<(OpenFile, String)>(1);
@@ -35,36 +38,37 @@ impl Finder {
             let mut before = PathBuf::new();
             for (file, path) in questions {
                 let directory = Path::new(&path).parent().unwrap_or(Path::new("/")).to_owned();
-                let with_siblings = goes_on(&before, &directory);
-                let found = Directory::of(&root, &limits, &file, &path, with_siblings);
+                let with_siblings = is_next_in_tree(&before, &directory);
+                let found = Directory::find(&root, &limits, &file, &path, with_siblings);
                 before = directory;
                 if answer.send(found.map(|directory| (directory, path))).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Self { ask, answers, asked: false })
+        Ok(Self { ask, answers, is_pending: false })
     }
 
-    /// Asks for the directory of an open file, of which `path` is the path as its holder has it;
-    /// not while it has not answered.
+    /// Requests the directory of an open file; `path` is the path as its holder sees it. Does
+    /// nothing while an earlier request is pending.
     pub fn ask(&mut self, file: &OpenFile, path: &str) {
-        if !self.asked {
-            // A thread that has ended does not answer: then there is none.
-            self.asked = self.ask.try_send((file.clone(), path.to_owned())).is_ok();
+        if !self.is_pending {
+            // If the thread has exited, no directory is found.
+            self.is_pending = self.ask.try_send((file.clone(), path.to_owned())).is_ok();
         }
     }
 
-    /// The directory that was asked for, if it was found by now.
+    /// The requested directory, if the thread has found it.
     pub fn found(&mut self) -> Option<FoundDirectory> {
         let answer = self.answers.try_recv().ok()?;
-        self.asked = false;
+        self.is_pending = false;
         answer
     }
 }
 
-/// Whether who read in a directory, and then in this one, goes through a tree.
-fn goes_on(before: &Path, directory: &Path) -> bool {
+/// Whether a reader that read in `before` and then in `directory` walks through a tree: the two
+/// have the same parent.
+fn is_next_in_tree(before: &Path, directory: &Path) -> bool {
     before != directory && before.parent().is_some_and(|above| directory.parent() == Some(above))
 }
 
@@ -73,11 +77,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_changes_to_a_directory_beside_the_last_goes_through_a_tree() {
-        let goes_on = |a: &str, b: &str| goes_on(Path::new(a), Path::new(b));
-        assert!(goes_on("/srv/a", "/srv/b"));
-        assert!(!goes_on("/srv/a", "/srv/a"), "the same again");
-        assert!(!goes_on("/srv/a", "/home/b") && !goes_on("/srv/a", "/srv/b/c"));
-        assert!(!goes_on("", "/srv"), "nothing was read before");
+    fn reading_in_a_sibling_directory_is_walking_a_tree() {
+        let is_next = |a: &str, b: &str| is_next_in_tree(Path::new(a), Path::new(b));
+        assert!(is_next("/srv/a", "/srv/b"));
+        assert!(!is_next("/srv/a", "/srv/a"), "the same directory");
+        assert!(!is_next("/srv/a", "/home/b") && !is_next("/srv/a", "/srv/b/c"));
+        assert!(!is_next("", "/srv"), "no directory was read before");
     }
 }

@@ -1,18 +1,17 @@
-//! Windows and prefetch on the open files of other processes: the only room that touches them.
+//! Sets the windows of other processes' open files and prefetches their data. No other crate does.
 //!
-//! On a stock kernel `pidfd_getfd(2)` gives a duplicate of any process's descriptor, and with it
-//! the very open file that the process reads. What is done through the duplicate is advice:
-//! nothing of it changes what a process reads, only when that comes from the disk. Before anything
-//! is done, the [`AccessRules`] say whether it may be, and the kernel is asked whether the
-//! duplicate is the open file that was meant: a process may exit, close or open something else at
-//! any moment.
+//! `pidfd_getfd(2)` duplicates a descriptor of another process; the duplicate refers to the same
+//! open file. This crate only gives advice through it. Advice never changes the data that a process
+//! reads, only when the data is read from the device. Before each action, the [`AccessRules`] are
+//! checked, and the kernel's list of open files confirms that the duplicate is the intended open
+//! file: a process may exit, or close or open a file, at any moment.
 
 mod actuator;
-mod answerer;
 mod directory;
 mod exact;
 mod finder;
 mod limits;
+mod miss_prefetcher;
 mod opens;
 mod outcome;
 mod own;
@@ -22,11 +21,11 @@ mod refreshed;
 mod rule;
 
 pub use actuator::{Actuator, FileAdvice};
-pub use answerer::{MissPrefetched, MissPrefetcher};
 pub use directory::Directory;
 pub use exact::{CollateralRestore, WindowsSet};
 pub use finder::Finder;
 pub use limits::AccessRules;
+pub use miss_prefetcher::{MissPrefetched, MissPrefetcher};
 pub use opens::NewFiles;
 pub use outcome::{ActionOutcome, ActuateError, ActuateFailure};
 pub use own::OwnFiles;

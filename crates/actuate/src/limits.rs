@@ -1,7 +1,7 @@
-//! Whose open files may be touched.
+//! Decides which open files foreread may act on.
 //!
-//! Nothing here rests on what a process can say of itself: its name is not looked at, and its
-//! executable is known by device and inode, as the path could be one of its own mount namespace.
+//! A process cannot forge what is checked here. Its name is not used. Its executable is compared by
+//! device and inode, because a path may belong to the mount namespace of the process.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,22 +13,22 @@ use observe::Holder;
 use crate::outcome::ActuateFailure;
 use crate::rule::AccessRule;
 
-/// File systems on which a call may wait for somebody else than a disk.
+/// File systems on which a system call may wait for another host or process.
 const REMOTE: &[&str] =
     &["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "orangefs", "gfs2", "ocfs2", "virtiofs"];
 
-/// Whose open files may be touched: denied is denied, and where anything is allowed by name,
-/// nothing else is.
+/// The processes and mounts whose open files foreread may act on. A denied file is never allowed.
+/// If `allow` is not empty, everything else is excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessRules {
-    /// Only these, if there are any.
+    /// If not empty, only these are included.
     pub allow: Vec<AccessRule>,
-    /// Never these, and never a file that one of these holds together with others.
+    /// These are excluded, also files that one of these processes shares with others.
     pub deny: Vec<AccessRule>,
 }
 
 impl AccessRules {
-    /// Whether a file may be touched, going by its file system alone.
+    /// Checks the rules for mounts.
     pub(crate) fn check_mount(&self, root: &Root, device: DevNo) -> Result<(), ActuateFailure> {
         let table = root.read("/proc/self/mountinfo").unwrap_or_default();
         let mounts: Vec<MountInfo> =
@@ -45,40 +45,43 @@ impl AccessRules {
         if !by_name && let Some(fstype) = mounts.iter().find_map(remote) {
             return Err(ActuateFailure::Remote { fstype });
         }
-        // If there are rules for mounts, one of them must fit, whoever holds the file.
+        // If there are rules for mounts, one of them must match, in addition to those for
+        // processes.
         let chosen = self.allow.iter().any(|rule| matches!(rule, AccessRule::Mount(_)));
         if chosen && !by_name { Err(ActuateFailure::NotAllowed) } else { Ok(()) }
     }
 
-    /// Whether it matters who holds a file.
-    pub(crate) fn are_about_holders(&self) -> bool {
+    /// Whether any rule is about processes.
+    pub(crate) fn select_processes(&self) -> bool {
         let mut rules = self.allow.iter().chain(&self.deny);
         rules.any(|rule| !matches!(rule, AccessRule::Mount(_)))
     }
 
-    /// Whether a rule speaks against this holder.
+    /// The rule that excludes this holder, if there is one.
     pub(crate) fn denies(&self, root: &Root, holder: &Holder) -> Option<AccessRule> {
-        self.deny.iter().find(|rule| rule.fits(root, holder, true)).cloned()
+        self.deny.iter().find(|rule| rule.matches(root, holder, true)).cloned()
     }
 
-    /// Whether this holder makes the file one that may be touched.
+    /// Whether the rules include this holder.
     pub(crate) fn allows(&self, root: &Root, holder: &Holder) -> bool {
-        let mut about_holders =
+        let mut rules =
             self.allow.iter().filter(|rule| !matches!(rule, AccessRule::Mount(_))).peekable();
-        about_holders.peek().is_none() || about_holders.any(|rule| rule.fits(root, holder, false))
+        rules.peek().is_none() || rules.any(|rule| rule.matches(root, holder, false))
     }
 }
 
+/// The type of the file system, if it is remote or served by a process.
 fn remote(info: &MountInfo) -> Option<String> {
     let fstype = &info.mount.fstype;
-    // A disk formatted by ntfs-3g is `fuseblk`: a process all the same.
+    // `fuseblk`, for example of ntfs-3g, is also served by a process.
     let is_remote = fstype.starts_with("fuse") || REMOTE.contains(&fstype.as_str());
     is_remote.then(|| fstype.clone())
 }
 
 impl AccessRule {
-    /// Whether a rule is about this holder; in doubt it is if it denies.
-    fn fits(&self, root: &Root, holder: &Holder, denies: bool) -> bool {
+    /// Whether the rule matches this holder. If that is unknown, a rule that denies matches and a
+    /// rule that allows does not.
+    fn matches(&self, root: &Root, holder: &Holder, denies: bool) -> bool {
         match self {
             Self::Pid(pid) => *pid == holder.pid,
             Self::User(uid) => *uid == holder.uid,
@@ -103,8 +106,8 @@ fn is_below(cgroup: &str, path: &str) -> bool {
     cgroup.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a process runs the program at `path`. A program that was replaced while it ran is
-/// another file now: it is denied as before, but not allowed.
+/// Whether a process runs the program at `path`. If the file was replaced while the program ran,
+/// rules that deny still match and rules that allow do not.
 fn runs(root: &Root, pid: u32, path: &Path, denies: bool) -> bool {
     let link = root.path(format!("/proc/{pid}/exe"));
     let number = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_holds_what_is_below_it_and_nothing_beside_it() {
+    fn a_cgroup_rule_matches_descendants_only() {
         assert!(is_below("/a/b", "/a"));
         assert!(is_below("/a", "/a"));
         assert!(is_below("/a", ""));
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_stays_denied_and_a_list_allows_only_what_is_on_it() {
+    fn deny_takes_precedence_and_a_nonempty_allow_list_is_exclusive() {
         let root = Root::system();
         let limits = AccessRules { allow: rules(&["user:7"]), deny: rules(&["pid:42"]) };
         assert_eq!(limits.denies(&root, &holder(42, 7)), Some(AccessRule::Pid(42)));
@@ -199,13 +202,13 @@ mod tests {
         assert!(limits.allows(&root, &holder(43, 7)));
         assert!(!limits.allows(&root, &holder(43, 8)));
         assert!(AccessRules::default().allows(&root, &holder(43, 8)));
-        // A list of mounts alone says nothing of processes.
+        // A list of mounts allows all processes.
         let limits = AccessRules { allow: rules(&["mount:/srv"]), deny: Vec::new() };
         assert!(limits.allows(&root, &holder(43, 8)));
     }
 
     #[test]
-    fn a_program_is_known_by_its_file_and_not_by_a_name_that_it_bears() {
+    fn a_program_is_identified_by_its_inode_and_not_by_its_name() {
         let root = Root::system();
         let own = std::process::id();
         let program = std::env::current_exe().expect("this test");
@@ -214,12 +217,12 @@ mod tests {
         let copy = dir.path().join("copy");
         fs::copy(&program, &copy).expect("a copy");
         assert!(!runs(&root, own, &copy, false), "another file with the same bytes");
-        assert!(!runs(&root, u32::MAX, &program, false), "nobody is not allowed");
-        assert!(runs(&root, u32::MAX, &program, true), "but denied in doubt");
+        assert!(!runs(&root, u32::MAX, &program, false), "an unknown process is not allowed");
+        assert!(runs(&root, u32::MAX, &program, true), "an unknown process is denied");
     }
 
     #[test]
-    fn a_file_system_that_a_process_serves_must_be_allowed_by_name() {
+    fn a_remote_file_system_must_be_allowed_by_name() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::create_dir_all(dir.path().join("proc/self")).expect("directories");
         let mounts = "1 0 0:40 / /remote rw - fuse.sshfs host: rw\n\
@@ -234,14 +237,14 @@ mod tests {
         assert_eq!(check("0:40", &[], &[]), Err(remote));
         assert_eq!(check("0:40", &["mount:/remote"], &[]), Ok(()));
         assert_eq!(check("8:1", &["mount:/remote"], &[]), Err(ActuateFailure::NotAllowed));
-        assert_eq!(check("8:1", &["user:7"], &[]), Ok(()), "who holds it is another question");
+        assert_eq!(check("8:1", &["user:7"], &[]), Ok(()), "processes are checked separately");
         let rule = AccessRule::Mount("/data".into());
         assert_eq!(check("8:1", &[], &["mount:/data"]), Err(ActuateFailure::Denied(rule)));
     }
 
     proptest! {
         #[test]
-        fn any_text_is_a_rule_or_refused(text in "\\PC{0,40}") {
+        fn any_text_parses_or_is_refused(text in "\\PC{0,40}") {
             let _ = text.parse::<AccessRule>();
         }
     }

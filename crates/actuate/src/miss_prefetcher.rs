@@ -1,13 +1,12 @@
-//! Answering misses while their readers wait, on a thread of its own.
+//! A thread that prefetches on misses, while their readers wait.
 //!
-//! A reader that goes from place to place and reads a short run at each misses its first page, and
-//! waits for it about as long as the device takes for one read. Within that time the rest of the
-//! run must be asked for, or the reader misses the next page, too. Making sure of an open file
-//! takes too long for that, so a hand that was sure of one is kept on it for a moment.
+//! A reader of short runs at random offsets misses the first page of each run, and waits for about
+//! one service time of the device. The rest of the run must be requested within that time, or the
+//! reader misses the next page, too. Confirming a duplicate takes too long for that, so a confirmed
+//! duplicate is kept for [`DUPLICATE_LIFETIME`].
 //!
-//! The thread has the priority of any other. If it went before them all (`SCHED_FIFO`), fewer
-//! answers would be late on a busy machine, but readers would have to make way for it and lose
-//! their turns to others, and get less in all.
+//! The thread has the default scheduling policy. With `SCHED_FIFO` fewer prefetches were late on a
+//! busy machine, but the thread preempted the readers, and their throughput was lower.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,41 +21,41 @@ use policy::MissPrefetch;
 use policy::{Extent, Page};
 use units::{Bytes, Pages};
 
-use crate::actuator::{SMALLEST_PIECE, read_ahead};
+use crate::actuator::{MIN_PIECE_BYTES, read_ahead};
 use crate::reach::DupFd;
 use crate::{ActuateError, ActuateFailure, Actuator};
 
-/// For how long a grip is kept: after that it is let go of, and taken anew if a miss asks for it.
-const DUP_FD_LIFETIME: Duration = Duration::from_millis(100);
-/// How long to wait where nothing is held: for ever, as whoever has news wakes the thread.
+/// How long a confirmed duplicate is kept. The next miss after that makes a new one.
+const DUPLICATE_LIFETIME: Duration = Duration::from_millis(100);
+/// How long the thread sleeps without duplicates. Any change wakes it earlier.
 const IDLE_WAIT: Duration = Duration::from_secs(3600);
 
-/// What came of answers since the last time.
+/// Counters since the last report.
 #[derive(Debug, Default)]
 pub struct MissPrefetched {
-    /// Misses of which the rest of their run was asked for.
+    /// Misses for which the rest of the run was requested.
     pub runs: u64,
-    /// What the kernel was asked to read.
+    /// Bytes that the kernel was requested to read.
     pub asked: Bytes,
-    /// Misses that came faster than they could be told.
+    /// Misses that were lost because the ring buffer was full.
     pub dropped: u64,
-    /// Open files that are answered no more, as they could not be reached, and why.
+    /// Open files that are no longer watched because of a failure.
     pub missed: Vec<(OpenFile, ActuateFailure)>,
     pub failed: Option<ActuateError>,
 }
 
-/// An open file that is answered.
+/// An open file whose misses are watched.
 #[derive(Debug)]
-struct Wanted {
+struct WatchedFile {
     file: Arc<OpenFile>,
-    answer: MissPrefetch,
+    rule: MissPrefetch,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    wanted: HashMap<OpenFileId, Wanted>,
+    watched: HashMap<OpenFileId, WatchedFile>,
     done: MissPrefetched,
-    ends: bool,
+    stopping: bool,
 }
 
 #[derive(Debug)]
@@ -66,16 +65,16 @@ struct Shared {
 }
 
 impl Shared {
-    /// No thread panics while it holds the lock, so what it guards is whole.
+    /// Ignores poisoning: no thread panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers these no more; the thread lets go of them.
-    fn stop(&self, stopped: impl Fn(&OpenFileId) -> bool) {
+    /// Stops watching the files for which `is_stopped` holds. The thread closes their duplicates.
+    fn stop(&self, is_stopped: impl Fn(&OpenFileId) -> bool) {
         let mut state = self.lock();
-        state.wanted.retain(|id, _| {
-            let stops = stopped(id);
+        state.watched.retain(|id, _| {
+            let stops = is_stopped(id);
             if stops {
                 self.misses.unwatch(*id);
             }
@@ -85,37 +84,38 @@ impl Shared {
         self.misses.wake();
     }
 
-    /// Answers an open file no more, as it could not be reached.
+    /// Stops watching an open file because of a failure.
     fn give_up(&self, file: &OpenFile, why: ActuateFailure) {
         let mut state = self.lock();
         self.misses.unwatch(file.id);
-        state.wanted.remove(&file.id);
+        state.watched.remove(&file.id);
         state.done.missed.push((file.clone(), why));
     }
 
-    /// What is answered, of the file that was missed.
-    fn wanted(&self, miss: &Miss) -> Option<Arc<OpenFile>> {
-        let file = self.lock().wanted.get(&miss.file).map(|it| Arc::clone(&it.file))?;
-        // A disk has one inode by which it is opened and another that is read.
+    /// The watched file of a miss, if it is watched.
+    fn watched_file(&self, miss: &Miss) -> Option<Arc<OpenFile>> {
+        let file = self.lock().watched.get(&miss.file).map(|it| Arc::clone(&it.file))?;
+        // For a block device, the miss reports another inode than the one that was opened.
         let is_disk = file.kind == FileKind::BlockDevice;
         if file.device == miss.device && (is_disk || file.inode == miss.inode) {
             return Some(file);
         }
-        // That was closed, and another has its address.
+        // The file was closed, and its address belongs to another open file.
         self.give_up(&file, ActuateFailure::Gone);
         None
     }
 
-    /// What to read for a miss, if it is still wanted.
-    fn answer(&self, miss: &Miss, size: Bytes) -> Option<Extent> {
+    /// The pages to read for a miss, if the file is still watched.
+    fn extent(&self, miss: &Miss, size: Bytes) -> Option<Extent> {
         let pages = size.to_pages_ceil(page_size());
         let mut state = self.lock();
-        let wanted = state.wanted.get_mut(&miss.file)?;
-        wanted.answer.miss(Page::new(miss.index), miss.request, pages)
+        let watched = state.watched.get_mut(&miss.file)?;
+        watched.rule.miss(Page::new(miss.index), miss.request, pages)
     }
 }
 
-/// Answers misses of open files. Dropped, it ends with the answer that it is at.
+/// Prefetches on the misses of open files, in a thread. Dropping it stops the thread after the
+/// current prefetch.
 #[derive(Debug)]
 pub struct MissPrefetcher {
     shared: Arc<Shared>,
@@ -123,53 +123,60 @@ pub struct MissPrefetcher {
 }
 
 impl MissPrefetcher {
-    /// Starts the thread, which answers `misses` by `actuator`.
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
     pub fn begin(actuator: Actuator, misses: Arc<Misses>) -> io::Result<Self> {
         let shared = Arc::new(Shared { misses, state: Mutex::default() });
-        let hand = Worker {
+        let worker = Worker {
             actuator,
             shared: Arc::clone(&shared),
-            held: HashMap::new(),
-            until: None,
-            untold: 0,
+            duplicates: HashMap::new(),
+            next_expiry: None,
+            lost: 0,
         };
-        let thread = std::thread::Builder::new().name("answer".to_owned()).spawn(|| hand.work())?;
+        let thread =
+            std::thread::Builder::new().name("miss-prefetch".to_owned()).spawn(|| worker.work())?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Answers the misses of an open file from now on.
-    pub fn answer(&self, file: OpenFile, answer: MissPrefetch) {
+    /// Watches an open file and prefetches on its misses by `rule`.
+    pub fn answer(&self, file: OpenFile, rule: MissPrefetch) {
         let mut state = self.shared.lock();
         if let Err(error) = self.shared.misses.watch(file.id) {
-            let why =
-                ActuateFailure::Kernel { doing: "watching its misses", reason: error.to_string() };
+            let why = ActuateFailure::Kernel {
+                doing: "watching its cache misses",
+                reason: error.to_string(),
+            };
             state.done.missed.push((file, why));
             return;
         }
-        state.wanted.insert(file.id, Wanted { file: Arc::new(file), answer });
+        state.watched.insert(file.id, WatchedFile { file: Arc::new(file), rule });
     }
 
-    /// Takes in the open files as they are now: who else has one of them may be somebody who must
-    /// not be touched. Those that are not among them are answered no more.
+    /// Updates the holders of the watched files from a new list of open files, because the access
+    /// rules may exclude a new holder. Files that are not in the list are no longer watched.
     pub fn seen(&self, files: &[OpenFile]) {
         let mut state = self.shared.lock();
-        if state.wanted.is_empty() {
+        if state.watched.is_empty() {
             return;
         }
         let files: HashMap<OpenFileId, &OpenFile> =
             files.iter().map(|file| (file.id, file)).collect();
         let mut gone = false;
-        state.wanted.retain(|id, wanted| {
-            let is_it = |file: &&&OpenFile| {
-                (file.device, file.inode) == (wanted.file.device, wanted.file.inode)
+        state.watched.retain(|id, watched| {
+            let is_same = |file: &&&OpenFile| {
+                (file.device, file.inode) == (watched.file.device, watched.file.inode)
             };
-            let Some(file) = files.get(id).filter(is_it) else {
+            let Some(file) = files.get(id).filter(is_same) else {
                 self.shared.misses.unwatch(*id);
                 gone = true;
                 return false;
             };
-            if file.holders != wanted.file.holders {
-                wanted.file = Arc::new((*file).clone());
+            if file.holders != watched.file.holders {
+                watched.file = Arc::new((*file).clone());
             }
             true
         });
@@ -179,23 +186,24 @@ impl MissPrefetcher {
         }
     }
 
-    /// Answers these open files no more. An answer that is being given is given to its end.
+    /// Stops watching these open files. A prefetch that has started is completed.
     pub fn stop(&self, files: &[OpenFileId]) {
         if !files.is_empty() {
             self.shared.stop(|id| files.contains(id));
         }
     }
 
+    /// Stops watching all open files.
     pub fn clear(&self) {
         self.shared.stop(|_| true);
     }
 
-    /// The open files that are answered.
+    /// The watched open files.
     pub fn files(&self) -> Vec<OpenFileId> {
-        self.shared.lock().wanted.keys().copied().collect()
+        self.shared.lock().watched.keys().copied().collect()
     }
 
-    /// What came of answers since the last time.
+    /// Returns the counters since the last call and resets them.
     pub fn report(&self) -> MissPrefetched {
         std::mem::take(&mut self.shared.lock().done)
     }
@@ -203,68 +211,69 @@ impl MissPrefetcher {
 
 impl Drop for MissPrefetcher {
     fn drop(&mut self) {
-        self.shared.lock().ends = true;
+        self.shared.lock().stopping = true;
         self.clear();
         if let Some(thread) = self.thread.take() {
-            // It does not panic; if it did, there is nothing to be done about it here.
+            // A panic of the thread could not be handled here.
             let _ = thread.join();
         }
     }
 }
 
-/// A hand on an open file.
-struct Held {
-    grip: DupFd,
-    /// The file as it was meant, when that was made sure of.
+/// A confirmed duplicate of a watched file.
+struct OpenDuplicate {
+    duplicate: DupFd,
+    /// The file for which it was confirmed.
     file: Arc<OpenFile>,
     size: Bytes,
-    since: Instant,
+    opened_at: Instant,
 }
 
 struct Worker {
     actuator: Actuator,
     shared: Arc<Shared>,
-    held: HashMap<OpenFileId, Held>,
-    /// When the first of them is to be let go of.
-    until: Option<Instant>,
-    /// Misses that could not be told, the last time.
-    untold: u64,
+    duplicates: HashMap<OpenFileId, OpenDuplicate>,
+    /// When the oldest duplicate expires.
+    next_expiry: Option<Instant>,
+    /// Lost misses that were already counted.
+    lost: u64,
 }
 
 impl Worker {
     fn work(mut self) {
         let mut missed = Vec::new();
-        while !self.shared.lock().ends {
-            let most =
-                self.until.map_or(IDLE_WAIT, |at| at.saturating_duration_since(Instant::now()));
+        while !self.shared.lock().stopping {
+            let most = self
+                .next_expiry
+                .map_or(IDLE_WAIT, |at| at.saturating_duration_since(Instant::now()));
             let result = self.shared.misses.wait(most, |miss| missed.push(miss));
             let result = result.map_err(ActuateError::from).and_then(|()| {
                 missed.drain(..).try_for_each(|miss| {
-                    self.let_go();
-                    self.answer(&miss)
+                    self.close_unused();
+                    self.prefetch(&miss)
                 })
             });
             if let Err(error) = result {
                 self.shared.stop(|_| true);
                 self.shared.lock().done.failed = Some(error);
             }
-            self.let_go();
-            self.count_untold();
+            self.close_unused();
+            self.count_lost();
         }
     }
 
-    /// Has the rest of a run read of which a page was missed.
-    fn answer(&mut self, miss: &Miss) -> Result<(), ActuateError> {
-        let Some(file) = self.shared.wanted(miss) else { return Ok(()) };
-        if let Err(why) = self.take(&file)? {
+    /// Requests the rest of the run whose first page was missed.
+    fn prefetch(&mut self, miss: &Miss) -> Result<(), ActuateError> {
+        let Some(file) = self.shared.watched_file(miss) else { return Ok(()) };
+        if let Err(why) = self.ensure_duplicate(&file)? {
             self.shared.give_up(&file, why);
             return Ok(());
         }
-        let Some(held) = self.held.get(&file.id) else { return Ok(()) };
-        let Some(extent) = self.shared.answer(miss, held.size) else { return Ok(()) };
+        let Some(held) = self.duplicates.get(&file.id) else { return Ok(()) };
+        let Some(extent) = self.shared.extent(miss, held.size) else { return Ok(()) };
         let bytes = |page: Page| Pages::new(page.get()).to_bytes(page_size());
         let end = bytes(extent.end()).min(held.size);
-        match read_ahead(held.grip.as_fd(), (bytes(extent.start), end), SMALLEST_PIECE) {
+        match read_ahead(held.duplicate.as_fd(), (bytes(extent.start), end), MIN_PIECE_BYTES) {
             Ok(asked) => {
                 let mut state = self.shared.lock();
                 state.done.runs += 1;
@@ -275,51 +284,56 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes sure of an open file, unless it was just done.
-    fn take(&mut self, file: &Arc<OpenFile>) -> Result<Result<(), ActuateFailure>, ActuateError> {
-        if self.held.get(&file.id).is_some_and(|held| Arc::ptr_eq(&held.file, file)) {
+    /// Makes and confirms a duplicate of an open file, unless there is one.
+    fn ensure_duplicate(
+        &mut self,
+        file: &Arc<OpenFile>,
+    ) -> Result<Result<(), ActuateFailure>, ActuateError> {
+        if self.duplicates.get(&file.id).is_some_and(|held| Arc::ptr_eq(&held.file, file)) {
             return Ok(Ok(()));
         }
-        self.held.remove(&file.id);
-        let since = Instant::now();
-        let (grip, now) = match self.actuator.take(file)? {
+        self.duplicates.remove(&file.id);
+        let opened_at = Instant::now();
+        let (duplicate, now) = match self.actuator.duplicate(file)? {
             Ok(taken) => taken,
             Err(why) => return Ok(Err(why)),
         };
-        let held = Held { grip, file: Arc::clone(file), size: now.size, since };
-        self.held.insert(file.id, held);
-        self.until = Some(
-            self.until.map_or(since + DUP_FD_LIFETIME, |until| until.min(since + DUP_FD_LIFETIME)),
-        );
+        let held = OpenDuplicate { duplicate, file: Arc::clone(file), size: now.size, opened_at };
+        self.duplicates.insert(file.id, held);
+        let expiry = opened_at + DUPLICATE_LIFETIME;
+        self.next_expiry = Some(self.next_expiry.map_or(expiry, |next| next.min(expiry)));
         Ok(Ok(()))
     }
 
-    /// Lets go of what was held for long enough, and of what is answered no more.
-    fn let_go(&mut self) {
-        if self.held.is_empty() {
-            self.until = None;
+    /// Closes duplicates that have expired or whose files are no longer watched.
+    fn close_unused(&mut self) {
+        if self.duplicates.is_empty() {
+            self.next_expiry = None;
             return;
         }
         let state = self.shared.lock();
-        let is_wanted = |id, held: &Held| {
-            state.wanted.get(id).is_some_and(|it| Arc::ptr_eq(&it.file, &held.file))
+        let is_watched = |id, held: &OpenDuplicate| {
+            state.watched.get(id).is_some_and(|it| Arc::ptr_eq(&it.file, &held.file))
         };
-        let stays = |id, held: &Held| held.since.elapsed() < DUP_FD_LIFETIME && is_wanted(id, held);
-        let over = self.held.iter().filter(|(id, held)| !stays(*id, held)).map(|(id, _)| *id);
+        let stays = |id, held: &OpenDuplicate| {
+            held.opened_at.elapsed() < DUPLICATE_LIFETIME && is_watched(id, held)
+        };
+        let over = self.duplicates.iter().filter(|(id, held)| !stays(*id, held)).map(|(id, _)| *id);
         let over: Vec<OpenFileId> = over.collect();
         drop(state);
-        // Whoever closes a file last may have to wait for its file system.
+        // The last close of a file may block in its file system, so the lock is not held here.
         for id in over {
-            self.held.remove(&id);
+            self.duplicates.remove(&id);
         }
-        self.until = self.held.values().map(|held| held.since + DUP_FD_LIFETIME).min();
+        self.next_expiry =
+            self.duplicates.values().map(|held| held.opened_at + DUPLICATE_LIFETIME).min();
     }
 
-    fn count_untold(&mut self) {
-        let untold = self.shared.misses.untold();
-        if untold > self.untold {
-            self.shared.lock().done.dropped += untold - self.untold;
-            self.untold = untold;
+    fn count_lost(&mut self) {
+        let lost = self.shared.misses.untold();
+        if lost > self.lost {
+            self.shared.lock().done.dropped += lost - self.lost;
+            self.lost = lost;
         }
     }
 }

@@ -1,9 +1,8 @@
-//! The window of files that will be opened.
+//! The window of files that are opened in the future.
 //!
-//! An open file has the window that its bdi had when it was opened (`file_ra_state_init()` in
-//! mm/readahead.c). Files that are read to their end before anybody could act on them are helped
-//! only so: the bdi itself is set, for as long as that is of use. What was opened meanwhile, and is
-//! still open, gets afterwards what it would have had.
+//! An open file gets the window of its bdi at open (`file_ra_state_init()` in mm/readahead.c). A
+//! file that is read to its end at once can be helped only by setting the bdi before. When the bdi
+//! is restored, files that were opened meanwhile and are still open get the original window, too.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,86 +10,101 @@ use observe::{OpenFile, OpenFileId};
 use tunables::{BdiLease, find};
 use units::Bytes;
 
-use crate::exact::{CollateralRestore, Instant, with_such};
+use crate::exact::{CollateralRestore, TemporaryWindow, with_window};
 use crate::{ActuateError, Actuator};
 
-/// An open file with a window that it had of its own before the bdi was set to that.
-type Had = (OpenFileId, u64, Bytes);
+/// An open file (with its inode) and the window that it had before the bdi was set to that window.
+type FileWithWindow = (OpenFileId, u64, Bytes);
 
-/// The window of files that will be opened on one bdi.
+/// The window of files that are opened in the future on one bdi.
 #[derive(Debug)]
 pub struct NewFiles {
-    own: Bytes,
-    /// What the bdi is set to.
+    /// The original window of the bdi.
+    original: Bytes,
+    /// The value of the bdi, if it is not the original one.
     now: Option<Bytes>,
-    /// All that it was set to since it last was at its own for good.
-    given: BTreeSet<Bytes>,
-    had: HashSet<Had>,
+    /// All values that the bdi has had since [`Self::end`].
+    temporary: BTreeSet<Bytes>,
+    /// Files that had a temporary window before the bdi was set to it.
+    preexisting: HashSet<FileWithWindow>,
 }
 
 impl NewFiles {
-    /// Files are opened with the bdi's own window, which is this.
+    /// `own` is the original window of the bdi.
     pub fn with(own: Bytes) -> Self {
-        Self { own, now: None, given: BTreeSet::new(), had: HashSet::new() }
+        Self { original: own, now: None, temporary: BTreeSet::new(), preexisting: HashSet::new() }
     }
 
+    /// The original window of the bdi.
     pub fn own(&self) -> Bytes {
-        self.own
+        self.original
     }
 
-    /// The window of the bdi, unless somebody else has set it.
+    /// The window of the bdi, unless another process has set it.
     pub fn window(&self) -> Bytes {
-        self.now.unwrap_or(self.own)
+        self.now.unwrap_or(self.original)
     }
 
-    /// Has files opened with this window from now on; with the bdi's own if there is none. Whether
-    /// that is a change.
+    /// Sets the window of files that are opened from now on; `None` restores the original one.
+    /// Returns whether that is a change.
+    ///
+    /// # Errors
+    ///
+    /// If open files cannot be listed, or the bdi cannot be set or was changed by another process.
     pub fn set(
         &mut self,
         actuator: &Actuator,
         lease: &mut BdiLease,
         window: Option<Bytes>,
     ) -> Result<bool, ActuateError> {
-        let window = window.filter(|window| *window != self.own);
+        let window = window.filter(|window| *window != self.original);
         if window == self.now {
             return Ok(false);
         }
         let tunable = find("read_ahead")?;
         match window {
             Some(window) => {
-                self.note(actuator.open_files(&with_such(lease.bdi(), window))?);
-                self.given.insert(window);
+                self.remember(actuator.open_files(&with_window(lease.bdi(), window))?);
+                self.temporary.insert(window);
                 lease.set(tunable, &window.into())?;
             }
-            None => lease.release_value(tunable, &self.own.into())?,
+            None => lease.release_value(tunable, &self.original.into())?,
         }
         self.now = window;
         Ok(true)
     }
 
-    /// Notes who has a window already that is to be given.
-    fn note(&mut self, files: Vec<OpenFile>) {
-        let own: Vec<Had> = files.iter().filter(|file| !self.gave(file)).map(had).collect();
-        self.had.extend(own);
+    /// Records which of these files have their window already, before the bdi is set to it.
+    fn remember(&mut self, files: Vec<OpenFile>) {
+        let preexisting: Vec<FileWithWindow> =
+            files.iter().filter(|file| !self.has_temporary(file)).map(key).collect();
+        self.preexisting.extend(preexisting);
     }
 
-    /// Whether an open file has its window from the bdi when it was not at its own.
-    fn gave(&self, file: &OpenFile) -> bool {
-        let of = |given: &Bytes| Instant { window: *given, own: self.own }.gave(file.window);
-        self.given.iter().any(of) && !self.had.contains(&had(file))
+    /// Whether an open file got its window from a temporary value of the bdi.
+    fn has_temporary(&self, file: &OpenFile) -> bool {
+        let explains = |window: &Bytes| {
+            TemporaryWindow { window: *window, original: self.original }.explains(file.window)
+        };
+        self.temporary.iter().any(explains) && !self.preexisting.contains(&key(file))
     }
 
-    /// The window that an open file would have if the bdi had always been at its own.
+    /// The window that an open file would have if the bdi had kept its original one.
     pub fn would_have(&self, file: &OpenFile) -> Bytes {
-        match self.given.contains(&file.window) {
-            _ if !self.gave(file) => file.window,
-            true => self.own,
-            false => self.own * 2,
+        match self.temporary.contains(&file.window) {
+            _ if !self.has_temporary(file) => file.window,
+            true => self.original,
+            // Twice a temporary window comes from `FADV_SEQUENTIAL`.
+            false => self.original * 2,
         }
     }
 
-    /// Ends: the bdi is at its own again, and so are files that were opened meanwhile, but for
-    /// `others`, which somebody else looks after.
+    /// Restores the bdi and the files that were opened meanwhile. `others` are files that the
+    /// caller restores itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set`].
     pub fn end(
         &mut self,
         actuator: &Actuator,
@@ -98,20 +112,20 @@ impl NewFiles {
         others: &HashSet<OpenFileId>,
     ) -> Result<Vec<CollateralRestore>, ActuateError> {
         self.set(actuator, lease, None)?;
-        let mut mended = Vec::new();
-        for window in std::mem::take(&mut self.given) {
-            let instant = Instant { window, own: self.own };
-            let mut after = actuator.open_files(&with_such(lease.bdi(), window))?;
-            after.retain(|file| !self.had.contains(&had(file)));
-            for stray in instant.strays(&[], &after, others) {
-                mended.push(instant.mend(actuator, stray)?);
+        let mut restored = Vec::new();
+        for window in std::mem::take(&mut self.temporary) {
+            let temporary = TemporaryWindow { window, original: self.original };
+            let mut after = actuator.open_files(&with_window(lease.bdi(), window))?;
+            after.retain(|file| !self.preexisting.contains(&key(file)));
+            for file in temporary.collateral(&[], &after, others) {
+                restored.push(temporary.restore(actuator, file)?);
             }
         }
-        self.had.clear();
-        Ok(mended)
+        self.preexisting.clear();
+        Ok(restored)
     }
 }
 
-fn had(file: &OpenFile) -> Had {
+fn key(file: &OpenFile) -> FileWithWindow {
     (file.id, file.inode, file.window)
 }

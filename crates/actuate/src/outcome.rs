@@ -1,4 +1,4 @@
-//! What comes of an act.
+//! Results and errors of actions on open files.
 
 use std::fmt;
 use std::io;
@@ -12,13 +12,13 @@ use units::{Bytes, Classified, ErrorKind};
 
 use crate::rule::AccessRule;
 
-/// What stops all acting, as against one open file that could not be reached ([`ActuateFailure`]).
+/// An error that affects all open files. A failure on one file is an [`ActuateFailure`].
 #[derive(Debug, Error)]
 pub enum ActuateError {
-    /// Open files cannot be seen, so that none can be told from another.
-    #[error("cannot act on open files")]
+    /// Open files cannot be listed, so none can be identified.
+    #[error("cannot list open files")]
     Observe(#[from] ObserveError),
-    /// The bdi could not be set or put back.
+    /// The bdi could not be set or restored.
     #[error(transparent)]
     Tunable(#[from] TunableError),
 }
@@ -32,27 +32,24 @@ impl Classified for ActuateError {
     }
 }
 
-/// What came of acting on one open file.
+/// The result of an action on one open file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionOutcome {
-    /// It was done, and read back.
+    /// The action succeeded and was read back.
     Done { before: Bytes, after: Bytes },
-    /// Nothing had to be done.
+    /// The file already had this window.
     AsWanted { window: Bytes },
-    /// The kernel took the advice and has another window now: somebody else was at it.
-    DidNotStick {
-        /// The window that it should have.
-        wanted: Bytes,
-        found: Bytes,
-    },
-    /// It was not reached.
+    /// The kernel accepted the advice, but the file has another window: another process has changed
+    /// it since.
+    DidNotStick { wanted: Bytes, found: Bytes },
+    /// The file could not be changed.
     #[serde(rename = "missed")]
     Failed(ActuateFailure),
 }
 
 impl ActionOutcome {
-    /// Whether the open file is now as it was to be.
+    /// Whether the open file now has the intended state.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::AsWanted { .. })
     }
@@ -62,47 +59,45 @@ impl ActionOutcome {
 impl fmt::Display for ActionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Done { before, after } if before == after => write!(f, "window stays {after}"),
+            Self::Done { before, after } if before == after => {
+                write!(f, "window {after} (unchanged)")
+            }
             Self::Done { before, after } => write!(f, "window {before} → {after}"),
-            Self::AsWanted { window } => write!(f, "window is {window} already"),
+            Self::AsWanted { window } => write!(f, "window is already {window}"),
             Self::DidNotStick { wanted, found } => {
                 write!(f, "window was set to {wanted} but reads back as {found}")
             }
-            Self::Failed(missed) => missed.fmt(f),
+            Self::Failed(failure) => failure.fmt(f),
         }
     }
 }
 
-/// Why an open file was not reached.
+/// Why an open file could not be changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActuateFailure {
-    /// It was closed, or its processes have ended, since it was listed.
-    #[error("closed meanwhile")]
+    /// The file was closed, or its processes have exited, since it was listed.
+    #[error("already closed")]
     Gone,
-    /// A rule of the deny list keeps foreread from it.
-    #[error("left alone, as {0} is denied")]
+    /// A rule of the deny list excludes it.
+    #[error("left alone: denied by {0}")]
     Denied(AccessRule),
-    /// No rule of the allow list lets foreread at it.
-    #[error("left alone, as no rule allows it")]
+    /// No rule of the allow list includes it.
+    #[error("left alone: no rule allows it")]
     NotAllowed,
-    /// Its file system is served by a process or over a network, which may keep whoever touches it
-    /// waiting for ever.
-    #[error("left alone, as it is on {fstype}: allow its mount by name to reach it")]
-    Remote {
-        /// The type of its file system.
-        fstype: String,
-    },
-    #[error("not permitted to reach the files of process {pid}: it takes CAP_SYS_PTRACE")]
+    /// A process or a remote server provides its file system. A system call on it may block without
+    /// a limit.
+    #[error("left alone: it is on {fstype}; allow its mount (mount:PATH) to include it")]
+    Remote { fstype: String },
+    #[error("not permitted to access the files of process {pid}: CAP_SYS_PTRACE is required")]
     NotPermitted { pid: u32 },
-    /// The kernel cannot, or will not.
+    /// A system call failed.
     #[error("{doing} failed: {reason}")]
     Kernel { doing: &'static str, reason: String },
 }
 
 impl ActuateFailure {
-    /// What an error of the kernel means.
-    pub(crate) fn of(doing: &'static str, pid: u32, errno: Errno) -> Self {
+    pub(crate) fn from_errno(doing: &'static str, pid: u32, errno: Errno) -> Self {
         match errno {
             Errno::SRCH | Errno::BADF | Errno::NOENT => Self::Gone,
             Errno::PERM | Errno::ACCESS => Self::NotPermitted { pid },

@@ -1,8 +1,8 @@
-//! Acting on the open files of one's own processes, where the kernel may not be asked which open
-//! file a descriptor is.
+//! Acts on the open files of the user's own processes, without BPF.
 //!
-//! A duplicate is known by the file that it is of, not by the open file: if its process has opened
-//! the same file again meanwhile, that one gets the advice. Reading ahead is of the file anyhow.
+//! Without BPF, a duplicate is identified by its device and inode, not by its open file. If the
+//! process has opened the same file again under the same descriptor, the new open file gets the
+//! advice. Prefetched data belong to the file, so prefetch is not affected.
 
 use std::os::fd::AsFd;
 
@@ -11,57 +11,66 @@ use observe::OpenFile;
 use rustix::fs::fstat;
 use units::Bytes;
 
-use crate::actuator::{largest_piece, read_places, tell};
+use crate::actuator::{apply_advice, largest_piece, read_places};
 use crate::reach::{DupFd, HolderProcess};
 use crate::{ActuateFailure, FileAdvice};
 
-/// Acts on open files of processes that this user may trace.
+/// Acts on the open files of processes that this user may trace.
 #[derive(Clone, Debug)]
 pub struct OwnFiles {
     root: Root,
 }
 
 impl OwnFiles {
-    /// For the machine under this root.
+    /// `root` is where `/sys` is read.
     pub fn of(root: &Root) -> Self {
         Self { root: root.clone() }
     }
 
-    /// Has these places and lengths of a file read; how much of that the kernel was asked for.
+    /// Starts reading these ranges (offset, length) of a file. Returns the number of bytes
+    /// requested.
+    ///
+    /// # Errors
+    ///
+    /// If the file was closed, or the kernel refuses.
     pub fn prefetch(
         &self,
         file: &OpenFile,
         wanted: &[(Bytes, Bytes)],
     ) -> Result<Bytes, ActuateFailure> {
-        let (grip, size) = take(file)?;
+        let (duplicate, size) = duplicate(file)?;
         let piece = largest_piece(&self.root, file.device, file.window);
-        read_places(grip.as_fd(), wanted, size, piece)
+        read_places(duplicate.as_fd(), wanted, size, piece)
     }
 
-    /// Gives advice on an open file as if its process did.
+    /// Gives advice on an open file, as its process could itself.
+    ///
+    /// # Errors
+    ///
+    /// If the file was closed, or the kernel refuses.
     pub fn advise(&self, file: &OpenFile, advice: FileAdvice) -> Result<(), ActuateFailure> {
-        let (grip, _) = take(file)?;
-        tell(&grip, advice)
+        let (duplicate, _) = duplicate(file)?;
+        apply_advice(&duplicate, advice)
     }
 }
 
-/// A duplicate of a descriptor of this very file, and the file's size now.
-fn take(file: &OpenFile) -> Result<(DupFd, Bytes), ActuateFailure> {
-    let mut missed = ActuateFailure::Gone;
+/// A duplicate of a descriptor of this file, and the present size of the file.
+fn duplicate(file: &OpenFile) -> Result<(DupFd, Bytes), ActuateFailure> {
+    let mut failure = ActuateFailure::Gone;
     for holder in &file.holders {
-        let grip = match HolderProcess::of(holder).and_then(|process| process.duplicate()) {
-            Ok(grip) => grip,
+        let duplicate = match HolderProcess::open(holder).and_then(|process| process.duplicate()) {
+            Ok(duplicate) => duplicate,
             Err(why) => {
-                missed = why;
+                failure = why;
                 continue;
             }
         };
-        let now =
-            fstat(grip.as_fd()).map_err(|errno| ActuateFailure::of("fstat", holder.pid, errno))?;
+        let now = fstat(duplicate.as_fd())
+            .map_err(|errno| ActuateFailure::from_errno("fstat", holder.pid, errno))?;
         let device = DevNo::from_raw(now.st_dev);
         if (device, now.st_ino) == (file.device, file.inode) {
-            return Ok((grip, Bytes::new(u64::try_from(now.st_size).unwrap_or(0))));
+            return Ok((duplicate, Bytes::new(u64::try_from(now.st_size).unwrap_or(0))));
         }
     }
-    Err(missed)
+    Err(failure)
 }

@@ -1,7 +1,7 @@
-//! Reading ahead on a thread of its own.
+//! A thread that prefetches, so that the control loop does not wait.
 //!
-//! `readahead(2)` waits where the device's queue is full, and while the file system looks up where
-//! a file lies. Whoever decides must not wait with it.
+//! `readahead(2)` blocks while the device's queue is full, and while the file system reads the
+//! metadata that maps the file to blocks.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,33 +13,34 @@ use units::Bytes;
 
 use crate::{ActuateError, ActuateFailure, Actuator, Directory, OwnFiles};
 
-/// Orders that wait at most. What comes on top pushes out the oldest: its reader has been there.
+/// The length of the queue. A new job replaces the oldest one when the queue is full, because the
+/// reader has probably passed its ranges.
 const MAX_QUEUED_JOBS: usize = 256;
 
-/// What came of orders since the last time.
+/// Counters since the last report.
 #[derive(Debug, Default)]
 pub struct Prefetched {
-    /// What the kernel was asked to read.
+    /// Bytes that the kernel was requested to read.
     pub asked: Bytes,
-    /// Orders that were pushed out, as the device did not keep up.
+    /// Jobs that were dropped from the full queue because the device was too slow.
     pub dropped: u64,
-    /// Open files that could not be reached, and why.
+    /// Open files that could not be prefetched.
     pub missed: Vec<(OpenFile, ActuateFailure)>,
     pub failed: Option<ActuateError>,
 }
 
 #[derive(Debug)]
 enum PrefetchJob {
-    /// Places and lengths of an open file.
-    Places(OpenFile, Vec<(Bytes, Bytes)>),
-    /// Files of a directory, by inode, from an offset on.
+    /// Ranges of an open file, as offsets and lengths.
+    Ranges(OpenFile, Vec<(Bytes, Bytes)>),
+    /// Files of a directory, each by its inode and the offset to start at.
     Files(Arc<Directory>, Vec<(u64, Bytes)>),
 }
 
 impl PrefetchJob {
     fn file(self) -> OpenFile {
         match self {
-            Self::Places(file, _) => file,
+            Self::Ranges(file, _) => file,
             Self::Files(directory, _) => directory.file().clone(),
         }
     }
@@ -47,9 +48,9 @@ impl PrefetchJob {
 
 #[derive(Debug, Default)]
 struct State {
-    orders: VecDeque<PrefetchJob>,
+    jobs: VecDeque<PrefetchJob>,
     done: Prefetched,
-    ends: bool,
+    stopping: bool,
 }
 
 #[derive(Debug, Default)]
@@ -59,17 +60,17 @@ struct Shared {
 }
 
 impl Shared {
-    /// No thread panics while it holds the lock, so what it guards is whole.
+    /// Ignores poisoning: no thread panics while it holds the lock.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next order; `None` at the end.
-    fn next(&self) -> Option<PrefetchJob> {
-        let idle = |state: &mut State| state.orders.is_empty() && !state.ends;
+    /// Waits for the next job; `None` when the thread must stop.
+    fn next_job(&self) -> Option<PrefetchJob> {
+        let idle = |state: &mut State| state.jobs.is_empty() && !state.stopping;
         let waited = self.wake.wait_while(self.lock(), idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.ends { None } else { state.orders.pop_front() }
+        if state.stopping { None } else { state.jobs.pop_front() }
     }
 }
 
@@ -80,15 +81,15 @@ enum Worker {
 }
 
 impl Worker {
-    fn follow(&self, order: &PrefetchJob) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
-        match (self, order) {
-            (Self::Any(actuator), PrefetchJob::Places(file, wanted)) => {
+    fn execute(&self, job: &PrefetchJob) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
+        match (self, job) {
+            (Self::Any(actuator), PrefetchJob::Ranges(file, wanted)) => {
                 actuator.prefetch_all(file, wanted)
             }
             (Self::Any(actuator), PrefetchJob::Files(directory, wanted)) => {
                 actuator.prefetch_files(directory, wanted)
             }
-            (Self::Own(files), PrefetchJob::Places(file, wanted)) => {
+            (Self::Own(files), PrefetchJob::Ranges(file, wanted)) => {
                 Ok(files.prefetch(file, wanted))
             }
             (Self::Own(_), PrefetchJob::Files(..)) => Ok(Ok(Bytes::ZERO)),
@@ -96,8 +97,7 @@ impl Worker {
     }
 }
 
-/// Has open files read ahead, and does not let its owner wait. Dropped, it ends with the order that
-/// it is at.
+/// Prefetches in a thread. Dropping it stops the thread after the current job.
 #[derive(Debug)]
 pub struct Prefetcher {
     shared: Arc<Shared>,
@@ -105,26 +105,35 @@ pub struct Prefetcher {
 }
 
 impl Prefetcher {
-    /// Starts the thread, which acts by `actuator`.
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
     pub fn begin(actuator: Actuator) -> io::Result<Self> {
-        Self::begin_with(Worker::Any(actuator))
+        Self::spawn(Worker::Any(actuator))
     }
 
-    /// The same on open files of one's own processes. Files of a directory it leaves alone.
+    /// Starts the thread for the open files of the user's own processes. It ignores files of
+    /// directories.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
     pub fn begin_own(files: OwnFiles) -> io::Result<Self> {
-        Self::begin_with(Worker::Own(files))
+        Self::spawn(Worker::Own(files))
     }
 
-    fn begin_with(hand: Worker) -> io::Result<Self> {
+    fn spawn(worker: Worker) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("prefetch".to_owned()).spawn(move || {
-            while let Some(order) = own.next() {
-                let result = hand.follow(&order);
+            while let Some(job) = own.next_job() {
+                let result = worker.execute(&job);
                 let mut state = own.lock();
                 match result {
                     Ok(Ok(asked)) => state.done.asked += asked,
-                    Ok(Err(missed)) => state.done.missed.push((order.file(), missed)),
+                    Ok(Err(missed)) => state.done.missed.push((job.file(), missed)),
                     Err(error) => state.done.failed = Some(error),
                 }
             }
@@ -132,33 +141,32 @@ impl Prefetcher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Has these places and lengths of a file read, after what was ordered before.
+    /// Queues ranges of a file, as offsets and lengths.
     pub fn order(&self, file: OpenFile, wanted: Vec<(Bytes, Bytes)>) {
-        self.push(PrefetchJob::Places(file, wanted));
+        self.push(PrefetchJob::Ranges(file, wanted));
     }
 
-    /// Has files of a directory read, by inode and from an offset on, after what was ordered
-    /// before.
+    /// Queues files of a directory, each by its inode and the offset to start at.
     pub fn order_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, Bytes)>) {
         self.push(PrefetchJob::Files(directory, wanted));
     }
 
-    fn push(&self, order: PrefetchJob) {
+    fn push(&self, job: PrefetchJob) {
         let mut state = self.shared.lock();
-        if state.orders.len() >= MAX_QUEUED_JOBS {
-            state.orders.pop_front();
+        if state.jobs.len() >= MAX_QUEUED_JOBS {
+            state.jobs.pop_front();
             state.done.dropped += 1;
         }
-        state.orders.push_back(order);
+        state.jobs.push_back(job);
         self.shared.wake.notify_one();
     }
 
-    /// Forgets what was ordered and is not begun.
+    /// Empties the queue.
     pub fn clear(&self) {
-        self.shared.lock().orders.clear();
+        self.shared.lock().jobs.clear();
     }
 
-    /// What came of orders since the last time.
+    /// Returns the counters since the last call and resets them.
     pub fn report(&self) -> Prefetched {
         std::mem::take(&mut self.shared.lock().done)
     }
@@ -166,10 +174,10 @@ impl Prefetcher {
 
 impl Drop for Prefetcher {
     fn drop(&mut self) {
-        self.shared.lock().ends = true;
+        self.shared.lock().stopping = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.take() {
-            // It does not panic; if it did, there is nothing to be done about it here.
+            // A panic of the thread could not be handled here.
             let _ = thread.join();
         }
     }

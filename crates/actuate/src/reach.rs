@@ -1,4 +1,4 @@
-//! Getting hold of another process's open file, and making sure that it is the one that was meant.
+//! Duplicates descriptors of other processes, and confirms that they are the intended open files.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -10,13 +10,13 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::{AccessRules, ActuateFailure};
 
-/// A duplicate of a descriptor of another process. It is to be dropped soon: as long as it lives,
-/// the file is open, its locks hold and its file system cannot be unmounted. The longest that one
-/// is kept is a tenth of a second, for misses that are answered ([`crate::MissPrefetcher`]).
+/// A duplicate of a descriptor of another process. While it exists, the file stays open, its locks
+/// persist and its file system cannot be unmounted, so it must be dropped soon. The longest
+/// lifetime is 0.1 s, in [`crate::MissPrefetcher`].
 #[derive(Debug)]
 pub(crate) struct DupFd {
     descriptor: OwnedFd,
-    /// The process it was taken from.
+    /// The process whose descriptor was duplicated.
     pub pid: u32,
 }
 
@@ -26,27 +26,27 @@ impl AsFd for DupFd {
     }
 }
 
-/// A duplicate together with what it was found to be, or why there is none.
+/// A duplicate with the present state of its open file, or why there is none.
 pub(crate) type ConfirmedFile = Result<(DupFd, OpenFile), ActuateFailure>;
 
-/// Takes a duplicate of `file` from one of its holders, if the limits let it. Whether it is that
-/// very open file [`confirm`] must say before it is used.
-pub(crate) fn reach(
+/// Duplicates the descriptor of one of the holders of `file`, if the access rules allow it. The
+/// duplicate must pass [`confirm`] before it is used.
+pub(crate) fn duplicate(
     root: &Root,
     limits: &AccessRules,
     file: &OpenFile,
 ) -> Result<DupFd, ActuateFailure> {
-    let mut missed = ActuateFailure::Gone;
+    let mut failure = ActuateFailure::Gone;
     for process in holders(root, limits, file)? {
         match process.duplicate() {
-            Ok(grip) => return Ok(grip),
-            Err(why) => missed = why,
+            Ok(duplicate) => return Ok(duplicate),
+            Err(why) => failure = why,
         }
     }
-    Err(missed)
+    Err(failure)
 }
 
-/// The processes that hold `file`, or held it when it was listed, if the limits let it be touched.
+/// The processes that held `file` when it was listed, if the access rules allow all of them.
 pub(crate) fn holders<'a>(
     root: &Root,
     limits: &AccessRules,
@@ -55,32 +55,32 @@ pub(crate) fn holders<'a>(
     limits.check_mount(root, file.device)?;
     let mut allowed = Vec::new();
     let own = std::process::id();
-    // That this process has a hand on it at the moment says nothing.
+    // This process holds duplicates of other processes' files, so it does not count as a holder.
     for holder in file.holders.iter().filter(|holder| holder.pid != own || file.holders.len() == 1)
     {
-        let process = match HolderProcess::of(holder) {
+        let process = match HolderProcess::open(holder) {
             Ok(process) => process,
-            // A holder that has gone holds nothing, and what it was does not matter.
+            // A process that has exited holds no file, so the rules need not allow it.
             Err(ActuateFailure::Gone) => continue,
             Err(why) => return Err(why),
         };
         let denied = limits.denies(root, holder);
         let is_allowed = denied.is_none() && limits.allows(root, holder);
-        if !process.lives() {
-            continue; // what was read was perhaps of another process with its number
+        if !process.is_alive() {
+            continue; // the rules may have been checked against a new process with the same pid
         }
         match denied {
             Some(rule) => return Err(ActuateFailure::Denied(rule)),
             None if is_allowed => allowed.push(process),
-            // Who holds a file together with another answers for himself only.
+            // All holders must be allowed: the window of a shared open file affects each of them.
             None => return Err(ActuateFailure::NotAllowed),
         }
     }
     if allowed.is_empty() { Err(ActuateFailure::Gone) } else { Ok(allowed) }
 }
 
-/// Asks the kernel what this process now has open by the grips, one for each; `None` where that is
-/// not the open file that was meant.
+/// Looks up the duplicates in the list of this process's open files. Returns the present state of
+/// each intended file, or `None` if the duplicate is another open file.
 pub(crate) fn confirm(
     census: &Census,
     wanted: &[(&OpenFile, &DupFd)],
@@ -89,19 +89,20 @@ pub(crate) fn confirm(
         return Ok(Vec::new());
     }
     let own = census.of_process(std::process::id())?;
-    let found = |grip: &DupFd| {
-        let number = u32::try_from(grip.descriptor.as_raw_fd()).ok()?;
+    let found = |duplicate: &DupFd| {
+        let number = u32::try_from(duplicate.descriptor.as_raw_fd()).ok()?;
         own.iter().find(|file| file.holders.iter().any(|holder| holder.fd == number))
     };
-    let is_it = |meant: &OpenFile, found: &OpenFile| {
-        meant.id == found.id && meant.device == found.device && meant.inode == found.inode
+    let is_same = |file: &OpenFile, found: &OpenFile| {
+        file.id == found.id && file.device == found.device && file.inode == found.inode
     };
-    let confirmed =
-        wanted.iter().map(|(meant, grip)| found(grip).filter(|found| is_it(meant, found)).cloned());
+    let confirmed = wanted
+        .iter()
+        .map(|(file, duplicate)| found(duplicate).filter(|found| is_same(file, found)).cloned());
     Ok(confirmed.collect())
 }
 
-/// A process that cannot be taken for another: a pidfd stays with the one it was opened for.
+/// A process that holds an open file, identified by a pidfd: unlike a pid, it is never reused.
 #[derive(Debug)]
 pub(crate) struct HolderProcess<'a> {
     pub holder: &'a Holder,
@@ -109,28 +110,28 @@ pub(crate) struct HolderProcess<'a> {
 }
 
 impl<'a> HolderProcess<'a> {
-    pub(crate) fn of(holder: &'a Holder) -> Result<Self, ActuateFailure> {
+    pub(crate) fn open(holder: &'a Holder) -> Result<Self, ActuateFailure> {
         let pid =
             i32::try_from(holder.pid).ok().and_then(Pid::from_raw).ok_or(ActuateFailure::Gone)?;
         match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Self { holder, pidfd }),
-            // The number belongs to a thread now, so the process has gone.
+            // The number now belongs to a thread, so the process has exited.
             Err(Errno::INVAL) => Err(ActuateFailure::Gone),
-            Err(errno) => Err(ActuateFailure::of("pidfd_open", holder.pid, errno)),
+            Err(errno) => Err(ActuateFailure::from_errno("pidfd_open", holder.pid, errno)),
         }
     }
 
-    /// A pidfd can be read from when its process has ended.
-    fn lives(&self) -> bool {
-        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        poll(&mut ended, Some(&Timespec::default())) == Ok(0)
+    /// Whether the process still runs: a pidfd becomes readable when its process exits.
+    fn is_alive(&self) -> bool {
+        let mut exited = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        poll(&mut exited, Some(&Timespec::default())) == Ok(0)
     }
 
     pub(crate) fn duplicate(&self) -> Result<DupFd, ActuateFailure> {
         let pid = self.holder.pid;
         let number = i32::try_from(self.holder.fd).map_err(|_| ActuateFailure::Gone)?;
         let descriptor = pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty())
-            .map_err(|errno| ActuateFailure::of("pidfd_getfd", pid, errno))?;
+            .map_err(|errno| ActuateFailure::from_errno("pidfd_getfd", pid, errno))?;
         Ok(DupFd { descriptor, pid })
     }
 }

@@ -1,9 +1,8 @@
-//! Open files that were given another window to stay, remembered so that a rollback can undo it.
+//! Records of open files whose windows `apply` has changed, so that `rollback` can restore them.
 //!
-//! A journal holds what was written to `/sys`; the windows of open files are not there. So what
-//! was done to them is kept beside the journals, in a file of the journal's name, and is written
-//! before the first of them is touched. It holds until the machine is started again: then nothing
-//! is open any more that it speaks of.
+//! A journal holds the changes in `/sys`. The changes to open files are stored next to it, in a
+//! file with the name of the journal, which is written before the first window is changed. A record
+//! is valid until the next boot, when no recorded file is open any more.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -23,36 +22,36 @@ use crate::{
 
 const VERSION: u32 = 1;
 
-/// The open files that one apply gave another window.
+/// The open files whose windows one `apply` has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefreshedFiles {
     version: u32,
     boot_id: String,
-    /// The name of the journal that has the settings.
+    /// The name of the journal with the settings.
     pub journal: String,
     pub site: TunableScope,
-    /// The window that they were given.
+    /// The new window of the files.
     pub window: Bytes,
     allow: Vec<String>,
     deny: Vec<String>,
-    /// The open files, as they were before.
+    /// The open files in their original state.
     pub files: Vec<OpenFile>,
 }
 
-/// One open file whose window is to be, or was, changed back.
+/// An open file whose window is to be restored or was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reverted {
-    /// It, as it is now or was just before.
+    /// The state of the file just before it is restored.
     pub file: OpenFile,
-    /// The window that it had before the apply.
+    /// The window before `apply`.
     pub original: Bytes,
-    /// What came of it; `None` in a preview.
+    /// `None` in a preview.
     pub outcome: Option<ActionOutcome>,
 }
 
 impl RefreshedFiles {
-    /// What is about to be done to these files, at a site whose window is `window` now.
+    /// A record of files that are about to get the window `window`.
     pub fn new(
         journal: &str,
         site: &TunableScope,
@@ -73,7 +72,11 @@ impl RefreshedFiles {
         }
     }
 
-    /// Puts it on stable storage; one without files is removed.
+    /// Writes the record to stable storage. A record without files is removed.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written or removed.
     pub fn store(&self, dirs: &Dirs) -> Result<(), JournalError> {
         let path = self.path(dirs);
         if self.files.is_empty() {
@@ -84,7 +87,11 @@ impl RefreshedFiles {
         write_private(&path, &text).map_err(fail)
     }
 
-    /// Removes it: nothing of it is left to undo.
+    /// Removes the record.
+    ///
+    /// # Errors
+    ///
+    /// If the file exists and cannot be removed.
     pub fn remove(&self, dirs: &Dirs) -> Result<(), JournalError> {
         let path = self.path(dirs);
         match fs::remove_file(&path) {
@@ -95,7 +102,12 @@ impl RefreshedFiles {
         }
     }
 
-    /// All since the machine was started, the latest first, and why others cannot be read.
+    /// All records of the present boot, the latest first, and the errors of those that cannot be
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// If the directory cannot be read.
     pub fn list(dirs: &Dirs) -> Result<(Vec<Self>, Vec<JournalError>), JournalError> {
         let dir = directory(dirs);
         let entries = match fs::read_dir(&dir) {
@@ -117,12 +129,11 @@ impl RefreshedFiles {
         Ok((records, refused))
     }
 
-    /// Removes those from before the machine was started: nothing is open any more of what they
-    /// speak of.
+    /// Removes the records of earlier boots.
     pub fn forget_earlier_boots(dirs: &Dirs) {
         for entry in fs::read_dir(directory(dirs)).into_iter().flatten().flatten() {
             if Self::load(&entry.path()).is_ok_and(|record| !record.is_of_this_boot()) {
-                // What stays is left out by whoever lists them.
+                // `list` ignores the records that cannot be removed.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -142,13 +153,17 @@ impl RefreshedFiles {
         }
         let named = path.file_stem().is_some_and(|stem| stem == record.journal.as_str());
         if !named {
-            return Err(refuse(format!("it is of another journal, {:?}", record.journal)));
+            return Err(refuse(format!("belongs to another journal, {:?}", record.journal)));
         }
         record.limits().map_err(refuse)?;
         Ok(record)
     }
 
-    /// Whose open files the apply was allowed to touch.
+    /// The access rules of the `apply`.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that cannot be parsed.
     pub fn limits(&self) -> Result<AccessRules, String> {
         let rules = |words: &[String]| {
             let parsed = words.iter().map(|word| word.parse::<AccessRule>());
@@ -161,8 +176,8 @@ impl RefreshedFiles {
         directory(dirs).join(format!("{}.json", self.journal))
     }
 
-    /// The one of these files that is meant by `now`, if `window`, which that has or will have, is
-    /// the one that it was given.
+    /// The original state of the open file `now`, if it is in this record and `window`, its present
+    /// or future window, is the one of the record.
     fn original(&self, now: &OpenFile, window: Bytes) -> Option<&OpenFile> {
         let same = |then: &&OpenFile| {
             (then.id, then.device, then.inode) == (now.id, now.device, now.inode)
@@ -172,17 +187,21 @@ impl RefreshedFiles {
 }
 
 impl Actuator {
-    /// Whether the limits let this open file be touched.
+    /// Checks the access rules for this open file.
     ///
     /// # Errors
     ///
-    /// Why not, or that it has been closed.
+    /// If a rule excludes the file, or it was closed.
     pub fn permits(&self, file: &OpenFile) -> Result<(), ActuateFailure> {
         crate::reach::holders(&self.root, &self.limits, file).map(drop)
     }
 
-    /// The open files of a record that still have the window that they were given, or will have it
-    /// once those in `planned` have been given theirs back.
+    /// The open files of a record that still have the recorded window, or will have it after those
+    /// in `planned` have been restored.
+    ///
+    /// # Errors
+    ///
+    /// If open files cannot be listed.
     pub fn still_refreshed(
         &self,
         record: &RefreshedFiles,
@@ -198,7 +217,11 @@ impl Actuator {
         Ok(still.collect())
     }
 
-    /// Gives them the window back that they had, and the flag of `FADV_RANDOM`.
+    /// Restores the original windows and `FADV_RANDOM` flags of the files of a record.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::set_windows`].
     pub fn revert(
         &self,
         lease: &mut BdiLease,
@@ -226,12 +249,12 @@ fn directory(dirs: &Dirs) -> PathBuf {
     dirs.state.join("open-files")
 }
 
-/// A word that changes with each boot.
+/// The kernel's random identifier of the present boot.
 fn boot_id() -> String {
     Root::system().read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// Writes a file that only its owner may read, so that all of it or nothing is on stable storage.
+/// Writes a file atomically to stable storage, readable by its owner only.
 fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -256,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_listed_latest_first_until_it_is_removed() {
+    fn stored_records_are_listed_latest_first_until_they_are_removed() {
         let base = tempfile::tempdir().expect("a directory");
         let dirs = Dirs::under(base.path());
         assert!(RefreshedFiles::list(&dirs).expect("none").0.is_empty());
@@ -277,17 +300,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_counts_only_while_it_has_the_window_that_it_was_given() {
+    fn a_file_counts_only_while_it_has_the_recorded_window() {
         let record = record("1");
         let given = OpenFile { window: record.window, ..record.files[0].clone() };
         let found = |file: &OpenFile| record.original(file, file.window).is_some();
         assert!(found(&given));
-        assert!(!found(&record.files[0]), "somebody has changed it back");
+        assert!(!found(&record.files[0]), "another process has restored it");
         assert!(!found(&OpenFile { inode: 13, ..given }), "another file");
     }
 
     #[test]
-    fn records_of_another_boot_go_and_those_of_others_hands_are_refused() {
+    fn records_of_another_boot_are_removed_and_invalid_ones_are_refused() {
         let base = tempfile::tempdir().expect("a directory");
         let dirs = Dirs::under(base.path());
         record("1").store(&dirs).expect("stored");
@@ -309,7 +332,7 @@ mod tests {
         let (records, refused) = RefreshedFiles::list(&dirs).expect("listed");
         assert!(
             records.is_empty() && refused.is_empty() && path.exists(),
-            "looking is all it does"
+            "listing removes nothing"
         );
         RefreshedFiles::forget_earlier_boots(&dirs);
         assert!(!path.exists());

@@ -1,4 +1,4 @@
-//! Rules that name processes or mounts.
+//! Rules that select processes or mounts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-/// Whom a rule is about: `pid:4711`, `user:26`, `cgroup:/system.slice/postgresql.service`,
-/// `exe:/usr/bin/postgres`, `mount:/srv`.
+/// Selects processes, or the files of a mount: `pid:4711`, `user:26`,
+/// `cgroup:/system.slice/postgresql.service`, `exe:/usr/bin/postgres`, `mount:/srv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessRule {
     Pid(u32),
-    /// A user, by number: the real one of a process, not one that a set-user-id program lends.
+    /// A user by number: the real user id of a process, not the effective one.
     User(u32),
-    /// A cgroup and all below it, by its path in the unified hierarchy.
+    /// A cgroup with all its descendants, by its path in the unified hierarchy.
     Cgroup(String),
     /// The program that a process runs.
     Executable(PathBuf),
-    /// All files of the file system that is mounted there.
+    /// All files of the file system that is mounted at this path.
     Mount(PathBuf),
 }
 
@@ -41,10 +41,10 @@ impl Serialize for AccessRule {
     }
 }
 
-/// A text that is no rule.
+/// A string that cannot be parsed as a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{text:?} is no rule: {problem}; write pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH"
+    "invalid rule {text:?}: {problem}; use pid:N, user:NAME, cgroup:/PATH, exe:/PATH or mount:/PATH"
 )]
 pub struct ParseRuleError {
     text: String,
@@ -56,24 +56,24 @@ impl FromStr for AccessRule {
 
     fn from_str(text: &str) -> Result<Self, ParseRuleError> {
         let fail = |problem| ParseRuleError { text: text.to_owned(), problem };
-        let (kind, of) = text.split_once(':').ok_or_else(|| fail("there is no colon"))?;
+        let (kind, value) = text.split_once(':').ok_or_else(|| fail("no colon"))?;
         let path = || {
-            let plain = of.starts_with('/') && !of.split('/').any(|part| part == "..");
-            plain.then(|| PathBuf::from(of)).ok_or_else(|| fail("the path must be absolute"))
+            let plain = value.starts_with('/') && !value.split('/').any(|part| part == "..");
+            plain.then(|| PathBuf::from(value)).ok_or_else(|| fail("the path must be absolute"))
         };
         match kind {
-            "pid" => of.parse().map(Self::Pid).map_err(|_| fail("that is no process's number")),
-            "user" => user(of).map(Self::User).ok_or_else(|| fail("there is no such user")),
-            "cgroup" => path().map(|_| Self::Cgroup(of.trim_end_matches('/').to_owned())),
+            "pid" => value.parse().map(Self::Pid).map_err(|_| fail("not a process id")),
+            "user" => user_id(value).map(Self::User).ok_or_else(|| fail("unknown user")),
+            "cgroup" => path().map(|_| Self::Cgroup(value.trim_end_matches('/').to_owned())),
             "exe" => path().map(Self::Executable),
             "mount" => path().map(Self::Mount),
-            _ => Err(fail("that is no kind of rule")),
+            _ => Err(fail("unknown kind of rule")),
         }
     }
 }
 
-/// The number of a user, given as such or by a name of `/etc/passwd`.
-fn user(name: &str) -> Option<u32> {
+/// The id of a user, given as a number or as a name of `/etc/passwd`.
+fn user_id(name: &str) -> Option<u32> {
     if let Ok(uid) = name.parse() {
         return Some(uid);
     }

@@ -1,9 +1,9 @@
-//! Acting on open files of other processes, on a loop device of the test's own. Needs root.
+//! Windows and prefetch on open files of other processes, on a loop device. Needs root.
 
-// A skipped test says so.
+// Skipped tests print their reason.
 #![allow(clippy::print_stdout)]
 
-mod answers;
+mod miss_prefetcher;
 mod stage;
 
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ fn host_an_open_file_gets_exactly_the_window_asked_for() {
     assert!(stage.one(&actuator, &readers[1]).random, "the flag stays");
     assert_eq!(stage.one(&actuator, &bystander).window, kib(128));
     assert_eq!(stage.bdi_kib(), 128);
-    // Off the bdi of the lease nothing is done.
+    // A file on another bdi than that of the lease is refused.
     let mut elsewhere = files[0].clone();
     elsewhere.bdi = host::BdiId::new("0:1");
     let refused = actuator.set_windows(&mut lease, &[(&elsewhere, kib(64))]).expect("acted");
@@ -86,8 +86,8 @@ fn host_an_open_file_gets_exactly_the_window_asked_for() {
 }
 
 #[test]
-fn host_files_opened_in_the_instant_are_mended() {
-    let Some(stage) = Stage::set("host_files_opened_in_the_instant_are_mended") else { return };
+fn host_files_opened_meanwhile_are_restored() {
+    let Some(stage) = Stage::set("host_files_opened_meanwhile_are_restored") else { return };
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let path = stage.file("other", 1 << 20);
@@ -96,7 +96,7 @@ fn host_files_opened_in_the_instant_are_mended() {
     let (stop, opened) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut mended = 0;
     std::thread::scope(|scope| {
-        // Opens all the time and keeps what it opened for a while.
+        // Opens files continuously and keeps the last 500 open.
         scope.spawn(|| {
             let mut kept = std::collections::VecDeque::new();
             while !stop.load(Ordering::Relaxed) {
@@ -127,13 +127,13 @@ fn host_files_opened_in_the_instant_are_mended() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    println!("{mended} mended of {} opened", opened.load(Ordering::Relaxed));
+    println!("{mended} restored of {} opened", opened.load(Ordering::Relaxed));
     assert_eq!(stage.bdi_kib(), 128);
 }
 
 #[test]
-fn host_files_are_opened_with_another_window_for_a_while() {
-    let Some(stage) = Stage::set("host_files_are_opened_with_another_window_for_a_while") else {
+fn host_files_are_opened_with_a_temporary_window() {
+    let Some(stage) = Stage::set("host_files_are_opened_with_a_temporary_window") else {
         return;
     };
     let path = stage.file("data", 1 << 20);
@@ -149,13 +149,13 @@ fn host_files_are_opened_with_another_window_for_a_while() {
     assert!(!opens.set(&actuator, &mut lease, Some(kib(1088))).expect("no change"));
     let (first, kept) = (Reader::of(&path), Reader::of(&path));
     assert_eq!((window(&first), opens.window(), stage.bdi_kib()), (kib(1088), kib(1088), 1088));
-    // One of them gets a window of its own; what it would have had is known.
+    // One of them gets another window; the window that it would have is known.
     let file = stage.one(&actuator, &kept);
     assert_eq!(opens.would_have(&file), kib(128));
     assert_eq!(opens.would_have(&stage.one(&actuator, &early)), kib(1088));
     let exact = actuator.set_windows(&mut lease, &[(&file, kib(512))]).expect("acted");
     assert!(exact.outcomes[0].is_good(), "{exact:?}");
-    assert_eq!(stage.bdi_kib(), 1088, "held on top of what files are opened with");
+    assert_eq!(stage.bdi_kib(), 1088, "the temporary value of the bdi is kept");
     opens.set(&actuator, &mut lease, Some(kib(2048))).expect("set");
     let second = Reader::of(&path);
     assert_eq!(window(&second), kib(2048));
@@ -164,29 +164,29 @@ fn host_files_are_opened_with_another_window_for_a_while() {
     assert_eq!(mended.len(), 2, "{mended:?}");
     assert_eq!((stage.bdi_kib(), opens.window()), (128, kib(128)));
     assert_eq!([&first, &second].map(&window), [kib(128); 2]);
-    assert_eq!(window(&kept), kib(512), "somebody else looks after it");
+    assert_eq!(window(&kept), kib(512), "the caller restores it");
     assert_eq!(window(&early), kib(1088), "it had that before");
     let long = std::fs::metadata(lease.journal()).expect("a journal").len();
-    assert_eq!(long, short, "the journal begins anew");
-    // Whose the bdi is meanwhile, his it is.
+    assert_eq!(long, short, "the journal is empty again");
+    // If another process sets the bdi meanwhile, its value is kept.
     opens.set(&actuator, &mut lease, Some(kib(256))).expect("set");
     stage.set_bdi(64);
-    opens.end(&actuator, &mut lease, &others).expect_err("somebody else's");
+    opens.end(&actuator, &mut lease, &others).expect_err("changed by another process");
     drop(lease);
     assert_eq!(stage.bdi_kib(), 64);
 }
 
 #[test]
-fn host_a_long_prefetch_is_made_in_pieces() {
-    let Some(stage) = Stage::set("host_a_long_prefetch_is_made_in_pieces") else { return };
+fn host_a_long_prefetch_is_split() {
+    let Some(stage) = Stage::set("host_a_long_prefetch_is_split") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 64 << 20);
     let reader = Reader::of(&path);
     let own = File::open(&path).expect("open");
     let stat = cachestat(std::os::fd::AsFd::as_fd(&own), Bytes::ZERO, Bytes::ZERO);
     if stat.is_err_and(|error| error.kind() == std::io::ErrorKind::Unsupported) {
-        // mincore(2) does not count what is on its way.
-        println!("SKIP host_a_long_prefetch_is_made_in_pieces: no cachestat(2) before Linux 6.5");
+        // mincore(2) does not count pages in flight.
+        println!("SKIP host_a_long_prefetch_is_split: no cachestat(2) before Linux 6.5");
         return;
     }
     let actuator = Actuator::begin(only(&reader)).expect("an actuator");
@@ -198,14 +198,14 @@ fn host_a_long_prefetch_is_made_in_pieces() {
             cachestat(std::os::fd::AsFd::as_fd(&own), Bytes::from_mib(16), Bytes::from_mib(32));
         stat.expect("cachestat").cached
     };
-    assert_eq!(cached(), Pages::new(8192), "all of it, though one request would stop early");
+    assert_eq!(cached(), Pages::new(8192), "all of it, although one call would read less");
     let past = actuator.prefetch(&file, Bytes::from_mib(60), Bytes::from_mib(32)).expect("acted");
     assert_eq!(past, Ok(Bytes::from_mib(4)), "not beyond the end");
 }
 
 #[test]
-fn host_what_is_not_allowed_is_not_touched() {
-    let Some(stage) = Stage::set("host_what_is_not_allowed_is_not_touched") else { return };
+fn host_files_that_no_rule_allows_are_left_alone() {
+    let Some(stage) = Stage::set("host_files_that_no_rule_allows_are_left_alone") else { return };
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let shared = Reader::of(&stage.file("shared", 1 << 20));
@@ -228,43 +228,48 @@ fn host_what_is_not_allowed_is_not_touched() {
         assert!(outcome(rules(&["pid:1", allowed]), &reader).is_good(), "{allowed}");
     }
     assert!(outcome(rules(&[&point]), &reader).is_good());
-    assert_eq!(outcome(rules(&["pid:1", &point]), &reader), not_allowed, "the mount is not all");
-    // Who holds a file together with one that is denied is left alone, too.
-    let heir = Reader::with(shared.share());
-    let pid: foreread_actuate::AccessRule = format!("pid:{}", heir.pid()).parse().expect("a rule");
+    assert_eq!(
+        outcome(rules(&["pid:1", &point]), &reader),
+        not_allowed,
+        "the process must be allowed, too"
+    );
+    // A file that a denied process shares is left alone.
+    let sharer = Reader::with(shared.share());
+    let pid: foreread_actuate::AccessRule =
+        format!("pid:{}", sharer.pid()).parse().expect("a rule");
     let limits = AccessRules { allow: Vec::new(), deny: vec![pid.clone()] };
     assert_eq!(
         outcome(limits.clone(), &shared),
         ActionOutcome::Failed(ActuateFailure::Denied(pid))
     );
-    // And who holds it together with one that is not named.
+    // So is a file that is shared with a process that no rule allows.
     assert_eq!(outcome(only(&shared), &shared), not_allowed);
     assert!(outcome(limits, &reader).is_good());
 }
 
 #[test]
-fn host_a_descriptor_used_again_is_not_mistaken() {
-    let Some(stage) = Stage::set("host_a_descriptor_used_again_is_not_mistaken") else { return };
+fn host_a_reused_descriptor_is_detected() {
+    let Some(stage) = Stage::set("host_a_reused_descriptor_is_detected") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
     let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
     let file = File::open(&path).expect("open");
     let number = file.as_raw_fd();
     let seen = stage.held_by(&actuator, std::process::id(), number).expect("listed");
-    // The same descriptor, the same file, opened anew: another open file.
+    // The same file opened again under the same descriptor is another open file.
     drop(file);
     let (decoy, file) = (File::open("/dev/null"), File::open(&path).expect("open"));
     let again = if file.as_raw_fd() == number { file } else { decoy.expect("open") };
     if again.as_raw_fd() == number {
         let now = stage.held_by(&actuator, std::process::id(), number);
         if now.as_ref().is_some_and(|now| now.id == seen.id) {
-            println!("the kernel gave the same address again, which is the same to everybody");
+            println!("the kernel used the same address again: the two cannot be distinguished");
         } else {
             let outcome = actuator.advise(&seen, FileAdvice::Random).expect("acted");
             assert_eq!(outcome, ActionOutcome::Failed(ActuateFailure::Gone));
         }
     }
-    // A process that has ended.
+    // A process that has exited.
     let mut reader = Reader::of(&path);
     let seen = stage.one(&actuator, &reader);
     reader.end();
@@ -273,8 +278,8 @@ fn host_a_descriptor_used_again_is_not_mistaken() {
 }
 
 #[test]
-fn host_processes_that_come_and_go_harm_nobody() {
-    let Some(stage) = Stage::set("host_processes_that_come_and_go_harm_nobody") else { return };
+fn host_short_lived_processes_cause_no_error() {
+    let Some(stage) = Stage::set("host_short_lived_processes_cause_no_error") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
     let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
@@ -283,7 +288,7 @@ fn host_processes_that_come_and_go_harm_nobody() {
     let stop = AtomicBool::new(false);
     let mut seen = HashSet::new();
     std::thread::scope(|scope| {
-        // Threads that open, close and open again; processes that begin, exec and end.
+        // Threads that open and close files; processes that start, exec and exit.
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -318,7 +323,7 @@ fn host_processes_that_come_and_go_harm_nobody() {
     println!("{} kinds of outcome", seen.len());
     drop(lease);
     assert_eq!(stage.bdi_kib(), 128);
-    // The guard's socket and the lock belonged to the lease.
+    // The guard's socket and the lock were closed with the lease.
     assert!(descriptors() <= before, "no descriptor is kept");
 }
 

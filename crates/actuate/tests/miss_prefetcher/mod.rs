@@ -1,4 +1,4 @@
-//! Misses that are answered: of the open file that is meant only, and as long as that is wanted.
+//! Prefetching on misses: of the watched open file only, and only while it is watched.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -16,47 +16,48 @@ use super::stage::{Reader, Stage};
 
 const PAGE: u64 = 4096;
 
-/// A file of which single pages are read, and what answers.
-struct Answers {
+/// A file of which single pages are read, and its prefetcher.
+struct Fixture {
     reader: Reader,
     /// The reader's own open file.
     file: File,
-    meant: OpenFile,
+    watched: OpenFile,
     misses: Arc<Misses>,
-    answerer: MissPrefetcher,
+    prefetcher: MissPrefetcher,
     _probes: Probes,
 }
 
-impl Answers {
-    /// Runs of four pages are answered of what one process has open, as far as `limits` let it.
-    fn begin(stage: &Stage, limits: impl FnOnce(&Reader) -> AccessRules) -> Self {
+impl Fixture {
+    /// A reader of one file, and a prefetcher with these access rules.
+    fn new(stage: &Stage, limits: impl FnOnce(&Reader) -> AccessRules) -> Self {
         stage.set_bdi(4);
         let reader = Reader::of(&stage.file("runs", 8 << 20));
         let actuator = Actuator::with(Census::begin().expect("a census"), limits(&reader));
-        let meant = stage.one(&actuator, &reader);
+        let watched = stage.one(&actuator, &reader);
         let file = reader.share();
         let mut probes = Probes::begin().expect("probes");
         let misses = Arc::new(probes.take_misses().expect("misses"));
-        let answerer = MissPrefetcher::begin(actuator, Arc::clone(&misses)).expect("a thread");
-        Self { reader, file, meant, misses, answerer, _probes: probes }
+        let prefetcher = MissPrefetcher::begin(actuator, Arc::clone(&misses)).expect("a thread");
+        Self { reader, file, watched, misses, prefetcher, _probes: probes }
     }
 
-    fn order(&self, meant: &OpenFile) {
-        self.answerer.answer(meant.clone(), MissPrefetch::new(Pages::new(4)));
+    /// Watches a file for runs of four pages.
+    fn watch(&self, file: &OpenFile) {
+        self.prefetcher.answer(file.clone(), MissPrefetch::new(Pages::new(4)));
     }
 
     fn read(&self, page: u64) {
         self.file.read_exact_at(&mut [0; 8], page * PAGE).expect("read");
     }
 
-    /// What came of answers, once it is this.
-    fn until(&self, is_it: impl Fn(&MissPrefetched) -> bool) -> MissPrefetched {
-        let begun = Instant::now();
+    /// Waits until the sum of the reports fulfils a condition.
+    fn wait_for(&self, is_done: impl Fn(&MissPrefetched) -> bool) -> MissPrefetched {
+        let start = Instant::now();
         let mut all = MissPrefetched::default();
-        while !is_it(&all) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it stays {all:?}");
+        while !is_done(&all) {
+            assert!(start.elapsed() < Duration::from_secs(60), "no change: {all:?}");
             std::thread::sleep(Duration::from_millis(1));
-            let new = self.answerer.report();
+            let new = self.prefetcher.report();
             assert!(new.failed.is_none(), "{new:?}");
             all.runs += new.runs;
             all.asked += new.asked;
@@ -65,70 +66,70 @@ impl Answers {
         all
     }
 
-    /// How many of eight pages from there on are cached.
+    /// How many of the eight pages from `page` are cached.
     fn cached(&self, page: u64) -> u64 {
         let stat = cachestat(self.file.as_fd(), Bytes::new(page * PAGE), Bytes::new(8 * PAGE));
         stat.expect("cachestat").cached.get()
     }
 
-    /// How many descriptors of this file this process has, beside the test's own.
-    fn held(&self) -> usize {
+    /// How many duplicates of the file this process has, without the test's own descriptor.
+    fn duplicates(&self) -> usize {
         let census = Census::begin().expect("a census");
         let own = census.of_process(std::process::id()).expect("open files");
-        let it = own.iter().find(|file| file.id == self.meant.id).expect("it is open");
-        it.holders.len() - 1
+        let file = own.iter().find(|file| file.id == self.watched.id).expect("open");
+        file.holders.len() - 1
     }
 
-    fn wait_until_let_go(&self) {
-        let begun = Instant::now();
-        while self.held() > 0 {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it is held");
+    fn wait_until_closed(&self) {
+        let start = Instant::now();
+        while self.duplicates() > 0 {
+            assert!(start.elapsed() < Duration::from_secs(60), "a duplicate stays open");
         }
     }
 }
 
-fn everybody(_: &Reader) -> AccessRules {
+fn no_rules(_: &Reader) -> AccessRules {
     AccessRules::default()
 }
 
-/// Whether the test called `name` is skipped, as pages are of another size here.
+/// Whether the test `name` is skipped because pages have another size here.
 fn skips(name: &str) -> bool {
     let skips = rustix::param::page_size() as u64 != PAGE;
     if skips {
-        println!("SKIP {name}: pages are not of {PAGE} bytes");
+        println!("SKIP {name}: the page size is not {PAGE} bytes");
     }
     skips
 }
 
 #[test]
-fn host_a_miss_is_answered_until_it_is_not_wanted() {
-    let name = "host_a_miss_is_answered_until_it_is_not_wanted";
+fn host_a_miss_is_prefetched_while_its_file_is_watched() {
+    let name = "host_a_miss_is_prefetched_while_its_file_is_watched";
     let Some(stage) = Stage::set(name).filter(|_| !skips(name)) else { return };
-    let answers = Answers::begin(&stage, everybody);
-    answers.read(100);
-    assert_eq!(answers.cached(100), 1, "nothing was ordered");
-    answers.order(&answers.meant);
-    answers.read(200);
-    let done = answers.until(|done| done.runs == 1);
-    assert_eq!((done.asked, answers.cached(200)), (Bytes::new(3 * PAGE), 4));
-    // The last page of the file has nothing behind it.
-    answers.read(2046);
-    assert_eq!(answers.until(|done| done.runs == 1).asked, Bytes::new(PAGE));
-    answers.wait_until_let_go();
-    // It is taken again when it is needed.
-    answers.read(300);
-    answers.until(|done| done.runs == 1);
-    assert_eq!(answers.cached(300), 4);
-    answers.answerer.clear();
-    assert_eq!((answers.misses.watched(), answers.answerer.files()), (Vec::new(), Vec::new()));
-    answers.wait_until_let_go();
-    answers.read(400);
-    answers.order(&answers.meant);
-    answers.answerer.stop(&[answers.meant.id]);
-    answers.read(500);
-    answers.order(&answers.meant);
-    let Answers { answerer, misses, file, reader, .. } = answers;
-    drop(answerer);
+    let fixture = Fixture::new(&stage, no_rules);
+    fixture.read(100);
+    assert_eq!(fixture.cached(100), 1, "not watched yet");
+    fixture.watch(&fixture.watched);
+    fixture.read(200);
+    let done = fixture.wait_for(|done| done.runs == 1);
+    assert_eq!((done.asked, fixture.cached(200)), (Bytes::new(3 * PAGE), 4));
+    // The run ends at the end of the file.
+    fixture.read(2046);
+    assert_eq!(fixture.wait_for(|done| done.runs == 1).asked, Bytes::new(PAGE));
+    fixture.wait_until_closed();
+    // The next miss makes a new duplicate.
+    fixture.read(300);
+    fixture.wait_for(|done| done.runs == 1);
+    assert_eq!(fixture.cached(300), 4);
+    fixture.prefetcher.clear();
+    assert_eq!((fixture.misses.watched(), fixture.prefetcher.files()), (Vec::new(), Vec::new()));
+    fixture.wait_until_closed();
+    fixture.read(400);
+    fixture.watch(&fixture.watched);
+    fixture.prefetcher.stop(&[fixture.watched.id]);
+    fixture.read(500);
+    fixture.watch(&fixture.watched);
+    let Fixture { prefetcher, misses, file, reader, .. } = fixture;
+    drop(prefetcher);
     assert_eq!(misses.watched(), []);
     file.read_exact_at(&mut [0; 8], 600 * PAGE).expect("read");
     for page in [400, 500, 600] {
@@ -139,72 +140,75 @@ fn host_a_miss_is_answered_until_it_is_not_wanted() {
 }
 
 #[test]
-fn host_what_is_not_allowed_is_not_answered() {
-    let name = "host_what_is_not_allowed_is_not_answered";
+fn host_a_denied_file_is_not_prefetched_on_misses() {
+    let name = "host_a_denied_file_is_not_prefetched_on_misses";
     let Some(stage) = Stage::set(name).filter(|_| !skips(name)) else { return };
     let denied = |reader: &Reader| {
         let rule = format!("pid:{}", reader.pid()).parse().expect("a rule");
         AccessRules { allow: Vec::new(), deny: vec![rule] }
     };
-    let answers = Answers::begin(&stage, denied);
-    answers.order(&answers.meant);
-    answers.read(100);
-    let done = answers.until(|done| !done.missed.is_empty());
+    let fixture = Fixture::new(&stage, denied);
+    fixture.watch(&fixture.watched);
+    fixture.read(100);
+    let done = fixture.wait_for(|done| !done.missed.is_empty());
     assert!(matches!(done.missed[..], [(_, ActuateFailure::Denied(_))]), "{done:?}");
-    assert_eq!((answers.misses.watched(), answers.answerer.files()), (Vec::new(), Vec::new()));
-    answers.read(200);
-    assert_eq!((answers.cached(100), answers.cached(200), answers.held()), (1, 1, 0));
-    // Who gets a hand on it later is found when open files are looked at.
+    assert_eq!((fixture.misses.watched(), fixture.prefetcher.files()), (Vec::new(), Vec::new()));
+    fixture.read(200);
+    assert_eq!((fixture.cached(100), fixture.cached(200), fixture.duplicates()), (1, 1, 0));
+    // A process that gets the open file later is found in the next list of open files.
     let allowed = |reader: &Reader| {
         let rule = format!("pid:{}", reader.pid()).parse().expect("a rule");
         AccessRules { allow: vec![rule], deny: Vec::new() }
     };
-    drop(answers);
-    let answers = Answers::begin(&stage, allowed);
-    answers.order(&answers.meant);
-    answers.read(300);
-    answers.until(|done| done.runs == 1);
-    let heir = Reader::with(answers.reader.share());
+    drop(fixture);
+    let fixture = Fixture::new(&stage, allowed);
+    fixture.watch(&fixture.watched);
+    fixture.read(300);
+    fixture.wait_for(|done| done.runs == 1);
+    let second_reader = Reader::with(fixture.reader.share());
     let census = Census::begin().expect("a census");
     let mut now = census.open_files(&observe::OpenFileFilter::default()).expect("open files");
     now.iter_mut().for_each(|file| file.holders.retain(|it| it.pid != std::process::id()));
-    assert!(now.iter().any(|file| file.holders.iter().any(|it| it.pid == heir.pid())));
-    answers.answerer.seen(&now);
-    answers.read(400);
-    let done = answers.until(|done| !done.missed.is_empty());
+    assert!(now.iter().any(|file| file.holders.iter().any(|it| it.pid == second_reader.pid())));
+    fixture.prefetcher.seen(&now);
+    fixture.read(400);
+    let done = fixture.wait_for(|done| !done.missed.is_empty());
     assert!(matches!(done.missed[..], [(_, ActuateFailure::NotAllowed)]), "{done:?}");
-    assert_eq!(answers.cached(400), 1);
+    assert_eq!(fixture.cached(400), 1);
 }
 
 #[test]
-fn host_another_file_at_its_address_is_not_answered() {
-    let name = "host_another_file_at_its_address_is_not_answered";
+fn host_another_file_at_the_same_address_is_not_prefetched() {
+    let name = "host_another_file_at_the_same_address_is_not_prefetched";
     let Some(stage) = Stage::set(name).filter(|_| !skips(name)) else { return };
-    let answers = Answers::begin(&stage, everybody);
-    let is_gone = |answers: &Answers, page: u64| {
-        answers.read(page);
-        let done = answers.until(|done| !done.missed.is_empty());
+    let fixture = Fixture::new(&stage, no_rules);
+    let is_gone = |fixture: &Fixture, page: u64| {
+        fixture.read(page);
+        let done = fixture.wait_for(|done| !done.missed.is_empty());
         assert!(matches!(done.missed[..], [(_, ActuateFailure::Gone)]), "{done:?}");
-        assert_eq!((answers.misses.watched(), answers.answerer.files()), (Vec::new(), Vec::new()));
-        assert_eq!((answers.cached(page), answers.held()), (1, 0));
+        assert_eq!(
+            (fixture.misses.watched(), fixture.prefetcher.files()),
+            (Vec::new(), Vec::new())
+        );
+        assert_eq!((fixture.cached(page), fixture.duplicates()), (1, 0));
     };
-    // As if another file had been meant, which was closed, and this one has its address.
-    let mut other = answers.meant.clone();
+    // As if the watched file had been closed and this one had its address.
+    let mut other = fixture.watched.clone();
     other.inode += 1;
-    answers.order(&other);
-    is_gone(&answers, 100);
-    // The file that was meant, by descriptors that are none of it.
-    let mut other = answers.meant.clone();
+    fixture.watch(&other);
+    is_gone(&fixture, 100);
+    // The watched file, with a descriptor that is another file.
+    let mut other = fixture.watched.clone();
     other.holders.iter_mut().for_each(|holder| holder.fd = 1);
-    answers.order(&other);
-    is_gone(&answers, 200);
-    // One that has gone is not among those that are seen.
-    answers.order(&answers.meant);
-    answers.read(300);
-    answers.until(|done| done.runs == 1);
-    answers.answerer.seen(&[]);
-    assert_eq!((answers.misses.watched(), answers.answerer.files()), (Vec::new(), Vec::new()));
-    answers.wait_until_let_go();
-    answers.read(400);
-    assert_eq!(answers.cached(400), 1);
+    fixture.watch(&other);
+    is_gone(&fixture, 200);
+    // A file that is not in the list of open files is no longer watched.
+    fixture.watch(&fixture.watched);
+    fixture.read(300);
+    fixture.wait_for(|done| done.runs == 1);
+    fixture.prefetcher.seen(&[]);
+    assert_eq!((fixture.misses.watched(), fixture.prefetcher.files()), (Vec::new(), Vec::new()));
+    fixture.wait_until_closed();
+    fixture.read(400);
+    assert_eq!(fixture.cached(400), 1);
 }

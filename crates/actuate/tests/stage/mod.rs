@@ -1,4 +1,4 @@
-//! A file system on a loop device, and processes that hold files on it.
+//! A file system on a loop device, and processes that hold files open on it.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, RawFd};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tunables::{BdiLease, GuardCommand};
 use units::Bytes;
 
-/// An ext4 file system on a loop device; gone when dropped. Tests of the host take turns.
+/// An ext4 file system on a loop device, removed on drop. A lock serialises the host tests.
 pub struct Stage {
     dir: TempDir,
     node: PathBuf,
@@ -54,7 +54,7 @@ impl Stage {
         if !run("mkfs.ext4", &["-q", &node])
             || !run("mount", &[&node, point.to_str().expect("a name")])
         {
-            return skip("no ext4 here");
+            return skip("cannot make or mount ext4");
         }
         stage.mounted = true;
         Some(stage)
@@ -73,7 +73,7 @@ impl Stage {
         text.trim().parse().expect("a number")
     }
 
-    /// A file of this size with data in it, none of it cached.
+    /// A file of this size with data, none of which is cached.
     pub fn file(&self, name: &str, bytes: usize) -> PathBuf {
         let path = self.point().join(name);
         if !path.exists() {
@@ -91,7 +91,7 @@ impl Stage {
         BdiLease::begin(&dirs, &Root::system(), &storage, &guard()).expect("a lease")
     }
 
-    /// All that is open on the file system.
+    /// All open files of the file system.
     pub fn all(&self, actuator: &Actuator) -> Vec<OpenFile> {
         actuator.open_files(&OpenFileFilter::on_bdi(&self.bdi)).expect("open files")
     }
@@ -146,8 +146,8 @@ fn guard() -> GuardCommand {
     GuardCommand { program, args: Vec::new() }
 }
 
-/// Starts a program and waits until it is that program: the kernel lets go of whoever starts it
-/// before it has closed what the program is not to inherit.
+/// Starts a program and waits until its `execve` is complete: until then it may still have
+/// inherited descriptors open.
 fn started(command: &mut Command, name: &str) -> Child {
     let child = command.spawn().expect(name);
     let comm = format!("/proc/{}/comm", child.id());
@@ -165,7 +165,7 @@ impl Reader {
         Self::with(File::open(path).expect("open"))
     }
 
-    /// One that holds this very open file.
+    /// A process that holds this open file.
     pub fn with(file: File) -> Self {
         let stdin = Stdio::from(file);
         Self(started(Command::new("sleep").arg("60").stdin(stdin), "sleep"))
@@ -175,7 +175,7 @@ impl Reader {
         self.0.id()
     }
 
-    /// A share of the child's open file for this process.
+    /// A duplicate of the child's descriptor in this process.
     pub fn share(&self) -> File {
         let pid = rustix::process::Pid::from_child(&self.0);
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());

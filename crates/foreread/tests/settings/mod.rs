@@ -97,7 +97,7 @@ fn host_open_files_get_the_new_window_where_that_is_allowed() {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(stderr.contains("1 of 2 open files"), "{stderr}");
     let who = format!("(process {})", other.0.id());
-    let missed = format!("{who}: left alone, as no rule allows it");
+    let missed = format!("{who}: left alone: no rule allows it");
     assert!(stdout.contains(&missed), "who could not be reached is said: {stdout}");
     assert_eq!((stage.window_of(&one), stage.window_of(&other)), (1088, before));
     let cgroup = stage.apply(&["read_ahead=544K", "--open-files", "--only", "cgroup:/"]);
