@@ -139,7 +139,7 @@ fn the_first_difference_is_reported() {
     };
     let text = result.to_string();
     assert!(text.contains("DIFFERS large_folio/ra128k it: decision 1"), "{text}");
-    assert!(text.contains("made [\"async\",1,1,4096,[[\"order\",4,8,8,2]]]"), "{text}");
+    assert!(text.contains("replayed [\"async\",1,1,4096,[[\"order\",4,8,8,2]]]"), "{text}");
 
     let right = json!(["async", 1, 1, 4096, [["order", 4, 8, 8, 2]]]);
     let short = only(&recording(49_152, "large_folio/ra128k", ops.clone(), json!([first]), 12));
