@@ -23,7 +23,7 @@ class Trace:
 
         `format` names the format; without it, the beginning of the file decides. A trace of more
         than 1,048,576 records in foreread's own format stays in its file: simulations read it from
-        there, in some 60 MiB of memory however long it is.
+        there, in memory that does not grow with its length.
 
         Raises `UsageError` if the format is unknown, `ForereadError` if the file is damaged or
         cannot be read.
