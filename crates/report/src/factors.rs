@@ -8,7 +8,6 @@ use study::{
 
 use crate::clean;
 use crate::limits::limits_text;
-use crate::markdown::verdict_markdown;
 use crate::names::brief;
 use crate::number::{ABSENT, certainty, factor_certainty, ratio, short, spread_text, times};
 use crate::plot::bar;
@@ -17,7 +16,7 @@ use crate::run_report::RunReport;
 use crate::shade::Shades;
 use crate::table::SHADES;
 use crate::terminal_text::{TermStyle, legend, plain_grid, shaded, trades, verdict_text, wrap};
-use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
+use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished, verdict_markdown};
 use units::text::counted;
 
 /// What the limits of such a study mean.

@@ -8,7 +8,7 @@ use crate::run_report::RunReport;
 use crate::table::{Figures, Table};
 use crate::unit::{unit, units};
 use crate::verdict::verdict;
-use crate::verdict_parts::VerdictLine;
+use crate::verdict_parts::verdict_markdown;
 
 pub fn markdown(report: &RunReport<'_>) -> String {
     let target = clean::markdown(&report.run.summary.target);
@@ -51,15 +51,6 @@ pub fn markdown(report: &RunReport<'_>) -> String {
     ));
     text.push_str(&limits_markdown(&report.analysis.limits));
     text
-}
-
-/// A verdict as a list with code blocks for its commands.
-pub(crate) fn verdict_markdown(lines: Vec<VerdictLine>) -> String {
-    let line = |line| match line {
-        VerdictLine::Sentence(sentence) => format!("- {sentence}\n"),
-        VerdictLine::Command(command) => format!("\n```sh\n{command}\n```\n"),
-    };
-    lines.into_iter().map(line).collect()
 }
 
 fn cell(figures: &Figures) -> String {

@@ -68,3 +68,12 @@ fn bdi(report: &RunReport<'_>) -> Option<String> {
     let harmless = |c: char| c.is_ascii_alphanumeric() || ":-_.".contains(c);
     (name.chars().all(harmless) && !name.is_empty()).then(|| clean::plain(name))
 }
+
+/// A verdict as a list with code blocks for its commands.
+pub(crate) fn verdict_markdown(lines: Vec<VerdictLine>) -> String {
+    let line = |line| match line {
+        VerdictLine::Sentence(sentence) => format!("- {sentence}\n"),
+        VerdictLine::Command(command) => format!("\n```sh\n{command}\n```\n"),
+    };
+    lines.into_iter().map(line).collect()
+}

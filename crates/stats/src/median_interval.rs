@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn depths_are_those_of_the_sign_test() {
-        // Of nine values, the second smallest and second largest enclose the median in 96.1 % of cases, the third in 82.0 %.
+        // Of nine values, the second smallest and second largest enclose the median in 96.1 % of
+        // cases, the third in 82.0 %.
         let (depth_of_nine, share) = depth(9);
         assert_eq!(depth_of_nine, 2);
         assert!((share - 0.228).abs() < 0.001, "{share}");

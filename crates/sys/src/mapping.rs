@@ -144,8 +144,8 @@ impl FileMapping {
 
 impl Drop for FileMapping {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped the range, and it is not used after this. (Zero pages that the handler
-        // mapped into it are unmapped, too.)
+        // SAFETY: `new` mapped the range, and it is not used after this. (Zero pages that the
+        // handler mapped into it are unmapped, too.)
         let result = unsafe { rustix::mm::munmap(self.address.cast(), self.length) };
         debug_assert!(result.is_ok(), "munmap of our own mapping");
     }

@@ -39,7 +39,8 @@ pub struct SparseMemory {
 // SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched
 // under the stripes' locks.
 unsafe impl Send for SparseMemory {}
-// SAFETY: as above; readers hold the read lock and writers the write lock of the range that they access.
+// SAFETY: as above; readers hold the read lock and writers the write lock of the range that they
+// access.
 unsafe impl Sync for SparseMemory {}
 
 /// The locks on the one or two chunks that a range touches.

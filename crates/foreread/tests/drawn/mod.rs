@@ -1,4 +1,4 @@
-//! Draws command lines, runs each in a separate directory, and checks how it ended and what it left.
+//! Draws command lines, runs each in a separate directory, and checks its end and its leftovers.
 #![allow(dead_code)] // each tier takes of it what it needs
 
 pub mod ending;

@@ -107,7 +107,11 @@ fn storage_entry(diagnosis: &Diagnosis) -> Storage<'_> {
     }
 }
 
-fn node<'a>(layer: &'a Layer, counts: &BdiId, origins: &'a BTreeMap<BdiId, Origin>) -> Node<'a> {
+fn layer_entry<'a>(
+    layer: &'a Layer,
+    counts: &BdiId,
+    origins: &'a BTreeMap<BdiId, Origin>,
+) -> Node<'a> {
     Node {
         name: &layer.name,
         kind: &layer.kind,

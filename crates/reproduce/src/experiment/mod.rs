@@ -68,7 +68,8 @@ pub struct Effort {
 }
 
 impl Default for Effort {
-    /// Three seeds, because closed loops synchronise with the disks' rotation differently each time.
+    /// Three seeds, because closed loops synchronise with the disks' rotation differently each
+    /// time.
     fn default() -> Self {
         Self { seeds: 3 }
     }

@@ -29,7 +29,7 @@ pub fn sweep(
 ) -> Result<StudyOutcome, StudyError> {
     let study = Study { command: RunCommand::Sweep, plan, fresh, cancel: &environment.cancel };
     let blocks = |field: &StrategyInput<'_>| -> Box<dyn Strategy> {
-        Box::new(BlockStrategy::new(field, plan.repeats).within(budget))
+        Box::new(BlockStrategy::new(field, plan.repeats).with_budget(budget))
     };
     let mut open = storage::opener(plan, environment);
     study.conduct(store, &mut open, &blocks, progress)

@@ -150,7 +150,7 @@ fn a_budget_ends_the_repeats_but_never_the_first_block() {
     let within = |seconds: f64| {
         let budget = Some(Budget::minutes(seconds / 60.0).expect("time"));
         let blocks = |field: &StrategyInput<'_>| {
-            BlockStrategy::new(field, Repeats::default()).within(budget)
+            BlockStrategy::new(field, Repeats::default()).with_budget(budget)
         };
         world.study(&Grid::Full, |field| Box::new(blocks(field)))
     };

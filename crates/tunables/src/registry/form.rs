@@ -2,41 +2,9 @@
 
 use units::{Bytes, Nanos, PageSize};
 
-use super::declared::DeclaredForm;
-use super::read_ahead;
-use crate::{Tunable, TunableError, Value};
-
-/// The type of a tunable's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ValueForm {
-    /// A count, share or switch without a unit, within these bounds.
-    Count { least: i64, most: i64 },
-    /// An amount of data, in units of this many bytes in the kernel.
-    Amount { unit: u64, least: Bytes, most: Bytes },
-    /// A read-ahead window, in KiB in the kernel.
-    Window,
-    /// A data rate, in KiB per second in the kernel.
-    Rate,
-    /// The same for one array; `system` means that it follows the machine's rate.
-    ArrayRate,
-    /// A time, in units of this many nanoseconds in the kernel.
-    Span { unit: u64 },
-    /// One of the words that the file itself lists, with the current one in brackets.
-    Choice,
-    /// Any text that the kernel accepts.
-    Text,
-    /// A text within the limits that a user declared.
-    Declared(&'static DeclaredForm),
-}
-
-/// A valid value with notes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ValidatedValue {
-    /// The value as the kernel rounds it.
-    pub value: Value,
-    /// Notes for the user: rounding, or a surprising effect.
-    pub notes: Vec<String>,
-}
+use super::tunable::{Tunable, ValidatedValue, ValueForm};
+use super::window;
+use crate::{TunableError, Value};
 
 /// The value of an array without a rate of its own, as in md(4).
 const OF_SYSTEM: &str = "system";
@@ -168,7 +136,7 @@ impl Tunable {
     pub fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
         let tunable = self.name;
         if let (ValueForm::Window, Value::Bytes(window)) = (self.form, value) {
-            return read_ahead::validate(*window, page);
+            return window::validate(*window, page);
         }
         let range = |least: Value, most: Value| TunableError::OutOfRange {
             tunable,
@@ -237,8 +205,9 @@ impl Tunable {
         text.ok_or_else(|| self.wrong(value))
     }
 
-    /// Parses the file's text; `None` if it is not a value of this tunable. An array that follows the machine's rate shows `1000 (system)`;
-    /// writing 1000 would set a rate of its own (`1000 (local)`).
+    /// Parses the file's text; `None` if it is not a value of this tunable. An array that follows
+    /// the machine's rate shows `1000 (system)`; writing 1000 would set a rate of its own (`1000
+    /// (local)`).
     pub fn decode(&self, text: &str) -> Option<Value> {
         let line = text.lines().next()?.trim();
         let first = line.split_whitespace().next();

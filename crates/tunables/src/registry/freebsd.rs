@@ -6,8 +6,7 @@
 
 use units::Bytes;
 
-use super::form::ValueForm;
-use super::tunable::FileScope;
+use super::tunable::{FileScope, ValueForm};
 use crate::Tunable;
 
 /// A tunable with the system's default in words: some depend on memory.

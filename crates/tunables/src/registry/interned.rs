@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::Tunable;
+use super::tunable::Tunable;
 
 /// No command line or journal names more; further ones are refused, so that names cannot fill the
 /// memory.

@@ -3,8 +3,7 @@
 use host::Root;
 use units::{Bytes, PageSize};
 
-use super::form::ValueForm;
-use super::tunable::FileScope;
+use super::tunable::{FileScope, ValueForm};
 use crate::{Tunable, TunableScope, Value};
 
 /// Stripes that RAID 4, 5 and 6 keep in memory, with a page for each member.

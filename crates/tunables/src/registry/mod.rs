@@ -1,6 +1,7 @@
 //! The registry: one file or table row, and one line, for each tunable.
 
 mod declared;
+mod declared_form;
 mod form;
 mod freebsd;
 mod interned;
@@ -10,14 +11,14 @@ mod read_ahead;
 mod sysctl;
 mod tunable;
 mod vm;
+mod window;
 
 use std::path::Path;
 
 pub use declared::declare;
-pub use form::ValidatedValue;
 pub(crate) use md::stripe_cache_memory;
 use tunable::FileScope;
-pub use tunable::{SideEffect, Tunable};
+pub use tunable::{SideEffect, Tunable, ValidatedValue};
 
 use crate::{TunableError, TunableScope};
 

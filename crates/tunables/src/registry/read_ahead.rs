@@ -3,13 +3,8 @@
 //! The kernel keeps it in pages (`ra_pages` of the bdi, `mm/backing-dev.c`), so sysfs rounds
 //! written values down to whole pages: 6 gives 4, and 3 gives 0.
 
-use units::{Bytes, PageSize};
-
-use super::form::{ValidatedValue, ValueForm};
-use super::tunable::FileScope;
-use crate::{Tunable, TunableError};
-
-const NAME: &str = "read_ahead";
+use super::tunable::{FileScope, Tunable, ValueForm};
+use super::window::NAME;
 
 /// Maximum amount that the kernel reads ahead, for files opened from now on.
 pub(super) static READ_AHEAD: Tunable = Tunable {
@@ -23,39 +18,14 @@ pub(super) static READ_AHEAD: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Sixteen times the largest value seen in the field (64 MiB, on some cloud disks).
-const MAX_WINDOW: Bytes = Bytes::from_gib(1);
-
-/// Checks a window, and rounds it down to whole pages.
-pub(super) fn validate(window: Bytes, page: PageSize) -> Result<ValidatedValue, TunableError> {
-    if window > MAX_WINDOW {
-        return Err(TunableError::TooLarge { tunable: NAME, value: window, most: MAX_WINDOW });
-    }
-    if window.is_zero() {
-        let note = "read_ahead=0 not only disables read-ahead: every read then goes to the device \
-                    page by page";
-        return Ok(ValidatedValue { value: window.into(), notes: vec![note.to_owned()] });
-    }
-    if window < page.bytes() {
-        return Err(TunableError::BelowPage { tunable: NAME, value: window, page: page.bytes() });
-    }
-    let mut notes = Vec::new();
-    let whole = window.to_pages_floor(page).to_bytes(page);
-    if whole != window {
-        notes.push(format!(
-            "read_ahead={window} becomes {whole}: the kernel counts in pages of {}",
-            page.bytes()
-        ));
-    }
-    Ok(ValidatedValue { value: whole.into(), notes })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use units::{Bytes, PageSize};
+
     use super::*;
-    use crate::Value;
+    use crate::{ValidatedValue, Value};
 
     fn parse(name: &str, text: &str) -> Result<Bytes, String> {
         READ_AHEAD.parse(name, text).map(|v| v.bytes().expect("bytes")).map_err(|e| e.to_string())

@@ -4,11 +4,7 @@
 //! read back. Those with a table of their own (`vm.dirty_bytes`) are found first.
 
 use super::interned::{InternedTunables, leak};
-use super::tunable::FileScope;
-use crate::Tunable;
-
-/// Their prefix in records.
-pub(super) const PREFIX: &str = "sysctl.";
+use super::tunable::{FileScope, SYSCTL_PREFIX as PREFIX, Tunable};
 
 static KNOWN: InternedTunables = InternedTunables::new();
 

@@ -4,9 +4,45 @@ use std::fmt;
 use std::path::PathBuf;
 
 use host::{DevNo, Root};
+use units::Bytes;
 
-use super::form::ValueForm;
+use super::declared_form::DeclaredForm;
 use crate::{TunableScope, Value};
+
+/// Prefix of the names of sysctls without a table of their own, in records.
+pub(super) const SYSCTL_PREFIX: &str = "sysctl.";
+
+/// The type of a tunable's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueForm {
+    /// A count, share or switch without a unit, within these bounds.
+    Count { least: i64, most: i64 },
+    /// An amount of data, in units of this many bytes in the kernel.
+    Amount { unit: u64, least: Bytes, most: Bytes },
+    /// A read-ahead window, in KiB in the kernel.
+    Window,
+    /// A data rate, in KiB per second in the kernel.
+    Rate,
+    /// The same for one array; `system` means that it follows the machine's rate.
+    ArrayRate,
+    /// A time, in units of this many nanoseconds in the kernel.
+    Span { unit: u64 },
+    /// One of the words that the file itself lists, with the current one in brackets.
+    Choice,
+    /// Any text that the kernel accepts.
+    Text,
+    /// A text within the limits that a user declared.
+    Declared(&'static DeclaredForm),
+}
+
+/// A valid value with notes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidatedValue {
+    /// The value as the kernel rounds it.
+    pub value: Value,
+    /// Notes for the user: rounding, or a surprising effect.
+    pub notes: Vec<String>,
+}
 
 /// The files, and what their paths are relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +145,7 @@ impl Tunable {
 
     /// Its name for sysctl(8), if it is a sysctl.
     pub fn sysctl(&self) -> Option<&'static str> {
-        match self.name.strip_prefix(super::sysctl::PREFIX) {
+        match self.name.strip_prefix(SYSCTL_PREFIX) {
             Some(bare) => Some(bare),
             None => self.names().find(|name| name.contains('.') && !name.contains('/')),
         }

@@ -5,8 +5,7 @@
 
 use units::Bytes;
 
-use super::form::ValueForm;
-use super::tunable::FileScope;
+use super::tunable::{FileScope, ValueForm};
 use crate::{SideEffect, Tunable};
 
 const PERCENT: ValueForm = ValueForm::Count { least: 0, most: 100 };

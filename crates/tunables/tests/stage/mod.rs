@@ -78,7 +78,8 @@ impl Stage {
     pub fn power_cut(&self) {
         let mut child = started(self.flip().arg("hold"), "holding");
         let guard = self.guard_pid();
-        // While stopped, it cannot notice that its guard has exited, and restore the settings itself.
+        // While stopped, it cannot notice that its guard has exited, and restore the settings
+        // itself.
         kill_process(Pid::from_child(&child), Signal::STOP).expect("stopped");
         kill_hard(guard);
         child.kill().expect("killed");

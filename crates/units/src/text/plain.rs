@@ -16,8 +16,8 @@ pub fn plain(text: &str) -> String {
     cleaned
 }
 
-/// Invisible characters and those that reverse the direction of text (Unicode TR 36: bidirectional controls,
-/// zero-width characters, line separators, tags and variation selectors).
+/// Invisible characters and those that reverse the direction of text (Unicode TR 36: bidirectional
+/// controls, zero-width characters, line separators, tags and variation selectors).
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
