@@ -1,72 +1,64 @@
 //! Real programs from cold virtual disks, without and with `foreread auto`.
 //!
-//! `real [--programs A,B] [--disks A,B] [--pairs N] [--most-pairs N] [--windows 16K,4M] [--scale X]
-//! [--what-if auto,16K] [--binary FILE]` needs root and a release build. `--windows` measures these
-//! static windows; `--what-if` profiles each program once and simulates these settings. Everything
-//! it makes is below `target/real`; disks and daemons end with it, however it ends. Each run is
-//! stored in `target/real/runs`: a later call measures only what is missing for the same commit,
-//! and prints all. A new program is a line of `programs.txt` and its work in `work.py`.
+//! `real [--programs A,B] [--disks A,B] [--pairs N] [--most-pairs N] [--windows best|16K,4M]
+//! [--what-if auto,16K] [--minutes N] [--scale X] [--binary FILE]` needs root and a release build.
+//! `--windows` measures these static windows; `--what-if` profiles each program once and simulates
+//! these settings. `--minutes` does what matters most in this time: a pair and a profile of every
+//! program, then further pairs where the first ones are disturbed or do not decide, then the rest.
+//!
+//! Everything it makes is below `target/real`; disks and daemons end with it, however it ends. Each
+//! run is stored in `target/real/runs`, with the processor time that other work took meanwhile: a
+//! later call measures only what is missing for the same commit, and prints all. A pair beside other
+//! work is measured again. A new program is a line of `programs.txt` and its work in `work.py`.
 
 mod options;
+mod processor;
 mod programs;
 mod samples;
+mod schedule;
 mod table;
 mod trial;
 mod workshop;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 
 use options::Options;
+use processor::ProcessorMeter;
 use programs::{Program, operations_factor};
 use samples::{Arm, ProgramRun};
+use schedule::{Deadline, Pass, Step};
 use table::{ProgramCell, document};
 use trial::Bench;
-use vdisk::VirtualDisk;
+use vdisk::{DiskConfig, VirtualDisk};
 use workshop::Workshop;
 
 /// Measures what is missing, prints a table; whether all went well.
 pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let options = Options::parse(words)?;
     let workshop = Workshop::open(root, options.binary.clone())?;
-    let study =
-        Study { file: workshop.directory.join("runs"), commit: workshop.commit()?, options };
-    let mut good = true;
-    let mut cells = Vec::new();
-    for disk_words in &study.options.disks {
-        let mut mounted: Option<(&str, VirtualDisk)> = None;
-        for program in &study.options.programs {
-            while let Some(step) = study.missing(disk_words, program)? {
-                let (data, disk) = match mounted.take() {
-                    Some(mounted) if mounted.0 == program.data => mounted,
-                    before => {
-                        if let Some((_, disk)) = before {
-                            disk.remove()?;
-                        }
-                        (program.data, workshop.disk(disk_words, program.data)?)
-                    }
-                };
-                let measured = study.measure(&workshop, &disk, disk_words, program, step);
-                mounted = Some((data, disk));
-                if let Err(error) = measured {
-                    eprintln!("{} on {disk_words}: {error:#}", program.name);
-                    good = false;
-                    break;
-                }
-            }
-            let cell = study.cell(disk_words, program)?;
-            eprintln!("{}", cell.row());
-            if cell.pairs() > 0 || cell.simulated().is_some() {
-                cells.push(cell);
-            }
-        }
-        if let Some((_, disk)) = mounted {
-            disk.remove()?;
-        }
+    let file = workshop.directory.join("runs");
+    let commit = workshop.commit()?;
+    let deadline = Deadline::new(&options);
+    let meter = ProcessorMeter::start();
+    if meter.is_none() {
+        eprintln!("no control group for processor time: disturbed runs are not recognised");
     }
+    let mut study = Study { file, commit, options, deadline, meter, mounted: None, failed: vec![] };
+    let passes = schedule::passes(&study.options);
+    study.announce(passes[0])?;
+    for pass in passes {
+        study.pass(&workshop, pass)?;
+    }
+    study.unmount()?;
+    let cells = study.cells()?;
     println!("{}", document(&cells, &study.commit)?);
-    Ok(good)
+    for failure in &study.failed {
+        eprintln!("failed: {failure}");
+    }
+    Ok(study.failed.is_empty())
 }
 
 /// What one call measures.
@@ -76,55 +68,141 @@ struct Study {
     /// Where runs are stored.
     file: PathBuf,
     commit: String,
+    deadline: Deadline,
+    meter: Option<ProcessorMeter>,
+    mounted: Option<MountedDisk>,
+    /// What could not be measured: it is not tried again.
+    failed: Vec<String>,
 }
 
-/// What is measured next for a program on a disk.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Pair(u64),
-    Window(u64),
-    Profile,
+/// A disk with a data set.
+#[derive(Debug)]
+struct MountedDisk {
+    words: String,
+    data: &'static str,
+    disk: VirtualDisk,
 }
 
 impl Study {
-    fn operations(&self, disk_words: &str, program: &Program) -> u64 {
-        let operations = program.operations * operations_factor(disk_words);
+    /// Says how long the pass that is first will take.
+    fn announce(&self, pass: Pass) -> Result<()> {
+        let (mut time, mut runs) = (Duration::ZERO, 0);
+        let mut last = None;
+        for (words, program) in self.places() {
+            let cell = self.cell(&words, &program)?;
+            let missing = schedule::missing_runs(pass, &self.options, &cell);
+            if missing == 0 {
+                continue;
+            }
+            let is_mounted =
+                last.replace((words.clone(), program.data)) == Some((words.clone(), program.data));
+            time += schedule::duration(missing, &cell, self.dilation(&words)?, is_mounted);
+            runs += missing;
+        }
+        let minutes = time.as_secs_f64() / 60.0;
+        eprintln!("{runs} runs are missing, which take about {minutes:.0} minutes");
+        Ok(())
+    }
+
+    /// All disks with all programs; those that share a data set follow one another.
+    fn places(&self) -> Vec<(String, Program)> {
+        let disks = self.options.disks.iter();
+        let programs = |words: &String| {
+            let words = words.clone();
+            self.options.programs.iter().map(move |program| (words.clone(), *program))
+        };
+        disks.flat_map(programs).collect()
+    }
+
+    /// Measures what a pass asks for and time allows.
+    fn pass(&mut self, workshop: &Workshop, pass: Pass) -> Result<()> {
+        for (words, program) in self.places() {
+            let mut measured = false;
+            while let Some(step) = self.missing(pass, &words, &program)? {
+                if let Err(error) = self.measure(workshop, &words, &program, step) {
+                    eprintln!("{} on {words}: {error:#}", program.name);
+                    self.failed.push(format!("{} on {words}", program.name));
+                }
+                measured = true;
+                if pass == Pass::Needed {
+                    break;
+                }
+            }
+            if measured {
+                eprintln!("{}", self.cell(&words, &program)?.row());
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, pass: Pass, words: &str, program: &Program) -> Result<Option<Step>> {
+        if self.failed.contains(&format!("{} on {words}", program.name)) {
+            return Ok(None);
+        }
+        let cell = self.cell(words, program)?;
+        let Some(step) = schedule::next_step(pass, &self.options, &cell) else { return Ok(None) };
+        let is_mounted =
+            self.mounted.as_ref().is_some_and(|it| it.words == words && it.data == program.data);
+        let time = schedule::duration(step.runs(), &cell, self.dilation(words)?, is_mounted);
+        Ok(self.deadline.allows(time).then_some(step))
+    }
+
+    fn dilation(&self, words: &str) -> Result<f64> {
+        Ok(DiskConfig::parse(words)?.dilation_factor())
+    }
+
+    /// Those cells of which anything is known.
+    fn cells(&self) -> Result<Vec<ProgramCell>> {
+        let cells = self.places().into_iter().map(|(words, program)| self.cell(&words, &program));
+        let cells: Vec<ProgramCell> = cells.collect::<Result<_>>()?;
+        Ok(cells.into_iter().filter(|cell| !cell.is_empty()).collect())
+    }
+
+    fn operations(&self, words: &str, program: &Program) -> u64 {
+        let operations = program.operations * operations_factor(words);
         (operations as f64 * self.options.scale) as u64
     }
 
-    fn cell(&self, disk_words: &str, program: &Program) -> Result<ProgramCell> {
-        let operations = self.operations(disk_words, program);
+    fn cell(&self, words: &str, program: &Program) -> Result<ProgramCell> {
+        let operations = self.operations(words, program);
         let runs = samples::read(&self.file)?;
-        Ok(ProgramCell::from_runs(*program, disk_words, operations, &self.commit, &runs))
+        Ok(ProgramCell::from_runs(*program, words, operations, &self.commit, &runs))
     }
 
-    fn missing(&self, disk_words: &str, program: &Program) -> Result<Option<Step>> {
-        let cell = self.cell(disk_words, program)?;
-        let pairs = cell.pairs();
-        let wanted = if cell.is_undecided() { self.options.most_pairs } else { 0 };
-        let asked = self.options.pairs;
-        if pairs < asked.max(if asked == 0 { 0 } else { wanted }) {
-            return Ok(Some(Step::Pair(pairs + 1)));
+    fn unmount(&mut self) -> Result<()> {
+        match self.mounted.take() {
+            Some(mounted) => Ok(mounted.disk.remove()?),
+            None => Ok(()),
         }
-        let window = self.options.windows_kib.iter().find(|kib| !cell.has_window(**kib));
-        let profile = self.options.what_if.is_some() && cell.simulated().is_none();
-        Ok(window.map(|kib| Step::Window(*kib)).or(profile.then_some(Step::Profile)))
     }
 
-    /// Runs a pair, or a program once with a static window.
+    /// Has a disk with this data set, and no other.
+    fn mount(&mut self, workshop: &Workshop, words: &str, data: &'static str) -> Result<()> {
+        if self.mounted.as_ref().is_some_and(|it| it.words == words && it.data == data) {
+            return Ok(());
+        }
+        self.unmount()?;
+        let disk = workshop.disk(words, data)?;
+        self.mounted = Some(MountedDisk { words: words.to_owned(), data, disk });
+        Ok(())
+    }
+
+    /// Runs a pair, or a program once with a static window or under a profile.
     fn measure(
-        &self,
+        &mut self,
         workshop: &Workshop,
-        disk: &VirtualDisk,
-        disk_words: &str,
+        words: &str,
         program: &Program,
         step: Step,
     ) -> Result<()> {
-        let operations = self.operations(disk_words, program);
-        let bench = Bench { workshop, disk, operations };
+        let operations = self.operations(words, program);
+        let is_first = self.cell(words, program)?.is_empty();
+        self.mount(workshop, words, program.data)?;
+        let Some(MountedDisk { disk, .. }) = &self.mounted else { return Ok(()) };
+        let bench = Bench { workshop, disk, meter: self.meter.as_ref(), operations };
         let stored = |arm, seed, sample, simulated| ProgramRun {
             program: program.name.to_owned(),
-            disk: disk_words.to_owned(),
+            disk: words.to_owned(),
             commit: self.commit.clone(),
             seed,
             operations,
@@ -135,12 +213,11 @@ impl Study {
         let run = |arm, seed| -> Result<ProgramRun> {
             Ok(stored(arm, seed, bench.run(program, arm, seed)?, None))
         };
+        if is_first && self.options.disks[0] == words {
+            bench.read_libraries(program)?;
+        }
         let runs = match step {
             Step::Pair(pair) => {
-                if pair == 1 && self.options.disks[0] == disk_words {
-                    // This one also reads the program and its libraries.
-                    bench.run(program, Arm::Default, 0)?;
-                }
                 // Even and odd bits of a mixed number are as good as a coin here.
                 let auto_first = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & 1 == 1;
                 let arms = [Arm::Default, Arm::Auto];

@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail};
 use super::programs::{self, Program};
 
 const DISKS: &str = "hdd-2008,ssd-sata,cloud-ssd";
+/// The windows among which the best one is looked for: `--windows best`.
+const BEST_OF: &str = "16K,64K,512K,1M,4M";
 
 /// The options of `xtask real`.
 #[derive(Debug)]
@@ -24,6 +26,9 @@ pub struct Options {
     pub binary: Option<PathBuf>,
     /// Static windows that are measured once each, in KiB.
     pub windows_kib: Vec<u64>,
+    /// How long this may take: then a pair of every program comes first, and further pairs where
+    /// the first one is not enough.
+    pub minutes: Option<f64>,
     /// Settings that are simulated from a profile of each program, as for `--what-if`.
     pub what_if: Option<String>,
 }
@@ -39,6 +44,7 @@ impl Options {
             scale: 1.0,
             binary: None,
             windows_kib: Vec::new(),
+            minutes: None,
             what_if: None,
         };
         let mut words = words.iter();
@@ -54,7 +60,11 @@ impl Options {
                 "--scale" => options.scale = value.parse().context("--scale needs a number")?,
                 "--binary" => options.binary = Some(std::path::absolute(value)?),
                 "--windows" => {
-                    options.windows_kib = value.split(',').map(kib).collect::<Result<_>>()?;
+                    let windows = if value == "best" { BEST_OF } else { value };
+                    options.windows_kib = windows.split(',').map(kib).collect::<Result<_>>()?;
+                }
+                "--minutes" => {
+                    options.minutes = Some(value.parse().context("--minutes needs a number")?);
                 }
                 "--what-if" => options.what_if = Some(value.to_owned()),
                 _ => bail!("unknown option {word}"),
@@ -103,5 +113,8 @@ mod tests {
         assert_eq!(options.programs.len(), 2);
         assert_eq!(options.windows_kib, [4096, 16]);
         assert!(Options::parse(&["--programs", "emacs"]).is_err());
+        let options = Options::parse(&["--windows", "best", "--minutes", "2.5"]).unwrap();
+        assert_eq!(options.windows_kib, [16, 64, 512, 1024, 4096]);
+        assert_eq!(options.minutes, Some(2.5));
     }
 }

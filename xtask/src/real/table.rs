@@ -13,6 +13,9 @@ pub const WORST_ALLOWED: f64 = 0.97;
 /// A window that is less than this many times as fast leaves nothing worth a share.
 const MIN_HINDSIGHT_RATIO: f64 = 1.1;
 
+/// The seed of runs with static windows: that of the first pair.
+pub const WINDOW_SEED: u64 = 1;
+
 /// A simulated ratio this close to the measured one is right.
 const SIMULATED_TOLERANCE: f64 = 0.15;
 /// The name of the setting in simulations.
@@ -23,16 +26,31 @@ const HEADER: &str = "\
 | MiB | reads |
 |---|---|---:|---:|---:|---|---:|---|---|---|---|";
 
+/// What was measured with a static window.
+#[derive(Clone, Copy, Debug)]
+struct FixedWindow {
+    kib: u64,
+    /// The last run that nothing disturbed, or the last one.
+    sample: ProgramSample,
+    runs: usize,
+}
+
 /// The runs of one program on one disk.
 #[derive(Debug)]
 pub struct ProgramCell {
     pub program: Program,
     pub disk: String,
-    /// Without and with `auto`.
+    /// Without and with `auto`: those that nothing disturbed, or all where each was disturbed.
     pairs: Vec<(ProgramSample, ProgramSample)>,
-    /// With static windows: KiB and what was measured.
-    fixed: Vec<(u64, ProgramSample)>,
+    /// How many pairs ran, disturbed or not.
+    attempts: u64,
+    /// With static windows, each once.
+    fixed: Vec<FixedWindow>,
+    /// Without `auto`, with the seed of the runs with static windows.
+    unfixed: Option<ProgramSample>,
     simulated: Option<Simulated>,
+    /// The seconds of runs without `auto` by any `foreread`.
+    seconds: Vec<f64>,
 }
 
 impl ProgramCell {
@@ -54,21 +72,52 @@ impl ProgramCell {
             let with = mine(Arm::Auto).find(|with| with.seed == without.seed)?;
             Some((without.sample, with.sample))
         });
+        let mut pairs: Vec<(ProgramSample, ProgramSample)> = pairs.collect();
+        let attempts = pairs.len() as u64;
+        if pairs.iter().any(|pair| !is_disturbed(pair)) {
+            pairs.retain(|pair| !is_disturbed(pair));
+        }
         let fixed = here.iter().filter_map(|run| match run.arm {
             Arm::Static(kib) => Some((kib, run.sample)),
             Arm::Default | Arm::Auto | Arm::Profile => None,
         });
-        let simulated = mine(Arm::Profile).find_map(|run| run.simulated.clone());
-        let (pairs, fixed) = (pairs.collect(), fixed.collect());
-        Self { program, disk: disk.to_owned(), pairs, fixed, simulated }
+        let plain = |run: &&&ProgramRun| run.arm == Arm::Default;
+        let unfixed = here.iter().filter(plain).filter(|run| run.seed == WINDOW_SEED);
+        let seconds = here.iter().filter(plain).map(|run| run.sample.seconds);
+        Self {
+            program,
+            disk: disk.to_owned(),
+            pairs,
+            attempts,
+            fixed: least_disturbed(fixed.collect()),
+            unfixed: unfixed.map(|run| run.sample).next_back(),
+            simulated: mine(Arm::Profile).find_map(|run| run.simulated.clone()),
+            seconds: seconds.collect(),
+        }
     }
 
-    pub fn pairs(&self) -> u64 {
-        self.pairs.len() as u64
+    pub fn is_empty(&self) -> bool {
+        self.attempts == 0 && self.fixed.is_empty() && self.simulated.is_none()
     }
 
+    /// How many pairs ran, disturbed or not: also the seed of the last one.
+    pub fn attempts(&self) -> u64 {
+        self.attempts
+    }
+
+    pub fn undisturbed_pairs(&self) -> u64 {
+        self.pairs.iter().filter(|pair| !is_disturbed(pair)).count() as u64
+    }
+
+    /// Whether a static window was measured, undisturbed or often enough.
     pub fn has_window(&self, kib: u64) -> bool {
-        self.fixed.iter().any(|(known, _)| *known == kib)
+        self.fixed.iter().any(|one| one.kib == kib && (!one.sample.is_disturbed() || one.runs > 1))
+    }
+
+    /// What the program takes on this disk without `auto`, of the model.
+    pub fn seconds(&self) -> Option<f64> {
+        let seconds = median(self.seconds.iter().copied());
+        seconds.is_finite().then_some(seconds)
     }
 
     /// Time without ÷ time with `auto`: the median of the pairs with its interval.
@@ -81,6 +130,13 @@ impl ProgramCell {
     pub fn is_undecided(&self) -> bool {
         let ratios = || self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
         ratios().any(|ratio| ratio < WORST_ALLOWED) && ratios().any(|ratio| ratio >= WORST_ALLOWED)
+    }
+
+    /// Whether what ran is too little: one pair that is too slow, pairs that disagree, or none
+    /// that nothing disturbed.
+    pub fn needs_pairs(&self) -> bool {
+        let is_slow = self.ratio().is_some_and(|ratio| ratio.median < WORST_ALLOWED);
+        self.undisturbed_pairs() == 0 || self.is_undecided() || is_slow
     }
 
     fn without(&self, of: impl Fn(&ProgramSample) -> f64) -> f64 {
@@ -104,15 +160,27 @@ impl ProgramCell {
     /// none was, simulated.
     fn best_window(&self) -> Option<(String, f64)> {
         let least = self.fixed.iter().min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
-        let measured = least.map(|(kib, sample)| {
-            let window = units::Bytes::new(kib * 1024).to_string();
-            (window, self.without(|s| s.seconds) / sample.seconds)
-        });
+        let measured =
+            least.map(|(kib, sample)| (window_name(*kib), self.seconds_before() / sample.seconds));
         measured.or_else(|| {
             let windows = self.simulated.iter().flat_map(|it| &it.ratios);
             let windows = windows.filter(|(setting, _)| *setting != AUTO);
             let best = windows.max_by(|a, b| a.1.total_cmp(b.1));
             best.map(|(window, ratio)| (format!("{window}, simulated"), *ratio))
+        })
+    }
+
+    /// The time without any window, of the run that reads what those with windows read.
+    fn seconds_before(&self) -> f64 {
+        self.unfixed.map_or_else(|| self.without(|s| s.seconds), |sample| sample.seconds)
+    }
+
+    /// How many times as fast the program is with each static window that was measured and
+    /// simulated: simulated and measured.
+    fn windows(&self) -> impl Iterator<Item = (f64, f64)> {
+        let simulated = |kib| self.simulated.as_ref()?.ratios.get(&window_name(kib)).copied();
+        self.fixed.iter().filter_map(move |one| {
+            Some((simulated(one.kib)?, self.seconds_before() / one.sample.seconds))
         })
     }
 
@@ -140,7 +208,9 @@ impl ProgramCell {
         };
         let mib = |sample: &ProgramSample| sample.device_bytes as f64 / f64::from(1 << 20);
         let reads = |sample: &ProgramSample| sample.device_reads as f64;
-        let start = format!("| {} | {} | {} |", self.program.name, self.disk, self.pairs.len());
+        let disturbed = if self.pairs.iter().any(is_disturbed) { ", disturbed" } else { "" };
+        let start =
+            format!("| {} | {} | {}{disturbed} |", self.program.name, self.disk, self.pairs.len());
         let device = self.without(|s| s.busy_seconds) / self.with(|s| s.busy_seconds);
         format!(
             "{start} {:.2} | {value:.2} | {interval} | {device:.2} | {simulated} | {window} | {} \
@@ -156,8 +226,8 @@ impl ProgramCell {
 pub fn document(cells: &[ProgramCell], commit: &str) -> Result<String> {
     let mut text = format!("Measured with `foreread` of commit {commit}.\n\n");
     text += "| disk | programs | number | geometric mean | slowest | below 0.97 | of hindsight \
-             | simulated within 15 % |\n";
-    text += "|---|---|---:|---:|---|---|---|---|\n";
+             | simulated within 15 % | windows within 15 % |\n";
+    text += "|---|---|---:|---:|---|---|---|---|---|\n";
     let mut disks: Vec<&str> = cells.iter().map(|cell| cell.disk.as_str()).collect();
     disks.dedup();
     for disk in disks {
@@ -214,25 +284,54 @@ fn summary(cells: &[&ProgramCell]) -> String {
     format!("{} | {mean:.2} | {worst} | {below} | {hindsight} | {simulated}", ratios.len())
 }
 
-/// In how many cells the simulated ratio is near the measured one.
+/// In how many cells the simulated ratio of `auto`, and in how many of all static windows, is near
+/// the measured one.
 fn simulated_summary(cells: &[&ProgramCell]) -> String {
-    let pairs: Vec<(f64, f64)> = cells
-        .iter()
-        .filter_map(|cell| Some((cell.simulated_ratio()?, cell.ratio()?.median)))
-        .collect();
-    let near = |(simulated, measured): &&(f64, f64)| {
+    let is_near = |(simulated, measured): &(f64, f64)| {
         (simulated / measured - 1.0).abs() <= SIMULATED_TOLERANCE
     };
+    let counted = |pairs: &[(f64, f64)]| {
+        format!("{} of {}", pairs.iter().filter(|pair| is_near(pair)).count(), pairs.len())
+    };
     let profiled = cells.iter().filter(|cell| cell.simulated.is_some()).count();
-    match profiled {
-        0 => "–".to_owned(),
-        _ => format!(
-            "{} of {}, {} not predictable",
-            pairs.iter().filter(near).count(),
-            pairs.len(),
-            profiled - pairs.len()
-        ),
+    if profiled == 0 {
+        return "– | –".to_owned();
     }
+    let auto = |cell: &&ProgramCell| Some((cell.simulated_ratio()?, cell.ratio()?.median));
+    let auto: Vec<(f64, f64)> = cells.iter().filter_map(auto).collect();
+    let refused = |cell: &&&ProgramCell| {
+        cell.simulated.as_ref().is_some_and(|one| !one.ratios.contains_key(AUTO))
+    };
+    let refused = cells.iter().filter(refused).count();
+    let windows: Vec<(f64, f64)> = cells.iter().flat_map(|cell| cell.windows()).collect();
+    let windows = if windows.is_empty() { "–".to_owned() } else { counted(&windows) };
+    format!("{}, {refused} not predictable | {windows}", counted(&auto))
+}
+
+/// One sample for each window.
+fn least_disturbed(runs: Vec<(u64, ProgramSample)>) -> Vec<FixedWindow> {
+    let mut windows: Vec<FixedWindow> = Vec::new();
+    for (kib, sample) in runs {
+        match windows.iter_mut().find(|one| one.kib == kib) {
+            None => windows.push(FixedWindow { kib, sample, runs: 1 }),
+            Some(known) => {
+                known.runs += 1;
+                if known.sample.is_disturbed() || !sample.is_disturbed() {
+                    known.sample = sample;
+                }
+            }
+        }
+    }
+    windows
+}
+
+/// The name of a window as a profile prints it.
+fn window_name(kib: u64) -> String {
+    units::Bytes::new(kib * 1024).to_string()
+}
+
+fn is_disturbed((without, with): &(ProgramSample, ProgramSample)) -> bool {
+    without.is_disturbed() || with.is_disturbed()
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -256,6 +355,7 @@ mod tests {
             device_bytes: 1 << 20,
             device_reads: 1,
             busy_seconds: seconds / 2.0,
+            other_processors: None,
         };
         let (disk, commit) = ("ssd-sata".to_owned(), commit.to_owned());
         let (program, simulated) = ("tar".to_owned(), None);
@@ -274,7 +374,7 @@ mod tests {
         ];
         let tar = programs().find(|program| program.name == "tar").unwrap();
         let cell = ProgramCell::from_runs(tar, "ssd-sata", 0, "new", &runs);
-        assert_eq!(cell.pairs(), 1);
+        assert_eq!(cell.undisturbed_pairs(), 1);
         assert!((cell.ratio().unwrap().median - 2.0).abs() < 1e-9);
         assert_eq!(cell.best_window(), Some(("512 KiB".to_owned(), 4.0)));
         // Half of the time is saved, where three quarters could have been.
@@ -282,7 +382,10 @@ mod tests {
         assert!(cell.has_window(16) && !cell.has_window(32));
         assert!(!cell.is_undecided());
         let text = document(&[cell], "new").unwrap();
-        assert!(text.contains("| 1 | 2.00 | tar 2.00 | none | 67 % of 1 programs | – |"), "{text}");
+        assert!(
+            text.contains("| 1 | 2.00 | tar 2.00 | none | 67 % of 1 programs | – | – |"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -295,9 +398,13 @@ mod tests {
         let tar = programs().find(|program| program.name == "tar").unwrap();
         let cell = ProgramCell::from_runs(tar, "ssd-sata", 0, "c", &runs);
         assert!(cell.row().contains("| 1.90 | 2.50 (1 MiB, simulated) |"), "{}", cell.row());
+        let fixed = run(1, Arm::Static(1024), 1.5, "c");
+        let measured: Vec<ProgramRun> = runs.iter().cloned().chain([fixed]).collect();
+        let measured = ProgramCell::from_runs(tar, "ssd-sata", 0, "c", &measured);
+        assert_eq!(simulated_summary(&[&measured]), "1 of 1, 0 not predictable | 1 of 1");
         // Half of the time is saved, where three fifths could have been.
         assert!((cell.share_of_hindsight().unwrap() - 0.5 / 0.6).abs() < 1e-9);
-        assert_eq!(simulated_summary(&[&cell]), "1 of 1, 0 not predictable");
+        assert_eq!(simulated_summary(&[&cell]), "1 of 1, 0 not predictable | –");
     }
 
     #[test]
@@ -308,5 +415,25 @@ mod tests {
         assert!(!cell(&runs).is_undecided());
         runs.extend([run(2, Arm::Default, 0.9, "c"), run(2, Arm::Auto, 1.0, "c")]);
         assert!(cell(&runs).is_undecided());
+    }
+
+    #[test]
+    fn disturbed_pairs_count_only_where_there_are_no_others() {
+        let beside = |mut run: ProgramRun| {
+            run.sample.other_processors = Some(0.5);
+            run
+        };
+        let tar = programs().find(|program| program.name == "tar").unwrap();
+        let cell = |runs: &[ProgramRun]| ProgramCell::from_runs(tar, "ssd-sata", 0, "c", runs);
+        let mut runs = vec![run(1, Arm::Default, 4.0, "c"), beside(run(1, Arm::Auto, 4.0, "c"))];
+        let disturbed = cell(&runs);
+        assert_eq!((disturbed.undisturbed_pairs(), disturbed.attempts()), (0, 1));
+        assert!(disturbed.needs_pairs());
+        assert!(disturbed.row().contains("| 1, disturbed |"), "{}", disturbed.row());
+        runs.extend([run(2, Arm::Default, 4.0, "c"), run(2, Arm::Auto, 2.0, "c")]);
+        let repeated = cell(&runs);
+        assert_eq!((repeated.undisturbed_pairs(), repeated.attempts()), (1, 2));
+        assert!((repeated.ratio().unwrap().median - 2.0).abs() < 1e-9);
+        assert!(!repeated.needs_pairs());
     }
 }

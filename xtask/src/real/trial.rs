@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use vdisk::VirtualDisk;
 
+use super::processor::ProcessorMeter;
 use super::programs::Program;
 use super::samples::{Arm, ProgramSample, Simulated};
 use super::workshop::{Workshop, run};
@@ -25,6 +26,7 @@ const DEFAULT_KIB: u64 = 128;
 pub struct Bench<'a> {
     pub workshop: &'a Workshop,
     pub disk: &'a VirtualDisk,
+    pub meter: Option<&'a ProcessorMeter>,
     /// How many operations the program does.
     pub operations: u64,
 }
@@ -46,6 +48,14 @@ impl Bench<'_> {
             auto.map(Auto::stop).transpose()?;
             Ok(seconds)
         })
+    }
+
+    /// Has the program and its libraries, which are not on the disk, in memory.
+    pub fn read_libraries(&self, program: &Program) -> Result<()> {
+        self.disk.set_timing(false)?;
+        let read = self.run(program, Arm::Default, 0);
+        self.disk.set_timing(true)?;
+        read.map(drop)
     }
 
     /// Runs a program once under `foreread profile`; what it simulates with these settings.
@@ -74,7 +84,9 @@ impl Bench<'_> {
     /// What the disk does while `work` runs, which returns its seconds.
     fn measured(&self, work: impl FnOnce() -> Result<f64>) -> Result<ProgramSample> {
         self.disk.reset_counters()?;
+        let before = self.meter.map(ProcessorMeter::read).transpose()?;
         let seconds = work()?;
+        let after = self.meter.map(ProcessorMeter::read).transpose()?;
         let counters = self.disk.counters()?;
         let dilation = self.disk.dilation();
         Ok(ProgramSample {
@@ -82,6 +94,7 @@ impl Bench<'_> {
             device_bytes: counters.read_bytes.get(),
             device_reads: counters.reads,
             busy_seconds: counters.busy.as_secs_f64() / dilation,
+            other_processors: before.zip(after).map(|(before, after)| before.other_work(&after)),
         })
     }
 

@@ -1,0 +1,187 @@
+//! What is measured when, and how long it will take.
+
+use std::time::{Duration, Instant};
+
+use super::options::Options;
+use super::table::ProgramCell;
+
+/// What a run takes besides the work: mounting anew, starting Python and, for half of the runs,
+/// `auto` (seen: 2 to 4 s).
+const RUN_OVERHEAD: Duration = Duration::from_secs(3);
+/// Making a disk and copying a data set to it (seen: 2 to 10 s).
+const DISK_OVERHEAD: Duration = Duration::from_secs(5);
+/// The work of a program that has not run on a disk yet, of the model (the median of those that
+/// have).
+const UNKNOWN_SECONDS: f64 = 2.0;
+/// A disturbed pair is measured again, until so many times the wanted pairs have run.
+const MAX_ATTEMPTS: u64 = 2;
+
+/// What is measured next for a program on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Pair(u64),
+    Window(u64),
+    Profile,
+}
+
+impl Step {
+    /// How many times the program runs.
+    pub fn runs(self) -> u32 {
+        match self {
+            Self::Pair(_) => 2,
+            Self::Window(_) | Self::Profile => 1,
+        }
+    }
+}
+
+/// A pass over all programs and disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Whatever is missing.
+    All,
+    /// A pair and a profile of each.
+    First,
+    /// One more pair where those that ran do not show enough.
+    Needed,
+}
+
+/// The passes of a call: with a limit of time, what matters most comes first.
+pub fn passes(options: &Options) -> Vec<Pass> {
+    if options.minutes.is_none() {
+        return vec![Pass::All];
+    }
+    let further = options.most_pairs.saturating_sub(1) as usize;
+    let mut passes = vec![Pass::First];
+    passes.extend(std::iter::repeat_n(Pass::Needed, further));
+    passes.push(Pass::All);
+    passes
+}
+
+/// The next step for a cell in a pass, if there is one.
+pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<Step> {
+    let pair = Step::Pair(cell.attempts() + 1);
+    let may_run =
+        |wanted: u64| cell.undisturbed_pairs() < wanted && cell.attempts() < wanted * MAX_ATTEMPTS;
+    let profile =
+        (options.what_if.is_some() && cell.simulated().is_none()).then_some(Step::Profile);
+    match pass {
+        Pass::First if options.pairs > 0 && cell.attempts() == 0 => Some(pair),
+        Pass::First => profile,
+        Pass::Needed => (cell.needs_pairs() && may_run(options.most_pairs)).then_some(pair),
+        Pass::All => {
+            let undecided = options.pairs > 0 && cell.is_undecided();
+            let wanted = if undecided { options.most_pairs } else { options.pairs };
+            if may_run(wanted.max(options.pairs)) {
+                return Some(pair);
+            }
+            let window = options.windows_kib.iter().find(|kib| !cell.has_window(**kib));
+            window.map(|kib| Step::Window(*kib)).or(profile)
+        }
+    }
+}
+
+/// How many runs a pass still makes for a cell whose pairs are not disturbed.
+pub fn missing_runs(pass: Pass, options: &Options, cell: &ProgramCell) -> u32 {
+    let pairs = match pass {
+        Pass::First => u64::from(options.pairs > 0).saturating_sub(cell.attempts()),
+        Pass::Needed => u64::from(next_step(pass, options, cell).is_some()),
+        Pass::All => options.pairs.saturating_sub(cell.undisturbed_pairs()),
+    };
+    let missing = |kib: &&u64| pass == Pass::All && !cell.has_window(**kib);
+    let windows = options.windows_kib.iter().filter(missing).count() as u32;
+    let profile = pass != Pass::Needed && options.what_if.is_some() && cell.simulated().is_none();
+    2 * pairs as u32 + windows + u32::from(profile)
+}
+
+/// How long so many runs will take, from what the program took on this disk before.
+pub fn duration(runs: u32, cell: &ProgramCell, dilation: f64, is_mounted: bool) -> Duration {
+    let seconds = cell.seconds().unwrap_or(UNKNOWN_SECONDS) * dilation;
+    let disk = if is_mounted { Duration::ZERO } else { DISK_OVERHEAD };
+    disk + (RUN_OVERHEAD + Duration::from_secs_f64(seconds)) * runs
+}
+
+/// When a call is to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub fn new(options: &Options) -> Self {
+        let time = options.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
+        Self(time.map(|time| Instant::now() + time))
+    }
+
+    /// Whether something that takes this long will be done in time.
+    pub fn allows(&self, duration: Duration) -> bool {
+        self.0.is_none_or(|end| Instant::now() + duration <= end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::real::programs::programs;
+    use crate::real::samples::{Arm, ProgramRun, ProgramSample, Simulated};
+
+    fn options(words: &[&str]) -> Options {
+        Options::parse(words).unwrap()
+    }
+
+    fn cell(runs: &[(u64, Arm, f64, f64)]) -> ProgramCell {
+        let runs = runs.iter().map(|(seed, arm, seconds, other)| ProgramRun {
+            program: "tar".to_owned(),
+            disk: "ssd-sata".to_owned(),
+            commit: "c".to_owned(),
+            seed: *seed,
+            operations: 0,
+            arm: *arm,
+            sample: ProgramSample {
+                seconds: *seconds,
+                device_bytes: 4096,
+                device_reads: 1,
+                busy_seconds: 1.0,
+                other_processors: Some(*other),
+            },
+            simulated: (*arm == Arm::Profile).then(Simulated::default),
+        });
+        let runs: Vec<ProgramRun> = runs.collect();
+        let tar = programs().find(|program| program.name == "tar").unwrap();
+        ProgramCell::from_runs(tar, "ssd-sata", 0, "c", &runs)
+    }
+
+    #[test]
+    fn with_a_limit_of_time_every_program_comes_first() {
+        let options = options(&["--minutes", "25", "--what-if", "auto", "--windows", "16K"]);
+        assert_eq!(passes(&options).first(), Some(&Pass::First));
+        assert_eq!(passes(&options).last(), Some(&Pass::All));
+        let next = |pass, runs: &[_]| next_step(pass, &options, &cell(runs));
+        assert_eq!(next(Pass::First, &[]), Some(Step::Pair(1)));
+        assert_eq!(missing_runs(Pass::First, &options, &cell(&[])), 3);
+        let pair = [(1, Arm::Default, 1.0, 0.0), (1, Arm::Auto, 1.0, 0.0)];
+        assert_eq!(next(Pass::First, &pair), Some(Step::Profile));
+        assert_eq!(next(Pass::Needed, &pair), None, "as fast with auto");
+        let slow = [(1, Arm::Default, 1.0, 0.0), (1, Arm::Auto, 1.1, 0.0)];
+        assert_eq!(next(Pass::Needed, &slow), Some(Step::Pair(2)));
+        let profiled = [pair[0], pair[1], (1, Arm::Profile, 1.0, 0.0)];
+        assert_eq!(next(Pass::First, &profiled), None);
+        assert_eq!(next(Pass::All, &profiled), Some(Step::Pair(2)));
+    }
+
+    #[test]
+    fn a_pair_beside_other_work_is_measured_again_but_not_without_end() {
+        let options = options(&["--pairs", "1", "--most-pairs", "1"]);
+        let disturbed = |seed| [(seed, Arm::Default, 1.0, 0.0), (seed, Arm::Auto, 1.0, 0.9)];
+        let once = disturbed(1);
+        assert_eq!(next_step(Pass::All, &options, &cell(&once)), Some(Step::Pair(2)));
+        let twice: Vec<_> = once.into_iter().chain(disturbed(2)).collect();
+        assert_eq!(next_step(Pass::All, &options, &cell(&twice)), None);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_not_begun() {
+        let none = Deadline::new(&options(&[]));
+        let some = Deadline::new(&options(&["--minutes", "1"]));
+        let long = duration(2, &cell(&[(1, Arm::Default, 40.0, 0.0)]), 1.0, true);
+        assert!(long > Duration::from_secs(80));
+        assert!(none.allows(long) && !some.allows(long) && some.allows(Duration::from_secs(50)));
+    }
+}
