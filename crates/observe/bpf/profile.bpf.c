@@ -666,6 +666,46 @@ int fault_kprobe(struct pt_regs *entry)
 	return on_fault((void *)arguments_of(entry).request);
 }
 
+/* A page of a mapping is touched that is not mapped: what is cached from `first` to `last` will be
+ * mapped at once. The tracepoint of the same name does not say which page was touched. */
+INLINE int on_touch(struct vm_fault *fault, u64 first, u64 last)
+{
+	struct doing *doing = current_thread();
+	if (!doing)
+		return 0;
+	end_run(doing);
+	struct vm_area_struct *area = GET(fault, vma, COPIED);
+	struct file *file = GET(area, vm_file, COPIED);
+	struct address_space *mapping = GET(file, f_mapping, COPIED);
+	struct inode *inode = GET(mapping, host, COPIED);
+	u64 index = GET(fault, pgoff, COPIED);
+	struct profile_record *record = begin_record(PROFILE_TOUCH);
+	if (!record)
+		return 0;
+	READ_FIELD(record->inode, inode, i_ino);
+	READ_FIELD(record->size_bytes, inode, i_size);
+	record->device = device_of(inode);
+	record->offset = index << 12;
+	record->length = last >= index ? (last + 1 - index) << 12 : 1 << 12;
+	record->extra = index - first;
+	record->flags = doing->call_ns != 0;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+SEC("fentry/filemap_map_pages")
+int touch_fentry(u64 *ctx)
+{
+	return on_touch((void *)ctx[0], ARGUMENT(ctx, 1), ARGUMENT(ctx, 2));
+}
+
+SEC("kprobe/filemap_map_pages")
+int touch_kprobe(struct pt_regs *entry)
+{
+	struct arguments at = arguments_of(entry);
+	return on_touch((void *)at.request, at.second, at.third);
+}
+
 /* Before Linux 5.13 the state of the open file is an argument before the others. */
 SEC("fentry/page_cache_sync_ra")
 int miss_fentry(u64 *ctx)

@@ -15,6 +15,7 @@ enum {
 	PROFILE_REQUEST = 9, /* a device completed a request */
 	PROFILE_EXEC = 10,   /* a process runs another program */
 	PROFILE_EVICT = 11,  /* pages of a file that was used left the page cache */
+	PROFILE_TOUCH = 12,  /* a mapped page was touched that was not mapped, in the cache or not */
 };
 
 /* Which page event came last on the thread within its call or fault: what it waits for. */

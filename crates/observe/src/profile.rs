@@ -69,6 +69,13 @@ const FURTHER: &[SignalLadder] = &[
         ],
     },
     SignalLadder {
+        signal: "filemap_map_pages",
+        rungs: &[
+            fentry("filemap_map_pages", "touch_fentry"),
+            kprobe("filemap_map_pages", "touch_kprobe"),
+        ],
+    },
+    SignalLadder {
         signal: "page_cache_sync_ra",
         rungs: &[
             tracepoint("page_cache_sync_ra", "page_miss"),

@@ -84,6 +84,9 @@ pub enum PageEventKind {
     Window,
     /// Pages that are no window.
     Plain,
+    /// A mapped page that was not mapped was touched, in the cache or not: the length is that from
+    /// it to the end of what is mapped around it.
+    Touch,
 }
 
 /// A page that was looked for or submitted.
@@ -243,6 +246,7 @@ pub(crate) fn profile_event(record: &ProfileRecord) -> Option<ProfileEvent> {
         9 => ProfileEventKind::Request(request(record)),
         10 => ProfileEventKind::Exec,
         11 => ProfileEventKind::Eviction(eviction(record)),
+        12 => page(PageEventKind::Touch),
         _ => return None,
     };
     let thread = ThreadId { pid: record.pid, tid: record.tid, comm: text(&record.comm) };

@@ -9,8 +9,8 @@ use observe::{
 use units::{Bytes, Nanos};
 
 use crate::recording::{
-    AccessKind, AdviceRecord, FileAccess, IoRequest, PageEviction, ProfileRecording, ProfiledFile,
-    StorageWait, SubmittedPages, ThreadAccount, WaitClass,
+    AccessKind, AdviceRecord, FileAccess, IoRequest, PageEviction, PageTouch, ProfileRecording,
+    ProfiledFile, StorageWait, SubmittedPages, ThreadAccount, WaitClass,
 };
 
 /// The most of each that is kept: about 200 MB together at 100 bytes for the largest.
@@ -185,6 +185,11 @@ impl Collector {
 
     fn page(&mut self, at: Nanos, tid: u32, page: &PageEvent) {
         let inode = self.file(page.inode, page.size);
+        if page.kind == PageEventKind::Touch {
+            let touch = PageTouch { at, tid, inode, offset: page.offset, length: page.length };
+            keep(&mut self.recording.touches, touch, &mut self.recording.not_kept);
+            return;
+        }
         if matches!(page.kind, PageEventKind::Window | PageEventKind::Plain) {
             let is_window = page.kind == PageEventKind::Window;
             let (offset, length) = (page.offset, page.length);

@@ -54,6 +54,10 @@ pub struct WhatIfEntry {
 pub struct SettingEntry {
     pub setting: String,
     pub wall_s: f64,
+    /// The same if of mappings only those pages were touched that are known to have been.
+    pub wall_least_s: f64,
+    /// Whether both say about the same.
+    pub is_certain: bool,
     pub waited_s: f64,
     pub read_bytes: u64,
 }
@@ -150,6 +154,8 @@ fn what_if_entry(table: &Result<WhatIfTable, String>) -> WhatIfEntry {
     let settings = table.rows.iter().map(|row| SettingEntry {
         setting: row.setting.to_string(),
         wall_s: row.wall.as_secs_f64(),
+        wall_least_s: row.wall_least.as_secs_f64(),
+        is_certain: row.is_certain(),
         waited_s: row.waited.as_secs_f64(),
         read_bytes: row.read.get(),
     });

@@ -171,6 +171,18 @@ pub struct SubmittedPages {
     pub is_window: bool,
 }
 
+/// A page of a mapping was touched that was not mapped. If it was cached, those around it were mapped
+/// along with it, and touching these is not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageTouch {
+    pub at: Nanos,
+    pub tid: u32,
+    pub inode: u32,
+    pub offset: Bytes,
+    /// From its start to the end of what may be mapped along with it.
+    pub length: Bytes,
+}
+
 /// Pages of a file that left the page cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageEviction {
@@ -269,6 +281,8 @@ pub struct ProfileRecording {
     pub requests: Vec<IoRequest>,
     pub submitted: Vec<SubmittedPages>,
     pub evictions: Vec<PageEviction>,
+    /// Of mappings; none where the kernel does not report them.
+    pub touches: Vec<PageTouch>,
     pub stacks: Vec<StackTrace>,
     pub threads: Vec<ThreadAccount>,
     /// Events and details that the kernel could not hand over.

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::layout::FileLayout;
+use observe::AdviceCallKind;
 use sim::{Costs, FileOnDisk, Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, Start};
 use units::{Bytes, Kib, Nanos};
 use workload::{AccessClass, AccessMethod, Hint};
 
 use crate::device::DeviceModel;
-use crate::recording::{FileAccess, PAGE_BYTES, ProfileRecording};
+use crate::recording::{PAGE_BYTES, ProfileRecording};
 use crate::rewrite::{Changes, rewritten};
 use crate::rules::FixChange;
-use crate::steps::{Step, steps};
+use crate::steps::{PieceBound, Step, steps};
 use crate::stream::{FileStream, StreamKey};
+use crate::waits::PageWaits;
 use crate::warm::WarmAccesses;
 
 /// The replay may be off by this share of the recorded waits.
@@ -20,8 +22,11 @@ const MAX_REPLAY_ERROR: f64 = 0.2;
 /// The window of files whose window was not seen: the kernel's default.
 const DEFAULT_WINDOW: Bytes = Bytes::from_kib(128);
 
+/// `POSIX_FADV_SEQUENTIAL`.
+const SEQUENTIAL_VALUE: u32 = 2;
+
 /// What a replay took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplayTimes {
     pub elapsed: Nanos,
     pub waited: Nanos,
@@ -34,8 +39,12 @@ pub(crate) struct ReplayTimes {
 pub(crate) struct ProfileReplay<'a> {
     recording: &'a ProfileRecording,
     streams: Vec<&'a FileStream>,
+    /// With the most that touches of mappings stand for, and with the least where that differs.
     steps: Vec<Step>,
+    least_steps: Option<Vec<Step>>,
     model: &'a DeviceModel,
+    /// What was recorded as waits of these streams for pages.
+    recorded: Nanos,
     /// Unchanged.
     pub times: ReplayTimes,
     /// How far its waits are off, as a share.
@@ -54,13 +63,19 @@ impl<'a> ProfileReplay<'a> {
         warm: &WarmAccesses,
         model: &'a DeviceModel,
     ) -> Result<Self, String> {
-        let waited: Nanos = streams.iter().map(|stream| stream.waited).sum();
-        let steps = steps(recording, &streams, warm);
-        let times = ReplayTimes { elapsed: Nanos::ZERO, waited, read: Bytes::ZERO };
-        let mut replay = Self { recording, streams, steps, model, times, error: 0.0 };
+        let waits = PageWaits::of(recording);
+        let accesses = streams.iter().flat_map(|stream| stream.accesses(recording));
+        let recorded: Nanos = accesses.map(|access| waits.waited(access)).sum();
+        let steps_to = |bound| steps(recording, &streams, warm, &waits, bound);
+        let (steps, least) = (steps_to(PieceBound::Most), steps_to(PieceBound::Least));
+        let differ = steps.iter().zip(&least).any(|(most, least)| most.length != least.length);
+        let least_steps = differ.then_some(least);
+        let times = ReplayTimes::default();
+        let mut replay =
+            Self { recording, streams, steps, least_steps, model, recorded, times, error: 0.0 };
         replay.times = replay.run(&Changes::default())?;
         let simulated = replay.times.waited.as_millis_f64();
-        let recorded = waited.as_millis_f64();
+        let recorded = recorded.as_millis_f64();
         replay.error = (simulated - recorded).abs() / recorded.max(1e-6);
         if replay.error > MAX_REPLAY_ERROR {
             return Err(format!(
@@ -70,19 +85,33 @@ impl<'a> ProfileReplay<'a> {
         Ok(replay)
     }
 
-    /// What was recorded as waits of these streams.
+    /// What was recorded as waits of these streams for pages.
     pub(crate) fn recorded(&self) -> Nanos {
-        self.streams.iter().map(|stream| stream.waited).sum()
+        self.recorded
+    }
+
+    /// How many times slower than its model the device was.
+    pub(crate) fn dilation(&self) -> f64 {
+        self.model.dilation
     }
 
     /// Replays the accesses with changes.
     pub(crate) fn run(&self, changes: &Changes<'_>) -> Result<ReplayTimes, String> {
+        self.run_steps(&self.steps, changes)
+    }
+
+    /// The same if touches of mappings stand for as little as possible, where that is not known.
+    pub(crate) fn run_least(&self, changes: &Changes<'_>) -> Option<Result<ReplayTimes, String>> {
+        self.least_steps.as_ref().map(|steps| self.run_steps(steps, changes))
+    }
+
+    fn run_steps(&self, steps: &[Step], changes: &Changes<'_>) -> Result<ReplayTimes, String> {
         let (files, places, windows) = self.files(changes);
         let dilation = self.model.dilation;
         let mut opens: Vec<SimOpenFile> = Vec::new();
         let mut open_of: BTreeMap<(StreamKey, u32), u32> = BTreeMap::new();
         let mut readers: BTreeMap<u32, Vec<ReadStep>> = BTreeMap::new();
-        for (reader, step) in rewritten(&self.steps, changes) {
+        for (reader, step) in rewritten(steps, changes) {
             let change = changes.streams.get(&step.key).copied();
             let owner = if change == Some(&FixChange::OwnOpenFiles) { step.tid } else { 0 };
             let open = *open_of.entry((step.key, owner)).or_insert_with(|| {
@@ -95,7 +124,7 @@ impl<'a> ProfileReplay<'a> {
                 length: Bytes::new(step.length),
                 class: AccessClass::Stream,
                 start: Start::After(Nanos::new(step.think).scaled(1.0 / dilation)),
-                advice: None,
+                advice: step.advice,
             });
         }
         let readers = readers.into_values().map(|steps| Reader { steps: steps.into_iter() });
@@ -122,9 +151,11 @@ impl<'a> ProfileReplay<'a> {
         let (mut files, mut places, mut windows) = (Vec::new(), BTreeMap::new(), Vec::new());
         let mut free = 0_u64;
         let all_placed = inodes.iter().all(|inode| self.file(*inode).start.is_some());
+        let reached = self.reached();
         for inode in inodes {
             let file = self.file(inode);
-            let size = self.reached(inode).max(file.size.get()).max(PAGE_BYTES);
+            let reached = reached.get(&inode).copied().unwrap_or(0);
+            let size = reached.max(file.size.get()).max(PAGE_BYTES);
             let start = file.start.filter(|_| all_placed).map_or(free, Bytes::get);
             free = free.max(start) + size.next_multiple_of(PAGE_BYTES);
             places.insert(inode, files.len() as u32);
@@ -149,21 +180,35 @@ impl<'a> ProfileReplay<'a> {
         &self.recording.files[inode as usize]
     }
 
-    fn of_inode(&self, inode: u32) -> impl Iterator<Item = &FileAccess> {
-        let streams = self.streams.iter().filter(move |stream| stream.inode == inode);
-        streams.flat_map(|stream| stream.accesses(self.recording))
+    /// The end of the furthest step in each file.
+    fn reached(&self) -> BTreeMap<u32, u64> {
+        let mut reached = BTreeMap::new();
+        for step in self.steps.iter().filter(|step| step.advice.is_none()) {
+            let end: &mut u64 = reached.entry(step.key.0).or_default();
+            *end = (*end).max(step.offset + step.length);
+        }
+        reached
     }
 
-    /// The end of the furthest access.
-    fn reached(&self, inode: u32) -> u64 {
-        self.of_inode(inode).map(|it| (it.offset + it.length).get()).max().unwrap_or(0)
-    }
-
+    /// The window of a file without advice: `SEQUENTIAL` doubles that of an open file.
     fn window(&self, inode: u32) -> Bytes {
-        let seen = self.of_inode(inode).map(|access| access.window_limit).max();
+        let streams = self.streams.iter().filter(|stream| stream.inode == inode);
+        let seen = streams.filter_map(|stream| {
+            let seen = stream.accesses(self.recording).map(|access| access.window_limit).max()?;
+            Some(if self.is_sequential(stream) { Bytes::new(seen.get() / 2) } else { seen })
+        });
+        let seen = seen.max();
         let seen = seen.filter(|window| !window.is_zero());
         let any = || self.recording.accesses.iter().map(|access| access.window_limit).max();
         seen.or_else(any).filter(|window| !window.is_zero()).unwrap_or(DEFAULT_WINDOW)
+    }
+
+    /// Whether the program advised that it reads in order.
+    fn is_sequential(&self, stream: &FileStream) -> bool {
+        let mut advice = stream.advice(self.recording, true);
+        stream.file != 0
+            && advice
+                .any(|one| one.call == AdviceCallKind::Fadvise && one.advice == SEQUENTIAL_VALUE)
     }
 
     fn open(&self, key: StreamKey, file: u32, change: Option<&FixChange>) -> SimOpenFile {
@@ -173,12 +218,13 @@ impl<'a> ProfileReplay<'a> {
         let (all, random) = (accesses().count(), accesses().filter(|it| it.is_random).count());
         let direct = accesses().any(|it| it.is_direct);
         let without_windows =
-            is_mapped && accesses().all(|it| it.submitted.get() <= 4 * PAGE_BYTES);
+            is_mapped && all > 0 && accesses().all(|it| it.submitted.get() <= 4 * PAGE_BYTES);
         let is_random = random * 2 > all || without_windows || direct;
         let hint = match change {
             Some(FixChange::DropRandom | FixChange::Chunks(_)) => Hint::None,
             Some(FixChange::SinglePages) => Hint::Random,
             _ if is_random => Hint::Random,
+            _ if stream.is_some_and(|stream| self.is_sequential(stream)) => Hint::Sequential,
             _ => Hint::None,
         };
         let method = if is_mapped { AccessMethod::Mmap } else { AccessMethod::Read };

@@ -27,6 +27,7 @@ pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step
     let mut rewriter = Rewriter::default();
     for step in steps {
         match changes.streams.get(&step.key) {
+            _ if step.advice.is_some() => rewriter.push(*step),
             _ if step.is_warm => rewriter.think(step),
             Some(FixChange::Chunks(size)) => rewriter.chunk(step, size.get().max(4096)),
             Some(FixChange::WholeRuns) => rewriter.whole_run(step),
@@ -73,7 +74,12 @@ impl Rewriter {
     /// Reads a run of contiguous steps at once.
     fn whole_run(&mut self, step: &Step) {
         match self.steps.last_mut() {
-            Some((lane, run)) if step.goes_on && *lane == step.lane && run.key == step.key => {
+            Some((lane, run))
+                if step.goes_on
+                    && *lane == step.lane
+                    && run.key == step.key
+                    && run.advice.is_none() =>
+            {
                 run.length += step.length;
                 self.think(step);
             }
@@ -96,7 +102,7 @@ impl Rewriter {
             if let Some((_, step)) = of_lane.next().copied()
                 && think > 0
             {
-                self.steps.push((lane, Step { length: 1, think, ..step }));
+                self.steps.push((lane, Step { length: 1, think, advice: None, ..step }));
             }
         }
         self.steps
@@ -110,8 +116,18 @@ mod tests {
     const KEY: StreamKey = (0, 7);
 
     fn step(offset: u64, goes_on: bool) -> Step {
-        let is_warm = false;
-        Step { key: KEY, lane: 1, tid: 9, offset, length: 4096, think: 10, goes_on, is_warm }
+        let (is_warm, advice) = (false, None);
+        Step {
+            key: KEY,
+            lane: 1,
+            tid: 9,
+            offset,
+            length: 4096,
+            think: 10,
+            goes_on,
+            is_warm,
+            advice,
+        }
     }
 
     fn under(change: &FixChange, steps: &[Step]) -> Vec<(u32, u64, u64, u64)> {

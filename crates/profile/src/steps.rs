@@ -1,14 +1,22 @@
 //! The recorded accesses as steps of readers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use observe::AdviceCallKind;
 use units::Nanos;
+use workload::RangeAdvice;
 
-use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, ProfileRecording};
+use crate::pieces::{MappedPiece, mapped_pieces};
+use crate::recording::{AccessKind, AdviceRecord, FileAccess, ProfileRecording};
 use crate::stream::{FileStream, StreamKey};
+use crate::waits::PageWaits;
 use crate::warm::WarmAccesses;
 
-/// A read or fault before it is changed.
+/// `POSIX_FADV_WILLNEED` and `POSIX_FADV_DONTNEED`.
+const WILLNEED_VALUE: u32 = 3;
+const DONTNEED_VALUE: u32 = 4;
+
+/// A read, a fault or advice before it is changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub key: StreamKey,
@@ -17,12 +25,94 @@ pub(crate) struct Step {
     pub tid: u32,
     pub offset: u64,
     pub length: u64,
-    /// The program's own time before it, in nanoseconds.
+    /// The program's own time before it, in nanoseconds, and what it waited for other than pages.
     pub think: u64,
     /// It begins where the one before it in its lane ended.
     pub goes_on: bool,
     /// What it reads was in memory before the recording.
     pub is_warm: bool,
+    /// It is advice for the range, not a read.
+    pub advice: Option<RangeAdvice>,
+}
+
+/// How much a touch of a mapping stands for, where that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PieceBound {
+    /// The page itself.
+    Least,
+    /// All that was mapped with it and follows it.
+    Most,
+}
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug)]
+enum Action<'a> {
+    Read(&'a FileAccess, bool),
+    /// With its access, unless the page was cached, and whether it was in memory before.
+    Touch(MappedPiece, Option<&'a FileAccess>, bool),
+    Advice(&'a AdviceRecord, RangeAdvice),
+}
+
+impl Action<'_> {
+    fn tid(&self) -> u32 {
+        match self {
+            Self::Read(access, _) => access.tid,
+            Self::Touch(piece, _, _) => piece.tid,
+            Self::Advice(advice, _) => advice.tid,
+        }
+    }
+
+    fn span(&self) -> (Nanos, Nanos) {
+        match self {
+            Self::Read(access, _) => (access.start, access.end),
+            Self::Touch(piece, _, _) => (piece.start, piece.end),
+            Self::Advice(advice, _) => (advice.at, advice.at),
+        }
+    }
+
+    /// The stream, and the bytes that it touched.
+    fn range(&self, bound: PieceBound) -> (StreamKey, u64, u64) {
+        match self {
+            Self::Read(access, _) => {
+                ((access.inode, access.file), access.offset.get(), access.length.get())
+            }
+            Self::Touch(piece, _, _) => {
+                let length = if bound == PieceBound::Least { piece.least } else { piece.most };
+                ((piece.inode, 0), piece.offset, length)
+            }
+            Self::Advice(advice, _) => {
+                let key = (advice.inode.unwrap_or_default(), advice.file);
+                (key, advice.offset, advice.length.get())
+            }
+        }
+    }
+
+    /// How many calls of equal length it stands for.
+    fn calls(&self) -> u64 {
+        match self {
+            Self::Read(access, _) => u64::from(access.calls.max(1)),
+            Self::Touch(..) | Self::Advice(..) => 1,
+        }
+    }
+
+    fn is_warm(&self) -> bool {
+        matches!(self, Self::Read(_, true) | Self::Touch(_, _, true))
+    }
+
+    fn advice(&self) -> Option<RangeAdvice> {
+        match self {
+            Self::Advice(_, advice) => Some(*advice),
+            Self::Read(..) | Self::Touch(..) => None,
+        }
+    }
+
+    /// Its time without waits for pages.
+    fn working(&self, waits: &PageWaits) -> u64 {
+        match self {
+            Self::Read(access, _) | Self::Touch(_, Some(access), _) => waits.working(access).get(),
+            Self::Touch(_, None, _) | Self::Advice(..) => 0,
+        }
+    }
 }
 
 /// The steps of all lanes, each lane's in order.
@@ -30,68 +120,99 @@ pub(crate) fn steps(
     recording: &ProfileRecording,
     streams: &[&FileStream],
     warm: &WarmAccesses,
+    waits: &PageWaits,
+    bound: PieceBound,
 ) -> Vec<Step> {
-    let places: Vec<u32> =
-        streams.iter().flat_map(|stream| stream.accesses.iter().copied()).collect();
-    let access = |place: u32| &recording.accesses[place as usize];
-    let lanes = lanes(places.iter().map(|place| access(*place)));
-    let mut accesses: Vec<(u32, &FileAccess, bool)> = places
-        .iter()
-        .map(|place| (lanes[&access(*place).tid], access(*place), warm.contains(*place)))
-        .collect();
-    accesses.sort_by_key(|(lane, access, _)| (*lane, access.start));
-    let first = accesses.iter().map(|(_, access, _)| access.start).min().unwrap_or_default();
-    let mut steps = Vec::new();
-    let mut last: Option<(u32, &FileAccess)> = None;
-    for (index, (lane, access, is_warm)) in accesses.iter().copied().enumerate() {
-        let before = last.filter(|(before, _)| *before == lane).map(|(_, access)| access);
-        let since = before.map_or(first, |last| last.end);
-        let idle = access.start.saturating_sub(since).get();
-        let working = access.end.saturating_sub(access.start).saturating_sub(access.blocked).get();
-        let calls = u64::from(access.calls);
-        let length = match access.kind {
-            AccessKind::Fault => {
-                let next = accesses.get(index + 1).filter(|next| next.1.tid == access.tid);
-                mapped_length(access, next.map(|next| next.1))
-            }
-            AccessKind::Read => access.length.get() / calls.max(1),
-        };
+    let actions = actions(recording, streams, warm);
+    let first = actions.iter().map(|(_, action)| action.span().0).min().unwrap_or_default();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut before: Option<(u32, Action<'_>)> = None;
+    for (lane, action) in actions {
+        let last = before.filter(|(of, _)| *of == lane).map(|(_, action)| action);
+        let since = last.map_or(first, |last| last.span().1);
+        let idle = action.span().0.saturating_sub(since).get();
+        let (key, offset, length) = action.range(bound);
+        let follows = last.is_some_and(|last| {
+            let (of, start, length) = last.range(bound);
+            (of, start + length) == (key, offset) && last.advice().is_none()
+        });
+        let (calls, working) = (action.calls(), action.working(waits));
+        let length = length / calls;
         for call in 0..calls {
             steps.push(Step {
-                key: (access.inode, access.file),
+                key,
                 lane,
-                tid: access.tid,
-                offset: access.offset.get() + call * length,
+                tid: action.tid(),
+                offset: offset + call * length,
                 length,
                 think: working / calls + if call == 0 { idle } else { 0 },
-                goes_on: call > 0 || before.is_some_and(|last| follows(last, access)),
-                is_warm,
+                goes_on: call > 0 || follows,
+                is_warm: action.is_warm(),
+                advice: action.advice(),
             });
         }
-        last = Some((lane, access));
+        before = Some((lane, action));
     }
     steps
 }
 
-/// What a fault stands for: up to the next one if that goes on, as what it maps along with its own
-/// page does not fault.
-fn mapped_length(access: &FileAccess, next: Option<&FileAccess>) -> u64 {
-    let next = next.filter(|next| next.inode == access.inode && next.kind == access.kind);
-    let gap = next.and_then(|next| next.offset.get().checked_sub(access.offset.get()));
-    gap.filter(|gap| (PAGE_BYTES..=64 << 10).contains(gap)).unwrap_or(access.length.get())
+/// What all threads did with the files of these streams, with their lanes, each lane's in order.
+fn actions<'a>(
+    recording: &'a ProfileRecording,
+    streams: &[&FileStream],
+    warm: &WarmAccesses,
+) -> Vec<(u32, Action<'a>)> {
+    let reads = streams.iter().filter(|stream| stream.kind == AccessKind::Read);
+    let reads = reads
+        .flat_map(|stream| stream.accesses.iter().copied())
+        .map(|place| Action::Read(&recording.accesses[place as usize], warm.contains(place)));
+    let mapped: BTreeSet<u32> = streams
+        .iter()
+        .filter(|stream| stream.kind == AccessKind::Fault)
+        .map(|stream| stream.inode)
+        .collect();
+    let pieces = mapped_pieces(recording).into_iter().filter(|piece| mapped.contains(&piece.inode));
+    let touches = pieces.map(|piece| {
+        let access = piece.access.map(|place| &recording.accesses[place as usize]);
+        let is_warm = match piece.access {
+            Some(place) => warm.contains(place),
+            None => warm.contains_touch(&piece),
+        };
+        Action::Touch(piece, access, is_warm)
+    });
+    let opens: BTreeSet<StreamKey> = streams.iter().map(|stream| stream.key()).collect();
+    let advice = recording.advice.iter().filter_map(|advice| {
+        let key = (advice.inode?, advice.file);
+        (advice.file != 0 && advice.result == 0 && opens.contains(&key)).then_some(())?;
+        Some(Action::Advice(advice, range_advice(advice)?))
+    });
+    let actions: Vec<Action<'a>> = reads.chain(touches).chain(advice).collect();
+    let lanes = lanes(actions.iter());
+    let mut actions: Vec<(u32, Action<'a>)> =
+        actions.into_iter().map(|action| (lanes[&action.tid()], action)).collect();
+    actions.sort_by_key(|(lane, action)| (*lane, action.span().0));
+    actions
 }
 
-fn follows(last: &FileAccess, next: &FileAccess) -> bool {
-    (last.inode, last.file) == (next.inode, next.file) && last.offset + last.length == next.offset
+/// Advice that reads or drops pages. What belongs to an open file is one of its properties.
+fn range_advice(advice: &AdviceRecord) -> Option<RangeAdvice> {
+    match (advice.call, advice.advice) {
+        (AdviceCallKind::Readahead, _) | (AdviceCallKind::Fadvise, WILLNEED_VALUE) => {
+            Some(RangeAdvice::WillNeed)
+        }
+        (AdviceCallKind::Fadvise, DONTNEED_VALUE) => Some(RangeAdvice::DontNeed),
+        _ => None,
+    }
 }
 
 /// The lane of each thread. A thread that began after another's last access goes on in its lane, as
 /// the commands of a shell do: if one is done earlier, the next one begins earlier.
-fn lanes<'a>(accesses: impl Iterator<Item = &'a FileAccess>) -> HashMap<u32, u32> {
+fn lanes<'a>(actions: impl Iterator<Item = &'a Action<'a>>) -> HashMap<u32, u32> {
     let mut spans: BTreeMap<u32, (Nanos, Nanos)> = BTreeMap::new();
-    for access in accesses {
-        let span = spans.entry(access.tid).or_insert((access.start, access.end));
-        *span = (span.0.min(access.start), span.1.max(access.end));
+    for action in actions {
+        let (start, end) = action.span();
+        let span = spans.entry(action.tid()).or_insert((start, end));
+        *span = (span.0.min(start), span.1.max(end));
     }
     let mut spans: Vec<(u32, (Nanos, Nanos))> = spans.into_iter().collect();
     spans.sort_by_key(|(_, (start, _))| *start);
@@ -120,7 +241,8 @@ mod tests {
     #[test]
     fn commands_of_a_shell_share_a_lane_and_threads_beside_one_another_do_not() {
         let accesses = [access(1, 0, 10), access(2, 5, 30), access(3, 12, 20), access(3, 20, 40)];
-        let lanes = lanes(accesses.iter());
+        let actions = accesses.each_ref().map(|access| Action::Read(access, false));
+        let lanes = lanes(actions.iter());
         assert_eq!(lanes[&1], lanes[&3]);
         assert_ne!(lanes[&1], lanes[&2]);
     }

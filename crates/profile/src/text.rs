@@ -206,6 +206,18 @@ fn what_if(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAn
         time(table.replayed)
     );
     for row in &table.rows {
+        if !row.is_certain() {
+            let _ = writeln!(
+                text,
+                "  {:<8} not predictable: run {} → {} or {}, depending on mapped pages that were not \
+                 seen",
+                row.setting,
+                time(recording.wall),
+                time(row.wall),
+                time(row.wall_least)
+            );
+            continue;
+        }
         let _ = writeln!(
             text,
             "  {:<8} run {} → {} ({:.2} times as fast)  waits {}  reads {} (now {})",

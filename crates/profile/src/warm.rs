@@ -4,13 +4,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use units::Nanos;
 
+use crate::pieces::MappedPiece;
 use crate::ranges::RangeMap;
-use crate::recording::ProfileRecording;
+use crate::recording::{PageTouch, ProfileRecording, SubmittedPages};
 
 /// Accesses to what was in memory before the recording began: they miss nothing, and nobody
 /// submitted what they read. Where nothing is known of what was submitted, there are none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WarmAccesses(BTreeSet<u32>);
+pub(crate) struct WarmAccesses {
+    accesses: BTreeSet<u32>,
+    /// Touches of mapped pages, by their thread and time.
+    touches: BTreeSet<(u32, Nanos)>,
+}
 
 impl WarmAccesses {
     pub(crate) fn of(recording: &ProfileRecording) -> Self {
@@ -19,36 +24,73 @@ impl WarmAccesses {
         }
         let mut order: Vec<u32> = (0..recording.accesses.len() as u32).collect();
         order.sort_by_key(|place| recording.accesses[*place as usize].end);
-        let mut submitted: Vec<_> = recording.submitted.iter().collect();
-        submitted.sort_by_key(|pages| pages.at);
-        let mut submitted = submitted.into_iter().peekable();
-        let mut read: HashMap<u32, RangeMap<()>> = HashMap::new();
-        let mut warm = BTreeSet::new();
+        let mut touches: Vec<&PageTouch> = recording.touches.iter().collect();
+        touches.sort_by_key(|touch| touch.at);
+        let mut touches = touches.into_iter().peekable();
+        let mut submitted = SubmittedRanges::new(recording);
+        let mut warm = Self::default();
         for place in order {
             let access = &recording.accesses[place as usize];
-            while let Some(pages) = submitted.next_if(|pages| pages.at <= access.end) {
-                let end = (pages.offset + pages.length).get();
-                read.entry(pages.inode).or_default().insert(pages.offset.get(), end, ());
+            while let Some(touch) = touches.next_if(|touch| touch.at <= access.end) {
+                warm.touch(touch, &mut submitted);
             }
+            submitted.advance(access.end);
             let touched = [access.offset.get(), (access.offset + access.length).get() - 1];
-            let is_read = |at| read.get(&access.inode).is_some_and(|map| map.get(at).is_some());
             let waited = access.blocked > Nanos::ZERO || access.misses > 0 || access.marks > 0;
-            if !waited && !touched.into_iter().any(is_read) {
-                warm.insert(place);
+            if !waited && !touched.into_iter().any(|at| submitted.contains(access.inode, at)) {
+                warm.accesses.insert(place);
             }
         }
-        Self(warm)
+        touches.for_each(|touch| warm.touch(touch, &mut submitted));
+        warm
+    }
+
+    fn touch(&mut self, touch: &PageTouch, submitted: &mut SubmittedRanges<'_>) {
+        submitted.advance(touch.at);
+        if !submitted.contains(touch.inode, touch.offset.get()) {
+            self.touches.insert((touch.tid, touch.at));
+        }
     }
 
     pub(crate) fn contains(&self, place: u32) -> bool {
-        self.0.contains(&place)
+        self.accesses.contains(&place)
+    }
+
+    /// Of a touch that is no access.
+    pub(crate) fn contains_touch(&self, piece: &MappedPiece) -> bool {
+        self.touches.contains(&(piece.tid, piece.start))
+    }
+}
+
+/// What was submitted of each file up to a time that only grows.
+struct SubmittedRanges<'a> {
+    ahead: std::iter::Peekable<std::vec::IntoIter<&'a SubmittedPages>>,
+    files: HashMap<u32, RangeMap<()>>,
+}
+
+impl<'a> SubmittedRanges<'a> {
+    fn new(recording: &'a ProfileRecording) -> Self {
+        let mut submitted: Vec<&SubmittedPages> = recording.submitted.iter().collect();
+        submitted.sort_by_key(|pages| pages.at);
+        Self { ahead: submitted.into_iter().peekable(), files: HashMap::new() }
+    }
+
+    fn advance(&mut self, to: Nanos) {
+        while let Some(pages) = self.ahead.next_if(|pages| pages.at <= to) {
+            let end = (pages.offset + pages.length).get();
+            self.files.entry(pages.inode).or_default().insert(pages.offset.get(), end, ());
+        }
+    }
+
+    fn contains(&self, inode: u32, at: u64) -> bool {
+        self.files.get(&inode).is_some_and(|map| map.get(at).is_some())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{FileAccess, PAGE_BYTES, SubmittedPages};
+    use crate::recording::{FileAccess, PAGE_BYTES};
     use units::Bytes;
 
     fn access(tid: u32, start: u64, end: u64) -> FileAccess {
@@ -72,6 +114,6 @@ mod tests {
             length: Bytes::new(4 * PAGE_BYTES),
             is_window: true,
         });
-        assert_eq!(WarmAccesses::of(&recording).0, BTreeSet::from([0, 3]));
+        assert_eq!(WarmAccesses::of(&recording).accesses, BTreeSet::from([0, 3]));
     }
 }

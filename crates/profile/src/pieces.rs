@@ -1,0 +1,290 @@
+//! What a program touched of its mappings: the kernel reports a touch only of a page that is not mapped
+//! yet, and maps the cached pages around it at once (`fault_around_bytes`). So of a piece of several
+//! pages its first is seen, and one in each further range that is mapped at once.
+//!
+//! How far a piece goes on within the last range is not seen. But how often pieces that begin so many
+//! pages before the end of a range go beyond it says how long pieces are: the share that do is the
+//! share of pieces that are longer (current status data; the estimate that is never increasing is that
+//! of pooled adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955). Where there
+//! are too few pieces for that, all that is known is a least and a most.
+
+use std::collections::BTreeMap;
+
+use units::Nanos;
+
+use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, PageTouch, ProfileRecording};
+
+/// The pages that are mapped at once where the recording does not say it: an aligned 64 KiB.
+const AROUND_PAGES: u64 = 16;
+/// With fewer pieces of a file nothing is inferred from them: a share of one half has a standard error
+/// of a tenth then.
+const MIN_PIECES: usize = 30;
+/// The fractional part of the golden ratio: its multiples fall evenly between 0 and 1.
+const GOLDEN_SHARE: f64 = 0.618_033_988_749_894_9;
+
+/// A touch that the kernel saw, and what it stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MappedPiece {
+    /// The place of the access if it is one; other touches were of cached pages.
+    pub access: Option<u32>,
+    pub start: Nanos,
+    pub end: Nanos,
+    pub tid: u32,
+    pub inode: u32,
+    pub offset: u64,
+    /// The least and the most bytes that were touched up to the next one; equal where that is known or
+    /// inferred.
+    pub least: u64,
+    pub most: u64,
+}
+
+/// A touch before anything is inferred.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    access: Option<u32>,
+    start: Nanos,
+    end: Nanos,
+    tid: u32,
+    inode: u32,
+    page: u64,
+    /// Pages up to the end of what is mapped at once.
+    room: u64,
+}
+
+/// The faults of a recording and the touches of cached pages, by thread and time.
+pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
+    let seen = seen(recording);
+    // Pieces: consecutive touches of one thread, each where the one before it may have gone on.
+    let mut chains: Vec<std::ops::Range<usize>> = Vec::new();
+    for index in 0..seen.len() {
+        match chains.last_mut() {
+            Some(chain) if goes_on(&seen[index - 1], &seen[index]) => chain.end = index + 1,
+            _ => chains.push(index..index + 1),
+        }
+    }
+    let mut of_file: BTreeMap<u32, Vec<&[Seen]>> = BTreeMap::new();
+    for chain in &chains {
+        of_file.entry(seen[chain.start].inode).or_default().push(&seen[chain.clone()]);
+    }
+    let lengths: BTreeMap<u32, PieceLengths> = of_file
+        .into_iter()
+        .filter(|(_, chains)| chains.len() >= MIN_PIECES)
+        .map(|(inode, chains)| (inode, PieceLengths::of(&chains)))
+        .collect();
+    let mut pieces = Vec::with_capacity(seen.len());
+    for (number, chain) in chains.into_iter().enumerate() {
+        let first = seen[chain.start].page;
+        for index in chain.clone() {
+            let one = &seen[index];
+            let next = (index + 1 < chain.end).then(|| seen[index + 1].page - one.page);
+            let (least, most) = match (next, lengths.get(&one.inode)) {
+                (Some(pages), _) => (pages, pages),
+                (None, None) => (1, one.room),
+                (None, Some(lengths)) => {
+                    let before = one.page - first;
+                    let share = (number as f64 * GOLDEN_SHARE).fract();
+                    let pages = lengths.draw(before, before + one.room, share) - before;
+                    (pages, pages)
+                }
+            };
+            pieces.push(one.piece(least, most));
+        }
+    }
+    pieces
+}
+
+impl Seen {
+    fn piece(&self, least: u64, most: u64) -> MappedPiece {
+        let Self { access, start, end, tid, inode, page, .. } = *self;
+        let (least, most) = (least * PAGE_BYTES, most * PAGE_BYTES);
+        MappedPiece { access, start, end, tid, inode, offset: page * PAGE_BYTES, least, most }
+    }
+}
+
+/// Faults, and touches that are none, each once, by thread and time.
+fn seen(recording: &ProfileRecording) -> Vec<Seen> {
+    let faults = (0..).zip(&recording.accesses).filter(|(_, it)| it.kind == AccessKind::Fault);
+    let faults = faults.map(|(place, access)| of_access(place, access));
+    let mut all: Vec<Seen> = faults.chain(recording.touches.iter().map(of_touch)).collect();
+    all.sort_by_key(|one| (one.tid, one.start, one.access.is_some()));
+    let mut seen: Vec<Seen> = Vec::with_capacity(all.len());
+    for one in all {
+        // A fault is a touch before it looks for its page, and another one when the page is there.
+        match seen.last_mut() {
+            Some(last) if (last.tid, last.inode, last.page) == (one.tid, one.inode, one.page) => {
+                let room = if one.access.is_none() { one.room } else { last.room };
+                let is_same_fault = last.access.is_none() && one.access.is_some();
+                *last = if is_same_fault { Seen { room, ..one } } else { Seen { room, ..*last } };
+            }
+            _ => seen.push(one),
+        }
+    }
+    seen
+}
+
+fn of_access(place: u32, access: &FileAccess) -> Seen {
+    let page = access.offset.get() / PAGE_BYTES;
+    Seen {
+        access: Some(place),
+        start: access.start,
+        end: access.end,
+        tid: access.tid,
+        inode: access.inode,
+        page,
+        room: AROUND_PAGES - page % AROUND_PAGES,
+    }
+}
+
+fn of_touch(touch: &PageTouch) -> Seen {
+    Seen {
+        access: None,
+        start: touch.at,
+        end: touch.at,
+        tid: touch.tid,
+        inode: touch.inode,
+        page: touch.offset.get() / PAGE_BYTES,
+        room: (touch.length.get() / PAGE_BYTES).max(1),
+    }
+}
+
+/// Whether a touch may be where the piece of the one before it went on.
+fn goes_on(last: &Seen, next: &Seen) -> bool {
+    (last.tid, last.inode) == (next.tid, next.inode)
+        && (last.page + 1..=last.page + last.room).contains(&next.page)
+}
+
+/// How long pieces are: the share that is longer than so many pages.
+#[derive(Clone, Debug, Default)]
+struct PieceLengths(BTreeMap<u64, f64>);
+
+impl PieceLengths {
+    fn of(chains: &[&[Seen]]) -> Self {
+        // Of the pieces that came to the end of a range so many pages after their start, how many
+        // went beyond it.
+        let mut ends: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        for chain in chains {
+            for (index, one) in chain.iter().enumerate() {
+                let end = one.page + one.room;
+                let next = chain.get(index + 1).map(|next| next.page);
+                if next.is_none_or(|next| next >= end) {
+                    let count = ends.entry(end - chain[0].page).or_default();
+                    count.0 += u64::from(next.is_some());
+                    count.1 += 1;
+                }
+            }
+        }
+        let mut shares: BTreeMap<u64, f64> = BTreeMap::new();
+        let mut blocks: Vec<(f64, f64, Vec<u64>)> = Vec::new();
+        for (end, (beyond, all)) in ends {
+            let before = end.checked_sub(AROUND_PAGES).filter(|before| *before > 0);
+            let before = before.and_then(|before| shares.range(..=before).next_back());
+            let share = before.map_or(1.0, |(_, share)| *share) * beyond as f64 / all as f64;
+            shares.insert(end, share);
+            blocks.push((share, all as f64, vec![end]));
+            // What increases is pooled with what is before it.
+            while let [.., before, last] = blocks.as_mut_slice()
+                && last.0 > before.0
+            {
+                let weight = before.1 + last.1;
+                before.0 = (before.0 * before.1 + last.0 * last.1) / weight;
+                before.1 = weight;
+                let joined = std::mem::take(&mut last.2);
+                before.2.extend(joined);
+                blocks.pop();
+            }
+        }
+        let pooled = blocks
+            .into_iter()
+            .flat_map(|(share, _, ends)| ends.into_iter().map(move |end| (end, share)));
+        Self(pooled.collect())
+    }
+
+    /// The share of pieces that are longer than this.
+    fn longer(&self, pages: u64) -> f64 {
+        self.0.range(..=pages).next_back().map_or(1.0, |(_, share)| *share)
+    }
+
+    /// A length above `least` and up to `most`: that of which `share` of those pieces are shorter.
+    fn draw(&self, least: u64, most: u64, share: f64) -> u64 {
+        let (from, to) = (self.longer(least), self.longer(most));
+        let wanted = from - share * (from - to);
+        (least + 1..most).find(|pages| self.longer(*pages) < wanted).unwrap_or(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Bytes;
+
+    /// The touches that the kernel reports of pieces of `pages` pages at places all over a file.
+    fn recording(pages: u64, count: u64) -> ProfileRecording {
+        let mut recording = ProfileRecording::default();
+        for number in 0..count {
+            let first = number * 7919 % 100_003;
+            let mut page = first;
+            while page < first + pages {
+                let room = AROUND_PAGES - page % AROUND_PAGES;
+                recording.touches.push(PageTouch {
+                    at: Nanos::new(1000 * number + page - first),
+                    tid: 1,
+                    inode: 0,
+                    offset: Bytes::new(page * PAGE_BYTES),
+                    length: Bytes::new(room * PAGE_BYTES),
+                });
+                page += room;
+            }
+        }
+        recording
+    }
+
+    fn lengths(pieces: &[MappedPiece]) -> Vec<u64> {
+        let mut lengths: Vec<u64> = Vec::new();
+        let mut end = None;
+        for piece in pieces {
+            assert_eq!(piece.least, piece.most);
+            match lengths.last_mut() {
+                Some(length) if end == Some(piece.offset) => *length += piece.most / PAGE_BYTES,
+                _ => lengths.push(piece.most / PAGE_BYTES),
+            }
+            end = Some(piece.offset + piece.most);
+        }
+        lengths
+    }
+
+    #[test]
+    fn the_length_of_pieces_comes_from_how_often_they_leave_a_range() {
+        for pages in [1, 3, 8, 15, 20, 64] {
+            let lengths = lengths(&mapped_pieces(&recording(pages, 320)));
+            assert_eq!(lengths.len(), 320, "{pages}");
+            let right = lengths.iter().filter(|length| **length == pages).count();
+            assert!(right > 300, "{pages}: {right}");
+        }
+    }
+
+    #[test]
+    fn of_few_pieces_a_least_and_a_most_are_known() {
+        let pieces = mapped_pieces(&recording(8, 3));
+        let bounds: Vec<(u64, u64)> =
+            pieces.iter().map(|it| (it.least / PAGE_BYTES, it.most / PAGE_BYTES)).collect();
+        // Pages 0, 7919 (15 in its range, so one and seven more in the next), 15838 (14).
+        assert_eq!(bounds, [(1, 16), (1, 1), (1, 16), (2, 2), (1, 16)]);
+    }
+
+    #[test]
+    fn a_fault_and_its_touches_are_one() {
+        let mut recording = recording(1, 1);
+        let touch = recording.touches[0];
+        let fault = FileAccess {
+            kind: AccessKind::Fault,
+            misses: 1,
+            file: 0,
+            ..FileAccess::cached(Nanos::new(5), Nanos::new(90))
+        };
+        recording.touches.push(PageTouch { at: Nanos::new(91), ..touch });
+        recording.accesses.push(fault);
+        let pieces = mapped_pieces(&recording);
+        assert_eq!(pieces.len(), 1);
+        assert_eq!((pieces[0].access, pieces[0].end), (Some(0), Nanos::new(90)));
+    }
+}
