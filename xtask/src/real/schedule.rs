@@ -67,6 +67,7 @@ pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<St
     match pass {
         Pass::First if options.pairs > 0 && cell.attempts() == 0 => Some(pair),
         Pass::First => profile,
+        Pass::Needed if options.pairs == 0 => None,
         Pass::Needed => (cell.needs_pairs() && may_run(options.most_pairs)).then_some(pair),
         Pass::All => {
             let undecided = options.pairs > 0 && cell.is_undecided();
