@@ -159,9 +159,10 @@ impl ProgramCell {
     /// The static window with the least time and how many times as fast it is: measured or, where
     /// none was, simulated.
     fn best_window(&self) -> Option<(String, f64)> {
-        let least = self.fixed.iter().min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds));
+        let seconds = |one: &FixedWindow| one.sample.seconds;
+        let least = self.fixed.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
         let measured =
-            least.map(|(kib, sample)| (window_name(*kib), self.seconds_before() / sample.seconds));
+            least.map(|one| (window_name(one.kib), self.seconds_before() / seconds(one)));
         measured.or_else(|| {
             let windows = self.simulated.iter().flat_map(|it| &it.ratios);
             let windows = windows.filter(|(setting, _)| *setting != AUTO);
