@@ -181,6 +181,15 @@ struct request {
 	struct block_device *part;
 } CORE;
 
+/* A request of io_uring. */
+struct io_kiocb {
+	u8 opcode;
+} CORE;
+
+#define IORING_OP_READV 1
+#define IORING_OP_READ_FIXED 4
+#define IORING_OP_READ 22
+
 /* An inode of the pseudo file system of block devices lies behind the device itself. */
 struct bdev_inode {
 	struct block_device bdev;

@@ -135,6 +135,32 @@ struct {
 	MAP_TYPE(value, struct stack_record);
 } scratch SEC(".maps");
 
+/* Who asked for a request. */
+struct requester {
+	u64 time_ns;
+	u32 pid;
+	u32 tid;
+	u32 is_profiled;
+	u32 zero;
+	char comm[16];
+};
+
+/* Requests of which that is known. Kernel threads work for others. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(max_entries, 16384);
+	MAP_TYPE(key, u64);
+	MAP_TYPE(value, struct requester);
+} requesters SEC(".maps");
+
+/* Reads through io_uring: submitted, then those that went to a worker thread. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	MAP_INT(max_entries, 2);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} uring_reads SEC(".maps");
+
 struct issued {
 	u64 time_ns;
 	u64 sector;
@@ -1013,6 +1039,26 @@ int thread_exits(u64 *ctx)
 	return 0;
 }
 
+SEC("tp_btf/block_io_start")
+int request_starts(u64 *ctx)
+{
+	u64 key = ctx[0], who = bpf_get_current_pid_tgid();
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct mm_struct *mm = NULL;
+	READ_FIELD(mm, task, mm);
+	if (!mm)
+		return 0;
+	struct requester requester = {
+		.time_ns = bpf_ktime_get_ns(),
+		.pid = who >> 32,
+		.tid = (u32)who,
+		.is_profiled = is_target(who >> 32),
+	};
+	bpf_get_current_comm(requester.comm, sizeof(requester.comm));
+	bpf_map_update_elem(&requesters, &key, &requester, 0);
+	return 0;
+}
+
 SEC("tp_btf/block_rq_issue")
 int request_issued(u64 *ctx)
 {
@@ -1064,8 +1110,47 @@ int request_completes(u64 *ctx)
 		record->device = device;
 		record->mode = request->cmd_flags & REQ_OP_MASK;
 		record->flags = issued->in_flight;
+		record->extra = REQUESTER_UNKNOWN;
+		struct requester *requester = bpf_map_lookup_elem(&requesters, &key);
+		if (requester) {
+			if (issued->time_ns > requester->time_ns)
+				record->waited_ns = issued->time_ns - requester->time_ns;
+			record->pid = requester->pid;
+			record->tid = requester->tid;
+			record->extra = requester->is_profiled ? REQUESTER_PROFILED :
+								 REQUESTER_OTHER;
+			__builtin_memcpy(record->comm, requester->comm, sizeof(record->comm));
+		}
 		bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 	}
 	bpf_map_delete_elem(&requests, &key);
+	bpf_map_delete_elem(&requesters, &key);
 	return 0;
+}
+
+INLINE int on_uring_read(struct io_kiocb *request, u32 which)
+{
+	u8 operation = 0;
+	READ_FIELD(operation, request, opcode);
+	if (operation != IORING_OP_READV && operation != IORING_OP_READ_FIXED &&
+	    operation != IORING_OP_READ)
+		return 0;
+	if (!is_target(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	u64 *count = bpf_map_lookup_elem(&uring_reads, &which);
+	if (count)
+		*count += 1;
+	return 0;
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int uring_submits(u64 *ctx)
+{
+	return on_uring_read((void *)ctx[0], 0);
+}
+
+SEC("tp_btf/io_uring_queue_async_work")
+int uring_punts(u64 *ctx)
+{
+	return on_uring_read((void *)ctx[0], 1);
 }

@@ -26,6 +26,13 @@ enum {
 	REASON_FAULT = 3,
 };
 
+/* Who asked for a request. */
+enum {
+	REQUESTER_UNKNOWN = 0,
+	REQUESTER_PROFILED = 1,
+	REQUESTER_OTHER = 2,
+};
+
 struct profile_record {
 	u64 time_ns;     /* CLOCK_MONOTONIC: the end */
 	u64 duration_ns; /* of a call; of a wait until the wake-up; of a request since its issue */
@@ -35,7 +42,8 @@ struct profile_record {
 	u64 length;      /* bytes asked for */
 	u64 stack;       /* of a wait or advice: the key of its stack record */
 	s64 result;      /* of a call; of a wait: nanoseconds runnable before it ran */
-	u64 waited_ns;   /* of a call: how long the thread was blocked in it */
+	u64 waited_ns;   /* of a call: how long the thread was blocked in it; of a request: from its
+			  * start to its issue */
 	u64 size_bytes;  /* of the file */
 	u32 device;
 	u32 pid;
@@ -48,7 +56,8 @@ struct profile_record {
 	u32 detail;      /* the system call; of a wait the reason; of advice the advice */
 	u32 in_iowait;
 	u32 extra;       /* of a window: pages behind the mark; of advice the system call; of a read
-			  * how many calls in order it stands for, 0 for one */
+			  * how many calls in order it stands for, 0 for one; of a request
+			  * REQUESTER_*, whose process and thread it then has */
 	char comm[16];
 };
 

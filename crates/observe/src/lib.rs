@@ -35,7 +35,7 @@ pub use profile::{ProfileLosses, ProfileProbes, ProfileScope};
 pub use profile_event::{
     AdviceCall, AdviceCallKind, BlockedWait, DeviceRequest, EvictedPages, FileName, InodeId,
     PageEvent, PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack,
-    ReturnedRead, ThreadId, ThreadTime, WaitReason,
+    ReturnedRead, ThreadId, ThreadTime, UringReads, WaitReason,
 };
 pub use samples::{MAX_SAMPLED_FILES, SAMPLES_PER_FILE};
 pub use self_test::{SelfTest, self_test};

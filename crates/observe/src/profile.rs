@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::object::{KernelTypes, PROFILE, load, of_chain};
 use crate::probes::{ProbeAttempt, SignalLadder, attempt, climb};
 use crate::profile_event::{
-    ProfileDetail, ProfileEvent, ThreadTime, name, profile_event, stack, thread_time,
+    ProfileDetail, ProfileEvent, ThreadTime, UringReads, name, profile_event, stack, thread_time,
 };
 use crate::profile_record::{
     NameRecord, ProfileConfig, ProfileRecord, StackRecord, ThreadTimeRecord,
@@ -114,6 +114,18 @@ const FURTHER: &[SignalLadder] = &[
         rungs: &[tracepoint("mm_filemap_delete_from_page_cache", "page_evicted")],
     },
     SignalLadder {
+        signal: "block_io_start",
+        rungs: &[tracepoint("block_io_start", "request_starts")],
+    },
+    SignalLadder {
+        signal: "io_uring_submit_req",
+        rungs: &[tracepoint("io_uring_submit_req", "uring_submits")],
+    },
+    SignalLadder {
+        signal: "io_uring_queue_async_work",
+        rungs: &[tracepoint("io_uring_queue_async_work", "uring_punts")],
+    },
+    SignalLadder {
         signal: "block_rq_issue",
         rungs: &[tracepoint("block_rq_issue", "request_issued")],
     },
@@ -150,6 +162,7 @@ pub struct ProfileProbes {
     events: RingBuf<MapData>,
     details: RingBuf<MapData>,
     lost: PerCpuArray<MapData, u64>,
+    uring_reads: PerCpuArray<MapData, u64>,
     times: HashMap<MapData, u32, ThreadTimeRecord>,
     /// Last, as it holds the programs and what attaches them.
     _ebpf: Ebpf,
@@ -191,12 +204,13 @@ impl ProfileProbes {
             })
         };
         let (events, details) = (take("events")?, take("details")?);
-        let (lost, times) = (take("lost")?, take("times")?);
+        let (lost, times, uring_reads) = (take("lost")?, take("times")?, take("uring_reads")?);
         Ok(Self {
             signals,
             events: RingBuf::try_from(events).map_err(of_map)?,
             details: RingBuf::try_from(details).map_err(of_map)?,
             lost: PerCpuArray::try_from(lost).map_err(of_map)?,
+            uring_reads: PerCpuArray::try_from(uring_reads).map_err(of_map)?,
             times: HashMap::try_from(times).map_err(of_map)?,
             _ebpf: ebpf,
         })
@@ -245,9 +259,18 @@ impl ProfileProbes {
     }
 
     pub fn losses(&self) -> ProfileLosses {
-        let count = |which| self.lost.get(&which, 0).map_or(0, |counts| counts.iter().sum());
-        ProfileLosses { events: count(0), details: count(1) }
+        ProfileLosses { events: sum(&self.lost, 0), details: sum(&self.lost, 1) }
     }
+
+    /// The reads of profiled processes through io_uring.
+    pub fn uring_reads(&self) -> UringReads {
+        UringReads { submitted: sum(&self.uring_reads, 0), punted: sum(&self.uring_reads, 1) }
+    }
+}
+
+/// A count of all processors.
+fn sum(counts: &PerCpuArray<MapData, u64>, which: u32) -> u64 {
+    counts.get(&which, 0).map_or(0, |counts| counts.iter().sum())
 }
 
 fn of_map(error: MapError) -> ObserveError {

@@ -9,6 +9,8 @@ use crate::profile_record::{
 };
 use crate::record::text;
 
+/// `REQUESTER_OTHER` in bpf/profile.h.
+const REQUESTER_OTHER: u32 = 2;
 /// `S_IFBLK`.
 const BLOCK_DEVICE: u32 = 0o060_000;
 /// `FMODE_RANDOM` in `f_mode`.
@@ -180,6 +182,18 @@ pub struct DeviceRequest {
     /// Requests in flight when it was issued, itself included.
     pub depth: u32,
     pub is_read: bool,
+    /// From its start to the driver's.
+    pub queued: Nanos,
+    /// A process that is not profiled asked for it: that of the event.
+    pub is_of_others: bool,
+}
+
+/// Reads through io_uring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UringReads {
+    pub submitted: u64,
+    /// Handed to a worker thread of the kernel.
+    pub punted: u64,
 }
 
 /// A stack of a process.
@@ -334,6 +348,8 @@ fn request(record: &ProfileRecord) -> DeviceRequest {
         service: Nanos::new(record.duration_ns),
         depth: record.flags,
         is_read: record.mode == 0,
+        queued: Nanos::new(record.waited_ns),
+        is_of_others: record.extra == REQUESTER_OTHER,
     }
 }
 

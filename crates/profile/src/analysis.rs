@@ -281,7 +281,9 @@ fn diagnose(
     let mut apply = |rule: &'static DiagnosisRule, check: CheckStream| {
         let finding = check(run, stream)?;
         let gain = predictor.gain(&[stream], &finding);
-        let worth = is_worth(run.recording, &gain);
+        let is_known = matches!(gain, PredictedGain::Predicted { .. });
+        let worth =
+            is_worth(run.recording, &gain) && (is_known || !run.needs_prediction(rule, stream));
         let stream = Some(place);
         worth.then_some(ProfileDiagnosis { rule, stream, finding, gain, marginal: None })
     };

@@ -98,7 +98,13 @@ impl Collector {
                     length: request.length,
                     depth: request.depth,
                     is_read: request.is_read,
+                    queued: request.queued,
+                    neighbour: request.is_of_others.then_some(event.thread.pid),
                 };
+                if let Some(pid) = request.neighbour {
+                    let names = &mut self.recording.neighbours;
+                    names.entry(pid).or_insert_with(|| units::text::plain(&event.thread.comm));
+                }
                 keep(&mut self.recording.requests, request, &mut self.recording.not_kept);
             }
             ProfileEventKind::Eviction(pages) => self.eviction(at, pages),

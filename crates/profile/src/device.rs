@@ -218,6 +218,8 @@ mod tests {
             length: units::Bytes::from_kib(4),
             depth: 1,
             is_read: true,
+            queued: units::Nanos::ZERO,
+            neighbour: None,
         };
         let in_order: Vec<_> = (0..20).map(|index| request(index * 8, 1000)).collect();
         let latencies = RecordedLatencies::new(&in_order, 1e-4 / 4096.0);

@@ -33,6 +33,10 @@ pub enum ProfileError {
     NoTimes { path: PathBuf },
     #[error(transparent)]
     Model(#[from] model::SpecError),
+    #[error(transparent)]
+    Host(#[from] host::HostError),
+    #[error(transparent)]
+    Tunable(#[from] tunables::TunableError),
 }
 
 impl units::Classified for ProfileError {
@@ -44,6 +48,8 @@ impl units::Classified for ProfileError {
             Self::Failed { .. } | Self::Interrupted => ErrorKind::Failed,
             Self::NotCached { .. } => ErrorKind::Unsupported,
             Self::Import(error) => error.kind(),
+            Self::Host(error) => error.kind(),
+            Self::Tunable(error) => error.kind(),
             Self::Model(_) | Self::NoTimes { .. } => ErrorKind::Usage,
         }
     }

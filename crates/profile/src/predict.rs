@@ -37,7 +37,7 @@ pub(crate) fn predict(
     let streams = keys.into_iter().map(|key| (key, change)).collect();
     let changed = replay.run(&Changes { streams, ..Changes::default() })?;
     let saved = replay.times.elapsed.saturating_sub(changed.elapsed);
-    Ok(Prediction { saved: saved.min(replay.recorded()), error: replay.error })
+    Ok(Prediction { saved: saved.min(replay.most_saved()), error: replay.error })
 }
 
 /// What each fix wins once those before it are made.

@@ -1,7 +1,8 @@
 //! Whether a fix wins what was predicted: the command runs again, cold, with and without it.
 //!
-//! A fix is applied from outside. The program's own advice is dropped by a seccomp filter; a file
-//! is read into the page cache before a run.
+//! A fix is applied from outside. The program's own advice is dropped by a seccomp filter; the
+//! window of a bdi is held during a run; a recorded list is read ahead while the command starts; a
+//! file is read into the page cache before a run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,17 +12,21 @@ use std::io::Read as _;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use host::{Dirs, Root};
 use rustix::fs::{Advice, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 use stats::Estimate;
-use sys::advice_filter::{MutedAdvice, mute_advice};
+use sys::advice_filter::mute_advice;
 use sys::cachestat::cachestat;
+use tunables::{BdiLease, GuardCommand};
 use units::{Bytes, Nanos};
 
-use crate::analysis::{PredictedGain, ProfileAnalysis};
 use crate::error::ProfileError;
+use crate::proof_plan::ProofChange;
 use crate::recording::ProfileRecording;
 use crate::text::time;
 
@@ -32,51 +37,6 @@ const MIN_CACHED_SHARE: f64 = 0.99;
 /// How often the command is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const READ_BYTES: usize = 1 << 20;
-
-/// What is different in the second run of each pair.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProofChange {
-    /// The program gives none of this advice.
-    Muted(MutedAdvice),
-    /// This file is in memory.
-    Cached(PathBuf),
-}
-
-impl ProofChange {
-    /// The advice that diagnoses say to delete, with the gain predicted for all of them if it is
-    /// predictable, and their names; `None` if there is no such advice.
-    pub fn of_diagnoses(
-        analysis: &ProfileAnalysis,
-    ) -> Option<(Self, Option<Nanos>, Vec<&'static str>)> {
-        let mut muted = MutedAdvice::default();
-        let (mut predicted, mut rules) = (Some(Nanos::ZERO), Vec::new());
-        let (mut fadvise, mut madvise) = (BTreeSet::new(), BTreeSet::new());
-        for one in &analysis.diagnoses {
-            match one.rule.name {
-                "needless-random" => fadvise.insert(advice_value::RANDOM_VALUE),
-                "self-eviction" => fadvise.insert(advice_value::DONTNEED_VALUE),
-                "mapped-sequential" => madvise.insert(advice_value::RANDOM_VALUE),
-                _ => continue,
-            };
-            predicted = match &one.gain {
-                PredictedGain::Predicted { saved, .. } => predicted.map(|sum| sum + *saved),
-                PredictedGain::NotPredictable(_) => None,
-            };
-            if !rules.contains(&one.rule.name) {
-                rules.push(one.rule.name);
-            }
-        }
-        muted.fadvise.extend(fadvise);
-        muted.madvise.extend(madvise);
-        (!muted.is_empty()).then_some((Self::Muted(muted), predicted, rules))
-    }
-}
-
-/// Values of `posix_fadvise(2)` and `madvise(2)`, the same on all machines but s390.
-mod advice_value {
-    pub(super) const RANDOM_VALUE: u32 = 1;
-    pub(super) const DONTNEED_VALUE: u32 = 4;
-}
 
 /// How long the command took, run by run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -157,21 +117,68 @@ pub fn cold_files(recording: &ProfileRecording) -> Vec<PathBuf> {
     paths.filter(|path| path.is_absolute() && path.is_file()).map(Path::to_owned).collect()
 }
 
+/// What a proof needs to hold the window of a bdi.
+#[derive(Clone, Debug)]
+pub struct ProofStage {
+    pub dirs: Dirs,
+    pub root: Root,
+    pub guard: GuardCommand,
+    /// This program, for `foreread run`.
+    pub foreread: PathBuf,
+}
+
+/// Writes down when the command starts and ends: loading probes takes longer than some commands.
+const TIMED: &str = "clock=$1; shift; date +%s.%N > \"$clock\"; \"$@\"; status=$?; \
+                     date +%s.%N >> \"$clock\"; exit $status";
+
+impl ProofStage {
+    /// Runs the command under `foreread run`; how long it took itself.
+    fn run_adaptive(
+        &self,
+        command: &[String],
+        stop: &mut impl FnMut() -> Option<Signal>,
+    ) -> Result<Duration, ProfileError> {
+        // Only root can get here, and this directory is root's.
+        let clock = self.dirs.runtime.join(format!("proof-{}", std::process::id()));
+        let [foreread, file] = [&self.foreread, &clock].map(|path| path.display().to_string());
+        let timed = [&foreread, "run", "--", "sh", "-c", TIMED, "sh", &file];
+        let timed = timed.iter().map(|word| (*word).to_owned());
+        let ran = run(&timed.chain(command.iter().cloned()).collect::<Vec<_>>(), None, stop);
+        let text = std::fs::read_to_string(&clock).unwrap_or_default();
+        let _ = std::fs::remove_file(&clock);
+        let whole = ran?;
+        let times: Vec<f64> = text.lines().filter_map(|line| line.parse().ok()).collect();
+        Ok(match times[..] {
+            [start, end] if end >= start => Duration::from_secs_f64(end - start),
+            _ => whole,
+        })
+    }
+
+    /// The right to change what this change changes, if it does.
+    fn lease(&self, change: &ProofChange) -> Result<Option<BdiLease>, ProfileError> {
+        let ProofChange::Window { path, .. } = change else { return Ok(None) };
+        let storage = host::resolve(&self.root, path)?;
+        Ok(Some(BdiLease::begin(&self.dirs, &self.root, &storage, &self.guard)?))
+    }
+}
+
 /// Runs the command `pairs` times as it is and `pairs` times with the change, each cold, in random
 /// order within each pair. Its output is discarded.
 ///
 /// # Errors
 ///
-/// If the command cannot be started or fails, if a file cannot be read into memory, or if `stop`
-/// returns a signal, which the command gets.
+/// If the command cannot be started or fails, if a file cannot be read into memory, if the window
+/// cannot be set, or if `stop` returns a signal, which the command gets.
 pub fn prove(
     command: &[String],
     change: &ProofChange,
     files: &[PathBuf],
     pairs: u32,
+    stage: &ProofStage,
     mut stop: impl FnMut() -> Option<Signal>,
 ) -> Result<ProofRuns, ProfileError> {
     let mut runs = ProofRuns::default();
+    let mut lease = stage.lease(change)?;
     for _ in 0..pairs {
         let first = RandomState::new().build_hasher().finish() & 1 == 0;
         for is_changed in [first, !first] {
@@ -184,7 +191,15 @@ pub fn prove(
             if let Some(ProofChange::Cached(path)) = change {
                 warm(path)?;
             }
-            let elapsed = run(command, change, &mut stop)?;
+            let elapsed = match (change, &mut lease) {
+                (Some(ProofChange::Window { window, .. }), Some(lease)) => {
+                    let window = (*window).into();
+                    let tunable = tunables::find("read_ahead")?;
+                    lease.with_value(tunable, &window, || run(command, change, &mut stop))??
+                }
+                (Some(ProofChange::Adaptive), _) => stage.run_adaptive(command, &mut stop)?,
+                _ => run(command, change, &mut stop)?,
+            };
             if is_changed { runs.changed.push(elapsed) } else { runs.plain.push(elapsed) }
         }
     }
@@ -205,6 +220,7 @@ fn run(
         mute_advice(&mut prepared, muted).map_err(failed)?;
     }
     let start = Instant::now();
+    let prefetch = Prefetching::of(change);
     let mut child = prepared.spawn().map_err(failed)?;
     let mut is_stopping = false;
     let status = loop {
@@ -218,6 +234,7 @@ fn run(
         std::thread::sleep(POLL_INTERVAL);
     };
     let elapsed = start.elapsed();
+    drop(prefetch);
     if is_stopping {
         return Err(ProfileError::Interrupted);
     }
@@ -225,6 +242,31 @@ fn run(
         return Err(ProfileError::Failed { program: program.to_owned(), status });
     }
     Ok(elapsed)
+}
+
+/// A thread that reads a list ahead, until this is dropped.
+struct Prefetching {
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Prefetching {
+    fn of(change: Option<&ProofChange>) -> Option<Self> {
+        let Some(ProofChange::Prefetched(list)) = change else { return None };
+        let (stop, list) = (Arc::new(AtomicBool::new(false)), list.clone());
+        let is_over = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || list.prefetch(&is_over));
+        Some(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Prefetching {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// The share of a file that is in memory.
@@ -262,9 +304,16 @@ fn warm(path: &Path) -> Result<(), ProfileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sys::advice_filter::MutedAdvice;
 
     fn words(command: &str) -> Vec<String> {
         command.split(' ').map(str::to_owned).collect()
+    }
+
+    fn stage(dir: &Path) -> ProofStage {
+        let guard = GuardCommand { program: "false".into(), args: Vec::new() };
+        let foreread = "false".into();
+        ProofStage { dirs: Dirs::under(dir), root: Root::system(), guard, foreread }
     }
 
     #[test]
@@ -273,20 +322,22 @@ mod tests {
         let file = dir.path().join("data");
         std::fs::write(&file, [1; 5000]).unwrap();
         let change = ProofChange::Cached(file.clone());
-        let runs = prove(&words("true"), &change, &[file], 2, || None).unwrap();
+        let runs = prove(&words("true"), &change, &[file], 2, &stage(dir.path()), || None).unwrap();
         assert_eq!((runs.plain.len(), runs.changed.len()), (2, 2));
         assert!(runs.saved().is_some());
     }
 
     #[test]
     fn failing_and_interrupted_commands_prove_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let stage = stage(dir.path());
         let change = ProofChange::Muted(MutedAdvice { fadvise: vec![1], madvise: Vec::new() });
-        let failed = prove(&words("false"), &change, &[], 1, || None);
+        let failed = prove(&words("false"), &change, &[], 1, &stage, || None);
         assert!(matches!(failed, Err(ProfileError::Failed { .. })), "{failed:?}");
-        let stopped = prove(&words("sleep 100"), &change, &[], 1, || Some(Signal::TERM));
+        let stopped = prove(&words("sleep 100"), &change, &[], 1, &stage, || Some(Signal::TERM));
         assert!(matches!(stopped, Err(ProfileError::Interrupted)), "{stopped:?}");
         let missing = ProofChange::Cached(PathBuf::from("/no/such/file"));
-        let missing = prove(&words("true"), &missing, &[], 1, || None);
+        let missing = prove(&words("true"), &missing, &[], 1, &stage, || None);
         assert!(matches!(missing, Err(ProfileError::Cache { .. })), "{missing:?}");
     }
 }

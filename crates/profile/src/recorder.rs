@@ -12,6 +12,7 @@ use units::{Bytes, Nanos};
 
 use crate::collect::Collector;
 use crate::error::ProfileError;
+use crate::limits::CgroupLimits;
 use crate::names::{MountPoints, device_name};
 use crate::recording::ProfileRecording;
 use crate::symbols::StackTable;
@@ -38,6 +39,7 @@ pub struct Recorder {
     probes: ProfileProbes,
     collector: Collector,
     stacks: StackTable,
+    limits: CgroupLimits,
     mounts: MountPoints,
     root: Root,
     target: RecordTarget,
@@ -63,6 +65,7 @@ impl Recorder {
             probes: ProfileProbes::new(&scope)?,
             collector: Collector::default(),
             stacks: StackTable::new(),
+            limits: CgroupLimits::default(),
             mounts: MountPoints::read(&root),
             root,
             target,
@@ -146,9 +149,12 @@ impl Recorder {
 
     /// Details first: a wait's stack was sent before it.
     fn drain(&mut self) {
-        let Self { probes, collector, stacks, mounts, root, .. } = self;
+        let Self { probes, collector, stacks, limits, mounts, root, .. } = self;
         probes.drain_details(|detail| match detail {
-            ProfileDetail::Stack(stack) => stacks.add(&stack),
+            ProfileDetail::Stack(stack) => {
+                limits.look(root, stack.pid);
+                stacks.add(&stack);
+            }
             ProfileDetail::Name(name) => {
                 let path = units::text::plain(&mounts.path(root, &name));
                 collector.name(name.inode, name.size, path);
@@ -162,12 +168,15 @@ impl Recorder {
             self.collector.account(&time);
         }
         let losses = self.probes.losses();
+        let uring_reads = self.probes.uring_reads();
         let signals = self.probes.signals().iter();
         let missing = signals.filter(|signal| signal.rung == Rung::Missing);
         let missing: Vec<String> = missing.map(|signal| signal.name.clone()).collect();
         drop(self.probes);
         let mut recording = self.collector.recording;
         recording.missing = missing;
+        recording.uring_reads = uring_reads;
+        recording.limits = self.limits.into_found();
         recording.lost = losses.events + losses.details;
         recording.wall = Nanos::new(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
         recording.stacks = self.stacks.resolve();

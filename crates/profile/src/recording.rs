@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use observe::{AdviceCallKind, InodeId};
+use observe::{AdviceCallKind, InodeId, UringReads};
 use units::{Bytes, Nanos};
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -157,6 +157,10 @@ pub struct IoRequest {
     pub length: Bytes,
     pub depth: u32,
     pub is_read: bool,
+    /// From its start to the driver's.
+    pub queued: Nanos,
+    /// The process that asked for it, if it is not profiled.
+    pub neighbour: Option<u32>,
 }
 
 /// Pages that were submitted to be read.
@@ -235,7 +239,17 @@ pub(crate) fn is_runtime_module(path: &str) -> bool {
     RUNTIME_MODULES.iter().any(|module| base.starts_with(module))
 }
 
+/// Programs and libraries that run other programs' code, by the beginning of their names.
+const INTERPRETERS: [&str; 9] =
+    ["python", "libpython", "node", "ruby", "libruby", "perl", "libperl", "php", "libjvm"];
+
 impl Frame {
+    /// The interpreter that it is part of: the line of the script is not known.
+    pub fn interpreter(&self) -> Option<&str> {
+        let base = self.module.rsplit('/').next().unwrap_or_default();
+        INTERPRETERS.iter().any(|name| base.starts_with(name)).then_some(base)
+    }
+
     /// Whether it belongs to the library of a language, which is part of programs in Rust and Go.
     fn is_of_runtime(&self) -> bool {
         let in_language = self.source.as_ref().is_some_and(|(file, _)| {
@@ -293,6 +307,12 @@ pub struct ProfileRecording {
     pub not_kept: u64,
     /// Tracepoints that this kernel does not have.
     pub missing: Vec<String>,
+    /// Limits of the cgroups of the processes, each as `FILE: DEVICE LIMIT`.
+    pub limits: Vec<String>,
+    /// Reads through io_uring, which are only counted.
+    pub uring_reads: UringReads,
+    /// Programs of the processes that are not profiled and used the devices.
+    pub neighbours: BTreeMap<u32, String>,
     /// Names of the devices.
     pub devices: BTreeMap<host::DevNo, String>,
 }

@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::layout::FileLayout;
 use observe::AdviceCallKind;
-use sim::{Costs, FileOnDisk, Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, Start};
+use sim::{
+    Costs, FileOnDisk, Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome,
+    Start,
+};
 use units::{Bytes, Kib, Nanos};
 use workload::{AccessClass, AccessMethod, Hint};
 
 use crate::device::DeviceModel;
+use crate::overhead::WaitOverhead;
 use crate::recording::{PAGE_BYTES, ProfileRecording};
 use crate::rewrite::{Changes, rewritten};
 use crate::rules::FixChange;
@@ -32,6 +36,8 @@ pub(crate) struct ReplayTimes {
     pub waited: Nanos,
     /// Bytes that the device read.
     pub read: Bytes,
+    /// How often readers waited.
+    pub stalls: u64,
 }
 
 /// The accesses of some streams, on a device.
@@ -45,6 +51,7 @@ pub(crate) struct ProfileReplay<'a> {
     model: &'a DeviceModel,
     /// What was recorded as waits of these streams for pages.
     recorded: Nanos,
+    overhead: WaitOverhead,
     /// Unchanged.
     pub times: ReplayTimes,
     /// How far its waits are off, as a share.
@@ -70,10 +77,21 @@ impl<'a> ProfileReplay<'a> {
         let (steps, least) = (steps_to(PieceBound::Most), steps_to(PieceBound::Least));
         let differ = steps.iter().zip(&least).any(|(most, least)| most.length != least.length);
         let least_steps = differ.then_some(least);
-        let times = ReplayTimes::default();
-        let mut replay =
-            Self { recording, streams, steps, least_steps, model, recorded, times, error: 0.0 };
-        replay.times = replay.run(&Changes::default())?;
+        let mut replay = Self {
+            recording,
+            streams,
+            steps,
+            least_steps,
+            model,
+            recorded,
+            overhead: WaitOverhead::default(),
+            times: ReplayTimes::default(),
+            error: 0.0,
+        };
+        let unchanged = replay.simulated(&replay.steps, &Changes::default())?;
+        replay.overhead =
+            WaitOverhead::new(recording, &replay.streams, &unchanged, model.dilation);
+        replay.times = replay.times_of(&unchanged, stalls(&unchanged));
         let simulated = replay.times.waited.as_millis_f64();
         let recorded = recorded.as_millis_f64();
         replay.error = (simulated - recorded).abs() / recorded.max(1e-6);
@@ -83,6 +101,12 @@ impl<'a> ProfileReplay<'a> {
             ));
         }
         Ok(replay)
+    }
+
+    /// The most that a change can save: all waits, and what the processor does for them.
+    pub(crate) fn most_saved(&self) -> Nanos {
+        let stalls = self.times.stalls as f64;
+        self.recorded() + Nanos::new((self.overhead.processor_ns * stalls) as u64)
     }
 
     /// What was recorded as waits of these streams for pages.
@@ -106,6 +130,31 @@ impl<'a> ProfileReplay<'a> {
     }
 
     fn run_steps(&self, steps: &[Step], changes: &Changes<'_>) -> Result<ReplayTimes, String> {
+        Ok(self.times_of(&self.simulated(steps, changes)?, self.times.stalls))
+    }
+
+    /// The times with the overhead of each wait. Steps have the processor's part of as many waits as
+    /// the unchanged replay has.
+    fn times_of(&self, outcome: &SimOutcome, unchanged: u64) -> ReplayTimes {
+        let dilated = |time: Nanos| time.scaled(self.model.dilation);
+        let waited = |stalled, stalls| self.overhead.waited(dilated(stalled), stalls);
+        let ends = outcome.readers.iter().map(|reader| {
+            let working = dilated(reader.elapsed.saturating_sub(reader.stalled));
+            working.get() as f64 + waited(reader.stalled, reader.stalls)
+        });
+        let readers = outcome.readers.len().max(1) as f64;
+        let working =
+            self.overhead.processor_ns * (unchanged as f64 - stalls(outcome) as f64) / readers;
+        let nanos = |time: f64| Nanos::new(time.max(0.0) as u64);
+        ReplayTimes {
+            elapsed: nanos(ends.fold(0.0, f64::max) - working),
+            waited: nanos(waited(outcome.stalled(), stalls(outcome))),
+            read: outcome.device.bytes,
+            stalls: stalls(outcome),
+        }
+    }
+
+    fn simulated(&self, steps: &[Step], changes: &Changes<'_>) -> Result<SimOutcome, String> {
         let (files, places, windows) = self.files(changes);
         let dilation = self.model.dilation;
         let mut opens: Vec<SimOpenFile> = Vec::new();
@@ -137,12 +186,7 @@ impl<'a> ProfileReplay<'a> {
             policy: changes.policy.clone(),
             ..SimMachine::new(self.model.spec.clone())
         };
-        let outcome = sim::run(&machine, scenario).map_err(|error| error.to_string())?;
-        Ok(ReplayTimes {
-            elapsed: outcome.elapsed.scaled(dilation),
-            waited: outcome.stalled().scaled(dilation),
-            read: outcome.device.bytes,
-        })
+        sim::run(&machine, scenario).map_err(|error| error.to_string())
     }
 
     /// Files with their places, and the window of each.
@@ -230,4 +274,9 @@ impl<'a> ProfileReplay<'a> {
         let method = if is_mapped { AccessMethod::Mmap } else { AccessMethod::Read };
         SimOpenFile { file, method, hint }
     }
+}
+
+/// How often the readers waited.
+fn stalls(outcome: &SimOutcome) -> u64 {
+    outcome.readers.iter().map(|reader| reader.stalls).sum()
 }

@@ -5,6 +5,8 @@ use crate::recording::{AccessKind, FileAccess};
 /// Pages that a fault maps around itself if they are cached (`fault_around_bytes`, 64 KiB).
 const FAULT_AROUND_BYTES: i64 = 64 << 10;
 const PAGE_BYTES: i64 = 4096;
+/// Two windows of the usual size.
+const NEAR_BYTES: i64 = 256 << 10;
 
 /// What the steps of a sequence of accesses have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +18,8 @@ pub(crate) struct AccessShape {
     pub contiguous: u64,
     /// Steps to before the start of the last access.
     pub backward: u64,
+    /// Steps forward, by no more than a window or two.
+    pub near: u64,
     /// The most frequent other distance between starts, and how often it came.
     pub stride: Option<(i64, u64)>,
     /// Bytes of each run of contiguous accesses.
@@ -42,12 +46,15 @@ impl AccessShape {
             // Calls that were merged follow one another.
             shape.steps += calls - 1;
             shape.contiguous += calls - 1;
+            shape.near += calls - 1;
             if let Some(last) = last {
                 shape.steps += 1;
                 let delta = start(access) - start(last);
                 if is_contiguous(last, access) {
                     shape.contiguous += 1;
+                    shape.near += 1;
                 } else {
+                    shape.near += u64::from((1..=NEAR_BYTES).contains(&delta));
                     shape.backward += u64::from(delta < 0);
                     deltas.push(delta);
                     // Boyer and Moore's majority vote.

@@ -40,6 +40,11 @@ fn kernel_symbol(line: &str) -> Option<(u64, String)> {
     is_code.then(|| (address, words.next().unwrap_or_default().to_owned()))
 }
 
+/// Whether a function belongs to the probe that took the stack.
+fn is_of_probe(function: &str) -> bool {
+    ["bpf_", "__bpf_", "__traceiter_"].iter().any(|start| function.starts_with(start))
+}
+
 /// An address of a process: its file and the offset in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct UserAddress {
@@ -86,7 +91,7 @@ impl StackTable {
         self.code.insert_caller(&mut user, &stack.words, maps);
         let kernel = stack.kernel.iter().filter_map(|at| self.kernel.name(*at));
         let raw = RawStack {
-            kernel: kernel.map(str::to_owned).collect(),
+            kernel: kernel.skip_while(|name| is_of_probe(name)).map(str::to_owned).collect(),
             user: user.iter().map(|at| user_address(maps, *at)).collect(),
         };
         self.stacks[place] = raw;
@@ -156,12 +161,19 @@ pub(crate) fn frames(symbolizer: &Symbolizer, module: &str, offset: u64) -> Vec<
     if !module.starts_with('/') || !Path::new(module).is_file() {
         return unknown();
     }
-    let source = Source::Elf(Elf::new(module));
-    let Ok(Symbolized::Sym(symbol)) =
-        symbolizer.symbolize_single(&source, Input::FileOffset(offset))
-    else {
-        return unknown();
-    };
+    // Debug information that cannot be read must not hide the table of symbols.
+    let sources = [true, false].map(|debug_syms| {
+        let mut elf = Elf::new(module);
+        elf.debug_syms = debug_syms;
+        Source::Elf(elf)
+    });
+    let mut found = sources.iter().filter_map(|source| {
+        match symbolizer.symbolize_single(source, Input::FileOffset(offset)) {
+            Ok(Symbolized::Sym(symbol)) => Some(symbol),
+            _ => None,
+        }
+    });
+    let Some(symbol) = found.next() else { return unknown() };
     let place = |info: &blazesym::symbolize::CodeInfo<'_>| {
         Some((info.to_path().display().to_string(), info.line?))
     };
@@ -180,6 +192,13 @@ pub(crate) fn frames(symbolizer: &Symbolizer, module: &str, offset: u64) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_probe_is_not_part_of_a_stack() {
+        let all = ["bpf_prog_0_thread_switches", "bpf_trace_run4", "__traceiter_sched_switch"];
+        assert!(all.into_iter().all(is_of_probe));
+        assert!(!is_of_probe("__schedule"));
+    }
 
     #[test]
     fn a_symbol_of_the_kernel_reaches_to_the_next() {

@@ -36,6 +36,10 @@ fn share(part: Nanos, all: Nanos) -> String {
 /// The line of code, for people.
 pub fn code_line(stack: Option<&StackTrace>) -> Option<String> {
     let frame = stack?.code()?;
+    if let Some(interpreter) = frame.interpreter() {
+        let function = &frame.function;
+        return Some(format!("interpreter {interpreter}: {function} (no lines of the script)"));
+    }
     Some(match &frame.source {
         Some((file, line)) => format!("{} at {file}:{line}", frame.function),
         None => format!("{} in {} (no line numbers)", frame.function, frame.module),

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_profile::{
-    AccessKind, AdviceRecord, DeviceModel, FileAccess, IoRequest, ModelChoice, PageEviction,
+    AccessKind, AdviceRecord, DeviceModel, FileAccess, Frame, IoRequest, ModelChoice, PageEviction,
     ProfileRecording, ProfiledFile, RULES, ReplaySetting, StackTrace, StorageWait, SubmittedPages,
     WaitClass, analyse,
 };
 use host::DevNo;
-use observe::{AdviceCallKind, InodeId};
+use observe::{AdviceCallKind, InodeId, UringReads};
 use units::{Bytes, Nanos};
 
 const DEVICE: DevNo = DevNo { major: 7, minor: 1 };
@@ -84,6 +84,8 @@ impl Builder {
             length: Bytes::new(length),
             depth,
             is_read: true,
+            queued: Nanos::ZERO,
+            neighbour: None,
         });
     }
 
@@ -370,6 +372,10 @@ fn limits_hold_requests_back() {
     for request in &mut held.recording.requests {
         request.service = Nanos::from_millis(1);
     }
+    let mut free = Builder { recording: held.recording.clone(), now: held.now };
+    free.recording.waits.iter_mut().for_each(|wait| wait.class = WaitClass::InFlight);
+    assert!(!free.diagnoses().contains(&"throttled"), "there is no limit");
+    held.recording.limits.push("/sys/fs/cgroup/a/io.max: 7:1 rbps=1000000".to_owned());
     expect("throttled", held);
     // Without requests of the file's device, nothing is known of it.
     let mut elsewhere = in_order(|access| access.is_random = true);
@@ -381,6 +387,46 @@ fn limits_hold_requests_back() {
     let mut builder = Builder::new();
     (0..10).for_each(|_| builder.wait(WaitClass::Throttle));
     expect("throttled", builder);
+}
+
+/// Random reads, the second half of them with this many requests of another process in flight.
+fn beside_another(others: usize) -> Builder {
+    let mut builder = Builder::new();
+    builder.recording.neighbours.insert(99, "dd".to_owned());
+    for index in 0..60_u64 {
+        let is_beside = index >= 20;
+        let wait = if is_beside { 3 } else { 1 };
+        builder.now += WAIT * (wait - 1);
+        builder.access(index * 7919 % 4096 * 4096, 4096, MISS);
+        let blocked = WAIT * wait;
+        builder.recording.waits.last_mut().unwrap().blocked = blocked;
+        let own = *builder.recording.requests.last().unwrap();
+        builder.recording.requests.last_mut().unwrap().service = blocked;
+        for _ in 0..if is_beside { others } else { 0 } {
+            let other = IoRequest { service: blocked, neighbour: Some(99), ..own };
+            builder.recording.requests.push(other);
+        }
+    }
+    builder
+}
+
+#[test]
+fn other_processes_slow_the_device_down() {
+    assert!(beside_another(2).diagnoses().contains(&"neighbours"));
+    assert!(!beside_another(0).diagnoses().contains(&"neighbours"));
+}
+
+#[test]
+fn workers_of_io_uring_block() {
+    let mut builder = Builder::new();
+    let worker = Frame { function: "io_wq_submit_work".to_owned(), ..Frame::default() };
+    builder.recording.stacks[0].kernel.push(worker);
+    (0..20).for_each(|_| builder.wait(WaitClass::Miss));
+    builder.recording.uring_reads = UringReads { submitted: 20, punted: 0 };
+    let direct = Builder { recording: builder.recording.clone(), now: builder.now };
+    assert!(!direct.diagnoses().contains(&"io-uring-punt"));
+    builder.recording.uring_reads.punted = 15;
+    expect("io-uring-punt", builder);
 }
 
 #[test]
@@ -434,6 +480,7 @@ fn other_settings_are_replayed() {
     for page in (0..400).rev() {
         builder.access(page * 4096, 4096, MISS);
     }
+    builder.recording.requests.iter_mut().for_each(|request| request.service = WAIT);
     builder.recording.wall = builder.now;
     let settings = ["auto", "1M"].map(|word| word.parse::<ReplaySetting>().unwrap());
     let analysis = analyse(&builder.recording, &volume(), &settings);
@@ -460,6 +507,7 @@ fn a_fix_adds_what_those_before_it_left() {
         (access.file, access.is_random) = (8, true);
         builder.recording.waits.last_mut().unwrap().file = 8;
     }
+    builder.recording.requests.iter_mut().for_each(|request| request.service = WAIT);
     builder.recording.wall = builder.now;
     let analysis = analyse(&builder.recording, &volume(), &[]);
     let names: Vec<&str> = analysis.diagnoses.iter().map(|one| one.rule.name).collect();

@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use clap::Args;
 use host::{DevNo, Dirs};
 use profile::{
-    DeviceModel, FixProof, ModelChoice, ProfileAnalysis, ProfileRecording, ProofChange,
-    RecordTarget, Recorder, ReplaySetting, TextOptions, analyse, cold_files, firefox, folded,
-    imported, pprof, profile_json, profile_text, prove,
+    DeviceModel, FixProof, ModelChoice, PlannedProof, ProfileAnalysis, ProfileRecording,
+    ProofChange, ProofStage, RecordTarget, Recorder, ReplaySetting, TextOptions, analyse,
+    cold_files, firefox, folded, imported, pprof, profile_json, profile_text, prove,
 };
 use report::clean::plain;
 use rustix::process::Signal;
@@ -19,6 +19,7 @@ use units::Nanos;
 use vdisk::VirtualDisk;
 
 use super::Context;
+use super::apply::guard;
 use super::watch_scope::cgroups;
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
@@ -91,8 +92,9 @@ pub struct ProfileArgs {
     /// Write waits as markers and weighted samples, and device requests, for the Firefox Profiler
     #[arg(long, value_name = "FILE")]
     firefox: Option<PathBuf>,
-    /// Run COMMAND again, cold, with and without the advice that diagnoses say to delete, and print
-    /// the measured gain beside the predicted one; its output is discarded
+    /// Run COMMAND again, cold, with and without each fix that can be applied from outside, and print
+    /// the measured gain beside the predicted one: advice deleted, another window, files prefetched,
+    /// `foreread run`; its output is discarded
     #[arg(long)]
     prove: bool,
     /// Run COMMAND again, cold, with and without this file in memory: what fixing all of its waits
@@ -163,7 +165,7 @@ impl ProfileArgs {
         if let Some(file) = firefox_file {
             file.write(&firefox(&recording, &analysis))?;
         }
-        let proofs = self.proofs(&recording, &analysis, &signals)?;
+        let proofs = self.proofs(context, &recording, &analysis, &signals)?;
         self.show(&recording, &analysis, &proofs)?;
         Ok(exit(status))
     }
@@ -223,32 +225,37 @@ impl ProfileArgs {
     /// Runs the command again for --prove and --ceiling.
     fn proofs(
         &self,
+        context: &Context,
         recording: &ProfileRecording,
         analysis: &ProfileAnalysis,
         signals: &Signals,
     ) -> anyhow::Result<Vec<FixProof>> {
         let mut planned = Vec::new();
         if self.prove {
-            match ProofChange::of_diagnoses(analysis) {
-                Some((change, predicted, rules)) => {
-                    let title = format!("without the advice of {}", rules.join(", "));
-                    planned.push((change, predicted, title));
-                }
-                None => output::note(
-                    "nothing to prove: no diagnosis says to delete advice, and other fixes cannot \
-                     be applied from outside",
-                ),
+            planned = PlannedProof::of_diagnoses(recording, analysis);
+            if planned.is_empty() {
+                output::note(
+                    "nothing to prove: no diagnosis has a fix that can be applied from outside",
+                );
             }
         }
         if let Some(file) = &self.ceiling {
             let title = format!("with {} in memory", plain(&file.display().to_string()));
-            planned.push((ProofChange::Cached(file.clone()), None, title));
+            let change = ProofChange::Cached(file.clone());
+            planned.push(PlannedProof { change, title, predicted: None });
         }
         let mut files = cold_files(recording);
         files.extend(self.ceiling.clone());
-        let proofs = planned.into_iter().map(|(change, predicted, title)| {
+        let guard = guard()?;
+        let stage = ProofStage {
+            dirs: context.dirs.clone(),
+            root: context.root.clone(),
+            foreread: guard.program.clone(),
+            guard,
+        };
+        let proofs = planned.into_iter().map(|PlannedProof { change, title, predicted }| {
             let stop = || signal(signals);
-            let runs = prove(&self.command, &change, &files, self.pairs, stop)?;
+            let runs = prove(&self.command, &change, &files, self.pairs, &stage, stop)?;
             Ok(FixProof { title, predicted, runs })
         });
         proofs.collect()

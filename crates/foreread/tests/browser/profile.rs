@@ -64,6 +64,8 @@ fn recording() -> ProfileRecording {
                 length,
                 depth: 1,
                 is_read: true,
+                queued: Nanos::ZERO,
+                neighbour: None,
             });
             recording.accesses.push(FileAccess {
                 start,

@@ -4,6 +4,7 @@ use units::Nanos;
 
 use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
 use crate::recording::IoRequest;
+use crate::spans::BusySpans;
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -23,8 +24,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     if !run.matters(stream.waited) {
         return None;
     }
-    let busy = busy(&run.requests_of(stream));
-    let share = busy.get() as f64 / run.recording.wall.get().max(1) as f64;
+    let share = busy_share(run, stream);
     let applies = share >= MIN_BUSY_SHARE && shape.is_sequential();
     applies.then(|| RuleFinding {
         cause: format!("the device is busy for {:.0} % of the run", 100.0 * share.min(1.0)),
@@ -37,17 +37,17 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     })
 }
 
+/// Whether the device of a stream has a request in flight nearly all the time.
+pub(crate) fn is_busy(run: &RunView<'_>, stream: &FileStream) -> bool {
+    busy_share(run, stream) >= MIN_BUSY_SHARE
+}
+
+fn busy_share(run: &RunView<'_>, stream: &FileStream) -> f64 {
+    busy(&run.requests_of(stream)).get() as f64 / run.recording.wall.get().max(1) as f64
+}
+
 /// The time with a request in flight.
-pub(crate) fn busy(requests: &[IoRequest]) -> Nanos {
-    let mut spans: Vec<(u64, u64)> = requests
-        .iter()
-        .map(|one| (one.end.saturating_sub(one.service).get(), one.end.get()))
-        .collect();
-    spans.sort_unstable();
-    let (mut total, mut until) = (0, 0);
-    for (start, end) in spans {
-        total += end.saturating_sub(start.max(until));
-        until = until.max(end);
-    }
-    Nanos::new(total)
+pub(super) fn busy(requests: &[IoRequest]) -> Nanos {
+    let spans = requests.iter().map(|one| (one.end.saturating_sub(one.service), one.end));
+    spans.collect::<BusySpans>().total()
 }

@@ -1,5 +1,6 @@
 //! A mapping is read at random, and each fault reads a window.
 
+use super::start_up::is_code;
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
 use crate::recording::AccessKind;
 use crate::stream::FileStream;
@@ -27,9 +28,10 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let touched = 4096 * pages.len() as u64;
     let amplification = submitted as f64 / touched.max(1) as f64;
     let applies = stream.kind == AccessKind::Fault
+        && !is_code(run.path(stream), stream.kind)
         && shape.calls >= MIN_ACCESSES
         && amplification >= MIN_AMPLIFICATION
-        && shape.share(shape.contiguous) < 0.5
+        && shape.share(shape.near) < 0.5
         && run.matters(stream.waited);
     applies.then(|| RuleFinding {
         cause: format!(

@@ -1,5 +1,6 @@
 //! A mapping is read in order without read-ahead.
 
+use super::start_up::is_code;
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
 use crate::recording::AccessKind;
 use crate::stream::FileStream;
@@ -22,6 +23,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     // Without read-ahead a fault submits its own page at most.
     let windows = stream.accesses(recording).filter(|it| it.submitted.get() > 4 * 4096).count();
     let applies = stream.kind == AccessKind::Fault
+        && !is_code(run.path(stream), stream.kind)
         && shape.calls >= MIN_ACCESSES
         && shape.is_sequential()
         && blocked as f64 >= 0.75 * shape.calls as f64

@@ -14,6 +14,7 @@ mod mapped_random;
 mod mapped_sequential;
 mod metadata;
 mod needless_random;
+mod neighbours;
 mod polluting_scan;
 mod ramp;
 mod random;
@@ -26,6 +27,7 @@ mod start_up;
 mod stride;
 mod thrash;
 mod throttled;
+mod uring_punt;
 mod void_advice;
 mod write_back;
 
@@ -112,6 +114,22 @@ impl RunView<'_> {
         if own.is_empty() { all.clone() } else { own }
     }
 
+    /// Whether a finding is no more than a guess without a prediction: a device that is busy all the
+    /// time may be the limit, and not the window.
+    pub(crate) fn needs_prediction(&self, rule: &DiagnosisRule, stream: &FileStream) -> bool {
+        rule.code == late_window::RULE.code && device_bound::is_busy(self, stream)
+    }
+
+    /// Requests of the devices that hold files of the run; of all devices if none does.
+    pub(crate) fn file_requests(&self) -> Vec<IoRequest> {
+        let files = self.recording.files.iter();
+        let devices: std::collections::BTreeSet<_> = files.map(|file| file.id.device).collect();
+        let all = &self.recording.requests;
+        let of_files = all.iter().filter(|one| devices.contains(&one.device));
+        let of_files: Vec<IoRequest> = of_files.copied().collect();
+        if of_files.is_empty() { all.clone() } else { of_files }
+    }
+
     /// Whether this time is worth a report.
     pub(crate) fn matters(&self, time: Nanos) -> bool {
         time.get() as f64 >= MIN_COST_SHARE * self.recording.wall.get() as f64 && time > Nanos::ZERO
@@ -164,6 +182,8 @@ pub static RULES: &[DiagnosisRule] = &[
     write_back::RULE,
     stalling_advice::RULE,
     throttled::RULE,
+    neighbours::RULE,
+    uring_punt::RULE,
     start_up::RULE,
     small_files::RULE,
     metadata::RULE,

@@ -20,7 +20,8 @@ const CODE_SUFFIXES: [&str; 7] = [".py", ".pyc", ".jar", ".js", ".rb", ".class",
 /// Fewer files are a program, not a cold start.
 const MIN_FILES: usize = 3;
 
-fn is_code(path: &str, kind: AccessKind) -> bool {
+/// Whether a file is part of a program, which advice of the program does not reach.
+pub(super) fn is_code(path: &str, kind: AccessKind) -> bool {
     let base = path.rsplit('/').next().unwrap_or_default();
     let mapped = kind == AccessKind::Fault
         && ["/bin/", "/sbin/", "/lib/", "/libexec/", "/lib64/"].iter().any(|it| path.contains(it));

@@ -3,7 +3,8 @@
 use units::Nanos;
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
-use crate::recording::{IoRequest, WaitClass};
+use crate::recording::WaitClass;
+use crate::spans::BusySpans;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 24,
@@ -11,9 +12,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "requests wait for a limit while the device is idle",
     explanation: "The rule applies if threads wait in the kernel's throttling functions, or wait \
         for pages while the device of the files has no request in flight for at least half of that \
-        time, and this costs at least 5 % of the run. A limit of the cgroup (io.max, io.latency, \
-        io.cost, blkio.throttle) holds requests back. Raise the limit, or read less. There is no \
-        prediction, because the limit is not recorded.",
+        time and a cgroup of theirs has a limit (io.max, io.latency, blkio.throttle), and this \
+        costs at least 5 % of the run. Raise the limit, or read less. There is no prediction, \
+        because the order in which the limit lets requests pass is not simulated.",
     check: RuleCheck::Run(check),
 };
 
@@ -26,26 +27,28 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     let has_files = |device| recording.files.iter().any(|file| file.id.device == device);
     let requests = recording.requests.iter().filter(|one| has_files(one.device));
     let reads = requests.clone().filter(|one| one.is_read).count() as u64;
-    let busy = busy_spans(requests);
+    let busy: BusySpans =
+        requests.map(|one| (one.end.saturating_sub(one.service), one.end)).collect();
     let (mut waited, mut idle) = (Nanos::ZERO, Nanos::ZERO);
     for wait in &recording.waits {
         if matches!(wait.class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct) {
             let start = wait.end.saturating_sub(wait.blocked);
             waited += wait.blocked;
-            idle += wait.blocked.saturating_sub(overlap(&busy, start, wait.end));
+            idle += wait.blocked.saturating_sub(busy.overlap(start, wait.end));
         }
     }
     // Without requests to the devices of the files, the data come from elsewhere: a network, FUSE,
     // devices below.
-    let is_held =
-        reads >= MIN_ACCESSES && idle.get() as f64 >= MIN_IDLE_SHARE * waited.get() as f64;
+    let is_held = !recording.limits.is_empty()
+        && reads >= MIN_ACCESSES
+        && idle.get() as f64 >= MIN_IDLE_SHARE * waited.get() as f64;
     let held = throttled + if is_held { idle } else { Nanos::ZERO };
     if !run.matters(held) {
         return None;
     }
-    let cause = if is_held {
+    let cause = if let Some(limit) = recording.limits.first().filter(|_| is_held) {
         format!(
-            "the device is idle for {:.0} % of the time that threads wait for pages",
+            "the device is idle for {:.0} % of the time that threads wait for pages; {limit}",
             100.0 * idle.get() as f64 / waited.get().max(1) as f64
         )
     } else {
@@ -56,7 +59,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         cause,
         fix: "raise the limit of the cgroup, or read less".to_owned(),
         snippet: Some("cat /sys/fs/cgroup/GROUP/io.max".to_owned()),
-        change: FixChange::Unpredictable("the limit is not recorded"),
+        change: FixChange::Unpredictable("the limit is not simulated"),
         waited: held,
         stack: stack.or_else(|| run.stack_of(WaitClass::Miss)),
         others: if is_held { waiting_streams(run) } else { Vec::new() },
@@ -67,26 +70,4 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
 fn waiting_streams(run: &RunView<'_>) -> Vec<usize> {
     let streams = run.streams.iter().enumerate();
     streams.filter(|(_, stream)| run.matters(stream.waited)).map(|(place, _)| place).collect()
-}
-
-/// Times with a request in flight, in order, without overlap.
-fn busy_spans<'a>(requests: impl Iterator<Item = &'a IoRequest>) -> Vec<(Nanos, Nanos)> {
-    let mut spans: Vec<(Nanos, Nanos)> =
-        requests.map(|one| (one.end.saturating_sub(one.service), one.end)).collect();
-    spans.sort_unstable();
-    let mut merged: Vec<(Nanos, Nanos)> = Vec::new();
-    for (start, end) in spans {
-        match merged.last_mut() {
-            Some((_, last)) if start <= *last => *last = end.max(*last),
-            _ => merged.push((start, end)),
-        }
-    }
-    merged
-}
-
-/// How much of a time the spans cover.
-fn overlap(spans: &[(Nanos, Nanos)], start: Nanos, end: Nanos) -> Nanos {
-    let first = spans.partition_point(|span| span.1 <= start);
-    let within = spans[first..].iter().take_while(|span| span.0 < end);
-    within.map(|span| span.1.min(end).saturating_sub(span.0.max(start))).sum()
 }

@@ -1,0 +1,103 @@
+//! Limits of the cgroups of profiled processes, which hold their requests back.
+
+use std::collections::{BTreeSet, HashMap};
+
+use host::Root;
+
+/// Files of a cgroup with limits of reads: of version 2, and of the controller `blkio` of version 1.
+const LIMIT_FILES: [&str; 2] = ["io.max", "io.latency"];
+const OLD_LIMIT_FILES: [&str; 2] =
+    ["blkio.throttle.read_bps_device", "blkio.throttle.read_iops_device"];
+/// Where the hierarchies are mounted, alone and beside version 1.
+const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+const OLD_MOUNT: &str = "/sys/fs/cgroup/blkio";
+
+/// The limits of the cgroups that processes are seen in.
+#[derive(Debug, Default)]
+pub(crate) struct CgroupLimits {
+    /// What `/proc/PID/cgroup` said last: a process may be moved after its start.
+    seen: HashMap<u32, String>,
+    found: BTreeSet<String>,
+}
+
+impl CgroupLimits {
+    /// Looks at a process, and at its cgroups if they are others than the last time.
+    pub(crate) fn look(&mut self, root: &Root, pid: u32) {
+        let Ok(text) = std::fs::read_to_string(root.path(format!("/proc/{pid}/cgroup"))) else {
+            return;
+        };
+        if self.seen.get(&pid) == Some(&text) {
+            return;
+        }
+        for line in text.lines() {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+            if controllers.is_empty() {
+                MOUNTS.iter().for_each(|mount| self.climb(root, mount, path, &LIMIT_FILES));
+            } else if controllers.split(',').any(|one| one == "blkio") {
+                self.climb(root, OLD_MOUNT, path, &OLD_LIMIT_FILES);
+            }
+        }
+        self.seen.insert(pid, text);
+    }
+
+    /// Reads the limits of a cgroup and of those above it.
+    fn climb(&mut self, root: &Root, mount: &str, path: &str, files: &[&str]) {
+        let mut path = path.trim_end_matches('/');
+        while !path.is_empty() {
+            for file in files {
+                let name = format!("{mount}{path}/{file}");
+                let text = std::fs::read_to_string(root.path(&name)).unwrap_or_default();
+                let limits = text.lines().filter(|line| limits_reads(line));
+                let limits = limits.map(|line| units::text::plain(&format!("{name}: {line}")));
+                self.found.extend(limits);
+            }
+            path = path.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+    }
+
+    /// Each as `FILE: DEVICE LIMIT`.
+    pub(crate) fn into_found(self) -> Vec<String> {
+        self.found.into_iter().collect()
+    }
+}
+
+/// Whether a line of one of the files limits reads: `io.max` also has those of writes.
+fn limits_reads(line: &str) -> bool {
+    line.split_ascii_whitespace().skip(1).any(|word| match word.split_once('=') {
+        Some(("rbps" | "riops", limit)) => limit != "max",
+        Some(("target", limit)) => limit != "0",
+        Some(_) => false,
+        None => word.parse().is_ok_and(|limit: u64| limit > 0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_reads_are_found_in_all_cgroups_above() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file("proc/7/cgroup", "5:cpu:/x\n4:blkio,net:/old\n0::/a/b\n");
+        file("sys/fs/cgroup/a/io.max", "8:0 rbps=max wbps=1000 riops=100 wiops=max\n");
+        file("sys/fs/cgroup/a/b/io.max", "8:0 rbps=max wbps=1000 riops=max wiops=max\n");
+        file("sys/fs/cgroup/blkio/old/blkio.throttle.read_bps_device", "8:16 1048576\n");
+        let root = Root::at(dir.path());
+        let mut limits = CgroupLimits::default();
+        limits.look(&root, 7);
+        limits.look(&root, 8);
+        assert_eq!(
+            limits.into_found(),
+            [
+                "/sys/fs/cgroup/a/io.max: 8:0 rbps=max wbps=1000 riops=100 wiops=max",
+                "/sys/fs/cgroup/blkio/old/blkio.throttle.read_bps_device: 8:16 1048576",
+            ]
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! What a run read, as a list to be read ahead before the next one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{Advice, fadvise};
+use units::Bytes;
+
+use crate::recording::ProfileRecording;
+
+/// What the kernel submits of one piece of advice at the default window.
+const PIECE_BYTES: u64 = 128 << 10;
+
+/// Part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FileRange {
+    path: PathBuf,
+    start: u64,
+    end: u64,
+}
+
+/// Ranges in the order of the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrefetchList(Arc<Vec<FileRange>>);
+
+impl PrefetchList {
+    /// What was read of these files.
+    pub(crate) fn of(recording: &ProfileRecording, inodes: &BTreeSet<u32>) -> Self {
+        let mut ranges: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        let submitted = recording.submitted.iter().map(|it| (it.inode, it.offset, it.length));
+        let accesses = recording.accesses.iter().map(|it| (it.inode, it.offset, it.length));
+        for (inode, offset, length) in submitted.chain(accesses) {
+            if inodes.contains(&inode) {
+                ranges.entry(inode).or_default().push((offset.get(), (offset + length).get()));
+            }
+        }
+        let mut placed = Vec::new();
+        for (inode, ranges) in ranges {
+            let file = &recording.files[inode as usize];
+            let path = PathBuf::from(&file.path);
+            if !path.is_absolute() {
+                continue;
+            }
+            for (start, end) in merged(ranges) {
+                let place = file.start.map_or(u64::MAX, |at| at.get() + start);
+                placed.push((place, FileRange { path: path.clone(), start, end }));
+            }
+        }
+        placed.sort_by_key(|(place, _)| *place);
+        Self(Arc::new(placed.into_iter().map(|(_, range)| range).collect()))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn bytes(&self) -> Bytes {
+        Bytes::new(self.0.iter().map(|range| range.end - range.start).sum())
+    }
+
+    /// Reads it into the page cache until `stop`. Files that have gone are left out.
+    pub(crate) fn prefetch(&self, stop: &AtomicBool) {
+        let mut open: Option<(&PathBuf, File)> = None;
+        for range in self.0.iter() {
+            if open.as_ref().is_none_or(|(path, _)| *path != &range.path) {
+                open = File::open(&range.path).ok().map(|file| (&range.path, file));
+            }
+            let Some((_, file)) = &open else { continue };
+            for start in (range.start..range.end).step_by(PIECE_BYTES as usize) {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let length = PIECE_BYTES.min(range.end - start);
+                let _ = fadvise(file, start, std::num::NonZeroU64::new(length), Advice::WillNeed);
+            }
+        }
+    }
+}
+
+/// Ranges in order, without overlap.
+fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in ranges {
+        match merged.last_mut() {
+            Some((_, last)) if start <= *last => *last = end.max(*last),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::{FileAccess, ProfiledFile};
+    use units::Nanos;
+
+    #[test]
+    fn what_was_read_is_in_memory_after_it() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = dir.path().join("library.so");
+        std::fs::write(&path, vec![1_u8; 1 << 20]).unwrap();
+        let mut recording = ProfileRecording::default();
+        let id = observe::InodeId { device: host::DevNo { major: 7, minor: 1 }, inode: 1 };
+        let path = path.display().to_string();
+        let size = Bytes::from_mib(1);
+        recording.files.push(ProfiledFile { id, path, size, start: None, jumps: Vec::new() });
+        for offset in [0, 4096, 16384] {
+            let access = FileAccess::cached(Nanos::ZERO, Nanos::ZERO);
+            recording.accesses.push(FileAccess { offset: Bytes::new(offset), ..access });
+        }
+        let list = PrefetchList::of(&recording, &BTreeSet::from([0]));
+        assert_eq!((list.len(), list.bytes()), (2, Bytes::from_kib(12)));
+        list.prefetch(&AtomicBool::new(false));
+        assert_eq!(PrefetchList::of(&recording, &BTreeSet::from([1])).len(), 0);
+    }
+}
