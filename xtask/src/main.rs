@@ -14,6 +14,7 @@
 //! | `… -- advice` | prints the recommendation for every preset |
 //! | `… -- dashboard` | writes the Grafana dashboard |
 //! | `… -- real` | runs real programs with and without `foreread auto` |
+//! | `… -- profile` | profiles programs with known faults and their clean twins |
 //! | `… -- study all DIR` | simulates traces × devices × policies × windows × caches |
 //! | `… -- scale [NAME…]` | measures simulations of many traces, their engines and libCacheSim |
 //! | `… -- results NAME` | measures a table of docs/results/ and writes it |
@@ -28,6 +29,7 @@ mod dist;
 mod guest;
 mod outcome;
 mod packages;
+mod profile;
 mod python;
 mod real;
 mod results;
@@ -45,7 +47,8 @@ use anyhow::{Context, Result, bail};
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
                      packages [SECTION…] | kernels [SERIES…] [RIGHTS…] [VERB…] | \
                      tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | dashboard | \
-                     study [VERB DIR] | scale [NAME…] | real [--OPTION…] | results NAME…";
+                     study [VERB DIR] | scale [NAME…] | real [--OPTION…] | \
+                     profile [--OPTION…] | results NAME…";
 
 fn main() -> ExitCode {
     match run() {
@@ -76,6 +79,7 @@ fn run() -> Result<bool> {
         ["packages", ref sections @ ..] => packages::chore(&root, sections),
         ["coverage"] => coverage::run(&root),
         ["real", ref words @ ..] => real::run(&root, words),
+        ["profile", ref words @ ..] => profile::run(&root, words),
         ["results", ref names @ ..] => results::run(&root, names),
         ["tune-vs-grid", ref words @ ..] => tune_vs_grid::run(&root, words),
         _ => bail!(USAGE),

@@ -41,6 +41,7 @@ const TABLES: &[Table] = &[
     ("scale", Form::Markdown, &["xtask scale"]),
     ("packages", Form::Markdown, &["xtask packages"]),
     ("real-programs", Form::Markdown, &["xtask real"]),
+    ("profile", Form::Markdown, &["xtask profile"]),
     ("reproduce", Form::Markdown, &["foreread reproduce all --markdown"]),
     (
         "arrays",

@@ -35,6 +35,8 @@ use trial::Bench;
 use vdisk::{DiskConfig, VirtualDisk};
 use workshop::Workshop;
 
+pub use workshop::{go_first, run as to_end};
+
 /// Measures what is missing, prints a table; whether all went well.
 pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let options = Options::parse(words)?;

@@ -135,7 +135,7 @@ impl Workshop {
 /// Runs this process and its children before other work on this machine, so that this disturbs
 /// less. The kernel shares processors among sessions (sched(7), "autogroup"), each of which has a
 /// nice value besides those of its processes; the server of a disk is a session of its own.
-fn go_first() -> Result<()> {
+pub fn go_first() -> Result<()> {
     let own = std::process::id().to_string();
     let children = fs::read_to_string(format!("/proc/self/task/{own}/children"));
     for pid in children.unwrap_or_default().split_whitespace().chain([own.as_str()]) {

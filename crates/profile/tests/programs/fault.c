@@ -19,7 +19,7 @@ static void take(ssize_t got)
 static void in_order(int fd, off_t size, size_t step)
 {
 	for (off_t at = 0; at + (off_t)step <= size; at += step)
-		take(pread(fd, buffer, step, at));
+		take(pread(fd, buffer, step, at)); /* line of slow-window */
 }
 
 static void backward(int fd, off_t size)
@@ -177,6 +177,63 @@ static int written(const char *map, off_t size, int fixed)
 	return 0;
 }
 
+/* Eight pages at places without order; fixed, each piece is asked for first. */
+static void mapped_pieces(char *map, off_t size, int fixed)
+{
+	size_t piece = 8 * 4096;
+	if (fixed)
+		madvise(map, size, MADV_RANDOM);
+	for (unsigned long index = 0; index < 200; index++) {
+		char *start = map + scattered(index, size - piece);
+		if (fixed)
+			madvise(start, piece, MADV_WILLNEED);
+		for (size_t page = 0; page < piece; page += 4096)
+			take(start[page]); /* line of mapped-pieces */
+	}
+}
+
+/* Follows places that each piece of data leads to; fixed, once. */
+static void chase(int fd, off_t size, int fixed)
+{
+	unsigned long at = 1;
+	for (int step = 0; step < (fixed ? 1 : 300); step++) {
+		take(pread(fd, buffer, 4096, scattered(at, size))); /* line of pointer-chase */
+		at += buffer[0] + 1;
+	}
+}
+
+/* Many small files in the directory NAME.many in the order of their names, which is not that of the
+ * disk; fixed, the same data from one file. */
+static int small_files(int fd, const char *name, int fixed)
+{
+	char file[4096];
+	for (unsigned long index = 0; index < 400; index++) {
+		if (fixed) {
+			take(pread(fd, buffer, 16 << 10, index << 14));
+			continue;
+		}
+		snprintf(file, sizeof(file), "%s.many/%lu", name, index * 7919 % 400);
+		int one = open(file, O_RDONLY);
+		if (one < 0)
+			return 1;
+		take(read(one, buffer, 16 << 10)); /* line of small-files */
+		close(one);
+	}
+	return 0;
+}
+
+/* SEQUENTIAL for an open file that is not read; fixed, for the one that is. */
+static int advised_elsewhere(int fd, const char *name, off_t size, int fixed)
+{
+	int other = open(name, O_RDONLY);
+	if (other < 0)
+		return 1;
+	posix_fadvise(fixed ? fd : other, 0, 0, POSIX_FADV_SEQUENTIAL); /* line of other-file */
+	in_order(fd, size, 16 << 10);
+	close(other);
+	return 0;
+}
+
 static void mapped(const char *map, off_t size)
 {
 	for (off_t at = 0; at < size; at += 4096)
@@ -198,7 +255,7 @@ int main(int count, char **words)
 			posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* line of needless-random */
 		in_order(fd, size / 2, 4096);
 	} else if (!strcmp(words[1], "backward")) {
-		fixed ? in_order(fd, size / 4, 64 << 10) : backward(fd, size / 4);
+		fixed ? in_order(fd, size / 16, 64 << 10) : backward(fd, size / 16);
 	} else if (!strcmp(words[1], "stride")) {
 		fixed ? in_order(fd, size, 1 << 18) : stride(fd, size);
 	} else if (!strcmp(words[1], "self-eviction")) {
@@ -221,6 +278,16 @@ int main(int count, char **words)
 		int advice = fixed ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_SEQUENTIAL | POSIX_FADV_WILLNEED;
 		posix_fadvise(fd, 0, 0, advice); /* line of void-advice */
 		in_order(fd, size, 16 << 10);
+	} else if (!strcmp(words[1], "other-file")) {
+		if (advised_elsewhere(fd, words[2], size, fixed))
+			return 1;
+	} else if (!strcmp(words[1], "small-files")) {
+		if (small_files(fd, words[2], fixed))
+			return 1;
+	} else if (!strcmp(words[1], "pointer-chase")) {
+		chase(fd, size, fixed);
+	} else if (!strcmp(words[1], "slow-window")) {
+		in_order(fd, size, 16 << 10); /* the twin has a larger window */
 	} else if (!strcmp(words[1], "ramp")) {
 		ramp(fd, size, fixed);
 	} else if (!strcmp(words[1], "random-depth-1")) {
@@ -232,6 +299,8 @@ int main(int count, char **words)
 			return 1;
 		if (!strcmp(words[1], "mapped-random")) {
 			mapped_random(map, size, fixed);
+		} else if (!strcmp(words[1], "mapped-pieces")) {
+			mapped_pieces(map, size, fixed);
 		} else if (!strcmp(words[1], "written-mapping")) {
 			if (written(map, size, fixed))
 				return 1;

@@ -1,0 +1,54 @@
+//! Programs with known faults, and their clean twins, under `foreread profile`.
+//!
+//! `profile [--disks A,B] [--faults A,B] [--pairs N]` needs root and a C compiler. It makes a virtual
+//! disk of each model, profiles each program and its twin from a cold cache, runs both without a
+//! profile, and prints a table: whether the expected diagnosis comes first and on its line, what it
+//! predicts, what the twin wins, what is reported for the twin, and whether the times add up. The
+//! programs are in `crates/profile/tests/programs`, the cases in `faults.txt`.
+
+mod cases;
+mod row;
+mod stage;
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use cases::FaultCase;
+use row::FaultRow;
+use stage::FaultStage;
+
+const DISKS: &str = "hdd-2008,ssd-sata";
+
+/// Measures and prints the table; whether all sentences of the issue hold.
+pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
+    let mut disks = DISKS.to_owned();
+    let (mut only, mut pairs) = (None, 3);
+    for pair in words.chunks(2) {
+        match *pair {
+            ["--disks", value] => value.clone_into(&mut disks),
+            ["--faults", value] => only = Some(value.to_owned()),
+            ["--pairs", value] => pairs = value.parse().context("--pairs takes a number")?,
+            _ => bail!(
+                "usage: cargo run -p xtask -- profile [--disks A,B] [--faults A,B] [--pairs N]"
+            ),
+        }
+    }
+    let cases: Vec<FaultCase> = FaultCase::all()?
+        .into_iter()
+        .filter(|case| only.as_ref().is_none_or(|only| only.split(',').any(|it| it == case.fault)))
+        .collect();
+    let mut good = true;
+    for disk in disks.split(',') {
+        let stage = FaultStage::open(root, disk)?;
+        println!("### virtual:{disk}\n\n{}", FaultRow::HEAD);
+        for case in &cases {
+            let row = stage.measure(case, pairs)?;
+            good &= row.is_good();
+            println!("{row}");
+            eprintln!("{disk}: {row}");
+        }
+        println!();
+    }
+    Ok(good)
+}

@@ -1,0 +1,146 @@
+//! A virtual disk with the data that the programs read.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use host::Dirs;
+use serde_json::Value;
+use vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk};
+
+use super::cases::{FaultCase, Language};
+use super::row::FaultRow;
+use crate::real::{go_first, to_end};
+
+const DATA_BYTES: usize = 64 << 20;
+const SMALL_FILES: usize = 400;
+
+/// The disk, the compiled programs and their data.
+#[derive(Debug)]
+pub struct FaultStage {
+    foreread: PathBuf,
+    directory: PathBuf,
+    programs: PathBuf,
+    disk_name: String,
+    disk: VirtualDisk,
+    data: PathBuf,
+}
+
+impl FaultStage {
+    /// Makes the disk, which goes with this process.
+    pub fn open(root: &Path, disk_name: &str) -> Result<Self> {
+        let release = root.join("target/release/foreread");
+        let foreread = std::env::var_os("FOREREAD").map_or(release, PathBuf::from);
+        let directory = root.join("target/profile");
+        fs::create_dir_all(&directory).context("making target/profile")?;
+        let config = DiskConfig::parse(&format!("{disk_name},fs=xfs,size=2G"))?;
+        let args = ["vdisk", "serve"].map(OsString::from).to_vec();
+        let server = ServerCommand { program: foreread.clone(), args };
+        let dirs = Dirs::under(directory.join("foreread"));
+        let disk = VirtualDisk::create(&dirs, config, &server, Lifetime::DiesWithMe)?;
+        let data = disk.mountpoint().context("a disk without a file system")?.join("data");
+        disk.set_timing(false)?;
+        fs::write(&data, vec![7_u8; DATA_BYTES])?;
+        let many = data.with_extension("many");
+        fs::create_dir_all(&many)?;
+        for index in 0..SMALL_FILES {
+            fs::write(many.join(index.to_string()), vec![7_u8; 16 << 10])?;
+        }
+        disk.set_timing(true)?;
+        let programs = root.join("crates/profile/tests/programs");
+        let stage =
+            Self { foreread, directory, programs, disk_name: disk_name.to_owned(), disk, data };
+        let c = ["-g", "-O1", "-fno-omit-frame-pointer", "-pthread"];
+        stage.compile("cc", &c, Language::C)?;
+        stage.compile("rustc", &["-g", "-O", "-C", "force-frame-pointers=yes"], Language::Rust)?;
+        go_first()?;
+        Ok(stage)
+    }
+
+    fn compile(&self, compiler: &str, options: &[&str], language: Language) -> Result<()> {
+        let source = self.programs.join(language.source());
+        to_end(
+            Command::new(compiler).args(options).arg("-o").arg(self.program(language)).arg(source),
+        )
+    }
+
+    fn program(&self, language: Language) -> PathBuf {
+        self.directory.join(format!("fault-{language:?}"))
+    }
+
+    /// Profiles the program and its twin once, and runs both `pairs` times.
+    pub fn measure(&self, case: &FaultCase, pairs: u32) -> Result<FaultRow> {
+        let (mut plain, mut fixed) = (Vec::new(), Vec::new());
+        let profile = self.profile(case, false)?;
+        let twin = self.profile(case, true)?;
+        for _ in 0..pairs {
+            plain.push(self.seconds(case, false)?);
+            fixed.push(self.seconds(case, true)?);
+        }
+        let line = self.marked_line(case)?;
+        Ok(FaultRow::new(case, &self.disk_name, line, &profile, &twin, (&plain, &fixed)))
+    }
+
+    /// The words of the program, without or with its fault.
+    fn words(&self, case: &FaultCase, is_fixed: bool) -> Vec<OsString> {
+        let mut words: Vec<OsString> = match case.language {
+            Language::Python => {
+                vec!["python3".into(), self.programs.join(case.language.source()).into()]
+            }
+            compiled => vec![self.program(compiled).into()],
+        };
+        words.extend([OsString::from(&case.fault), self.data.clone().into()]);
+        words.extend(is_fixed.then(|| OsString::from("--fixed")));
+        words
+    }
+
+    fn profile(&self, case: &FaultCase, is_fixed: bool) -> Result<Value> {
+        self.cool(case, is_fixed)?;
+        let dirs = Dirs::under(self.directory.join("foreread"));
+        let output = Command::new(&self.foreread)
+            .env("FOREREAD_STATE_DIR", dirs.state)
+            .env("FOREREAD_RUNTIME_DIR", dirs.runtime)
+            .args(["profile", "--json", "--"])
+            .args(self.words(case, is_fixed))
+            .output()
+            .context("starting foreread profile")?;
+        if !output.status.success() {
+            bail!("{}: {}", case.fault, String::from_utf8_lossy(&output.stderr));
+        }
+        serde_json::from_slice(&output.stdout).context("reading a profile")
+    }
+
+    fn seconds(&self, case: &FaultCase, is_fixed: bool) -> Result<f64> {
+        self.cool(case, is_fixed)?;
+        let words = self.words(case, is_fixed);
+        let begin = Instant::now();
+        to_end(Command::new(&words[0]).args(&words[1..]).stdout(Stdio::null()))?;
+        Ok(begin.elapsed().as_secs_f64())
+    }
+
+    /// Mounts the disk anew, so that nothing of it is in memory, and sets the window.
+    fn cool(&self, case: &FaultCase, is_fixed: bool) -> Result<()> {
+        let mount = self.disk.mountpoint().context("a disk without a file system")?;
+        to_end(Command::new("umount").arg(mount))?;
+        to_end(Command::new("mount").arg(self.disk.device()).arg(mount))?;
+        // The path to the file is not what is measured.
+        File::open(&self.data).context("opening the data")?;
+        let kib = if is_fixed { case.windows.1 } else { case.windows.0 };
+        let file = format!("/sys/class/bdi/{}/read_ahead_kb", self.disk.devno());
+        fs::write(&file, kib.to_string()).with_context(|| format!("writing {file}"))
+    }
+
+    /// Where the fault is in the source; none for those of an interpreter.
+    fn marked_line(&self, case: &FaultCase) -> Result<Option<usize>> {
+        if case.language == Language::Python {
+            return Ok(None);
+        }
+        let code = fs::read_to_string(self.programs.join(case.language.source()))?;
+        let mark = format!("line of {}", case.fault);
+        let place = code.lines().position(|line| line.trim_end_matches(" */").ends_with(&mark));
+        Ok(Some(1 + place.with_context(|| format!("there is no {mark}"))?))
+    }
+}
