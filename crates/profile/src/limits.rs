@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use host::Root;
 
-/// Files of a cgroup with limits of reads: of version 2, and of the controller `blkio` of version 1.
+/// Files of a cgroup with limits of reads: of version 2, and of the controller `blkio` of
+/// version 1.
 const LIMIT_FILES: [&str; 2] = ["io.max", "io.latency"];
 const OLD_LIMIT_FILES: [&str; 2] =
     ["blkio.throttle.read_bps_device", "blkio.throttle.read_iops_device"];

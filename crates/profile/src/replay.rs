@@ -133,8 +133,8 @@ impl<'a> ProfileReplay<'a> {
         Ok(self.times_of(&self.simulated(steps, changes)?, self.times.stalls))
     }
 
-    /// The times with the overhead of each wait. Steps have the processor's part of as many waits as
-    /// the unchanged replay has.
+    /// The times with the overhead of each wait. Steps have the processor's part of as many waits
+    /// as the unchanged replay has.
     fn times_of(&self, outcome: &SimOutcome, unchanged: u64) -> ReplayTimes {
         let dilated = |time: Nanos| time.scaled(self.model.dilation);
         let waited = |stalled, stalls| self.overhead.waited(dilated(stalled), stalls);

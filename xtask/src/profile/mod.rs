@@ -1,10 +1,10 @@
 //! Programs with known faults, and their clean twins, under `foreread profile`.
 //!
-//! `profile [--disks A,B] [--faults A,B] [--pairs N]` needs root and a C compiler. It makes a virtual
-//! disk of each model, profiles each program and its twin from a cold cache, runs both without a
-//! profile, and prints a table: whether the expected diagnosis comes first and on its line, what it
-//! predicts, what the twin wins, what is reported for the twin, and whether the times add up. The
-//! programs are in `crates/profile/tests/programs`, the cases in `faults.txt`.
+//! `profile [--disks A,B] [--faults A,B] [--pairs N]` needs root and a C compiler. It makes a
+//! virtual disk of each model, profiles each program and its twin from a cold cache, runs both
+//! without a profile, and prints a table: whether the expected diagnosis comes first and on its
+//! line, what it predicts, what the twin wins, what is reported for the twin, and whether the times
+//! add up. The programs are in `crates/profile/tests/programs`, the cases in `faults.txt`.
 
 mod cases;
 mod row;

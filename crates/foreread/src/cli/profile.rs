@@ -92,9 +92,9 @@ pub struct ProfileArgs {
     /// Write waits as markers and weighted samples, and device requests, for the Firefox Profiler
     #[arg(long, value_name = "FILE")]
     firefox: Option<PathBuf>,
-    /// Run COMMAND again, cold, with and without each fix that can be applied from outside, and print
-    /// the measured gain beside the predicted one: advice deleted, another window, files prefetched,
-    /// `foreread run`; its output is discarded
+    /// Run COMMAND again, cold, with and without each fix that can be applied from outside (advice
+    /// deleted, another window, files prefetched, `foreread run`), and print the measured gain
+    /// beside the predicted one; its output is discarded
     #[arg(long)]
     prove: bool,
     /// Run COMMAND again, cold, with and without this file in memory: what fixing all of its waits

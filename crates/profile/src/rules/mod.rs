@@ -114,8 +114,8 @@ impl RunView<'_> {
         if own.is_empty() { all.clone() } else { own }
     }
 
-    /// Whether a finding is no more than a guess without a prediction: a device that is busy all the
-    /// time may be the limit, and not the window.
+    /// Whether a finding is no more than a guess without a prediction: a device that is busy all
+    /// the time may be the limit, and not the window.
     pub(crate) fn needs_prediction(&self, rule: &DiagnosisRule, stream: &FileStream) -> bool {
         rule.code == late_window::RULE.code && device_bound::is_busy(self, stream)
     }
