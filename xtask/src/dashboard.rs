@@ -176,7 +176,7 @@ const ROWS: &[(&str, &[Panel])] = &[
             },
             Panel {
                 title: "Predicted and measured gain",
-                help: "Typical gain of actions on each device: as predicted before them, and as measured after",
+                help: "Typical gain of actions on each device: predicted before, measured after",
                 kind: Kind::Lines,
                 unit: "short",
                 width: 8,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use crate::gain::{GainScores, GainSource, MeasuredGain};
 use crate::tuning::WAKE_TIME;
 use crate::tuning::random_faults as tuning;
-use crate::what_if::{Candidate, DeviceTimes, FileView, PastAccess, Prediction, predict};
+use crate::what_if::{Candidate, DeviceTimes, FileView, PastAccess, PredictedOutcome, predict};
 use policy::Window;
 use units::{Nanos, Pages};
 
@@ -227,7 +227,8 @@ impl RandomFaults {
         self.pieces > 0.0 && self.pages <= self.pieces * original.get() as f64
     }
 
-    /// Decides what is next after an interval; `parallel`: how many reads the device serves at once.
+    /// Decides what is next after an interval; `parallel`: how many reads the device serves at
+    /// once.
     pub fn step(
         &mut self,
         now: Nanos,
@@ -328,15 +329,16 @@ impl RandomFaults {
             (window, predict(history, file, &device, Candidate::window(window)))
         };
         let sizes = std::iter::successors(Some(least), |window| Some(Pages::new(2 * window.get())));
-        let mut outcomes: Vec<(Pages, Prediction)> =
+        let mut outcomes: Vec<(Pages, PredictedOutcome)> =
             sizes.take_while(|window| *window < original).map(outcome).collect();
         let (_, of_original) = outcome(original);
         let overhead = self.overhead();
-        let cost = |prediction: &Prediction| prediction.cost(overhead).max(1e-9);
+        let cost = |prediction: &PredictedOutcome| prediction.cost(overhead).max(1e-9);
         outcomes.push((original, of_original));
         let best = outcomes.iter().map(|(_, one)| cost(one)).fold(f64::INFINITY, f64::min);
         // Of those that serve as well as the best, the one that reads least.
-        let enough = |one: &&(Pages, Prediction)| cost(&one.1) <= tuning::EQUAL_WAIT_RATIO * best;
+        let enough =
+            |one: &&(Pages, PredictedOutcome)| cost(&one.1) <= tuning::EQUAL_WAIT_RATIO * best;
         let choice = outcomes.iter().filter(enough).min_by_key(|(_, one)| one.read);
         let Some((window, outcome)) = choice else { return };
         let predicted = cost(&of_original) / cost(outcome);

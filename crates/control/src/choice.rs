@@ -4,7 +4,9 @@ use units::{Nanos, Pages};
 
 use crate::tuning::WAKE_TIME;
 use crate::tuning::choice as tuning;
-use crate::what_if::{Candidate, DeviceTimes, Extra, FileView, PastAccess, Prediction, predict};
+use crate::what_if::{
+    Candidate, DeviceTimes, Extra, FileView, PastAccess, PredictedOutcome, predict,
+};
 
 /// A run of the past: consecutive pages that were read in calls of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +99,7 @@ pub(super) fn choose<'a>(
     };
     let of_original = outcome(&Candidate::window(original));
     // Device time is somebody's waiting, too: of all users of the device together.
-    let cost = |one: &Prediction| {
+    let cost = |one: &PredictedOutcome| {
         let think = one.elapsed.saturating_sub(one.waited).as_secs_f64();
         think + one.cost(WAKE_TIME) + (device.page * one.read.get()).as_secs_f64()
     };

@@ -64,7 +64,7 @@ impl GainScores {
             shortfall: tuning::FIRST_ERROR,
         });
         record.count += 1;
-        let towards = |mean: &mut f64, value: f64| *mean += tuning::WEIGHT * (value - *mean);
+        let towards = |mean: &mut f64, value: f64| *mean += tuning::LATEST_WEIGHT * (value - *mean);
         towards(&mut record.predicted, predicted);
         towards(&mut record.measured, measured);
         towards(&mut record.error, (predicted - measured).abs());

@@ -39,6 +39,7 @@ mod outstanding;
 mod pace;
 mod pattern;
 mod prime;
+mod probed;
 mod rates;
 mod reads;
 mod runs;

@@ -13,8 +13,8 @@ pub(crate) mod shared {
 
     /// Below this part of the rate before, an action has done harm.
     pub const REVERT_BELOW_RATIO: f64 = 0.95;
-    /// How long an action pauses after a failure, and how long a result holds; the time doubles with
-    /// each failure.
+    /// How long an action pauses after a failure, and how long a result holds; the time doubles
+    /// with each failure.
     pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
     /// A reader that was not seen for this long has stopped, or reads something else.
     pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
@@ -215,8 +215,8 @@ pub(crate) mod random_faults {
     /// A longer time between two faults is another reader's, or idle time.
     pub const MAX_THINK_TIME: Nanos = Nanos::from_millis(1);
     pub const MAX_WAITS_REMEMBERED: usize = 32;
-    /// Of the windows with which readers wait no more than this many times as long as with the best,
-    /// the one that reads least is chosen.
+    /// Of the windows with which readers wait no more than this many times as long as with the
+    /// best, the one that reads least is chosen.
     pub const EQUAL_WAIT_RATIO: f64 = 1.03;
     /// While the file is primed, a smaller window is chosen only if a piece takes less than this
     /// part of the time: what is read around a fault is then part of that work.
@@ -239,7 +239,8 @@ pub(crate) mod choice {
     pub const TREND_ACCESSES: usize = 256;
     /// How long a trend that is predicted to gain nothing is not predicted again.
     pub const TREND_PAUSE: units::Nanos = units::Nanos::from_millis(250);
-    /// The replayed time is decided on at least so often: a history may be shorter than an interval.
+    /// The replayed time is decided on at least so often: a history may be shorter than an
+    /// interval.
     pub const MIN_REPLAY_INTERVALS: u64 = 16;
     /// Runs after which the choice is made again.
     pub const RUNS_BETWEEN_CHOICES: u64 = 16;
@@ -275,7 +276,7 @@ pub(crate) mod gain {
     /// The error of predictions before one was measured, as a natural logarithm: 5 %.
     pub const FIRST_ERROR: f64 = 0.05;
     /// How much the last measured gain counts.
-    pub const WEIGHT: f64 = 0.25;
+    pub const LATEST_WEIGHT: f64 = 0.25;
     /// Larger gains are reported as this one: a reader that need not wait at all.
     pub const MAX_GAIN: f64 = 1000.0;
 }
@@ -479,8 +480,8 @@ pub(crate) mod pattern {
     pub const MAX_RUNS: usize = 16;
     /// Runs from which on it is known how long they are.
     pub const MIN_RUNS: usize = 4;
-    /// Where streams take turns on an open file, a window of this part of their runs is the largest:
-    /// about one window is wasted behind the end of each run.
+    /// Where streams take turns on an open file, a window of this part of their runs is the
+    /// largest: about one window is wasted behind the end of each run.
     pub const MAX_WASTE_SHARE: f64 = 0.2;
     /// The share of places where a run went on after another from which on streams take turns.
     pub const MAX_SWITCHED_SHARE: f64 = 0.05;

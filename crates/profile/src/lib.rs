@@ -44,7 +44,7 @@ mod waits;
 mod warm;
 mod what_if;
 
-pub use analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis, analyse, replay_only};
+pub use analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis, analyse};
 pub use device::{DeviceModel, ModelChoice, learnt_model};
 pub use error::ProfileError;
 pub use firefox::firefox;

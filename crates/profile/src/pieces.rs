@@ -1,12 +1,12 @@
-//! What a program touched of its mappings: the kernel reports a touch only of a page that is not mapped
-//! yet, and maps the cached pages around it at once (`fault_around_bytes`). So of a piece of several
-//! pages its first is seen, and one in each further range that is mapped at once.
+//! What a program touched of its mappings: the kernel reports a touch only of a page that is not
+//! mapped yet, and maps the cached pages around it at once (`fault_around_bytes`). So of a piece of
+//! several pages its first is seen, and one in each further range that is mapped at once.
 //!
-//! How far a piece goes on within the last range is not seen. But how often pieces that begin so many
-//! pages before the end of a range go beyond it says how long pieces are: the share that do is the
-//! share of pieces that are longer (current status data; the estimate that is never increasing is that
-//! of pooled adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955). Where there
-//! are too few pieces for that, all that is known is a least and a most.
+//! How far a piece goes on within the last range is not seen. But how often pieces that begin so
+//! many pages before the end of a range go beyond it says how long pieces are: the share that do is
+//! the share of pieces that are longer (current status data; the estimate that is never increasing
+//! is that of pooled adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955).
+//! Where there are too few pieces for that, all that is known is a least and a most.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, PageTouch, ProfileRec
 
 /// The pages that are mapped at once where the recording does not say it: an aligned 64 KiB.
 const AROUND_PAGES: u64 = 16;
-/// With fewer pieces of a file nothing is inferred from them: a share of one half has a standard error
-/// of a tenth then.
+/// With fewer pieces of a file nothing is inferred from them: a share of one half has a standard
+/// error of a tenth then.
 const MIN_PIECES: usize = 30;
 /// The fractional part of the golden ratio: its multiples fall evenly between 0 and 1.
 const GOLDEN_SHARE: f64 = 0.618_033_988_749_894_9;
@@ -32,8 +32,8 @@ pub(crate) struct MappedPiece {
     pub tid: u32,
     pub inode: u32,
     pub offset: u64,
-    /// The least and the most bytes that were touched up to the next one; equal where that is known or
-    /// inferred.
+    /// The least and the most bytes that were touched up to the next one; equal where that is known
+    /// or inferred.
     pub least: u64,
     pub most: u64,
 }

@@ -175,8 +175,8 @@ pub struct SubmittedPages {
     pub is_window: bool,
 }
 
-/// A page of a mapping was touched that was not mapped. If it was cached, those around it were mapped
-/// along with it, and touching these is not seen.
+/// A page of a mapping was touched that was not mapped. If it was cached, those around it were
+/// mapped along with it, and touching these is not seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageTouch {
     pub at: Nanos,

@@ -89,8 +89,7 @@ impl<'a> ProfileReplay<'a> {
             error: 0.0,
         };
         let unchanged = replay.simulated(&replay.steps, &Changes::default())?;
-        replay.overhead =
-            WaitOverhead::new(recording, &replay.streams, &unchanged, model.dilation);
+        replay.overhead = WaitOverhead::new(recording, &replay.streams, &unchanged, model.dilation);
         replay.times = replay.times_of(&unchanged, stalls(&unchanged));
         let simulated = replay.times.waited.as_millis_f64();
         let recorded = recorded.as_millis_f64();

@@ -213,8 +213,8 @@ fn what_if(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAn
         if !row.is_certain() {
             let _ = writeln!(
                 text,
-                "  {:<8} not predictable: run {} → {} or {}, depending on mapped pages that were not \
-                 seen",
+                "  {:<8} not predictable: run {} → {} or {}, depending on mapped pages that were \
+                 not seen",
                 row.setting,
                 time(recording.wall),
                 time(row.wall),

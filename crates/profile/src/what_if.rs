@@ -84,8 +84,8 @@ pub struct WhatIfTable {
 const AUTO_INTERVAL: Nanos = Nanos::from_millis(100);
 const AUTO_REACTION: Nanos = Nanos::from_micros(50);
 
-/// `foreread auto` on a disk that is so many times slower than its model: it does not slow down with
-/// the disk, so in the time of the model it is faster.
+/// `foreread auto` on a disk that is so many times slower than its model: it does not slow down
+/// with the disk, so in the time of the model it is faster.
 fn auto(dilation: f64) -> Result<PolicySpec, String> {
     if dilation <= 1.0 {
         return control::POLICIES.parse("auto").map_err(|error| error.to_string());

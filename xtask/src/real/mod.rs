@@ -6,10 +6,11 @@
 //! these settings. `--minutes` does what matters most in this time: a pair and a profile of every
 //! program, then further pairs where the first ones are disturbed or do not decide, then the rest.
 //!
-//! Everything it makes is below `target/real`; disks and daemons end with it, however it ends. Each
-//! run is stored in `target/real/runs`, with the processor time that other work took meanwhile: a
-//! later call measures only what is missing for the same commit, and prints all. A pair beside other
-//! work is measured again. A new program is a line of `programs.txt` and its work in `work.py`.
+//! Everything it makes is below `target/real`; disks and daemons end with it, however it ends.
+//! Each run is stored in `target/real/runs`, with the processor time that other work took: a
+//! later call measures only what is missing for the same commit, and prints all. A pair beside
+//! other work is measured again. A new program is a line of `programs.txt` and its work in
+//! `work.py`.
 
 mod options;
 mod processor;
@@ -29,7 +30,7 @@ use options::Options;
 use processor::ProcessorMeter;
 use programs::{Program, operations_factor};
 use samples::{Arm, ProgramRun};
-use schedule::{Deadline, Pass, Step};
+use schedule::{Deadline, Measurement, Pass};
 use table::{ProgramCell, document};
 use trial::Bench;
 use vdisk::{DiskConfig, VirtualDisk};
@@ -137,7 +138,7 @@ impl Study {
         Ok(())
     }
 
-    fn missing(&self, pass: Pass, words: &str, program: &Program) -> Result<Option<Step>> {
+    fn missing(&self, pass: Pass, words: &str, program: &Program) -> Result<Option<Measurement>> {
         if self.failed.contains(&format!("{} on {words}", program.name)) {
             return Ok(None);
         }
@@ -195,7 +196,7 @@ impl Study {
         workshop: &Workshop,
         words: &str,
         program: &Program,
-        step: Step,
+        step: Measurement,
     ) -> Result<()> {
         let operations = self.operations(words, program);
         let is_first = self.cell(words, program)?.is_empty();
@@ -219,15 +220,15 @@ impl Study {
             bench.read_libraries(program)?;
         }
         let runs = match step {
-            Step::Pair(pair) => {
+            Measurement::Pair(pair) => {
                 // Even and odd bits of a mixed number are as good as a coin here.
                 let auto_first = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & 1 == 1;
                 let arms = [Arm::Default, Arm::Auto];
                 let order = if auto_first { [1, 0] } else { [0, 1] };
                 order.map(|number| run(arms[number], pair)).into_iter().collect::<Result<_>>()?
             }
-            Step::Window(kib) => vec![run(Arm::Static(kib), 1)?],
-            Step::Profile => {
+            Measurement::Window(kib) => vec![run(Arm::Static(kib), 1)?],
+            Measurement::Profile => {
                 let settings = self.options.what_if.as_deref().unwrap_or("auto");
                 let (sample, simulated) = bench.profile(program, settings, 1)?;
                 vec![stored(Arm::Profile, 1, sample, Some(simulated))]

@@ -1,8 +1,8 @@
 //! How much of the processors other work took while a program ran.
 //!
-//! This process, the programs, `auto` and the server of the disk are in a control group of their own,
-//! whose processor time the kernel counts. What kernel threads did is taken as work for the disk.
-//! All else that the processors did, and what the hypervisor withheld, is other work.
+//! This process, the programs, `auto` and the server of the disk are in a control group of their
+//! own, whose processor time the kernel counts. What kernel threads did is taken as work for the
+//! disk. All else that the processors did, and what the hypervisor withheld, is other work.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,13 +18,13 @@ const MAX_ATTEMPTS: u64 = 2;
 
 /// What is measured next for a program on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Measurement {
     Pair(u64),
     Window(u64),
     Profile,
 }
 
-impl Step {
+impl Measurement {
     /// How many times the program runs.
     pub fn runs(self) -> u32 {
         match self {
@@ -58,12 +58,12 @@ pub fn passes(options: &Options) -> Vec<Pass> {
 }
 
 /// The next step for a cell in a pass, if there is one.
-pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<Step> {
-    let pair = Step::Pair(cell.attempts() + 1);
+pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<Measurement> {
+    let pair = Measurement::Pair(cell.attempts() + 1);
     let may_run =
         |wanted: u64| cell.undisturbed_pairs() < wanted && cell.attempts() < wanted * MAX_ATTEMPTS;
     let profile =
-        (options.what_if.is_some() && cell.simulated().is_none()).then_some(Step::Profile);
+        (options.what_if.is_some() && cell.simulated().is_none()).then_some(Measurement::Profile);
     match pass {
         Pass::First if options.pairs > 0 && cell.attempts() == 0 => Some(pair),
         Pass::First => profile,
@@ -76,7 +76,7 @@ pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<St
                 return Some(pair);
             }
             let window = options.windows_kib.iter().find(|kib| !cell.has_window(**kib));
-            window.map(|kib| Step::Window(*kib)).or(profile)
+            window.map(|kib| Measurement::Window(*kib)).or(profile)
         }
     }
 }
@@ -155,16 +155,16 @@ mod tests {
         assert_eq!(passes(&options).first(), Some(&Pass::First));
         assert_eq!(passes(&options).last(), Some(&Pass::All));
         let next = |pass, runs: &[_]| next_step(pass, &options, &cell(runs));
-        assert_eq!(next(Pass::First, &[]), Some(Step::Pair(1)));
+        assert_eq!(next(Pass::First, &[]), Some(Measurement::Pair(1)));
         assert_eq!(missing_runs(Pass::First, &options, &cell(&[])), 3);
         let pair = [(1, Arm::Default, 1.0, 0.0), (1, Arm::Auto, 1.0, 0.0)];
-        assert_eq!(next(Pass::First, &pair), Some(Step::Profile));
+        assert_eq!(next(Pass::First, &pair), Some(Measurement::Profile));
         assert_eq!(next(Pass::Needed, &pair), None, "as fast with auto");
         let slow = [(1, Arm::Default, 1.0, 0.0), (1, Arm::Auto, 1.1, 0.0)];
-        assert_eq!(next(Pass::Needed, &slow), Some(Step::Pair(2)));
+        assert_eq!(next(Pass::Needed, &slow), Some(Measurement::Pair(2)));
         let profiled = [pair[0], pair[1], (1, Arm::Profile, 1.0, 0.0)];
         assert_eq!(next(Pass::First, &profiled), None);
-        assert_eq!(next(Pass::All, &profiled), Some(Step::Pair(2)));
+        assert_eq!(next(Pass::All, &profiled), Some(Measurement::Pair(2)));
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         let options = options(&["--pairs", "1", "--most-pairs", "1"]);
         let disturbed = |seed| [(seed, Arm::Default, 1.0, 0.0), (seed, Arm::Auto, 1.0, 0.9)];
         let once = disturbed(1);
-        assert_eq!(next_step(Pass::All, &options, &cell(&once)), Some(Step::Pair(2)));
+        assert_eq!(next_step(Pass::All, &options, &cell(&once)), Some(Measurement::Pair(2)));
         let twice: Vec<_> = once.into_iter().chain(disturbed(2)).collect();
         assert_eq!(next_step(Pass::All, &options, &cell(&twice)), None);
     }

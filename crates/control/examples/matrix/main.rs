@@ -6,8 +6,8 @@
 //! tables in Markdown, and whether what is demanded of `auto` is met: what the book has is its
 //! output. It ends with 1 if a demand is not met over all devices. `--explain` adds exact counts
 //! and decisions for each cell; `--remember` keeps what static windows gave in a file, for work on
-//! the controller alone (remove it when anything else has changed); `--ablation` prints one line for
-//! each part of `auto` that can be switched off.
+//! the controller alone (remove it when anything else has changed); `--ablation` prints one line
+//! for each part of `auto` that can be switched off.
 
 #![allow(clippy::print_stdout, clippy::expect_used)]
 

@@ -12,7 +12,7 @@ mod replay;
 
 use units::{Nanos, Pages};
 
-use replay::Replay;
+use replay::WhatIfReplay;
 
 /// One access of the past: a read call, or a fault of a mapped page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Candidate {
 
 /// The outcome of a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prediction {
+pub struct PredictedOutcome {
     /// How often, and how long, the reader waits.
     pub waits: u64,
     pub waited: Nanos,
@@ -88,7 +88,7 @@ pub struct Prediction {
     pub evicted_unused: Pages,
 }
 
-impl Prediction {
+impl PredictedOutcome {
     /// The time that counts, in seconds: each wait also costs the processor time of a fault or a
     /// wake-up, which a wait as it is measured does not include.
     pub fn cost(&self, overhead: Nanos) -> f64 {
@@ -108,8 +108,8 @@ pub fn predict(
     file: &FileView,
     device: &DeviceTimes,
     candidate: Candidate,
-) -> Prediction {
-    let mut replay = Replay::new(file, device, candidate);
+) -> PredictedOutcome {
+    let mut replay = WhatIfReplay::new(file, device, candidate);
     for access in history {
         replay.access(access);
     }

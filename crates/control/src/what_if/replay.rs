@@ -10,7 +10,7 @@ use policy::{
 };
 use units::{Bytes, Nanos, Pages};
 
-use super::{Candidate, DeviceTimes, Extra, FileView, PastAccess, Prediction};
+use super::{Candidate, DeviceTimes, Extra, FileView, PastAccess, PredictedOutcome};
 use crate::memory::WindowShare;
 use crate::trend::{Trend, TrendPlan};
 
@@ -221,7 +221,7 @@ impl TrendReplay {
 }
 
 #[derive(Debug)]
-pub(super) struct Replay {
+pub(super) struct WhatIfReplay {
     kernel: Linux618,
     cache: ReplayCache,
     mapping: Mapping,
@@ -232,7 +232,7 @@ pub(super) struct Replay {
     waited: Nanos,
 }
 
-impl Replay {
+impl WhatIfReplay {
     pub fn new(file: &FileView, device: &DeviceTimes, candidate: Candidate) -> Self {
         let mut cache = ReplayCache {
             file: *file,
@@ -348,9 +348,9 @@ impl Replay {
         }
     }
 
-    pub fn finish(self) -> Prediction {
+    pub fn finish(self) -> PredictedOutcome {
         let Self { cache, waits, waited, .. } = self;
-        Prediction {
+        PredictedOutcome {
             waits,
             waited,
             elapsed: cache.now,

@@ -131,7 +131,7 @@ mod tests {
 
     fn labels(vary: &[&str], major: u32) -> Result<Vec<String>, String> {
         let vary: Vec<String> = vary.iter().map(|words| (*words).to_owned()).collect();
-        let arms = of(&vary, major).map_err(|error| error.to_string())?;
+        let arms = parse(&vary, major).map_err(|error| error.to_string())?;
         Ok(arms.iter().map(PgArm::label).collect())
     }
 
@@ -142,11 +142,12 @@ mod tests {
         assert_eq!(found.len(), 4);
         assert_eq!(found[1], "read_ahead=128K effective_io_concurrency=16");
         assert_eq!(labels(&["io_method=sync,worker"], 18).unwrap()[1], "io_method=worker");
-        let both = |auto| with_auto(&of(&["work_mem=1MB".to_owned()], 15).unwrap(), auto).unwrap();
+        let both =
+            |auto| with_auto(&parse(&["work_mem=1MB".to_owned()], 15).unwrap(), auto).unwrap();
         let labels = |auto| both(auto).iter().map(PgArm::label).collect::<Vec<_>>();
         assert_eq!(labels(WithAuto::Both), ["work_mem=1MB auto=off", "work_mem=1MB auto=on"]);
         assert_eq!(labels(WithAuto::Always), ["work_mem=1MB auto=on"]);
-        let windows = of(&["read_ahead=1M".to_owned()], 15).unwrap();
+        let windows = parse(&["read_ahead=1M".to_owned()], 15).unwrap();
         assert!(with_auto(&windows, WithAuto::Both).is_err());
     }
 

@@ -65,8 +65,8 @@ impl Client {
     }
 }
 
-/// Takes the password out of a URL or of `key=value` pairs, so that other users do not see it in the
-/// list of processes.
+/// Takes the password out of a URL or of `key=value` pairs, so that other users do not see it in
+/// the list of processes.
 fn split_password(connection: &str) -> (String, Option<String>) {
     let whole = || (connection.to_owned(), None);
     let Some((scheme, rest)) = connection.split_once("://") else {
@@ -87,8 +87,8 @@ fn split_password(connection: &str) -> (String, Option<String>) {
     (format!("{scheme}://{user}@{host}{after}"), Some(percent_decoded(password)))
 }
 
-/// The pairs of a connection string (libpq, "Keyword/Value Connection Strings") but the password, and
-/// the password if there is one; `None` if they are no such pairs, which `psql` then reports.
+/// The pairs of a connection string (libpq, "Keyword/Value Connection Strings") but the password,
+/// and the password if there is one; `None` if they are no such pairs, which `psql` then reports.
 fn pairs_without_password(connection: &str) -> Option<(String, Option<String>)> {
     let (mut others, mut password) = (Vec::new(), None);
     let mut rest = connection.trim_start();
