@@ -73,7 +73,8 @@ fn host_blocks_have_the_published_shape() {
     // Slower than its model, so that a busy machine adds little to the figures.
     let disk = "virtual:hdd-15k-2000,dilation=4";
     let words = ["blocks", disk, "--span", "2G", "--blocks", "1,2,8,16", "--processes", "1,4"];
-    let more = ["--duration", "300ms", "--seed", "3", "--json"];
+    // In half of that time, four processes get too few requests beside other tests.
+    let more = ["--duration", "600ms", "--seed", "3", "--json"];
     let answer = stage.json(&[words.as_slice(), &more].concat());
     let ratio = |processes: u64, blocks: u64| {
         let row = rows(&answer)

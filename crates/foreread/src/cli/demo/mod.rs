@@ -48,7 +48,7 @@ auto /srv/data           adapt the read-ahead of every open file, continuously (
 watch                    what read-ahead does now
 ";
 
-/// Show on one page what foreread does: explain, measure, decide, profile, adapt
+/// Show foreread on one page: explain, measure, decide, profile, adapt
 ///
 /// Explains the read-ahead of this machine, finds the best read-ahead of a disk array in
 /// simulation, shows where a recorded program waited for its disk and what would help, and prints
