@@ -139,7 +139,7 @@ impl TraceContent {
         let mut count = |record: &TraceRecord| {
             if record.kind == TraceRecordKind::Read {
                 reads += 1;
-                requested = requested + record.length;
+                requested += record.length;
             }
         };
         let written = match self {
