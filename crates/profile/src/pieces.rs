@@ -68,7 +68,8 @@ pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
     }
     let lengths: BTreeMap<u32, PieceLengths> = of_file
         .into_iter()
-        .filter(|(_, chains)| chains.len() >= MIN_PIECES)
+        // Faults alone do not show where a piece went on to cached pages.
+        .filter(|(_, chains)| chains.len() >= MIN_PIECES && !recording.touches.is_empty())
         .map(|(inode, chains)| (inode, PieceLengths::of(&chains)))
         .collect();
     let mut pieces = Vec::with_capacity(seen.len());
@@ -260,6 +261,20 @@ mod tests {
             let right = lengths.iter().filter(|length| **length == pages).count();
             assert!(right > 300, "{pages}: {right}");
         }
+    }
+
+    #[test]
+    fn without_touches_nothing_is_inferred_from_faults() {
+        let mut recording = recording(1, 100);
+        let faults = std::mem::take(&mut recording.touches).into_iter().map(|touch| FileAccess {
+            kind: AccessKind::Fault,
+            file: 0,
+            offset: touch.offset,
+            ..FileAccess::cached(touch.at, touch.at)
+        });
+        recording.accesses.extend(faults);
+        let pieces = mapped_pieces(&recording);
+        assert_eq!((pieces[0].least, pieces[0].most), (PAGE_BYTES, 16 * PAGE_BYTES));
     }
 
     #[test]
