@@ -20,6 +20,13 @@ pub struct FileAction {
     pub primes: bool,
 }
 
+impl FileAction {
+    /// An action that does not prime.
+    pub(crate) fn new(file: OpenFileId, kind: ActionKind, why: String) -> Self {
+        Self { file, kind, why, primes: false }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionKind {

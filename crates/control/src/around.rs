@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 
+use crate::backoff::Backoff;
 use crate::gain::{GainScores, GainSource, MeasuredGain};
 use crate::tuning::WAKE_TIME;
 use crate::tuning::random_faults as tuning;
@@ -107,11 +108,14 @@ enum Phase {
     Chosen(Choice),
 }
 
-/// A change that is worth a line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum FaultsChange {
-    /// The gain of the chosen window is known.
-    Measured(MeasuredGain),
+/// A mapping, its device, and the predictions for that so far.
+#[derive(Debug)]
+pub(super) struct MappingView<'a> {
+    pub original: Pages,
+    pub file: FileView,
+    /// How many reads the device serves at once.
+    pub parallel: usize,
+    pub scores: &'a GainScores,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -132,8 +136,7 @@ pub(super) struct RandomFaults {
     /// Pieces and their pages of late.
     pieces: f64,
     pages: f64,
-    not_before: Nanos,
-    failures: u32,
+    backoff: Backoff,
 }
 
 impl RandomFaults {
@@ -227,21 +230,18 @@ impl RandomFaults {
         self.pieces > 0.0 && self.pages <= self.pieces * original.get() as f64
     }
 
-    /// Decides what is next after an interval; `parallel`: how many reads the device serves at
-    /// once.
+    /// Decides what is next after an interval; the gain of the chosen window when it is known.
     pub fn step(
         &mut self,
         now: Nanos,
-        original: Pages,
-        file: &FileView,
-        parallel: usize,
-        scores: &GainScores,
+        mapping: &MappingView<'_>,
         trials: bool,
-    ) -> Option<FaultsChange> {
+    ) -> Option<MeasuredGain> {
+        let original = mapping.original;
         match self.phase {
             Phase::Original => {
                 if self.original.is_judged()
-                    && now >= self.not_before
+                    && self.backoff.is_over(now)
                     && self.is_random(original)
                     && original > tuning::PROBE_WINDOW_PAGES
                 {
@@ -255,7 +255,7 @@ impl RandomFaults {
             Phase::Probe => {
                 let probe = &self.probe;
                 if probe.pieces > tuning::PROBE_PIECES || probe.faults() >= tuning::PROBE_FAULTS {
-                    self.choose(now, original, file, parallel, scores);
+                    self.choose(now, mapping);
                 }
                 None
             }
@@ -263,7 +263,7 @@ impl RandomFaults {
                 if self.history.len() >= (2 * self.decided_at).min(tuning::MAX_HISTORY)
                     && self.history.len() > self.decided_at + self.decided_at / 2
                 {
-                    self.choose(now, original, file, parallel, scores);
+                    self.choose(now, mapping);
                     return None;
                 }
                 self.measure(now, choice, trials)
@@ -272,7 +272,7 @@ impl RandomFaults {
     }
 
     /// Compares the waits for pieces with those of the original window.
-    fn measure(&mut self, now: Nanos, choice: Choice, trials: bool) -> Option<FaultsChange> {
+    fn measure(&mut self, now: Nanos, choice: Choice, trials: bool) -> Option<MeasuredGain> {
         if !self.chosen.is_judged() || choice.window == self.original.window {
             return None;
         }
@@ -280,7 +280,7 @@ impl RandomFaults {
         let gain = MeasuredGain { predicted: choice.predicted, measured };
         if trials && measured < tuning::REVERT_BELOW_RATIO {
             self.give_up(now);
-            return Some(FaultsChange::Measured(gain));
+            return Some(gain);
         }
         if choice.measured.is_some() {
             // Waits of late must not differ from those by which it was kept.
@@ -289,27 +289,20 @@ impl RandomFaults {
         }
         self.phase = Phase::Chosen(Choice { measured: Some(measured), ..choice });
         self.chosen = WindowTally::of(choice.window);
-        Some(FaultsChange::Measured(gain))
+        Some(gain)
     }
 
     /// Back to the original window, which is measured anew.
     fn give_up(&mut self, now: Nanos) {
-        self.not_before = now + tuning::BACKOFF_TIME * 2_u64.pow(self.failures.min(8));
-        self.failures += 1;
+        self.backoff.fail(now);
         self.original = WindowTally::of(self.original.window);
         self.phase = Phase::Original;
     }
 
     /// Chooses the window by what each would have done to the faults since the probe began. A
     /// smaller window than the present one would need another probe.
-    fn choose(
-        &mut self,
-        now: Nanos,
-        original: Pages,
-        file: &FileView,
-        parallel: usize,
-        scores: &GainScores,
-    ) {
+    fn choose(&mut self, now: Nanos, mapping: &MappingView<'_>) {
+        let MappingView { original, ref file, parallel, scores } = *mapping;
         self.decided_at = self.history.len();
         let Some(device) = self.device(original, parallel) else {
             return self.give_up(now);
@@ -477,7 +470,9 @@ mod tests {
 
         fn interval(&mut self) {
             let Self { around, scores, .. } = self;
-            around.step(self.now, ORIGINAL, &view(self.cache), 1, scores, true);
+            let file = view(self.cache);
+            let mapping = MappingView { original: ORIGINAL, file, parallel: 1, scores };
+            around.step(self.now, &mapping, true);
             let next = self.around.window(ORIGINAL, self.primed).get();
             if next != self.window() {
                 self.windows.push(next);

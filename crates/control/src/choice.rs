@@ -46,8 +46,8 @@ pub(super) struct RunsChoice {
     pub replayed: u64,
 }
 
-/// The candidates: the original window, larger ones, and for the usual lengths of runs a window of
-/// a page with the rest of the run prefetched after a miss.
+/// The candidates: the original window first, larger ones, and for the usual lengths of runs a
+/// window of a page with the rest of the run prefetched after a miss.
 fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> {
     let larger = std::iter::successors(Some(original.get()), |window| Some(2 * window));
     let windows = larger.take_while(|window| *window <= most.get().max(original.get()));
@@ -97,17 +97,16 @@ pub(super) fn choose<'a>(
     let outcome = |candidate: &Candidate| {
         predict(lately.iter().flat_map(PastRun::accesses), file, device, *candidate)
     };
-    let of_original = outcome(&Candidate::window(original));
     // Device time is somebody's waiting, too: of all users of the device together.
     let cost = |one: &PredictedOutcome| {
         let think = one.elapsed.saturating_sub(one.waited).as_secs_f64();
         think + one.cost(WAKE_TIME) + (device.page * one.read.get()).as_secs_f64()
     };
-    let outcomes = candidates.iter().map(|candidate| (*candidate, outcome(candidate)));
-    let (candidate, best) =
-        outcomes.min_by(|(_, one), (_, other)| cost(one).total_cmp(&cost(other)))?;
-    let gain = cost(&of_original) / cost(&best).max(1e-9);
-    Some(RunsChoice { candidate, gain, replayed })
+    let costs: Vec<(Candidate, f64)> =
+        candidates.iter().map(|candidate| (*candidate, cost(&outcome(candidate)))).collect();
+    let (_, of_original) = *costs.first()?;
+    let (candidate, best) = *costs.iter().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    Some(RunsChoice { candidate, gain: of_original / best.max(1e-9), replayed })
 }
 
 #[cfg(test)]

@@ -14,11 +14,12 @@
 //! - `WindowSearch` finds one window for the streams of a device: a guess from latency and rate,
 //!   then trial; each stream that waits gets it, within its share of memory.
 //! - `Shrink` makes the window of a stream that runs smaller, which the kernel does not by itself.
-//! - `Trim` keeps an open file that is read in short runs from larger windows; `ShortRuns` has the
-//!   first miss of such a run answered with the rest of it
-//!   ([`MissPrefetch`](policy::MissPrefetch)).
-//! - A mapping that is read at random gets the window with which readers wait least for a piece;
-//!   while its file is primed it may have its own: `RandomFaults`.
+//! - [`what_if`] predicts what a window or a prefetch would have done to the recent accesses of an
+//!   open file. `GainScores` compares predicted with measured gains.
+//! - `choice` predicts the best action for a file that is read in runs. `ShortRuns` prefetches the
+//!   rest of a short run after its first miss ([`MissPrefetch`](policy::MissPrefetch)).
+//! - `RandomFaults` chooses the window of a mapping that is read at random. While its file is
+//!   primed, it may keep the original window.
 //! - A `Trend` is what the last reads of an open file have in common, such as a step or the way
 //!   backward, and a `TrendPlan` prefetches along it. A `FilePriming` finishes the random reads of
 //!   a file that fits into memory. `Sequences` foresee the next ones of many small files.
@@ -26,6 +27,7 @@
 mod ab_test;
 mod action;
 mod around;
+mod backoff;
 mod choice;
 mod climb;
 mod control_loop;

@@ -87,12 +87,7 @@ impl BdiController {
                 stream.ahead.submit(start, end, end, 0, now);
             }
             if !due.is_empty() {
-                orders.push(FileAction {
-                    file: key,
-                    kind: ActionKind::Prefetch(due),
-                    why,
-                    primes: false,
-                });
+                orders.push(FileAction::new(key, ActionKind::Prefetch(due), why));
             }
         }
         for (key, gain) in reports {
@@ -106,7 +101,7 @@ impl BdiController {
         let facts = self.sequences.facts()?;
         let share = self.share(inputs, &facts);
         let (key, due, why) = self.sequences.due(&share)?;
-        Some(FileAction { file: key, kind: ActionKind::PrefetchFiles(due), why, primes: false })
+        Some(FileAction::new(key, ActionKind::PrefetchFiles(due), why))
     }
 
     pub(super) fn prime(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
@@ -271,7 +266,7 @@ fn predict_trend(
         return None;
     }
     let accesses = continued(&stream.log, steps)?;
-    let window = stream.own.unwrap_or(facts.window);
+    let window = stream.original.unwrap_or(facts.window);
     let file = file_view(facts, cache.max(window));
     // Under POSIX_FADV_RANDOM the kernel does not read ahead.
     let window = if facts.keeps_window { Pages::new(1) } else { window };

@@ -6,6 +6,7 @@
 //! prediction is then tried: if the reader reads less than before, the file gets its original
 //! window back.
 
+use crate::backoff::Backoff;
 use crate::choice::PastRun;
 use crate::tuning::runs as tuning;
 use std::collections::VecDeque;
@@ -78,8 +79,7 @@ pub(super) struct ShortRuns {
     /// Since when what the reader gets is counted.
     mark: Option<Mark>,
     answered: Option<Answered>,
-    not_before: Nanos,
-    harmed: u32,
+    backoff: Backoff,
 }
 
 impl ShortRuns {
@@ -175,7 +175,7 @@ impl ShortRuns {
             }
             if got.runs < tuning::MIN_RUNS
                 || elapsed < tuning::MIN_OBSERVATION_TIME
-                || now < self.not_before
+                || !self.backoff.is_over(now)
             {
                 return None;
             }
@@ -206,8 +206,7 @@ impl ShortRuns {
     /// Tries it again after some time.
     fn give_up(&mut self, now: Nanos) {
         self.stop();
-        self.not_before = now + tuning::BACKOFF_TIME * 2_u64.pow(self.harmed.min(8));
-        self.harmed += 1;
+        self.backoff.fail(now);
     }
 
     /// Whether more than half of the runs since the last look missed a page that was to be there.
@@ -229,9 +228,8 @@ impl ShortRuns {
         self.mark = Some(here);
     }
 
-    fn here(&self, now: Nanos, window: Pages) -> Mark {
-        let Self { runs, pages, .. } = *self;
-        Mark { at: now, runs, pages, window }
+    fn here(&self, at: Nanos, window: Pages) -> Mark {
+        Mark { at, runs: self.runs, pages: self.pages, window }
     }
 
     /// Adapts to runs that have become longer or shorter.

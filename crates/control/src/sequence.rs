@@ -47,7 +47,7 @@ struct Sequence {
     told: bool,
     /// Files a second without reading ahead; how many intervals it has lasted, and where and when
     /// it had settled.
-    own: f64,
+    original: f64,
     intervals: u32,
     settled: (u64, Nanos),
     judged: bool,
@@ -195,7 +195,7 @@ impl Sequence {
             before: 0,
             pace: 0,
             told: false,
-            own: 0.0,
+            original: 0.0,
             intervals: 0,
             settled: (0, now),
             judged: false,
@@ -215,7 +215,7 @@ impl Sequence {
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
         let first = begun.front().map_or(Nanos::ZERO, |one| one.at);
         let span = begun.back().map_or(Nanos::ZERO, |one| one.at.saturating_sub(first));
-        self.own = begun.len().saturating_sub(1) as f64 / span.as_secs_f64().max(1e-6);
+        self.original = begun.len().saturating_sub(1) as f64 / span.as_secs_f64().max(1e-6);
         self.depth = tuning::FIRST_DEPTH_FILES.max(begun.len() as u64);
         next as f64 >= tuning::MIN_NEIGHBOR_SHARE * pairs as f64
     }
@@ -258,7 +258,7 @@ impl Sequence {
             return None;
         }
         self.judged = true;
-        Some(files as f64 / span.as_secs_f64() >= tuning::MIN_GAIN_RATIO * self.own)
+        Some(files as f64 / span.as_secs_f64() >= tuning::MIN_GAIN_RATIO * self.original)
     }
 
     fn due(&mut self, typical: Pages, share: &WindowShare) -> Vec<NextFile> {

@@ -37,29 +37,13 @@ pub const ENTRY: Entry = Entry {
         Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
         Parameter { name: "prefetch", summary: "on: also read ahead by itself", default: "on" },
         Parameter { name: "streams", summary: "on: windows of streams", default: "on" },
-        Parameter {
-            name: "mappings",
-            summary: "on: windows of mappings read at random",
-            default: "on",
-        },
-        Parameter {
-            name: "misses",
-            summary: "on: prefetching of short runs after a miss",
-            default: "on",
-        },
+        Parameter { name: "mappings", summary: "on: windows of random mappings", default: "on" },
+        Parameter { name: "misses", summary: "on: prefetching after a miss", default: "on" },
         Parameter { name: "trends", summary: "on: prefetching along trends", default: "on" },
-        Parameter {
-            name: "files",
-            summary: "on: prefetching of small files in order",
-            default: "on",
-        },
+        Parameter { name: "files", summary: "on: prefetching of small files", default: "on" },
         Parameter { name: "priming", summary: "on: priming", default: "on" },
         Parameter { name: "what_if", summary: "on: decisions by prediction", default: "on" },
-        Parameter {
-            name: "trials",
-            summary: "on: actions without a gain are reverted",
-            default: "on",
-        },
+        Parameter { name: "trials", summary: "on: harmful actions are reverted", default: "on" },
     ],
     build: |settings| {
         let bounds = Bounds {

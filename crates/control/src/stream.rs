@@ -95,7 +95,7 @@ pub(super) struct Stream {
     pub shrink: Option<Shrink>,
     pub around: RandomFaults,
     /// The window that it had when it was first looked at.
-    pub own: Option<Pages>,
+    pub original: Option<Pages>,
     /// The window that was ordered last, and when.
     pub ordered: Option<(Pages, Nanos)>,
     /// Its state at the last tick.
@@ -156,7 +156,7 @@ impl Stream {
                     self.trend.read(index, event.request.get(), in_run);
                 }
                 if self.mapped {
-                    self.around.mark(index, self.own.unwrap_or_default());
+                    self.around.mark(index, self.original.unwrap_or_default());
                 } else {
                     self.runs.mark(index);
                 }
@@ -171,7 +171,7 @@ impl Stream {
                         self.thrashed += 1;
                     }
                     let in_run = self.classifier.reader_at(index, 1);
-                    self.around.fault(at, index, window, self.own.unwrap_or(window.size));
+                    self.around.fault(at, index, window, self.original.unwrap_or(window.size));
                     self.read(index, 1, in_run, at);
                 }
                 let (from, asked) = self.pending.take().unwrap_or((index, 1));
@@ -197,7 +197,7 @@ impl Stream {
                 self.log.waited(wait);
                 self.stalled = self.stalled.saturating_add(wait.get());
                 if self.mapped {
-                    self.around.waited(wait, self.own);
+                    self.around.waited(wait, self.original);
                 } else {
                     self.runs.waited(wait);
                 }
@@ -229,8 +229,8 @@ impl Stream {
     /// How its reader goes on, where the kernel does not foresee it.
     pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
         let trend = self.trend.steps(facts.may_set_window());
-        let around = self.own.filter(|_| self.mapped && facts.may_set_window());
-        let trend = trend.map(|steps| around.map_or(steps, |own| steps.with_window(own)));
+        let around = self.original.filter(|_| self.mapped && facts.may_set_window());
+        let trend = trend.map(|steps| around.map_or(steps, |original| steps.with_window(original)));
         let holes = || self.classifier.through_holes();
         trend.or_else(|| holes().map(|page| TrendSteps::gapless(page, HOLES_PIECE_PAGES)))
     }
@@ -258,7 +258,7 @@ impl Stream {
             let left = now.elsewhere > before.elsewhere && now.switched == before.switched;
             self.ahead.follow_briefly(left);
         }
-        self.own.get_or_insert(facts.window);
+        self.original.get_or_insert(facts.window);
         self.facts = Some(facts);
     }
 
@@ -326,21 +326,22 @@ impl Stream {
 
     /// Whether it has another window than when it was seen first.
     pub fn is_changed(&self) -> bool {
-        self.facts.is_some_and(|facts| self.own.is_some_and(|own| own != facts.window))
+        self.facts
+            .is_some_and(|facts| self.original.is_some_and(|original| original != facts.window))
     }
 
     /// The largest window that it should have, where its runs are known.
     pub fn window_limit(&self) -> Option<Pages> {
-        let own = self.own?;
+        let original = self.original?;
         let Some((choice, _)) = self.choice else {
             // Streams that take turns: no history of runs.
             let run = self.classifier.run_of_a_page().filter(|_| self.classifier.is_in_turns())?;
-            return Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(own));
+            return Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(original));
         };
         Some(if choice.candidate.extra == Extra::Nothing {
-            choice.candidate.window.max(own)
+            choice.candidate.window.max(original)
         } else {
-            own
+            original
         })
     }
 
@@ -364,7 +365,7 @@ impl Stream {
             StreamKind::Other
         } else if self.mapped
             && self.plan.is_none()
-            && self.own.is_some_and(|own| self.around.is_random(own))
+            && self.original.is_some_and(|original| self.around.is_random(original))
         {
             StreamKind::MappedRandom
         } else if self.mapped && share < tuning::MIN_FORWARD_SHARE_MAPPED {

@@ -260,7 +260,7 @@ pub(super) struct TrendPlan {
     before: u64,
     pace: u64,
     /// The pieces that it came by in an interval without a plan.
-    own: u64,
+    original: u64,
     /// How many intervals the plan has lasted, and where the reader was when it had settled.
     intervals: u64,
     settled: u64,
@@ -283,7 +283,7 @@ impl TrendPlan {
             score: 1.0,
             before: 1,
             pace,
-            own: pace,
+            original: pace,
             intervals: 0,
             settled: 1,
             through: false,
@@ -334,7 +334,7 @@ impl TrendPlan {
             let got = (self.at - self.settled) as f64
                 / (tuning::JUDGE_INTERVALS - tuning::SETTLING_INTERVALS) as f64;
             self.through =
-                self.steps.is_filled && got < tuning::REVERT_BELOW_RATIO * self.own as f64;
+                self.steps.is_filled && got < tuning::REVERT_BELOW_RATIO * self.original as f64;
         }
     }
 

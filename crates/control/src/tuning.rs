@@ -16,6 +16,8 @@ pub(crate) mod shared {
     /// How long an action pauses after a failure, and how long a result holds; the time doubles
     /// with each failure.
     pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
+    /// After this many doublings, a pause does not grow any more.
+    pub const MAX_BACKOFF_DOUBLINGS: u32 = 8;
     /// A reader that was not seen for this long has stopped, or reads something else.
     pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
     /// How much of what is expected next is prefetched, in intervals of the reader at its pace.
@@ -172,7 +174,6 @@ pub(crate) mod shrink {
 
 /// Short runs, whose misses trigger a prefetch.
 pub(crate) mod runs {
-    pub use super::shared::BACKOFF_TIME;
     pub use super::shared::REVERT_BELOW_RATIO;
     use units::Nanos;
 
@@ -196,7 +197,6 @@ pub(crate) mod runs {
 
 /// Faults of mappings that are read at random.
 pub(crate) mod random_faults {
-    pub use super::shared::BACKOFF_TIME;
     pub use super::shared::REVERT_BELOW_RATIO;
     use units::{Nanos, Pages};
 
@@ -248,8 +248,8 @@ pub(crate) mod choice {
     pub const MISS_PREFETCH_WINDOW_PAGES: Pages = Pages::new(1);
     /// The lengths of runs that are candidates for prefetching on misses.
     pub const RUN_QUANTILES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 1.0];
-    /// Processor time of one replayed access (`examples/what_if`), and the share of one processor
-    /// that predictions may take.
+    /// Processor time of one replayed access, assumed and not measured; and the share of one
+    /// processor that predictions may take.
     pub const ACCESS_COST: units::Nanos = units::Nanos::from_micros(1);
     pub const MAX_PROCESSOR_SHARE: f64 = 0.01;
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
-use super::around::FaultsChange;
+use super::around::MappingView;
 use super::choice::{self, RunsChoice};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
@@ -50,15 +50,15 @@ impl BdiController {
             others_changed |= answers.iter().any(is_change);
             orders.extend(answers);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
-            if let Some((facts, own)) = stream.facts.zip(stream.own).filter(|_| stream.mapped) {
+            if let Some((facts, original)) =
+                stream.facts.zip(stream.original).filter(|_| stream.mapped)
+            {
                 let cache = Pages::new(room(inputs, &facts).get() / mapped);
-                let file = file_view(&facts, cache);
-                let (around, scores) = (&mut stream.around, &mut self.scores);
+                let (file, scores) = (file_view(&facts, cache), &self.scores);
+                let mapping = MappingView { original, file, parallel, scores };
                 let steps = features.what_if && features.mappings;
-                let change = steps
-                    .then(|| around.step(now, own, &file, parallel, scores, features.trials))
-                    .flatten();
-                if let Some(FaultsChange::Measured(gain)) = change {
+                let around = &mut stream.around;
+                if steps && let Some(gain) = around.step(now, &mapping, features.trials) {
                     orders.push(self.report(key, GainSource::MappedWindow, gain));
                 }
             }
@@ -67,12 +67,7 @@ impl BdiController {
             if let Some(shrink) = &stream.shrink {
                 if let Some((window, why)) = shrink.over(now) {
                     stream.shrink = None;
-                    orders.push(FileAction {
-                        file: key,
-                        kind: ActionKind::SetWindow(window),
-                        why,
-                        primes: false,
-                    });
+                    orders.push(FileAction::new(key, ActionKind::SetWindow(window), why));
                 }
                 continue;
             }
@@ -88,7 +83,9 @@ impl BdiController {
                     let priming = self.primings.get(&stream.file);
                     let primed = priming.is_some_and(FilePriming::is_at_work)
                         && !inputs.memory.under_pressure
-                        && stream.own.is_some_and(|own| self.passes_quickly(own, &facts));
+                        && stream
+                            .original
+                            .is_some_and(|original| self.passes_quickly(original, &facts));
                     at_random(stream, &facts, primed)
                 }
                 _ if is_beyond_limit(stream, &facts) => back_to_limit(stream),
@@ -112,12 +109,7 @@ impl BdiController {
                 } else {
                     (window, why)
                 };
-                orders.push(FileAction {
-                    file: key,
-                    kind: ActionKind::SetWindow(window),
-                    why,
-                    primes: false,
-                });
+                orders.push(FileAction::new(key, ActionKind::SetWindow(window), why));
             }
         }
         if others_changed {
@@ -129,7 +121,7 @@ impl BdiController {
     /// Predicts which action is best for an open file that is read in runs.
     fn choose(&mut self, key: OpenFileId, inputs: &Inputs, shared: &BTreeSet<FileKey>) {
         let Some(stream) = self.streams.get(&key) else { return };
-        let Some((facts, own)) = stream.facts.zip(stream.own) else { return };
+        let Some((facts, original)) = stream.facts.zip(stream.original) else { return };
         // Of what is read ahead for one reader of a file, another may use a part.
         let alone = !stream.mapped && !shared.contains(&stream.file);
         let known = stream.runs.lately().filter(|_| alone && !stream.classifier.is_in_turns());
@@ -146,8 +138,8 @@ impl BdiController {
         }
         let device = self.device_times(facts.page);
         let share = self.share(inputs, &facts);
-        let file = file_view(&facts, share.memory.max(own));
-        let choice = choice::choose(runs.iter(), own, share.most, &file, &device);
+        let file = file_view(&facts, share.memory.max(original));
+        let choice = choice::choose(runs.iter(), original, share.most, &file, &device);
         let replayed = choice.map_or(0, |choice| choice.replayed);
         self.predict_at = inputs.now + prediction_pause(replayed);
         let is_worth = |choice: &RunsChoice| {
@@ -155,12 +147,12 @@ impl BdiController {
                 Extra::Nothing => GainSource::StreamWindow,
                 _ => GainSource::MissPrefetch,
             };
-            choice.candidate.window == own || self.scores.is_worth(source, choice.gain)
+            choice.candidate.window == original || self.scores.is_worth(source, choice.gain)
         };
-        let original = Candidate::window(own);
+        let unchanged = Candidate::window(original);
         let choice = choice.map(|choice| {
             let RunsChoice { gain, replayed, .. } = choice;
-            let kept = RunsChoice { candidate: original, gain: gain.min(1.0), replayed };
+            let kept = RunsChoice { candidate: unchanged, gain: gain.min(1.0), replayed };
             if is_worth(&choice) { choice } else { kept }
         });
         if let Some(stream) = self.streams.get_mut(&key) {
@@ -195,7 +187,7 @@ impl BdiController {
         shared: &BTreeSet<FileKey>,
     ) -> Vec<FileAction> {
         let Some(stream) = self.streams.get_mut(&key) else { return Vec::new() };
-        let Some((facts, own)) = stream.facts.zip(stream.own) else { return Vec::new() };
+        let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
         let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
         let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
         let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
@@ -217,14 +209,16 @@ impl BdiController {
                 return vec![self.report(key, GainSource::MissPrefetch, gain)];
             }
             RunsChange::Harm => {
-                (None, own, "miss prefetching ends: its reader is slower with it".to_owned())
+                (None, original, "miss prefetching ends: its reader is slower with it".to_owned())
             }
-            RunsChange::Late => {
-                (None, own, "miss prefetching ends: pages arrive too late, or never".to_owned())
-            }
+            RunsChange::Late => (
+                None,
+                original,
+                "miss prefetching ends: pages arrive too late, or never".to_owned(),
+            ),
             RunsChange::Over => (
                 None,
-                own,
+                original,
                 "miss prefetching ends: it is idle, or not only read in short runs".to_owned(),
             ),
         };
@@ -242,7 +236,7 @@ impl BdiController {
             };
             acts.push((ActionKind::SetWindow(window), why.to_owned()));
         }
-        let order = |(kind, why)| FileAction { file: key, kind, why, primes: false };
+        let order = |(kind, why)| FileAction::new(key, kind, why);
         acts.into_iter().map(order).collect()
     }
 
@@ -287,7 +281,7 @@ impl BdiController {
                 continue;
             }
             // The original window is the best.
-            if stream.window_limit().is_some_and(|limit| Some(limit) == stream.own) {
+            if stream.window_limit().is_some_and(|limit| Some(limit) == stream.original) {
                 continue;
             }
             several |= shared.contains(&stream.file);
@@ -343,7 +337,7 @@ impl BdiController {
     ) -> FileAction {
         self.scores.add(source, gain);
         let why = self.scores.describe(source, gain);
-        FileAction { file, kind: gain.report(), why, primes: false }
+        FileAction::new(file, gain.report(), why)
     }
 
     fn forward(
@@ -372,8 +366,9 @@ impl BdiController {
         }
         let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
         // What was taken for want of memory comes back.
-        let less = stream.ordered.zip(stream.own).filter(|(ordered, own)| ordered.0 < *own);
-        let before = less.filter(|_| !share.is_squeezed).map(|(_, own)| own);
+        let less =
+            stream.ordered.zip(stream.original).filter(|(ordered, original)| ordered.0 < *original);
+        let before = less.filter(|_| !share.is_squeezed).map(|(_, original)| original);
         let useful = stream.window_limit().unwrap_or(Pages::new(u64::MAX));
         let wanted = wanted.max(before)?.min(share.most).min(file).min(useful);
         let larger = wanted.get() > facts.window.get() + facts.window.get() / 8;
@@ -403,19 +398,22 @@ fn taken_back(
     news: &SearchOutcome,
 ) -> Option<(Pages, String)> {
     let SearchOutcome::Reverted(why) = news else { return None };
-    let before = wanted.or(stream.own).filter(|before| *before < facts.window)?;
+    let before = wanted.or(stream.original).filter(|before| *before < facts.window)?;
     stream.ordered.map(|_| (before, why.clone()))
 }
 
 /// The window of a mapping whose faults follow a trend: the one in which it is prefetched.
 fn along_a_trend(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> {
     let why = "its mapping is read along a trend, which is prefetched with this window";
-    stream.own.filter(|own| *own != facts.window).map(|own| (own, why.to_owned()))
+    stream
+        .original
+        .filter(|original| *original != facts.window)
+        .map(|original| (original, why.to_owned()))
 }
 
 /// The window of a mapping that is read at random.
 fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages, String)> {
-    let original = stream.own?;
+    let original = stream.original?;
     let window = stream.around.window(original, primed);
     (window != facts.window).then(|| (window, stream.around.why(original)))
 }

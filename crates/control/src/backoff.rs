@@ -1,0 +1,41 @@
+//! Pauses after failures of an action.
+
+use units::Nanos;
+
+use crate::tuning::shared::{BACKOFF_TIME, MAX_BACKOFF_DOUBLINGS};
+
+/// When an action that has failed may be tried again: the pause doubles with each failure.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Backoff {
+    not_before: Nanos,
+    failures: u32,
+}
+
+impl Backoff {
+    pub fn is_over(&self, now: Nanos) -> bool {
+        now >= self.not_before
+    }
+
+    pub fn fail(&mut self, now: Nanos) {
+        self.not_before = now + BACKOFF_TIME * (1 << self.failures.min(MAX_BACKOFF_DOUBLINGS));
+        self.failures += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_doubles_the_pause_up_to_a_limit() {
+        let (mut backoff, mut now) = (Backoff::default(), Nanos::ZERO);
+        assert!(backoff.is_over(now));
+        for failure in 0..12_u32 {
+            backoff.fail(now);
+            let pause = BACKOFF_TIME * 2_u64.pow(failure.min(MAX_BACKOFF_DOUBLINGS));
+            assert!(!backoff.is_over(now + pause.saturating_sub(Nanos::new(1))));
+            now += pause;
+            assert!(backoff.is_over(now));
+        }
+    }
+}
