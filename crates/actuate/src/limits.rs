@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use host::{DevNo, MountInfo, Root, parse_mountinfo};
+use host::{DevNo, MountInfo, Root, cgroup, parse_mountinfo};
 use observe::Holder;
 
 use crate::outcome::ActuateFailure;
@@ -86,20 +86,13 @@ impl AccessRule {
             Self::Pid(pid) => *pid == holder.pid,
             Self::User(uid) => *uid == holder.uid,
             Self::Cgroup(path) => match root.read(format!("/proc/{}/cgroup", holder.pid)) {
-                Ok(text) => groups(&text).any(|group| is_below(group, path)),
+                Ok(text) => cgroup::groups(&text).any(|(_, group)| is_below(group, path)),
                 Err(_) => denies,
             },
             Self::Executable(path) => runs(root, holder.pid, path, denies),
             Self::Mount(_) => false,
         }
     }
-}
-
-/// The path of a process's cgroup in the unified hierarchy.
-/// The groups of a process in `/proc/PID/cgroup`: one of version 2, one of each hierarchy of
-/// version 1.
-fn groups(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter_map(|line| line.splitn(3, ':').nth(2))
 }
 
 fn is_below(cgroup: &str, path: &str) -> bool {

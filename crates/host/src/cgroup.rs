@@ -15,6 +15,12 @@ pub enum CgroupHierarchy {
     MemoryV1,
 }
 
+/// The lines of `/proc/PID/cgroup`: the controllers of a hierarchy, none for version 2, and the path
+/// of the process's group in it.
+pub fn groups(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'))
+}
+
 impl CgroupHierarchy {
     /// The hierarchy that limits memory, at its usual mount point.
     pub fn of_memory(root: &Root) -> Self {
@@ -38,10 +44,7 @@ impl CgroupHierarchy {
     /// Finds the path of a group in the text of `/proc/PID/cgroup`. Version 1 may mount several
     /// controllers together.
     pub fn parse_group(self, text: &str) -> Option<&str> {
-        text.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            self.has_memory(controllers).then_some(path)
-        })
+        groups(text).find_map(|(controllers, path)| self.has_memory(controllers).then_some(path))
     }
 
     /// Finds the mount point of this hierarchy in `/proc/self/mounts`.

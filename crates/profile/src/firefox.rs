@@ -368,7 +368,6 @@ fn devices(recording: &ProfileRecording) -> Vec<Json> {
 }
 
 #[cfg(test)]
-#[allow(clippy::print_stdout)] // a skipped test says so
 mod tests {
     use observe::InodeId;
     use units::Bytes;
@@ -506,36 +505,6 @@ mod tests {
                 assert!(described.contains(&&data["type"]), "{data}");
             }
         }
-    }
-
-    /// `profiler-cli` of the package @firefox-devtools/profiler-cli has the loader of
-    /// profiler.firefox.com.
-    #[test]
-    fn the_loader_reads_the_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("profile.json");
-        std::fs::write(&path, serde_json::to_vec(&document()).unwrap()).unwrap();
-        let loader = |words: &[&str]| {
-            let mut command = std::process::Command::new("profiler-cli");
-            let output = command.args(words).env("HOME", dir.path()).output().ok()?;
-            Some(String::from_utf8_lossy(&output.stdout).into_owned())
-        };
-        // It may take longer than its own patience until its server is up.
-        let Some(_) = loader(&["load", &path.display().to_string()]) else {
-            println!("SKIP the_loader_reads_the_file: there is no profiler-cli");
-            return;
-        };
-        let started = std::time::Instant::now();
-        let information = || loader(&["profile", "info"]).unwrap_or_default();
-        let mut text = information();
-        while !text.contains("threads across") && started.elapsed().as_secs() < 30 {
-            std::thread::sleep(std::time::Duration::from_millis(200));
-            text = information();
-        }
-        let markers = loader(&["thread", "markers", "--thread", "t-0"]).unwrap();
-        let _ = loader(&["stop"]);
-        assert!(text.contains("threads across"), "{text}");
-        assert!(markers.contains("miss"), "{markers}");
     }
 
     #[test]

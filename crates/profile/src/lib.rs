@@ -6,6 +6,7 @@
 //! in the simulator. Recording, looking up symbols and measuring a device ([`learnt_model`]) do
 //! I/O; all else is pure.
 
+mod advice_values;
 mod analysis;
 mod callers;
 mod classify;

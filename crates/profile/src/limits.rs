@@ -30,9 +30,7 @@ impl CgroupLimits {
         if self.seen.get(&pid) == Some(&text) {
             return;
         }
-        for line in text.lines() {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        for (controllers, path) in host::cgroup::groups(&text) {
             if controllers.is_empty() {
                 MOUNTS.iter().for_each(|mount| self.climb(root, mount, path, &LIMIT_FILES));
             } else if controllers.split(',').any(|one| one == "blkio") {

@@ -10,6 +10,7 @@ use rustix::fs::{Advice, fadvise};
 use units::Bytes;
 
 use crate::recording::ProfileRecording;
+use crate::spans::merged;
 
 /// What the kernel submits of one piece of advice at the default window.
 const PIECE_BYTES: u64 = 128 << 10;
@@ -78,19 +79,6 @@ impl PrefetchList {
             }
         }
     }
-}
-
-/// Ranges in order, without overlap.
-fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
-    ranges.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::new();
-    for (start, end) in ranges {
-        match merged.last_mut() {
-            Some((_, last)) if start <= *last => *last = end.max(*last),
-            _ => merged.push((start, end)),
-        }
-    }
-    merged
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use sys::advice_filter::MutedAdvice;
 use units::{Bytes, Nanos};
 
+use crate::advice_values::{DONTNEED_VALUE, RANDOM_VALUE};
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
 use crate::prefetch_list::PrefetchList;
 use crate::recording::ProfileRecording;
@@ -34,12 +35,6 @@ pub struct PlannedProof {
     pub title: String,
     /// The gain that the diagnoses predict, if they do.
     pub predicted: Option<Nanos>,
-}
-
-/// Values of `posix_fadvise(2)` and `madvise(2)`, the same on all machines but s390.
-mod advice_value {
-    pub(super) const RANDOM_VALUE: u32 = 1;
-    pub(super) const DONTNEED_VALUE: u32 = 4;
 }
 
 /// A window of one page: a fault reads just that.
@@ -91,9 +86,9 @@ fn muted(analysis: &ProfileAnalysis) -> Option<PlannedProof> {
     let (mut fadvise, mut madvise) = (BTreeSet::new(), BTreeSet::new());
     for one in &analysis.diagnoses {
         match one.rule.name {
-            "needless-random" => fadvise.insert(advice_value::RANDOM_VALUE),
-            "self-eviction" => fadvise.insert(advice_value::DONTNEED_VALUE),
-            "mapped-sequential" => madvise.insert(advice_value::RANDOM_VALUE),
+            "needless-random" => fadvise.insert(RANDOM_VALUE),
+            "self-eviction" => fadvise.insert(DONTNEED_VALUE),
+            "mapped-sequential" => madvise.insert(RANDOM_VALUE),
             _ => continue,
         };
         sum = sum.and_then(|sum| Some(sum + predicted(one)?));

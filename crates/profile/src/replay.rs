@@ -11,6 +11,7 @@ use sim::{
 use units::{Bytes, Kib, Nanos};
 use workload::{AccessClass, AccessMethod, Hint};
 
+use crate::advice_values::SEQUENTIAL_VALUE;
 use crate::device::DeviceModel;
 use crate::overhead::WaitOverhead;
 use crate::recording::{PAGE_BYTES, ProfileRecording};
@@ -25,9 +26,6 @@ use crate::warm::WarmAccesses;
 const MAX_REPLAY_ERROR: f64 = 0.2;
 /// The window of files whose window was not seen: the kernel's default.
 const DEFAULT_WINDOW: Bytes = Bytes::from_kib(128);
-
-/// `POSIX_FADV_SEQUENTIAL`.
-const SEQUENTIAL_VALUE: u32 = 2;
 
 /// What a replay took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,19 @@
-//! Times with something under way.
+//! Ranges without overlap, and times with something under way.
 
 use units::Nanos;
+
+/// Ranges in order, without overlap.
+pub(crate) fn merged<T: Copy + Ord>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(T, T)> = Vec::new();
+    for (start, end) in ranges {
+        match merged.last_mut() {
+            Some((_, last)) if start <= *last => *last = end.max(*last),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
 
 /// Times in order, without overlap.
 #[derive(Clone, Debug, Default)]
@@ -8,16 +21,7 @@ pub(crate) struct BusySpans(Vec<(Nanos, Nanos)>);
 
 impl FromIterator<(Nanos, Nanos)> for BusySpans {
     fn from_iter<I: IntoIterator<Item = (Nanos, Nanos)>>(spans: I) -> Self {
-        let mut spans: Vec<(Nanos, Nanos)> = spans.into_iter().collect();
-        spans.sort_unstable();
-        let mut merged: Vec<(Nanos, Nanos)> = Vec::new();
-        for (start, end) in spans {
-            match merged.last_mut() {
-                Some((_, last)) if start <= *last => *last = end.max(*last),
-                _ => merged.push((start, end)),
-            }
-        }
-        Self(merged)
+        Self(merged(spans.into_iter().collect()))
     }
 }
 

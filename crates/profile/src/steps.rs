@@ -6,15 +6,12 @@ use observe::AdviceCallKind;
 use units::Nanos;
 use workload::RangeAdvice;
 
+use crate::advice_values::{DONTNEED_VALUE, WILLNEED_VALUE};
 use crate::pieces::{MappedPiece, mapped_pieces};
 use crate::recording::{AccessKind, AdviceRecord, FileAccess, ProfileRecording};
 use crate::stream::{FileStream, StreamKey};
 use crate::waits::PageWaits;
 use crate::warm::WarmAccesses;
-
-/// `POSIX_FADV_WILLNEED` and `POSIX_FADV_DONTNEED`.
-const WILLNEED_VALUE: u32 = 3;
-const DONTNEED_VALUE: u32 = 4;
 
 /// A read, a fault or advice before it is changed.
 #[derive(Clone, Copy, Debug)]

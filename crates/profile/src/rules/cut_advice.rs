@@ -1,6 +1,7 @@
 //! The kernel cuts what the program asks it to read.
 
 use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
+use crate::advice_values::WILLNEED_VALUE;
 use crate::recording::AdviceRecord;
 use crate::stream::FileStream;
 
@@ -15,9 +16,6 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// `POSIX_FADV_WILLNEED`.
-const FADV_WILLNEED_VALUE: u32 = 3;
-
 /// How much of a range is in the file.
 fn asked(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> u64 {
     let rest = run.size(stream).get().saturating_sub(advice.offset);
@@ -31,8 +29,7 @@ fn asked(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> u64 {
 pub(super) fn is_prefetch(advice: &AdviceRecord) -> bool {
     use observe::AdviceCallKind::{Fadvise, Readahead};
     advice.result == 0
-        && (advice.call == Readahead
-            || advice.call == Fadvise && advice.advice == FADV_WILLNEED_VALUE)
+        && (advice.call == Readahead || advice.call == Fadvise && advice.advice == WILLNEED_VALUE)
 }
 
 /// Whether it is for all of a file. Who then reads in order meant SEQUENTIAL, see `void_advice`.

@@ -1,6 +1,7 @@
 //! The program asks for no read-ahead and reads in order.
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
+use crate::advice_values::RANDOM_VALUE;
 use crate::recording::AccessKind;
 use crate::stream::FileStream;
 
@@ -14,9 +15,6 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
         to the phase that reads at random and then give POSIX_FADV_NORMAL.",
     check: RuleCheck::Stream(check),
 };
-
-/// `POSIX_FADV_RANDOM`.
-const FADV_RANDOM_VALUE: u32 = 1;
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let recording = run.recording;
@@ -32,7 +30,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     if !applies {
         return None;
     }
-    let advice = stream.advice(recording, true).find(|one| one.advice == FADV_RANDOM_VALUE);
+    let advice = stream.advice(recording, true).find(|one| one.advice == RANDOM_VALUE);
     Some(RuleFinding {
         cause: format!(
             "{:.0} % of {} calls read where the last one ended, but FADV_RANDOM turns read-ahead \

@@ -1,6 +1,7 @@
 //! The program drops pages and reads them again.
 
 use super::{DiagnosisRule, FixChange, MIN_REPEATED_WAITS, RuleCheck, RuleFinding, RunView};
+use crate::advice_values::DONTNEED_VALUE;
 use crate::evicted::{Departure, repeated_waits};
 use crate::stream::FileStream;
 
@@ -15,9 +16,6 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// `POSIX_FADV_DONTNEED`.
-const FADV_DONTNEED_VALUE: u32 = 4;
-
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     if !run.matters(stream.waited) {
         return None;
@@ -28,7 +26,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
         return None;
     }
     let mut advice = stream.advice(recording, false);
-    let advice = advice.find(|one| one.advice == FADV_DONTNEED_VALUE);
+    let advice = advice.find(|one| one.advice == DONTNEED_VALUE);
     Some(RuleFinding {
         cause: format!("{} waits for pages that POSIX_FADV_DONTNEED had dropped", dropped.count),
         fix: "delete the advice POSIX_FADV_DONTNEED, or give it after the last pass".to_owned(),

@@ -2,6 +2,7 @@
 
 use super::cut_advice::{is_prefetch, is_whole};
 use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
+use crate::advice_values::{RANDOM_VALUE, SEQUENTIAL_VALUE};
 use crate::recording::{AccessKind, AdviceRecord};
 use crate::stream::FileStream;
 
@@ -19,8 +20,6 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-const FADV_RANDOM_VALUE: u32 = 1;
-const FADV_SEQUENTIAL_VALUE: u32 = 2;
 /// `EINVAL`, as a system call returns it.
 const EINVAL_RESULT: i64 = -22;
 
@@ -34,8 +33,7 @@ fn defect(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> Opti
     if is_prefetch(advice) && is_whole(advice) && is_cut && stream.shape.is_sequential() {
         return Some("is WILLNEED for all of the file, of which the kernel submits one window");
     }
-    if advice.call != Fadvise || !matches!(advice.advice, FADV_RANDOM_VALUE | FADV_SEQUENTIAL_VALUE)
-    {
+    if advice.call != Fadvise || !matches!(advice.advice, RANDOM_VALUE | SEQUENTIAL_VALUE) {
         return None;
     }
     if stream.kind == AccessKind::Fault {
@@ -55,9 +53,8 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     }
     let mut advice = stream.advice(run.recording, false);
     let (advice, defect) = advice.find_map(|one| Some((one, defect(run, stream, one)?)))?;
-    let is_sequential = advice.advice == FADV_SEQUENTIAL_VALUE
-        || is_prefetch(advice)
-        || advice.result == EINVAL_RESULT;
+    let is_sequential =
+        advice.advice == SEQUENTIAL_VALUE || is_prefetch(advice) || advice.result == EINVAL_RESULT;
     let change = if is_sequential && stream.kind == AccessKind::Read {
         let limit = stream.accesses(run.recording).map(|access| access.window_limit).max()?;
         FixChange::SetWindow(limit + limit)
