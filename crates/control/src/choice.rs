@@ -49,9 +49,12 @@ pub(super) struct RunsChoice {
 /// The candidates: the original window first, larger ones, and for the usual lengths of runs a
 /// window of a page with the rest of the run prefetched after a miss.
 fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> {
-    let larger = std::iter::successors(Some(original.get()), |window| Some(2 * window));
-    let windows = larger.take_while(|window| *window <= most.get().max(original.get()));
-    let mut all: Vec<Candidate> = windows.map(Pages::new).map(Candidate::window).collect();
+    // Read-ahead may be off.
+    let first = if original == Pages::ZERO { 1 } else { original.get().saturating_mul(2) };
+    let larger = std::iter::successors(Some(first), |window| window.checked_mul(2));
+    let larger = larger.take_while(|window| *window <= most.get()).map(Pages::new);
+    let mut all: Vec<Candidate> =
+        std::iter::once(original).chain(larger).map(Candidate::window).collect();
     let mut lengths: Vec<u64> = runs.iter().map(|run| run.pages).collect();
     lengths.sort_unstable();
     let mut calls: Vec<u64> = runs.iter().map(|run| run.call).collect();
@@ -69,8 +72,7 @@ fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> 
     all
 }
 
-/// The best of the candidates for runs like the last ones. `None` if too few are known, or if the
-/// prediction for the original window is far from what was observed with it.
+/// The best of the candidates for runs like the last ones; `None` if too few are known.
 pub(super) fn choose<'a>(
     runs: impl DoubleEndedIterator<Item = &'a PastRun>,
     original: Pages,
@@ -116,6 +118,16 @@ mod tests {
     const ORIGINAL: Pages = Pages::new(32);
 
     fn choice(pages: u64, call: u64, fixed_us: u64, page_us: u64) -> (u64, Extra) {
+        choice_from(ORIGINAL, pages, call, fixed_us, page_us)
+    }
+
+    fn choice_from(
+        original: Pages,
+        pages: u64,
+        call: u64,
+        fixed_us: u64,
+        page_us: u64,
+    ) -> (u64, Extra) {
         let run = |number: u64| PastRun {
             first: number * 7919 % 1000 * 1000,
             pages,
@@ -130,7 +142,7 @@ mod tests {
         let page = Nanos::from_micros(page_us);
         let device = DeviceTimes { fixed, adjacent: fixed, page, parallel: 4 };
         let most = Pages::new(2048);
-        let choice = choose(runs.iter(), ORIGINAL, most, &file, &device).expect("a choice");
+        let choice = choose(runs.iter(), original, most, &file, &device).expect("a choice");
         (choice.candidate.window.get(), choice.candidate.extra)
     }
 
@@ -140,6 +152,21 @@ mod tests {
         assert_eq!(choice(16, 1, 100, 20), (1, rest), "the rest of the window would be wasted");
         let whole = choice(16, 16, 100, 20);
         assert_eq!(whole.1, Extra::Nothing, "its reader asks for the whole run at once");
+    }
+
+    #[test]
+    fn a_file_without_read_ahead_has_candidates_too() {
+        let (window, extra) = choice_from(Pages::ZERO, 60, 1, 700, 8);
+        assert!(window > 0 || extra != Extra::Nothing, "each page is a request");
+        let (elapsed, waited) = (Nanos::ZERO, Nanos::ZERO);
+        let at_once = PastRun { first: 0, pages: 4, call: 4, elapsed, waited };
+        let windows = |original: u64| {
+            let all = candidates(&[at_once], Pages::new(original), Pages::new(8));
+            all.iter().map(|candidate| candidate.window.get()).collect::<Vec<_>>()
+        };
+        assert_eq!(windows(0), [0, 1, 2, 4, 8]);
+        assert_eq!(windows(3), [3, 6]);
+        assert_eq!(windows(100), [100], "nothing is larger than the most");
     }
 
     #[test]
