@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use trace::{Trace, TraceFile, TraceRecord, TraceRecordKind, TraceStream};
+use trace::{Trace, TraceFile, TraceRecord, TraceRecordKind, TraceStream, TraceWriter};
 use units::{Bytes, Nanos};
 use workload::TraceOpenFile;
 
@@ -129,7 +129,7 @@ impl TraceContent {
     pub fn write_to(&self, out: impl Write) -> io::Result<()> {
         match self {
             Self::Memory(trace) => trace.write_to(out).map(drop),
-            Self::Stream(stream) => copy(stream, out, |_| ()),
+            Self::Stream(stream) => copy(stream, TraceWriter::new(out, stream.is_timed())?, |_| ()),
         }
     }
 
@@ -142,13 +142,15 @@ impl TraceContent {
                 requested += record.length;
             }
         };
-        let written = match self {
+        // Packed, the same trace has other bytes where another library packs it.
+        let writer = TraceWriter::unpacked(&mut hash, self.is_timed());
+        let written = writer.and_then(|writer| match self {
             Self::Memory(trace) => {
                 trace.records().iter().for_each(&mut count);
-                trace.write_to(&mut hash).map(drop)
+                trace.write_with(writer).map(drop)
             }
-            Self::Stream(stream) => copy(stream, &mut hash, count),
-        };
+            Self::Stream(stream) => copy(stream, writer, count),
+        });
         written.map_err(|error| error.to_string())?;
         Ok(TraceFacts { digest: hex(&hash.0.finalize()), reads, requested })
     }
@@ -168,8 +170,12 @@ impl Write for Hashed {
     }
 }
 
-fn copy(stream: &TraceStream, out: impl Write, visit: impl FnMut(&TraceRecord)) -> io::Result<()> {
-    match stream.copy_to(out, visit)?.damage {
+fn copy(
+    stream: &TraceStream,
+    writer: TraceWriter<impl Write>,
+    visit: impl FnMut(&TraceRecord),
+) -> io::Result<()> {
+    match stream.copy_to(writer, visit)?.damage {
         None => Ok(()),
         Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage.to_string())),
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -231,7 +232,7 @@ fn cell_ids(reader: &SerializedFileReader<File>) -> ParquetResult<Vec<String>> {
         let ColumnReader::ByteArrayColumnReader(mut column) = group.get_column_reader(0)? else {
             return Err(ParquetError::General("the first column is not cell_id".to_owned()));
         };
-        let mut values: Vec<ByteArray> = Vec::with_capacity(rows);
+        let mut values: Vec<ByteArray> = Vec::new();
         while values.len() < rows {
             let (records, ..) =
                 column.read_records(rows - values.len(), None, None, &mut values)?;
@@ -244,6 +245,17 @@ fn cell_ids(reader: &SerializedFileReader<File>) -> ParquetResult<Vec<String>> {
         }
     }
     Ok(ids)
+}
+
+/// Reads one file. The library panics at some damage.
+fn read_part<T>(
+    path: &Path,
+    read: impl Fn(&SerializedFileReader<File>) -> ParquetResult<Vec<T>>,
+) -> Result<Vec<T>, BatchError> {
+    let failed = |source| BatchError::Part { path: path.to_owned(), source };
+    let reading = AssertUnwindSafe(|| read(&open(path)?).map_err(failed));
+    catch_unwind(reading)
+        .unwrap_or_else(|_| Err(failed(ParquetError::General("damage".to_owned()))))
 }
 
 /// Reads every file of a directory with `read`, on all processors.
@@ -262,8 +274,7 @@ fn each_part<T: Send>(
                 scope.spawn(move || {
                     let mut found = Vec::new();
                     for path in paths {
-                        let failed = |source| BatchError::Part { path: path.clone(), source };
-                        found.extend(read(&open(path)?).map_err(failed)?);
+                        found.extend(read_part(path, read)?);
                     }
                     Ok(found)
                 })

@@ -49,12 +49,12 @@ pub(super) struct RunsChoice {
 /// The candidates: the original window first, larger ones, and for the usual lengths of runs a
 /// window of a page with the rest of the run prefetched after a miss.
 fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> {
-    // Read-ahead may be off.
-    let first = if original == Pages::ZERO { 1 } else { original.get().saturating_mul(2) };
+    // The original window is 0 where read-ahead is off.
+    let first = original.get().saturating_mul(2).max(1);
     let larger = std::iter::successors(Some(first), |window| window.checked_mul(2));
     let larger = larger.take_while(|window| *window <= most.get()).map(Pages::new);
-    let mut all: Vec<Candidate> =
-        std::iter::once(original).chain(larger).map(Candidate::window).collect();
+    let windows = std::iter::once(original).chain(larger);
+    let mut all: Vec<Candidate> = windows.map(Candidate::window).collect();
     let mut lengths: Vec<u64> = runs.iter().map(|run| run.pages).collect();
     lengths.sort_unstable();
     let mut calls: Vec<u64> = runs.iter().map(|run| run.call).collect();

@@ -15,8 +15,8 @@ pub enum CgroupHierarchy {
     MemoryV1,
 }
 
-/// The lines of `/proc/PID/cgroup`: the controllers of a hierarchy, none for version 2, and the path
-/// of the process's group in it.
+/// The lines of `/proc/PID/cgroup`: the controllers of a hierarchy, none for version 2, and the
+/// path of the process's group in it.
 pub fn groups(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }

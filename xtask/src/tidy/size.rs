@@ -9,9 +9,9 @@ use super::source::SourceFile;
 /// lowered with the code that goes, and raised only by a change that adds a capability.
 const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2380),
-    ("crates/batch", 1740),
+    ("crates/batch", 1755),
     ("crates/bench", 5680),
-    ("crates/control", 8280),
+    ("crates/control", 8285),
     ("crates/daemon", 4550),
     ("crates/doctor", 4150),
     ("crates/experiment", 2690),
@@ -30,7 +30,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/study", 8500),
     ("crates/sys", 2070),
     ("crates/testkit", 730),
-    ("crates/trace", 6200),
+    ("crates/trace", 6225),
     ("crates/tunables", 5670),
     ("crates/units", 1140),
     ("crates/vdisk", 3870),

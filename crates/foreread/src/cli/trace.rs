@@ -10,7 +10,7 @@ use report::clean;
 use serde::Serialize;
 use trace::{FORMATS, ImportOptions, Trace, TraceSummary};
 use trace::{Means, ReadOptions, RecordSubject, Recording};
-use trace::{TraceDamage, TraceStream, TraceVerification};
+use trace::{TraceDamage, TraceStream, TraceVerification, TraceWriter};
 use units::Bytes;
 
 use super::Context;
@@ -251,7 +251,9 @@ impl Convert {
     ) -> anyhow::Result<Exit> {
         let failed = || format!("cannot write {}", self.new.display());
         let out = BufWriter::new(destination.create()?);
-        let copy = stream.copy_to(out, |_| ()).with_context(failed)?;
+        let copy = TraceWriter::new(out, stream.is_timed())
+            .and_then(|writer| stream.copy_to(writer, |_| ()))
+            .with_context(failed)?;
         let requests = copy.records;
         context.note(&format!("{}: {requests} requests", self.old.display()));
         Ok(warn_of(copy.damage.as_ref(), &self.old, context))

@@ -15,17 +15,17 @@ pub struct TraceCopy {
 }
 
 impl TraceStream {
-    /// Writes the trace as [`crate::Trace::write_to`] writes it, and shows `visit` each record.
+    /// Adds the trace to a new writer and finishes that, as [`crate::Trace::write_with`] does, and
+    /// shows `visit` each record.
     ///
     /// # Errors
     ///
-    /// If `out` does not take it, or the records are not in order of time.
+    /// If it cannot be written, or the records are not in order of time.
     pub fn copy_to(
         &self,
-        out: impl Write,
+        mut writer: TraceWriter<impl Write>,
         mut visit: impl FnMut(&TraceRecord),
     ) -> io::Result<TraceCopy> {
-        let mut writer = TraceWriter::new(out, self.is_timed())?;
         for file in self.files() {
             writer.file(&file.name, file.size);
         }

@@ -97,11 +97,13 @@ impl BlockHeader {
     }
 }
 
-/// A block as it lies in the file: stored as it is, unless packing makes it smaller.
-fn encode_block(kind: TraceBlockKind, payload: &[u8]) -> Vec<u8> {
+/// A block as it lies in the file: stored as it is, unless it may be packed and gets smaller by
+/// that.
+fn encode_block(kind: TraceBlockKind, payload: &[u8], may_pack: bool) -> Vec<u8> {
     let mut packer = flate2::read::DeflateEncoder::new(payload, flate2::Compression::fast());
     let mut packed = Vec::with_capacity(payload.len() / 2);
-    let is_packed = packer.read_to_end(&mut packed).is_ok() && packed.len() < payload.len();
+    let is_packed =
+        may_pack && packer.read_to_end(&mut packed).is_ok() && packed.len() < payload.len();
     let stored = if is_packed { packed.as_slice() } else { payload };
     let mut block = vec![kind.byte(), u8::from(is_packed)];
     block.extend_from_slice(&(stored.len() as u32).to_le_bytes());

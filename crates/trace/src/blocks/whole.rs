@@ -18,7 +18,15 @@ impl Trace {
     ///
     /// If `out` does not take it.
     pub fn write_to(&self, out: impl Write) -> io::Result<u64> {
-        let mut writer = TraceWriter::new(out, self.timed)?;
+        self.write_with(TraceWriter::new(out, self.timed)?)
+    }
+
+    /// Adds the trace to a new writer and finishes that. Returns its digest.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write_with(&self, mut writer: TraceWriter<impl Write>) -> io::Result<u64> {
         for file in &self.files {
             writer.file(&file.name, file.size);
         }
@@ -43,7 +51,8 @@ impl Trace {
 
     /// Tells this trace from others.
     pub fn digest(&self) -> u64 {
-        self.write_to(io::sink()).unwrap_or_default()
+        let writer = TraceWriter::unpacked(io::sink(), self.timed);
+        writer.and_then(|writer| self.write_with(writer)).unwrap_or_default()
     }
 
     /// The records of a stream in memory, and where it is damaged: what precedes that is there.

@@ -24,6 +24,7 @@ const TABLE_BYTES: usize = 1 << 18;
 /// file counts as cut short.
 pub struct TraceWriter<W> {
     out: W,
+    packs: bool,
     offset: u64,
     files: u32,
     open_files: Vec<TraceOpenFile>,
@@ -51,6 +52,7 @@ impl<W: Write> TraceWriter<W> {
         out.write_all(&[u8::from(timed)])?;
         Ok(Self {
             out,
+            packs: true,
             offset: START_BYTES,
             files: 0,
             open_files: Vec::new(),
@@ -65,6 +67,16 @@ impl<W: Write> TraceWriter<W> {
             last: LastTransfers::default(),
             time: Nanos::ZERO,
         })
+    }
+
+    /// The same without packing. What is written depends on the trace alone; packed blocks also
+    /// depend on the library that packs them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn unpacked(out: W, timed: bool) -> io::Result<Self> {
+        Self::new(out, timed).map(|writer| Self { packs: false, ..writer })
     }
 
     /// Adds a file. Its size grows with what is transferred; `size` is what is known besides.
@@ -123,7 +135,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     fn block(&mut self, kind: TraceBlockKind, payload: &[u8], records: u32) -> io::Result<()> {
-        let block = encode_block(kind, payload);
+        let block = encode_block(kind, payload, self.packs);
         self.out.write_all(&block)?;
         let bytes = block.len() as u32;
         self.index.blocks.push(BlockEntry { kind, offset: self.offset, bytes, records });
@@ -160,7 +172,8 @@ impl<W: Write> TraceWriter<W> {
         self.write_records()?;
         self.index.usage = self.usage;
         let place = self.offset.to_le_bytes();
-        self.out.write_all(&encode_block(TraceBlockKind::Index, &self.index.encode()))?;
+        let index = encode_block(TraceBlockKind::Index, &self.index.encode(), self.packs);
+        self.out.write_all(&index)?;
         self.out.write_all(&place)?;
         self.out.write_all(END_MAGIC)?;
         self.out.flush()?;
