@@ -7,7 +7,8 @@
 //! once: the readers must not suffer, so their waits may grow only as far as there are fewer of
 //! them, because part of the file is there already (`PrimingController`): little is read at first.
 //! So it begins when half of the price has been waited for. Programs that end sooner lose nothing,
-//! and whoever stops when it has cost all of the price has let little be read in vain.
+//! and whoever stops when it has cost all of the price has let little be read in vain. Of the waits
+//! only those count that reading the same pages in order would have saved.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -125,14 +126,20 @@ impl FilePriming {
             return None;
         }
         let missing = self.missing(file, room)?;
-        let cost =
-            (missing * page.get()) as f64 / (rate.get() as f64).max(MIN_STREAM_BYTES_PER_SECOND);
+        let in_order = |pages| {
+            (pages * page.get()) as f64 / (rate.get() as f64).max(MIN_STREAM_BYTES_PER_SECOND)
+        };
+        let cost = in_order(missing);
         // What was read may be lost as often as it is read: each time it must have cost twice as
         // much.
         let again = self.times > 0;
-        let enough =
-            if again { cost * 2_f64.powi(self.times) } else { tuning::START_COST_SHARE * cost };
-        if self.stalled < enough {
+        let is_worth = if again {
+            self.stalled >= cost * 2_f64.powi(self.times)
+        } else {
+            // Where readers ask for large pieces, they get them almost as fast as in order.
+            self.stalled - in_order(self.count) >= tuning::START_COST_SHARE * cost
+        };
+        if !is_worth {
             return None;
         }
         if again {
@@ -206,6 +213,19 @@ mod tests {
         };
         assert!(!begin(9, 1 << 20) && begin(12, 1 << 20));
         assert!(!begin(12, 1000), "it would not fit");
+    }
+
+    #[test]
+    fn pieces_that_come_as_fast_as_in_order_are_no_reason() {
+        let mut priming = FilePriming::default();
+        for piece in 0..900_u64 {
+            priming.touch(piece * 7 % 1000 * 64, 64);
+            priming.waited(2, Nanos::from_micros(2500), Nanos::from_micros(2500));
+        }
+        let file = Pages::new(64_000);
+        let begin = |rate| priming.clone().begin(file, PAGE, Bytes::from_mib(rate), file).is_some();
+        assert!(!begin(100), "64 pages come in 2.5 ms in order");
+        assert!(begin(1000), "64 pages come in 0.25 ms");
     }
 
     #[test]
