@@ -167,7 +167,7 @@ impl BdiController {
         let stream = self.streams.entry(key).or_default();
         if stream.file != file {
             // New, or a number that was used before.
-            *stream = Stream::of(file);
+            *stream = Stream::new(file);
         }
         stream.on_event(event, self.page);
         if event.index == 0 && matches!(event.kind, EventKind::Miss { .. }) {
@@ -277,22 +277,22 @@ impl BdiController {
             self.streams.values_mut().for_each(Stream::begin);
             return Vec::new();
         }
-        let mut orders = self.windows(inputs, elapsed);
-        if orders.iter().any(|order| matches!(order.kind, ActionKind::SetWindow(_))) {
+        let mut actions = self.windows(inputs, elapsed);
+        if actions.iter().any(|action| matches!(action.kind, ActionKind::SetWindow(_))) {
             self.pace.windows_changed();
         }
         let features = self.bounds.features;
         if self.bounds.prefetch {
             if features.trends {
-                orders.extend(self.plans(inputs));
+                actions.extend(self.plans(inputs));
             }
-            orders.extend(self.next_files(inputs));
+            actions.extend(self.next_files(inputs));
             if features.priming {
-                orders.extend(self.prime(inputs, elapsed));
+                actions.extend(self.prime(inputs, elapsed));
             }
         }
         self.streams.values_mut().for_each(Stream::begin);
-        orders
+        actions
     }
 
     /// What readers came by, who is active in which domain, and where pages were evicted unused.

@@ -26,7 +26,6 @@
 
 mod ab_test;
 mod action;
-mod around;
 mod backoff;
 mod choice;
 mod climb;
@@ -42,6 +41,7 @@ mod pace;
 mod pattern;
 mod prime;
 mod probed;
+mod random_faults;
 mod rates;
 mod reads;
 mod runs;

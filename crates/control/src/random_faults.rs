@@ -18,7 +18,7 @@ use crate::tuning::WAKE_TIME;
 use crate::tuning::random_faults as tuning;
 use crate::what_if::{Candidate, DeviceTimes, FileView, PastAccess, PredictedOutcome, predict};
 use policy::Window;
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
 /// A piece: the pages between its first and its last fault, and all that was read for it.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ struct WindowTally {
 }
 
 impl WindowTally {
-    fn of(window: Pages) -> Self {
+    fn new(window: Pages) -> Self {
         Self { window, ..Self::default() }
     }
 
@@ -127,6 +127,8 @@ pub(super) struct RandomFaults {
     /// The faults since the probe began, and how many of them the last prediction had.
     history: VecDeque<Fault>,
     decided_at: usize,
+    /// The windows of the last prediction, each with its gain over the original one.
+    candidates: Vec<(Pages, f64)>,
     /// The end of what the last fault read, and when that was.
     end: Option<(u64, Nanos)>,
     /// The kind of the last fault, and when it was.
@@ -247,7 +249,7 @@ impl RandomFaults {
                 {
                     self.history.clear();
                     self.decided_at = 0;
-                    self.probe = WindowTally::of(tuning::PROBE_WINDOW_PAGES);
+                    self.probe = WindowTally::new(tuning::PROBE_WINDOW_PAGES);
                     self.phase = Phase::Probe;
                 }
                 None
@@ -284,18 +286,18 @@ impl RandomFaults {
         }
         if choice.measured.is_some() {
             // Waits of late must not differ from those by which it was kept.
-            self.chosen = WindowTally::of(choice.window);
+            self.chosen = WindowTally::new(choice.window);
             return None;
         }
         self.phase = Phase::Chosen(Choice { measured: Some(measured), ..choice });
-        self.chosen = WindowTally::of(choice.window);
+        self.chosen = WindowTally::new(choice.window);
         Some(gain)
     }
 
     /// Back to the original window, which is measured anew.
     fn give_up(&mut self, now: Nanos) {
         self.backoff.fail(now);
-        self.original = WindowTally::of(self.original.window);
+        self.original = WindowTally::new(self.original.window);
         self.phase = Phase::Original;
     }
 
@@ -334,16 +336,18 @@ impl RandomFaults {
             |one: &&(Pages, PredictedOutcome)| cost(&one.1) <= tuning::EQUAL_WAIT_RATIO * best;
         let choice = outcomes.iter().filter(enough).min_by_key(|(_, one)| one.read);
         let Some((window, outcome)) = choice else { return };
-        let predicted = cost(&of_original) / cost(outcome);
+        let gain = |outcome: &PredictedOutcome| cost(&of_original) / cost(outcome);
+        let predicted = gain(outcome);
         let is_worth = scores.is_worth(GainSource::MappedWindow, predicted);
         let window = if is_worth { *window } else { original };
+        self.candidates = outcomes.iter().map(|(window, one)| (*window, gain(one))).collect();
         if let Phase::Chosen(before) = self.phase
             && before.window == window
         {
             return;
         }
         self.phase = Phase::Chosen(Choice { window, predicted, measured: None });
-        self.chosen = WindowTally::of(window);
+        self.chosen = WindowTally::new(window);
         self.original.window = original;
     }
 
@@ -381,8 +385,8 @@ impl RandomFaults {
         }
     }
 
-    /// Why it is to have that window.
-    pub fn why(&self, original: Pages) -> String {
+    /// Why it is to have that window, with the candidates that it was chosen from.
+    pub fn why(&self, original: Pages, page: Bytes) -> String {
         match self.phase {
             Phase::Probe => {
                 "its mapping is read at random: a few pieces are read page by page to see how long \
@@ -390,18 +394,28 @@ impl RandomFaults {
                     .to_owned()
             }
             Phase::Chosen(choice) if choice.window != original => format!(
-                "its mapping is read at random: predicted ×{:.2} less waiting than with the \
-                 original window",
-                choice.predicted
+                "its mapping is read at random: predicted ×{:.2} ({})",
+                choice.predicted,
+                self.describe_candidates(page)
             ),
-            Phase::Chosen(_) => {
-                "its mapping is read at random, and no smaller window is predicted to be faster"
-                    .to_owned()
-            }
+            Phase::Chosen(_) => format!(
+                "its mapping is read at random, and no smaller window is predicted to be faster \
+                 ({})",
+                self.describe_candidates(page)
+            ),
             Phase::Original => {
                 "its mapping is read at random: back to its original window".to_owned()
             }
         }
+    }
+
+    /// `from 40 faults: 4 KiB ×0.80, 8 KiB ×1.02, 16 KiB ×1.31`
+    fn describe_candidates(&self, page: Bytes) -> String {
+        let one = |(window, gain): &(Pages, f64)| {
+            format!("{} ×{gain:.2}", Bytes::new(window.get() * page.get()))
+        };
+        let all: Vec<String> = self.candidates.iter().map(one).collect();
+        format!("from {} faults: {}", self.decided_at, all.join(", "))
     }
 }
 
@@ -422,7 +436,7 @@ mod tests {
 
     /// A mapping whose faults take `fault` microseconds and `page` for each page that they read.
     struct Reader {
-        around: RandomFaults,
+        faults: RandomFaults,
         scores: GainScores,
         now: Nanos,
         windows: Vec<u64>,
@@ -435,7 +449,7 @@ mod tests {
     impl Reader {
         fn new(fault: u64, page: u64) -> Self {
             Self {
-                around: RandomFaults::default(),
+                faults: RandomFaults::default(),
                 scores: GainScores::default(),
                 now: Nanos::ZERO,
                 windows: vec![ORIGINAL.get()],
@@ -454,10 +468,10 @@ mod tests {
         fn fault(&mut self, at: u64, more: u64) -> u64 {
             let size = self.window();
             let read = window(at.saturating_sub(size / 2), size);
-            self.around.fault(self.now, at, read, ORIGINAL);
+            self.faults.fault(self.now, at, read, ORIGINAL);
             let wait = Nanos::from_micros(self.fault + self.page * size + more);
             self.now += wait;
-            self.around.waited(wait, Some(ORIGINAL));
+            self.faults.waited(wait, Some(ORIGINAL));
             read.end().max(at + 1)
         }
 
@@ -469,11 +483,11 @@ mod tests {
         }
 
         fn interval(&mut self) {
-            let Self { around, scores, .. } = self;
+            let Self { faults, scores, .. } = self;
             let file = view(self.cache);
             let mapping = MappingView { original: ORIGINAL, file, parallel: 1, scores };
-            around.step(self.now, &mapping, true);
-            let next = self.around.window(ORIGINAL, self.primed).get();
+            faults.step(self.now, &mapping, true);
+            let next = self.faults.window(ORIGINAL, self.primed).get();
             if next != self.window() {
                 self.windows.push(next);
             }
@@ -535,7 +549,7 @@ mod tests {
                 reader.interval();
             }
         }
-        assert_eq!(reader.windows, [32, 1, 32], "{:?}", reader.around.phase);
+        assert_eq!(reader.windows, [32, 1, 32], "{:?}", reader.faults.phase);
     }
 
     #[test]
@@ -565,13 +579,13 @@ mod tests {
     #[test]
     fn backward_and_forward_faults_near_each_other_are_one_long_piece() {
         for step in [16, -16] {
-            let mut around = RandomFaults::default();
+            let mut faults = RandomFaults::default();
             let mut at = 100_000_u64;
             for _ in 0..20 {
-                around.fault(Nanos::ZERO, at, window(at - 16, 32), ORIGINAL);
+                faults.fault(Nanos::ZERO, at, window(at - 16, 32), ORIGINAL);
                 at = at.saturating_add_signed(2 * step);
             }
-            assert!(!around.is_random(ORIGINAL), "{step}");
+            assert!(!faults.is_random(ORIGINAL), "{step}");
         }
     }
 }

@@ -23,7 +23,7 @@ use policy::OpenFileId;
 impl BdiController {
     pub(super) fn plans(&mut self, inputs: &Inputs) -> Vec<FileAction> {
         let now = inputs.now;
-        let mut orders = Vec::new();
+        let mut actions = Vec::new();
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
         let shared = self.shared();
         let (device, mut reports) = (self.assumed_device_times(Bytes::from_kib(4)), Vec::new());
@@ -87,13 +87,13 @@ impl BdiController {
                 stream.ahead.submit(start, end, end, 0, now);
             }
             if !due.is_empty() {
-                orders.push(FileAction::new(key, ActionKind::Prefetch(due), why));
+                actions.push(FileAction::new(key, ActionKind::Prefetch(due), why));
             }
         }
         for (key, gain) in reports {
-            orders.push(self.report(key, GainSource::Trend, gain));
+            actions.push(self.report(key, GainSource::Trend, gain));
         }
-        orders
+        actions
     }
 
     /// The next ones of many files.
@@ -106,9 +106,9 @@ impl BdiController {
 
     pub(super) fn prime(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
         let waits = self.waits(inputs.now, elapsed);
-        let mut orders: Vec<FileAction> = Vec::new();
+        let mut actions: Vec<FileAction> = Vec::new();
         let mut files = BTreeMap::new();
-        // One order for a file that many have open.
+        // One action for a file that many have open.
         for (key, stream) in &self.streams {
             if let Some(facts) = stream.facts.filter(FileState::may_set_window) {
                 files.entry(stream.file).or_insert((*key, facts));
@@ -137,7 +137,7 @@ impl BdiController {
             let begin = || priming.begin(facts.file_pages, facts.page, rate, room);
             if let Some(why) = asked.or_else(begin) {
                 let kind = ActionKind::Prefetch(Vec::new());
-                orders.push(FileAction { file: *key, kind, why, primes: true });
+                actions.push(FileAction { file: *key, kind, why, primes: true });
             }
         }
         let worth =
@@ -150,7 +150,7 @@ impl BdiController {
         work.sort_by(|a, b| b.0.total_cmp(&a.0));
         let Some((_, file, _, first)) = work.first().filter(|_| !inputs.memory.under_pressure)
         else {
-            return orders;
+            return actions;
         };
         let alone = self.primings.get(file).and_then(FilePriming::alone);
         self.pace.primes(*file, alone);
@@ -164,11 +164,11 @@ impl BdiController {
             if due.is_empty() {
                 continue;
             }
-            match orders.iter_mut().find(|order| order.file == key) {
-                Some(order) => order.kind = ActionKind::Prefetch(due),
+            match actions.iter_mut().find(|action| action.file == key) {
+                Some(action) => action.kind = ActionKind::Prefetch(due),
                 None => {
                     let why = String::new();
-                    orders.push(FileAction {
+                    actions.push(FileAction {
                         file: key,
                         kind: ActionKind::Prefetch(due),
                         why,
@@ -179,7 +179,7 @@ impl BdiController {
         }
         let taken = before - *owed;
         self.pace.took(taken as u64);
-        orders
+        actions
     }
 
     /// Of the time for which readers of the device waited before anything was primed, the share for

@@ -127,7 +127,7 @@ impl Sequences {
     /// The files of the directory of an open file, in the orders in which they may be read.
     pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos) {
         self.asked = Some(now);
-        let sequences = orders.into_iter().map(|files| Sequence::of(key, files, now));
+        let sequences = orders.into_iter().map(|files| Sequence::new(key, files, now));
         let fitting = sequences.filter_map(|mut one| one.fits(&self.begun).then_some(one));
         self.current = fitting.into_iter().next();
     }
@@ -179,7 +179,7 @@ impl Sequences {
 }
 
 impl Sequence {
-    fn of(key: OpenFileId, files: Vec<FileKey>, now: Nanos) -> Self {
+    fn new(key: OpenFileId, files: Vec<FileKey>, now: Nanos) -> Self {
         let places = files.iter().zip(0..).map(|(file, place)| (*file, place)).collect();
         Self {
             key,

@@ -22,7 +22,7 @@ pub(super) struct Shrink {
 
 impl Shrink {
     /// It has none from now on.
-    pub fn begin(to: Pages, why: String, now: Nanos) -> Self {
+    pub fn new(to: Pages, why: String, now: Nanos) -> Self {
         Self { to, why, since: now, missed: false }
     }
 
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_window_comes_back_when_its_reader_has_missed_or_rests() {
         let (to, why) = (Pages::new(32), "it won nothing".to_owned());
-        let mut shrink = Shrink::begin(to, why.clone(), Nanos::ZERO);
+        let mut shrink = Shrink::new(to, why.clone(), Nanos::ZERO);
         assert_eq!(shrink.over(Nanos::from_millis(100)), None);
         assert_eq!(shrink.over(Nanos::from_millis(501)), Some((to, why.clone())));
         shrink.missed();

@@ -2,13 +2,13 @@
 
 use units::{Bytes, Nanos, Pages};
 
-use super::around::RandomFaults;
 use super::choice::RunsChoice;
 use super::history::AccessLog;
 use super::inputs::{FileKey, FileState};
 use super::outstanding::Outstanding;
 use super::pattern::AccessPattern;
 use super::pattern::{Classifier, PlaceCounts};
+use super::random_faults::RandomFaults;
 use super::rates::ReadCounts;
 use super::runs::ReadEnd;
 use super::runs::ShortRuns;
@@ -93,7 +93,7 @@ pub(super) struct Stream {
     /// The predicted gain of the miss prefetching that is being tried.
     pub predicted: f64,
     pub shrink: Option<Shrink>,
-    pub around: RandomFaults,
+    pub faults: RandomFaults,
     /// The window that it had when it was first looked at.
     pub original: Option<Pages>,
     /// The window that was ordered last, and when.
@@ -115,7 +115,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// An open file of which nothing is known.
-    pub fn of(file: FileKey) -> Self {
+    pub fn new(file: FileKey) -> Self {
         Self { file, ..Self::default() }
     }
 
@@ -156,7 +156,7 @@ impl Stream {
                     self.trend.read(index, event.request.get(), in_run);
                 }
                 if self.mapped {
-                    self.around.mark(index, self.original.unwrap_or_default());
+                    self.faults.mark(index, self.original.unwrap_or_default());
                 } else {
                     self.runs.mark(index);
                 }
@@ -171,7 +171,7 @@ impl Stream {
                         self.thrashed += 1;
                     }
                     let in_run = self.classifier.reader_at(index, 1);
-                    self.around.fault(at, index, window, self.original.unwrap_or(window.size));
+                    self.faults.fault(at, index, window, self.original.unwrap_or(window.size));
                     self.read(index, 1, in_run, at);
                 }
                 let (from, asked) = self.pending.take().unwrap_or((index, 1));
@@ -197,7 +197,7 @@ impl Stream {
                 self.log.waited(wait);
                 self.stalled = self.stalled.saturating_add(wait.get());
                 if self.mapped {
-                    self.around.waited(wait, self.original);
+                    self.faults.waited(wait, self.original);
                 } else {
                     self.runs.waited(wait);
                 }
@@ -252,7 +252,7 @@ impl Stream {
         let weight = if self.facts.is_none() { 1.0 } else { weight };
         self.waiting += weight * (share - self.waiting);
         self.classifier.fade(0.5_f64.powf(seconds));
-        self.around.fade(0.5_f64.powf(seconds));
+        self.faults.fade(0.5_f64.powf(seconds));
         let (now, before) = (self.classifier.places(), self.before.1);
         if now != before {
             let left = now.elsewhere > before.elsewhere && now.switched == before.switched;
@@ -365,7 +365,7 @@ impl Stream {
             StreamKind::Other
         } else if self.mapped
             && self.plan.is_none()
-            && self.original.is_some_and(|original| self.around.is_random(original))
+            && self.original.is_some_and(|original| self.faults.is_random(original))
         {
             StreamKind::MappedRandom
         } else if self.mapped && share < tuning::MIN_FORWARD_SHARE_MAPPED {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
-use super::around::MappingView;
 use super::choice::{self, RunsChoice};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
@@ -13,6 +12,7 @@ use super::gain::{GainSource, MeasuredGain};
 use super::inputs::{FileKey, FileState, Inputs};
 use super::memory::room;
 use super::prime::FilePriming;
+use super::random_faults::MappingView;
 use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
@@ -37,7 +37,7 @@ impl BdiController {
             (wanted, self.opens) = (None, None);
         }
         let shared = self.shared();
-        let (mut orders, mut others_changed) = (Vec::new(), false);
+        let (mut actions, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
         let parallel = self.parallel();
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
@@ -48,7 +48,7 @@ impl BdiController {
             let answers = self.answer(key, now, &shared);
             let is_change = |one: &FileAction| !matches!(one.kind, ActionKind::Report { .. });
             others_changed |= answers.iter().any(is_change);
-            orders.extend(answers);
+            actions.extend(answers);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             if let Some((facts, original)) =
                 stream.facts.zip(stream.original).filter(|_| stream.mapped)
@@ -57,9 +57,9 @@ impl BdiController {
                 let (file, scores) = (file_view(&facts, cache), &self.scores);
                 let mapping = MappingView { original, file, parallel, scores };
                 let steps = features.what_if && features.mappings;
-                let around = &mut stream.around;
-                if steps && let Some(gain) = around.step(now, &mapping, features.trials) {
-                    orders.push(self.report(key, GainSource::MappedWindow, gain));
+                let faults = &mut stream.faults;
+                if steps && let Some(gain) = faults.step(now, &mapping, features.trials) {
+                    actions.push(self.report(key, GainSource::MappedWindow, gain));
                 }
             }
             let Some(stream) = self.streams.get_mut(&key) else { continue };
@@ -67,7 +67,7 @@ impl BdiController {
             if let Some(shrink) = &stream.shrink {
                 if let Some((window, why)) = shrink.over(now) {
                     stream.shrink = None;
-                    orders.push(FileAction::new(key, ActionKind::SetWindow(window), why));
+                    actions.push(FileAction::new(key, ActionKind::SetWindow(window), why));
                 }
                 continue;
             }
@@ -104,18 +104,18 @@ impl BdiController {
                 // In short runs it begins anew soon enough.
                 let smaller = runs && window < facts.window && stream.window_limit().is_none();
                 let (window, why) = if smaller {
-                    stream.shrink = Some(Shrink::begin(window, why, now));
+                    stream.shrink = Some(Shrink::new(window, why, now));
                     (Pages::ZERO, String::new())
                 } else {
                     (window, why)
                 };
-                orders.push(FileAction::new(key, ActionKind::SetWindow(window), why));
+                actions.push(FileAction::new(key, ActionKind::SetWindow(window), why));
             }
         }
         if others_changed {
             self.climb.disturb();
         }
-        orders
+        actions
     }
 
     /// Predicts which action is best for an open file that is read in runs.
@@ -236,8 +236,8 @@ impl BdiController {
             };
             acts.push((ActionKind::SetWindow(window), why.to_owned()));
         }
-        let order = |(kind, why)| FileAction::new(key, kind, why);
-        acts.into_iter().map(order).collect()
+        let action = |(kind, why)| FileAction::new(key, kind, why);
+        acts.into_iter().map(action).collect()
     }
 
     /// Whether a window takes little time beside that of the read that brings it.
@@ -414,8 +414,8 @@ fn along_a_trend(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> 
 /// The window of a mapping that is read at random.
 fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages, String)> {
     let original = stream.original?;
-    let window = stream.around.window(original, primed);
-    (window != facts.window).then(|| (window, stream.around.why(original)))
+    let window = stream.faults.window(original, primed);
+    (window != facts.window).then(|| (window, stream.faults.why(original, facts.page)))
 }
 
 /// How long no further prediction is made after one of so many replayed accesses.
