@@ -90,8 +90,8 @@ pub trait Policy: Send {
 
     fn begin(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _call: Call) {}
 
-    /// The reader accesses a page that is not cached. The reader itself then reads, one by one, the
-    /// pages that the policy does not submit.
+    /// The reader accesses a page that is not cached. If the policy does not submit this page or
+    /// later ones of the call, the reader reads them itself, one by one.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch);
 
     /// The reader accesses a cached page of a marked folio.
@@ -124,8 +124,8 @@ pub trait Policy: Send {
         true
     }
 
-    /// The window that the policy uses for a stream regardless of the device's read-ahead; the
-    /// cache must not be smaller. Zero if the window depends on the device or on memory only.
+    /// The window of a stream, if it does not depend on the device's read-ahead. A simulation needs a
+    /// cache of at least this size. Zero if the window depends on the device or on memory only.
     fn own_window(&self) -> Pages {
         Pages::ZERO
     }

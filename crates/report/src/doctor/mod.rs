@@ -28,7 +28,7 @@ pub struct DoctorReport<'a> {
     pub tree: Option<&'a str>,
     /// The kernel's release.
     pub kernel: &'a str,
-    /// Whether to show trees, neighbours and evidence.
+    /// Whether to show trees, queue settings and evidence.
     pub detail: bool,
 }
 
@@ -97,7 +97,7 @@ fn storage(page: &mut TextPage, doctor: &DoctorReport<'_>, diagnosis: &Diagnosis
             page.hanging(7, "· ", dim(), &names::evidence(evidence));
         }
         tree::show(page, diagnosis);
-        if let Some(beside) = names::neighbours(&diagnosis.subject) {
+        if let Some(beside) = names::queue_settings(&diagnosis.subject) {
             page.hanging(2, "queue ", dim(), &beside);
         }
     } else if let Some(below) = names::stack_line(&diagnosis.subject) {

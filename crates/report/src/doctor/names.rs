@@ -132,7 +132,7 @@ fn with_value(layer: &Layer) -> String {
 }
 
 /// Queue settings related to read-ahead, of the effective device or the one below it.
-pub(super) fn neighbours(subject: &Subject) -> Option<String> {
+pub(super) fn queue_settings(subject: &Subject) -> Option<String> {
     let own = subject.owner().and_then(|owner| owner.queue.as_ref());
     let below = || subject.stacks.iter().flat_map(Layer::walk).find_map(|l| l.queue.as_ref());
     let queue: &QueueLimits = own.or_else(below)?;
