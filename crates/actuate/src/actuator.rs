@@ -59,12 +59,12 @@ impl Actuator {
     /// # Errors
     ///
     /// If the BPF program that lists open files cannot be loaded.
-    pub fn begin(limits: AccessRules) -> Result<Self, ActuateError> {
-        Ok(Self::with(Census::begin()?, limits))
+    pub fn load(limits: AccessRules) -> Result<Self, ActuateError> {
+        Ok(Self::new(Census::load()?, limits))
     }
 
     /// Uses an existing census.
-    pub fn with(census: Census, limits: AccessRules) -> Self {
+    pub fn new(census: Census, limits: AccessRules) -> Self {
         Self { census, limits, root: Root::system() }
     }
 

@@ -30,7 +30,7 @@ impl Finder {
     /// # Errors
     ///
     /// If the thread cannot be started.
-    pub fn begin(root: &Root, limits: &AccessRules) -> io::Result<Self> {
+    pub fn start(root: &Root, limits: &AccessRules) -> io::Result<Self> {
         let (root, limits) = (root.clone(), limits.clone());
         let (ask, questions) = mpsc::sync_channel::<(OpenFile, String)>(1);
         let (answer, answers) = mpsc::channel();

@@ -128,7 +128,7 @@ impl MissPrefetcher {
     /// # Errors
     ///
     /// If the thread cannot be started.
-    pub fn begin(actuator: Actuator, misses: Arc<Misses>) -> io::Result<Self> {
+    pub fn start(actuator: Actuator, misses: Arc<Misses>) -> io::Result<Self> {
         let shared = Arc::new(Shared { misses, state: Mutex::default() });
         let worker = Worker {
             actuator,

@@ -31,7 +31,7 @@ pub struct NewFiles {
 
 impl NewFiles {
     /// `own` is the original window of the bdi.
-    pub fn with(own: Bytes) -> Self {
+    pub fn new(own: Bytes) -> Self {
         Self { original: own, now: None, temporary: BTreeSet::new(), preexisting: HashSet::new() }
     }
 

@@ -23,7 +23,7 @@ pub struct OwnFiles {
 
 impl OwnFiles {
     /// `root` is where `/sys` is read.
-    pub fn of(root: &Root) -> Self {
+    pub fn new(root: &Root) -> Self {
         Self { root: root.clone() }
     }
 

@@ -110,7 +110,7 @@ impl Prefetcher {
     /// # Errors
     ///
     /// If the thread cannot be started.
-    pub fn begin(actuator: Actuator) -> io::Result<Self> {
+    pub fn start(actuator: Actuator) -> io::Result<Self> {
         Self::spawn(Worker::Any(actuator))
     }
 

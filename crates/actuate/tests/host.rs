@@ -40,7 +40,7 @@ fn host_an_open_file_of_another_process_gets_the_new_window() {
     };
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
-    let actuator = Actuator::begin(only(&reader)).expect("an actuator");
+    let actuator = Actuator::load(only(&reader)).expect("an actuator");
     stage.set_bdi(1088);
     let file = stage.one(&actuator, &reader);
     assert_eq!(file.window, kib(128), "the kernel changes later opens only");
@@ -64,7 +64,7 @@ fn host_an_open_file_gets_exactly_the_window_asked_for() {
     stage.set_bdi(128);
     let readers: Vec<Reader> = (0..5).map(|_| Reader::of(&stage.file("data", 1 << 20))).collect();
     let bystander = Reader::of(&stage.file("data", 1 << 20));
-    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let actuator = Actuator::load(AccessRules::default()).expect("an actuator");
     let mut lease = stage.lease();
     let files: Vec<OpenFile> = readers.iter().map(|reader| stage.one(&actuator, reader)).collect();
     actuator.advise(&files[1], FileAdvice::Random).expect("acted");
@@ -91,7 +91,7 @@ fn host_files_opened_meanwhile_are_restored() {
     stage.set_bdi(128);
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let path = stage.file("other", 1 << 20);
-    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let actuator = Actuator::load(AccessRules::default()).expect("an actuator");
     let mut lease = stage.lease();
     let (stop, opened) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut mended = 0;
@@ -140,10 +140,10 @@ fn host_files_are_opened_with_a_temporary_window() {
     stage.set_bdi(1088);
     let early = Reader::of(&path);
     stage.set_bdi(128);
-    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let actuator = Actuator::load(AccessRules::default()).expect("an actuator");
     let mut lease = stage.lease();
     let short = std::fs::metadata(lease.journal()).expect("a journal").len();
-    let mut opens = NewFiles::with(kib(128));
+    let mut opens = NewFiles::new(kib(128));
     let window = |reader: &Reader| stage.one(&actuator, reader).window;
     assert!(opens.set(&actuator, &mut lease, Some(kib(1088))).expect("set"));
     assert!(!opens.set(&actuator, &mut lease, Some(kib(1088))).expect("no change"));
@@ -189,7 +189,7 @@ fn host_a_long_prefetch_is_split() {
         println!("SKIP host_a_long_prefetch_is_split: no cachestat(2) before Linux 6.5");
         return;
     }
-    let actuator = Actuator::begin(only(&reader)).expect("an actuator");
+    let actuator = Actuator::load(only(&reader)).expect("an actuator");
     let file = stage.one(&actuator, &reader);
     let asked = actuator.prefetch(&file, Bytes::from_mib(16), Bytes::from_mib(32)).expect("acted");
     assert_eq!(asked, Ok(Bytes::from_mib(32)));
@@ -210,7 +210,7 @@ fn host_files_that_no_rule_allows_are_left_alone() {
     let reader = Reader::of(&stage.file("data", 1 << 20));
     let shared = Reader::of(&stage.file("shared", 1 << 20));
     let outcome = |limits: AccessRules, reader: &Reader| {
-        let actuator = Actuator::begin(limits).expect("an actuator");
+        let actuator = Actuator::load(limits).expect("an actuator");
         let file = stage.one(&actuator, reader);
         let outcome = actuator.advise(&file, FileAdvice::Random).expect("acted");
         assert_eq!(stage.one(&actuator, reader).random, outcome.is_good());
@@ -252,7 +252,7 @@ fn host_a_reused_descriptor_is_detected() {
     let Some(stage) = Stage::set("host_a_reused_descriptor_is_detected") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
-    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let actuator = Actuator::load(AccessRules::default()).expect("an actuator");
     let file = File::open(&path).expect("open");
     let number = file.as_raw_fd();
     let seen = stage.held_by(&actuator, std::process::id(), number).expect("listed");
@@ -282,7 +282,7 @@ fn host_short_lived_processes_cause_no_error() {
     let Some(stage) = Stage::set("host_short_lived_processes_cause_no_error") else { return };
     stage.set_bdi(128);
     let path = stage.file("data", 1 << 20);
-    let actuator = Actuator::begin(AccessRules::default()).expect("an actuator");
+    let actuator = Actuator::load(AccessRules::default()).expect("an actuator");
     let mut lease = stage.lease();
     let before = descriptors();
     let stop = AtomicBool::new(false);

@@ -52,16 +52,16 @@ impl LoadedTrace {
         let source = path.display().to_string();
         let may_stream = options.format.as_deref().is_none_or(|name| name == "foreread");
         match if may_stream { open_long(path)? } else { None } {
-            Some(stream) => Ok(Self::of(source, stream.into())),
+            Some(stream) => Ok(Self::from_content(source, stream.into())),
             None => Ok(Self::new(source, trace::read(path, options)?.0)),
         }
     }
 
     pub fn new(source: String, trace: Trace) -> Self {
-        Self::of(source, trace.into())
+        Self::from_content(source, trace.into())
     }
 
-    pub(crate) fn of(source: String, content: TraceContent) -> Self {
+    pub(crate) fn from_content(source: String, content: TraceContent) -> Self {
         Self { source, content, facts: Mutex::default(), workloads: Mutex::default() }
     }
 
@@ -253,7 +253,7 @@ mod tests {
         file.write_all(&trace.encode()).unwrap();
         let stream = TraceStream::open(Arc::new(File::open(file.path()).unwrap())).unwrap();
         assert!(stream.blocks() > 3);
-        let loaded = LoadedTrace::of(file.path().display().to_string(), stream.into());
+        let loaded = LoadedTrace::from_content(file.path().display().to_string(), stream.into());
         (file, loaded)
     }
 

@@ -52,7 +52,7 @@ impl DirectFile {
         if !device && metadata.blocks() * 512 < metadata.len() {
             return Err(BenchError::Holes { path: path.to_owned() });
         }
-        Self::of(path, path)
+        Self::new(path, path)
     }
 
     /// Creates an unnamed file of this size in a directory, which is removed with this value.
@@ -62,10 +62,10 @@ impl DirectFile {
     /// If it cannot be written there, or does not support direct reads.
     pub fn in_directory(dir: &Path, size: Bytes) -> Result<Self, BenchError> {
         let made = nameless(dir, size)?;
-        Self::of(Path::new(&format!("/proc/self/fd/{}", made.as_raw_fd())), dir)
+        Self::new(Path::new(&format!("/proc/self/fd/{}", made.as_raw_fd())), dir)
     }
 
-    fn of(path: &Path, shown: &Path) -> Result<Self, BenchError> {
+    fn new(path: &Path, shown: &Path) -> Result<Self, BenchError> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::DIRECT.bits().cast_signed());
         let opened = options.open(path);

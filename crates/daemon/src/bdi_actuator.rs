@@ -67,8 +67,8 @@ impl BdiActuator {
         census: &Census,
         miss_prefetcher: Arc<MissPrefetcher>,
     ) -> Result<Self, DaemonError> {
-        let actuator = || Actuator::with(census.clone(), config.limits.clone());
-        let prefetcher = Prefetcher::begin(actuator())
+        let actuator = || Actuator::new(census.clone(), config.limits.clone());
+        let prefetcher = Prefetcher::start(actuator())
             .map_err(|source| DaemonError::Thread { purpose: "prefetch", source })?;
         let lease = BdiLease::begin(&config.dirs, &config.root, storage, &config.guard)?;
         let own = lease.read(find("read_ahead")?)?.bytes().unwrap_or_default();
@@ -77,7 +77,7 @@ impl BdiActuator {
             prefetcher,
             miss_prefetcher,
             lease,
-            new_files: NewFiles::with(own),
+            new_files: NewFiles::new(own),
             new_files_set: None,
             changed: BTreeMap::new(),
             shrinking: BTreeMap::new(),

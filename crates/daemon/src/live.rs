@@ -136,8 +136,8 @@ impl LiveBackend {
         if !config.dry_run
             && let (Some(misses), Some(census)) = (source.take_misses()?, source.census())
         {
-            let actuator = Actuator::with(census.clone(), config.limits.clone());
-            let prefetcher = MissPrefetcher::begin(actuator, Arc::new(misses))
+            let actuator = Actuator::new(census.clone(), config.limits.clone());
+            let prefetcher = MissPrefetcher::start(actuator, Arc::new(misses))
                 .map_err(|source| DaemonError::Thread { purpose: "prefetch on misses", source })?;
             miss_prefetcher = Some(Arc::new(prefetcher));
         }
@@ -168,7 +168,7 @@ impl LiveBackend {
         if self.key(&storage.bdi).is_some() {
             return Ok(());
         }
-        let finder = Finder::begin(&self.config.root, &self.config.limits)
+        let finder = Finder::start(&self.config.root, &self.config.limits)
             .map_err(|source| DaemonError::Thread { purpose: "find directories", source })?;
         let prefetcher = self.miss_prefetcher.as_ref();
         let actuator = prefetcher.map(|prefetcher| {

@@ -64,7 +64,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    pub fn of(root: &Root) -> Self {
+    pub fn new(root: &Root) -> Self {
         let (files, threads) = (BTreeMap::new(), BTreeMap::new());
         Self { root: root.clone(), files, threads, met: 0, looked: now() }
     }

@@ -43,9 +43,9 @@ pub trait WatchSource {
 #[derive(Debug)]
 pub struct LiveSource {
     root: Root,
-    /// `None` where the kernel may not be looked into: then there are counters only.
-    eyes: Option<(Probes, Census)>,
-    /// Why there are no eyes, or what could not be tried.
+    /// `None` where the kernel refuses them: then there are counters only.
+    probes: Option<(Probes, Census)>,
+    /// Why there are none, or what could not be tried.
     note: Option<String>,
     /// Paths that are known. The kernel uses an address again, so the inode must be the same, too.
     paths: BTreeMap<(OpenFileId, u64), String>,
@@ -54,15 +54,15 @@ pub struct LiveSource {
 impl LiveSource {
     /// Begins to look. The probes are tried on a file in `dir`, which should not be on tmpfs; if
     /// they do not tell the truth, that is an error. Where they may not be used, counters remain.
-    pub fn begin(root: &Root, dir: &Path) -> Result<Self, SourceError> {
-        let (eyes, note) = match open_eyes(dir) {
-            Ok((eyes, note)) => (Some(eyes), note),
+    pub fn new(root: &Root, dir: &Path) -> Result<Self, SourceError> {
+        let (probes, note) = match open_probes(dir) {
+            Ok((probes, note)) => (Some(probes), note),
             Err(error @ (ObserveError::Untrue { .. } | ObserveError::Mechanism { .. })) => {
                 return Err(error.into());
             }
             Err(error) => (None, Some(error.to_string())),
         };
-        Ok(Self { root: root.clone(), eyes, note, paths: BTreeMap::new() })
+        Ok(Self { root: root.clone(), probes, note, paths: BTreeMap::new() })
     }
 
     /// What to tell the user of how things are seen.
@@ -72,24 +72,24 @@ impl LiveSource {
 
     /// Whether readers are seen at all.
     pub fn sees_readers(&self) -> bool {
-        self.eyes.is_some()
+        self.probes.is_some()
     }
 
     /// Lists open files, for whoever acts on them; `None` where the kernel may not be looked into.
     pub fn census(&self) -> Option<&Census> {
-        self.eyes.as_ref().map(|(_, census)| census)
+        self.probes.as_ref().map(|(_, census)| census)
     }
 
     /// Misses of chosen open files, for whoever answers them; `None` where the kernel may not be
     /// looked into.
     pub fn take_misses(&mut self) -> Result<Option<Misses>, SourceError> {
-        let Some((probes, _)) = &mut self.eyes else { return Ok(None) };
+        let Some((probes, _)) = &mut self.probes else { return Ok(None) };
         Ok(Some(probes.take_misses()?))
     }
 
     /// Hands over what has happened since the last time, but for what this process did.
     pub fn events(&mut self, mut take: impl FnMut(ProbeEvent)) {
-        let Some((probes, _)) = &mut self.eyes else { return };
+        let Some((probes, _)) = &mut self.probes else { return };
         let own = std::process::id();
         probes.drain(|event| {
             if event.pid != own {
@@ -101,7 +101,7 @@ impl LiveSource {
     /// Samples accesses to these files from now on, as [`Probes::sample`] does. If that fails, only
     /// misses are seen.
     pub fn sample_accesses(&mut self, files: &BTreeSet<(DevNo, u64)>) {
-        let Some((probes, _)) = &mut self.eyes else { return };
+        let Some((probes, _)) = &mut self.probes else { return };
         if let Err(error) = probes.sample(files) {
             tracing::info!("accesses are not sampled: {error:#}");
         }
@@ -110,7 +110,7 @@ impl LiveSource {
     /// How things are now; of open files those that `filter` lets pass.
     pub fn snapshot(&mut self, filter: &OpenFileFilter) -> Result<Snapshot, SourceError> {
         let mut snapshot = Snapshot::default();
-        if let Some((probes, census)) = &mut self.eyes {
+        if let Some((probes, census)) = &mut self.probes {
             snapshot.files = census.open_files(filter)?;
             // Who acts on a file has a hand on it for an instant.
             let own = std::process::id();
@@ -151,7 +151,7 @@ impl LiveSource {
 
 impl WatchSource for LiveSource {
     fn beginning(&self) -> Record {
-        let signals = self.eyes.as_ref().map(|(probes, _)| probes.signals().to_vec());
+        let signals = self.probes.as_ref().map(|(probes, _)| probes.signals().to_vec());
         Record::Begin(Begin {
             version: VERSION,
             page_bytes: page_size().bytes().get(),
@@ -166,7 +166,7 @@ impl WatchSource for LiveSource {
     }
 }
 
-fn open_eyes(dir: &Path) -> Result<((Probes, Census), Option<String>), ObserveError> {
+fn open_probes(dir: &Path) -> Result<((Probes, Census), Option<String>), ObserveError> {
     let types = KernelTypes::read()?;
     let census = Census::fitted(&types)?;
     let mut probes = Probes::fitted(&types)?;

@@ -56,7 +56,7 @@ impl UnprivilegedBackend {
         prefetch: bool,
         log: DecisionLog,
     ) -> Result<Self, DaemonError> {
-        let own_files = OwnFiles::of(root);
+        let own_files = OwnFiles::new(root);
         let prefetcher = Prefetcher::begin_own(own_files.clone())
             .map_err(|source| DaemonError::Thread { purpose: "prefetch", source })?;
         Ok(Self {
@@ -64,7 +64,7 @@ impl UnprivilegedBackend {
             max_window,
             prefetch,
             pids: BTreeSet::new(),
-            positions: Positions::of(root),
+            positions: Positions::new(root),
             bdis: Vec::new(),
             own_files,
             prefetcher,

@@ -58,7 +58,7 @@ impl<S: WatchSource> WatchLoop<S> {
     /// # Errors
     ///
     /// If the source or the recording fails.
-    pub fn begin(source: S, recording: Option<Box<dyn Write>>) -> Result<Self, WatchError> {
+    pub fn new(source: S, recording: Option<Box<dyn Write>>) -> Result<Self, WatchError> {
         let recording = recording.map(BufWriter::new);
         let mut watch = Self { source, tracker: Tracker::new(), recording };
         let first = watch.source.beginning();
@@ -273,7 +273,7 @@ mod tests {
 
     fn recorded(count: u64) -> Vec<Record> {
         let file = SharedFile::default();
-        let watch = WatchLoop::begin(FakeSource(0), Some(Box::new(file.clone()))).unwrap();
+        let watch = WatchLoop::new(FakeSource(0), Some(Box::new(file.clone()))).unwrap();
         watch.run(INTERVAL, Some(count), &mut FakeDisplay::default()).unwrap();
         let bytes = file.0.borrow().clone();
         read_records(bytes.as_slice()).collect::<Result<_, _>>().unwrap()
@@ -283,7 +283,7 @@ mod tests {
     fn each_interval_is_shown_as_often_as_asked_for() {
         let mut display = FakeDisplay::default();
         let begun = Instant::now();
-        let watch = WatchLoop::begin(FakeSource(0), None).unwrap();
+        let watch = WatchLoop::new(FakeSource(0), None).unwrap();
         watch.run(INTERVAL, Some(3), &mut display).unwrap();
         assert!(begun.elapsed() >= INTERVAL * 3);
         assert_eq!(display.shown, [(2.0, false), (3.0, false), (4.0, false)]);
@@ -293,12 +293,12 @@ mod tests {
     fn a_stop_cuts_the_interval_short_and_shows_what_there_is() {
         let hour = Duration::from_secs(3600);
         let mut asked = FakeDisplay { max_waits: Some(3), ..FakeDisplay::default() };
-        let watch = WatchLoop::begin(FakeSource(0), None).unwrap();
+        let watch = WatchLoop::new(FakeSource(0), None).unwrap();
         watch.run(hour, None, &mut asked).unwrap();
         assert_eq!(asked.shown, [(2.0, true)]);
         assert_eq!(asked.waits, [MAX_WAIT; 3]);
         let mut stopped = FakeDisplay { is_stopped: true, ..FakeDisplay::default() };
-        let watch = WatchLoop::begin(FakeSource(0), None).unwrap();
+        let watch = WatchLoop::new(FakeSource(0), None).unwrap();
         watch.run(hour, None, &mut stopped).unwrap();
         assert_eq!((stopped.shown, stopped.waits.len()), (vec![(2.0, true)], 0));
     }
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_recording_that_cannot_be_written_ends_the_watch() {
-        let failed = WatchLoop::begin(FakeSource(0), Some(Box::new(FullFile)));
+        let failed = WatchLoop::new(FakeSource(0), Some(Box::new(FullFile)));
         assert!(matches!(failed.err(), Some(WatchError::Recording(_))));
     }
 }

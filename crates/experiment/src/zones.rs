@@ -126,7 +126,9 @@ fn gather(
         }
     }
     let found = rates.iter().enumerate();
-    Ok(found.filter_map(|(index, rates)| Some((share(index), Estimate::of(rates)?))).collect())
+    Ok(found
+        .filter_map(|(index, rates)| Some((share(index), Estimate::from_values(rates)?)))
+        .collect())
 }
 
 /// The range of a stream that starts, or ends, at a share of the whole; at its end the stream

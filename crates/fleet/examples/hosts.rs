@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         times.sort_by(f64::total_cmp);
         println!("{kind:?}: median {:.0} ms, 19th of 20 {:.0} ms", times[10], times[18]);
     }
-    serve(FleetSite::of(database))?;
+    serve(FleetSite::new(database))?;
     server.remove()?;
     Ok(())
 }

@@ -140,7 +140,7 @@ impl HostSurvey {
 
 impl PolicyResult {
     /// The result of a policy of this text.
-    pub fn of(text: &str, report: &CheckReport) -> Self {
+    pub fn new(text: &str, report: &CheckReport) -> Self {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(text.as_bytes());
         let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();

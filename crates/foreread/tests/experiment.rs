@@ -27,7 +27,7 @@ impl Stage {
             println!("SKIP {name}: {lack}");
             return None;
         }
-        let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
         Some(Self { dir: tempfile::tempdir().unwrap(), _turn: turn })
     }
 

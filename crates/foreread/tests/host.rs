@@ -43,7 +43,7 @@ impl Stage {
             println!("SKIP {name}: {lack}");
             return None;
         }
-        let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let made = foreread_in(dir.path())
             .args(["vdisk", "create", words, "--name", "stage", "--json"])

@@ -34,7 +34,7 @@ impl Scene {
             println!("SKIP {name}: needs root");
             return None;
         }
-        match Lock::take(Path::new("/tmp/foreread-host-tests.lock")) {
+        match Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) {
             Ok(turn) => {
                 let dir = tempfile::tempdir().expect("a directory");
                 Some(Self { name, dir, nodes: Vec::new(), points: Vec::new(), _turn: turn })

@@ -81,7 +81,7 @@ struct Sampler {
 
 impl Sampler {
     fn begin(file: &File, sampled: Sampled) -> Result<Self, Box<dyn std::error::Error>> {
-        let mut probes = Probes::begin()?;
+        let mut probes = Probes::load()?;
         let files = files(file, sampled)?;
         if !probes.sample(&files)? && !files.is_empty() {
             return Err("this kernel reports no reads".into());

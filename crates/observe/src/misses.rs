@@ -59,7 +59,7 @@ fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Misses {
     /// Takes the maps that the probes have for this.
-    pub(crate) fn of(ebpf: &mut Ebpf) -> Result<Self, ObserveError> {
+    pub(crate) fn from_ebpf(ebpf: &mut Ebpf) -> Result<Self, ObserveError> {
         let missing = || ObserveError::Refused {
             program: PROGRAM,
             problem: "its maps are not there".to_owned(),

@@ -136,7 +136,7 @@ impl OpenFileFilter {
 /// Loading the program takes longer than running it: whoever asks more than once keeps a
 /// [`Census`].
 pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
-    Census::begin()?.open_files(filter)
+    Census::load()?.open_files(filter)
 }
 
 /// The iterator over all open files, in the kernel and ready to run. A clone is the same program.
@@ -147,7 +147,7 @@ pub struct Census {
 
 impl Census {
     /// Loads the iterator. It costs nothing until it is asked.
-    pub fn begin() -> Result<Self, ObserveError> {
+    pub fn load() -> Result<Self, ObserveError> {
         Self::fitted(&KernelTypes::read()?)
     }
 

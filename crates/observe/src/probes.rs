@@ -132,7 +132,7 @@ impl std::fmt::Debug for Probes {
 impl Probes {
     /// Loads and attaches what this kernel takes. Fails if it takes no probe of misses, without
     /// which the rest means nothing.
-    pub fn begin() -> Result<Self, ObserveError> {
+    pub fn load() -> Result<Self, ObserveError> {
         Self::fitted(&KernelTypes::read()?)
     }
 
@@ -192,7 +192,7 @@ impl Probes {
     /// Misses of chosen open files, for whoever answers them while their readers wait. There is one
     /// for all: a second time they are not there.
     pub fn take_misses(&mut self) -> Result<Misses, ObserveError> {
-        Misses::of(&mut self.ebpf)
+        Misses::from_ebpf(&mut self.ebpf)
     }
 
     /// Samples accesses to these files from now on, cached pages included: [`SAMPLES_PER_FILE`]

@@ -36,11 +36,11 @@ impl Stage {
             println!("SKIP {name}: {reason}");
             None
         };
-        let turn = match Lock::take(Path::new("/tmp/foreread-host-tests.lock")) {
+        let turn = match Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) {
             Ok(turn) => turn,
             Err(error) => return skip(format!("no lock ({error})")),
         };
-        let census = match Census::begin() {
+        let census = match Census::load() {
             Ok(census) => census,
             Err(error @ (ObserveError::Refused { .. } | ObserveError::Read { .. })) => {
                 panic!("{error}")
@@ -246,7 +246,7 @@ fn host_without_rights_it_is_said_what_root_would_add() {
 /// Probes that have passed their own test, or the reason for which the test called `name` is
 /// skipped.
 fn probes(stage: &Stage, name: &str) -> Option<Probes> {
-    let mut probes = match Probes::begin() {
+    let mut probes = match Probes::load() {
         Ok(probes) => probes,
         Err(error) => {
             println!("SKIP {name}: {error}");

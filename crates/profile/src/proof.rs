@@ -52,7 +52,7 @@ impl ProofRuns {
     pub fn saved(&self) -> Option<Estimate> {
         let pairs = self.plain.iter().zip(&self.changed);
         let saved: Vec<f64> = pairs.map(|(a, b)| a.as_secs_f64() - b.as_secs_f64()).collect();
-        Estimate::of(&saved)
+        Estimate::from_values(&saved)
     }
 }
 

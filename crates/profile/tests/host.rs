@@ -46,7 +46,7 @@ impl Stage {
             file.write_all(&[index as u8; 4096]).unwrap();
         }
         file.sync_all().unwrap();
-        let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
         Some(Self { dir, program, _turn: turn })
     }
 

@@ -27,7 +27,7 @@ const NORMAL_QUANTILE_975: f64 = 1.959_964;
 impl Estimate {
     /// The median of some values, with its 95 % interval from five values on, with their range if
     /// there are two to four. `None` without values or with one that is not finite.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
             return None;
         }
@@ -55,7 +55,7 @@ impl Estimate {
             return None;
         }
         let ratios: Vec<f64> = above.iter().zip(below).map(|(a, b)| a / b).collect();
-        Self::of(&ratios)
+        Self::from_values(&ratios)
     }
 }
 
@@ -97,13 +97,13 @@ mod tests {
 
     #[test]
     fn few_values_have_a_range_and_no_interval() {
-        assert_eq!(Estimate::of(&[7.0]), Some(Estimate::unbounded(7.0)));
-        let three = Estimate::of(&[103.0, 100.0, 101.0]);
+        assert_eq!(Estimate::from_values(&[7.0]), Some(Estimate::unbounded(7.0)));
+        let three = Estimate::from_values(&[103.0, 100.0, 101.0]);
         assert_eq!(three, Some(Estimate::range(101.0, 100.0, 103.0, 3)));
-        assert!(!Estimate::of(&[1.0, 2.0, 3.0, 4.0]).unwrap().is_interval());
-        assert!(Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().is_interval());
-        assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(Estimate::of(&[1.0, f64::INFINITY]), None);
+        assert!(!Estimate::from_values(&[1.0, 2.0, 3.0, 4.0]).unwrap().is_interval());
+        assert!(Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().is_interval());
+        assert_eq!(Estimate::from_values(&[]), None);
+        assert_eq!(Estimate::from_values(&[1.0, f64::INFINITY]), None);
         assert_eq!(Estimate::of_ratios(&[1.0], &[0.0]), None);
         assert_eq!(Estimate::of_ratios(&[1.0], &[1.0, 2.0]), None);
     }
@@ -133,7 +133,7 @@ mod tests {
             for count in [5, 6, 7, 9, 20] {
                 let holds = |_: &u32| {
                     let values: Vec<f64> = (0..count).map(|_| shape(&mut random)).collect();
-                    let found = Estimate::of(&values).unwrap();
+                    let found = Estimate::from_values(&values).unwrap();
                     found.low() <= 0.0 && 0.0 <= found.high()
                 };
                 let held = (0..4000).filter(holds).count();
@@ -155,7 +155,7 @@ mod tests {
                 let mut drawn = |count: usize| {
                     let values: Vec<f64> =
                         (0..count).map(|_| (0.1 * shape(&mut random)).exp()).collect();
-                    Estimate::of(&values).unwrap()
+                    Estimate::from_values(&values).unwrap()
                 };
                 let holds = |_: &u32| {
                     let ratio = drawn(above).over(&drawn(below));
@@ -183,7 +183,7 @@ mod tests {
         fn ends_hold_the_median_and_stay_near_the_data(
             values in prop::collection::vec(0.1..1e6f64, 1..500),
         ) {
-            let found = Estimate::of(&values).unwrap();
+            let found = Estimate::from_values(&values).unwrap();
             prop_assert!(found.low() <= found.median && found.median <= found.high());
             let least = values.iter().copied().fold(f64::MAX, f64::min);
             let most = values.iter().copied().fold(0.0, f64::max);
@@ -199,7 +199,7 @@ mod tests {
             values in prop::collection::vec(1.0..1e3f64, 2..12), scale in 0.01..100.0f64,
         ) {
             let scaled: Vec<f64> = values.iter().map(|v| v * scale).collect();
-            let (a, b) = (Estimate::of(&values).unwrap(), Estimate::of(&scaled).unwrap());
+            let (a, b) = (Estimate::from_values(&values).unwrap(), Estimate::from_values(&scaled).unwrap());
             prop_assert!((a.low() * scale / b.low() - 1.0).abs() < 1e-6);
             prop_assert!((a.high() * scale / b.high() - 1.0).abs() < 1e-6);
         }

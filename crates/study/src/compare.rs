@@ -140,7 +140,7 @@ fn together(
         if a.len().min(b.len()) < MIN_BLOCKS {
             return None;
         }
-        let ratio = Estimate::of(&b)?.over(&Estimate::of(&a)?);
+        let ratio = Estimate::from_values(&b)?.over(&Estimate::from_values(&a)?);
         // Scaled to the mean of the cells' own ratios, so that all tables show the same centre.
         let scale = centre / ratio.median;
         Some(ratio.map(|end| end * scale))

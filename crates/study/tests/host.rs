@@ -42,7 +42,7 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
         println!("SKIP {name}: not root");
         return None;
     }
-    let lock = Lock::take(Path::new(LOCK)).expect("the lock of the host tier");
+    let lock = Lock::acquire(Path::new(LOCK)).expect("the lock of the host tier");
     Some((lock, tempfile::tempdir().expect("a directory")))
 }
 

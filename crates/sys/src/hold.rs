@@ -17,7 +17,7 @@ pub struct Hold {
 
 impl Hold {
     /// Covers the first `length` bytes of a file. Nothing is kept until [`Hold::renew`].
-    pub fn of(file: BorrowedFd<'_>, length: Bytes) -> io::Result<Self> {
+    pub fn new(file: BorrowedFd<'_>, length: Bytes) -> io::Result<Self> {
         let mapping = FileMapping::new(file, Bytes::ZERO, length)?;
         mapping.advise(MappingAdvice::Random)?;
         Ok(Self { mapping, held: Vec::new() })
@@ -73,7 +73,7 @@ mod tests {
         let page = page_size().bytes();
         file.write_all(&vec![1; 64 * page.get() as usize]).unwrap();
         file.set_len(96 * page.get()).unwrap();
-        let mut hold = Hold::of(file.as_fd(), page * 96).unwrap();
+        let mut hold = Hold::new(file.as_fd(), page * 96).unwrap();
         assert_eq!(hold.renew().unwrap(), Pages::new(64));
         // What is mapped cannot be dropped.
         file.sync_all().unwrap();

@@ -20,7 +20,7 @@ pub struct Lock {
 
 impl Lock {
     /// Waits for the lock on the file at `path`, which is created if missing.
-    pub fn take(path: &Path) -> io::Result<Self> {
+    pub fn acquire(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         loop {
             match flock(file.as_fd(), FlockOperation::LockExclusive) {
@@ -83,14 +83,14 @@ mod tests {
         drop(lock);
         assert!(Lock::try_take(&path).expect("a file").is_none(), "the duplicate holds it");
         drop(heir);
-        Lock::take(&path).expect("a free lock");
+        Lock::acquire(&path).expect("a free lock");
     }
 
     #[test]
     fn a_lock_released_is_free_for_all() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("lock");
-        let lock = Lock::take(&path).expect("a free lock");
+        let lock = Lock::acquire(&path).expect("a free lock");
         let _heir = lock.file().try_clone().expect("a duplicate");
         lock.release().expect("released");
         assert!(Lock::try_take(&path).expect("a file").is_some());
@@ -101,7 +101,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (target, link) = (dir.path().join("target"), dir.path().join("link"));
         std::os::unix::fs::symlink(&target, &link).expect("a link");
-        assert!(Lock::take(&link).is_err());
+        assert!(Lock::acquire(&link).is_err());
         assert!(!target.exists());
     }
 }

@@ -25,7 +25,7 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
         println!("SKIP {name}: not root");
         return None;
     }
-    let lock = Lock::take(Path::new(LOCK)).expect("the lock of the host tier");
+    let lock = Lock::acquire(Path::new(LOCK)).expect("the lock of the host tier");
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("data"), vec![7; (BLOCK * BLOCKS) as usize]).expect("a file");
     Some((lock, dir))

@@ -31,7 +31,7 @@ impl DeviceLock {
     /// # Errors
     ///
     /// [`TunableError::Busy`] while another foreread process works on the bdi.
-    pub fn take(dirs: &Dirs, bdi: &BdiId) -> Result<Self, TunableError> {
+    pub fn acquire(dirs: &Dirs, bdi: &BdiId) -> Result<Self, TunableError> {
         let path = prepare(dirs, bdi)?;
         let own = |source| {
             let hint = ": this needs root, or FOREREAD_RUNTIME_DIR set to a directory of your own";
@@ -89,7 +89,7 @@ pub(crate) fn take_others(
     let own = replay.header.as_ref().map(|header| &header.site.bdi);
     let bdis: BTreeSet<BdiId> = replay.open.iter().map(|open| bdi_of(root, &open.file)).collect();
     let others = bdis.iter().filter(|bdi| Some(*bdi) != own);
-    others.map(|bdi| DeviceLock::take(dirs, bdi)).collect()
+    others.map(|bdi| DeviceLock::acquire(dirs, bdi)).collect()
 }
 
 fn prepare(dirs: &Dirs, bdi: &BdiId) -> Result<PathBuf, TunableError> {

@@ -72,7 +72,7 @@ impl BdiLease {
         guard: &GuardCommand,
         purpose: JournalPurpose,
     ) -> Result<Self, TunableError> {
-        let lock = DeviceLock::take(dirs, &site.bdi)?;
+        let lock = DeviceLock::acquire(dirs, &site.bdi)?;
         let inherited = inherit(dirs, root, &site.bdi)?;
         let header = JournalHeader {
             version: VERSION,
@@ -147,7 +147,7 @@ impl BdiLease {
     pub(crate) fn reserve(&mut self, file: &Path) -> Result<(), TunableError> {
         let bdi = bdi_of(&self.root, file);
         if bdi != self.site.bdi && !self.others.contains_key(&bdi) {
-            let lock = DeviceLock::take(&self.dirs, &bdi)?;
+            let lock = DeviceLock::acquire(&self.dirs, &bdi)?;
             self.others.insert(bdi, lock);
         }
         Ok(())

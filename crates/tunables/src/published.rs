@@ -103,7 +103,7 @@ pub(crate) fn publish(journals: &Path) {
 
 fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
     // If two processes publish at once, the newer view must win.
-    let _turn = Lock::take(&state.join("settings.lock"))?;
+    let _turn = Lock::acquire(&state.join("settings.lock"))?;
     let mut paths: Vec<PathBuf> = fs::read_dir(journals)?
         .flatten()
         .map(|entry| entry.path())

@@ -135,7 +135,7 @@ fn roll_back_one(
         // Its first line is incomplete: a run that is just starting, or one that died there.
         return Ok(Vec::new());
     };
-    let _lock = DeviceLock::take(dirs, &header.site.bdi)?;
+    let _lock = DeviceLock::acquire(dirs, &header.site.bdi)?;
     let _others = take_others(dirs, root, replay)?;
     // The guard had the lock until now, and may have restored everything.
     match load(&replay.path) {

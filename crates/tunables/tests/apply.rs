@@ -57,17 +57,17 @@ fn the_lock_is_held_until_what_was_applied_is_let_go() {
     let (root, site) = (stage.root(), stage.site());
     let plan = plan_apply(&root, &site, &settings("read_ahead=1M"), 8).expect("a plan");
     let applied = apply(&stage.dirs(), &root, &site, &plan, &stage.guard()).expect("applied");
-    let busy = DeviceLock::take(&stage.dirs(), &stage.bdi).expect_err("open files are seen to");
+    let busy = DeviceLock::acquire(&stage.dirs(), &stage.bdi).expect_err("open files are seen to");
     assert!(matches!(busy, TunableError::Busy { .. }), "{busy}");
     drop(applied);
-    DeviceLock::take(&stage.dirs(), &stage.bdi).expect("free again");
+    DeviceLock::acquire(&stage.dirs(), &stage.bdi).expect("free again");
 }
 
 #[test]
 fn what_is_not_of_the_bdi_has_a_lock_of_its_own() {
     let (_dir, stage) = machine();
     let machine = foreread_tunables::TunableScope::machine().bdi;
-    let lock = DeviceLock::take(&stage.dirs(), &machine).expect("free");
+    let lock = DeviceLock::acquire(&stage.dirs(), &machine).expect("free");
     // Last in the order of writing, and yet nothing is changed before it is refused.
     for words in ["nr_requests=256 vm.dirty_ratio=10 read_ahead=1M", "vm.dirty_ratio=10"] {
         let error = applied(&stage, words).expect_err("somebody works on the machine");
@@ -78,7 +78,7 @@ fn what_is_not_of_the_bdi_has_a_lock_of_its_own() {
     applied(&stage, "read_ahead=1M nr_requests=256").expect("none of the machine's");
     drop(lock);
     applied(&stage, "vm.dirty_ratio=10").expect("free again");
-    let lock = DeviceLock::take(&stage.dirs(), &machine).expect("not kept");
+    let lock = DeviceLock::acquire(&stage.dirs(), &machine).expect("not kept");
     let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("looked at");
     assert!(matches!(all.refused.as_slice(), [TunableError::Busy { .. }]), "{all:?}");
     assert_eq!(stage.value(), kib(128), "the other journal is undone");

@@ -43,7 +43,7 @@ impl Loop {
         if !rustix::process::geteuid().is_root() {
             return skip("needs root".to_owned());
         }
-        let turn = match Lock::take(Path::new("/tmp/foreread-host-tests.lock")) {
+        let turn = match Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) {
             Ok(turn) => turn,
             Err(error) => return skip(format!("no lock ({error})")),
         };

@@ -20,7 +20,7 @@ impl BytesPerSecond {
     }
 
     /// The rate of `amount` in `span`; 0 for an empty span.
-    pub fn of(amount: Bytes, span: Nanos) -> Self {
+    pub fn from_amount(amount: Bytes, span: Nanos) -> Self {
         if span == Nanos::ZERO { Self(0.0) } else { Self(amount.get() as f64 / span.as_secs_f64()) }
     }
 

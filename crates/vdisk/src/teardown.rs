@@ -41,7 +41,7 @@ pub(crate) enum InUse {
 pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError> {
     let Some(parent) = home.dir().parent().filter(|parent| parent.is_dir()) else { return Ok(()) };
     let lock = parent.join(".lock");
-    let _lock = Lock::take(&lock).map_err(VdiskError::io("locking", &lock))?;
+    let _lock = Lock::acquire(&lock).map_err(VdiskError::io("locking", &lock))?;
     if !home.exists() {
         return Ok(());
     }

@@ -123,7 +123,7 @@ impl ProgramCell {
     /// Time without ÷ time with `auto`: the median of the pairs with its interval.
     pub fn ratio(&self) -> Option<Estimate> {
         let ratios = self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
-        Estimate::of(&ratios.collect::<Vec<f64>>())
+        Estimate::from_values(&ratios.collect::<Vec<f64>>())
     }
 
     /// Whether more pairs could still show if the requirement is met.

@@ -32,12 +32,12 @@ impl Fixture {
     fn new(stage: &Stage, limits: impl FnOnce(&Reader) -> AccessRules) -> Self {
         stage.set_bdi(4);
         let reader = Reader::of(&stage.file("runs", 8 << 20));
-        let actuator = Actuator::with(Census::begin().expect("a census"), limits(&reader));
+        let actuator = Actuator::new(Census::load().expect("a census"), limits(&reader));
         let watched = stage.one(&actuator, &reader);
         let file = reader.share();
-        let mut probes = Probes::begin().expect("probes");
+        let mut probes = Probes::load().expect("probes");
         let misses = Arc::new(probes.take_misses().expect("misses"));
-        let prefetcher = MissPrefetcher::begin(actuator, Arc::clone(&misses)).expect("a thread");
+        let prefetcher = MissPrefetcher::start(actuator, Arc::clone(&misses)).expect("a thread");
         Self { reader, file, watched, misses, prefetcher, _probes: probes }
     }
 
@@ -74,7 +74,7 @@ impl Fixture {
 
     /// How many duplicates of the file this process has, without the test's own descriptor.
     fn duplicates(&self) -> usize {
-        let census = Census::begin().expect("a census");
+        let census = Census::load().expect("a census");
         let own = census.of_process(std::process::id()).expect("open files");
         let file = own.iter().find(|file| file.id == self.watched.id).expect("open");
         file.holders.len() - 1
@@ -166,7 +166,7 @@ fn host_a_denied_file_is_not_prefetched_on_misses() {
     fixture.read(300);
     fixture.wait_for(|done| done.runs == 1);
     let second_reader = Reader::with(fixture.reader.share());
-    let census = Census::begin().expect("a census");
+    let census = Census::load().expect("a census");
     let mut now = census.open_files(&observe::OpenFileFilter::default()).expect("open files");
     now.iter_mut().for_each(|file| file.holders.retain(|it| it.pid != std::process::id()));
     assert!(now.iter().any(|file| file.holders.iter().any(|it| it.pid == second_reader.pid())));

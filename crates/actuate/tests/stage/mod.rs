@@ -33,10 +33,10 @@ impl Stage {
         if !rustix::process::geteuid().is_root() {
             return skip("needs root");
         }
-        if let Err(error) = observe::Census::begin() {
+        if let Err(error) = observe::Census::load() {
             return skip(&error.to_string());
         }
-        let Ok(turn) = Lock::take(Path::new("/tmp/foreread-host-tests.lock")) else {
+        let Ok(turn) = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) else {
             return skip("no lock");
         };
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

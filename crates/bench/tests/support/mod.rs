@@ -49,7 +49,7 @@ pub fn disk(name: &str, filesystem: &str, size_mib: u64) -> Option<Disk> {
 
 impl Disk {
     fn make(filesystem: &str, size_mib: u64) -> Result<Self, String> {
-        let lock = Lock::take(Path::new(LOCK)).map_err(|error| format!("{LOCK}: {error}"))?;
+        let lock = Lock::acquire(Path::new(LOCK)).map_err(|error| format!("{LOCK}: {error}"))?;
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let image = dir.path().join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;

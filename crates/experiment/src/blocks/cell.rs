@@ -171,7 +171,7 @@ fn mean(times: &[f64]) -> Option<Estimate> {
     }
     let groups: Vec<f64> = times.chunks(times.len().div_ceil(MEAN_GROUPS).max(1)).map(of).collect();
     if groups.len() < INTERVAL_FROM {
-        let spread = Estimate::of(&groups)?;
+        let spread = Estimate::from_values(&groups)?;
         return Some(Estimate::range(all, spread.low(), spread.high(), groups.len() as u32));
     }
     let count = groups.len() as f64;

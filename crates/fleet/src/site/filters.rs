@@ -24,7 +24,7 @@ pub(crate) struct PageFilters {
 
 impl PageFilters {
     /// Reads an address; or says what is wrong with it.
-    pub(crate) fn of(address: &PageAddress) -> Result<Self, String> {
+    pub(crate) fn from_address(address: &PageAddress) -> Result<Self, String> {
         let number = |name: &str, default: u32, max: u32| match address.value(name) {
             None => Ok(default),
             Some(text) => match text.parse() {
@@ -80,11 +80,11 @@ mod tests {
     #[test]
     fn a_link_to_a_page_leads_back_to_its_filters() {
         let address = "/changes?host=a%26b*&storage=%2Fsrv&origin=udev&days=7&page=3";
-        let filters = PageFilters::of(&PageAddress::new(address)).unwrap();
+        let filters = PageFilters::from_address(&PageAddress::new(address)).unwrap();
         assert_eq!((filters.host.as_deref(), filters.skip(50)), (Some("a&b*"), 100));
         let link = PageAddress::new(&filters.at("/changes", 3));
-        assert_eq!(PageFilters::of(&link).unwrap(), filters);
-        let none = PageFilters::of(&PageAddress::new("/?host=&days=")).unwrap();
+        assert_eq!(PageFilters::from_address(&link).unwrap(), filters);
+        let none = PageFilters::from_address(&PageAddress::new("/?host=&days=")).unwrap();
         assert_eq!(none.at("/", 1), "/");
     }
 
@@ -97,7 +97,7 @@ mod tests {
             ("/?page=99999999999", "from 1 to"),
             ("/?origin=nobody", "there are"),
         ] {
-            let said = PageFilters::of(&PageAddress::new(address)).unwrap_err();
+            let said = PageFilters::from_address(&PageAddress::new(address)).unwrap_err();
             assert!(said.contains(why), "{address}: {said}");
         }
     }

@@ -65,7 +65,7 @@ impl Site for FleetSite {
 }
 
 impl FleetSite {
-    pub fn of(database: Database) -> Self {
+    pub fn new(database: Database) -> Self {
         Self { database }
     }
 
@@ -79,7 +79,7 @@ impl FleetSite {
     }
 
     fn find(&self, address: &PageAddress) -> Result<Page, NoPage> {
-        let filters = PageFilters::of(address).map_err(NoPage::Invalid)?;
+        let filters = PageFilters::from_address(address).map_err(NoPage::Invalid)?;
         match address.parts()[..] {
             [] => self.hosts(&filters),
             ["changes"] => self.listing(ListingKind::Changes, &filters),

@@ -27,7 +27,7 @@ pub struct Stage {
 impl Stage {
     /// Makes the disk of these words.
     pub fn set(words: &str) -> Self {
-        let turn = sys::lock::Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = sys::lock::Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let mut create = foreread_in(dir.path());
         let made = create.args(["vdisk", "create", words, "--name", "stage", "--json"]).output();

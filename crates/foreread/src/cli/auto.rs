@@ -220,8 +220,8 @@ impl Control {
         let source = super::watch::begin(context)?;
         if !source.sees_readers() {
             // The reason was printed as a note; as an error it has its exit code.
-            observe::Census::begin()?;
-            observe::Probes::begin()?;
+            observe::Census::load()?;
+            observe::Probes::load()?;
         }
         let config = LiveConfig {
             root: context.root.clone(),

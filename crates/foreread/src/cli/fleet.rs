@@ -147,7 +147,7 @@ fn survey(context: &Context, policy: Option<PathBuf>, tree: &Tree) -> anyhow::Re
     let examination = examine(&host, &[], Windows::not_asked())?;
     let snapshot = examination.snapshots.first().context("no storage was examined")?;
     let result = policy.map(|(text, policy)| {
-        PolicyResult::of(&text, &check(&policy, snapshot, &examination.diagnoses))
+        PolicyResult::new(&text, &check(&policy, snapshot, &examination.diagnoses))
     });
     output::print_json(&HostSurvey::of(snapshot, &examination.diagnoses, result)?)?;
     Ok(Exit::Fine)

@@ -69,7 +69,7 @@ impl OpenFilesOptions {
     }
 
     fn try_preview(&self, site: &TunableScope, wanted: Bytes) -> Result<Refreshed, ActuateError> {
-        let actuator = Actuator::begin(self.limits())?;
+        let actuator = Actuator::load(self.limits())?;
         let mut refreshed = Refreshed { files: Vec::new(), excluded: 0 };
         for file in actuator.open_files(&OpenFileFilter::on_bdi(&site.bdi))? {
             if file.direct || file.window == wanted {
@@ -111,7 +111,7 @@ impl OpenFilesOptions {
         journal: &Path,
         context: &Context,
     ) -> anyhow::Result<Refreshed> {
-        let actuator = Actuator::begin(self.limits())?;
+        let actuator = Actuator::load(self.limits())?;
         let mut found = actuator.open_files(&OpenFileFilter::on_bdi(&site.bdi))?;
         found.retain(|file| !file.direct && file.differs_from_bdi());
         let mut files = Vec::new();

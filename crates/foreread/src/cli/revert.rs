@@ -56,7 +56,7 @@ pub fn revert(
         )
     };
     let limits = record.limits().map_err(|problem| anyhow!(problem))?;
-    let actuator = Actuator::begin(limits).with_context(keep)?;
+    let actuator = Actuator::load(limits).with_context(keep)?;
     if let Some(planned) = planned {
         return actuator.still_refreshed(&record, planned).with_context(keep);
     }

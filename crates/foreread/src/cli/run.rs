@@ -79,7 +79,7 @@ impl RunArgs {
 
 /// What this user or this kernel lacks to observe open files. Failures are errors later.
 fn obstacle() -> Option<ObserveError> {
-    let error = observe::Census::begin().err()?;
+    let error = observe::Census::load().err()?;
     let is_lacking = matches!(error.kind(), Kind::NotPermitted | Kind::Unsupported);
     is_lacking.then_some(error)
 }

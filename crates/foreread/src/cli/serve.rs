@@ -67,7 +67,7 @@ impl ServeArgs {
             }
             None => Server::bind(address, RunPages { store: context.store_path() })?,
             Some(named) => {
-                let site = FleetSite::of(open_database("--fleet", &named)?);
+                let site = FleetSite::new(open_database("--fleet", &named)?);
                 site.check()?;
                 Server::bind(address, site)?
             }

@@ -322,5 +322,5 @@ fn locks(context: &Context, listing: &DiskListing) -> Result<Vec<DeviceLock>, Tu
     let storage = device.and_then(|device| resolve(&context.root, device).ok());
     let devices = storage.into_iter().flat_map(|storage| storage.devices);
     let bdis = devices.flat_map(|device| bdis_on(&context.root, device));
-    bdis.map(|bdi| DeviceLock::take(&context.dirs, &bdi)).collect()
+    bdis.map(|bdi| DeviceLock::acquire(&context.dirs, &bdi)).collect()
 }

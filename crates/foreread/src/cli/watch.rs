@@ -77,7 +77,7 @@ impl WatchArgs {
         let source = begin(context)?;
         let note = source.note().map(str::to_owned);
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
-        let watch = WatchLoop::begin(source, recording)?;
+        let watch = WatchLoop::new(source, recording)?;
         let mut display = self.display(&scope, &signals, count)?;
         display.note = note;
         watch.run(interval, count, &mut display)?;
@@ -226,7 +226,7 @@ pub fn begin(context: &Context) -> anyhow::Result<LiveSource> {
     // Our own directory, preferably on a disk.
     let own = &context.dirs.state;
     let dir = if std::fs::create_dir_all(own).is_ok() { own.clone() } else { "/var/tmp".into() };
-    let source = LiveSource::begin(&context.root, &dir)?;
+    let source = LiveSource::new(&context.root, &dir)?;
     if let Some(note) = source.note() {
         context.note(&format!("note: {note}"));
     }

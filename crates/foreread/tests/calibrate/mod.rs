@@ -42,7 +42,7 @@ fn host_calibrating_a_virtual_disk_gives_a_model_and_leaves_nothing_else() {
     if let Err(lack) = vdisk::availability(Filesystem::Raw) {
         return println!("SKIP {name}: {lack}");
     }
-    let _turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+    let _turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let before = disks(dir.path());
     let found = document(&calibrate(dir.path(), &[]));

@@ -76,7 +76,7 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
         });
     let own = format!("pid:{}", std::process::id());
     let mut auto = stage.auto(&["--only", &own]);
-    let census = Census::begin().unwrap();
+    let census = Census::load().unwrap();
     let own = std::process::id();
     auto.wait_for_windows(1);
     let begun = Instant::now();

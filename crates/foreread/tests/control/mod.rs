@@ -41,7 +41,7 @@ fn stage(name: &str) -> Option<Stage> {
 
 /// The same on a disk of these words.
 fn stage_of(name: &str, disk: &str) -> Option<Stage> {
-    if let Err(error) = Census::begin() {
+    if let Err(error) = Census::load() {
         println!("SKIP {name}: {error}");
         return None;
     }
@@ -313,7 +313,7 @@ fn host_auto_goes_along_with_processes_that_come_and_go() {
     drop(busy);
     println!("{set} windows set; {}", auto.end().trim());
     assert_eq!(stage.value(), stage.original);
-    for file in stage.open_files(&Census::begin().unwrap()) {
+    for file in stage.open_files(&Census::load().unwrap()) {
         assert_eq!(file.window, file.bdi_window, "{file:?}");
     }
 }

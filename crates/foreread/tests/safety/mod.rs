@@ -81,7 +81,7 @@ fn host_the_printed_undo_of_a_recommendation_undoes_it() {
 fn host_open_files_get_their_window_back_with_the_settings() {
     let test = "host_open_files_get_their_window_back_with_the_settings";
     let Some(stage) = Stage::set(test) else { return };
-    if let Err(error) = observe::Census::begin() {
+    if let Err(error) = observe::Census::load() {
         println!("SKIP {test}: {error}");
         return;
     }
@@ -190,7 +190,7 @@ fn host_a_disk_on_which_something_is_open_is_refused_before_it_is_touched() {
 fn host_a_disk_under_auto_is_not_removed() {
     let test = "host_a_disk_under_auto_is_not_removed";
     let Some(stage) = Stage::set(test) else { return };
-    if let Err(error) = observe::Census::begin() {
+    if let Err(error) = observe::Census::load() {
         println!("SKIP {test}: {error}");
         return;
     }

@@ -80,7 +80,7 @@ pub fn refused(output: &Output, code: i32, said: &str) {
 fn host_open_files_get_the_new_window_where_that_is_allowed() {
     let test = "host_open_files_get_the_new_window_where_that_is_allowed";
     let Some(stage) = Stage::set(test) else { return };
-    if let Err(error) = observe::Census::begin() {
+    if let Err(error) = observe::Census::load() {
         println!("SKIP {test}: {error}");
         return;
     }

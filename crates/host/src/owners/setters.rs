@@ -24,7 +24,7 @@ pub struct Setter {
 
 /// All owners that set `file`, which is below `/sys/dev/block/MAJ:MIN/`, `/sys` or `/proc/sys`.
 pub fn setters(root: &Root, file: &Path) -> Vec<Setter> {
-    let Some(subject) = Subject::of(root, file) else { return Vec::new() };
+    let Some(subject) = Subject::parse(root, file) else { return Vec::new() };
     let mut all = subject.of_rules(root);
     all.extend(subject.of_writes(root));
     all.extend(subject.of_tuned(root));
@@ -42,7 +42,7 @@ struct Subject {
 }
 
 impl Subject {
-    fn of(root: &Root, file: &Path) -> Option<Self> {
+    fn parse(root: &Root, file: &Path) -> Option<Self> {
         let text = file.to_str()?;
         let name = file.file_name()?.to_str()?.to_owned();
         let mut paths = vec![text.to_owned()];

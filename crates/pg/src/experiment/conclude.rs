@@ -16,7 +16,7 @@ struct Group<'a> {
 impl Group<'_> {
     fn estimate(&self, of: impl Fn(&Trial) -> Option<f64>) -> Option<Estimate> {
         let values: Vec<f64> = self.trials.iter().filter_map(|trial| of(trial)).collect();
-        Estimate::of(&values)
+        Estimate::from_values(&values)
     }
 
     fn middle(&self, of: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {

@@ -36,7 +36,7 @@ pub(super) fn prime(
     let mut priming = Priming {
         session,
         goal: plan.primed,
-        held: Held::begin(session, environment)?,
+        held: Held::new(session, environment)?,
         course: SampledSeries::new(vec![Series::level("cached of table and index", "%")]),
         reached: 0.0,
         primed: None,
@@ -98,7 +98,7 @@ struct Held {
 }
 
 impl Held {
-    fn begin(session: &Session, environment: &Environment) -> Result<Self, PgError> {
+    fn new(session: &Session, environment: &Environment) -> Result<Self, PgError> {
         let is_reclaimed = idle_reclaim(&environment.root).is_some();
         let files = if is_reclaimed { session.hold()? } else { Vec::new() };
         Ok(Self { files, renewed: 0.0 })

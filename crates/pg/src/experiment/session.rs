@@ -147,7 +147,7 @@ impl Session {
             let fail = |what| PgError::io(what, path.clone());
             let file = File::open(path).map_err(fail("open"))?;
             let length = file.metadata().map_err(fail("look at"))?.len();
-            Hold::of(file.as_fd(), Bytes::new(length)).map_err(fail("map"))
+            Hold::new(file.as_fd(), Bytes::new(length)).map_err(fail("map"))
         };
         self.watched.iter().map(hold).collect()
     }

@@ -30,7 +30,8 @@ pub(super) fn cells(run: &Run) -> Vec<Cell> {
 
 fn cell(run: &Run, workload: &str, settings: &CellSettings) -> Option<Cell> {
     let trials = counting(run.trials.iter(), workload, settings);
-    let estimate = |values: Option<Vec<f64>>| -> Option<Estimate> { Estimate::of(&values?) };
+    let estimate =
+        |values: Option<Vec<f64>>| -> Option<Estimate> { Estimate::from_values(&values?) };
     let each = |figure: &dyn Fn(&Trial) -> Option<f64>| -> Option<Vec<f64>> {
         trials.iter().map(|trial| figure(trial)).collect()
     };
@@ -61,7 +62,7 @@ fn throughput(trials: &[&Trial]) -> Option<Estimate> {
         [only] if only.figures.spread.is_some() => {
             Some(estimate_from_spread(values[0], only.figures.spread.unwrap_or(0.0)))
         }
-        _ => Estimate::of(&values),
+        _ => Estimate::from_values(&values),
     }
 }
 

@@ -133,7 +133,7 @@ impl Curve {
             Some(spread) if values.len() < MIN_PAIRS => {
                 Some(estimate_from_spread(point.median, spread))
             }
-            _ => Estimate::of(&values),
+            _ => Estimate::from_values(&values),
         }
     }
 

@@ -25,7 +25,7 @@ struct GridPoint {
 }
 
 impl GridPoint {
-    fn of(settings: &CellSettings) -> Self {
+    fn from_settings(settings: &CellSettings) -> Self {
         // Zero has no logarithm; it is placed one page below one page.
         let kib = settings.read_ahead.get().max(2);
         Self { octave: (kib as f64).log2(), power_of_two: kib.is_power_of_two() }
@@ -63,7 +63,8 @@ impl Model {
             sizes.iter().zip(seen).map(|(size, (_, log, _))| log - guess(*size)).collect();
         let variance = |n: &usize| noise * noise / (*n).max(1) as f64;
         let variances: Vec<f64> = seen.iter().map(|(_, _, n)| variance(n)).collect();
-        let places = seen.iter().map(|(settings, _, _)| GridPoint::of(settings)).collect();
+        let places =
+            seen.iter().map(|(settings, _, _)| GridPoint::from_settings(settings)).collect();
         let covariance: fn(&GridPoint, &GridPoint) -> f64 = GridPoint::covariance;
         let process = GaussianProcess::fit(places, &left, &variances, covariance)?;
         Some(Self { first_guess, level, process })
@@ -73,7 +74,7 @@ impl Model {
     pub(super) fn at(&self, settings: &CellSettings) -> Posterior {
         let size = settings.read_ahead.get().max(2) as f64;
         let guess = self.first_guess.map_or(self.level, |curve| curve.at(size).ln());
-        let left = self.process.at(&GridPoint::of(settings));
+        let left = self.process.at(&GridPoint::from_settings(settings));
         Posterior { mean: guess + left.mean, ..left }
     }
 }

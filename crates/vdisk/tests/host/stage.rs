@@ -37,7 +37,7 @@ impl Stage {
             println!("SKIP {test}: {missing}");
             return None;
         }
-        let turn = Lock::take(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
         let base = tempfile::tempdir().unwrap();
         let dirs = Dirs::under(base.path());
         Some(Self { base, dirs, _turn: turn })

@@ -112,7 +112,7 @@ pub fn look(context: &Context) -> (Vec<Signal>, Vec<Feature>) {
     let lack = |result: Result<(), String>| result.err();
     let features = vec![
         Feature::of("open_files", "list all open files with their windows", {
-            observe::Census::begin().err().map(|error| error.to_string())
+            observe::Census::load().err().map(|error| error.to_string())
         }),
         watching,
         Feature::of("set_read_ahead", "set read-ahead", lack(settable(root))),
@@ -135,7 +135,7 @@ fn watching(context: &Context) -> (Vec<Signal>, Feature) {
     let own = &context.dirs.state;
     let dir = if own.is_dir() { own.clone() } else { "/var/tmp".into() };
     let (name, title) = ("watch_streams", "watch streams by kernel probes");
-    let source = match LiveSource::begin(&context.root, &dir) {
+    let source = match LiveSource::new(&context.root, &dir) {
         Ok(source) => source,
         Err(error) => return (Vec::new(), Feature::of(name, title, Some(error.to_string()))),
     };

@@ -134,7 +134,7 @@ impl PersistArgs {
         }
         if !dry {
             let sets = files.iter().any(|draft| sets_at_once(draft.backend));
-            let lock = || DeviceLock::take(&context.dirs, &chosen.site.bdi);
+            let lock = || DeviceLock::acquire(&context.dirs, &chosen.site.bdi);
             let _lock = sets.then(lock).transpose()?;
             for draft in &files {
                 let target = storage.map(|storage| storage.path.as_path());
@@ -256,7 +256,7 @@ fn sets_at_once(backend: PersistBackend) -> bool {
 fn lock_of(context: &Context, record: &Persisted) -> Option<Result<DeviceLock, TunableError>> {
     let target = record.target.as_ref().filter(|_| sets_at_once(record.backend))?;
     let storage = resolve(&context.root, target).ok()?;
-    Some(DeviceLock::take(&context.dirs, &storage.bdi))
+    Some(DeviceLock::acquire(&context.dirs, &storage.bdi))
 }
 
 /// Activates a TuneD profile.
