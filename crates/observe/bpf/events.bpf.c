@@ -232,16 +232,29 @@ INLINE int on_plain(struct inode *inode, u64 index, u64 count, u32 copied)
 	return 0;
 }
 
+/* Whether a task waits for a disk. Loaded without a helper: it runs at every switch of tasks, and
+ * nothing else does where neither task waits. */
 INLINE u32 waits_for_disk(struct task_struct *task)
 {
-	u64 word = 0;
-	u32 offset = __builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_OFFSET);
-	u32 size = __builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_SIZE);
-	if (size > sizeof(word))
-		return 0;
-	bpf_probe_read_kernel(&word, size, (void *)task + offset);
-	word <<= __builtin_preserve_field_info(task->in_iowait, FIELD_LSHIFT);
-	return word >> __builtin_preserve_field_info(task->in_iowait, FIELD_RSHIFT) != 0;
+	const void *word = (void *)task +
+			   __builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_OFFSET);
+	u64 bits = 0;
+	switch (__builtin_preserve_field_info(task->in_iowait, FIELD_BYTE_SIZE)) {
+	case 1:
+		bits = *(const u8 *)word;
+		break;
+	case 2:
+		bits = *(const u16 *)word;
+		break;
+	case 4:
+		bits = *(const u32 *)word;
+		break;
+	case 8:
+		bits = *(const u64 *)word;
+		break;
+	}
+	bits <<= __builtin_preserve_field_info(task->in_iowait, FIELD_LSHIFT);
+	return bits >> __builtin_preserve_field_info(task->in_iowait, FIELD_RSHIFT) != 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -249,10 +262,17 @@ int switch_tp_btf(u64 *ctx)
 {
 	struct task_struct *from = (void *)ctx[1];
 	struct task_struct *to = (void *)ctx[2];
-	u32 tid = from->pid;
-	struct reading *reading = bpf_map_lookup_elem(&readers, &tid);
-	if (reading && waits_for_disk(from))
-		reading->since_ns = bpf_ktime_get_ns();
+	struct reading *reading;
+	u32 tid;
+	if (waits_for_disk(from)) {
+		tid = from->pid;
+		reading = bpf_map_lookup_elem(&readers, &tid);
+		if (reading)
+			reading->since_ns = bpf_ktime_get_ns();
+	}
+	/* Its flag is still set: the task clears it itself. */
+	if (!waits_for_disk(to))
+		return 0;
 	tid = to->pid;
 	reading = bpf_map_lookup_elem(&readers, &tid);
 	if (!reading || !reading->since_ns)
