@@ -99,6 +99,11 @@ impl WindowSearch {
         self.calm = None;
     }
 
+    /// Whether a window is being tried.
+    pub fn is_trying(&self) -> bool {
+        self.trial.is_some()
+    }
+
     /// Readers are helped in another way from now on: what was measured says nothing any more.
     pub fn abort_trial(&mut self) {
         if let Some(trial) = self.trial.take() {

@@ -12,6 +12,7 @@ use super::inputs::{Bounds, FileKey, FileState, Inputs};
 use super::memory::{Domains, WindowShare, share_of};
 use super::pace::PrimingController;
 use super::prime::FilePriming;
+use super::random_faults::FaultWaits;
 use super::rates::ReadCounts;
 use super::sequence::Sequences;
 use super::stream::{Stream, StreamKind};
@@ -33,6 +34,7 @@ pub struct BdiController {
     pub(super) waits_elsewhere: f64,
     pub(super) domains: Domains,
     pub(super) scores: GainScores,
+    pub(super) fault_waits: FaultWaits,
     /// Before this time nothing is predicted for runs: the budget of processor time is spent.
     pub(super) predict_at: Nanos,
     /// Pages that readers of open files which are gone came by.

@@ -10,7 +10,7 @@
 //! column of a table after another. The original window would have cached these pages. Therefore
 //! the prediction is repeated as faults accumulate, over all of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::backoff::Backoff;
 use crate::gain::{GainScores, GainSource, MeasuredGain};
@@ -48,6 +48,43 @@ impl RecentWaits {
     }
 }
 
+/// A wait for a fault, with the window of that time; whether the fault was adjacent to what the one
+/// before had read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FaultWait {
+    window: Pages,
+    is_adjacent: bool,
+    wait: Nanos,
+}
+
+/// The waits for faults of all mappings of a device. Where several readers queue for a disk, those
+/// of one mapping vary too much: each wait is the time of whatever others asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FaultWaits(BTreeMap<(Pages, bool), RecentWaits>);
+
+impl FaultWaits {
+    pub fn add(&mut self, one: FaultWait) {
+        self.0.entry((one.window, one.is_adjacent)).or_default().add(one.wait);
+    }
+
+    fn median(&self, window: Pages, is_adjacent: bool) -> Option<Nanos> {
+        self.0.get(&(window, is_adjacent))?.median()
+    }
+
+    /// The service times that the waits with the original window and with a page show.
+    fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
+        let whole = self.median(original, false)?;
+        let probe = tuning::PROBE_WINDOW_PAGES;
+        let (first, adjacent) = (self.median(probe, false), self.median(probe, true));
+        let single = first.or(adjacent)?;
+        let more = (original.get() - 1).max(1) as f64;
+        let page = whole.saturating_sub(single).scaled(1.0 / more);
+        let fixed = |wait: Nanos| wait.saturating_sub(page);
+        let adjacent = fixed(adjacent.unwrap_or(single).min(single));
+        Some(DeviceTimes { fixed: fixed(single), adjacent, page, parallel })
+    }
+}
+
 /// What was seen with one window.
 #[derive(Clone, Debug, Default)]
 struct WindowTally {
@@ -55,7 +92,6 @@ struct WindowTally {
     pieces: u64,
     /// Faults that were not adjacent to what the one before had read, and those that were.
     faults: (u64, u64),
-    waits: (RecentWaits, RecentWaits),
     /// The time from each fault to the next: the wait, what else the fault costs, and the work of
     /// the reader.
     gaps: (RecentWaits, RecentWaits),
@@ -112,6 +148,9 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct MappingView<'a> {
     pub original: Pages,
+    pub waits: &'a FaultWaits,
+    /// What the windows of this and other mappings of the device have gained.
+    pub gains: &'a [f64],
     pub file: FileView,
     /// How many reads the device serves at once.
     pub parallel: usize,
@@ -135,6 +174,8 @@ pub(super) struct RandomFaults {
     last: Option<(Pages, bool)>,
     last_at: Option<Nanos>,
     recent: VecDeque<Piece>,
+    /// Waits since the last interval.
+    waits: Vec<FaultWait>,
     /// Pieces and their pages of late.
     pieces: f64,
     pages: f64,
@@ -216,9 +257,35 @@ impl RandomFaults {
             *at += wait;
         }
         let Some((window, is_adjacent)) = self.last else { return };
-        if let Some(tally) = self.tally(window, original.unwrap_or(window)) {
-            let waits = &mut tally.waits;
-            (if is_adjacent { &mut waits.1 } else { &mut waits.0 }).add(wait);
+        let of_phase = match self.phase {
+            Phase::Original => original.unwrap_or(window),
+            Phase::Probe => tuning::PROBE_WINDOW_PAGES,
+            // Others may read more by then: these waits do not compare with those before.
+            Phase::Chosen(_) => return,
+        };
+        if self.waits.len() < tuning::MAX_WAITS_REMEMBERED && window == of_phase {
+            self.waits.push(FaultWait { window, is_adjacent, wait });
+        }
+    }
+
+    /// The waits since the last call.
+    pub fn take_waits(&mut self) -> Vec<FaultWait> {
+        std::mem::take(&mut self.waits)
+    }
+
+    /// What its window has gained, if it has another than the original one.
+    pub fn measured(&self) -> Option<f64> {
+        match self.phase {
+            Phase::Chosen(choice) => choice.measured,
+            Phase::Original | Phase::Probe => None,
+        }
+    }
+
+    /// The windows of other readers of the device change: what its pieces take from now on does not
+    /// compare with what they took before.
+    pub fn disturb(&mut self) {
+        for tally in [&mut self.original, &mut self.probe, &mut self.chosen] {
+            *tally = WindowTally::new(tally.window);
         }
     }
 
@@ -268,30 +335,38 @@ impl RandomFaults {
                     self.choose(now, mapping);
                     return None;
                 }
-                self.measure(now, choice, trials)
+                self.measure(now, choice, mapping.gains, trials)
             }
         }
     }
 
-    /// Compares the waits for pieces with those of the original window.
-    fn measure(&mut self, now: Nanos, choice: Choice, trials: bool) -> Option<MeasuredGain> {
+    /// Compares the time for pieces with that of the original window. Where several readers queue
+    /// for a device, one's time varies with what others ask for: harm counts if all mappings
+    /// together have it, or this one twice.
+    fn measure(
+        &mut self,
+        now: Nanos,
+        choice: Choice,
+        gains: &[f64],
+        trials: bool,
+    ) -> Option<MeasuredGain> {
         if !self.chosen.is_judged() || choice.window == self.original.window {
             return None;
         }
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
         let gain = MeasuredGain { predicted: choice.predicted, measured };
-        if trials && measured < tuning::REVERT_BELOW_RATIO {
+        let all = gains.iter().chain([&measured]).map(|gain| gain.ln()).sum::<f64>();
+        let mean = (all / (gains.len() + 1) as f64).exp();
+        let is_harm = |gain| gain < tuning::REVERT_BELOW_RATIO;
+        let is_confirmed = is_harm(mean) || choice.measured.is_some_and(is_harm);
+        if trials && is_harm(measured) && is_confirmed {
             self.give_up(now);
             return Some(gain);
         }
-        if choice.measured.is_some() {
-            // Waits of late must not differ from those by which it was kept.
-            self.chosen = WindowTally::new(choice.window);
-            return None;
-        }
+        // What comes later must not be worse than that by which it was kept.
         self.phase = Phase::Chosen(Choice { measured: Some(measured), ..choice });
         self.chosen = WindowTally::new(choice.window);
-        Some(gain)
+        choice.measured.is_none().then_some(gain)
     }
 
     /// Back to the original window, which is measured anew.
@@ -304,9 +379,9 @@ impl RandomFaults {
     /// Chooses the window by what each would have done to the faults since the probe began. A
     /// smaller window than the present one would need another probe.
     fn choose(&mut self, now: Nanos, mapping: &MappingView<'_>) {
-        let MappingView { original, ref file, parallel, scores } = *mapping;
+        let MappingView { original, waits, ref file, parallel, scores, .. } = *mapping;
         self.decided_at = self.history.len();
-        let Some(device) = self.device(original, parallel) else {
+        let Some(device) = waits.device(original, parallel) else {
             return self.give_up(now);
         };
         let least = match self.phase {
@@ -327,7 +402,7 @@ impl RandomFaults {
         let mut outcomes: Vec<(Pages, PredictedOutcome)> =
             sizes.take_while(|window| *window < original).map(outcome).collect();
         let (_, of_original) = outcome(original);
-        let overhead = self.overhead();
+        let overhead = self.overhead(waits);
         let cost = |prediction: &PredictedOutcome| prediction.cost(overhead).max(1e-9);
         outcomes.push((original, of_original));
         let best = outcomes.iter().map(|(_, one)| cost(one)).fold(f64::INFINITY, f64::min);
@@ -353,22 +428,10 @@ impl RandomFaults {
 
     /// What a fault costs besides its wait: the probe shows it between adjacent faults, where the
     /// reader has little to do.
-    fn overhead(&self) -> Nanos {
-        let (waits, gaps) = (&self.probe.waits.1, &self.probe.gaps.1);
-        let both = waits.median().zip(gaps.median());
+    fn overhead(&self, waits: &FaultWaits) -> Nanos {
+        let wait = waits.median(tuning::PROBE_WINDOW_PAGES, true);
+        let both = wait.zip(self.probe.gaps.1.median());
         both.map_or(WAKE_TIME, |(wait, gap)| gap.saturating_sub(wait))
-    }
-
-    /// The service times that the waits with the original window and with a page show.
-    fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
-        let whole = self.original.waits.0.median()?;
-        let (first, adjacent) = (self.probe.waits.0.median(), self.probe.waits.1.median());
-        let single = first.or(adjacent)?;
-        let more = (original.get() - 1).max(1) as f64;
-        let page = whole.saturating_sub(single).scaled(1.0 / more);
-        let fixed = |wait: Nanos| wait.saturating_sub(page);
-        let adjacent = fixed(adjacent.unwrap_or(single).min(single));
-        Some(DeviceTimes { fixed: fixed(single), adjacent, page, parallel })
     }
 
     /// The window that it is to have; `primed`: its file is being primed, and what is read around
@@ -437,6 +500,7 @@ mod tests {
     /// A mapping whose faults take `fault` microseconds and `page` for each page that they read.
     struct Reader {
         faults: RandomFaults,
+        waits: FaultWaits,
         scores: GainScores,
         now: Nanos,
         windows: Vec<u64>,
@@ -450,6 +514,7 @@ mod tests {
         fn new(fault: u64, page: u64) -> Self {
             Self {
                 faults: RandomFaults::default(),
+                waits: FaultWaits::default(),
                 scores: GainScores::default(),
                 now: Nanos::ZERO,
                 windows: vec![ORIGINAL.get()],
@@ -483,9 +548,11 @@ mod tests {
         }
 
         fn interval(&mut self) {
-            let Self { faults, scores, .. } = self;
-            let file = view(self.cache);
-            let mapping = MappingView { original: ORIGINAL, file, parallel: 1, scores };
+            let Self { faults, waits, scores, .. } = self;
+            faults.take_waits().into_iter().for_each(|one| waits.add(one));
+            let (file, gains) = (view(self.cache), &[]);
+            let mapping =
+                MappingView { original: ORIGINAL, waits, gains, file, parallel: 1, scores };
             faults.step(self.now, &mapping, true);
             let next = self.faults.window(ORIGINAL, self.primed).get();
             if next != self.window() {

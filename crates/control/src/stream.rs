@@ -140,12 +140,16 @@ impl Stream {
                 let in_run = self.classifier.reader_from(index, pages, previous_at);
                 previous.inspect(|previous| self.trend.left_out(index, pages, previous.at));
                 self.read(index, pages, in_run, at);
-                if let Some(shrink) = &mut self.shrink {
-                    shrink.missed();
+                match &mut self.shrink {
+                    // Its misses are not where runs begin.
+                    Some(shrink) => shrink.missed(),
+                    None => {
+                        let behind = previous.map(|previous| previous.behind);
+                        self.runs.miss(at, index, pages, behind);
+                    }
                 }
                 self.pending = Some((index, pages));
                 self.mapped = false;
-                self.runs.miss(at, index, pages, previous.map(|previous| previous.behind));
                 self.answered(index, pages, at);
             }
             EventKind::Mark { .. } => {

@@ -214,7 +214,8 @@ pub(crate) mod random_faults {
     pub const MAX_HISTORY: usize = 4096;
     /// A longer time between two faults is another reader's, or idle time.
     pub const MAX_THINK_TIME: Nanos = Nanos::from_millis(1);
-    pub const MAX_WAITS_REMEMBERED: usize = 32;
+    /// Of all mappings of a device for each window.
+    pub const MAX_WAITS_REMEMBERED: usize = 128;
     /// Of the windows with which readers wait no more than this many times as long as with the
     /// best, the one that reads least is chosen.
     pub const EQUAL_WAIT_RATIO: f64 = 1.03;

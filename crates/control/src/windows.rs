@@ -39,8 +39,14 @@ impl BdiController {
         let shared = self.shared();
         let (mut actions, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
-        let parallel = self.parallel();
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
+        let are_disturbed = self.climb.is_trying() || news != SearchOutcome::Unchanged;
+        for stream in self.streams.values_mut() {
+            stream.faults.take_waits().into_iter().for_each(|one| self.fault_waits.add(one));
+            if are_disturbed {
+                stream.faults.disturb();
+            }
+        }
         for key in keys {
             if features.what_if {
                 self.choose(key, inputs, &shared);
@@ -54,11 +60,11 @@ impl BdiController {
                 stream.facts.zip(stream.original).filter(|_| stream.mapped)
             {
                 let cache = Pages::new(room(inputs, &facts).get() / mapped);
-                let (file, scores) = (file_view(&facts, cache), &self.scores);
-                let mapping = MappingView { original, file, parallel, scores };
-                let steps = features.what_if && features.mappings;
-                let faults = &mut stream.faults;
-                if steps && let Some(gain) = faults.step(now, &mapping, features.trials) {
+                let file = file_view(&facts, cache);
+                if features.what_if
+                    && features.mappings
+                    && let Some(gain) = self.step_mapping(key, original, file, now)
+                {
                     actions.push(self.report(key, GainSource::MappedWindow, gain));
                 }
             }
@@ -116,6 +122,24 @@ impl BdiController {
             self.climb.disturb();
         }
         actions
+    }
+
+    /// Decides what is next for a mapping that is read at random; what its window has gained, when
+    /// that is known.
+    fn step_mapping(
+        &mut self,
+        key: OpenFileId,
+        original: Pages,
+        file: FileView,
+        now: Nanos,
+    ) -> Option<MeasuredGain> {
+        let parallel = self.parallel();
+        let others = self.streams.iter().filter(|(other, _)| **other != key);
+        let gains: Vec<f64> = others.filter_map(|(_, other)| other.faults.measured()).collect();
+        let (waits, scores) = (&self.fault_waits, &self.scores);
+        let mapping = MappingView { original, waits, gains: &gains, file, parallel, scores };
+        let trials = self.bounds.features.trials;
+        self.streams.get_mut(&key)?.faults.step(now, &mapping, trials)
     }
 
     /// Predicts which action is best for an open file that is read in runs.
