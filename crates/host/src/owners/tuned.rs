@@ -25,7 +25,7 @@ pub struct Active {
     pub sections: Vec<TunedSection>,
 }
 
-/// A section of a profile that sets read-ahead.
+/// A section of a profile for disks, or one that sets files in sysfs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunedSection {
     /// Its name; a section with the same name in a later profile overwrites its options.
@@ -37,6 +37,8 @@ pub struct TunedSection {
     pub by_property: Option<String>,
     /// The sysfs files that it sets.
     pub files: Vec<(String, Wanted, FileLocation)>,
+    /// TuneD ignores the section.
+    pub disabled: bool,
     pub by_foreread: bool,
 }
 
@@ -54,7 +56,7 @@ impl Active {
     pub(super) fn claims(&self, root: &Root, target: &Target) -> Vec<Claim> {
         let force = if self.running { Certainty::Sure } else { Certainty::Perhaps };
         let mut claims = Vec::new();
-        for section in &self.sections {
+        for section in self.sections.iter().filter(|section| !section.disabled) {
             if let Some((wanted, place, text, comment)) = &section.read_ahead
                 && let Some(certainty) = section.covers(root, target)
             {
@@ -234,6 +236,8 @@ pub fn options(file: &std::path::Path, text: &str) -> Vec<TunedSetting> {
 fn merge(sections: &mut BTreeMap<String, TunedSection>, section: TunedSection) {
     let known = sections.entry(section.name.clone()).or_default();
     known.name = section.name;
+    // As in TuneD: each section says it anew.
+    known.disabled = section.disabled;
     known.by_foreread |= section.by_foreread;
     if section.by_property.is_some() {
         known.by_property = section.by_property;
@@ -264,7 +268,7 @@ pub fn includes(text: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// Parses the sections of a profile that set read-ahead.
+/// Parses the sections of a profile that are for disks or set files in sysfs.
 pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
@@ -293,6 +297,7 @@ pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
                     .map(str::to_owned)
                     .collect();
             }
+            "enabled" => section.disabled = !["true", "True", "1"].contains(&value),
             "devices_udev_regex" => section.by_property = Some(value.to_owned()),
             "readahead" => {
                 let comment = comment_above(&lines, index);
@@ -308,9 +313,8 @@ pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
             _ => {}
         }
     }
-    let concerns = |(section, plugin): &(TunedSection, String)| {
-        (plugin == "disk" && section.read_ahead.is_some()) || !section.files.is_empty()
-    };
+    let concerns =
+        |(section, plugin): &(TunedSection, String)| plugin == "disk" || !section.files.is_empty();
     found.into_iter().filter(concerns).map(|(section, _)| section).collect()
 }
 
@@ -384,6 +388,20 @@ mod tests {
         let disk = &sections["disk"];
         assert_eq!(disk.read_ahead.as_ref().unwrap().0, Wanted::Exactly(Kib::new(64)));
         assert_eq!(disk.devices, ["sda"]);
+    }
+
+    #[test]
+    fn a_disabled_section_is_enabled_by_a_later_one_only() {
+        let mut sections = BTreeMap::new();
+        let mut add = |text: &str| {
+            parse(Path::new("/x"), text).into_iter().for_each(|one| merge(&mut sections, one));
+            sections["disk"].clone()
+        };
+        assert!(!add("[disk]\nreadahead=>4096\n").disabled);
+        let disabled = add("[disk]\nenabled=false\n");
+        assert!(disabled.disabled && disabled.read_ahead.is_some());
+        assert!(add("[mine]\ntype=disk\nreadahead=64\n").disabled);
+        assert!(!add("[disk]\nalpm=max_performance\n").disabled);
     }
 
     proptest! {
