@@ -61,6 +61,8 @@ fn a_child_profile_knows_the_disk_by_its_serial_number_and_comes_before_its_pare
         drawn(&stage, "read_ahead=896K scheduler=none vm.dirty_ratio=10", PersistBackend::Tuned);
     let files = files.expect("a profile");
     let [profile] = files.as_slice() else { panic!("{files:?}") };
+    assert!(cloud_init(&files).ends_with("\n  - tuned-adm profile foreread\n"), "{files:?}");
+    assert!(ansible(&files).contains("command: tuned-adm profile foreread\n"), "{files:?}");
     let text = profile.text();
     let body = "[main]\ninclude=throughput-performance\n\n[foreread_sn-0815-x]\ntype=disk\n\
                 priority=-10\ndevices_udev_regex=^ID_SERIAL=SN\\-0815\\.x$\nelevator=none\n\
@@ -143,6 +145,11 @@ fn other_systems_get_the_same_files_in_their_own_words() {
     assert!(ansible(&unit).contains("    enabled: true\n"), "{}", ansible(&unit));
     let enable = "  - systemctl enable --now foreread-apply-data.service\n";
     assert!(cloud_init(&unit).contains(enable), "{}", cloud_init(&unit));
+    // The other machine has no record of these files, which `rollback` would need.
+    assert!(files[0].text().contains("foreread rollback all"), "{files:?}");
+    for text in [play, cloud] {
+        assert!(text.contains("to undo, remove this file") && !text.contains("rollback"), "{text}");
+    }
     let cluster = kubernetes(&settings("read_ahead=1M scheduler=none")).expect("objects");
     assert_eq!(cluster.split("---\n").count(), 3, "{cluster}");
     for words in ["read_ahead_kb=1024", "device-setting/queue/read_ahead_kb: \"1024\"", "DaemonSet"]

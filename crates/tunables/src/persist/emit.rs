@@ -1,6 +1,6 @@
 //! The same files in the formats of configuration management.
 
-use super::Draft;
+use super::{Draft, PersistBackend};
 use crate::{TunableError, TunableValues};
 
 pub fn ansible(drafts: &[Draft]) -> String {
@@ -19,12 +19,18 @@ pub fn ansible(drafts: &[Draft]) -> String {
              root\n    group: root\n    mode: \"0644\"\n    content: |\n{body}  notify: \
              \"foreread: reload\"\n",
             path = draft.path.display(),
-            body = indented(&draft.text(), 6)
+            body = indented(&draft.emitted_text(), 6)
         ));
         if let Some(unit) = unit(draft) {
             text.push_str(&format!("- name: \"foreread: start {unit} at boot\"\n"));
             text.push_str(&format!("  ansible.builtin.systemd_service:\n    name: {unit}\n"));
             text.push_str("    enabled: true\n    daemon_reload: true\n");
+        }
+        if let Some(command) = activation(draft) {
+            text.push_str(&format!(
+                "- name: \"foreread: activate TuneD's profile\"\n  ansible.builtin.command: \
+                 {command}\n"
+            ));
         }
     }
     text.push_str(
@@ -41,7 +47,7 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
         text.push_str(&format!(
             "  - path: {}\n    owner: root:root\n    permissions: \"0644\"\n    content: |\n{}",
             draft.path.display(),
-            indented(&draft.text(), 6)
+            indented(&draft.emitted_text(), 6)
         ));
     }
     text.push_str(
@@ -50,6 +56,9 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
     );
     for unit in drafts.iter().filter_map(unit) {
         text.push_str(&format!("  - systemctl enable --now {unit}\n"));
+    }
+    for command in drafts.iter().filter_map(activation) {
+        text.push_str(&format!("  - {command}\n"));
     }
     for command in drafts.iter().filter_map(Draft::command) {
         text.push_str(&format!("  - {}\n", command.join(" ")));
@@ -104,6 +113,12 @@ pub fn freebsd(settings: &TunableValues) -> Result<String, TunableError> {
 /// The systemd unit of a draft, if it has one.
 fn unit(draft: &Draft) -> Option<&str> {
     draft.path.file_name()?.to_str().filter(|name| name.ends_with(".service"))
+}
+
+/// What makes TuneD use a draft that is a profile of it.
+fn activation(draft: &Draft) -> Option<String> {
+    let is_profile = draft.backend == PersistBackend::Tuned;
+    is_profile.then(|| format!("tuned-adm profile {}", super::tuned::OURS))
 }
 
 fn indented(text: &str, by: usize) -> String {

@@ -158,6 +158,15 @@ impl Draft {
 
     /// The whole text: header, checksum and lines; or the command.
     pub fn text(&self) -> String {
+        self.with_undo("undo with: foreread rollback all")
+    }
+
+    /// The text for another machine, whose foreread has no record of the file.
+    pub fn emitted_text(&self) -> String {
+        self.with_undo("to undo, remove this file")
+    }
+
+    fn with_undo(&self, undo: &str) -> String {
         if let Some(command) = self.command() {
             return command.join(" ") + "\n";
         }
@@ -165,8 +174,7 @@ impl Draft {
         body.push('\n');
         let sum = record::checksum(&body);
         format!(
-            "# managed by foreread; undo with: foreread rollback all\n# settings: {}\n# checksum: \
-             {sum}\n{body}",
+            "# managed by foreread; {undo}\n# settings: {}\n# checksum: {sum}\n{body}",
             self.settings
         )
     }

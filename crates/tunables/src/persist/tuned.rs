@@ -13,7 +13,8 @@ use super::{Draft, PersistBackend, PersistError};
 use crate::marks::{lasting_marks, slug};
 use crate::{Setting, TunableScope, TunableValues};
 
-const OURS: &str = "foreread";
+/// The name of the child.
+pub(super) const OURS: &str = "foreread";
 
 /// The active profile, or the one that it includes if the active one is ours.
 pub fn parent(root: &Root) -> Option<String> {

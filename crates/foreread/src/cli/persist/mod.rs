@@ -110,8 +110,7 @@ impl PersistArgs {
             Some(Emit::Kubernetes) => return printed(&kubernetes(&checked)?),
             _ => {}
         }
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
-        let program = program.to_string_lossy();
+        let program = self.program()?;
         let with = self.with.map(PersistBackend::from);
         let storage = chosen.storage.as_ref();
         let draw = |settings: &TunableValues| {
@@ -149,7 +148,17 @@ impl PersistArgs {
         Ok(Exit::Fine)
     }
 
+    /// The program in units. Another machine has it where packages install it.
+    fn program(&self) -> anyhow::Result<String> {
+        if self.emit.is_some() {
+            return Ok("/usr/bin/foreread".to_owned());
+        }
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        Ok(program.to_string_lossy().into_owned())
+    }
+
     fn show(&self, context: &Context, files: &[Draft], dry: bool) -> anyhow::Result<()> {
+        let text_of = if self.emit.is_some() { Draft::emitted_text } else { Draft::text };
         if self.json {
             return output::print_json(&json!({
                 "schema_version": report::SCHEMA_VERSION,
@@ -158,7 +167,7 @@ impl PersistArgs {
                     "path": draft.path,
                     "owner": draft.backend,
                     "settings": draft.settings,
-                    "text": draft.text(),
+                    "text": text_of(draft),
                     "no_effect_because": obstacle(&context.root, draft.backend),
                 })).collect::<Vec<_>>(),
             }));
@@ -167,7 +176,7 @@ impl PersistArgs {
         for draft in files {
             let path = draft.path.display();
             if dry {
-                text.push_str(&format!("# {path}\n{}\n", draft.text()));
+                text.push_str(&format!("# {path}\n{}\n", text_of(draft)));
             } else {
                 text.push_str(&format!("{path}: written\n"));
             }
