@@ -31,8 +31,8 @@ const COPIES: [(&str, &str); 13] = [
     ),
     ("packaging/grafana/foreread.json", "share/foreread/grafana/foreread.json"),
     // TuneD looks in the first directory since 2.23, before only in the second.
-    ("packaging/tuned.conf", "lib/tuned/profiles/foreread/tuned.conf"),
-    ("packaging/tuned.conf", "lib/tuned/foreread/tuned.conf"),
+    ("packaging/tuned.conf", "lib/tuned/profiles/foreread-disks/tuned.conf"),
+    ("packaging/tuned.conf", "lib/tuned/foreread-disks/tuned.conf"),
     ("README.md", "share/doc/foreread/README.md"),
     ("SECURITY.md", "share/doc/foreread/SECURITY.md"),
     ("LICENSE-APACHE", "share/doc/foreread/LICENSE-APACHE"),
