@@ -122,10 +122,12 @@ const VERBS: &[TriedVerb] = &[
         "backward (4)",
     ),
     verb("run", "foreread run --json -- reader /srv/data/file1 forward 1", ""),
+    // Every byte of the file is in the trace.
     verb(
         "trace record",
-        "foreread trace record --force -o $D/t -- reader /srv/data/file1 forward 1",
-        "",
+        "foreread trace record --force -o $D/t -- reader /srv/data/file1 forward 1 &&
+             foreread trace show --json $D/t | grep \"bytes.: $(stat -c %s /srv/data/file1),\"",
+        "bytes",
     ),
     verb("apply", "foreread apply read_ahead=256K --on /srv/data", ""),
     verb("verify", "foreread verify /srv/data", "").exits(&[0, 3]),

@@ -30,15 +30,18 @@ const ORDER: &[(&str, &str)] = &[
     ("keep to the sandbox", "keep_sandbox"),
     ("keep the watchdog", "keep_watchdog"),
     ("survive `kill -9`", "survive_kill"),
-    (REBOOT, "survive_reboot"),
+    ("survive a reboot", "survive_reboot"),
     ("upgrade", "upgrade_package"),
     ("stop, and give all back", "stop_auto"),
     ("write metrics by timer", "run_metrics"),
     ("remove, and undo later", "remove_package"),
+    ("keep disks from TuneD, and be set by it", "obey_tuned"),
+    ("give cloud-init what `persist` emits", "seed_cloud_init"),
+    ("be set by cloud-init at boot", "set_by_cloud_init"),
 ];
 
-/// The machine is booted before this step.
-const REBOOT: &str = "survive a reboot";
+/// The machine is booted before these steps.
+const BOOTED_BEFORE: [&str; 2] = ["survive_reboot", "set_by_cloud_init"];
 
 /// Runs the steps with these packages, until one fails; the table, and whether none did.
 pub fn table(root: &Path, first: PathBuf, next: PathBuf) -> Result<(String, bool)> {
@@ -52,7 +55,7 @@ pub fn table(root: &Path, first: PathBuf, next: PathBuf) -> Result<(String, bool
     set_up(&mut machine)?;
     let mut text = "| step | result | found | s |\n|---|---|---|---:|\n".to_owned();
     for (step, function) in ORDER {
-        if *step == REBOOT {
+        if BOOTED_BEFORE.contains(function) {
             machine.shut_down()?;
             machine = hardware.boot()?;
         }

@@ -27,6 +27,10 @@ has_restarted_since() {
     [ "$(property NRestarts)" -gt "$1" ] && systemctl --quiet is-active $auto
 }
 
+window() { cat "/sys/class/bdi/$(mountpoint --fs-devno /srv/data)/read_ahead_kb"; }
+has_window() { [ "$(window)" = "$1" ]; }
+has_swappiness() { [ "$(cat /proc/sys/vm/swappiness)" = "$1" ]; }
+
 has_acted() {
     journalctl --boot --quiet --output cat --unit $auto | grep -q file9
 }
@@ -164,4 +168,49 @@ remove_package() {
     settings | cmp - /var/tmp/settings
     [ -z "$(ls /etc/udev/rules.d/99-foreread-* 2>/dev/null)" ]
     echo "settings and record stayed; installed again, rollback restored the first settings"
+}
+
+# Its profile throughput-performance sets 4096 KiB and a swappiness of 10. Each call of tuned-adm is
+# slow when emulated, so the first profile is chosen before the daemon starts.
+obey_tuned() {
+    echo throughput-performance >/etc/tuned/active_profile
+    echo manual >/etc/tuned/profile_mode
+    systemctl start tuned
+    wait_until 300 has_window 4096
+    tuned-adm profile foreread-disks
+    foreread apply read_ahead=640K --on /srv/data
+    systemctl stop tuned
+    sysctl --quiet vm.swappiness=60
+    systemctl start tuned
+    wait_until 300 has_swappiness 10
+    sleep 5
+    has_window 640 || fail "after TuneD started, the window is $(window)"
+    foreread persist --with tuned read_ahead=896K --on /srv/data
+    has_window 896 || fail "with a profile for it, the window is $(window)"
+    foreread rollback all
+    [ "$(cat /etc/tuned/active_profile)" = foreread-disks ] || fail "$(cat /etc/tuned/active_profile)"
+    systemctl stop tuned
+    settings | cmp - /var/tmp/settings
+    echo "640 KiB stayed under foreread-disks; a child of it set 896 KiB, and was undone"
+}
+
+seed_cloud_init() {
+    seed=/var/lib/cloud/seed/nocloud
+    mkdir -p $seed
+    echo 'instance-id: foreread' >$seed/meta-data
+    foreread persist read_ahead=384K vm.dirty_background_ratio=6 --on /srv/data \
+        --emit cloud-init >$seed/user-data
+    rm /etc/cloud/cloud-init.disabled
+    cloud-init schema --config-file $seed/user-data
+}
+
+set_by_cloud_init() {
+    cloud-init status --wait
+    has_window 384 || fail "the window is $(window): $(tail /var/log/cloud-init-output.log)"
+    [ "$(cat /proc/sys/vm/dirty_background_ratio)" = 6 ]
+    foreread doctor --json /srv/data | tr -d ' \n' | grep -q '"origin":{[^}]*"kind":"foreread"' ||
+        fail "$(foreread doctor /srv/data)"
+    rm /etc/udev/rules.d/99-foreread-* /etc/sysctl.d/99-foreread.conf
+    foreread verify
+    echo "384 KiB by a udev rule, vm.dirty_background_ratio by sysctl.d; doctor names both"
 }
