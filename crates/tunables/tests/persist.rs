@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use foreread_tunables::persist::{
-    Draft, PersistBackend, PersistError, ansible, cloud_init, drafts, freebsd, kubernetes,
-    tuned_parent,
+    Draft, PersistBackend, PersistError, ansible, boot_check, cloud_init, drafts, freebsd,
+    kubernetes, tuned_parent,
 };
 use foreread_tunables::{TunableScope, TunableValues};
 use host::owners::{Certainty, Owners, Target, Wanted};
@@ -93,6 +93,13 @@ fn a_child_profile_knows_the_disk_by_its_serial_number_and_comes_before_its_pare
     put(&dir, "run/udev/data/b8:0", "E:ID_SERIAL=SN-0815yx\n");
     let claims = Owners::read(&stage.root()).claims(&stage.root(), &target);
     assert!(claims.iter().all(|claim| !claim.by_foreread), "{claims:?}");
+}
+
+#[test]
+fn the_unit_that_verifies_is_skipped_once_its_program_is_gone() {
+    let unit = boot_check("/opt/100%/foreread").text();
+    assert!(unit.contains("\nConditionFileIsExecutable=/opt/100%%/foreread\n\n"), "{unit}");
+    assert!(unit.contains("\nExecStart=\"/opt/100%%/foreread\" verify\n"), "{unit}");
 }
 
 #[test]

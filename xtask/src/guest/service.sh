@@ -161,6 +161,7 @@ remove_package() {
     settings | cmp - /var/tmp/settings-set
     grep -q 'rollback all' /var/tmp/removed || fail "does not say how to undo: $(cat /var/tmp/removed)"
     ls /etc/udev/rules.d/99-foreread-* >/dev/null
+    systemctl start foreread-verify.service || fail "the unit that verifies fails"
     test -s /var/lib/foreread/runs.sqlite
     ! pgrep --exact foreread || fail "a process is left"
     dpkg --install /var/tmp/next.deb >/var/tmp/installed 2>&1

@@ -79,11 +79,14 @@ fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draf
 
 /// The unit that verifies all persisted settings after a boot.
 pub fn boot_check(program: &str) -> Draft {
+    let program = program.replace('%', "%%");
     let mut draft =
         Draft::new(PersistBackend::Systemd, "/etc/systemd/system/foreread-verify.service".into());
     let text = format!(
         "[Unit]\nDescription=foreread: are all settings as they were persisted?\n\
-         After=local-fs.target remote-fs.target systemd-sysctl.service tuned.service\n\n\
+         After=local-fs.target remote-fs.target systemd-sysctl.service tuned.service\n\
+         # Settings stay when foreread is removed: the unit is then skipped.\n\
+         ConditionFileIsExecutable={program}\n\n\
          [Service]\nType=oneshot\nExecStart=\"{program}\" verify\n\n[Install]\n\
          WantedBy=multi-user.target"
     );
