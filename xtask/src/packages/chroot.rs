@@ -9,12 +9,16 @@ use anyhow::{Context, Result};
 use crate::dist::{output, target};
 use crate::outcome::Output;
 
+/// The programs of a system without Debian's: one file.
+const BUSYBOX: &str = "busybox-static";
+
 /// A mount of its own, as a root directory has to be one. `$0` is the directory of the system.
 const MOUNT_ROOT: &str = "mount --bind \"$0\" \"$0\"; mount -t proc proc \"$0/proc\"";
 
-/// Not chroot(8), as the kernel refuses user namespaces there. A minimal system has no umount(8):
-/// 166 is umount2(2) of x86-64, 2 is MNT_DETACH.
+/// Not chroot(8), as the kernel refuses user namespaces there. A minimal Debian has no umount(8), but
+/// perl: 166 is umount2(2) of x86-64, 2 is MNT_DETACH.
 const ENTER: &str = "cd \"$0\"; pivot_root . .old
+umount -l .old 2>/dev/null ||
 perl -e 'my $old = \".old\"; syscall(166, $old, 2) == 0 or die \"umount: $!\"'";
 
 /// What an ordinary script finds besides.
@@ -30,6 +34,26 @@ impl Chroot {
     /// Unpacks the Debian release of this name, with these packages besides the essential ones; its
     /// tar file is kept, as making it takes minutes.
     pub fn unpack(repository: &Path, suite: &str, packages: &[&str]) -> Result<Self> {
+        Self::of_variant(repository, "essential", suite, packages)
+    }
+
+    /// A system with no other program than busybox, and no library.
+    pub fn busybox(repository: &Path) -> Result<Self> {
+        let chroot = Self::of_variant(repository, "extract", "bookworm", &[BUSYBOX])?;
+        let script = "cd \"$0\"; mkdir -p proc sys tmp usr/local/bin
+            for name in $(bin/busybox --list); do
+                [ -e bin/$name ] || ln -s busybox bin/$name
+            done";
+        output(Command::new("sh").args(["-ec", script]).arg(&chroot.root))?;
+        Ok(chroot)
+    }
+
+    fn of_variant(
+        repository: &Path,
+        variant: &str,
+        suite: &str,
+        packages: &[&str],
+    ) -> Result<Self> {
         let cache = target(repository).join("dist-systems");
         fs::create_dir_all(&cache)?;
         let name = [&[suite], packages].concat().join("+");
@@ -37,7 +61,7 @@ impl Chroot {
         if !tar.exists() {
             let partial = cache.join(format!("{name}.partial.tar"));
             let mut command = Command::new("mmdebstrap");
-            command.args(["--quiet", "--variant=essential"]);
+            command.args(["--quiet", &format!("--variant={variant}")]);
             command.args(packages.iter().map(|package| format!("--include={package}")));
             command.arg(suite).arg(&partial);
             command.args(std::env::var("FOREREAD_GUEST_MIRROR"));

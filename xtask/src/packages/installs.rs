@@ -13,8 +13,22 @@ use crate::dist::{Architecture, Release, ReleaseTools, output, target};
 use crate::outcome::{Footnotes, Output};
 
 /// Debian releases, by name and suite.
-pub const SYSTEMS: [(&str, &str); 3] =
-    [("Debian 11", "bullseye"), ("Debian 12", "bookworm"), ("Debian 13", "trixie")];
+const SYSTEMS: [(&str, &str); 4] = [
+    ("Debian 11", "bullseye"),
+    ("Debian 12", "bookworm"),
+    ("Debian 13", "trixie"),
+    ("Debian testing", "testing"),
+];
+
+/// What version 0.1.0 left in its state directory: it had no packages.
+const OLD_STATE: [&str; 2] = ["runs.sqlite", "journal.jsonl"];
+
+const PUT_OLD_STATE: &str = "mkdir -p /var/lib/foreread/journal
+mv /runs.sqlite /var/lib/foreread
+mv /journal.jsonl /var/lib/foreread/journal/1795493377690-30590-4095:9.jsonl";
+
+const OLD_STATE_OPENS: &str = "foreread runs show 1 >/dev/null
+foreread rollback all --dry-run | grep -q 4095:9";
 
 /// What is done with a package, in this order; what follows a failure is not tried.
 #[derive(Clone, Copy, Debug)]
@@ -127,9 +141,17 @@ pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
         for name in ["first.deb", "next.deb", "first.tar.gz"] {
             chroot.copy(&packages.path(name), name)?;
         }
+        for name in OLD_STATE {
+            let fixtures = release.root.join("crates/foreread/tests/data/upgrade-0.1.0");
+            chroot.copy(&fixtures.join(name), name)?;
+        }
         rows.push(Row::new(".deb", system, |step| deb(&chroot, step))?);
         tarballs.push(Row::new("tarball", system, |step| tarball(&chroot, step))?);
     }
+    let chroot = Chroot::busybox(&release.root)?;
+    chroot.copy(&packages.path("first.tar.gz"), "first.tar.gz")?;
+    let system = "busybox, without a C library";
+    tarballs.push(Row::new("tarball", system, |step| tarball(&chroot, step))?);
     rows.append(&mut tarballs);
     let chroot = Chroot::unpack(&release.root, "bookworm", &[])?;
     rows.push(Row::new(".rpm", "dnf, into Debian 12", |step| rpm(&chroot, packages, step))?);
@@ -147,14 +169,14 @@ pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
 
 fn deb(chroot: &Chroot, step: Step) -> Result<Option<Output>> {
     let script = match step {
-        Step::Install => format!("dpkg -i /first.deb\n{INSTALLED}"),
-        Step::Use => USE.to_owned(),
+        Step::Install => format!("{PUT_OLD_STATE}\ndpkg -i /first.deb\n{INSTALLED}"),
+        Step::Use => format!("{OLD_STATE_OPENS}\n{USE}"),
         Step::Upgrade => {
             format!("{CHANGE_CONFIGURATION}\ndpkg -i --force-confold /next.deb\n{UPGRADED}")
         }
         Step::Remove => format!(
             "dpkg -r foreread >/tmp/removed\ngrep -q 'kept /var/lib/foreread' /tmp/removed\n\
-             {REMOVED}\ndpkg --purge foreread\n{REMOVED}\nrm -r /var/lib/foreread"
+             grep -q 'rollback all' /tmp/removed\n{REMOVED}\ndpkg --purge foreread\n{REMOVED}\nrm -r /var/lib/foreread"
         ),
     };
     chroot.run(&script).map(Some)
