@@ -28,6 +28,7 @@ pub struct FaultRow {
     /// What is reported for the twin.
     twin: Vec<String>,
     unaccounted: f64,
+    is_disturbed: bool,
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -81,7 +82,14 @@ impl FaultRow {
             gain_s: median(plain) - median(fixed),
             twin: problems.filter_map(|one| Some(one["rule"].as_str()?.to_owned())).collect(),
             unaccounted: unaccounted(profile),
+            is_disturbed: false,
         }
+    }
+
+    /// The same, measured beside other work on this machine.
+    #[must_use]
+    pub fn disturbed(self) -> Self {
+        Self { is_disturbed: true, ..self }
     }
 
     fn ratio(&self) -> Option<f64> {
@@ -120,9 +128,10 @@ impl fmt::Display for FaultRow {
         };
         let ratio = self.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
         let twin = if self.twin.is_empty() { "nothing".to_owned() } else { self.twin.join(", ") };
+        let disturbed = if self.is_disturbed { ", disturbed" } else { "" };
         write!(
             f,
-            "| {} | {first} | {line} | {:.2} | {predicted} | {:.2} | {ratio} | {twin} | {:.1} % |",
+            "| {}{disturbed} | {first} | {line} | {:.2} | {predicted} | {:.2} | {ratio} | {twin} | {:.1} % |",
             self.name,
             self.run_s,
             self.gain_s,

@@ -13,7 +13,7 @@ use vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk};
 
 use super::cases::{FaultCase, Language};
 use super::row::FaultRow;
-use crate::real::{go_first, to_end};
+use crate::real::{MAX_OTHER_PROCESSORS, ProcessorMeter, go_first, to_end};
 
 const DATA_BYTES: usize = 64 << 20;
 const SMALL_FILES: usize = 400;
@@ -27,6 +27,7 @@ pub struct FaultStage {
     disk_name: String,
     disk: VirtualDisk,
     data: PathBuf,
+    meter: Option<ProcessorMeter>,
 }
 
 impl FaultStage {
@@ -51,8 +52,15 @@ impl FaultStage {
         }
         disk.set_timing(true)?;
         let programs = root.join("crates/profile/tests/programs");
-        let stage =
-            Self { foreread, directory, programs, disk_name: disk_name.to_owned(), disk, data };
+        let stage = Self {
+            foreread,
+            directory,
+            programs,
+            disk_name: disk_name.to_owned(),
+            disk,
+            data,
+            meter: ProcessorMeter::start(),
+        };
         let c = ["-g", "-O1", "-fno-omit-frame-pointer", "-pthread"];
         stage.compile("cc", &c, Language::C)?;
         stage.compile("rustc", &["-g", "-O", "-C", "force-frame-pointers=yes"], Language::Rust)?;
@@ -74,14 +82,20 @@ impl FaultStage {
     /// Profiles the program and its twin once, and runs both `pairs` times.
     pub fn measure(&self, case: &FaultCase, pairs: u32) -> Result<FaultRow> {
         let (mut plain, mut fixed) = (Vec::new(), Vec::new());
+        let start = self.meter.as_ref().map(ProcessorMeter::read).transpose()?;
         let profile = self.profile(case, false)?;
         let twin = self.profile(case, true)?;
         for _ in 0..pairs {
             plain.push(self.seconds(case, false)?);
             fixed.push(self.seconds(case, true)?);
         }
+        let other_work = match (&self.meter, start) {
+            (Some(meter), Some(start)) => start.other_work(&meter.read()?),
+            _ => 0.0,
+        };
         let line = self.marked_line(case)?;
-        Ok(FaultRow::new(case, &self.disk_name, line, &profile, &twin, (&plain, &fixed)))
+        let row = FaultRow::new(case, &self.disk_name, line, &profile, &twin, (&plain, &fixed));
+        Ok(if other_work > MAX_OTHER_PROCESSORS { row.disturbed() } else { row })
     }
 
     /// The words of the program, without or with its fault.
@@ -110,6 +124,9 @@ impl FaultStage {
         if !output.status.success() {
             bail!("{}: {}", case.fault, String::from_utf8_lossy(&output.stderr));
         }
+        let twin = if is_fixed { "-twin" } else { "" };
+        let name = format!("{}-{:?}-{}{twin}.json", self.disk_name, case.language, case.fault);
+        fs::write(self.directory.join(name), &output.stdout).context("keeping a profile")?;
         serde_json::from_slice(&output.stdout).context("reading a profile")
     }
 

@@ -27,7 +27,6 @@ use std::time::Duration;
 use anyhow::Result;
 
 use options::Options;
-use processor::ProcessorMeter;
 use programs::{Program, operations_factor};
 use samples::{Arm, ProgramRun};
 use schedule::{Deadline, Measurement, Pass};
@@ -36,6 +35,7 @@ use trial::Bench;
 use vdisk::{DiskConfig, VirtualDisk};
 use workshop::Workshop;
 
+pub use processor::{MAX_OTHER_PROCESSORS, ProcessorMeter};
 pub use workshop::{go_first, run as to_end};
 
 /// Measures what is missing, prints a table; whether all went well.

@@ -10,6 +10,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+/// Other work of more than a tenth of a processor disturbs a run: half of it, where there are two,
+/// is taken from the program, its disk or `auto`, which is more than the 3 % that is asked about.
+pub const MAX_OTHER_PROCESSORS: f64 = 0.1;
+
 const GROUP: &str = "foreread-real";
 /// `USER_HZ`: the unit of `/proc/stat` and `/proc/PID/stat`, the same on all architectures that
 /// foreread is built for.

@@ -9,6 +9,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use super::processor::MAX_OTHER_PROCESSORS;
+
 /// How a program ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -34,10 +36,6 @@ pub struct ProgramSample {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_processors: Option<f64>,
 }
-
-/// Other work of more than a tenth of a processor disturbs a run: half of it, where there are two,
-/// is taken from the program, its disk or `auto`, which is more than the 3 % that is asked about.
-const MAX_OTHER_PROCESSORS: f64 = 0.1;
 
 impl ProgramSample {
     /// Whether other work on this machine may have slowed it down.
