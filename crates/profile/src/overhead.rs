@@ -46,8 +46,10 @@ impl WaitOverhead {
         // The simulator may count a read of several pages as several waits.
         let waits: usize = streams.iter().map(|stream| stream.waits.len()).sum();
         let share = (waits as f64 / stalls.max(1) as f64).min(1.0);
-        let device_ns = device_ns * share;
         let stalled = simulated.stalled().get() as f64 * dilation;
+        // What comes ahead of its reader delays it by the part of its time that is waited for.
+        let queued = simulated.device.queued.get() as f64 * dilation;
+        let device_ns = device_ns * share * (stalled / queued.max(1.0)).min(1.0);
         let device_share = device_ns * stalls as f64 / stalled.max(1.0);
         let processor_ns = processor_ns(recording, streams) * share;
         Self { device_ns, device_share, processor_ns }
