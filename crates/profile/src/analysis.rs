@@ -6,7 +6,7 @@ use std::path::Path;
 use units::Nanos;
 
 use crate::device::{DeviceModel, ModelChoice, learnt_model};
-use crate::predict::{marginal_gains, predict};
+use crate::predict::{Prediction, marginal_gains, predict};
 use crate::recording::{IoRequest, ProfileRecording};
 use crate::replay::ProfileReplay;
 use crate::rules::{
@@ -172,26 +172,38 @@ impl<'a> Predictor<'a> {
                 };
                 match predict(self.recording, streams.to_vec(), change, &self.warm, &model) {
                     Err(why) => PredictedGain::NotPredictable(why),
-                    Ok(prediction) => {
-                        let error = prediction.saved.scaled(prediction.error.max(0.05));
-                        PredictedGain::Predicted {
-                            saved: prediction.saved,
-                            least: prediction.saved.saturating_sub(error),
-                            most: prediction.saved + error,
-                        }
-                    }
+                    Ok(prediction) => self.judged(prediction),
                 }
             }
         }
     }
+
+    /// A prediction in doubt is none, unless it is too small for a report with all of its error.
+    fn judged(&self, prediction: Prediction) -> PredictedGain {
+        let Prediction { saved, error, doubt } = prediction;
+        match doubt.filter(|_| matters(self.recording, saved + error)) {
+            Some(doubt) => PredictedGain::NotPredictable(doubt),
+            None => PredictedGain::Predicted {
+                saved,
+                least: saved.saturating_sub(error),
+                most: saved + error,
+            },
+        }
+    }
 }
 
-/// Whether a finding is worth a report: its gain is unknown, or large enough.
+/// Whether a time is worth a report.
+fn matters(recording: &ProfileRecording, time: Nanos) -> bool {
+    time.get() as f64 >= MIN_COST_SHARE * recording.wall.get() as f64
+}
+
+/// Whether a finding is worth a report: its gain is unknown, or large enough and not zero within
+/// its error.
 fn is_worth(recording: &ProfileRecording, gain: &PredictedGain) -> bool {
     match gain {
         PredictedGain::NotPredictable(_) => true,
-        PredictedGain::Predicted { saved, .. } => {
-            saved.get() as f64 >= MIN_COST_SHARE * recording.wall.get() as f64
+        PredictedGain::Predicted { saved, least, .. } => {
+            matters(recording, *saved) && *least > Nanos::ZERO
         }
     }
 }
@@ -257,7 +269,8 @@ fn together(
     };
     let replay = model.as_ref().map_err(Clone::clone).and_then(|model| {
         let of_device = streams.iter().filter(|stream| device(stream) == device(&streams[0]));
-        ProfileReplay::new(recording, of_device.collect(), &predictor.warm, model)
+        let replay = ProfileReplay::new(recording, of_device.collect(), &predictor.warm, model)?;
+        replay.check().map(|()| replay)
     });
     if let Ok(replay) = &replay {
         let changes: Vec<_> =

@@ -13,18 +13,23 @@ use crate::stream::{FileStream, StreamKey};
 use crate::warm::WarmAccesses;
 
 /// What was predicted.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prediction {
     pub saved: Nanos,
-    /// How far the replay was off, as a share.
-    pub error: f64,
+    /// How far the waits of the unchanged replay were off, at least 5 % of what is saved.
+    pub error: Nanos,
+    /// Why it is no more than a guess.
+    pub doubt: Option<String>,
 }
+
+/// The least error of a prediction, as a share.
+const MIN_ERROR: f64 = 0.05;
 
 /// Predicts what a change of these streams wins.
 ///
 /// # Errors
 ///
-/// Why it cannot be predicted.
+/// If the simulator refuses the device or a window.
 pub(crate) fn predict(
     recording: &ProfileRecording,
     streams: Vec<&FileStream>,
@@ -36,15 +41,16 @@ pub(crate) fn predict(
     let replay = ProfileReplay::new(recording, streams, warm, model)?;
     let streams = keys.into_iter().map(|key| (key, change)).collect();
     let changed = replay.run(&Changes { streams, ..Changes::default() })?;
-    let saved = replay.times.elapsed.saturating_sub(changed.elapsed);
-    Ok(Prediction { saved: saved.min(replay.most_saved()), error: replay.error })
+    let saved = replay.times.elapsed.saturating_sub(changed.elapsed).min(replay.most_saved());
+    let error = replay.error.max(saved.scaled(MIN_ERROR));
+    Ok(Prediction { saved, error, doubt: replay.check().err() })
 }
 
 /// What each fix wins once those before it are made.
 ///
 /// # Errors
 ///
-/// Why it cannot be predicted.
+/// If the simulator refuses the device or a window.
 pub(crate) fn marginal_gains(
     replay: &ProfileReplay<'_>,
     fixes: &[(Vec<StreamKey>, &FixChange)],

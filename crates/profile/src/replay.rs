@@ -52,8 +52,8 @@ pub(crate) struct ProfileReplay<'a> {
     overhead: WaitOverhead,
     /// Unchanged.
     pub times: ReplayTimes,
-    /// How far its waits are off, as a share.
-    pub error: f64,
+    /// How far its waits are off.
+    pub error: Nanos,
 }
 
 impl<'a> ProfileReplay<'a> {
@@ -61,7 +61,7 @@ impl<'a> ProfileReplay<'a> {
     ///
     /// # Errors
     ///
-    /// If they do not wait as long as they did when they were recorded.
+    /// If the simulator refuses the device or a window.
     pub(crate) fn new(
         recording: &'a ProfileRecording,
         streams: Vec<&'a FileStream>,
@@ -84,20 +84,24 @@ impl<'a> ProfileReplay<'a> {
             recorded,
             overhead: WaitOverhead::default(),
             times: ReplayTimes::default(),
-            error: 0.0,
+            error: Nanos::ZERO,
         };
         let unchanged = replay.simulated(&replay.steps, &Changes::default())?;
         replay.overhead = WaitOverhead::new(recording, &replay.streams, &unchanged, model.dilation);
         replay.times = replay.times_of(&unchanged, stalls(&unchanged));
-        let simulated = replay.times.waited.as_millis_f64();
-        let recorded = recorded.as_millis_f64();
-        replay.error = (simulated - recorded).abs() / recorded.max(1e-6);
-        if replay.error > MAX_REPLAY_ERROR {
-            return Err(format!(
-                "the replay waits {simulated:.0} ms where {recorded:.0} ms were recorded"
-            ));
-        }
+        let waited = replay.times.waited;
+        replay.error = waited.max(recorded) - waited.min(recorded);
         Ok(replay)
+    }
+
+    /// Fails if the accesses do not wait about as long as they did when they were recorded.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.error <= self.recorded.scaled(MAX_REPLAY_ERROR) {
+            return Ok(());
+        }
+        let [simulated, recorded] =
+            [self.times.waited, self.recorded].map(|time| time.as_millis_f64());
+        Err(format!("the replay waits {simulated:.0} ms where {recorded:.0} ms were recorded"))
     }
 
     /// The most that a change can save: all waits, and what the processor does for them.
