@@ -15,8 +15,8 @@ const BUSYBOX: &str = "busybox-static";
 /// A mount of its own, as a root directory has to be one. `$0` is the directory of the system.
 const MOUNT_ROOT: &str = "mount --bind \"$0\" \"$0\"; mount -t proc proc \"$0/proc\"";
 
-/// Not chroot(8), as the kernel refuses user namespaces there. A minimal Debian has no umount(8), but
-/// perl: 166 is umount2(2) of x86-64, 2 is MNT_DETACH.
+/// Not chroot(8), as the kernel refuses user namespaces there. A minimal Debian has no umount(8),
+/// but perl: 166 is umount2(2) of x86-64, 2 is MNT_DETACH.
 const ENTER: &str = "cd \"$0\"; pivot_root . .old
 umount -l .old 2>/dev/null ||
 perl -e 'my $old = \".old\"; syscall(166, $old, 2) == 0 or die \"umount: $!\"'";

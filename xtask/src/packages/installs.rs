@@ -176,7 +176,8 @@ fn deb(chroot: &Chroot, step: Step) -> Result<Option<Output>> {
         }
         Step::Remove => format!(
             "dpkg -r foreread >/tmp/removed\ngrep -q 'kept /var/lib/foreread' /tmp/removed\n\
-             grep -q 'rollback all' /tmp/removed\n{REMOVED}\ndpkg --purge foreread\n{REMOVED}\nrm -r /var/lib/foreread"
+             grep -q 'rollback all' /tmp/removed\n{REMOVED}\n\
+             dpkg --purge foreread\n{REMOVED}\nrm -r /var/lib/foreread"
         ),
     };
     chroot.run(&script).map(Some)

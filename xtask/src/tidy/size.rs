@@ -16,7 +16,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/doctor", 4150),
     ("crates/experiment", 2690),
     ("crates/fleet", 1750),
-    ("crates/foreread", 12060),
+    ("crates/foreread", 12070),
     ("crates/host", 5560),
     ("crates/model", 7560),
     ("crates/observe", 2980),
@@ -31,12 +31,12 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/sys", 2070),
     ("crates/testkit", 730),
     ("crates/trace", 6225),
-    ("crates/tunables", 5670),
+    ("crates/tunables", 5680),
     ("crates/units", 1140),
     ("crates/vdisk", 3870),
     ("crates/workload", 4410),
     ("python", 630),
-    ("xtask", 8340),
+    ("xtask", 8390),
 ];
 
 /// A complaint about each package that has grown.
