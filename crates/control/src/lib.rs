@@ -32,6 +32,7 @@ mod climb;
 mod control_loop;
 mod controller;
 mod device;
+mod fault_waits;
 mod gain;
 mod history;
 mod inputs;

@@ -2,21 +2,21 @@
 //!
 //! A fault reads as much as the window allows around itself. Where single pages are wanted, most
 //! of that is wasted; where pieces of several pages are wanted, a small window causes several
-//! faults for each. With the original window the events do not show how long pieces are. So the
-//! mapping gets a window of one page for a few pieces: a *probe*. Then every touched page is a
-//! fault, and [`what_if`](crate::what_if) says from these faults which window serves best.
+//! faults for each. The original window hides how long pieces are. So the mapping gets a window of
+//! one page for a few pieces, a *probe*: then every touched page is a fault, from which
+//! [`what_if`](crate::what_if) says which window serves best.
 //!
 //! Readers may come back to the pages beside a piece much later, for example if they read one
-//! column of a table after another. The original window would have cached these pages. Therefore
-//! the prediction is repeated as faults accumulate, over all of them.
+//! column of a table after another. So the prediction is repeated as faults accumulate.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::backoff::Backoff;
+use crate::fault_waits::{FaultWait, FaultWaits, RecentWaits};
 use crate::gain::{GainScores, GainSource, MeasuredGain};
 use crate::tuning::WAKE_TIME;
 use crate::tuning::random_faults as tuning;
-use crate::what_if::{Candidate, DeviceTimes, FileView, PastAccess, PredictedOutcome, predict};
+use crate::what_if::{Candidate, FileView, PastAccess, PredictedOutcome, predict};
 use policy::Window;
 use units::{Bytes, Nanos, Pages};
 
@@ -26,63 +26,6 @@ struct Piece {
     first: u64,
     last: u64,
     read: (u64, u64),
-}
-
-/// The last waits for faults of one kind. Their median counts: the first reads of a program also
-/// wait for metadata.
-#[derive(Clone, Debug, Default)]
-struct RecentWaits(VecDeque<Nanos>);
-
-impl RecentWaits {
-    fn add(&mut self, wait: Nanos) {
-        if self.0.len() == tuning::MAX_WAITS_REMEMBERED {
-            self.0.pop_front();
-        }
-        self.0.push_back(wait);
-    }
-
-    fn median(&self) -> Option<Nanos> {
-        let mut waits: Vec<Nanos> = self.0.iter().copied().collect();
-        waits.sort_unstable();
-        waits.get(waits.len() / 2).copied()
-    }
-}
-
-/// A wait for a fault, with the window of that time; whether the fault was adjacent to what the one
-/// before had read.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct FaultWait {
-    window: Pages,
-    is_adjacent: bool,
-    wait: Nanos,
-}
-
-/// The waits for faults of all mappings of a device. Where several readers queue for a disk, those
-/// of one mapping vary too much: each wait is the time of whatever others asked for.
-#[derive(Clone, Debug, Default)]
-pub(super) struct FaultWaits(BTreeMap<(Pages, bool), RecentWaits>);
-
-impl FaultWaits {
-    pub fn add(&mut self, one: FaultWait) {
-        self.0.entry((one.window, one.is_adjacent)).or_default().add(one.wait);
-    }
-
-    fn median(&self, window: Pages, is_adjacent: bool) -> Option<Nanos> {
-        self.0.get(&(window, is_adjacent))?.median()
-    }
-
-    /// The service times that the waits with the original window and with a page show.
-    fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
-        let whole = self.median(original, false)?;
-        let probe = tuning::PROBE_WINDOW_PAGES;
-        let (first, adjacent) = (self.median(probe, false), self.median(probe, true));
-        let single = first.or(adjacent)?;
-        let more = (original.get() - 1).max(1) as f64;
-        let page = whole.saturating_sub(single).scaled(1.0 / more);
-        let fixed = |wait: Nanos| wait.saturating_sub(page);
-        let adjacent = fixed(adjacent.unwrap_or(single).min(single));
-        Some(DeviceTimes { fixed: fixed(single), adjacent, page, parallel })
-    }
 }
 
 /// What was seen with one window.
@@ -426,8 +369,7 @@ impl RandomFaults {
         self.original.window = original;
     }
 
-    /// What a fault costs besides its wait: the probe shows it between adjacent faults, where the
-    /// reader has little to do.
+    /// What a fault costs besides its wait, as the probe shows between adjacent faults.
     fn overhead(&self, waits: &FaultWaits) -> Nanos {
         let wait = waits.median(tuning::PROBE_WINDOW_PAGES, true);
         let both = wait.zip(self.probe.gaps.1.median());
@@ -472,7 +414,7 @@ impl RandomFaults {
         }
     }
 
-    /// `from 40 faults: 4 KiB ×0.80, 8 KiB ×1.02, 16 KiB ×1.31`
+    /// `from 40 faults: 4 KiB ×0.80, 8 KiB ×1.02`
     fn describe_candidates(&self, page: Bytes) -> String {
         let one = |(window, gain): &(Pages, f64)| {
             format!("{} ×{gain:.2}", Bytes::new(window.get() * page.get()))

@@ -124,8 +124,8 @@ pub trait Policy: Send {
         true
     }
 
-    /// The window of a stream, if it does not depend on the device's read-ahead. A simulation needs a
-    /// cache of at least this size. Zero if the window depends on the device or on memory only.
+    /// The window of a stream, if it does not depend on the device's read-ahead. A simulation needs
+    /// a cache of at least this size. Zero if the window depends on the device or on memory only.
     fn own_window(&self) -> Pages {
         Pages::ZERO
     }

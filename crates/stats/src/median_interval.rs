@@ -199,7 +199,8 @@ mod tests {
             values in prop::collection::vec(1.0..1e3f64, 2..12), scale in 0.01..100.0f64,
         ) {
             let scaled: Vec<f64> = values.iter().map(|v| v * scale).collect();
-            let (a, b) = (Estimate::from_values(&values).unwrap(), Estimate::from_values(&scaled).unwrap());
+            let of = |values: &[f64]| Estimate::from_values(values).unwrap();
+            let (a, b) = (of(&values), of(&scaled));
             prop_assert!((a.low() * scale / b.low() - 1.0).abs() < 1e-6);
             prop_assert!((a.high() * scale / b.high() - 1.0).abs() < 1e-6);
         }

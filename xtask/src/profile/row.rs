@@ -131,7 +131,8 @@ impl fmt::Display for FaultRow {
         let disturbed = if self.is_disturbed { ", disturbed" } else { "" };
         write!(
             f,
-            "| {}{disturbed} | {first} | {line} | {:.2} | {predicted} | {:.2} | {ratio} | {twin} | {:.1} % |",
+            "| {}{disturbed} | {first} | {line} | {:.2} | {predicted} | {:.2} | {ratio} | {twin} \
+             | {:.1} % |",
             self.name,
             self.run_s,
             self.gain_s,

@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2380),
     ("crates/batch", 1755),
     ("crates/bench", 5680),
-    ("crates/control", 8285),
+    ("crates/control", 8420),
     ("crates/daemon", 4550),
     ("crates/doctor", 4150),
     ("crates/experiment", 2690),
@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3870),
     ("crates/workload", 4410),
     ("python", 630),
-    ("xtask", 8390),
+    ("xtask", 8430),
 ];
 
 /// A complaint about each package that has grown.

@@ -1,0 +1,64 @@
+//! How long readers of mappings wait for faults.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::tuning::random_faults as tuning;
+use crate::what_if::DeviceTimes;
+use units::{Nanos, Pages};
+
+/// The last waits for faults of one kind. Their median counts: the first reads of a program also
+/// wait for metadata.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecentWaits(VecDeque<Nanos>);
+
+impl RecentWaits {
+    pub fn add(&mut self, wait: Nanos) {
+        if self.0.len() == tuning::MAX_WAITS_REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back(wait);
+    }
+
+    pub fn median(&self) -> Option<Nanos> {
+        let mut waits: Vec<Nanos> = self.0.iter().copied().collect();
+        waits.sort_unstable();
+        waits.get(waits.len() / 2).copied()
+    }
+}
+
+/// A wait for a fault, with the window of that time; whether the fault was adjacent to what the one
+/// before had read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FaultWait {
+    pub window: Pages,
+    pub is_adjacent: bool,
+    pub wait: Nanos,
+}
+
+/// The waits for faults of all mappings of a device. Where several readers queue for a disk, those
+/// of one mapping vary too much: each wait is the time of whatever others asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FaultWaits(BTreeMap<(Pages, bool), RecentWaits>);
+
+impl FaultWaits {
+    pub fn add(&mut self, one: FaultWait) {
+        self.0.entry((one.window, one.is_adjacent)).or_default().add(one.wait);
+    }
+
+    pub fn median(&self, window: Pages, is_adjacent: bool) -> Option<Nanos> {
+        self.0.get(&(window, is_adjacent))?.median()
+    }
+
+    /// The service times that the waits with the original window and with a page show.
+    pub fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
+        let whole = self.median(original, false)?;
+        let probe = tuning::PROBE_WINDOW_PAGES;
+        let (first, adjacent) = (self.median(probe, false), self.median(probe, true));
+        let single = first.or(adjacent)?;
+        let more = (original.get() - 1).max(1) as f64;
+        let page = whole.saturating_sub(single).scaled(1.0 / more);
+        let fixed = |wait: Nanos| wait.saturating_sub(page);
+        let adjacent = fixed(adjacent.unwrap_or(single).min(single));
+        Some(DeviceTimes { fixed: fixed(single), adjacent, page, parallel })
+    }
+}
