@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use crate::backoff::Backoff;
-use crate::fault_waits::{FaultWait, FaultWaits, RecentWaits};
+use crate::fault_waits::{FaultWait, FaultWaits, MeanGain, RecentWaits};
 use crate::gain::{GainScores, GainSource, MeasuredGain};
 use crate::tuning::WAKE_TIME;
 use crate::tuning::random_faults as tuning;
@@ -92,8 +92,8 @@ enum Phase {
 pub(super) struct MappingView<'a> {
     pub original: Pages,
     pub waits: &'a FaultWaits,
-    /// What the windows of this and other mappings of the device have gained.
-    pub gains: &'a [f64],
+    /// What the windows of the mappings of the device have gained, this one included.
+    pub gains: MeanGain,
     pub file: FileView,
     /// How many reads the device serves at once.
     pub parallel: usize,
@@ -283,14 +283,13 @@ impl RandomFaults {
         }
     }
 
-    /// Compares the time for pieces with that of the original window. Where several readers queue
-    /// for a device, one's time varies with what others ask for: harm counts if all mappings
-    /// together have it, or this one twice.
+    /// Compares the time for pieces with that of the original window. It varies with what others
+    /// ask for: harm counts if all mappings together have it, or this one twice.
     fn measure(
         &mut self,
         now: Nanos,
         choice: Choice,
-        gains: &[f64],
+        gains: MeanGain,
         trials: bool,
     ) -> Option<MeasuredGain> {
         if !self.chosen.is_judged() || choice.window == self.original.window {
@@ -298,8 +297,8 @@ impl RandomFaults {
         }
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
         let gain = MeasuredGain { predicted: choice.predicted, measured };
-        let all = gains.iter().chain([&measured]).map(|gain| gain.ln()).sum::<f64>();
-        let mean = (all / (gains.len() + 1) as f64).exp();
+        let others = choice.measured.map_or(gains, |before| gains.without(before));
+        let mean = others.with(measured).mean();
         let is_harm = |gain| gain < tuning::REVERT_BELOW_RATIO;
         let is_confirmed = is_harm(mean) || choice.measured.is_some_and(is_harm);
         if trials && is_harm(measured) && is_confirmed {
@@ -492,7 +491,8 @@ mod tests {
         fn interval(&mut self) {
             let Self { faults, waits, scores, .. } = self;
             faults.take_waits().into_iter().for_each(|one| waits.add(one));
-            let (file, gains) = (view(self.cache), &[]);
+            let gains = faults.measured().into_iter().fold(MeanGain::default(), MeanGain::with);
+            let file = view(self.cache);
             let mapping =
                 MappingView { original: ORIGINAL, waits, gains, file, parallel: 1, scores };
             faults.step(self.now, &mapping, true);

@@ -8,6 +8,7 @@ use super::action::{ActionKind, FileAction};
 use super::choice::{self, RunsChoice};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
+use super::fault_waits::MeanGain;
 use super::gain::{GainSource, MeasuredGain};
 use super::inputs::{FileKey, FileState, Inputs};
 use super::memory::room;
@@ -40,6 +41,8 @@ impl BdiController {
         let (mut actions, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
+        let measured = self.streams.values().filter_map(|stream| stream.faults.measured());
+        let gains = measured.fold(MeanGain::default(), MeanGain::with);
         let are_disturbed = self.climb.is_trying() || news != SearchOutcome::Unchanged;
         for stream in self.streams.values_mut() {
             stream.faults.take_waits().into_iter().for_each(|one| self.fault_waits.add(one));
@@ -63,7 +66,7 @@ impl BdiController {
                 let file = file_view(&facts, cache);
                 if features.what_if
                     && features.mappings
-                    && let Some(gain) = self.step_mapping(key, original, file, now)
+                    && let Some(gain) = self.step_mapping(key, original, file, gains, now)
                 {
                     actions.push(self.report(key, GainSource::MappedWindow, gain));
                 }
@@ -131,13 +134,12 @@ impl BdiController {
         key: OpenFileId,
         original: Pages,
         file: FileView,
+        gains: MeanGain,
         now: Nanos,
     ) -> Option<MeasuredGain> {
         let parallel = self.parallel();
-        let others = self.streams.iter().filter(|(other, _)| **other != key);
-        let gains: Vec<f64> = others.filter_map(|(_, other)| other.faults.measured()).collect();
         let (waits, scores) = (&self.fault_waits, &self.scores);
-        let mapping = MappingView { original, waits, gains: &gains, file, parallel, scores };
+        let mapping = MappingView { original, waits, gains, file, parallel, scores };
         let trials = self.bounds.features.trials;
         self.streams.get_mut(&key)?.faults.step(now, &mapping, trials)
     }
