@@ -35,28 +35,6 @@ pub(super) struct FaultWait {
     pub wait: Nanos,
 }
 
-/// The gains that were measured of several mappings, for their geometric mean.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MeanGain {
-    sum_of_logarithms: f64,
-    count: u32,
-}
-
-impl MeanGain {
-    pub fn with(self, gain: f64) -> Self {
-        Self { sum_of_logarithms: self.sum_of_logarithms + gain.ln(), count: self.count + 1 }
-    }
-
-    /// Without one that is part of it.
-    pub fn without(self, gain: f64) -> Self {
-        Self { sum_of_logarithms: self.sum_of_logarithms - gain.ln(), count: self.count - 1 }
-    }
-
-    pub fn mean(self) -> f64 {
-        (self.sum_of_logarithms / f64::from(self.count.max(1))).exp()
-    }
-}
-
 /// The waits for faults of all mappings of a device. Where several readers queue for a disk, those
 /// of one mapping vary too much: each wait is the time of whatever others asked for.
 #[derive(Clone, Debug, Default)]

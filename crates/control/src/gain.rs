@@ -36,6 +36,28 @@ impl MeasuredGain {
     }
 }
 
+/// The gains that were measured of several mappings, for their geometric mean.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MeanGain {
+    sum_of_logarithms: f64,
+    count: u32,
+}
+
+impl MeanGain {
+    pub fn with(self, gain: f64) -> Self {
+        Self { sum_of_logarithms: self.sum_of_logarithms + gain.ln(), count: self.count + 1 }
+    }
+
+    /// Without one that is part of it.
+    pub fn without(self, gain: f64) -> Self {
+        Self { sum_of_logarithms: self.sum_of_logarithms - gain.ln(), count: self.count - 1 }
+    }
+
+    pub fn mean(self) -> f64 {
+        (self.sum_of_logarithms / f64::from(self.count.max(1))).exp()
+    }
+}
+
 /// The predictions of one source that were measured. The logarithms count, so that a half and twice
 /// are the same error; later ones count more.
 #[derive(Clone, Copy, Debug, PartialEq)]

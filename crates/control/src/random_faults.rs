@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 
 use crate::backoff::Backoff;
-use crate::fault_waits::{FaultWait, FaultWaits, MeanGain, RecentWaits};
-use crate::gain::{GainScores, GainSource, MeasuredGain};
+use crate::fault_waits::{FaultWait, FaultWaits, RecentWaits};
+use crate::gain::{GainScores, GainSource, MeanGain, MeasuredGain};
 use crate::tuning::WAKE_TIME;
 use crate::tuning::random_faults as tuning;
 use crate::what_if::{Candidate, FileView, PastAccess, PredictedOutcome, predict};
