@@ -97,7 +97,7 @@ impl FixProof {
             let _ = writeln!(text, "  measured   {} saved{bounds}", shown(saved.median));
             let _ = writeln!(
                 text,
-                "  a run      {} as it is, {} with it",
+                "  each run   {} unchanged, {} changed",
                 shown(plain),
                 shown(changed)
             );
