@@ -111,7 +111,7 @@ def workers(m: Measurement) -> str:
         "processor time, two threads ÷ one",
         "speedup",
     ]
-    return f"Speedup {ratio(ratios)}; 1.9 asked.\n\n" + table(head, rows)
+    return f"Speedup {ratio(ratios)}; target 1.9.\n\n" + table(head, rows)
 
 
 def ray_against_threads(m: Measurement) -> str:
@@ -136,9 +136,9 @@ def ray_against_threads(m: Measurement) -> str:
         )
     ray.shutdown()
     text = (
-        f"Threads ÷ Ray {ratio(ratios)}; 0.9 asked. Starting Ray took {start['wall']:.1f} s and is"
+        f"Threads ÷ Ray {ratio(ratios)}; target 0.9. Starting Ray took {start['wall']:.1f} s, which is"
     )
-    text += f" not part of it. {len(digests)} digest of all results.\n\n"
+    text += f" not included. Different digests of the results: {len(digests)}.\n\n"
     return text + table(["two threads, s", "Ray with two processors, s", "threads ÷ Ray"], rows)
 
 
@@ -171,7 +171,7 @@ def driver(m: Measurement) -> str:
         ["Ray, shards that sleep", str(done), *rate(done, by_ray)],
         ["threads, shards of one simulation of 20 reads", str(done), *rate(done, by_threads)],
     ]
-    return "500 shards/s asked.\n\n" + table(
+    return "Target: 500 shards/s.\n\n" + table(
         ["engine", "shards", "s", "shards/s", "ms of the driver's processor time per shard"], rows
     )
 
@@ -222,7 +222,7 @@ def planning(m: Measurement) -> str:
     text = (
         f"Peak memory of the driver {peak:.0f} MiB; {size:.0f} bytes per row without figures.\n\n"
     )
-    return text + table(["", "s", "processor s", "asked"], rows)
+    return text + table(["", "s", "processor s", "target"], rows)
 
 
 def memory(m: Measurement) -> str:
@@ -244,8 +244,8 @@ def memory(m: Measurement) -> str:
         "processor s of the worker",
     ]
     return (
-        "300 MiB asked for 10⁹ records, with the simulated cache of 64 MiB besides. A trace of more "
-        "than 1,048,576 records is read block by block.\n\n" + table(head, rows)
+        "Target: 300 MiB for 10⁹ records, in addition to the simulated cache of 64 MiB. A trace of "
+        "more than 1,048,576 records is read block by block.\n\n" + table(head, rows)
     )
 
 
@@ -310,7 +310,7 @@ def shards(m: Measurement) -> str:
     return (
         f"16 cells of one trace of {len(trace):,} reads, as a shard (decoding and publishing"
         f" included) ÷ `simulate` of each, processor time, {PAIRS} pairs: {ratio(ratios)};"
-        " 1.05 asked."
+        " target 1.05."
     )
 
 
@@ -331,7 +331,7 @@ def overhead(m: Measurement) -> str:
             else:
                 took["rust"] = {"wall": _native.run_shard(shard.json, out)[3]}
         ratios.append(took["python"]["wall"] / took["rust"]["wall"])
-    return f"`simulate` ÷ the same in Rust, {PAIRS} pairs: {ratio(ratios)}; 1.05 asked."
+    return f"`simulate` ÷ the same in Rust, {PAIRS} pairs: {ratio(ratios)}; target 1.05."
 
 
 def libcachesim(m: Measurement) -> str:

@@ -94,9 +94,8 @@ impl MatrixVerdict {
         }
     }
 
-    /// Prints a line for each demand, and what else is to be known. Whether all are met.
     /// A line of the ablation table: gain over 128 KiB, worst cell, captured share of the headroom,
-    /// most bytes read for each that was wanted.
+    /// highest amplification.
     pub fn ablation_row(&self, name: &str) -> String {
         let (worst, cell) = &self.worst;
         format!(
@@ -107,10 +106,11 @@ impl MatrixVerdict {
         )
     }
 
+    /// Prints a line for each demand, and remarks. Returns whether all demands are met.
     pub fn print(&self) -> bool {
         let demands = self.demands();
         for (met, demand) in &demands {
-            println!("- {}: {demand}.", if *met { "met" } else { "NOT met" });
+            println!("- {}: {demand}.", if *met { "met" } else { "missed" });
         }
         self.print_remarks();
         demands.iter().all(|(met, _)| *met)
@@ -122,29 +122,29 @@ impl MatrixVerdict {
             (
                 self.over_default >= OVER_DEFAULT,
                 format!(
-                    "throughput at least twice that of 128 KiB: {:.2} times (geometric mean)",
+                    "throughput at least ×2 relative to 128 KiB: ×{:.2} (geometric mean)",
                     self.over_default
                 ),
             ),
             (
                 self.over_single > 1.0,
                 format!(
-                    "above the best single window of each device: {:.2} times (geometric mean)",
+                    "faster than the best single window of each device: ×{:.2} (geometric mean)",
                     self.over_single
                 ),
             ),
             (
                 self.worst.0 >= MIN_GAIN,
                 format!(
-                    "in no cell below 0.95 of 128 KiB: {:.2} at worst, {}",
+                    "no cell below ×0.95 relative to 128 KiB: lowest ×{:.2}, {}",
                     self.worst.0, self.worst.1
                 ),
             ),
             (
                 self.captured >= MIN_CAPTURED_SHARE,
                 format!(
-                    "80 % of what the best window for each workload saves: {:.0} % (mean of {} \
-                     cells with headroom)",
+                    "at least 80 % of the time that the best window for each workload saves: {:.0} \
+                     % (mean of {} cells with headroom)",
                     100.0 * self.captured,
                     self.short.1
                 ),
@@ -152,8 +152,8 @@ impl MatrixVerdict {
             (
                 self.most_read.0 <= MAX_AMPLIFICATION,
                 format!(
-                    "device bytes at most 1.3 of useful ones, but for priming and what readers \
-                     had not come to at the end: {:.2} at worst, {}",
+                    "amplification at most 1.3, without priming and unread read-ahead at the end: \
+                     highest {:.2}, {}",
                     self.most_read.0, self.most_read.1
                 ),
             ),
@@ -163,13 +163,13 @@ impl MatrixVerdict {
     /// What explains the figures and demands nothing.
     fn print_remarks(&self) {
         println!(
-            "- For comparison: the best window for each workload gives {:.2} times 128 KiB, the \
-             better of it and `auto` {:.2} times.",
+            "- For comparison, relative to 128 KiB: the best window for each workload ×{:.2}, the \
+             better of it and `auto` ×{:.2}.",
             self.bounds.0, self.bounds.1
         );
         if !self.short.0.is_empty() {
             println!(
-                "- {} of {} cells with headroom have less than 80 % of it: {}.",
+                "- {} of {} cells with headroom save less than 80 % of that time: {}.",
                 self.short.0.len(),
                 self.short.1,
                 self.short.0.join(", ")
@@ -177,23 +177,23 @@ impl MatrixVerdict {
         }
         if self.captured_of_much.1 > 0 {
             println!(
-                "- For comparison: of cells where the best window gives more than \
-                 {LARGE_GAIN_RATIO} times 128 KiB, {}, {:.0} % of what it saves is saved.",
+                "- For comparison: {} cells in which the best window gives more than \
+                 ×{LARGE_GAIN_RATIO} save {:.0} % of that time.",
                 self.captured_of_much.1,
                 100.0 * self.captured_of_much.0
             );
         }
         if !self.wasteful.is_empty() {
             println!(
-                "- {} cells read more than {MAX_AMPLIFICATION} times what is wanted (with 128 \
-                 KiB → with `auto`): {}.",
+                "- Cells with an amplification above {MAX_AMPLIFICATION}: {} (with 128 KiB → with \
+                 `auto`): {}.",
                 self.wasteful.len(),
                 self.wasteful.join(", ")
             );
         }
         if self.most_primed.0 > 0.0 {
             println!(
-                "- Priming read {:.2} of the useful bytes at most, {}.",
+                "- Priming read at most {:.2} of the useful bytes, {}.",
                 self.most_primed.0, self.most_primed.1
             );
         }
