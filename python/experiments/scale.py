@@ -136,9 +136,9 @@ def ray_against_threads(m: Measurement) -> str:
         )
     ray.shutdown()
     text = (
-        f"Threads ÷ Ray {ratio(ratios)}; target 0.9. Starting Ray took {start['wall']:.1f} s, which is"
+        f"Threads ÷ Ray {ratio(ratios)}; target 0.9. Starting Ray took {start['wall']:.1f} s, which"
     )
-    text += f" not included. Different digests of the results: {len(digests)}.\n\n"
+    text += f" is not included. Different digests of the results: {len(digests)}.\n\n"
     return text + table(["two threads, s", "Ray with two processors, s", "threads ÷ Ray"], rows)
 
 

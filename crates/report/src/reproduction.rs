@@ -71,7 +71,7 @@ pub fn reproduction_markdown(table: &Reproduction) -> String {
         let word = match (line.holds, line.required) {
             (true, _) => "holds",
             (false, true) => "**does not hold**",
-            (false, false) => "misses a goal of our own",
+            (false, false) => "does not hold (not required)",
         };
         text.push_str(&format!("- {word}: {}\n", bound(line)));
     }
@@ -85,7 +85,7 @@ pub fn reproductions_summary(tables: &[Reproduction]) -> String {
     let holding = |lines: &[&CheckedClaim]| lines.iter().filter(|line| line.holds).count();
     let marks = match beside.len() {
         0 => String::new(),
-        count => format!(" and {} of {count} of our own goals", holding(&beside)),
+        count => format!(" and {} of {count} others", holding(&beside)),
     };
     let cells = |table: &Reproduction| -> Vec<f64> {
         let columns = table.columns.iter().chain(&table.beside);
@@ -94,7 +94,7 @@ pub fn reproductions_summary(tables: &[Reproduction]) -> String {
     let errors: Vec<f64> = tables.iter().flat_map(cells).collect();
     let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
     format!(
-        "{} of {} lines hold{marks}; of {} cells {} are within 10 % and {} within 20 %\n",
+        "{} of {} required checks hold{marks}; of {} cells {} are within 10 % and {} within 20 %\n",
         holding(&required),
         required.len(),
         errors.len(),
@@ -222,12 +222,12 @@ fn sentences(table: &Reproduction) -> Vec<String> {
             Some(format!("{:.1} % ({})", column.regret_percent?, column.name))
         });
         let regret: Vec<_> = regret.collect();
-        said.push(format!("Would recommend {setting}: regret {}.", regret.join(", ")));
+        said.push(format!("The simulation recommends {setting}: regret {}.", regret.join(", ")));
     }
     said.extend(
         reasons(table)
             .into_iter()
-            .map(|(reason, cells)| format!("* not explained ({}): {reason}.", cells.join(", "))),
+            .map(|(reason, cells)| format!("* error above 20 % ({}): {reason}.", cells.join(", "))),
     );
     said.extend(table.remarks.iter().map(|remark| format!("Note: {remark}.")));
     said
@@ -254,7 +254,7 @@ fn verdict(line: &CheckedClaim, look: TermStyle) -> String {
     let (word, colour) = match (line.holds, line.required) {
         (true, _) => ("holds", AnsiColor::Green),
         (false, true) => ("DOES NOT HOLD", AnsiColor::Red),
-        (false, false) => ("misses a goal of our own", AnsiColor::Yellow),
+        (false, false) => ("does not hold (not required)", AnsiColor::Yellow),
     };
     if !look.colour {
         return word.to_owned();

@@ -38,7 +38,7 @@ const CASES: [Case; 5] = [
         label: "first test, adaptive, 128 KiB",
         policy: "ara-2006,hit_rate=4",
         read_ahead: Kib::new(128),
-        reason: Some("the hit rate that was that version's default is not known; 4 is assumed"),
+        reason: Some("the default hit rate of that version is not known; 4 is assumed"),
     },
     Case { label: "stock, 1 MiB", policy: STOCK, read_ahead: Kib::new(1024), reason: None },
     Case {

@@ -44,8 +44,8 @@ fn front(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, Rep
         fitted_with: Some("xfs-2008"),
         lines,
         remarks: vec![
-            "nothing is fitted: the model of the XFS table with an indirect block, which \
-             is read and waited for, in front of every 4 MiB of a file",
+            "nothing is fitted: the model of the XFS table, with an indirect block before \
+             every 4 MiB of a file, for which the reader waits",
         ],
         ..this.begin(effort)?
     })
@@ -59,7 +59,7 @@ fn eight(sectors: f64) -> Option<&'static str> {
 
 fn one(sectors: f64) -> Option<&'static str> {
     (sectors <= 2048.0)
-        .then_some("the model goes on reading ahead past an indirect block, the machine did not")
+        .then_some("the model reads ahead beyond an indirect block; the machine did not")
 }
 
 fn full(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {
@@ -85,7 +85,7 @@ fn full(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, Repr
         fitted_with: Some("xfs-2008"),
         fitted_at_most: 1,
         lines,
-        remarks: vec!["nothing is fitted: where the files lie is the author's own guess"],
+        remarks: vec!["nothing is fitted; the position of the files is the author's guess"],
         ..this.begin(effort)?
     })
 }

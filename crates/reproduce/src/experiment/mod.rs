@@ -42,8 +42,8 @@ pub struct NotSimulated {
 pub static NOT_SIMULATED: &[NotSimulated] = &[
     NotSimulated {
         table: "carey-postgres-3ware",
-        reason: "a sequential scan of PostgreSQL at 300 of 390 MB/s is bound by the processor, \
-                 of which nothing is said",
+        reason: "a sequential scan of PostgreSQL at 300 of 390 MB/s is limited by the processor, \
+                 which the source does not describe",
     },
     NotSimulated { table: "carey-misc", reason: "single statements, no measurements" },
     NotSimulated { table: "voras-misc", reason: "single statements, no measurements" },

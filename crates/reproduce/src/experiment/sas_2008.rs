@@ -22,7 +22,7 @@ const MODEL: &str = "raid10-2008,members=4,disk.capacity=286749488s,disk.rpm=150
                      disk.outer_mb_s=125,disk.inner_mb_s=73";
 
 fn reason(_sectors: f64) -> Option<&'static str> {
-    Some("the firmware of these drives went on reading ahead for several interleaved streams")
+    Some("the firmware of these drives continued to read ahead for several interleaved streams")
 }
 
 fn simulate(this: &PublishedExperiment, effort: Effort) -> Result<Reproduction, ReproduceError> {

@@ -38,12 +38,12 @@ const CHOSEN: &[&str] = &[
 fn one(sectors: f64) -> Option<&'static str> {
     match sectors {
         s if s <= 8.0 => Some(
-            "one request of 4 KiB every 11 µs, one after another: no SCSI stack of 2008 does that, \
-             so the setting cannot have applied",
+            "one request of 4 KiB every 11 µs, one after another: no SCSI stack of 2008 is so \
+             fast, so the setting cannot have taken effect",
         ),
         s if s <= 1024.0 => Some(
-            "the published column is the same from 64 KiB to 24 MiB, as if the controller's own \
-             read-ahead did all of it; the model's does not reach so far",
+            "the published column is constant from 64 KiB to 24 MiB, as with read-ahead by the \
+             controller alone; that of the model does not reach as far",
         ),
         _ => None,
     }

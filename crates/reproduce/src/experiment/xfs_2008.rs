@@ -59,10 +59,10 @@ fn eight(sectors: f64) -> Option<&'static str> {
 fn one(sectors: f64) -> Option<&'static str> {
     match sectors {
         s if s < 64.0 => Some(
-            "windows of a page: the firmware hides more of the time of each command than the model",
+            "windows of one page: the firmware hides more of the time of each command than the model",
         ),
         s if (1024.0..=8192.0).contains(&s) => {
-            Some("where the dip behind 512 KiB begins and ends: the model has it, not quite there")
+            Some("the dip above 512 KiB is at other settings in the model")
         }
         _ => None,
     }
