@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry {
         Parameter { name: "most", summary: "the largest window", default: "8M" },
         Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
         Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
-        Parameter { name: "prefetch", summary: "on: also read ahead by itself", default: "on" },
+        Parameter { name: "prefetch", summary: "on: also prefetch", default: "on" },
         Parameter { name: "streams", summary: "on: windows of streams", default: "on" },
         Parameter { name: "mappings", summary: "on: windows of random mappings", default: "on" },
         Parameter { name: "misses", summary: "on: prefetching after a miss", default: "on" },

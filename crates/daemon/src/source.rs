@@ -19,10 +19,10 @@ use crate::{Begin, Record, Snapshot};
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// The kernel cannot be looked into.
-    #[error("cannot look into the kernel")]
+    #[error("cannot observe the kernel")]
     Observe(#[from] ObserveError),
     /// The devices cannot be looked at.
-    #[error("cannot look at the devices")]
+    #[error("cannot read the devices")]
     Host(#[from] HostError),
 }
 

@@ -111,7 +111,7 @@ impl Progress for Shown {
             }
             ProgressEvent::Probed { done, total } => {
                 self.position(*done as u64, *total as u64);
-                self.state(format!("probing device: {done} of {total} questions"));
+                self.state(format!("probing device: {done} of {total} probes"));
             }
             ProgressEvent::Resumed { run, trials } => {
                 self.say(&format!("resuming run {run}: {trials} trials are already done"));

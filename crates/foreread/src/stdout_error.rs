@@ -12,7 +12,7 @@ pub struct StdoutClosed;
 
 /// The terminal is gone: treated like SIGHUP.
 #[derive(Debug, thiserror::Error)]
-#[error("the terminal has gone")]
+#[error("the terminal was closed")]
 pub struct TerminalGone;
 
 /// Classifies an error of stdout.

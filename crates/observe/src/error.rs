@@ -11,27 +11,26 @@ use units::ErrorKind;
 pub enum ObserveError {
     /// This foreread was built without clang.
     #[error(
-        "this foreread has no kernel probes, as it was built on a machine without clang: \
-         install clang and build again"
+        "this foreread has no kernel probes, because it was built without clang: install clang and \
+         build it again"
     )]
     NotBuilt,
     #[error(
-        "not permitted to load kernel probes: root would see every open file with the window \
-         that it has (the capabilities CAP_BPF and CAP_PERFMON do; inside a container they may \
-         be withheld from root, too)"
+        "not permitted to load kernel probes: run as root, or with CAP_BPF and CAP_PERFMON (a \
+         container may withhold these even from root)"
     )]
     NotPermitted { source: io::Error },
     /// The probes would name processes by other numbers than this process knows them by.
     #[error(
-        "processes have numbers of their own here, as in a container, and kernel probes report \
-         those of the host: run foreread with the processes of the host (docker run --pid=host, \
-         or hostPID: true in Kubernetes)"
+        "this PID namespace is not that of the host, as in a container, but kernel probes report \
+         the host's PIDs: run foreread in the host's PID namespace (docker run --pid=host, or \
+         hostPID: true in Kubernetes)"
     )]
     OwnProcessIds,
     /// The kernel describes its types nowhere.
     #[error(
-        "this kernel does not describe its types (/sys/kernel/btf/vmlinux is missing: \
-         CONFIG_DEBUG_INFO_BTF), so no probe can be fitted to it"
+        "this kernel has no BTF type information, which probes need (/sys/kernel/btf/vmlinux is \
+         missing: CONFIG_DEBUG_INFO_BTF)"
     )]
     NoTypes,
     /// The kernel does not take a program.
@@ -45,7 +44,7 @@ pub enum ObserveError {
     #[error("FOREREAD_PROBES={value}: must be tp-btf, fentry or kprobe")]
     Mechanism { value: String },
     /// The probes tell something else than what was done to try them: nothing they tell is shown.
-    #[error("the probes of read-ahead do not tell the truth on this kernel: {problem}")]
+    #[error("the probes of read-ahead report wrong events on this kernel: {problem}")]
     Untrue {
         /// What was done, and what was told.
         problem: String,

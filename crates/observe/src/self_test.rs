@@ -147,22 +147,23 @@ fn own(probes: &mut Probes, seen: &OpenFile) -> Vec<ProbeEvent> {
 }
 
 fn check_sequential(events: &[ProbeEvent], seen: &OpenFile) -> Result<(), String> {
-    let first = events.first().ok_or("nothing was told")?;
+    let first = events.first().ok_or("no event was reported")?;
     if !matches!(first.access.kind, EventKind::Miss { .. }) || first.access.index != 0 {
         return Err(format!(
-            "the first thing told was {:?} at page {}",
+            "the first event was {:?} at page {}",
             first.access.kind, first.access.index
         ));
     }
     if first.access.request.get() != READ_PAGES {
-        return Err(format!("a read of {READ_PAGES} pages was told as {}", first.access.request));
+        let request = first.access.request;
+        return Err(format!("a read of {READ_PAGES} pages was reported as {request}"));
     }
     if first.device != seen.device {
-        return Err(format!("device {} was told as {}", seen.device, first.device));
+        return Err(format!("device {} was reported as {}", seen.device, first.device));
     }
     let limit = Bytes::new(first.limit.get() * page() as u64);
     if limit != seen.window {
-        return Err(format!("its window of {} was told as {limit}", seen.window));
+        return Err(format!("its window of {} was reported as {limit}", seen.window));
     }
     // Windows follow each other without gap or overlap until all of it is read.
     let mut end = 0;
@@ -178,5 +179,5 @@ fn check_sequential(events: &[ProbeEvent], seen: &OpenFile) -> Result<(), String
         end = from.saturating_add(size);
     }
     let whole = end >= FILE_PAGES;
-    whole.then_some(()).ok_or_else(|| format!("only {end} of {FILE_PAGES} pages were told"))
+    whole.then_some(()).ok_or_else(|| format!("only {end} of {FILE_PAGES} pages were reported"))
 }

@@ -16,19 +16,19 @@ pub enum ProfileError {
     NotStarted { program: String, source: io::Error },
     #[error("cannot wait for the command")]
     Wait { source: io::Error },
-    #[error("{program} fails, so its time proves nothing: {status}")]
+    #[error("{program} failed, so its time proves nothing: {status}")]
     Failed { program: String, status: ExitStatus },
-    #[error("interrupted: nothing is proved")]
+    #[error("interrupted before a proof")]
     Interrupted,
     #[error("cannot read {} into memory", path.display())]
     Cache { path: PathBuf, source: io::Error },
-    #[error("memory does not hold {}", path.display())]
+    #[error("cannot keep {} in memory", path.display())]
     NotCached { path: PathBuf },
     #[error(transparent)]
     Import(#[from] trace::TraceFileError),
     #[error(
-        "{} does not say how long calls took: record with strace -T, or with perf record -e \
-         sched:sched_switch besides", path.display()
+        "{} has no durations of calls: record with strace -T, or add -e sched:sched_switch to \
+         perf record", path.display()
     )]
     NoTimes { path: PathBuf },
     #[error(transparent)]

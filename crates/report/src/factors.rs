@@ -75,7 +75,7 @@ fn ranked(report: &RunReport<'_>) -> String {
     for effect in effects {
         if workload != Some(&effect.workload) {
             let name = clean::plain(&effect.workload);
-            text.push_str(&format!("{name} (best level ÷ worst, each tunable by itself)\n"));
+            text.push_str(&format!("{name} (best level ÷ worst, each tunable alone)\n"));
             workload = Some(&effect.workload);
         }
         let bar = bar(effect.strength.ln() / longest, MAX_BAR_COLUMNS);

@@ -99,7 +99,7 @@ pub enum TraceFileError {
     #[error("\"trace:{spec}\": {problem}")]
     Spec { spec: String, problem: String },
     /// Nothing on this machine can record.
-    #[error("nothing here can record: {tried}")]
+    #[error("no recording method works here: {tried}")]
     NoMeans {
         /// What was tried, and why it did not do.
         tried: String,

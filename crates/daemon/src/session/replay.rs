@@ -23,9 +23,9 @@ use super::recorder::RecordingBackend;
 pub enum SessionError {
     #[error("cannot read the recording")]
     Read(#[from] io::Error),
-    #[error("this is not a recording of auto: it begins with something else")]
+    #[error("this is not a recording of auto")]
     NotASession,
-    #[error("form {found} of recordings is newer than this foreread knows (up to {known})")]
+    #[error("recording format {found} is newer than this foreread supports (up to {known})")]
     Newer { found: u32, known: u32 },
 }
 

@@ -221,7 +221,7 @@ impl ApplyArgs {
         let guard = guard()?;
         let mut applied = apply(&context.dirs, &context.root, &chosen.site, &plan, &guard)?;
         for undone in &applied.inherited {
-            context.note(&format!("left by a run that died: {undone}"));
+            context.note(&format!("left by a killed run: {undone}"));
         }
         for note in &applied.notes {
             context.note(&format!("note: {note}"));

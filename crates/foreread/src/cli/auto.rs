@@ -29,13 +29,13 @@ use crate::signals::Signals;
 
 /// Adapt read-ahead per open file, automatically
 ///
-/// Observes the readers of a storage, as `foreread watch` does, and sets the window of each open
-/// file. It enlarges a window if readers wait and the larger window makes them faster. It reduces a
-/// window if pages are evicted unused, or if a mapping is read at random. It prefetches where the
-/// kernel does not: strided and backward reads, small files that are read one after another, and
-/// files that random reads are going to cover. Files that are already open are included. Each
-/// action is printed as one line: what was done, why, and how to undo it. On exit, every open file
-/// gets its previous window back.
+/// Observes the readers of a device or file system, as `foreread watch` does, and sets the window
+/// of each open file, including files that are already open. It enlarges a window if readers wait
+/// and the larger window makes them faster. It reduces a window if pages are evicted unused, or if
+/// a mapping is read at random. It prefetches where the kernel does not: strided and backward
+/// reads, small files that are read one after another, and files that are read at random and fit
+/// into the cache. Each action is printed as one line: what was done, why, and how to undo it. On
+/// exit, auto restores the previous window of every open file.
 ///
 ///   foreread auto /srv/data --dry-run     print what it would do
 ///   foreread auto /srv/data --only user:postgres --max 4M
@@ -71,7 +71,7 @@ pub struct AutoArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "no_prefetch")]
     prime: Vec<PathBuf>,
     /// Alternate between adapting and doing nothing, in slots of this length in random order, and
-    /// report the effect; stop adapting if it does harm
+    /// report the effect; stop if adapting makes readers slower
     #[arg(long, alias = "try", value_name = "TIME")]
     ab_test: Option<Nanos>,
     /// Print a service unit for this command line and exit
@@ -93,11 +93,10 @@ pub(super) struct Control {
     /// Set windows only; do not prefetch
     #[arg(long)]
     no_prefetch: bool,
-    /// Leave open files alone whose programs advised POSIX_FADV_RANDOM, also if they are read in a
-    /// predictable way
+    /// Do not prefetch for open files under POSIX_FADV_RANDOM, even if their reads are predictable
     #[arg(long)]
     respect_advice: bool,
-    /// How often to decide
+    /// Time between decisions
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     interval: Nanos,
     /// Do not restore windows on exit
@@ -109,8 +108,8 @@ pub(super) struct Control {
     /// Write Prometheus metrics to this file, for the textfile collector of node_exporter
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
-    /// Record everything that is observed and decided in this file, for `foreread auto replay`;
-    /// it ends at 1 GiB
+    /// Record all observations and decisions in this file, for `foreread auto replay`; recording
+    /// stops at 1 GiB
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Overwrite the file of --record, and that of --metrics even if another program wrote it
@@ -121,13 +120,13 @@ pub(super) struct Control {
 /// Requests to a running daemon.
 #[derive(Clone, Debug, Subcommand)]
 enum Question {
-    /// Show the daemon's present state, what it has learnt, and its last decisions
+    /// Show the daemon's present state, what it has measured, and its last decisions
     Status {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Replay a file of --record: the same decisions, and why each was made
+    /// Replay a file of --record, and show why each decision was made
     Replay(AutoReplayArgs),
 }
 
@@ -249,8 +248,8 @@ impl Control {
         obstacle: &ObserveError,
     ) -> anyhow::Result<(UnprivilegedBackend, OutputError)> {
         context.note(&format!(
-            "note: {obstacle}; the command is followed by /proc: no window exceeds twice the \
-             device's own, and mapped reads are not seen"
+            "note: {obstacle}; observing the command through /proc: no window exceeds twice the \
+             device's own, and reads of mapped files are not detected"
         ));
         let (log, error) = self.log(context);
         let prefetch = !self.no_prefetch;
@@ -362,7 +361,7 @@ impl AutoArgs {
         let mut words = std::env::args_os().skip_while(|word| word != "auto").skip(1);
         while let Some(word) = words.next() {
             let Ok(word) = word.into_string() else {
-                let problem = "a unit takes no name that is not UTF-8";
+                let problem = "a unit cannot contain a name that is not UTF-8";
                 return Err(Usage(problem.to_owned()).into());
             };
             if word == "--emit" {
@@ -372,7 +371,7 @@ impl AutoArgs {
             }
         }
         if kept.iter().any(|word| word.contains(['\n', '\r'])) {
-            return Err(Usage("a unit takes no name with a line break".to_owned()).into());
+            return Err(Usage("a unit cannot contain a name with a line break".to_owned()).into());
         }
         output::print_document(&unit(&program.display().to_string(), &kept.join(" ")))?;
         Ok(Exit::Fine)

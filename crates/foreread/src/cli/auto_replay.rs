@@ -14,10 +14,10 @@ use units::text::plain;
 use crate::exit::Exit;
 use crate::output;
 
-/// Replay a file of --record: the same decisions, and why each was made
+/// Replay a file of --record, and show why each decision was made
 ///
-/// What was observed is given to the same control loop again. Exit code 1 means that it decided
-/// something else than was recorded, as another version of foreread may.
+/// Passes the recorded observations to the same control loop. The exit code is 1 if a decision
+/// differs from the recorded one, for example because another version of foreread has other rules.
 ///
 ///   foreread auto /srv/data --record session.gz
 ///   foreread auto replay session.gz --file table.ibd
@@ -27,7 +27,7 @@ pub struct AutoReplayArgs {
     /// The recording
     #[arg(value_name = "FILE")]
     recording: PathBuf,
-    /// Show decisions on open files whose path contains this text only
+    /// Show only decisions on open files whose path contains this text
     #[arg(long, value_name = "TEXT")]
     file: Option<String>,
     /// Print each decision, and at the end the summary, as a line of JSON
@@ -92,8 +92,8 @@ impl AutoReplayArgs {
         }
         let SessionReport { steps, events, open_files, actions, .. } = report;
         let end = match (&report.failed, report.is_cut) {
-            (Some(error), _) => format!("; it ended by an error: {}", plain(error)),
-            (None, true) => "; it was cut short".to_owned(),
+            (Some(error), _) => format!("; it ended with an error: {}", plain(error)),
+            (None, true) => "; it is incomplete".to_owned(),
             (None, false) => String::new(),
         };
         output::print(&format!(
@@ -121,7 +121,7 @@ fn describe(difference: &SessionDifference) -> String {
 /// A value as the recording has it.
 fn json_text(value: Option<&impl Serialize>) -> String {
     let text = value.and_then(|value| serde_json::to_string(value).ok());
-    text.map_or_else(|| "nothing of this kind".to_owned(), |text| plain(&text))
+    text.map_or_else(|| "none".to_owned(), |text| plain(&text))
 }
 
 /// Explains why a recording cannot be read.

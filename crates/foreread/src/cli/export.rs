@@ -19,7 +19,7 @@ Examples:
 
 /// Write a workload as an fio job file
 ///
-/// The jobs have the same pattern, block sizes, readers, hints and think times as the workload. If
+/// The jobs have the same pattern, block sizes, readers, advice and think times as the workload. If
 /// fio does not have the pattern, the requests themselves are written as I/O logs next to the job
 /// file; this needs -o.
 #[derive(Debug, Args)]

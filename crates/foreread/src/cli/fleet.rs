@@ -27,9 +27,9 @@ pg_service.conf work. docs/book/fleet.md describes the tables and the rights tha
 
 /// Keep surveys and runs of many hosts in one PostgreSQL database
 ///
-/// `survey` writes what a host's read-ahead is. `import` loads surveys, captured hosts and records
-/// of runs. It writes a row only when something changed, so it may be repeated. The other verbs
-/// list what is in the database.
+/// `survey` writes the read-ahead settings of a host. `import` loads surveys, captured hosts and
+/// records of runs. It writes a row only if something has changed, so it may be repeated. The other
+/// verbs list the content of the database.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct FleetArgs {
@@ -89,13 +89,13 @@ struct DatabaseArgs {
 struct ListArgs {
     #[command(flatten)]
     server: DatabaseArgs,
-    /// Only hosts with this name; `*` stands for any letters
+    /// Only hosts with this name; `*` matches any characters
     #[arg(long, value_name = "PATTERN")]
     host: Option<String>,
     /// Only storage whose read-ahead has this origin: kernel, udev, tuned, …
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     origin: Option<String>,
-    /// Most rows to print
+    /// Maximum number of rows to print
     #[arg(long, value_name = "N", default_value_t = 100)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
@@ -109,7 +109,7 @@ struct ListArgs {
 fn origin(word: &str) -> Result<String, String> {
     match OriginKind::WORDS.contains(&word) {
         true => Ok(word.to_owned()),
-        false => Err(format!("there are {}", OriginKind::WORDS.join(", "))),
+        false => Err(format!("must be one of {}", OriginKind::WORDS.join(", "))),
     }
 }
 

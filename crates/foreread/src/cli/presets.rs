@@ -23,8 +23,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct PresetsArgs {
-    /// Name of a software in the list, or a word of it; default: the software that this machine
-    /// runs
+    /// Name of software in the list, or a word of the name; default: the software on this machine
     #[arg(value_name = "SOFTWARE")]
     software: Option<String>,
     /// Show all recommendations, not only those that apply to this machine

@@ -29,11 +29,11 @@ use crate::signals::Signals;
 /// Pairs from which on a median has a 95 % interval.
 const PROOF_PAIRS: u32 = 5;
 
-/// Find where programs wait for storage, why, and what a fix wins
+/// Find where programs wait for storage, why, and what a fix saves
 ///
 /// Records every wait for storage with the program's stack, and what led to it: calls, faults,
 /// windows, advice, device requests. Prints the places that cost most, each with the file, the line
-/// of code, the cause, a fix and the predicted gain. Changes nothing.
+/// of code, the cause, a fix and the predicted gain. Recording changes no setting.
 ///
 /// Needs root, or CAP_BPF and CAP_PERFMON. For line numbers, compile with -g and
 /// -fno-omit-frame-pointer.
@@ -61,7 +61,7 @@ pub struct ProfileArgs {
     /// darshan-dxt-parser, or any trace that has the time of each call; `-` is standard input
     #[arg(long, value_name = "FILE", group = "whom")]
     import: Option<PathBuf>,
-    /// The form of FILE, if its beginning does not tell; see `foreread trace formats`
+    /// Format of FILE; default: detected (`foreread trace formats` lists them)
     #[arg(long, value_name = "NAME", requires = "import")]
     format: Option<String>,
     /// Stop after this time; a command gets SIGTERM. Default: until it exits, or Control-C
@@ -86,22 +86,22 @@ pub struct ProfileArgs {
     /// Write waits as folded stacks, in microseconds, for flame graph programs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
-    /// Write waits, their time and what fixes save for `go tool pprof`, speedscope and others
+    /// Write waits, their time and the predicted savings for `go tool pprof`, speedscope and others
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
     /// Write waits as markers and weighted samples, and device requests, for the Firefox Profiler
     #[arg(long, value_name = "FILE")]
     firefox: Option<PathBuf>,
     /// Run COMMAND again, cold, with and without each fix that can be applied from outside (advice
-    /// deleted, another window, files prefetched, `foreread run`), and print the measured gain
-    /// beside the predicted one; its output is discarded
+    /// dropped, another window, files prefetched, `foreread run`), and print the predicted and the
+    /// measured gain; its output is discarded
     #[arg(long)]
     prove: bool,
-    /// Run COMMAND again, cold, with and without this file in memory: what fixing all of its waits
-    /// would win at most
+    /// Run COMMAND again, cold, with and without this file in memory, which shows the most that
+    /// fixes of its waits can save
     #[arg(long, value_name = "FILE")]
     ceiling: Option<PathBuf>,
-    /// How many pairs of runs --prove and --ceiling make
+    /// Number of pairs of runs for --prove and --ceiling
     #[arg(long, value_name = "NUMBER", default_value_t = PROOF_PAIRS)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
     pairs: u32,

@@ -13,8 +13,8 @@ Examples:
   foreread reproduce xfs-2008           the array of 2008: published, simulated, error
   foreread reproduce all --json         everything, for programs
 
-Each table names the fitted parameters, and marks with * what the model does not explain. The exit
-code is 1 if a required agreement fails; additional comparisons are shown, but do not count.";
+Each table lists the fitted parameters, and marks cells with an error above 20 % with *. The exit
+code is 1 if a required check fails; other checks are printed, but do not count.";
 
 /// Compare published read-ahead tables with simulated ones
 #[derive(Debug, Args)]

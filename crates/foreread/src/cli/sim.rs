@@ -37,8 +37,8 @@ enum What {
     Policies,
     /// List the keys of a simulation, in addition to those of its model and its policy
     Keys,
-    /// Divide what a plan simulates into shards, and write them as a manifest; cells that have
-    /// results are left out
+    /// Divide the simulations of a plan into shards, and write them to a manifest; finished cells
+    /// are left out
     Plan(PlanArgs),
     /// Simulate one shard of a manifest and publish its results as a Parquet file
     Shard(ShardArgs),

@@ -331,7 +331,7 @@ impl Record {
 fn note_recording(recording: &Recording, context: &Context) {
     for tried in &recording.tried {
         let reason = clean::plain(&tried.reason);
-        context.note(&format!("not by {}: {reason}", tried.means));
+        context.note(&format!("cannot record by {}: {reason}", tried.means));
     }
     let (means, brief) = (recording.means, brief(&recording.trace));
     context.note(&format!("recorded by {means}: {brief}"));
@@ -403,9 +403,9 @@ fn text(format: &str, summary: &TraceSummary) -> String {
     line("time", if summary.timed { summary.span.to_string() } else { "not recorded".to_owned() });
     line("processes", summary.processes.to_string());
     line("files", format!("{} ({} times opened)", summary.files, summary.open_files));
-    line("different data read", amount(summary.footprint));
+    line("distinct data read", amount(summary.footprint));
     line("sequential reads", percent(summary.sequential_share));
-    line("  telling streams apart", percent(summary.stream_share));
+    line("  within each stream", percent(summary.stream_share));
     line("next page follows", percent(summary.next_page_share));
     let (streams, at_once) = (summary.streams, summary.streams_at_once);
     line("streams", format!("{streams} of 128 KiB or more, at most {at_once} at once"));

@@ -233,7 +233,7 @@ fn second(now: Option<&DiskCounters>, before: Option<&DiskCounters>) -> String {
     let before = before.unwrap_or(&none);
     let elapsed = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
     if elapsed <= 0.0 {
-        return "counted anew".to_owned();
+        return "counters restarted".to_owned();
     }
     let requests = now.requests().saturating_sub(before.requests()) as f64 / elapsed;
     let bytes = now.bytes().saturating_sub(before.bytes()).as_mib() / elapsed;

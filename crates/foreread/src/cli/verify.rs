@@ -16,7 +16,7 @@ use crate::output;
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread verify                 all that was applied or persisted and not rolled back
+  foreread verify                 all applied and persisted settings
   foreread verify /srv/data       this storage, with a test read that shows the real windows
   foreread verify --json
 
@@ -83,7 +83,7 @@ impl VerifyArgs {
         }
         let nothing = verified.is_empty() && persisted.is_empty() && probed.is_none();
         if nothing && unreadable.is_empty() {
-            context.note("nothing was applied or persisted that was not rolled back");
+            context.note("no applied or persisted settings");
         }
         let drifted = verified.iter().any(|one| one.state != DriftState::Holds)
             || persisted.iter().any(|one| !one.is_good())

@@ -38,7 +38,7 @@ use crate::signals::Signals;
 pub struct WatchArgs {
     /// What to watch: a directory, file or device; pid:N; or cgroup:/PATH. Default: everything.
     /// Then, as for iostat, the interval in seconds and the number of reports; a plain number is
-    /// never taken for a path: write ./1
+    /// never a path: write ./1
     #[arg(value_name = "TARGET] [INTERVAL [COUNT]")]
     words: Vec<String>,
     /// Print one summary as plain text and exit

@@ -95,7 +95,7 @@ pub fn cgroups(root: &Root, path: &str) -> anyhow::Result<BTreeSet<u64>> {
         let old = ["memory", "cpu", "systemd"];
         let old = old.iter().any(|name| root.exists(format!("/sys/fs/cgroup/{name}{path}")));
         let why = match old {
-            true => "; that of version 1 is not seen by kernel probes: name a process",
+            true => "; kernel probes do not see cgroups of version 1: name a process",
             false => "",
         };
         Usage(format!("there is no cgroup {path:?} in the unified hierarchy{why}"))

@@ -52,7 +52,7 @@ fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
     };
     let (without, output) = run(&["--no-prefetch"]);
     let said = text(&output.stderr);
-    if !said.contains("followed by /proc") {
+    if !said.contains("through /proc") {
         println!("SKIP {name}: nobody cannot start it, or may look into the kernel: {said}");
         return;
     }

@@ -41,7 +41,7 @@ fn of_tunables(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
         @if !effects.is_empty() {
             section id=(place.id("effects")) aria-labelledby=(heading) {
-                h2 id=(heading) { "What each tunable does by itself" }
+                h2 id=(heading) { "Effect of each tunable alone" }
                 p class="soft" {
                     "The strongest first. Bars: the best level against the worst, on a logarithmic \
                      scale; levels are compared with the one named first, with 95 % intervals."

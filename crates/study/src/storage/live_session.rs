@@ -77,7 +77,7 @@ impl LiveSession {
         only_in_directories(plan, storage)?;
         let mut lease = target.begin()?;
         for undone in lease.inherited() {
-            progress.step(&ProgressEvent::Note(format!("left by a run that died: {undone}")));
+            progress.step(&ProgressEvent::Note(format!("left by a killed run: {undone}")));
         }
         let found = Some(target.read_ahead()?);
         // A missing permission is reported now, before files are created. Measuring the present

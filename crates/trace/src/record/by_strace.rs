@@ -60,7 +60,7 @@ pub(super) fn record(
     if watched && !stop() {
         notes.extend(child::note(status));
     }
-    notes.push("what was read through mappings or io_uring is not in it".to_owned());
+    notes.push("reads through mappings or io_uring are not recorded".to_owned());
     Ok(Caught { trace, notes, command: watched.then_some(status) })
 }
 

@@ -31,7 +31,7 @@ impl Tracefs {
                 return Ok(Self { dir, _mount: None });
             }
         }
-        let mount = detached().map_err(|error| format!("tracefs is not to be had: {error}"))?;
+        let mount = detached().map_err(|error| format!("tracefs is not available: {error}"))?;
         let dir = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         Ok(Self { dir, _mount: Some(mount) })
     }
@@ -55,7 +55,7 @@ impl Instance {
     /// Makes one, and removes those that processes left behind which are gone.
     pub(super) fn make() -> Result<Self, String> {
         if !sys::process::has_host_ids() {
-            return Err("processes have numbers of their own here, as in a container".to_owned());
+            return Err("this PID namespace is not that of the host, as in a container".to_owned());
         }
         let tracefs = Tracefs::find()?;
         let all = tracefs.dir.join("instances");
