@@ -26,7 +26,7 @@ Examples:
 
 Settings are applied atomically, in the order that their side effects require, and read back. They
 hold until the next boot (`foreread persist` makes them permanent) or until `foreread rollback NAME`
-undoes them, with the name that apply prints. `foreread rollback all` undoes all that was applied.";
+undoes them, with the name that apply prints. `foreread rollback all` undoes all applied settings.";
 
 /// Set tunables now; `foreread rollback` undoes it
 #[derive(Debug, Args)]

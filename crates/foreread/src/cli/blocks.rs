@@ -18,7 +18,7 @@ Examples:
   foreread experiment blocks /dev/nvme0n1 --processes 1,16 --json
 
 The file or device is only read, bypassing the page cache (O_DIRECT). All rows read at the same
-random places. Larger requests count as nearly free if twice the data take at most 25 % longer.";
+random places. Larger requests count as nearly free if each doubling takes at most 25 % longer.";
 
 /// What do random reads of 1, 2, 4, 8, 16 … blocks cost?
 #[derive(Debug, Args)]

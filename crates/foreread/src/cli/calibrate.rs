@@ -28,10 +28,10 @@ Examples:
   foreread sweep sim:sdb.toml --vary policy=linux-6.18,zfs
   foreread tune virtual:sdb.toml,fs=xfs
 
-The probes are random reads near one place, at fixed distances and everywhere, several at a time,
-streams at start, middle and end, and reads across the ends of possible chunks, all past the page
-cache. The model's prediction of the read-ahead curve is then compared with measured points, and the
-error is printed. This part is recorded as a sweep and restores the setting.";
+The probes are random reads near one place, at fixed distances and everywhere, several at a time;
+streams at the start, middle and end; and reads across the ends of possible chunks. All of them
+bypass the page cache. calibrate then compares the read-ahead curve that the model predicts with
+measured points, and prints the error. This part is recorded as a sweep and restores the setting.";
 
 /// Windows at which the prediction is checked.
 const POINTS_KIB: [u64; 5] = [32, 128, 512, 2048, 8192];

@@ -20,10 +20,9 @@ Examples:
   foreread doctor --root captures/web17        another host, from a captured tree
   foreread doctor --metrics /var/lib/node_exporter/textfile_collector/foreread.prom
 
-A tree holds sys, proc and etc as a host has them. Of /sys it needs class/bdi, block, class/block,
-dev/block, devices and fs/btrfs, of /proc self/mountinfo, meminfo and sys/kernel/osrelease;
-/run/udev, /usr/lib/udev and /etc add who sets read-ahead. docs/book/doctor.md shows how to capture
-one.";
+A captured tree needs class/bdi, block, class/block, dev/block, devices and fs/btrfs of /sys, and
+self/mountinfo, meminfo and sys/kernel/osrelease of /proc. /run/udev, /usr/lib/udev and /etc show
+the owners of read-ahead. docs/book/doctor.md shows how to capture a tree.";
 
 /// Explain this host's read-ahead: values, origins, problems, plan
 ///

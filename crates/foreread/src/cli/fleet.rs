@@ -22,7 +22,7 @@ Examples:
   foreread fleet changes --days 7
   foreread fleet outliers --json
 
-FOREREAD_DATABASE names the database, too. psql connects to it, so PGPASSFILE, PGSSLMODE and
+FOREREAD_DATABASE can also name the database. psql connects to it, so PGPASSFILE, PGSSLMODE and
 pg_service.conf work. docs/book/fleet.md describes the tables and the rights that they need.";
 
 /// Keep surveys and runs of many hosts in one PostgreSQL database

@@ -19,11 +19,11 @@ Examples:
   foreread experiment postgres /srv --test seq --vary io_method=sync,worker,io_uring (PostgreSQL 18)
   foreread experiment postgres /var/lib/postgresql --connect 'dbname=shop' --table orders --key id
 
-foreread creates a cluster in a new directory on the target, reaches it by a socket only, and
-removes it at the end; as root it runs the server as the user postgres (or nobody). Existing
-clusters are never touched. Each test starts cold: the server is stopped, its files are evicted from
-the cache, the server is started. With --connect, a table of an existing server is read in read-only
-sessions, and caches stay as they are.";
+foreread creates a cluster in a new directory on the target, connects to it through a socket only,
+and removes it at the end. As root, it runs the server as the user postgres (or nobody). Existing
+clusters are never changed. Before each test, foreread stops the server, evicts its files from the
+cache, and starts it again. With --connect, foreread reads a table of an existing server in
+read-only sessions, and does not empty caches.";
 
 /// How fast is PostgreSQL: scans, random selects from a cold cache, pgbench?
 #[derive(Debug, Args)]

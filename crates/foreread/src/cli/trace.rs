@@ -28,9 +28,10 @@ Examples:
   foreread trace verify mine.trace                       is any block damaged?
   foreread sweep sim:hdd-2008 --workload trace:mine.trace
 
-A trace is replayed with --workload trace:FILE[,pace=recorded][,compact]: as fast as the storage
-lets it or at its recorded times; compact leaves out what nothing was read from, so that a trace of
-a large disk fits small files. Files in any form of `foreread trace formats` can be replayed.";
+--workload trace:FILE[,pace=recorded][,compact] replays a trace, as fast as the storage permits or
+at the recorded times. compact leaves out parts of files that the trace does not read, so that a
+trace of a large disk fits into small files. All formats of `foreread trace formats` can be
+replayed.";
 
 /// Record, import and inspect traces of the reads of programs
 #[derive(Debug, Args)]

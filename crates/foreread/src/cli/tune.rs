@@ -18,10 +18,11 @@ Examples:
 
 tune measures a few settings, fits a model of latency and bandwidth to them, measures where the
 model predicts the best setting, and spends the rest of --budget on confirming that setting and
-measuring its costs. --vary limits the values that may be tried. It recommends the smallest setting
-with at least 80 % of the possible gain; under 10 % of gain it says to keep the present one. A cost
-of more than half makes a condition, and the best setting without that cost is also reported.
---purpose says which costs count. All settings are restored when it ends.";
+measuring its costs. --vary limits the values that may be tried. tune recommends the smallest
+setting with at least 80 % of the possible gain, or the present one if the gain is below 10 %. If
+random reads lose more than half of their throughput, the recommendation has a condition, and tune
+also prints the best setting without a condition. --purpose selects the costs that count. All
+settings are restored when tune ends.";
 
 /// Find the best read-ahead for a target, in a few minutes
 #[derive(Debug, Args)]

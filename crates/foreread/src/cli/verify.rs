@@ -20,8 +20,8 @@ Examples:
   foreread verify /srv/data       this storage, with a test read that shows the real windows
   foreread verify --json
 
-Exit code 3 if a setting differs from what was applied, or if the kernel reads ahead differently; 1
-if a journal is damaged, so that what was applied is unknown.";
+The exit code is 3 if a setting differs from the applied value, or if the kernel uses other windows;
+1 if a journal is damaged, so that the applied settings are unknown.";
 
 /// Check that applied settings still hold and the kernel uses them
 #[derive(Debug, Args)]
