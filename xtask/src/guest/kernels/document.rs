@@ -21,15 +21,15 @@ of Debian 12; only the kernel differs.
 | root, bpf(2) forbidden | root; a seccomp filter refuses `bpf` |
 | root, no BTF | `/sys/kernel/btf` is empty, as on a kernel without `CONFIG_DEBUG_INFO_BTF` |
 | user | a user without privileges |
-| container | root of a user namespace of an ordinary user, with own mounts and processes |
+| container | root of a user namespace of an ordinary user, with its own mounts and PIDs |
 | root, lockdown | root, after `confidentiality` was written to `/sys/kernel/security/lockdown` |
 
 | cell | meaning |
 |---|---|
 | works | the verb did its work |
-| less | the verb did what is possible, and printed the line with this number |
+| less | the verb did part of its work, and printed the line with this number |
 | refused | exit code 6; the line with this number names what is missing |
-| **FAILS** | anything else |
+| **FAILS** | any other result |
 ";
 
 /// The document, and how many cells failed.
@@ -67,7 +67,7 @@ fn signals(signals: &Value) -> String {
         .into_iter()
         .flatten()
         .map(|signal| match word(&signal["rung"]) {
-            "missing" => format!("no {}", word(&signal["name"])),
+            "missing" => format!("{} missing", word(&signal["name"])),
             rung => format!("{} by {rung}", word(&signal["name"])),
         })
         .collect();
