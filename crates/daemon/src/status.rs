@@ -156,7 +156,7 @@ impl Status {
             ),
             (
                 "collateral_windows_restored_total",
-                "Windows restored of files opened while their bdi was held at another window",
+                "Restored windows of files opened while their bdi had another window",
                 self.collateral_windows_restored,
             ),
             (
@@ -185,7 +185,7 @@ impl Status {
             text.metric(
                 "effect_ratio",
                 Gauge,
-                "Throughput of readers with treatment over that without",
+                "Throughput of readers with auto relative to that without",
                 bounds.map(|(bound, value)| MetricSeries::new(value).with("bound", bound)),
             );
         }
@@ -253,12 +253,12 @@ type ReaderCounter = (&'static str, &'static str, fn(&DeviceStatus) -> f64);
 const READER_COUNTERS: &[ReaderCounter] = &[
     ("reader_waits_total", "Times that a reader waited for a page", |status| status.waits as f64),
     ("reader_wait_seconds_total", "Time that readers waited for pages", |status| status.waited_s),
-    ("read_ahead_used_bytes_total", "Read-ahead that a reader came to (estimate)", |status| {
+    ("read_ahead_used_bytes_total", "Read-ahead that readers used (estimate)", |status| {
         status.used_bytes as f64
     }),
     (
         "read_ahead_wasted_bytes_total",
-        "Read-ahead that no reader came to in time (estimate)",
+        "Read-ahead that no reader used in time (estimate)",
         |status| status.wasted_bytes as f64,
     ),
 ];

@@ -64,7 +64,7 @@ fn dip(curve: &Curve) -> Option<String> {
     let sure = curve.ratio(bottom, from).decision_bounds().1 < 1.0 - MIN_DIP_SHARE / 2.0;
     sure.then(|| {
         format!(
-            "{}: more is not always better: {} gets {:.0} % less than {}",
+            "{}: more is not always better: {} is {:.0} % slower than {}",
             curve.name,
             bottom.settings.read_ahead,
             dip.depth * 100.0,
