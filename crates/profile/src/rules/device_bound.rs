@@ -12,7 +12,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     name: "device-bound",
     summary: "the device is busy all the time with requests in order",
     explanation: "The rule applies if a device has a request in flight for at least 90 % of the \
-        run and serves reads in order. Neither windows nor code that reads the same data can be \
+        run and serves reads in order. No window, and no code that reads the same data, can be \
         faster. Read less, compress, or use a faster device.",
     check: RuleCheck::Stream(check),
 };

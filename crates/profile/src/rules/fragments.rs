@@ -6,12 +6,12 @@ use crate::stream::FileStream;
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 21,
     name: "fragments",
-    summary: "reading in order a file that lies in many places of the device",
+    summary: "sequential reads of a fragmented file",
     explanation: "The rule applies if a file is read in order, and at least half of the windows \
         that the kernel submits for it span two or more places of the device: each place is a \
-        request of its own, and a seek on a disk. Write the file anew, or let its writer allocate \
-        it first (fallocate) or write it in larger pieces. No gain is predicted, as the simulator \
-        keeps a file in one place.",
+        request of its own, and a seek on a disk. Rewrite the file, or let its writer allocate it \
+        first (fallocate) or write it in larger pieces. No gain is predicted, because the \
+        simulator keeps each file in one place.",
     check: RuleCheck::Stream(check),
 };
 
@@ -37,7 +37,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
             "{broken} of {all} windows span several places of the device; the file has {}",
             jumps.len() + 1
         ),
-        fix: "write the file anew, or allocate it before it is written".to_owned(),
+        fix: "rewrite the file, or allocate it before it is written".to_owned(),
         snippet: Some("fallocate(fd, 0, 0, size); /* before the first write */".to_owned()),
         change: FixChange::Unpredictable("the simulator keeps a file in one place"),
         waited: stream.waited,

@@ -8,7 +8,7 @@ use crate::stream::FileStream;
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 12,
     name: "mapped-sequential",
-    summary: "a mapping that is read in order, each fault for itself",
+    summary: "a mapping that is read in order, one page per fault",
     explanation: "The rule applies if at least 75 % of the faults go forward in order, at least \
         75 % of them wait, and none submits a window. The usual reason is madvise(MADV_RANDOM), or \
         a read-ahead of 0. Delete the advice, or read ahead with MADV_POPULATE_READ in pieces.",

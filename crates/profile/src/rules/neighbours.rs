@@ -17,8 +17,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
         of the files during at least half of the time that threads wait for pages, and the \
         program's own requests then take at least 1.5 times as long as alone (if none were alone, \
         if the others move as many bytes). Give their cgroup a lower io.weight or a limit \
-        (io.max), run them at another time or on another device. The gain is what the program's \
-        requests take longer than alone.",
+        (io.max), run them at another time or on another device. The gain is the time by which \
+        the program's requests take longer than alone.",
     check: RuleCheck::Run(check),
 };
 

@@ -12,8 +12,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "many small files of a directory, each waited for at its start",
     explanation: "Read-ahead ends with the file. The rule applies if at least 50 files of a \
         directory with at most 1 MiB each were read and waited for at their start. Read them in \
-        the order in which they lie on the device (by inode is close), ask for the next files \
-        with POSIX_FADV_WILLNEED while reading one, or pack them.",
+        the order in which they lie on the device (the order of inodes is close), \
+        ask for the next files with POSIX_FADV_WILLNEED while reading one, or pack them.",
     check: RuleCheck::Run(check),
 };
 

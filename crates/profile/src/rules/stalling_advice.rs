@@ -12,8 +12,8 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "the program waits within its calls of fadvise or madvise",
     explanation: "WILLNEED waits where the device's queue is full, and DONTNEED drains the caches \
         of all processors. The rule applies if these calls were blocked for at least 5 % of the \
-        run. Call them in another thread, or drop larger ranges less often. That saves at most the \
-        time for which the device has nothing to do.",
+        run. Call them in another thread, or drop larger ranges less often. This saves at most the \
+        time in which the device is idle.",
     check: RuleCheck::Run(check),
 };
 

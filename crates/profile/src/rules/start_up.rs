@@ -8,9 +8,9 @@ use crate::recording::AccessKind;
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 25,
     name: "cold-start",
-    summary: "most waits are for programs, libraries and modules at their start",
-    explanation: "The rule applies if at least half of the time that was waited went into faults \
-        of programs and libraries and into reads of modules (.so, .py, .pyc, .jar, .js). Prefetch \
+    summary: "most waits are for loading programs, libraries and modules",
+    explanation: "The rule applies if at least half of the waiting time was in faults \
+        of programs and libraries and in reads of modules (.so, .py, .pyc, .jar, .js). Prefetch \
         the list of these files in the order of the device before the program starts, keep them in \
         memory, or load less.",
     check: RuleCheck::Run(check),

@@ -10,13 +10,13 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 9,
     name: "void-advice",
     summary: "advice without effect on an open file that is waited for",
-    explanation: "The rule applies if a file is waited for and the program's advice about it \
-        failed (values that are combined with | are other values: SEQUENTIAL | WILLNEED is \
-        WILLNEED, others are EINVAL), was WILLNEED for a whole file that is then read in order, \
-        of which the kernel submits one window, was given to another open file than the one that \
-        is read (SEQUENTIAL and RANDOM belong to an open file), was RANDOM for a file that is \
-        read through a mapping (only madvise counts there), or was given to an open file with \
-        O_DIRECT. Move or delete it.",
+    explanation: "The rule applies if a file is waited for and the program's advice about it has \
+        no effect, in one of these cases. The call failed (values combined with | are other \
+        values: SEQUENTIAL | WILLNEED is WILLNEED, others are EINVAL). WILLNEED was given for a \
+        whole file that is then read in order: the kernel submits one window of it. SEQUENTIAL or \
+        RANDOM was given to another open file than the one that is read, to one with O_DIRECT, or \
+        with posix_fadvise for a file that is read through a mapping, where only madvise counts. \
+        Move or delete the advice.",
     check: RuleCheck::Stream(check),
 };
 
