@@ -12,10 +12,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "a reader in order waits for windows in flight",
     explanation: "The rule applies to open files that are read in order with windows at their \
         limit, if readers waited for at least 25 % of these windows. The kernel requests the next \
-        window when the reader reaches the mark of the last one; if it does not arrive before the \
-        reader has finished the last one, the window is too small. It needs about the reader's \
-        rate times the device's latency. `foreread tune` measures the best window, `foreread \
-        apply` sets it.",
+        window when the reader reaches the mark of the last one; if it arrives after the reader \
+        needs it, the window is too small. It needs about the reader's rate times the device's \
+        latency. `foreread tune` measures the best, `foreread apply` sets it.",
     check: RuleCheck::Stream(check),
 };
 

@@ -11,10 +11,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "reads through io_uring are handed to worker threads that block",
     explanation: "io_uring hands a read to a worker thread where the file system cannot read \
         without blocking, or where the program asks for it (IOSQE_ASYNC). Each read then costs a \
-        worker thread and task switches. The rule applies if at least 10 % of the reads through \
-        io_uring went to workers, and these waited for at least 5 % of the run. Use O_DIRECT, or a \
-        file system with asynchronous buffered reads (XFS, ext4, btrfs), and do not set \
-        IOSQE_ASYNC.",
+        thread and task switches. The rule applies if at least 10 % of the reads through io_uring \
+        went to workers, and these waited for at least 5 % of the run. Use O_DIRECT, or a file \
+        system with asynchronous buffered reads (XFS, ext4, btrfs), and do not set IOSQE_ASYNC.",
     check: RuleCheck::Run(check),
 };
 
