@@ -130,11 +130,10 @@ fn what_is_wrong_is_named_with_file_line_and_a_suggestion() {
 }
 
 /// Variables that only tests and the build read.
-const OF_TESTS: [&str; 27] = [
+const OF_TESTS: [&str; 26] = [
     "FOREREAD_AGREE",
     "FOREREAD_AGREEMENT",
     "FOREREAD_COMMIT",
-    "FOREREAD_DATABASE",
     "FOREREAD_FUZZ_SEED",
     "FOREREAD_FIO_EXAMPLES",
     "FOREREAD_FUZZ_SECONDS",
