@@ -164,7 +164,7 @@ fn sentences(findings: &[Finding<'_>]) -> Vec<String> {
         sharing(named("middle"), named("two-processes"), named("turns")),
         pair("interleaved", "two-open-files").map(|(one, two)| side_by_side(one, two)),
         pair("after-seek", "after-aside").map(|(seek, aside)| after_a_seek(seek, aside)),
-        pair("told-random", "told-sequential").map(|(random, order)| after_advice(random, order)),
+        pair("advice-random", "advice-sequential").map(|(one, two)| after_advice(one, two)),
         pair("mmap", "mmap-random").map(|(mapped, random)| mapping(mapped, random)),
     ];
     all.into_iter().flatten().collect()

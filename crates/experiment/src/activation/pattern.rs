@@ -136,13 +136,13 @@ fn breaks() -> Vec<ReadPattern> {
         ReadPattern::new("after-aside", "a stream that continues after one read elsewhere", aside)
             .from(101),
         ReadPattern::new(
-            "told-random",
+            "advice-random",
             "sequential after FADV_RANDOM",
             advised(PatternStep::AdviseRandom),
         )
         .from(1),
         ReadPattern::new(
-            "told-sequential",
+            "advice-sequential",
             "sequential after FADV_SEQUENTIAL",
             advised(PatternStep::AdviseSequential),
         )
