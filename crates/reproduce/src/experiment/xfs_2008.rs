@@ -59,7 +59,7 @@ fn eight(sectors: f64) -> Option<&'static str> {
 fn one(sectors: f64) -> Option<&'static str> {
     match sectors {
         s if s < 64.0 => Some(
-            "windows of one page: the firmware hides more of the time of each command than the model",
+            "windows of one page: the firmware hides more of each command's time than the model",
         ),
         s if (1024.0..=8192.0).contains(&s) => {
             Some("the dip above 512 KiB is at other settings in the model")
