@@ -30,9 +30,6 @@ const MAX_ENTRIES: usize = 1 << 16;
 /// Limits on the sibling directories that are listed, and on the files in all of them.
 const MAX_SIBLINGS: usize = 128;
 const MAX_SIBLING_FILES: usize = 1 << 14;
-/// Limit on the bytes prefetched from one file. Among small files there may be a very large or
-/// sparse one; the kernel's read-ahead serves the rest of it.
-const MAX_FILE_BYTES: Bytes = Bytes::from_mib(1);
 /// How long a positive check of the access rules stays valid after the process has exited. A
 /// program may start one process for each file.
 const GRANT_LIFETIME: Duration = Duration::from_secs(2);
@@ -285,9 +282,9 @@ fn is_regular(stat: &Stat) -> bool {
 }
 
 impl Actuator {
-    /// Starts reading files of a directory, each given by its inode and the offset to start at.
-    /// Does not wait for the data. Files that no longer exist are skipped. Returns the number of
-    /// bytes requested.
+    /// Starts reading files of a directory, each given by its inode, with the offset and the length
+    /// of a range of it. Does not wait for the data, and skips files that no longer exist. Returns
+    /// the number of bytes requested.
     ///
     /// # Errors
     ///
@@ -296,16 +293,16 @@ impl Actuator {
     pub fn prefetch_files(
         &self,
         directory: &Directory,
-        wanted: &[(u64, Bytes)],
+        wanted: &[(u64, (Bytes, Bytes))],
     ) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
         if let Err(failure) = directory.check(&self.root, &self.limits) {
             return Ok(Err(failure));
         }
         let piece = largest_piece(&self.root, directory.file.device, Bytes::ZERO);
         let mut asked = Bytes::ZERO;
-        for (inode, from) in wanted {
-            let Some((file, size)) = directory.open(*inode) else { continue };
-            match read_ahead(file.as_fd(), (*from, size.min(MAX_FILE_BYTES)), piece) {
+        for &(inode, (from, length)) in wanted {
+            let Some((file, size)) = directory.open(inode) else { continue };
+            match read_ahead(file.as_fd(), (from, size.min(from + length)), piece) {
                 Ok(bytes) => asked += bytes,
                 Err(failure) => return Ok(Err(failure)),
             }

@@ -33,8 +33,8 @@ pub struct Prefetched {
 enum PrefetchJob {
     /// Ranges of an open file, as offsets and lengths.
     Ranges(OpenFile, Vec<(Bytes, Bytes)>),
-    /// Files of a directory, each by its inode and the offset to start at.
-    Files(Arc<Directory>, Vec<(u64, Bytes)>),
+    /// Files of a directory, each by its inode, with the offset and the length of a range of it.
+    Files(Arc<Directory>, Vec<(u64, (Bytes, Bytes))>),
 }
 
 impl PrefetchJob {
@@ -147,7 +147,7 @@ impl Prefetcher {
     }
 
     /// Queues files of a directory, each by its inode and the offset to start at.
-    pub fn order_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, Bytes)>) {
+    pub fn order_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, (Bytes, Bytes))>) {
         self.push(PrefetchJob::Files(directory, wanted));
     }
 

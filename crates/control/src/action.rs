@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use policy::{Extent, OpenFileId};
+use policy::{Extent, OpenFileId, Page};
 use serde::{Deserialize, Serialize};
 use units::Pages;
 
 use crate::inputs::FileKey;
+use crate::tuning::next_files::MAX_SMALL_FILE_PAGES;
 
 /// What to do with an open file, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,4 +75,12 @@ pub struct NextFile {
     pub file: FileKey,
     /// How much of its beginning is left out, so that its reader is seen.
     pub from: Pages,
+}
+
+impl NextFile {
+    /// The pages that are read of it. A larger file among small ones is served by its window.
+    pub fn wanted(&self) -> Extent {
+        let end = Page::new(MAX_SMALL_FILE_PAGES as u64);
+        Extent::new(Page::new(self.from.get()), end.since(Page::new(self.from.get())))
+    }
 }

@@ -234,9 +234,8 @@ impl ControlledKernel {
                 continue;
             };
             ctx.with(stream, &mut |cache| {
-                let pages = cache.file_pages().saturating_sub(next.from);
-                let rest = Extent::new(Page::new(next.from.get()), pages);
-                self.prefetch(cache, stream, &[rest]);
+                let wanted = next.wanted().before(Page::new(cache.file_pages().get()));
+                self.prefetch(cache, stream, &[wanted]);
             });
         }
     }

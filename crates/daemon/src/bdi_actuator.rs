@@ -254,7 +254,7 @@ impl BdiActuator {
             }
             ActionKind::PrefetchFiles(files) => {
                 let Some(directory) = &self.directory else { return };
-                let wanted = files.iter().map(|it| (it.file.1, it.from.to_bytes(page_size())));
+                let wanted = files.iter().map(|it| (it.file.1, bytes_of(it.wanted())));
                 self.prefetcher.order_files(Arc::clone(directory), wanted.collect());
             }
             _ => return,
