@@ -77,6 +77,8 @@ pub struct Classifier {
     backward: f64,
     random: f64,
     places: PlaceCounts,
+    /// How long runs usually are, once that is known.
+    usual_run: Option<Pages>,
 }
 
 impl Classifier {
@@ -164,6 +166,22 @@ impl Classifier {
         Some(Pages::new((squares / pages.max(1.0)) as u64))
     }
 
+    /// How long runs usually are. What is known stays known until a run is seen that is much
+    /// longer: with larger windows there are few places to learn it from.
+    pub(super) fn usual_run(&self) -> Option<Pages> {
+        self.usual_run
+    }
+
+    /// Takes in how long runs were up to now.
+    pub(super) fn interval(&mut self) {
+        if let Some(run) = self.run_of_a_page() {
+            self.usual_run = Some(run);
+        } else if let Some(known) = self.usual_run {
+            let is_longer = |run: &Run| run.end.saturating_sub(run.first) > 2 * known.get();
+            self.usual_run = Some(known).filter(|_| !self.runs.iter().any(is_longer));
+        }
+    }
+
     pub(super) fn places(&self) -> PlaceCounts {
         self.places
     }
@@ -174,9 +192,11 @@ impl Classifier {
         if all < 0.01 { 0.0 } else { self.sequential / all }
     }
 
-    /// A window was submitted up to `end`: the run that asked for it goes on there.
-    pub fn window_to(&mut self, end: u64) {
-        if let Some(run) = self.runs.last_mut() {
+    /// A window was submitted up to `end` for a reader at `index`: its run goes on there. Another
+    /// reader may have missed meanwhile.
+    pub fn window_to(&mut self, index: u64, end: u64) {
+        let asked = |run: &&mut Run| run.last <= index && index <= run.next;
+        if let Some(run) = self.runs.iter_mut().rev().find(asked) {
             run.next = run.next.max(end);
         }
     }
@@ -266,13 +286,50 @@ mod tests {
     }
 
     #[test]
+    fn the_length_of_runs_stays_known_until_one_is_longer() {
+        let mut classifier = Classifier::default();
+        let mut part = |first: u64, calls: u64| {
+            for call in 0..calls {
+                classifier.reader_at(first + call * 16, 16);
+            }
+            classifier.interval();
+            classifier.usual_run().map(Pages::get)
+        };
+        (0..8).for_each(|number| {
+            part(number * 1000, 4);
+        });
+        assert_eq!(part(8000, 4), Some(64));
+        classifier.runs.clear();
+        let mut part = |calls: u64| {
+            (0..calls).for_each(|call| {
+                classifier.reader_at(90_000 + call * 16, 16);
+            });
+            classifier.interval();
+            classifier.usual_run().map(Pages::get)
+        };
+        assert_eq!(part(8), Some(64), "one run is too few to say otherwise");
+        assert_eq!(part(12), None, "it goes on for much longer");
+    }
+
+    #[test]
+    fn a_window_belongs_to_the_reader_that_asked_for_it() {
+        let mut classifier = Classifier::default();
+        classifier.reader_at(0, 16);
+        classifier.reader_at(5000, 16);
+        classifier.window_to(0, 64);
+        classifier.window_to(5000, 5064);
+        assert!(!classifier.reader_at(2500, 16), "between the two is neither");
+        assert!(classifier.reader_at(60, 16) && classifier.reader_at(5060, 16));
+    }
+
+    #[test]
     fn marks_within_windows_are_of_the_run() {
         let mut classifier = Classifier::default();
         classifier.reader_at(0, 16);
-        classifier.window_to(64);
+        classifier.window_to(0, 64);
         for (mark, end) in [(16, 320), (64, 832), (320, 1344)] {
             classifier.reader_at(mark, 16);
-            classifier.window_to(end);
+            classifier.window_to(mark, end);
         }
         assert_eq!(classifier.pattern(0.0), AccessPattern::Sequential);
         classifier.age();

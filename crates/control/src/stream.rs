@@ -75,6 +75,9 @@ pub(super) struct Stream {
     pub classifier: Classifier,
     pub ahead: Outstanding,
     pub mapped: bool,
+    /// Whether its file is read through other open files too: of what is read ahead behind the end
+    /// of a run, another reader may use a part.
+    pub shares_file: bool,
     /// The share of time that its readers wait, over the last half second or so.
     pub waiting: f64,
     /// When something was last seen of it.
@@ -181,7 +184,7 @@ impl Stream {
                 let (from, asked) = self.pending.take().unwrap_or((index, 1));
                 self.ahead.submit(window.start, window.end(), from, asked, at);
                 if !mapped {
-                    self.classifier.window_to(window.end());
+                    self.classifier.window_to(index, window.end());
                 }
             }
             EventKind::Plain => {
@@ -255,6 +258,7 @@ impl Stream {
         // At first there is nothing before it.
         let weight = if self.facts.is_none() { 1.0 } else { weight };
         self.waiting += weight * (share - self.waiting);
+        self.classifier.interval();
         self.classifier.fade(0.5_f64.powf(seconds));
         self.faults.fade(0.5_f64.powf(seconds));
         let (now, before) = (self.classifier.places(), self.before.1);
@@ -338,8 +342,8 @@ impl Stream {
     pub fn window_limit(&self) -> Option<Pages> {
         let original = self.original?;
         let Some((choice, _)) = self.choice else {
-            // Streams that take turns: no history of runs.
-            let run = self.classifier.run_of_a_page().filter(|_| self.classifier.is_in_turns())?;
+            // No history of runs, as several readers come by this open file.
+            let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
             return Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(original));
         };
         Some(if choice.candidate.extra == Extra::Nothing {

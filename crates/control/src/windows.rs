@@ -44,6 +44,7 @@ impl BdiController {
         let gains = measured.fold(MeanGain::default(), MeanGain::with);
         let are_disturbed = self.climb.is_trying() || news != SearchOutcome::Unchanged;
         for stream in self.streams.values_mut() {
+            stream.shares_file = shared.contains(&stream.file);
             stream.faults.take_waits().into_iter().for_each(|one| self.fault_waits.add(one));
             if are_disturbed {
                 stream.faults.disturb();
@@ -51,9 +52,9 @@ impl BdiController {
         }
         for key in keys {
             if features.what_if {
-                self.choose(key, inputs, &shared);
+                self.choose(key, inputs);
             }
-            let answers = self.answer(key, now, &shared);
+            let answers = self.answer(key, now);
             let is_change = |one: &FileAction| !matches!(one.kind, ActionKind::Report { .. });
             others_changed |= answers.iter().any(is_change);
             actions.extend(answers);
@@ -144,11 +145,10 @@ impl BdiController {
     }
 
     /// Predicts which action is best for an open file that is read in runs.
-    fn choose(&mut self, key: OpenFileId, inputs: &Inputs, shared: &BTreeSet<FileKey>) {
+    fn choose(&mut self, key: OpenFileId, inputs: &Inputs) {
         let Some(stream) = self.streams.get(&key) else { return };
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return };
-        // Of what is read ahead for one reader of a file, another may use a part.
-        let alone = !stream.mapped && !shared.contains(&stream.file);
+        let alone = !stream.mapped && !stream.shares_file;
         let known = stream.runs.lately().filter(|_| alone && !stream.classifier.is_in_turns());
         let Some((runs, count)) = known else {
             if let Some(stream) = self.streams.get_mut(&key) {
@@ -205,15 +205,10 @@ impl BdiController {
     }
 
     /// Begins to answer the misses of an open file that is read in short runs, or ends it.
-    fn answer(
-        &mut self,
-        key: OpenFileId,
-        now: Nanos,
-        shared: &BTreeSet<FileKey>,
-    ) -> Vec<FileAction> {
+    fn answer(&mut self, key: OpenFileId, now: Nanos) -> Vec<FileAction> {
         let Some(stream) = self.streams.get_mut(&key) else { return Vec::new() };
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
-        let alone = !stream.mapped && !shared.contains(&stream.file) && stream.plan.is_none();
+        let alone = !stream.mapped && !stream.shares_file && stream.plan.is_none();
         let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
         let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
         let may =
@@ -288,7 +283,6 @@ impl BdiController {
         let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
         let (mut mapped, mut beside, mut several) = (false, false, false);
         let mut beside_seen = Nanos::ZERO;
-        let shared = self.shared();
         let (mut stalled, mut waiting, mut most, mut page) = (0.0, false, 0, 4096);
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
@@ -309,7 +303,7 @@ impl BdiController {
             if stream.window_limit().is_some_and(|limit| Some(limit) == stream.original) {
                 continue;
             }
-            several |= shared.contains(&stream.file);
+            several |= stream.shares_file;
             stalled += stream.stalled as f64;
             if stream.shrink.is_none() {
                 windows.push(facts.window);

@@ -285,7 +285,7 @@ impl TrackedStream {
                 let (at, asked) = self.asked.take().unwrap_or((event.access.index, 1));
                 self.ahead.submit(window.start, window.end(), at, asked, event.access.at);
                 if !mapped {
-                    self.classifier.window_to(window.end());
+                    self.classifier.window_to(event.access.index, window.end());
                 }
             }
             EventKind::Plain => {

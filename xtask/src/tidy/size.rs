@@ -9,9 +9,9 @@ use super::source::SourceFile;
 /// A change that adds a capability raises its row, and one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2380),
-    ("crates/batch", 1755),
+    ("crates/batch", 1790),
     ("crates/bench", 5680),
-    ("crates/control", 8440),
+    ("crates/control", 8485),
     ("crates/daemon", 4550),
     ("crates/doctor", 4150),
     ("crates/experiment", 2690),
