@@ -12,7 +12,8 @@ use units::{Bytes, Kib, Nanos};
 
 use super::works::MatrixCase;
 
-pub const DEVICES: &[&str] = &["hdd-2008", "raid10-2008", "cloud-hdd", "ssd-sata", "nvme", "nfs"];
+pub const DEVICES: &[&str] =
+    &["hdd-2008", "raid10-2008", "cloud-hdd", "cloud-ssd", "ssd-sata", "nvme", "nfs"];
 /// Both families of windows, in KiB.
 pub const WINDOWS: &[u64] =
     &[4, 16, 64, 128, 256, 512, 544, 1024, 1088, 2048, 2176, 4096, 4352, 8192];

@@ -166,6 +166,27 @@ pub fn parallel_scan(data: Bytes) -> MatrixScene {
     }
 }
 
+/// Eight threads read one column of a columnar file through one descriptor: a part of each group of
+/// rows, in calls of so many bytes. Each takes the next group when it is done.
+pub fn column(data: Bytes, call: u64) -> MatrixScene {
+    const THREAD_COUNT: u64 = 8;
+    const GROUP_SIZE: u64 = 8 * MIB;
+    let part = |group: u64| (MIB / 2 + scramble(group) % (MIB / 2)).next_multiple_of(4096);
+    let groups = data.get() / GROUP_SIZE;
+    let thread = |thread: u64| -> Reads {
+        let own = (thread..groups).step_by(THREAD_COUNT as usize);
+        Box::new(own.flat_map(move |group| {
+            let (first, size) = (group * GROUP_SIZE + 2 * MIB, part(group));
+            (0..size).step_by(call as usize).map(move |at| step(0, first + at, call.min(size - at)))
+        }))
+    };
+    MatrixScene {
+        sizes: vec![data.get()],
+        opens: vec![opened(0)],
+        readers: (0..THREAD_COUNT).map(thread).collect(),
+    }
+}
+
 /// Two streams beside two mappings that are read at random.
 pub fn streams_and_mapping(data: Bytes) -> MatrixScene {
     let size = data.get() / 4;

@@ -50,6 +50,10 @@ matrix_cases! {
     OneFd2Streams: "w6 2 streams, one fd",
     /// Eight sequential streams that take turns on one open file.
     OneFd8Streams: "w6 8 streams, one fd",
+    /// Eight threads that read parts of 0.5 to 1 MiB through one open file, each in one call.
+    OneFdParts: "w6 8 threads, parts at once, one fd",
+    /// The same in blocks of 64 KiB.
+    OneFdPartsBy64KiB: "w6 8 threads, parts by 64K, one fd",
     /// Two sequential readers, each with a file of its own.
     Streams2: "w6 2 streams",
     /// Eight sequential readers, each with a file of its own.
@@ -211,6 +215,8 @@ impl MatrixCase {
             Self::Think1Ms => declared(think(1000)),
             Self::OneFd2Streams => declared(one_fd(2)),
             Self::OneFd8Streams => declared(one_fd(8)),
+            Self::OneFdParts => scene(|data| scenes::column(data, 1 << 20)),
+            Self::OneFdPartsBy64KiB => scene(|data| scenes::column(data, 1 << 16)),
             Self::Streams2 => declared(sequential(64, 2)),
             Self::Streams8 => declared(sequential(64, 8)),
             Self::Streams64 => declared(sequential(64, 64)),
