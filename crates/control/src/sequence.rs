@@ -25,6 +25,16 @@ struct Begun {
     at: Nanos,
 }
 
+/// A pause by which it is measured what the files are read at without reading ahead: those before
+/// the sequence may have been read beside other work.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    /// Files a second while they were read ahead.
+    with: f64,
+    /// The first file that was not, and when it was begun.
+    from: Option<(u64, Nanos)>,
+}
+
 /// Files that are read in an order of their directory.
 #[derive(Clone, Debug)]
 struct Sequence {
@@ -45,11 +55,14 @@ struct Sequence {
     before: u64,
     pace: u64,
     told: bool,
-    /// Files a second without reading ahead; how many intervals it has lasted, and where and when
-    /// it had settled.
+    /// Files a second without reading ahead, from so many; where and when that ended; how many
+    /// intervals it has lasted, and where and when it had settled.
     original: f64,
+    known: usize,
+    began: (u64, Nanos),
     intervals: u32,
     settled: (u64, Nanos),
+    pause: Option<Pause>,
     judged: bool,
 }
 
@@ -196,26 +209,31 @@ impl Sequence {
             pace: 0,
             told: false,
             original: 0.0,
+            known: 0,
+            began: (0, now),
             intervals: 0,
             settled: (0, now),
+            pause: None,
             judged: false,
         }
     }
 
     /// Whether files were begun in this order; if so, it goes on where they ended.
     fn fits(&mut self, begun: &VecDeque<Begun>) -> bool {
-        let lately = begun.iter().rev().take(2 * tuning::MIN_FILES).rev();
+        let lately = || begun.iter().rev().take(2 * tuning::MIN_FILES).rev();
         let places: Vec<u64> =
-            lately.filter_map(|one| self.places.get(&one.file)).copied().collect();
+            lately().filter_map(|one| self.places.get(&one.file)).copied().collect();
         let pairs = places.len().saturating_sub(1);
         let next = places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
         let Some(last) = places.last().filter(|_| pairs + 1 >= tuning::MIN_FILES) else {
             return false;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
-        let first = begun.front().map_or(Nanos::ZERO, |one| one.at);
+        let first = lately().next().map_or(Nanos::ZERO, |one| one.at);
         let span = begun.back().map_or(Nanos::ZERO, |one| one.at.saturating_sub(first));
-        self.original = begun.len().saturating_sub(1) as f64 / span.as_secs_f64().max(1e-6);
+        self.known = lately().count();
+        self.original = self.known.saturating_sub(1) as f64 / span.as_secs_f64().max(1e-6);
+        self.began.0 = last + 1;
         self.depth = tuning::FIRST_DEPTH_FILES.max(begun.len() as u64);
         next as f64 >= tuning::MIN_NEIGHBOR_SHARE * pairs as f64
     }
@@ -233,6 +251,9 @@ impl Sequence {
         }
         self.astray = 0;
         self.late |= place >= self.done;
+        if let Some(pause) = self.pause.as_mut().filter(|_| place >= self.done) {
+            pause.from.get_or_insert((place, at));
+        }
         (self.at, self.moved) = (place + 1, at);
         // What it overtook need not be read any more.
         self.done = self.done.max(self.at);
@@ -244,21 +265,51 @@ impl Sequence {
         self.elsewhere >= tuning::MIN_FILES
     }
 
-    /// An interval is over: whether more files are read than before, once that is known.
+    /// An interval is over: whether more files are read than without, once that is known.
     fn wins(&mut self) -> Option<bool> {
+        let result = if self.judged {
+            None
+        } else if let Some(pause) = self.pause {
+            let (files, span) = self.since(pause.from?);
+            let is_known = files >= tuning::MAX_FILES_REMEMBERED as f64;
+            is_known.then_some(pause.with * span >= least_part(files) * files)
+        } else {
+            self.wins_over_before()
+        };
+        if result.is_some() {
+            (self.judged, self.pause) = (true, None);
+        }
+        result
+    }
+
+    /// The files that the reader came by since, and the seconds: from one time that it was seen to
+    /// another, or it would be a guess.
+    fn since(&self, (at, moved): (u64, Nanos)) -> (f64, f64) {
+        let span = self.moved.saturating_sub(moved).as_secs_f64();
+        (self.at.saturating_sub(at) as f64, span)
+    }
+
+    /// Whether it is plainly slower than before; if it is faster, a pause shows whether that is due
+    /// to reading ahead.
+    fn wins_over_before(&mut self) -> Option<bool> {
         self.intervals = self.intervals.saturating_add(1);
         if self.intervals == tuning::SETTLING_INTERVALS {
             self.settled = (self.at, self.moved);
         }
-        // From one time that it was seen to another, or it would be a guess.
-        let (at, since) = self.settled;
-        let (files, span) = (self.at.saturating_sub(at), self.moved.saturating_sub(since));
-        if self.judged || self.intervals < tuning::JUDGE_INTERVALS || span < tuning::MIN_JUDGE_TIME
-        {
+        let (files, span) = self.since(self.began);
+        let known = self.known as f64;
+        if files >= known && files < least_part(known) * self.original * span {
+            return Some(false);
+        }
+        let (files, span) = self.since(self.settled);
+        if self.intervals < tuning::JUDGE_INTERVALS || span < tuning::MIN_JUDGE_TIME.as_secs_f64() {
             return None;
         }
-        self.judged = true;
-        Some(files as f64 / span.as_secs_f64() >= tuning::MIN_GAIN_RATIO * self.original)
+        if files < tuning::MIN_GAIN_RATIO * self.original * span {
+            return Some(false);
+        }
+        self.pause = Some(Pause { with: files / span, from: None });
+        None
     }
 
     fn due(&mut self, typical: Pages, share: &WindowShare) -> Vec<NextFile> {
@@ -274,6 +325,7 @@ impl Sequence {
         let until = self.at.saturating_add(depth).min(self.files.len() as u64);
         let seen = (depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES);
         let mut due = Vec::new();
+        let until = if self.pause.is_some() { 0 } else { until };
         while self.done < until && due.len() < tuning::MAX_FILES_AT_ONCE {
             let from = Pages::new(u64::from(self.done.is_multiple_of(seen)));
             if let Some(file) = self.files.get(self.done as usize) {
@@ -283,6 +335,12 @@ impl Sequence {
         }
         due
     }
+}
+
+/// The part of the rate of so many files that the files after them must be read at: how long files
+/// take differs as much as a file takes.
+fn least_part(files: f64) -> f64 {
+    tuning::REVERT_BELOW_RATIO - 1.0 / files.max(1.0).sqrt()
 }
 
 #[cfg(test)]
@@ -404,22 +462,41 @@ mod tests {
         assert!(!sequences.is_at_work());
     }
 
-    /// Whether it is still followed when readers begin so many files in each interval; they began
-    /// ten before.
-    fn lasts(files_each: u64) -> bool {
+    /// What is followed when readers have begun so many files in each interval; they began ten
+    /// before.
+    fn followed(files_each: u64) -> Sequences {
         let mut sequences = begun(0..16);
         sequences.list(OpenFileId::new(15), vec![files(0..10_000)], TICK);
-        for interval in 1..=u64::from(tuning::JUDGE_INTERVALS) {
-            let place = 16 + files_each * interval;
+        let intervals = 1..=u64::from(tuning::JUDGE_INTERVALS);
+        go_on(&mut sequences, intervals.map(|interval| (interval, 16 + files_each * interval)));
+        sequences
+    }
+
+    /// A reader begins these files, one in each of these intervals.
+    fn go_on(sequences: &mut Sequences, files: impl Iterator<Item = (u64, u64)>) {
+        for (interval, place) in files {
             sequences.begun(key(place), OpenFileId::new(place), TICK * (interval + 1));
             sequences.interval(TICK * (interval + 1));
-            due(&mut sequences);
+            due(sequences);
         }
-        sequences.is_at_work()
     }
 
     #[test]
     fn what_wins_nothing_is_given_up() {
-        assert!(lasts(12) && !lasts(10));
+        assert!(followed(12).is_at_work() && !followed(10).is_at_work());
+        assert!(!followed(4).is_at_work(), "it is much slower");
+    }
+
+    #[test]
+    fn a_pause_shows_whether_reading_ahead_is_why_it_is_faster() {
+        let after_pause = |files_each: u64| {
+            let mut sequences = followed(20);
+            let judged = u64::from(tuning::JUDGE_INTERVALS);
+            let place = |interval| 16 + 20 * judged + files_each * (interval - judged);
+            let intervals = judged + 1..40;
+            go_on(&mut sequences, intervals.map(|interval| (interval, place(interval))));
+            sequences.is_at_work()
+        };
+        assert!(after_pause(20) && !after_pause(30));
     }
 }

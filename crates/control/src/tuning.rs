@@ -327,6 +327,7 @@ pub(crate) mod next_files {
     pub use super::shared::IDLE_TIMEOUT;
     pub use super::shared::LOOKAHEAD_INTERVALS;
     pub use super::shared::MIN_ROOM as MIN_ROOM_FILES;
+    pub use super::shared::REVERT_BELOW_RATIO;
     use units::Nanos;
 
     pub const MAX_FILES_REMEMBERED: usize = 64;
