@@ -166,6 +166,13 @@ impl Classifier {
         Some(Pages::new((squares / pages.max(1.0)) as u64))
     }
 
+    /// Whether a run at `first` can have come to `end` with what was read for it. Where several
+    /// readers come by an open file, the end may be that of another one.
+    pub(super) fn leads(&self, first: u64, end: u64) -> bool {
+        let holds = |run: &Run| run.first <= first && first <= run.next && end <= run.next;
+        self.runs.iter().any(holds)
+    }
+
     /// How long runs usually are. What is known stays known until a run is seen that is much
     /// longer: with larger windows there are few places to learn it from.
     pub(super) fn usual_run(&self) -> Option<Pages> {

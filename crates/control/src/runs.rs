@@ -84,8 +84,15 @@ pub(super) struct ShortRuns {
 
 impl ShortRuns {
     /// A reader missed this page of a call of so many pages; the read before ended right before
-    /// page `behind`.
-    pub fn miss(&mut self, at: Nanos, index: u64, pages: u64, behind: Option<u64>) {
+    /// page `behind`, in the run that was seen last or in that of another reader.
+    pub fn miss(
+        &mut self,
+        at: Nanos,
+        index: u64,
+        pages: u64,
+        behind: Option<u64>,
+        is_of_run: bool,
+    ) {
         let Some(behind) = behind else { return };
         let waited = self.waited;
         let next =
@@ -95,13 +102,13 @@ impl ShortRuns {
             return;
         };
         // In the run, or where it goes on.
-        if (run.first..=behind).contains(&index) {
+        if is_of_run && (run.first..=behind).contains(&index) {
             self.within += 1;
             return;
         }
         self.current = Some(next);
         let length = behind.saturating_sub(run.first);
-        if !(1..=tuning::MAX_RUN_PAGES).contains(&length) {
+        if !is_of_run || !(1..=tuning::MAX_RUN_PAGES).contains(&length) {
             return;
         }
         if self.log.len() == tuning::MAX_RUNS_REMEMBERED {
@@ -116,6 +123,11 @@ impl ShortRuns {
         });
         self.runs += 1;
         self.pages += length;
+    }
+
+    /// Where the run that was seen last began.
+    pub fn current(&self) -> Option<u64> {
+        self.current.map(|run| run.first)
     }
 
     /// A reader came to the mark at this page.
@@ -286,7 +298,7 @@ mod tests {
     fn read(runs: &mut ShortRuns, lengths: impl IntoIterator<Item = u64>) {
         for length in lengths {
             let began = runs.current.map_or(0, |run| run.first);
-            runs.miss(Nanos::ZERO, began + 5000, 1, Some(began + length));
+            runs.miss(Nanos::ZERO, began + 5000, 1, Some(began + length), true);
         }
     }
 
@@ -309,14 +321,16 @@ mod tests {
     fn places_within_a_run_are_no_runs() {
         let mut runs = ShortRuns::default();
         for (page, previous) in [(10, Some(3)), (11, Some(11)), (12, Some(12)), (90, Some(14))] {
-            runs.miss(Nanos::ZERO, page, 1, previous);
+            runs.miss(Nanos::ZERO, page, 1, previous, true);
         }
         assert_eq!(lengths(&runs), [4]);
         assert!(runs.lately().is_some());
-        runs.miss(Nanos::ZERO, 50, 1, None);
+        runs.miss(Nanos::ZERO, 50, 1, None, true);
         assert_eq!(lengths(&runs), [4], "where the last read ended is not known");
         (1..=4).for_each(|window| runs.mark(90 + 32 * window));
         assert!(runs.lately().is_none(), "the present run is much longer");
+        runs.miss(Nanos::ZERO, 500, 1, Some(400), false);
+        assert_eq!(lengths(&runs), [4], "another reader ended there");
     }
 
     #[test]
@@ -326,7 +340,7 @@ mod tests {
         for record in 0_u64..5 {
             let before = Bytes::new((record * 100).saturating_sub(100) * 4096 + 10 * 1024);
             let behind = ReadEnd::new(before, page).behind;
-            runs.miss(Nanos::ZERO, record * 100, 1, Some(behind));
+            runs.miss(Nanos::ZERO, record * 100, 1, Some(behind), true);
         }
         assert_eq!(lengths(&runs), [3; 4]);
         let whole = ReadEnd::new(Bytes::from_kib(8), page);
@@ -358,7 +372,7 @@ mod tests {
                 read(&mut runs, [4]);
                 let began = runs.current.map_or(0, |run| run.first);
                 (1..=each).filter(|_| run % 4 != 0).for_each(|page| {
-                    runs.miss(now, began + page, 1, Some(began + page));
+                    runs.miss(now, began + page, 1, Some(began + page), true);
                 });
             }
             now += STEP;

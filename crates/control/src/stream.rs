@@ -139,6 +139,10 @@ impl Stream {
                 }
                 previous.inspect(|previous| self.ahead.reader_at(previous.at));
                 self.ahead.reader_at(index);
+                let behind = previous.map(|previous| previous.behind);
+                let is_of_run = behind
+                    .zip(self.runs.current())
+                    .is_none_or(|(behind, first)| self.classifier.leads(first, behind));
                 let previous_at = previous.map(|previous| previous.at);
                 let in_run = self.classifier.reader_from(index, pages, previous_at);
                 previous.inspect(|previous| self.trend.left_out(index, pages, previous.at));
@@ -146,10 +150,7 @@ impl Stream {
                 match &mut self.shrink {
                     // Its misses are not where runs begin.
                     Some(shrink) => shrink.missed(),
-                    None => {
-                        let behind = previous.map(|previous| previous.behind);
-                        self.runs.miss(at, index, pages, behind);
-                    }
+                    None => self.runs.miss(at, index, pages, behind, is_of_run),
                 }
                 self.pending = Some((index, pages));
                 self.mapped = false;
@@ -219,6 +220,7 @@ impl Stream {
         if let Some(rest) = answer.miss(policy::Page::new(index), Pages::new(pages), file) {
             let (start, end) = (rest.start.get(), rest.end().get());
             self.ahead.submit(start, end, end, 0, at);
+            self.classifier.window_to(index, end);
         }
     }
 
