@@ -3,9 +3,12 @@
 //! A development build without clang has no probes. It says so where they would be used, and polls
 //! instead. A release build without clang fails, unless `FOREREAD_WITHOUT_PROBES` is set.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs, io};
+
+use flate2::Compression;
+use flate2::read::DeflateEncoder;
 
 /// Each is an object of its own, so that no map is made that is not used.
 const PROGRAMS: [&str; 4] = ["open_files", "events", "profile", "samples"];
@@ -66,11 +69,21 @@ fn compile(name: &str) -> Result<(), String> {
         .output();
     match output {
         Err(error) => Err(format!("{} cannot be started ({error})", clang.display())),
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => {
+            deflate(&object).map_err(|error| format!("{}: {error}", object.display()))
+        }
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             let first = said.lines().find(|line| line.contains("error")).unwrap_or("no reason");
             Err(format!("{} refuses the programs ({first})", clang.display()))
         }
     }
+}
+
+/// Most of an object describes its types and lines, and it is read only when programs are loaded.
+fn deflate(object: &Path) -> io::Result<()> {
+    let bytes = fs::read(object)?;
+    let mut packer = DeflateEncoder::new(bytes.as_slice(), Compression::best());
+    let mut packed = fs::File::create(object.with_extension("deflate"))?;
+    io::copy(&mut packer, &mut packed).map(drop)
 }

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use aya_obj::generated::bpf_insn;
 
 use crate::ObserveError;
-use crate::object::{KernelTypes, Object, of_verifier, refused};
+use crate::object::{KernelTypes, Object, inflated, of_verifier, refused};
 
 /// Commands of `bpf(2)`, and kinds of program and link (include/uapi/linux/bpf.h).
 const BPF_PROG_LOAD: libc::c_long = 5;
@@ -86,8 +86,8 @@ pub(crate) fn load(
         program,
         problem: "it is not among the programs of this foreread".to_owned(),
     };
-    let object = object.ok_or(ObserveError::NotBuilt)?;
-    let mut object = aya_obj::Object::parse(object).map_err(|error| refused(program, &error))?;
+    let object = inflated(object)?;
+    let mut object = aya_obj::Object::parse(&object).map_err(|error| refused(program, &error))?;
     object.relocate_btf(types.fields()).map_err(|error| refused(program, &error))?;
     let id = types.function(&format!("bpf_iter_{target}"));
     let id = id.map_err(|error| refused(program, &error))?;

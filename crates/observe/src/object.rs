@@ -3,12 +3,13 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use aya::programs::ProgramError;
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Endianness};
 use aya_obj::btf::BtfKind;
+use flate2::read::DeflateDecoder;
 
 use crate::ObserveError;
 use crate::kernel_types::Types;
@@ -16,29 +17,26 @@ use crate::kernel_types::Types;
 /// Where the kernel describes its types.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// A compiled object; `None` where there was no clang.
+/// A compiled object, deflated by build.rs; `None` where there was no clang.
 pub(crate) type Object = Option<&'static [u8]>;
 
 #[cfg(bpf_object)]
-pub(crate) const OPEN_FILES: Object =
-    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/open_files.bpf.o")));
-#[cfg(bpf_object)]
-pub(crate) const EVENTS: Object =
-    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/events.bpf.o")));
-#[cfg(bpf_object)]
-pub(crate) const PROFILE: Object =
-    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/profile.bpf.o")));
-#[cfg(bpf_object)]
-pub(crate) const SAMPLES: Object =
-    Some(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/samples.bpf.o")));
+macro_rules! object {
+    ($name:literal) => {
+        Some(include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.deflate")))
+    };
+}
 #[cfg(not(bpf_object))]
-pub(crate) const SAMPLES: Object = None;
-#[cfg(not(bpf_object))]
-pub(crate) const OPEN_FILES: Object = None;
-#[cfg(not(bpf_object))]
-pub(crate) const EVENTS: Object = None;
-#[cfg(not(bpf_object))]
-pub(crate) const PROFILE: Object = None;
+macro_rules! object {
+    ($name:literal) => {
+        None
+    };
+}
+
+pub(crate) const OPEN_FILES: Object = object!("open_files");
+pub(crate) const EVENTS: Object = object!("events");
+pub(crate) const PROFILE: Object = object!("profile");
+pub(crate) const SAMPLES: Object = object!("samples");
 
 /// Whether the programs are part of this binary: they are not if it was built without clang.
 pub fn built_in() -> bool {
@@ -109,7 +107,7 @@ impl KernelTypes {
 /// Of the kernel's types, those that the programs name; `None` if the description has another form
 /// than is known here.
 fn reduced(whole: &[u8]) -> Option<Vec<u8>> {
-    let objects = [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().flatten();
+    let objects = [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().filter(Option::is_some);
     let own: Option<Vec<Vec<u8>>> = objects.map(own_types).collect();
     let own = own?;
     let own: Option<Vec<Types<'_>>> = own.iter().map(|bytes| Types::parse(bytes)).collect();
@@ -119,14 +117,23 @@ fn reduced(whole: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The description of types in a compiled object.
-fn own_types(object: &[u8]) -> Option<Vec<u8>> {
-    Some(aya_obj::Object::parse(object).ok()?.btf?.to_bytes())
+fn own_types(object: Object) -> Option<Vec<u8>> {
+    let object = inflated(object).ok()?;
+    Some(aya_obj::Object::parse(&object).ok()?.btf?.to_bytes())
+}
+
+/// A compiled object as clang wrote it.
+pub(crate) fn inflated(object: Object) -> Result<Vec<u8>, ObserveError> {
+    let mut packed = DeflateDecoder::new(object.ok_or(ObserveError::NotBuilt)?);
+    let mut bytes = Vec::new();
+    packed.read_to_end(&mut bytes).map_err(|error| refused("foreread", &error))?;
+    Ok(bytes)
 }
 
 /// Parses the object, fits it to the kernel, and makes its maps.
 pub(crate) fn load(object: Object, types: &KernelTypes) -> Result<Ebpf, ObserveError> {
-    let object = object.ok_or(ObserveError::NotBuilt)?;
-    EbpfLoader::new().btf(Some(types.fields())).load(object).map_err(|error| match error {
+    let object = inflated(object)?;
+    EbpfLoader::new().btf(Some(types.fields())).load(&object).map_err(|error| match error {
         EbpfError::MapError(error) => of_chain("foreread", &error),
         EbpfError::ProgramError(error) => of_program("foreread", &error),
         error => of_chain("foreread", &error),
@@ -226,8 +233,9 @@ mod tests {
         };
         let reduced = reduced(&whole).expect("a form that is known");
         assert!(reduced.len() < whole.len());
-        for object in [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().flatten() {
-            assert_eq!(fitted(&reduced, object), fitted(&whole, object));
+        for object in [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().filter(Option::is_some) {
+            let object = inflated(object).expect("an object");
+            assert_eq!(fitted(&reduced, &object), fitted(&whole, &object));
         }
     }
 

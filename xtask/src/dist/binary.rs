@@ -12,14 +12,34 @@ use super::{Release, output, run, target};
 /// A jump beyond this is a mistake, such as symbols left in.
 const BINARY_MAX_BYTES: u64 = 15_000_000;
 
+/// Not in the profile: there, they are not applied to a package with an override.
+///
+/// Relative relocations are packed (`DT_RELR`, which musl applies since 1.2.4), and functions with
+/// the same code become one: neither Rust nor SQLite relies on functions having addresses of their
+/// own.
+const LINK_FLAGS: [&str; 3] =
+    ["-Cstrip=symbols", "-Clink-arg=-zpack-relative-relocs", "-Clink-arg=--icf=all"];
+
 /// Builds those of all architectures at once: linking, which takes longest, uses one processor.
 pub fn build(release: &Release, all: &[Architecture], tools: &ReleaseTools) -> Result<()> {
+    let mut command = static_cargo(release, "build", all, tools)?;
+    command.args(["-p", "foreread", "--bin", "foreread"]);
+    run(&mut command)
+}
+
+/// A cargo that builds static programs as they are released.
+pub fn static_cargo(
+    release: &Release,
+    verb: &str,
+    all: &[Architecture],
+    tools: &ReleaseTools,
+) -> Result<Command> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = release.command(cargo);
-    command.args(["build", "--profile", "dist", "--locked", "-p", "foreread", "--bin", "foreread"]);
-    // Not in the profile: there, it is not applied to a package with an override.
-    let flags = prefixes(release, "--remap-path-prefix=")?.join("\u{1f}") + "\u{1f}-Cstrip=symbols";
-    command.env("CARGO_ENCODED_RUSTFLAGS", flags);
+    command.args([verb, "--profile", "dist", "--locked"]);
+    let mut flags = prefixes(release, "--remap-path-prefix=")?;
+    flags.extend(LINK_FLAGS.map(str::to_owned));
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     for of in all {
         let triple = of.triple();
         run(Command::new("rustup").args(["target", "add", &triple]))
@@ -34,7 +54,7 @@ pub fn build(release: &Release, all: &[Architecture], tools: &ReleaseTools) -> R
             // architecture is needed.
             .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld");
     }
-    run(&mut command)
+    Ok(command)
 }
 
 /// Where [`build`] leaves that of an architecture.
