@@ -21,6 +21,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 pub use architecture::Architecture;
+pub use binary::static_cargo;
 pub use tools::ReleaseTools;
 pub use version::manifest_version;
 

@@ -5,6 +5,7 @@ mod checks;
 mod chroot;
 mod conditions;
 mod installs;
+mod speed;
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::dist::{Release, manifest_version};
 use crate::guest::service;
 
-const SECTIONS: [&str; 5] = ["sizes", "checks", "installs", "conditions", "systemd"];
+const SECTIONS: [&str; 6] = ["sizes", "checks", "installs", "conditions", "systemd", "speed"];
 
 /// Prints the named sections, or all; whether nothing failed.
 pub fn chore(root: &Path, sections: &[&str]) -> Result<bool> {
@@ -35,6 +36,9 @@ pub fn chore(root: &Path, sections: &[&str]) -> Result<bool> {
     }
     if wanted("checks") {
         print("Checks", checks::table(&release)?);
+    }
+    if wanted("speed") {
+        print("Static against glibc", speed::table(&release)?);
     }
     if !["installs", "conditions", "systemd"].into_iter().any(&wanted) {
         return Ok(good);

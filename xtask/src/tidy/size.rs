@@ -19,7 +19,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 12070),
     ("crates/host", 5560),
     ("crates/model", 7560),
-    ("crates/observe", 2980),
+    ("crates/observe", 2995),
     ("crates/pg", 2830),
     ("crates/policy", 6250),
     ("crates/profile", 7550),
@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3870),
     ("crates/workload", 4410),
     ("python", 630),
-    ("xtask", 8430),
+    ("xtask", 8590),
 ];
 
 /// A complaint about each package that has grown.

@@ -14,6 +14,10 @@ mod peer;
 
 use machines::cases;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn option(name: &str) -> Option<String> {
     let mut words = std::env::args().skip_while(|word| word != name);
     words.next().and_then(|_| words.next())
