@@ -186,8 +186,8 @@ fn deb(chroot: &Chroot, step: Step) -> Result<Option<Output>> {
 fn tarball(chroot: &Chroot, step: Step) -> Result<Option<Output>> {
     let script = match step {
         Step::Install => {
-            "mkdir /opt/foreread
-             tar -xf /first.tar.gz --strip-components=1 -C /opt/foreread
+            "mkdir -p /opt/foreread
+             tar -xzf /first.tar.gz --strip-components=1 -C /opt/foreread
              ln -s /opt/foreread/bin/foreread /usr/local/bin/foreread
              test -f /opt/foreread/share/man/man1/foreread-tune.1.gz"
         }
