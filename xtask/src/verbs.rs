@@ -114,11 +114,12 @@ const VERBS: &[TriedVerb] = &[
     .exits(&[0, 5]),
     verb("watch", "foreread watch --once --json --interval 4s", "file1").read_meanwhile(),
     verb("auto", "foreread auto /srv/data --duration 10s --json", "file9").read_meanwhile(),
-    // From cold, as dropping pages between two passes is a diagnosis of its own.
+    // From cold, as dropping pages between two passes is a diagnosis of its own; and almost without
+    // pauses, beside which all waits would be within the error of a prediction.
     verb(
         "profile",
         "dd if=/srv/data/file9 iflag=nocache count=0 2>/dev/null
-             foreread profile -- reader /srv/data/file9 backward 1",
+             foreread profile -- reader /srv/data/file9 backward 1 0.01",
         "backward (4)",
     ),
     verb("run", "foreread run --json -- reader /srv/data/file1 forward 1", ""),
