@@ -146,7 +146,7 @@ impl Prefetcher {
         self.push(PrefetchJob::Ranges(file, wanted));
     }
 
-    /// Queues files of a directory, each by its inode and the offset to start at.
+    /// Queues files of a directory, each by its inode, with the offset and the length of a range.
     pub fn order_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, (Bytes, Bytes))>) {
         self.push(PrefetchJob::Files(directory, wanted));
     }

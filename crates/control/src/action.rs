@@ -4,10 +4,10 @@ use std::fmt;
 
 use policy::{Extent, OpenFileId, Page};
 use serde::{Deserialize, Serialize};
-use units::Pages;
+use units::{PageSize, Pages};
 
 use crate::inputs::FileKey;
-use crate::tuning::next_files::MAX_SMALL_FILE_PAGES;
+use crate::tuning::next_files::MAX_PREFETCHED_BYTES;
 
 /// What to do with an open file, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,9 +78,10 @@ pub struct NextFile {
 }
 
 impl NextFile {
-    /// The pages that are read of it. A larger file among small ones is served by its window.
-    pub fn wanted(&self) -> Extent {
-        let end = Page::new(MAX_SMALL_FILE_PAGES as u64);
-        Extent::new(Page::new(self.from.get()), end.since(Page::new(self.from.get())))
+    /// What is read of it, if it is long enough, in pages of this size.
+    pub fn wanted(&self, page: PageSize) -> Extent {
+        let start = Page::new(self.from.get());
+        let end = Page::new(MAX_PREFETCHED_BYTES.to_pages_floor(page).get());
+        Extent::new(start, end.since(start))
     }
 }

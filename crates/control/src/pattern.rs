@@ -168,7 +168,7 @@ impl Classifier {
 
     /// Whether a run at `first` can have come to `end` with what was read for it. Where several
     /// readers come by an open file, the end may be that of another one.
-    pub(super) fn leads(&self, first: u64, end: u64) -> bool {
+    pub(super) fn covers(&self, first: u64, end: u64) -> bool {
         let holds = |run: &Run| run.first <= first && first <= run.next && end <= run.next;
         self.runs.iter().any(holds)
     }

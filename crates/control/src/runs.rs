@@ -84,7 +84,7 @@ pub(super) struct ShortRuns {
 
 impl ShortRuns {
     /// A reader missed this page of a call of so many pages; the read before ended right before
-    /// page `behind`, in the run that was seen last or in that of another reader.
+    /// page `behind`; `is_of_run`: in the run that was seen last, not in that of another reader.
     pub fn miss(
         &mut self,
         at: Nanos,

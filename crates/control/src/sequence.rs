@@ -25,12 +25,33 @@ struct Begun {
     at: Nanos,
 }
 
-/// A pause by which it is measured what the files are read at without reading ahead: those before
-/// the sequence may have been read beside other work.
+/// How fast files are begun, and from how many that is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct FileRate {
+    per_second: f64,
+    files: f64,
+}
+
+impl FileRate {
+    fn over(files: u64, span: Nanos) -> Self {
+        let files = files as f64;
+        Self { per_second: files / span.as_secs_f64().max(1e-6), files }
+    }
+
+    /// Whether it is lower, and not by chance: the time for one file differs from the next by as
+    /// much as itself.
+    fn is_below(&self, other: &Self) -> bool {
+        let chance = (1.0 / self.files.max(1.0) + 1.0 / other.files.max(1.0)).sqrt();
+        self.per_second < (tuning::REVERT_BELOW_RATIO - chance) * other.per_second
+    }
+}
+
+/// Files that are read without reading ahead, to compare: those before the sequence may have been
+/// read beside other work.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
-    /// Files a second while they were read ahead.
-    with: f64,
+    /// The rate while they were read ahead.
+    with: FileRate,
     /// The first file that was not, and when it was begun.
     from: Option<(u64, Nanos)>,
 }
@@ -55,10 +76,10 @@ struct Sequence {
     before: u64,
     pace: u64,
     told: bool,
-    /// Files a second without reading ahead, from so many; where and when that ended; how many
-    /// intervals it has lasted, and where and when it had settled.
-    original: f64,
-    known: usize,
+    /// Before reading ahead.
+    original: FileRate,
+    /// Where and when reading ahead began, how many intervals it has lasted, and where and when its
+    /// rate had settled.
     began: (u64, Nanos),
     intervals: u32,
     settled: (u64, Nanos),
@@ -208,8 +229,7 @@ impl Sequence {
             before: 0,
             pace: 0,
             told: false,
-            original: 0.0,
-            known: 0,
+            original: FileRate::default(),
             began: (0, now),
             intervals: 0,
             settled: (0, now),
@@ -220,19 +240,17 @@ impl Sequence {
 
     /// Whether files were begun in this order; if so, it goes on where they ended.
     fn fits(&mut self, begun: &VecDeque<Begun>) -> bool {
-        let lately = || begun.iter().rev().take(2 * tuning::MIN_FILES).rev();
-        let places: Vec<u64> =
-            lately().filter_map(|one| self.places.get(&one.file)).copied().collect();
+        let lately = begun.iter().rev().take(2 * tuning::MIN_FILES).rev();
+        let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one.at)));
+        let (places, times): (Vec<u64>, Vec<Nanos>) = placed.unzip();
         let pairs = places.len().saturating_sub(1);
         let next = places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
         let Some(last) = places.last().filter(|_| pairs + 1 >= tuning::MIN_FILES) else {
             return false;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
-        let first = lately().next().map_or(Nanos::ZERO, |one| one.at);
-        let span = begun.back().map_or(Nanos::ZERO, |one| one.at.saturating_sub(first));
-        self.known = lately().count();
-        self.original = self.known.saturating_sub(1) as f64 / span.as_secs_f64().max(1e-6);
+        let span = times.last().zip(times.first()).map(|(last, first)| last.saturating_sub(*first));
+        self.original = FileRate::over(pairs as u64, span.unwrap_or_default());
         self.began.0 = last + 1;
         self.depth = tuning::FIRST_DEPTH_FILES.max(begun.len() as u64);
         next as f64 >= tuning::MIN_NEIGHBOR_SHARE * pairs as f64
@@ -250,9 +268,13 @@ impl Sequence {
             return self.astray < tuning::MAX_STRAY_FILES;
         }
         self.astray = 0;
-        self.late |= place >= self.done;
-        if let Some(pause) = self.pause.as_mut().filter(|_| place >= self.done) {
-            pause.from.get_or_insert((place, at));
+        let overtakes = place >= self.done;
+        match &mut self.pause {
+            None => self.late |= overtakes,
+            Some(pause) if overtakes => {
+                pause.from.get_or_insert((place + 1, at));
+            }
+            Some(_) => {}
         }
         (self.at, self.moved) = (place + 1, at);
         // What it overtook need not be read any more.
@@ -265,14 +287,14 @@ impl Sequence {
         self.elsewhere >= tuning::MIN_FILES
     }
 
-    /// An interval is over: whether more files are read than without, once that is known.
+    /// An interval is over: whether reading ahead stays, once that is known.
     fn wins(&mut self) -> Option<bool> {
         let result = if self.judged {
             None
         } else if let Some(pause) = self.pause {
-            let (files, span) = self.since(pause.from?);
-            let is_known = files >= tuning::MAX_FILES_REMEMBERED as f64;
-            is_known.then_some(pause.with * span >= least_part(files) * files)
+            let without = self.since(pause.from?);
+            let is_known = without.files >= tuning::PAUSE_FILES as f64;
+            is_known.then_some(!pause.with.is_below(&without))
         } else {
             self.wins_over_before()
         };
@@ -282,37 +304,42 @@ impl Sequence {
         result
     }
 
-    /// The files that the reader came by since, and the seconds: from one time that it was seen to
-    /// another, or it would be a guess.
-    fn since(&self, (at, moved): (u64, Nanos)) -> (f64, f64) {
-        let span = self.moved.saturating_sub(moved).as_secs_f64();
-        (self.at.saturating_sub(at) as f64, span)
+    /// The rate since the reader was there, up to where it was seen last.
+    fn since(&self, (at, moved): (u64, Nanos)) -> FileRate {
+        FileRate::over(self.at.saturating_sub(at), self.moved.saturating_sub(moved))
     }
 
-    /// Whether it is plainly slower than before; if it is faster, a pause shows whether that is due
-    /// to reading ahead.
+    /// Whether it is slower than before, or not faster after a while. Otherwise a pause shows
+    /// whether it is slower than without.
     fn wins_over_before(&mut self) -> Option<bool> {
         self.intervals = self.intervals.saturating_add(1);
         if self.intervals == tuning::SETTLING_INTERVALS {
             self.settled = (self.at, self.moved);
         }
-        let (files, span) = self.since(self.began);
-        let known = self.known as f64;
-        if files >= known && files < least_part(known) * self.original * span {
+        let early = self.since(self.began);
+        if early.files >= self.original.files && early.is_below(&self.original) {
             return Some(false);
         }
-        let (files, span) = self.since(self.settled);
-        if self.intervals < tuning::JUDGE_INTERVALS || span < tuning::MIN_JUDGE_TIME.as_secs_f64() {
+        let span = self.moved.saturating_sub(self.settled.1);
+        if self.intervals < tuning::JUDGE_INTERVALS || span < tuning::MIN_JUDGE_TIME {
             return None;
         }
-        if files < tuning::MIN_GAIN_RATIO * self.original * span {
+        let with = self.since(self.settled);
+        if with.per_second < tuning::MIN_GAIN_RATIO * self.original.per_second {
             return Some(false);
         }
-        self.pause = Some(Pause { with: files / span, from: None });
+        if (self.files.len() as u64).saturating_sub(self.done) < tuning::PAUSE_FILES {
+            // Too few are left to compare.
+            return Some(true);
+        }
+        self.pause = Some(Pause { with, from: None });
         None
     }
 
     fn due(&mut self, typical: Pages, share: &WindowShare) -> Vec<NextFile> {
+        if self.pause.is_some() {
+            return Vec::new();
+        }
         let fits = (share.memory.get() / typical.get().max(1)).max(1);
         let room = (tuning::LOOKAHEAD_INTERVALS * self.pace).max(tuning::MIN_ROOM_FILES).min(fits);
         if std::mem::take(&mut self.late) {
@@ -325,7 +352,6 @@ impl Sequence {
         let until = self.at.saturating_add(depth).min(self.files.len() as u64);
         let seen = (depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES);
         let mut due = Vec::new();
-        let until = if self.pause.is_some() { 0 } else { until };
         while self.done < until && due.len() < tuning::MAX_FILES_AT_ONCE {
             let from = Pages::new(u64::from(self.done.is_multiple_of(seen)));
             if let Some(file) = self.files.get(self.done as usize) {
@@ -335,12 +361,6 @@ impl Sequence {
         }
         due
     }
-}
-
-/// The part of the rate of so many files that the files after them must be read at: how long files
-/// take differs as much as a file takes.
-fn least_part(files: f64) -> f64 {
-    tuning::REVERT_BELOW_RATIO - 1.0 / files.max(1.0).sqrt()
 }
 
 #[cfg(test)]
@@ -488,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_shows_whether_reading_ahead_is_why_it_is_faster() {
+    fn a_pause_ends_reading_ahead_that_is_slower() {
         let after_pause = |files_each: u64| {
             let mut sequences = followed(20);
             let judged = u64::from(tuning::JUDGE_INTERVALS);

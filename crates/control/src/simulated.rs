@@ -234,7 +234,7 @@ impl ControlledKernel {
                 continue;
             };
             ctx.with(stream, &mut |cache| {
-                let wanted = next.wanted().before(Page::new(cache.file_pages().get()));
+                let wanted = next.wanted(PAGE).before(Page::new(cache.file_pages().get()));
                 self.prefetch(cache, stream, &[wanted]);
             });
         }

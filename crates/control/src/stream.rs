@@ -142,7 +142,7 @@ impl Stream {
                 let behind = previous.map(|previous| previous.behind);
                 let is_of_run = behind
                     .zip(self.runs.current())
-                    .is_none_or(|(behind, first)| self.classifier.leads(first, behind));
+                    .is_none_or(|(behind, first)| self.classifier.covers(first, behind));
                 let previous_at = previous.map(|previous| previous.at);
                 let in_run = self.classifier.reader_from(index, pages, previous_at);
                 previous.inspect(|previous| self.trend.left_out(index, pages, previous.at));
@@ -344,7 +344,7 @@ impl Stream {
     pub fn window_limit(&self) -> Option<Pages> {
         let original = self.original?;
         let Some((choice, _)) = self.choice else {
-            // No history of runs, as several readers come by this open file.
+            // No choice yet, or several readers come by this open file.
             let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
             return Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(original));
         };

@@ -336,6 +336,8 @@ pub(crate) mod next_files {
     pub const ORDER_TIME: Nanos = Nanos::from_secs(2);
     /// Larger files are served by windows.
     pub const MAX_SMALL_FILE_PAGES: f64 = 256.0;
+    /// The most that is prefetched of one file: the rest of a large one is served by its window.
+    pub const MAX_PREFETCHED_BYTES: units::Bytes = units::Bytes::from_mib(1);
     /// The share of files begun one after another that must be neighbors in the directory.
     pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
     /// A directory is not listed again before this time.
@@ -356,7 +358,9 @@ pub(crate) mod next_files {
     pub const JUDGE_INTERVALS: u32 = 9;
     /// The time that must have passed then.
     pub const MIN_JUDGE_TIME: Nanos = Nanos::from_millis(300);
-    /// The gain in files per second without which prefetching pauses.
+    /// Files that are read without prefetching after that, to compare.
+    pub const PAUSE_FILES: u64 = 64;
+    /// The gain in files per second without which prefetching stops.
     pub const MIN_GAIN_RATIO: f64 = 1.05;
     pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;
     /// Files in a row from elsewhere in the directory after which the order is another.
@@ -482,8 +486,8 @@ pub(crate) mod pattern {
     pub const MAX_RUNS: usize = 16;
     /// Runs from which on it is known how long they are.
     pub const MIN_RUNS: usize = 4;
-    /// Where streams take turns on an open file, a window of this part of their runs is the
-    /// largest: about one window is wasted behind the end of each run.
+    /// Where nothing is predicted, the largest window is this part of a run: about one window is
+    /// wasted behind the end of each.
     pub const MAX_WASTE_SHARE: f64 = 0.2;
     /// The share of places where a run went on after another from which on streams take turns.
     pub const MAX_SWITCHED_SHARE: f64 = 0.05;

@@ -110,8 +110,10 @@ impl BdiController {
                 stream.ordered = Some((window, now));
                 let runs = matches!(stream.reading(), StreamKind::Forward);
                 others_changed |= !runs;
-                // In short runs it begins anew soon enough.
-                let smaller = runs && window < facts.window && stream.window_limit().is_none();
+                // Beyond its limit, its runs are short, and it begins anew soon enough.
+                let within = |limit: Pages| facts.window <= limit;
+                let smaller =
+                    runs && window < facts.window && stream.window_limit().is_none_or(within);
                 let (window, why) = if smaller {
                     stream.shrink = Some(Shrink::new(window, why, now));
                     (Pages::ZERO, String::new())
@@ -466,6 +468,9 @@ fn is_beyond_limit(stream: &Stream, facts: &FileState) -> bool {
 
 /// The largest window that serves an open file by its runs.
 fn back_to_limit(stream: &Stream) -> Option<(Pages, String)> {
-    let why = "its runs are short: a larger window is predicted to be no faster";
+    let why = match stream.choice {
+        Some(_) => "its runs are short: a larger window is predicted to be no faster",
+        None => "its runs are short: a larger window would read beyond their ends",
+    };
     stream.window_limit().map(|limit| (limit, why.to_owned()))
 }

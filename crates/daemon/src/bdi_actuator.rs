@@ -254,7 +254,7 @@ impl BdiActuator {
             }
             ActionKind::PrefetchFiles(files) => {
                 let Some(directory) = &self.directory else { return };
-                let wanted = files.iter().map(|it| (it.file.1, bytes_of(it.wanted())));
+                let wanted = files.iter().map(|it| (it.file.1, bytes_of(it.wanted(page_size()))));
                 self.prefetcher.order_files(Arc::clone(directory), wanted.collect());
             }
             _ => return,
