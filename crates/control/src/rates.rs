@@ -1,6 +1,29 @@
 //! What the readers of a device get, and whether they do the same work as before.
 
+use units::Nanos;
+
 use crate::tuning::rates as tuning;
+
+/// A rate, and from how many runs or files it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CountedRate {
+    pub per_second: f64,
+    pub count: u64,
+}
+
+impl CountedRate {
+    /// So many over this time.
+    pub fn over(count: u64, span: Nanos) -> Self {
+        Self { per_second: count as f64 / span.as_secs_f64().max(1e-6), count }
+    }
+
+    /// Whether it is lower, and not by chance: what one takes differs from the next by as much as
+    /// itself on a disk that seeks.
+    pub fn is_below(&self, other: &Self) -> bool {
+        let chance = (1.0 / self.count.max(1) as f64 + 1.0 / other.count.max(1) as f64).sqrt();
+        self.per_second < (tuning::REVERT_BELOW_RATIO - chance) * other.per_second
+    }
+}
 
 /// What was counted so far; it only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

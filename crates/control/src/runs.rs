@@ -8,6 +8,7 @@
 
 use crate::backoff::Backoff;
 use crate::choice::PastRun;
+use crate::rates::CountedRate;
 use crate::tuning::runs as tuning;
 use std::collections::VecDeque;
 
@@ -36,17 +37,11 @@ struct Mark {
     window: Pages,
 }
 
-/// What a reader got: pages in a second, over so many runs.
-#[derive(Clone, Copy, Debug)]
-struct RunsRate {
-    rate: f64,
-    runs: u64,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Answered {
     with: Pages,
-    before: RunsRate,
+    /// Pages a second before, over so many runs.
+    before: CountedRate,
     /// How many runs must have been answered when it is compared next.
     compared_at: u64,
     /// The runs and the misses within them up to which it was looked whether answers are late.
@@ -179,13 +174,13 @@ impl ShortRuns {
         let mark = *self.mark.get_or_insert(here);
         let elapsed = now.saturating_sub(mark.at);
         let rate = (self.pages - mark.pages) as f64 / elapsed.as_secs_f64().max(1e-9);
-        let got = RunsRate { rate, runs: self.runs - mark.runs };
+        let got = CountedRate { per_second: rate, count: self.runs - mark.runs };
         let Some(answered) = self.answered else {
             if mark.window != window {
                 self.mark = Some(here);
                 return None;
             }
-            if got.runs < tuning::MIN_RUNS
+            if got.count < tuning::MIN_RUNS
                 || elapsed < tuning::MIN_OBSERVATION_TIME
                 || !self.backoff.is_over(now)
             {
@@ -201,15 +196,17 @@ impl ShortRuns {
             self.give_up(now);
             return Some(RunsChange::Late);
         }
-        if got.runs >= answered.compared_at && answered.compared_at <= tuning::COMPARISON_RUNS.1 {
-            if trials && is_harmed(answered.before, got) {
+        if got.count >= answered.compared_at && answered.compared_at <= tuning::COMPARISON_RUNS.1 {
+            if trials && got.is_below(&answered.before) {
                 self.give_up(now);
                 return Some(RunsChange::Harm);
             }
             let compared_at = 2 * answered.compared_at;
             self.answered = self.answered.map(|answered| Answered { compared_at, ..answered });
             if answered.compared_at == tuning::REPORTED_RUNS {
-                return Some(RunsChange::Gained(got.rate / answered.before.rate.max(1e-9)));
+                return Some(RunsChange::Gained(
+                    got.per_second / answered.before.per_second.max(1e-9),
+                ));
             }
         }
         self.fit(here, best)
@@ -259,13 +256,6 @@ impl ShortRuns {
         self.begin(here, Answered { with, compared_at: u64::MAX, ..answered });
         Some(RunsChange::Begin(with))
     }
-}
-
-/// Whether a reader gets less than before, and not by chance: what a run takes differs from the
-/// next by as much as itself on a disk that seeks.
-fn is_harmed(before: RunsRate, now: RunsRate) -> bool {
-    let chance = (1.0 / before.runs.max(1) as f64 + 1.0 / now.runs.max(1) as f64).sqrt();
-    now.rate < (tuning::REVERT_BELOW_RATIO - chance) * before.rate
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use units::{Nanos, Pages};
 use super::action::NextFile;
 use super::inputs::{FileKey, FileState};
 use super::memory::WindowShare;
+use super::rates::CountedRate;
 use crate::tuning::next_files as tuning;
 use policy::OpenFileId;
 
@@ -25,34 +26,13 @@ struct Begun {
     at: Nanos,
 }
 
-/// How fast files are begun, and from how many that is known.
-#[derive(Clone, Copy, Debug, Default)]
-struct FileRate {
-    per_second: f64,
-    files: f64,
-}
-
-impl FileRate {
-    fn over(files: u64, span: Nanos) -> Self {
-        let files = files as f64;
-        Self { per_second: files / span.as_secs_f64().max(1e-6), files }
-    }
-
-    /// Whether it is lower, and not by chance: the time for one file differs from the next by as
-    /// much as itself.
-    fn is_below(&self, other: &Self) -> bool {
-        let chance = (1.0 / self.files.max(1.0) + 1.0 / other.files.max(1.0)).sqrt();
-        self.per_second < (tuning::REVERT_BELOW_RATIO - chance) * other.per_second
-    }
-}
-
 /// Files that are read without reading ahead, to compare: those before the sequence may have been
 /// read beside other work.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     /// The rate while they were read ahead.
-    with: FileRate,
-    /// The first file that was not, and when it was begun.
+    with: CountedRate,
+    /// Where the reader was after the first file that was not, and when it had begun that.
     from: Option<(u64, Nanos)>,
 }
 
@@ -77,7 +57,7 @@ struct Sequence {
     pace: u64,
     told: bool,
     /// Before reading ahead.
-    original: FileRate,
+    original: CountedRate,
     /// Where and when reading ahead began, how many intervals it has lasted, and where and when its
     /// rate had settled.
     began: (u64, Nanos),
@@ -229,7 +209,7 @@ impl Sequence {
             before: 0,
             pace: 0,
             told: false,
-            original: FileRate::default(),
+            original: CountedRate::default(),
             began: (0, now),
             intervals: 0,
             settled: (0, now),
@@ -250,7 +230,7 @@ impl Sequence {
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
         let span = times.last().zip(times.first()).map(|(last, first)| last.saturating_sub(*first));
-        self.original = FileRate::over(pairs as u64, span.unwrap_or_default());
+        self.original = CountedRate::over(pairs as u64, span.unwrap_or_default());
         self.began.0 = last + 1;
         self.depth = tuning::FIRST_DEPTH_FILES.max(begun.len() as u64);
         next as f64 >= tuning::MIN_NEIGHBOR_SHARE * pairs as f64
@@ -293,7 +273,7 @@ impl Sequence {
             None
         } else if let Some(pause) = self.pause {
             let without = self.since(pause.from?);
-            let is_known = without.files >= tuning::PAUSE_FILES as f64;
+            let is_known = without.count >= tuning::PAUSE_FILES;
             is_known.then_some(!pause.with.is_below(&without))
         } else {
             self.wins_over_before()
@@ -305,8 +285,8 @@ impl Sequence {
     }
 
     /// The rate since the reader was there, up to where it was seen last.
-    fn since(&self, (at, moved): (u64, Nanos)) -> FileRate {
-        FileRate::over(self.at.saturating_sub(at), self.moved.saturating_sub(moved))
+    fn since(&self, (at, moved): (u64, Nanos)) -> CountedRate {
+        CountedRate::over(self.at.saturating_sub(at), self.moved.saturating_sub(moved))
     }
 
     /// Whether it is slower than before, or not faster after a while. Otherwise a pause shows
@@ -317,7 +297,7 @@ impl Sequence {
             self.settled = (self.at, self.moved);
         }
         let early = self.since(self.began);
-        if early.files >= self.original.files && early.is_below(&self.original) {
+        if early.count >= self.original.count && early.is_below(&self.original) {
             return Some(false);
         }
         let span = self.moved.saturating_sub(self.settled.1);

@@ -327,7 +327,6 @@ pub(crate) mod next_files {
     pub use super::shared::IDLE_TIMEOUT;
     pub use super::shared::LOOKAHEAD_INTERVALS;
     pub use super::shared::MIN_ROOM as MIN_ROOM_FILES;
-    pub use super::shared::REVERT_BELOW_RATIO;
     use units::Nanos;
 
     pub const MAX_FILES_REMEMBERED: usize = 64;
@@ -496,6 +495,8 @@ pub(crate) mod pattern {
 }
 
 pub(crate) mod rates {
+    pub use super::shared::REVERT_BELOW_RATIO;
+
     /// The part of their rate that other readers must be left with during a trial.
     pub const MIN_OTHERS_RATIO: f64 = 0.9;
     /// Additional random places for each page from which on it is other work.
