@@ -10,6 +10,12 @@ use super::tools::ReleaseTools;
 use super::{Release, run};
 
 const PACKAGERS: [&str; 3] = ["deb", "rpm", "apk"];
+/// As `nfpm.yaml` names them.
+const SCRIPTS: [&str; 3] = [
+    "packaging/scripts/postinstall",
+    "packaging/scripts/preremove",
+    "packaging/scripts/postremove",
+];
 
 pub fn write(
     release: &Release,
@@ -17,6 +23,10 @@ pub fn write(
     tools: &ReleaseTools,
     stage: &Path,
 ) -> Result<()> {
+    // An .apk has the times of its scripts.
+    let mut touch = release.command("touch");
+    touch.args(SCRIPTS).arg("-d").arg(format!("@{}", release.epoch));
+    run(&mut touch)?;
     for packager in PACKAGERS {
         let mut nfpm = release.command(tools.nfpm());
         nfpm.args(["package", "--config", "packaging/nfpm.yaml", "--packager", packager])
