@@ -12,7 +12,7 @@ use units::{Nanos, PageSize, Pages};
 use crate::ab_test::{AbTest, TreatmentEffect};
 use crate::action::FileAction;
 use crate::controller::BdiController;
-use crate::inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs};
+use crate::inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs, SampledFiles};
 use crate::tuning::control_loop as tuning;
 
 /// A bdi under control, by any number that the back end gives it.
@@ -73,9 +73,9 @@ pub trait EventSource {
     /// The state of an open file of a bdi as of the last sample; `None` if it is closed.
     fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState>;
 
-    /// Samples accesses to these open files of a bdi, cached pages included, until the next call.
-    /// A back end that cannot do so reports misses only.
-    fn sample_accesses(&mut self, _bdi: BdiKey, _files: &[OpenFileId]) {}
+    /// Samples accesses to these files of a bdi, cached pages included, until the next call. A back
+    /// end that cannot do so reports misses only.
+    fn sample_accesses(&mut self, _bdi: BdiKey, _files: &SampledFiles) {}
 
     /// The directory of one of these open files, the first that is open: at once, or in a later
     /// call.
@@ -352,13 +352,13 @@ impl ControlLoop {
         let controller = &mut bdi.controller;
         controller.pause(!acts && !self.config.dry_run);
         let mut actions = controller.decide(inputs, |file| backend.file_state(key, file));
-        backend.sample_accesses(key, &controller.wants_samples(inputs.now));
         backend.keep_directory(key, controller.follows_files());
         let wanted = controller.wants_directory(inputs.now);
         if let Some(listing) = backend.find_directory(key, &wanted) {
             actions.extend(controller.on_directory(listing.file, listing.orders, inputs));
             backend.keep_directory(key, controller.follows_files());
         }
+        backend.sample_accesses(key, &controller.wants_samples(inputs.now));
         if self.config.dry_run {
             return backend.advise(key, actions);
         }

@@ -9,7 +9,7 @@ use super::climb::WindowSearch;
 use super::device::LearnedDevice;
 use super::fault_waits::FaultWaits;
 use super::gain::GainScores;
-use super::inputs::{Bounds, FileKey, FileState, Inputs};
+use super::inputs::{Bounds, FileKey, FileState, Inputs, SampledFiles};
 use super::memory::{Domains, WindowShare, share_of};
 use super::pace::PrimingController;
 use super::prime::FilePriming;
@@ -139,16 +139,21 @@ impl BdiController {
         if calm { interval } else { interval.scaled(tuning::EAGER_INTERVAL_SHARE) }
     }
 
-    /// Takes in one thing that happened to a reader of a file. Without an open file it is ignored.
+    /// Takes in one thing that happened to a reader of a file. Without an open file only the
+    /// beginning of a next file counts.
     pub fn on_event(&mut self, file: FileKey, event: &AccessEvent) {
-        let Some(key) = event.file else { return };
         if let EventKind::Access { .. } = event.kind {
+            if event.index == 0 {
+                self.sequences.passed(file, event.at);
+            }
             // It shows how an open file is read that something else was seen of.
-            if let Some(stream) = self.streams.get_mut(&key).filter(|stream| stream.file == file) {
+            let stream = event.file.and_then(|key| self.streams.get_mut(&key));
+            if let Some(stream) = stream.filter(|stream| stream.file == file) {
                 stream.on_event(event, self.page);
             }
             return;
         }
+        let Some(key) = event.file else { return };
         let at = event.at;
         let rested = |(_, last): &(Nanos, Nanos)| at.saturating_sub(*last) > tuning::IDLE_TIMEOUT;
         let since = self.awake.filter(|awake| !rested(awake)).map_or(at, |(since, _)| since);
@@ -187,13 +192,16 @@ impl BdiController {
         }
     }
 
-    /// Open files whose accesses it wants to know, also those that find their pages in the cache.
-    pub fn wants_samples(&self, now: Nanos) -> Vec<OpenFileId> {
+    /// Files whose accesses it wants to know, also those that find their pages in the cache.
+    pub fn wants_samples(&self, now: Nanos) -> SampledFiles {
         if !self.bounds.prefetch || self.paused {
-            return Vec::new();
+            return SampledFiles::default();
         }
         let wanted = self.streams.iter().filter(|(_, stream)| stream.wants_samples(now));
-        wanted.map(|(key, _)| *key).collect()
+        SampledFiles {
+            open: wanted.map(|(key, _)| *key).collect(),
+            next: if self.bounds.samples { self.sequences.markers() } else { Vec::new() },
+        }
     }
 
     /// Open files of one of which it wants to know the directory, if there are any: the files of
@@ -219,7 +227,7 @@ impl BdiController {
         if self.paused {
             return None;
         }
-        self.sequences.list(key, orders, inputs.now);
+        self.sequences.list(key, orders, inputs.now, self.bounds.rotates);
         if !self.sequences.is_at_work() {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy::DeviceCompletions;
+use policy::{DeviceCompletions, OpenFileId};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
 
@@ -11,6 +11,16 @@ use units::{Bytes, Nanos, Pages};
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct FileKey(pub u64, pub u64);
+
+/// Files whose accesses are to be sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampledFiles {
+    #[serde(rename = "files")]
+    pub open: Vec<OpenFileId>,
+    /// Files that are perhaps not open yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<FileKey>,
+}
 
 /// The state of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +77,12 @@ pub struct Bounds {
     pub least: Pages,
     /// Whether to prefetch, or to set windows only.
     pub prefetch: bool,
+    /// Whether accesses that find their pages in the cache can be sampled.
+    #[serde(default)]
+    pub samples: bool,
+    /// Whether the device is a rotating disk.
+    #[serde(default)]
+    pub rotates: bool,
     /// The parts of the controller that are at work.
     #[serde(default, skip_serializing_if = "Features::are_all")]
     pub features: Features,
@@ -120,6 +136,8 @@ impl Default for Bounds {
             most: Pages::new(2048),
             least: Pages::new(16),
             prefetch: true,
+            samples: false,
+            rotates: false,
             features: Features::default(),
         }
     }

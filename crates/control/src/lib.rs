@@ -68,7 +68,7 @@ pub use control_loop::{
 pub use controller::BdiController;
 pub use device::LearnedDevice;
 pub use gain::{GainScores, GainSource, MeasuredGain};
-pub use inputs::{Bounds, Features, FileKey, FileState, Inputs, MemoryInputs};
+pub use inputs::{Bounds, Features, FileKey, FileState, Inputs, MemoryInputs, SampledFiles};
 pub use outstanding::Outstanding;
 pub use pace::PrimingStats;
 pub use pattern::{AccessPattern, Classifier};

@@ -100,7 +100,7 @@ impl BdiController {
     pub(super) fn next_files(&mut self, inputs: &Inputs) -> Option<FileAction> {
         let facts = self.sequences.facts()?;
         let share = self.share(inputs, &facts);
-        let (key, due, why) = self.sequences.due(&share)?;
+        let (key, due, why) = self.sequences.due(&share, self.bounds.samples)?;
         Some(FileAction::new(key, ActionKind::PrefetchFiles(due), why))
     }
 

@@ -5,8 +5,9 @@
 //! directory (that in which it lists them, of their names, or of their inodes), the next ones are
 //! read ahead.
 //!
-//! A read that finds its page in the cache passes no probe, so of one file in some the first page
-//! is left out: that its reader misses it tells how far it has come.
+//! How far the reader has come is seen at one file in some, whose accesses are sampled. Where the
+//! kernel permits no samples, a read that finds its page in the cache is not seen: the first page
+//! of such a file is left out then, and its reader misses it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,16 +25,6 @@ struct Begun {
     file: FileKey,
     key: OpenFileId,
     at: Nanos,
-}
-
-/// Files that are read without reading ahead, to compare: those before the sequence may have been
-/// read beside other work.
-#[derive(Clone, Copy, Debug)]
-struct Pause {
-    /// The rate while they were read ahead.
-    with: CountedRate,
-    /// Where the reader was after the first file that was not, and when it had begun that.
-    from: Option<(u64, Nanos)>,
 }
 
 /// Files that are read in an order of their directory.
@@ -63,7 +54,6 @@ struct Sequence {
     began: (u64, Nanos),
     intervals: u32,
     settled: (u64, Nanos),
-    pause: Option<Pause>,
     judged: bool,
 }
 
@@ -103,6 +93,18 @@ impl Sequences {
         }
     }
 
+    /// The beginning of a file was read, which a sample shows.
+    pub fn passed(&mut self, file: FileKey, at: Nanos) {
+        if let Some(current) = &mut self.current {
+            current.passed(file, at);
+        }
+    }
+
+    /// Files whose accesses show how far the reader has come.
+    pub fn markers(&self) -> Vec<FileKey> {
+        self.current.as_ref().map(Sequence::markers).unwrap_or_default()
+    }
+
     pub fn stop(&mut self) {
         self.current = None;
     }
@@ -138,12 +140,37 @@ impl Sequences {
         self.begun.iter().rev().take(tuning::MIN_FILES).map(|one| one.key).collect()
     }
 
-    /// The files of the directory of an open file, in the orders in which they may be read.
-    pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos) {
+    /// From one file to the next, of late.
+    fn time_per_file(&self) -> Nanos {
+        let ends = self.begun.back().zip(self.begun.front());
+        let span = ends.map_or(Nanos::ZERO, |(last, first)| last.at.saturating_sub(first.at));
+        Nanos::new(span.get() / (self.begun.len() as u64).max(2).saturating_sub(1))
+    }
+
+    /// The files of the directory of an open file, in the orders in which they may be read. The one
+    /// that fits best is followed.
+    pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos, rotates: bool) {
         self.asked = Some(now);
-        let sequences = orders.into_iter().map(|files| Sequence::new(key, files, now));
-        let fitting = sequences.filter_map(|mut one| one.fits(&self.begun).then_some(one));
-        self.current = fitting.into_iter().next();
+        let mut best = 0;
+        for files in orders {
+            let mut sequence = Sequence::new(key, files, now);
+            let fit = sequence.fit(&self.begun);
+            if fit > best {
+                (best, self.current) = (fit, Some(sequence));
+            }
+        }
+        let is_fast = rotates && self.time_per_file() < tuning::MIN_ROTATING_FILE_TIME;
+        if is_fast && self.current.as_ref().is_some_and(Sequence::is_short) {
+            self.current = None;
+            self.rest(now);
+        }
+    }
+
+    /// Nothing is tried for a while: longer each time.
+    fn rest(&mut self, now: Nanos) {
+        let doublings = self.vain.min(tuning::MAX_BACKOFF_DOUBLINGS);
+        self.rests = now + tuning::BACKOFF_TIME * (1 << doublings);
+        self.vain += 1;
     }
 
     /// An interval is over: how many files the reader of the sequence came by.
@@ -159,10 +186,8 @@ impl Sequences {
         match current.wins() {
             Some(true) => self.vain = 0,
             Some(false) => {
-                self.rests = now
-                    + tuning::BACKOFF_TIME * (1 << self.vain.min(tuning::MAX_BACKOFF_DOUBLINGS));
-                self.vain += 1;
                 self.current = None;
+                self.rest(now);
             }
             None => {}
         }
@@ -178,11 +203,16 @@ impl Sequences {
         self.current.is_some()
     }
 
-    /// What is to be read now, in order of use; and why, the first time.
-    pub fn due(&mut self, share: &WindowShare) -> Option<(OpenFileId, Vec<NextFile>, String)> {
+    /// What is to be read now, in order of use; and why, the first time. Where accesses can be
+    /// sampled, nothing is left out.
+    pub fn due(
+        &mut self,
+        share: &WindowShare,
+        samples: bool,
+    ) -> Option<(OpenFileId, Vec<NextFile>, String)> {
         let typical = self.typical();
         let current = self.current.as_mut()?;
-        let due = current.due(typical, share);
+        let due = current.due(typical, share, samples);
         if due.is_empty() {
             return None;
         }
@@ -213,27 +243,38 @@ impl Sequence {
             began: (0, now),
             intervals: 0,
             settled: (0, now),
-            pause: None,
             judged: false,
         }
     }
 
-    /// Whether files were begun in this order; if so, it goes on where they ended.
-    fn fits(&mut self, begun: &VecDeque<Begun>) -> bool {
+    /// How many files were begun one after another in this order, if it fits the last ones; it goes
+    /// on where they ended.
+    fn fit(&mut self, begun: &VecDeque<Begun>) -> usize {
         let lately = begun.iter().rev().take(2 * tuning::MIN_FILES).rev();
         let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one.at)));
         let (places, times): (Vec<u64>, Vec<Nanos>) = placed.unzip();
         let pairs = places.len().saturating_sub(1);
-        let next = places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
+        let neighbors =
+            |places: &[u64]| places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
         let Some(last) = places.last().filter(|_| pairs + 1 >= tuning::MIN_FILES) else {
-            return false;
+            return 0;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
         let span = times.last().zip(times.first()).map(|(last, first)| last.saturating_sub(*first));
         self.original = CountedRate::over(pairs as u64, span.unwrap_or_default());
         self.began.0 = last + 1;
         self.depth = tuning::FIRST_DEPTH_FILES.max(begun.len() as u64);
-        next as f64 >= tuning::MIN_NEIGHBOR_SHARE * pairs as f64
+        if (neighbors(&places) as f64) < tuning::MIN_NEIGHBOR_SHARE * pairs as f64 {
+            return 0;
+        }
+        let all: Vec<u64> =
+            begun.iter().filter_map(|one| self.places.get(&one.file).copied()).collect();
+        neighbors(&all)
+    }
+
+    /// Whether few files are left.
+    fn is_short(&self) -> bool {
+        (self.files.len() as u64).saturating_sub(self.at) < tuning::MIN_ROTATING_FILES
     }
 
     /// A reader began this file; whether the order still holds.
@@ -249,17 +290,31 @@ impl Sequence {
         }
         self.astray = 0;
         let overtakes = place >= self.done;
-        match &mut self.pause {
-            None => self.late |= overtakes,
-            Some(pause) if overtakes => {
-                pause.from.get_or_insert((place + 1, at));
-            }
-            Some(_) => {}
-        }
+        self.late |= overtakes;
         (self.at, self.moved) = (place + 1, at);
         // What it overtook need not be read any more.
         self.done = self.done.max(self.at);
         true
+    }
+
+    /// The beginning of a file was read. One before it may be read once more.
+    fn passed(&mut self, file: FileKey, at: Nanos) {
+        if self.places.get(&file).is_some_and(|place| *place >= self.at) {
+            self.reader_at(file, at);
+        }
+    }
+
+    /// Files between two markers.
+    fn marker_spacing(&self) -> u64 {
+        (self.depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES)
+    }
+
+    /// The files ahead of the reader that show how far it has come.
+    fn markers(&self) -> Vec<FileKey> {
+        let spacing = self.marker_spacing();
+        let first = self.at.next_multiple_of(spacing);
+        let places = (first..self.done).step_by(spacing as usize);
+        places.filter_map(|place| self.files.get(place as usize).copied()).collect()
     }
 
     /// Whether all that was begun of late is elsewhere.
@@ -269,18 +324,11 @@ impl Sequence {
 
     /// An interval is over: whether reading ahead stays, once that is known.
     fn wins(&mut self) -> Option<bool> {
-        let result = if self.judged {
-            None
-        } else if let Some(pause) = self.pause {
-            let without = self.since(pause.from?);
-            let is_known = without.count >= tuning::PAUSE_FILES;
-            is_known.then_some(!pause.with.is_below(&without))
-        } else {
-            self.wins_over_before()
-        };
-        if result.is_some() {
-            (self.judged, self.pause) = (true, None);
+        if self.judged {
+            return None;
         }
+        let result = self.wins_over_before();
+        self.judged = result.is_some();
         result
     }
 
@@ -289,8 +337,7 @@ impl Sequence {
         CountedRate::over(self.at.saturating_sub(at), self.moved.saturating_sub(moved))
     }
 
-    /// Whether it is slower than before, or not faster after a while. Otherwise a pause shows
-    /// whether it is slower than without.
+    /// Whether it is slower than before, or not faster after a while.
     fn wins_over_before(&mut self) -> Option<bool> {
         self.intervals = self.intervals.saturating_add(1);
         if self.intervals == tuning::SETTLING_INTERVALS {
@@ -305,21 +352,10 @@ impl Sequence {
             return None;
         }
         let with = self.since(self.settled);
-        if with.per_second < tuning::MIN_GAIN_RATIO * self.original.per_second {
-            return Some(false);
-        }
-        if (self.files.len() as u64).saturating_sub(self.done) < tuning::PAUSE_FILES {
-            // Too few are left to compare.
-            return Some(true);
-        }
-        self.pause = Some(Pause { with, from: None });
-        None
+        Some(with.per_second >= tuning::MIN_GAIN_RATIO * self.original.per_second)
     }
 
-    fn due(&mut self, typical: Pages, share: &WindowShare) -> Vec<NextFile> {
-        if self.pause.is_some() {
-            return Vec::new();
-        }
+    fn due(&mut self, typical: Pages, share: &WindowShare, samples: bool) -> Vec<NextFile> {
         let fits = (share.memory.get() / typical.get().max(1)).max(1);
         let room = (tuning::LOOKAHEAD_INTERVALS * self.pace).max(tuning::MIN_ROOM_FILES).min(fits);
         if std::mem::take(&mut self.late) {
@@ -330,10 +366,11 @@ impl Sequence {
         }
         let depth = self.depth.min(room);
         let until = self.at.saturating_add(depth).min(self.files.len() as u64);
-        let seen = (depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES);
+        let spacing = self.marker_spacing();
         let mut due = Vec::new();
         while self.done < until && due.len() < tuning::MAX_FILES_AT_ONCE {
-            let from = Pages::new(u64::from(self.done.is_multiple_of(seen)));
+            let is_left_out = !samples && self.done.is_multiple_of(spacing);
+            let from = Pages::new(u64::from(is_left_out));
             if let Some(file) = self.files.get(self.done as usize) {
                 due.push(NextFile { file: *file, from });
             }
@@ -388,7 +425,7 @@ mod tests {
     }
 
     fn due(sequences: &mut Sequences) -> Vec<u64> {
-        let due = sequences.due(&SHARE).map(|(_, files, _)| files).unwrap_or_default();
+        let due = sequences.due(&SHARE, false).map(|(_, files, _)| files).unwrap_or_default();
         due.iter().map(|next| next.file.1).collect()
     }
 
@@ -397,7 +434,7 @@ mod tests {
         let mut sequences = begun([50, 40, 30, 20, 10, 9, 8, 7]);
         assert_eq!(sequences.wants(TICK).first(), Some(&OpenFileId::new(7)));
         let (up, down) = (files(0..=50), files([50, 40, 30, 20, 10, 9, 8, 7, 5, 3]));
-        sequences.list(OpenFileId::new(7), vec![up, down], TICK);
+        sequences.list(OpenFileId::new(7), vec![up, down], TICK, false);
         assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
         assert_eq!(sequences.wants(TICK), [], "it is followed already");
     }
@@ -405,7 +442,7 @@ mod tests {
     #[test]
     fn who_goes_on_in_another_directory_is_followed_there() {
         let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..12)], TICK);
+        sequences.list(OpenFileId::new(7), vec![files(0..12)], TICK, false);
         assert!(sequences.is_at_work());
         let begin = |sequences: &mut Sequences, number| {
             sequences.begun(key(number), OpenFileId::new(number), TICK * 2);
@@ -419,7 +456,7 @@ mod tests {
     #[test]
     fn files_at_random_are_left_alone_and_so_are_large_ones() {
         let mut sequences = begun((0..16).map(|n| n * 7 % 100));
-        sequences.list(OpenFileId::new(0), vec![files(0..100)], TICK);
+        sequences.list(OpenFileId::new(0), vec![files(0..100)], TICK, false);
         assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_empty());
         let mut sequences = begun(0..16);
         (0..100).for_each(|_| sequences.met(OpenFileId::new(99), facts(100_000, false)));
@@ -433,8 +470,8 @@ mod tests {
     #[test]
     fn some_files_are_left_for_the_reader_to_be_seen_at() {
         let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK);
-        let next = sequences.due(&SHARE).expect("files").1;
+        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
+        let next = sequences.due(&SHARE, false).expect("files").1;
         let left: Vec<u64> =
             next.iter().filter(|it| !it.from.is_zero()).map(|it| it.file.1).collect();
         assert_eq!((next.len(), left), (16, vec![8, 12, 16, 20]));
@@ -450,14 +487,14 @@ mod tests {
     #[test]
     fn who_goes_elsewhere_or_rests_is_not_followed() {
         let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK);
+        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
         for number in 0..u64::from(tuning::MAX_STRAY_FILES) {
             assert!(sequences.is_at_work());
             sequences.begun(key(900 - 2 * number), OpenFileId::new(1), TICK);
         }
         assert!(!sequences.is_at_work());
         let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK);
+        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
         sequences.interval(TICK + tuning::IDLE_TIMEOUT * 2);
         assert!(!sequences.is_at_work());
     }
@@ -466,7 +503,7 @@ mod tests {
     /// before.
     fn followed(files_each: u64) -> Sequences {
         let mut sequences = begun(0..16);
-        sequences.list(OpenFileId::new(15), vec![files(0..10_000)], TICK);
+        sequences.list(OpenFileId::new(15), vec![files(0..10_000)], TICK, false);
         let intervals = 1..=u64::from(tuning::JUDGE_INTERVALS);
         go_on(&mut sequences, intervals.map(|interval| (interval, 16 + files_each * interval)));
         sequences
@@ -488,15 +525,43 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_ends_reading_ahead_that_is_slower() {
-        let after_pause = |files_each: u64| {
-            let mut sequences = followed(20);
-            let judged = u64::from(tuning::JUDGE_INTERVALS);
-            let place = |interval| 16 + 20 * judged + files_each * (interval - judged);
-            let intervals = judged + 1..40;
-            go_on(&mut sequences, intervals.map(|interval| (interval, place(interval))));
+    fn small_directories_are_left_to_a_rotating_disk_that_reads_ahead_itself() {
+        let follows = |every: Nanos, count: u64, rotates: bool| {
+            let mut sequences = Sequences::default();
+            sequences.met(OpenFileId::new(0), facts(4, false));
+            for number in 0..20 {
+                let at = Nanos::new(every.get() * number);
+                sequences.begun(key(number), OpenFileId::new(number), at);
+            }
+            sequences.list(OpenFileId::new(19), vec![files(0..count)], TICK, rotates);
+            assert!(sequences.wants(TICK * 2).is_empty(), "followed, or left alone for a while");
             sequences.is_at_work()
         };
-        assert!(after_pause(20) && !after_pause(30));
+        let (adjacent, scattered) = (Nanos::from_millis(1), Nanos::from_millis(9));
+        assert!(!follows(adjacent, 100, true) && follows(adjacent, 1000, true));
+        assert!(follows(scattered, 100, true) && follows(adjacent, 100, false));
+    }
+
+    #[test]
+    fn of_two_orders_that_fit_the_better_one_is_followed() {
+        let by_name = [10, 11, 12, 1, 13, 14, 15, 16, 17, 18, 19, 2, 20, 21, 22, 23, 24, 3];
+        let mut sequences = begun(by_name.into_iter().take(16));
+        let listed = vec![files(0..40), files(by_name)];
+        sequences.list(OpenFileId::new(7), listed, TICK, false);
+        assert_eq!(due(&mut sequences), [24, 3]);
+    }
+
+    #[test]
+    fn markers_lie_ahead_of_the_reader_and_samples_show_that_he_passed_them() {
+        let mut sequences = begun(0..8);
+        sequences.list(OpenFileId::new(7), vec![files(0..60)], TICK, false);
+        let due = sequences.due(&SHARE, true).map(|(_, files, _)| files).unwrap_or_default();
+        assert!(!due.is_empty() && due.iter().all(|next| next.from == Pages::ZERO));
+        let markers = sequences.markers();
+        assert_eq!(markers, files([8, 12, 16, 20]));
+        sequences.passed(key(3), TICK);
+        assert_eq!(sequences.markers(), markers, "one read before may be read again");
+        sequences.passed(markers[1], TICK);
+        assert_eq!(sequences.markers(), files([16, 20]));
     }
 }

@@ -23,7 +23,7 @@ use crate::control_loop::{
     LoopNote, LoopSample, Released,
 };
 use crate::controller::BdiController;
-use crate::inputs::{Bounds, Features, FileKey, FileState, MemoryInputs};
+use crate::inputs::{Bounds, Features, FileKey, FileState, MemoryInputs, SampledFiles};
 use crate::probed::{Probed, event};
 
 /// This algorithm's line in the registry.
@@ -49,6 +49,7 @@ pub const ENTRY: Entry = Entry {
         let bounds = Bounds {
             most: Pages::new(settings.pages("most")?),
             prefetch: settings.flag("prefetch")?,
+            samples: true,
             features: Features {
                 streams: settings.flag("streams")?,
                 mappings: settings.flag("mappings")?,
@@ -95,6 +96,7 @@ impl SimulatedAuto {
             kernel: Linux618::new(),
             bounds,
             reaction,
+            sampled: BTreeSet::new(),
             events: Vec::new(),
             completed: DeviceCompletions::default(),
             miss_prefetches: BTreeMap::new(),
@@ -118,6 +120,8 @@ struct ControlledKernel {
     bounds: Bounds,
     /// The time from a miss to the prefetch of the rest of its run.
     reaction: Nanos,
+    /// Files whose accesses are sampled, open or not.
+    sampled: BTreeSet<FileKey>,
     /// What the tracepoints have reported since the last step.
     events: Vec<(FileKey, AccessEvent)>,
     /// What the device had completed at the last step.
@@ -151,6 +155,16 @@ impl ControlledKernel {
         if let Some(file) = self.files.get(&stream) {
             event.file = Some(open_file(stream));
             self.events.push((file_key(*file), event));
+        }
+    }
+
+    fn sample(&mut self, now: Nanos, stream: StreamId, call: Call) {
+        let file = self.files.get(&stream).map(|file| file_key(*file));
+        if file.is_some_and(|file| self.sampled.contains(&file)) {
+            let first = call.offset.to_pages_floor(PAGE);
+            let pages = (call.offset + call.length).to_pages_ceil(PAGE) - first;
+            let kind = EventKind::Access { mapped: false };
+            self.report(stream, event(now, kind, Page::new(first.get()), pages));
         }
     }
 
@@ -303,7 +317,7 @@ impl EventSource for SimulatedBackend<'_> {
         _followed: &mut dyn Iterator<Item = OpenFileId>,
     ) -> Result<LoopSample, Infallible> {
         let bdi = BdiSample {
-            bounds: self.machine.bounds,
+            bounds: Bounds { rotates: self.ctx.rotates(), ..self.machine.bounds },
             completions: self.machine.completed,
             events: std::mem::take(&mut self.machine.events),
         };
@@ -331,6 +345,10 @@ impl EventSource for SimulatedBackend<'_> {
             domain: 0,
             page: PAGE.bytes(),
         })
+    }
+
+    fn sample_accesses(&mut self, _bdi: BdiKey, files: &SampledFiles) {
+        self.machine.sampled = files.next.iter().copied().collect();
     }
 
     fn find_directory(&mut self, _bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
@@ -406,6 +424,7 @@ impl Policy for SimulatedAuto {
     }
 
     fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
+        self.machine.sample(cache.now(), stream, call);
         self.machine.kernel.begin(cache, stream, call);
     }
 
@@ -430,7 +449,7 @@ impl Policy for SimulatedAuto {
     }
 
     fn wants_call_events(&self) -> bool {
-        self.machine.kernel.wants_call_events()
+        self.machine.kernel.wants_call_events() || !self.machine.sampled.is_empty()
     }
 
     fn completes_per_window(&self) -> bool {

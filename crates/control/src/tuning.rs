@@ -337,6 +337,11 @@ pub(crate) mod next_files {
     pub const MAX_SMALL_FILE_PAGES: f64 = 256.0;
     /// The most that is prefetched of one file: the rest of a large one is served by its window.
     pub const MAX_PREFETCHED_BYTES: units::Bytes = units::Bytes::from_mib(1);
+    /// On a rotating disk, files that are begun faster than this lie one behind another: the drive
+    /// reads them ahead itself. Half a revolution.
+    pub const MIN_ROTATING_FILE_TIME: Nanos = Nanos::from_millis(4);
+    /// So many of them must be left there to try whether prefetching is faster, as in an array.
+    pub const MIN_ROTATING_FILES: u64 = 512;
     /// The share of files begun one after another that must be neighbors in the directory.
     pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
     /// A directory is not listed again before this time.
@@ -357,8 +362,6 @@ pub(crate) mod next_files {
     pub const JUDGE_INTERVALS: u32 = 9;
     /// The time that must have passed then.
     pub const MIN_JUDGE_TIME: Nanos = Nanos::from_millis(300);
-    /// Files that are read without prefetching after that, to compare.
-    pub const PAUSE_FILES: u64 = 64;
     /// The gain in files per second without which prefetching stops.
     pub const MIN_GAIN_RATIO: f64 = 1.05;
     pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;

@@ -214,7 +214,7 @@ fn samples_of_cached_reads_show_a_trend_and_keep_a_plan_alive() {
             stage.on_event(0, stall(8));
         }
         let wanted = stage.controller.wants_samples(stage.now);
-        assert!(tick == 0 || wanted == [OpenFileId::new(0)], "{wanted:?} at {tick}");
+        assert!(tick == 0 || wanted.open == [OpenFileId::new(0)], "{wanted:?} at {tick}");
         for action in stage.tick(false, false) {
             if let ActionKind::Prefetch(extents) = action.kind {
                 prefetched += extents.iter().map(|it| it.pages.get()).sum::<u64>();

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use actuate::{Actuator, Directory, Finder, MissPrefetcher};
 use control::{
     ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, FileAction,
-    FileKey, FileState, Listing, LoopNote, LoopSample, Released,
+    FileKey, FileState, Listing, LoopNote, LoopSample, Released, SampledFiles,
 };
-use host::{BdiId, DevNo, Storage, page_size};
+use host::{BdiId, DevNo, Storage, device_facts, page_size};
 use observe::{EventKind, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
 use policy::DeviceCompletions;
 use units::text::plain;
@@ -24,6 +24,8 @@ use crate::{DaemonError, LiveSource, MemoryState, Snapshot};
 
 struct LiveBdi {
     storage: Storage,
+    /// Whether a rotating disk is among its devices.
+    rotates: bool,
     /// `None` in a dry run, and when the bdi is no longer managed.
     actuator: Option<BdiActuator>,
     finder: Finder,
@@ -60,6 +62,10 @@ fn file_key(device: DevNo, inode: u64) -> FileKey {
     FileKey(u64::from(device.major) << 32 | u64::from(device.minor), inode)
 }
 
+fn device_and_inode(file: &FileKey) -> (DevNo, u64) {
+    (DevNo { major: (file.0 >> 32) as u32, minor: file.0 as u32 }, file.1)
+}
+
 /// The state of an open file, as the controller wants it.
 pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState, respect_advice: bool) -> FileState {
     let page = page_size();
@@ -93,7 +99,7 @@ pub(crate) fn events_of_bdis(
     bdi_of: impl Fn(DevNo) -> Option<BdiKey>,
     bdis: &mut BTreeMap<BdiKey, BdiSample>,
 ) {
-    for event in events.filter(|event| event.access.file.is_some()) {
+    for event in events {
         if let Some(bdi) = bdi_of(event.device).and_then(|key| bdis.get_mut(&key)) {
             bdi.events.push((file_key(event.device, event.inode), event.access));
         }
@@ -175,7 +181,11 @@ impl LiveBackend {
             BdiActuator::new(&self.config, &storage, census, Arc::clone(prefetcher))
         });
         let actuator = actuator.transpose()?;
-        self.bdis.push(LiveBdi { storage, actuator, finder, directory_file: None });
+        let rotates = storage.leaves.iter().any(|leaf| {
+            let facts = device_facts(&self.config.root, *leaf);
+            facts.is_ok_and(|facts| facts.rotational == Some(true))
+        });
+        self.bdis.push(LiveBdi { storage, rotates, actuator, finder, directory_file: None });
         Ok(())
     }
 
@@ -284,10 +294,11 @@ impl EventSource for LiveBackend {
         let bounds = Bounds {
             most: self.config.max_window.to_pages_floor(page_size()),
             prefetch: self.config.prefetch,
+            samples: self.source.samples_accesses(),
             ..Bounds::default()
         };
         let sample = |bdi: &LiveBdi| BdiSample {
-            bounds,
+            bounds: Bounds { rotates: bdi.rotates, ..bounds },
             completions: completions(&bdi.storage.devices, &self.snapshot),
             events: Vec::new(),
         };
@@ -306,12 +317,13 @@ impl EventSource for LiveBackend {
         Some(FileState { prime: self.config.primed.contains(file), ..state })
     }
 
-    fn sample_accesses(&mut self, bdi: BdiKey, files: &[OpenFileId]) {
+    fn sample_accesses(&mut self, bdi: BdiKey, files: &SampledFiles) {
         let key = |id: &OpenFileId| {
             let file = self.snapshot.files.get(*self.places.get(id)?)?;
             Some((file.device, file.inode))
         };
-        let files: BTreeSet<_> = files.iter().filter_map(key).collect();
+        let open = files.open.iter().filter_map(key);
+        let files: BTreeSet<_> = open.chain(files.next.iter().map(device_and_inode)).collect();
         let before = self.sampled.insert(bdi, files);
         let all: BTreeSet<_> = self.sampled.values().flatten().copied().collect();
         if !all.is_empty() || before.is_some_and(|before| !before.is_empty()) {

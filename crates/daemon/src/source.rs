@@ -98,6 +98,11 @@ impl LiveSource {
         });
     }
 
+    /// Whether accesses can be sampled.
+    pub fn samples_accesses(&self) -> bool {
+        self.probes.as_ref().is_some_and(|(probes, _)| probes.samples_accesses())
+    }
+
     /// Samples accesses to these files from now on, as [`Probes::sample`] does. If that fails, only
     /// misses are seen.
     pub fn sample_accesses(&mut self, files: &BTreeSet<(DevNo, u64)>) {

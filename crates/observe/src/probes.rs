@@ -195,6 +195,11 @@ impl Probes {
         Misses::from_ebpf(&mut self.ebpf)
     }
 
+    /// Whether accesses can be sampled.
+    pub fn samples_accesses(&self) -> bool {
+        self.sampler.is_some()
+    }
+
     /// Samples accesses to these files from now on, cached pages included: [`SAMPLES_PER_FILE`]
     /// accesses to each until the next call. Whether this kernel reports reads; where it does not,
     /// misses remain.

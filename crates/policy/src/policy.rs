@@ -119,7 +119,7 @@ pub trait Policy: Send {
 
     /// Whether [`Policy::begin`] and [`Policy::end`] must be called for each read call. If not, a
     /// sequence of calls whose pages are all cached and unmarked may be reported by one `end`, that
-    /// of the last call, without a `begin`.
+    /// of the last call, without a `begin`. Asked at the start and after each [`Policy::tick`].
     fn wants_call_events(&self) -> bool {
         true
     }
@@ -194,6 +194,11 @@ pub trait TickContext {
     fn completions(&self) -> DeviceCompletions;
 
     fn memory(&self) -> Memory;
+
+    /// Whether the device is a rotating disk.
+    fn rotates(&self) -> bool {
+        false
+    }
 
     /// Calls `act` with the cache of a stream's file, or does nothing if there is no such stream.
     /// No reader waits for the pages that `act` submits.

@@ -121,6 +121,7 @@ impl Workshop {
         let mount = disk.mountpoint().context("a disk without a file system")?;
         run(Command::new("cp").arg("-a").arg(data.join(".")).arg(mount))?;
         run(Command::new("sync").arg("-f").arg(mount))?;
+        rotate(&disk)?;
         disk.set_timing(true)?;
         go_first()?;
         Ok(disk)
@@ -130,6 +131,19 @@ impl Workshop {
     pub fn dirs(&self) -> Dirs {
         Dirs::under(self.directory.join("foreread"))
     }
+}
+
+/// Has the kernel take a disk for a rotating one if its model is: a loop device is none by itself.
+/// Linux 6.17 and later then raise its read-ahead, so it is set again.
+fn rotate(disk: &VirtualDisk) -> Result<()> {
+    if disk.model()?.device.rotates() {
+        let queue = format!("/sys/dev/block/{}/queue", disk.devno());
+        let file = format!("{queue}/read_ahead_kb");
+        let read_ahead = fs::read_to_string(&file)?;
+        fs::write(format!("{queue}/rotational"), "1")?;
+        fs::write(file, read_ahead)?;
+    }
+    Ok(())
 }
 
 /// Runs this process and its children before other work on this machine, so that this disturbs

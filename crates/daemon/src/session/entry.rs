@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use control::{
     AbTest, BdiKey, ExternalChange, FileAction, FileState, Listing, LoopConfig, LoopSample,
+    SampledFiles,
 };
 use observe::OpenFileId;
 use serde::{Deserialize, Serialize};
@@ -94,7 +95,7 @@ pub enum LoopDecision {
     Act { bdi: BdiKey, actions: Vec<FileAction> },
     Advise { bdi: BdiKey, actions: Vec<FileAction> },
     NewFileWindow { bdi: BdiKey, window: Option<Pages> },
-    SampleAccesses { bdi: BdiKey, files: Vec<OpenFileId> },
+    SampleAccesses(SampledOnBdi),
     FindDirectory { bdi: BdiKey, wanted: Vec<OpenFileId> },
     KeepDirectory { bdi: BdiKey, keep: bool },
     Restore { bdi: BdiKey },
@@ -103,12 +104,19 @@ pub enum LoopDecision {
     Note { text: String },
 }
 
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampledOnBdi {
+    pub bdi: BdiKey,
+    #[serde(flatten)]
+    pub files: SampledFiles,
+}
+
 /// What both sides of a recording know already, so that it is not written in every step.
 #[derive(Debug, Default)]
 pub(super) struct KnownState {
     files: HashMap<(BdiKey, OpenFileId), FileState>,
     windows: BTreeMap<BdiKey, Option<Pages>>,
-    sampled: BTreeMap<BdiKey, Vec<OpenFileId>>,
+    sampled: BTreeMap<BdiKey, SampledFiles>,
     wanted: BTreeMap<BdiKey, Vec<OpenFileId>>,
     kept: BTreeMap<BdiKey, bool>,
 }
@@ -129,7 +137,7 @@ impl KnownState {
                 !actions.is_empty()
             }
             LoopDecision::NewFileWindow { bdi, window } => differs(&mut self.windows, *bdi, window),
-            LoopDecision::SampleAccesses { bdi, files } => differs(&mut self.sampled, *bdi, files),
+            LoopDecision::SampleAccesses(now) => differs(&mut self.sampled, now.bdi, &now.files),
             LoopDecision::FindDirectory { bdi, wanted } => differs(&mut self.wanted, *bdi, wanted),
             LoopDecision::KeepDirectory { bdi, keep } => differs(&mut self.kept, *bdi, keep),
             LoopDecision::Restore { .. }

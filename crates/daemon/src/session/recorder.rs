@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use control::{
     ActionSink, BdiKey, EventSource, ExternalChange, FileAction, FileState, Listing, LoopNote,
-    LoopSample, Released,
+    LoopSample, Released, SampledFiles,
 };
 use observe::OpenFileId;
 use units::{Nanos, Pages};
 
-use super::entry::{CallOnBdi, KnownState, LoopDecision, SessionEntry, SessionHeader};
+use super::entry::{
+    CallOnBdi, KnownState, LoopDecision, SampledOnBdi, SessionEntry, SessionHeader,
+};
 use super::file::SessionWriter;
 use crate::daemon::DaemonBackend;
 use crate::decision::DecisionLog;
@@ -133,8 +135,8 @@ where
         state
     }
 
-    fn sample_accesses(&mut self, bdi: BdiKey, files: &[OpenFileId]) {
-        self.decide(|| LoopDecision::SampleAccesses { bdi, files: files.to_vec() });
+    fn sample_accesses(&mut self, bdi: BdiKey, files: &SampledFiles) {
+        self.decide(|| LoopDecision::SampleAccesses(SampledOnBdi { bdi, files: files.clone() }));
         self.backend.sample_accesses(bdi, files);
     }
 

@@ -6,7 +6,7 @@ use std::iter::Peekable;
 
 use control::{
     ActionSink, BdiKey, ControlLoop, EventSource, ExternalChange, FileAction, FileState, Listing,
-    LoopNote, LoopSample, Released,
+    LoopNote, LoopSample, Released, SampledFiles,
 };
 use observe::OpenFileId;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use thiserror::Error;
 use units::{Nanos, Pages};
 
 use super::entry::{
-    CallOnBdi, KnownState, LoopDecision, SESSION_VERSION, SessionEntry, SessionHeader,
+    CallOnBdi, KnownState, LoopDecision, SESSION_VERSION, SampledOnBdi, SessionEntry, SessionHeader,
 };
 use super::file::SessionWriter;
 use super::recorder::RecordingBackend;
@@ -336,8 +336,8 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> EventSource for ReplayBackend<F
         self.known.file(bdi, file)
     }
 
-    fn sample_accesses(&mut self, bdi: BdiKey, files: &[OpenFileId]) {
-        self.decide(LoopDecision::SampleAccesses { bdi, files: files.to_vec() });
+    fn sample_accesses(&mut self, bdi: BdiKey, files: &SampledFiles) {
+        self.decide(LoopDecision::SampleAccesses(SampledOnBdi { bdi, files: files.clone() }));
     }
 
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {

@@ -135,6 +135,12 @@ impl DeviceSpec {
         }
     }
 
+    /// Whether its data is on platters, so that a host would call it rotational.
+    pub fn rotates(&self) -> bool {
+        let is_inside = || self.inner().is_some_and(|(_, inner)| inner.rotates());
+        matches!(self, Self::Hdd(_)) || is_inside()
+    }
+
     /// The keys of a device of this kind, without the table of the inner device.
     pub(super) fn keys(&self) -> &'static [&'static str] {
         match self {

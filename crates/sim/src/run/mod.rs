@@ -88,6 +88,8 @@ struct World {
     watches: bool,
     foresees: bool,
     hears_calls: bool,
+    /// Whether the device is a rotating disk.
+    rotates: bool,
     minds_congestion: bool,
     page_by_page: bool,
     queue: BlockQueue,

@@ -45,6 +45,7 @@ impl<I: Steps> Simulation<I> {
             foresees: policy.needs_lookahead(),
             hears_calls: policy.wants_call_events(),
             minds_congestion: machine.policy.entry().name == "linux-legacy",
+            rotates: machine.model.device.rotates(),
             next_tick: policy.next_tick().unwrap_or(Nanos::MAX),
             policy,
             page_by_page: machine.page_by_page,

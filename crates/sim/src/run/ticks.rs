@@ -20,6 +20,7 @@ struct Around<'a> {
     files: Vec<u32>,
     limits: policy::DeviceLimits,
     queue: &'a BlockQueue,
+    rotates: bool,
     batches: &'a mut Vec<Extent>,
     /// What is to be read, by file.
     wanted: Vec<(u32, Extent)>,
@@ -41,6 +42,10 @@ impl TickContext for Around<'_> {
             aged: self.cache.aged(),
             pending: self.cache.pending(),
         }
+    }
+
+    fn rotates(&self) -> bool {
+        self.rotates
     }
 
     fn with(&mut self, stream: StreamId, act: &mut dyn FnMut(&mut dyn Cache)) {
@@ -74,10 +79,12 @@ impl World {
             files,
             limits: self.limits,
             queue: &self.queue,
+            rotates: self.rotates,
             batches: &mut self.batches,
             wanted: Vec::new(),
         };
         self.policy.tick(&mut ctx);
+        self.hears_calls = self.policy.wants_call_events();
         // A policy that ticks goes on with it.
         self.next_tick = self.policy.next_tick().unwrap_or(Nanos::MAX);
         let wanted = ctx.wanted;
