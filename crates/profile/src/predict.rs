@@ -11,6 +11,7 @@ use crate::rewrite::Changes;
 use crate::rules::FixChange;
 use crate::stream::{FileStream, StreamKey};
 use crate::warm::WarmAccesses;
+use crate::what_if::agree;
 
 /// What was predicted.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub(crate) struct Prediction {
     pub doubt: Option<String>,
 }
 
+/// Why the fix of a mapping is not predicted.
+const UNSEEN_PAGES: &str = "it depends on mapped pages that were not seen";
 /// The least error of a prediction, as a share.
 const MIN_ERROR: f64 = 0.05;
 
@@ -40,10 +43,21 @@ pub(crate) fn predict(
     let keys: Vec<StreamKey> = streams.iter().map(|stream| stream.key()).collect();
     let replay = ProfileReplay::new(recording, streams, warm, model)?;
     let streams = keys.into_iter().map(|key| (key, change)).collect();
-    let changed = replay.run(&Changes { streams, ..Changes::default() })?;
-    let saved = replay.times.elapsed.saturating_sub(changed.elapsed).min(replay.most_saved());
+    let changes = Changes { streams, ..Changes::default() };
+    let (elapsed, most) = (replay.times.elapsed, replay.run(&changes)?.elapsed);
+    let (mut saved, mut doubt) = (elapsed.saturating_sub(most), replay.check().err());
+    // The same where as few pages of mappings were touched as possible.
+    let least = [Changes::default(), changes].map(|changes| replay.run_least(&changes).transpose());
+    if let [Ok(Some(before)), Ok(Some(after))] = least {
+        let fewest = before.elapsed.saturating_sub(after.elapsed);
+        if !agree(most, elapsed.saturating_sub(fewest)) {
+            saved = saved.max(fewest);
+            doubt.get_or_insert_with(|| UNSEEN_PAGES.to_owned());
+        }
+    }
+    let saved = saved.min(replay.most_saved());
     let error = replay.error.max(saved.scaled(MIN_ERROR));
-    Ok(Prediction { saved, error, doubt: replay.check().err() })
+    Ok(Prediction { saved, error, doubt })
 }
 
 /// What each fix wins once those before it are made.

@@ -45,7 +45,10 @@ impl PrefetchList {
             if !path.is_absolute() {
                 continue;
             }
-            for (start, end) in merged(ranges) {
+            // Programs ask for more than a small file has.
+            let within = |end: u64| end.min(file.size.get());
+            let ranges = merged(ranges).into_iter().map(|(start, end)| (start, within(end)));
+            for (start, end) in ranges.filter(|(start, end)| start < end) {
                 let place = file.start.map_or(u64::MAX, |at| at.get() + start);
                 placed.push((place, FileRange { path: path.clone(), start, end }));
             }

@@ -25,9 +25,13 @@ const MAX_BOUND_DIFFERENCE: f64 = 0.15;
 impl WhatIf {
     /// Whether it does not matter which pages of mappings were touched that nobody saw.
     pub fn is_certain(&self) -> bool {
-        let (most, least) = (self.wall.get() as f64, self.wall_least.get() as f64);
-        (most / least.max(1.0) - 1.0).abs() <= MAX_BOUND_DIFFERENCE
+        agree(self.wall, self.wall_least)
     }
+}
+
+/// Whether two times of a run, with the most and the least pages touched, say the same.
+pub(crate) fn agree(most: Nanos, least: Nanos) -> bool {
+    (most.get() as f64 / least.get().max(1) as f64 - 1.0).abs() <= MAX_BOUND_DIFFERENCE
 }
 
 impl FromStr for ReplaySetting {

@@ -335,6 +335,11 @@ fn runs_as_a_whole() {
         expect(name, builder);
     }
     expect("small-files", many_files("/data/dir/", ".bin"));
+    let mut tree = many_files("/data/dir/", ".bin");
+    for (number, file) in tree.recording.files.iter_mut().enumerate() {
+        file.path = format!("/data/{number}/{number}.bin");
+    }
+    expect("small-files", tree);
     expect("cold-start", many_files("/opt/app/lib/", ".so"));
     let mut busy = in_order(|_| ());
     for request in &mut busy.recording.requests {

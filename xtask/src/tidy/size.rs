@@ -22,7 +22,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/observe", 3000),
     ("crates/pg", 2830),
     ("crates/policy", 6250),
-    ("crates/profile", 7550),
+    ("crates/profile", 7590),
     ("crates/report", 8950),
     ("crates/reproduce", 1700),
     ("crates/sim", 5265),

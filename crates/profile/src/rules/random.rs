@@ -1,6 +1,7 @@
 //! The program reads at random, one request at a time.
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
+use crate::recording::{AccessKind, PAGE_BYTES};
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -10,10 +11,18 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     explanation: "The rule applies if no step has a majority and at most one request is in flight \
         during 90 % of the requests. A device serves several random requests in almost the time of \
         one. Use io_uring or threads, but only if the offsets are known before the data arrives: a \
-        program that follows pointers cannot. No gain is predicted, as the recording does not show \
-        which offsets depend on data.",
+        program that follows pointers cannot. Mappings under MADV_RANDOM are left out. No gain is \
+        predicted, as the recording does not show which offsets depend on data.",
     check: RuleCheck::Stream(check),
 };
+
+/// Whether it is a mapping of which each fault reads its page only, as its program has asked for: a
+/// thread cannot have two faults at once.
+fn is_page_by_page(run: &RunView<'_>, stream: &FileStream) -> bool {
+    let mut accesses = stream.accesses(run.recording);
+    stream.kind == AccessKind::Fault
+        && accesses.all(|access| access.largest_window.get() <= PAGE_BYTES)
+}
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let shape = &stream.shape;
@@ -31,6 +40,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let has_stride = shape.stride.is_some_and(|(_, count)| shape.share(count) >= 0.5);
     let applies = shape.calls >= MIN_ACCESSES
         && is_alone
+        && !is_page_by_page(run, stream)
         && shape.share(shape.contiguous) < 0.5
         && !has_stride;
     applies.then(|| RuleFinding {

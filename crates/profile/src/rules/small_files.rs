@@ -1,6 +1,6 @@
 //! Many small files, each waited for at its first page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use units::Nanos;
 
@@ -9,11 +9,12 @@ use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 17,
     name: "small-files",
-    summary: "many small files of a directory, each waited for at its start",
-    explanation: "Read-ahead ends with the file. The rule applies if at least 50 files of a \
-        directory with at most 1 MiB each were read and waited for at their start. Read them in \
-        the order in which they lie on the device (the order of inodes is close), \
-        ask for the next files with POSIX_FADV_WILLNEED while reading one, or pack them.",
+    summary: "many small files of a directory or a tree, each waited for at its start",
+    explanation: "Read-ahead ends with the file. The rule applies if at least 50 files of at \
+        most 1 MiB each, in a directory or the directories below it, were read and waited for at \
+        their start. Read them in the order in which they lie on the device (the order of inodes \
+        is close), ask for the next files with POSIX_FADV_WILLNEED while reading one, or pack \
+        them.",
     check: RuleCheck::Run(check),
 };
 
@@ -21,6 +22,8 @@ const MIN_FILES: usize = 50;
 const LARGEST_SMALL_FILE: u64 = 1 << 20;
 /// Files in flight in the predicted fix.
 const FILES_AHEAD: u32 = 8;
+/// The deepest directory is named that has this share of the waits below it.
+const NEARLY_ALL: f64 = 0.9;
 
 fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     let mut directories: BTreeMap<&str, (Nanos, Vec<usize>)> = BTreeMap::new();
@@ -30,20 +33,22 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         if !small || first.is_none_or(|access| access.offset.get() != 0) {
             continue;
         }
-        let directory = run.path(stream).rsplit_once('/').map_or("", |(directory, _)| directory);
-        let entry = directories.entry(directory).or_default();
-        entry.0 += stream.waited;
-        entry.1.push(place);
+        for directory in directories_of(run.path(stream)) {
+            let entry = directories.entry(directory).or_default();
+            entry.0 += stream.waited;
+            entry.1.push(place);
+        }
     }
-    let (directory, (waited, places)) = directories.into_iter().max_by_key(|(_, one)| one.0)?;
-    let files: std::collections::BTreeSet<u32> =
-        places.iter().map(|place| run.streams[*place].inode).collect();
+    let most = directories.values().map(|one| one.0).max()?;
+    let nearly_all = directories.into_iter().filter(|(_, one)| one.0 >= most.scaled(NEARLY_ALL));
+    let (directory, (waited, places)) = nearly_all.max_by_key(|(directory, _)| directory.len())?;
+    let files: BTreeSet<u32> = places.iter().map(|place| run.streams[*place].inode).collect();
     if files.len() < MIN_FILES || !run.matters(waited) {
         return None;
     }
     let hottest = places.iter().max_by_key(|place| run.streams[**place].waited)?;
     Some(RuleFinding {
-        cause: format!("{} small files of {directory}, each waited for on its own", files.len()),
+        cause: format!("{} small files in {directory}, each waited for on its own", files.len()),
         fix: "read them by inode, and ask for the next ones while reading".to_owned(),
         snippet: Some("posix_fadvise(next_fd, 0, 0, POSIX_FADV_WILLNEED);".to_owned()),
         change: FixChange::Parallel(FILES_AHEAD),
@@ -51,4 +56,9 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         stack: run.streams[*hottest].hottest_stack(run.recording),
         others: places,
     })
+}
+
+/// The directory of a file, and those above it.
+fn directories_of(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at]).filter(|above| !above.is_empty())
 }
