@@ -320,6 +320,8 @@ impl ControlLoop {
                 controller: BdiController::new(bdi.bounds, self.config.page),
                 is_managed: true,
             });
+            // Sampling may fail at any time.
+            managed.controller.set_samples(bdi.bounds.samples);
             for (file, event) in bdi.events.drain(..) {
                 managed.controller.on_event(file, &event);
             }

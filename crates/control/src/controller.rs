@@ -139,8 +139,13 @@ impl BdiController {
         if calm { interval } else { interval.scaled(tuning::EAGER_INTERVAL_SHARE) }
     }
 
-    /// Takes in one thing that happened to a reader of a file. Without an open file only the
-    /// beginning of a next file counts.
+    /// Whether accesses that find their pages in the cache can be sampled.
+    pub fn set_samples(&mut self, samples: bool) {
+        self.bounds.samples = samples;
+    }
+
+    /// Takes in one thing that happened to a reader of a file. An event without an open file is
+    /// ignored, unless it is a sample of a file's first page.
     pub fn on_event(&mut self, file: FileKey, event: &AccessEvent) {
         if let EventKind::Access { .. } = event.kind {
             if event.index == 0 {

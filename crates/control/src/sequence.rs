@@ -38,6 +38,8 @@ struct Sequence {
     at: u64,
     done: u64,
     depth: u64,
+    /// Files between two markers.
+    spacing: u64,
     late: bool,
     moved: Nanos,
     astray: u32,
@@ -140,13 +142,6 @@ impl Sequences {
         self.begun.iter().rev().take(tuning::MIN_FILES).map(|one| one.key).collect()
     }
 
-    /// From one file to the next, of late.
-    fn time_per_file(&self) -> Nanos {
-        let ends = self.begun.back().zip(self.begun.front());
-        let span = ends.map_or(Nanos::ZERO, |(last, first)| last.at.saturating_sub(first.at));
-        Nanos::new(span.get() / (self.begun.len() as u64).max(2).saturating_sub(1))
-    }
-
     /// The files of the directory of an open file, in the orders in which they may be read. The one
     /// that fits best is followed.
     pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos, rotates: bool) {
@@ -159,18 +154,10 @@ impl Sequences {
                 (best, self.current) = (fit, Some(sequence));
             }
         }
-        let is_fast = rotates && self.time_per_file() < tuning::MIN_ROTATING_FILE_TIME;
-        if is_fast && self.current.as_ref().is_some_and(Sequence::is_short) {
+        if rotates && self.current.as_ref().is_some_and(Sequence::is_left_to_the_disk) {
             self.current = None;
-            self.rest(now);
+            self.rests = now + tuning::BACKOFF_TIME;
         }
-    }
-
-    /// Nothing is tried for a while: longer each time.
-    fn rest(&mut self, now: Nanos) {
-        let doublings = self.vain.min(tuning::MAX_BACKOFF_DOUBLINGS);
-        self.rests = now + tuning::BACKOFF_TIME * (1 << doublings);
-        self.vain += 1;
     }
 
     /// An interval is over: how many files the reader of the sequence came by.
@@ -186,8 +173,10 @@ impl Sequences {
         match current.wins() {
             Some(true) => self.vain = 0,
             Some(false) => {
+                let doublings = self.vain.min(tuning::MAX_BACKOFF_DOUBLINGS);
+                self.rests = now + tuning::BACKOFF_TIME * (1 << doublings);
+                self.vain += 1;
                 self.current = None;
-                self.rest(now);
             }
             None => {}
         }
@@ -232,6 +221,7 @@ impl Sequence {
             at: 0,
             done: 0,
             depth: tuning::FIRST_DEPTH_FILES,
+            spacing: 1,
             late: false,
             moved: now,
             astray: 0,
@@ -272,9 +262,11 @@ impl Sequence {
         neighbors(&all)
     }
 
-    /// Whether few files are left.
-    fn is_short(&self) -> bool {
-        (self.files.len() as u64).saturating_sub(self.at) < tuning::MIN_ROTATING_FILES
+    /// Whether a rotating disk reads these files ahead itself, and few are left.
+    fn is_left_to_the_disk(&self) -> bool {
+        let left = (self.files.len() as u64).saturating_sub(self.at);
+        let is_fast = self.original.per_second * tuning::MIN_ROTATING_FILE_TIME.as_secs_f64() > 1.0;
+        is_fast && left < tuning::MIN_ROTATING_FILES
     }
 
     /// A reader began this file; whether the order still holds.
@@ -284,6 +276,10 @@ impl Sequence {
             return true;
         };
         self.elsewhere = 0;
+        if place + 1 == self.at {
+            // A sample and a miss tell of the same read.
+            return true;
+        }
         if place < self.at || place > self.done + tuning::MIN_ROOM_FILES {
             self.astray += 1;
             return self.astray < tuning::MAX_STRAY_FILES;
@@ -297,23 +293,17 @@ impl Sequence {
         true
     }
 
-    /// The beginning of a file was read. One before it may be read once more.
+    /// The beginning of a file was read. Others may read what is before it or behind it.
     fn passed(&mut self, file: FileKey, at: Nanos) {
-        if self.places.get(&file).is_some_and(|place| *place >= self.at) {
+        if self.places.get(&file).is_some_and(|place| (self.at..self.done).contains(place)) {
             self.reader_at(file, at);
         }
     }
 
-    /// Files between two markers.
-    fn marker_spacing(&self) -> u64 {
-        (self.depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES)
-    }
-
     /// The files ahead of the reader that show how far it has come.
     fn markers(&self) -> Vec<FileKey> {
-        let spacing = self.marker_spacing();
-        let first = self.at.next_multiple_of(spacing);
-        let places = (first..self.done).step_by(spacing as usize);
+        let first = self.at.next_multiple_of(self.spacing);
+        let places = (first..self.done).step_by(self.spacing as usize).take(tuning::MAX_MARKERS);
         places.filter_map(|place| self.files.get(place as usize).copied()).collect()
     }
 
@@ -366,10 +356,10 @@ impl Sequence {
         }
         let depth = self.depth.min(room);
         let until = self.at.saturating_add(depth).min(self.files.len() as u64);
-        let spacing = self.marker_spacing();
+        self.spacing = (depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES);
         let mut due = Vec::new();
         while self.done < until && due.len() < tuning::MAX_FILES_AT_ONCE {
-            let is_left_out = !samples && self.done.is_multiple_of(spacing);
+            let is_left_out = !samples && self.done.is_multiple_of(self.spacing);
             let from = Pages::new(u64::from(is_left_out));
             if let Some(file) = self.files.get(self.done as usize) {
                 due.push(NextFile { file: *file, from });

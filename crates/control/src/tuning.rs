@@ -340,7 +340,7 @@ pub(crate) mod next_files {
     /// On a rotating disk, files that are begun faster than this lie one behind another: the drive
     /// reads them ahead itself. Half a revolution.
     pub const MIN_ROTATING_FILE_TIME: Nanos = Nanos::from_millis(4);
-    /// So many of them must be left there to try whether prefetching is faster, as in an array.
+    /// Files that must be left before prefetching is tried there: an array may gain.
     pub const MIN_ROTATING_FILES: u64 = 512;
     /// The share of files begun one after another that must be neighbors in the directory.
     pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
@@ -350,9 +350,11 @@ pub(crate) mod next_files {
     pub const FIRST_DEPTH_FILES: u64 = 16;
     /// The most files that are ordered at once.
     pub const MAX_FILES_AT_ONCE: usize = 4096;
-    /// How often the reader is to be seen within the depth: the first page of so many files is left
-    /// out.
+    /// How often the reader is to be seen within the depth. Where accesses cannot be sampled, the
+    /// first page of each marker is left out.
     pub const MARKERS_PER_DEPTH: u64 = 4;
+    /// The most markers that are sampled at once: other files are sampled, too.
+    pub const MAX_MARKERS: usize = 64;
     /// The most files between two such files.
     pub const MAX_MARKER_FILES: u64 = 256;
     /// Intervals before the rate of files with prefetching counts.

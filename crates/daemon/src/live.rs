@@ -9,8 +9,8 @@ use control::{
     ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, FileAction,
     FileKey, FileState, Listing, LoopNote, LoopSample, Released, SampledFiles,
 };
-use host::{BdiId, DevNo, Storage, device_facts, page_size};
-use observe::{EventKind, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
+use host::{BdiId, DevNo, Root, Storage, device_facts, page_size};
+use observe::{EventKind, MAX_SAMPLED_FILES, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
 use policy::DeviceCompletions;
 use units::text::plain;
 use units::{Nanos, Pages};
@@ -62,6 +62,16 @@ fn file_key(device: DevNo, inode: u64) -> FileKey {
     FileKey(u64::from(device.major) << 32 | u64::from(device.minor), inode)
 }
 
+/// Whether a device is a rotating disk. Those of virtual machines and networks are called so
+/// whatever is behind them.
+fn rotates(root: &Root, device: DevNo) -> bool {
+    device_facts(root, device).is_ok_and(|facts| {
+        let is_elsewhere =
+            ["vd", "xvd", "nbd", "rbd"].iter().any(|start| facts.name.starts_with(start));
+        facts.rotational == Some(true) && !is_elsewhere
+    })
+}
+
 fn device_and_inode(file: &FileKey) -> (DevNo, u64) {
     (DevNo { major: (file.0 >> 32) as u32, minor: file.0 as u32 }, file.1)
 }
@@ -99,7 +109,8 @@ pub(crate) fn events_of_bdis(
     bdi_of: impl Fn(DevNo) -> Option<BdiKey>,
     bdis: &mut BTreeMap<BdiKey, BdiSample>,
 ) {
-    for event in events {
+    let is_sample = |event: &ProbeEvent| matches!(event.access.kind, EventKind::Access { .. });
+    for event in events.filter(|event| event.access.file.is_some() || is_sample(event)) {
         if let Some(bdi) = bdi_of(event.device).and_then(|key| bdis.get_mut(&key)) {
             bdi.events.push((file_key(event.device, event.inode), event.access));
         }
@@ -181,10 +192,7 @@ impl LiveBackend {
             BdiActuator::new(&self.config, &storage, census, Arc::clone(prefetcher))
         });
         let actuator = actuator.transpose()?;
-        let rotates = storage.leaves.iter().any(|leaf| {
-            let facts = device_facts(&self.config.root, *leaf);
-            facts.is_ok_and(|facts| facts.rotational == Some(true))
-        });
+        let rotates = storage.leaves.iter().any(|leaf| rotates(&self.config.root, *leaf));
         self.bdis.push(LiveBdi { storage, rotates, actuator, finder, directory_file: None });
         Ok(())
     }
@@ -322,7 +330,8 @@ impl EventSource for LiveBackend {
             let file = self.snapshot.files.get(*self.places.get(id)?)?;
             Some((file.device, file.inode))
         };
-        let open = files.open.iter().filter_map(key);
+        let room = MAX_SAMPLED_FILES.saturating_sub(files.next.len());
+        let open = files.open.iter().filter_map(key).take(room);
         let files: BTreeSet<_> = open.chain(files.next.iter().map(device_and_inode)).collect();
         let before = self.sampled.insert(bdi, files);
         let all: BTreeSet<_> = self.sampled.values().flatten().copied().collect();

@@ -207,7 +207,13 @@ impl Probes {
     /// [`SAMPLES_PER_FILE`]: crate::SAMPLES_PER_FILE
     pub fn sample(&mut self, files: &BTreeSet<(DevNo, u64)>) -> Result<bool, ObserveError> {
         let Some(sampler) = &mut self.sampler else { return Ok(false) };
-        sampler.choose(files).map(|()| true)
+        match sampler.choose(files) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.give_up_samples(&error.to_string());
+                Err(error)
+            }
+        }
     }
 
     /// Samples nothing any more, as the samples are wrong or cannot be taken.

@@ -47,8 +47,9 @@ pub(crate) fn predict(
     let (elapsed, most) = (replay.times.elapsed, replay.run(&changes)?.elapsed);
     let (mut saved, mut doubt) = (elapsed.saturating_sub(most), replay.check().err());
     // The same where as few pages of mappings were touched as possible.
-    let least = [Changes::default(), changes].map(|changes| replay.run_least(&changes).transpose());
-    if let [Ok(Some(before)), Ok(Some(after))] = least {
+    let before = replay.run_least(&Changes::default()).transpose()?;
+    let after = replay.run_least(&changes).transpose()?;
+    if let Some((before, after)) = before.zip(after) {
         let fewest = before.elapsed.saturating_sub(after.elapsed);
         if !agree(most, elapsed.saturating_sub(fewest)) {
             saved = saved.max(fewest);

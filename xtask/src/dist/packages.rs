@@ -10,12 +10,6 @@ use super::tools::ReleaseTools;
 use super::{Release, run};
 
 const PACKAGERS: [&str; 3] = ["deb", "rpm", "apk"];
-/// As `nfpm.yaml` names them.
-const SCRIPTS: [&str; 3] = [
-    "packaging/scripts/postinstall",
-    "packaging/scripts/preremove",
-    "packaging/scripts/postremove",
-];
 
 pub fn write(
     release: &Release,
@@ -24,9 +18,9 @@ pub fn write(
     stage: &Path,
 ) -> Result<()> {
     // An .apk has the times of its scripts.
-    let mut touch = release.command("touch");
-    touch.args(SCRIPTS).arg("-d").arg(format!("@{}", release.epoch));
-    run(&mut touch)?;
+    let time = format!("@{}", release.epoch);
+    let mut touch = release.command("find");
+    run(touch.args(["packaging/scripts", "-exec", "touch", "-d", &time, "{}", "+"]))?;
     for packager in PACKAGERS {
         let mut nfpm = release.command(tools.nfpm());
         nfpm.args(["package", "--config", "packaging/nfpm.yaml", "--packager", packager])

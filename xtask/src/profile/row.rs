@@ -78,7 +78,7 @@ impl FaultRow {
             is_line_right,
             run_s: median(plain),
             predicted_s: gain["saved_s"].as_f64(),
-            reason: gain["not_predictable"].as_str().unwrap_or_default().to_owned(),
+            reason: gain["not_predictable"].as_str().unwrap_or("nothing is reported").to_owned(),
             gain_s: median(plain) - median(fixed),
             twin: problems.filter_map(|one| Some(one["rule"].as_str()?.to_owned())).collect(),
             unaccounted: unaccounted(profile),
@@ -101,7 +101,7 @@ impl FaultRow {
     pub fn is_good(&self) -> bool {
         let is_predicted = match self.ratio() {
             Some(ratio) => (ratio - 1.0).abs() <= MAX_ERROR,
-            None => !self.reason.starts_with("the replay") || self.gain_s < MIN_GAIN * self.run_s,
+            None => self.gain_s < MIN_GAIN * self.run_s || !is_avoidable(&self.reason),
         };
         self.first == self.expected
             && self.is_line_right != Some(false)
@@ -109,6 +109,11 @@ impl FaultRow {
             && self.twin.is_empty()
             && self.unaccounted <= MAX_UNACCOUNTED
     }
+}
+
+/// Whether a prediction could have been made, for this reason that there is none.
+fn is_avoidable(reason: &str) -> bool {
+    ["the replay", "it depends on mapped pages"].iter().any(|start| reason.starts_with(start))
 }
 
 impl fmt::Display for FaultRow {

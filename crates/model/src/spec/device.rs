@@ -135,7 +135,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Whether its data is on platters, so that a host would call it rotational.
+    /// Whether its data is on platters.
     pub fn rotates(&self) -> bool {
         let is_inside = || self.inner().is_some_and(|(_, inner)| inner.rotates());
         matches!(self, Self::Hdd(_)) || is_inside()

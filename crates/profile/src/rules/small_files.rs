@@ -40,15 +40,19 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         }
     }
     let most = directories.values().map(|one| one.0).max()?;
-    let nearly_all = directories.into_iter().filter(|(_, one)| one.0 >= most.scaled(NEARLY_ALL));
-    let (directory, (waited, places)) = nearly_all.max_by_key(|(directory, _)| directory.len())?;
-    let files: BTreeSet<u32> = places.iter().map(|place| run.streams[*place].inode).collect();
-    if files.len() < MIN_FILES || !run.matters(waited) {
+    let files = |places: &[usize]| -> usize {
+        places.iter().map(|place| run.streams[*place].inode).collect::<BTreeSet<u32>>().len()
+    };
+    let enough = directories.into_iter().filter(|(_, (waited, places))| {
+        *waited >= most.scaled(NEARLY_ALL) && files(places) >= MIN_FILES
+    });
+    let (directory, (waited, places)) = enough.max_by_key(|(directory, _)| directory.len())?;
+    if !run.matters(waited) {
         return None;
     }
     let hottest = places.iter().max_by_key(|place| run.streams[**place].waited)?;
     Some(RuleFinding {
-        cause: format!("{} small files in {directory}, each waited for on its own", files.len()),
+        cause: format!("{} small files in {directory}, each waited for on its own", files(&places)),
         fix: "read them by inode, and ask for the next ones while reading".to_owned(),
         snippet: Some("posix_fadvise(next_fd, 0, 0, POSIX_FADV_WILLNEED);".to_owned()),
         change: FixChange::Parallel(FILES_AHEAD),
