@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -118,3 +121,28 @@ def test_a_manifest_gives_the_same_results(csv_trace, tmp_path):
         fs.write_manifest(plan(csv_trace), out, "parallel")
     with pytest.raises(fs.UsageError, match="slurm"):
         fs.write_manifest(plan(csv_trace), out, "pbs")
+
+
+@pytest.mark.parametrize(("kind", "program"), [("parallel", "parallel"), ("slurm", "sbatch")])
+def test_a_scheduler_runs_a_manifest(kind, program, csv_trace, tmp_path):
+    if not FOREREAD:
+        pytest.skip("FOREREAD does not name the binary")
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    if kind == "slurm" and subprocess.run(["sinfo"], capture_output=True).returncode != 0:
+        pytest.skip("no Slurm controller answers")
+    out = tmp_path / "out"
+    _, command = fs.write_manifest(plan(csv_trace), out, kind)
+    path = f"{Path(FOREREAD).parent}:{os.environ['PATH']}"
+    subprocess.run(
+        command, shell=True, check=True, cwd=tmp_path, env={**os.environ, "PATH": path}
+    )
+    wanted = fs.run(plan(csv_trace), tmp_path / "here").digest
+    results = [FOREREAD, "sim", "results", out, "--json"]
+    deadline = time.monotonic() + 60
+    while True:
+        found = subprocess.run(results, capture_output=True, text=True)
+        if found.returncode == 0 and json.loads(found.stdout)["digest"] == wanted:
+            break
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
