@@ -12,6 +12,12 @@ fail() {
     exit 1
 }
 
+# same_settings FILE
+same_settings() {
+    settings | diff "$1" - >/var/tmp/difference ||
+        fail "settings differ from those in $1: $(tr '\n' ' ' </var/tmp/difference)"
+}
+
 # wait_until SECONDS COMMAND…
 wait_until() {
     left=$1
@@ -54,7 +60,7 @@ install_package() {
         [ "$(systemctl is-enabled $unit)" = disabled ] || fail "$unit is not disabled"
         ! systemctl --quiet is-active $unit || fail "$unit is active"
     done
-    settings | cmp - /var/tmp/settings
+    same_settings /var/tmp/settings
     echo "$before $installed $verdict" |
         awk '{ printf "%.1f s, first verdict %.1f s later\n", ($2 - $1) / 1e3, ($3 - $2) / 1e3 }'
 }
@@ -109,13 +115,13 @@ survive_kill() {
     wait_until 300 has_restarted_since "$restarts"
     systemctl stop 'reader*'
     [ "$(property MainPID)" != "$before" ]
-    settings | cmp - /var/tmp/settings
+    same_settings /var/tmp/settings
     echo "active again; settings as before"
 }
 
 survive_reboot() {
     systemctl --quiet is-active $auto || wait_until 120 systemctl --quiet is-active $auto
-    settings | cmp - /var/tmp/settings
+    same_settings /var/tmp/settings
     echo "active after the boot"
 }
 
@@ -135,7 +141,7 @@ stop_auto() {
     [ "$(property ActiveState)/$(property Result)" = inactive/success ] || fail "$(property Result)"
     foreread watch /srv/data --once --json --interval 3s >/var/tmp/watched
     systemctl stop 'reader*'
-    settings | cmp - /var/tmp/settings
+    same_settings /var/tmp/settings
     tr '{' '\n' </var/tmp/watched | grep '"path":"/srv/data/file' |
         sed 's/.*"limit_kib":\([^,]*\),"bdi_kib":\([^,]*\),.*/\1 \2/' >/var/tmp/windows
     awk '$1 != $2 { print "a window of", $1, "KiB, its device has", $2, "KiB"; exit 1 }
@@ -158,7 +164,7 @@ remove_package() {
     settings >/var/tmp/settings-set
     systemctl start $auto
     dpkg --remove foreread >/var/tmp/removed 2>&1
-    settings | cmp - /var/tmp/settings-set
+    same_settings /var/tmp/settings-set
     grep -q 'rollback all' /var/tmp/removed || fail "does not say how to undo: $(cat /var/tmp/removed)"
     ls /etc/udev/rules.d/99-foreread-* >/dev/null
     systemctl start foreread-verify.service || fail "the unit that verifies fails"
@@ -166,7 +172,7 @@ remove_package() {
     ! pgrep --exact foreread || fail "a process is left"
     dpkg --install /var/tmp/next.deb >/var/tmp/installed 2>&1
     foreread rollback all
-    settings | cmp - /var/tmp/settings
+    same_settings /var/tmp/settings
     [ -z "$(ls /etc/udev/rules.d/99-foreread-* 2>/dev/null)" ]
     echo "settings and record stayed; installed again, rollback restored the first settings"
 }
@@ -191,7 +197,7 @@ obey_tuned() {
     foreread rollback all
     [ "$(cat /etc/tuned/active_profile)" = foreread-disks ] || fail "$(cat /etc/tuned/active_profile)"
     systemctl stop tuned
-    settings | cmp - /var/tmp/settings
+    same_settings /var/tmp/settings
     echo "640 KiB stayed under foreread-disks; a child of it set 896 KiB, and was undone"
 }
 
