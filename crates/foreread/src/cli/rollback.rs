@@ -96,6 +96,12 @@ impl RollbackArgs {
     fn roll_back(&self, context: &Context, which: &RollbackSelection) -> anyhow::Result<Done> {
         let mut done = Done::default();
         let errors = &mut done.errors;
+        // An owner that sets a device at once, as TuneD does, returns to what was applied before:
+        // then that can be undone.
+        if *which == RollbackSelection::All {
+            let files = super::persist::roll_back(context, self.dry_run, errors);
+            done.files = unless_failed(files, errors);
+        }
         let records = super::revert::records(context, which, errors);
         let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
         done.settings = match roll(&context.dirs, &context.root, which) {
@@ -120,10 +126,6 @@ impl RollbackArgs {
             let data = remove_left_data(context, self.dry_run, errors);
             done.data = unless_failed(data, errors);
             done.servers = remove_left_servers(self.dry_run, errors);
-        }
-        if *which == RollbackSelection::All {
-            let files = super::persist::roll_back(context, self.dry_run, errors);
-            done.files = unless_failed(files, errors);
         }
         Ok(done)
     }
