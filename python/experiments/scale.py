@@ -265,13 +265,17 @@ MAKE_LARGE = """
 import sys
 import foreread_sim as fs
 text = 'name = "x"\\npattern = "mixed"\\nrandom_fraction = 0.1\\nblock = "4K"\\nreaders = 8'
-fs.Trace.from_workload(text, reads=int(sys.argv[2]), file_bytes=64 << 30, path=sys.argv[1])
+reads = int(sys.argv[2])
+# Each of eight readers reads its own file once, in blocks of 4 KiB: twice as many as are wanted.
+file_bytes = (reads // 4) << 12
+trace = fs.Trace.from_workload(text, reads=reads, file_bytes=file_bytes, path=sys.argv[1])
+assert len(trace) == reads, len(trace)
 """
 
 RUN_LARGE = """
 import sys
 import foreread_sim as fs
-cell = fs.Cell(device="nvme", cache_bytes=64 << 20, settings={"capacity": "1T"})
+cell = fs.Cell(device="nvme", cache_bytes=64 << 20, settings={"capacity": "16T"})
 plan = fs.Plan([sys.argv[1]], cells=[cell])
 result = fs.run(plan, sys.argv[2], engine=fs.Local(1))
 assert result.cells == {"ok": 1}, result
