@@ -211,8 +211,10 @@ seed_cloud_init() {
     cloud-init schema --config-file $seed/user-data
 }
 
+# Modules of cloud-init that want a network fail here, and with the first of them its status is an
+# error, before it has run the commands. So it is awaited by the file that it makes at its end.
 set_by_cloud_init() {
-    cloud-init status --wait
+    wait_until 600 test -e /var/lib/cloud/instance/boot-finished
     has_window 384 || fail "the window is $(window): $(tail /var/log/cloud-init-output.log)"
     [ "$(cat /proc/sys/vm/dirty_background_ratio)" = 6 ]
     foreread doctor --json /srv/data | tr -d ' \n' | grep -q '"origin":{[^}]*"kind":"foreread"' ||
