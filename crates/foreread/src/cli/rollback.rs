@@ -24,9 +24,10 @@ Examples:
 /// A study restores all settings when it ends; if it is killed, a guard process does. Changes
 /// remain only after a power loss, or if the guard was killed, too. Without an argument, rollback
 /// undoes these changes and removes data files of killed runs; applied settings stay. `all` also
-/// undoes what was applied and persisted, latest first. Open files that `apply --open-files`
-/// changed get their window back with the settings. Rollback may be run at any time. It skips
-/// values that another process has set since, and runs that are still active.
+/// removes the files that `persist` wrote and then undoes what was applied, each latest first. Open
+/// files that `apply --open-files` changed get their window back with the settings. Rollback may be
+/// run at any time. It skips values that another process has set since, and runs that are still
+/// active.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct RollbackArgs {
@@ -107,6 +108,11 @@ impl RollbackArgs {
         done.settings = match roll(&context.dirs, &context.root, which) {
             // Its settings were undone before, its open files were not.
             Err(TunableError::NoSuchJournal { .. }) if !records.is_empty() => Default::default(),
+            // What was removed before is reported nevertheless.
+            Err(error) if !done.files.is_empty() => {
+                errors.push(error.into());
+                Default::default()
+            }
             result => result?,
         };
         let refused = std::mem::take(&mut done.settings.refused);
