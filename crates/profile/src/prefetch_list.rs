@@ -13,7 +13,7 @@ use crate::recording::ProfileRecording;
 use crate::spans::merged;
 
 /// What the kernel submits of one piece of advice at the default window.
-const PIECE_BYTES: u64 = 128 << 10;
+pub(crate) const ADVICE_BYTES: u64 = 128 << 10;
 
 /// Part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +73,11 @@ impl PrefetchList {
                 open = File::open(&range.path).ok().map(|file| (&range.path, file));
             }
             let Some((_, file)) = &open else { continue };
-            for start in (range.start..range.end).step_by(PIECE_BYTES as usize) {
+            for start in (range.start..range.end).step_by(ADVICE_BYTES as usize) {
                 if stop.load(Ordering::Relaxed) {
                     return;
                 }
-                let length = PIECE_BYTES.min(range.end - start);
+                let length = ADVICE_BYTES.min(range.end - start);
                 let _ = fadvise(file, start, std::num::NonZeroU64::new(length), Advice::WillNeed);
             }
         }

@@ -15,7 +15,7 @@ use crate::advice_values::SEQUENTIAL_VALUE;
 use crate::device::DeviceModel;
 use crate::overhead::WaitOverhead;
 use crate::recording::{PAGE_BYTES, ProfileRecording};
-use crate::rewrite::{Changes, rewritten};
+use crate::rewrite::{Changes, PREFETCHERS, rewritten};
 use crate::rules::FixChange;
 use crate::steps::{PieceBound, Step, steps};
 use crate::stream::{FileStream, StreamKey};
@@ -161,11 +161,18 @@ impl<'a> ProfileReplay<'a> {
         let mut opens: Vec<SimOpenFile> = Vec::new();
         let mut open_of: BTreeMap<(StreamKey, u32), u32> = BTreeMap::new();
         let mut readers: BTreeMap<u32, Vec<ReadStep>> = BTreeMap::new();
-        for (reader, step) in rewritten(steps, changes) {
+        let place = |key: StreamKey| files[places[&key.0] as usize].start.get();
+        for (reader, step) in rewritten(steps, changes, place) {
             let change = changes.streams.get(&step.key).copied();
-            let owner = if change == Some(&FixChange::OwnOpenFiles) { step.tid } else { 0 };
+            let is_prefetch = PREFETCHERS.contains(&reader);
+            let has_own = is_prefetch || change == Some(&FixChange::OwnOpenFiles);
+            let owner = if has_own { step.tid } else { 0 };
             let open = *open_of.entry((step.key, owner)).or_insert_with(|| {
-                opens.push(self.open(step.key, places[&step.key.0], change));
+                let file = places[&step.key.0];
+                opens.push(match is_prefetch {
+                    true => SimOpenFile { file, method: AccessMethod::Read, hint: Hint::Random },
+                    false => self.open(step.key, file, change),
+                });
                 opens.len() as u32 - 1
             });
             readers.entry(reader).or_default().push(ReadStep {

@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use policy::PolicySpec;
 use units::Bytes;
 
+use crate::prefetch_list::ADVICE_BYTES;
 use crate::rules::FixChange;
 use crate::steps::Step;
 use crate::stream::StreamKey;
 
 /// Readers that a change adds are counted from here; lanes are fewer.
 const FIRST_ADDED_READER: u32 = 1 << 31;
+/// Those of [`FixChange::Prefetched`]: as many pieces are in flight as a device takes at a time.
+pub(crate) const PREFETCHERS: std::ops::Range<u32> = FIRST_PREFETCHER..FIRST_PREFETCHER + 8;
+const FIRST_PREFETCHER: u32 = u32::MAX - 8;
 
 /// What a replay changes.
 #[derive(Clone, Debug, Default)]
@@ -22,9 +26,21 @@ pub(crate) struct Changes<'a> {
     pub policy: PolicySpec,
 }
 
-/// The steps under changes, each with its reader; the steps of a reader are in order.
-pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step)> {
+/// The steps under changes, each with its reader; the steps of a reader are in order. `place` is
+/// where a file begins on the device.
+pub(crate) fn rewritten(
+    steps: &[Step],
+    changes: &Changes<'_>,
+    place: impl Fn(StreamKey) -> u64,
+) -> Vec<(u32, Step)> {
     let mut rewriter = Rewriter::default();
+    let is_prefetched = |step: &&Step| {
+        let change = changes.streams.get(&step.key);
+        matches!(change, Some(FixChange::Prefetched)) && step.advice.is_none() && !step.is_warm
+    };
+    let mut prefetched: Vec<&Step> = steps.iter().filter(is_prefetched).collect();
+    prefetched.sort_by_key(|step| place(step.key) + step.offset);
+    prefetched.into_iter().for_each(|step| rewriter.prefetch(step));
     for step in steps {
         match changes.streams.get(&step.key) {
             _ if step.advice.is_some() => rewriter.push(*step),
@@ -95,6 +111,17 @@ impl Rewriter {
         self.steps.push((reader, Step { think: 0, ..*step }));
     }
 
+    /// Reads what a step will read, in the pieces of a [`PrefetchList`].
+    fn prefetch(&mut self, step: &Step) {
+        let end = step.offset + step.length;
+        for offset in (step.offset..end).step_by(ADVICE_BYTES as usize) {
+            let length = ADVICE_BYTES.min(end - offset);
+            let tid = PREFETCHERS.start + self.jobs % PREFETCHERS.len() as u32;
+            self.jobs += 1;
+            self.steps.push((tid, Step { tid, offset, length, think: 0, ..*step }));
+        }
+    }
+
     /// Time after the last read of a lane is not lost: its last byte is read again after it.
     fn finish(mut self) -> Vec<(u32, Step)> {
         for (lane, think) in std::mem::take(&mut self.thinking) {
@@ -132,7 +159,7 @@ mod tests {
 
     fn under(change: &FixChange, steps: &[Step]) -> Vec<(u32, u64, u64, u64)> {
         let changes = Changes { streams: BTreeMap::from([(KEY, change)]), ..Changes::default() };
-        let result = rewritten(steps, &changes);
+        let result = rewritten(steps, &changes, |key| 1_000_000 * u64::from(key.0));
         result.into_iter().map(|(lane, it)| (lane, it.offset, it.length, it.think)).collect()
     }
 
@@ -157,6 +184,17 @@ mod tests {
         let times: Vec<u64> = spread.iter().map(|(_, _, _, think)| *think).collect();
         assert_eq!(times, [0, 0, 20]);
         assert_ne!(spread[0].0, spread[1].0);
+    }
+
+    #[test]
+    fn everything_is_prefetched_in_the_order_of_the_device() {
+        let all = [step(40_960, false), Step { length: 200_000, ..step(0, false) }];
+        let asked = under(&FixChange::Prefetched, &all);
+        let pieces = [(0, 131_072), (131_072, 68_928), (40_960, 4096)];
+        for ((reader, (offset, length)), found) in PREFETCHERS.zip(pieces).zip(&asked) {
+            assert_eq!(*found, (reader, offset, length, 0));
+        }
+        assert_eq!(asked[3..], [(1, 40_960, 4096, 10), (1, 0, 200_000, 10)]);
     }
 
     #[test]

@@ -7,11 +7,13 @@ use anyhow::{Context, Result};
 pub struct FaultCase {
     pub language: Language,
     pub fault: String,
-    /// The diagnosis that is expected, and the one on a hard disk.
+    /// The diagnosis that is expected, and the one that is expected on a hard disk.
     rules: (String, String),
-    /// `read_ahead_kb` for the program and for its twin.
-    pub windows: (u64, u64),
+    windows: (FaultWindows, FaultWindows),
 }
+
+/// `read_ahead_kb` for the program and for its twin.
+pub type FaultWindows = (u64, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Language {
@@ -47,19 +49,32 @@ impl FaultCase {
             "python" => Language::Python,
             _ => return None,
         };
-        let (rule, on_hard_disk) = rules.split_once(',').unwrap_or((rules, rules));
-        let (fault_kib, twin_kib) = windows.split_once(' ')?;
+        let (rule, rule_on_hdd) = rules.split_once(',').unwrap_or((rules, rules));
+        let (window, window_on_hdd) = windows.split_once(',').unwrap_or((windows, windows));
         Some(Self {
             language,
             fault: fault.to_owned(),
-            rules: (rule.to_owned(), on_hard_disk.to_owned()),
-            windows: (fault_kib.parse().ok()?, twin_kib.parse().ok()?),
+            rules: (rule.to_owned(), rule_on_hdd.to_owned()),
+            windows: (parse_windows(window)?, parse_windows(window_on_hdd)?),
         })
     }
 
     pub fn rule(&self, disk: &str) -> &str {
-        if disk.starts_with("hdd") { &self.rules.1 } else { &self.rules.0 }
+        if is_hard_disk(disk) { &self.rules.1 } else { &self.rules.0 }
     }
+
+    pub fn windows(&self, disk: &str) -> FaultWindows {
+        if is_hard_disk(disk) { self.windows.1 } else { self.windows.0 }
+    }
+}
+
+fn is_hard_disk(disk: &str) -> bool {
+    disk.starts_with("hdd")
+}
+
+fn parse_windows(text: &str) -> Option<FaultWindows> {
+    let (fault_kib, twin_kib) = text.split_once(' ')?;
+    Some((fault_kib.parse().ok()?, twin_kib.parse().ok()?))
 }
 
 #[cfg(test)]

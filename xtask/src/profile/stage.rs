@@ -145,7 +145,8 @@ impl FaultStage {
         to_end(Command::new("mount").arg(self.disk.device()).arg(mount))?;
         // The path to the file is not what is measured.
         File::open(&self.data).context("opening the data")?;
-        let kib = if is_fixed { case.windows.1 } else { case.windows.0 };
+        let (fault, twin) = case.windows(&self.disk_name);
+        let kib = if is_fixed { twin } else { fault };
         let file = format!("/sys/class/bdi/{}/read_ahead_kb", self.disk.devno());
         fs::write(&file, kib.to_string()).with_context(|| format!("writing {file}"))
     }

@@ -64,6 +64,8 @@ pub enum FixChange {
     OwnOpenFiles,
     /// This many accesses are in flight at the same time.
     Parallel(u32),
+    /// All that is read is prefetched from the start, in the order of the device.
+    Prefetched,
     /// This much time is saved, without simulation.
     Saves(Nanos),
     /// Nothing that a simulation could predict, and why.

@@ -20,8 +20,6 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 const MIN_FILES: usize = 50;
 const LARGEST_SMALL_FILE: u64 = 1 << 20;
-/// Files in flight in the predicted fix.
-const FILES_AHEAD: u32 = 8;
 /// The deepest directory is named that has this share of the waits below it.
 const NEARLY_ALL: f64 = 0.9;
 
@@ -55,7 +53,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         cause: format!("{} small files in {directory}, each waited for on its own", files(&places)),
         fix: "read them by inode, and ask for the next ones while reading".to_owned(),
         snippet: Some("posix_fadvise(next_fd, 0, 0, POSIX_FADV_WILLNEED);".to_owned()),
-        change: FixChange::Parallel(FILES_AHEAD),
+        change: FixChange::Prefetched,
         waited,
         stack: run.streams[*hottest].hottest_stack(run.recording),
         others: places,

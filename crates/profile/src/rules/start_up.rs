@@ -47,7 +47,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         ),
         fix: "prefetch these files before the program starts".to_owned(),
         snippet: Some(format!("cat {} … > /dev/null", run.path(hottest))),
-        change: FixChange::Parallel(8),
+        change: FixChange::Prefetched,
         waited,
         stack: hottest.hottest_stack(run.recording),
         others: places,

@@ -122,48 +122,50 @@ static int late(const char *name, off_t size, int fixed)
 	return 0;
 }
 
-/* Half of a file, which a thread reads. */
-struct half {
+#define READERS 2
+
+/* Part of a file, which a thread reads. */
+struct part {
 	int fd;
 	off_t start;
 	off_t end;
 };
 
-static void *read_half(void *argument)
+static void *read_part(void *argument)
 {
-	struct half *half = argument;
-	char own[64 << 10];
-	for (off_t at = half->start; at < half->end; at += sizeof(own))
-		if (pread(half->fd, own, sizeof(own), at) < 0) /* line of shared-open-file */
+	struct part *part = argument;
+	char own[16 << 10];
+	for (off_t at = part->start; at < part->end; at += sizeof(own))
+		if (pread(part->fd, own, sizeof(own), at) < 0) /* line of shared-open-file */
 			break;
 	return NULL;
 }
 
-/* Two threads through one open file; fixed, each through its own. */
+/* Threads that read through one open file; fixed, each through its own. */
 static int shared(int fd, const char *name, off_t size, int fixed)
 {
-	pthread_t threads[2];
-	struct half halves[2];
-	for (int which = 0; which < 2; which++) {
-		off_t start = which * size / 2;
+	pthread_t threads[READERS];
+	struct part parts[READERS];
+	for (int which = 0; which < READERS; which++) {
+		off_t start = which * size / READERS;
 		int own = fixed ? open(name, O_RDONLY) : fd;
-		halves[which] = (struct half){own, start, start + size / 4};
-		if (pthread_create(&threads[which], NULL, read_half, &halves[which]))
+		parts[which] = (struct part){own, start, start + size / READERS / 2};
+		if (pthread_create(&threads[which], NULL, read_part, &parts[which]))
 			return 1;
 	}
-	for (int which = 0; which < 2; which++)
+	for (int which = 0; which < READERS; which++)
 		pthread_join(threads[which], NULL);
 	return 0;
 }
 
-/* Asks for half of the file at once, and reads there without order; fixed, piece by piece. */
-static void advised(int fd, off_t size, int fixed)
+/* Asks for the start of the file at once, and reads there without order; fixed, piece by piece. */
+static void advised(int fd, off_t start, int fixed)
 {
-	off_t piece = fixed ? 128 << 10 : size / 2;
-	for (off_t at = 0; at < size / 2; at += piece)
+	off_t piece = fixed ? 128 << 10 : start;
+	for (off_t at = 0; at < start; at += piece)
 		posix_fadvise(fd, at, piece, POSIX_FADV_WILLNEED); /* line of cut-advice */
-	for (unsigned long index = 0; index < 300; index++)
-		take(pread(fd, buffer, 4096, scattered(index, size / 2)));
+	for (unsigned long index = 0; index < 600; index++)
+		take(pread(fd, buffer, 4096, scattered(index, start)));
 }
 
 /* Writes a mapping out, whose pages write(2) waits for. */
@@ -273,7 +275,7 @@ int main(int count, char **words)
 		if (shared(fd, words[2], size, fixed))
 			return 1;
 	} else if (!strcmp(words[1], "cut-advice")) {
-		advised(fd, size, fixed);
+		advised(fd, size / 8, fixed);
 	} else if (!strcmp(words[1], "void-advice")) {
 		int advice = fixed ? POSIX_FADV_SEQUENTIAL : POSIX_FADV_SEQUENTIAL | POSIX_FADV_WILLNEED;
 		posix_fadvise(fd, 0, 0, advice); /* line of void-advice */

@@ -2,9 +2,15 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
 const SIZE: u64 = 4 << 20;
+const RUN: usize = 20 * 4096;
+
+unsafe extern "C" {
+    fn readahead(fd: i32, offset: i64, count: usize) -> isize;
+}
 
 fn backward(file: &File, fixed: bool) -> std::io::Result<()> {
     let length = if fixed { 65536 } else { 3809 };
@@ -17,13 +23,24 @@ fn backward(file: &File, fixed: bool) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Short runs here and there through a buffer of the library; fixed, one after another.
+/// Numbers without order, the same each time.
+fn scattered(index: u64) -> u64 {
+    let word = (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word ^ word >> 31
+}
+
+/// Short runs here and there through a buffer of the library; fixed, each is asked for at once.
 fn ramp(file: &File, fixed: bool) -> std::io::Result<()> {
     let mut reader = BufReader::with_capacity(4096, file);
     let mut buffer = [0; 4096];
     for run in 0..100_u64 {
-        let place = if fixed { run } else { run * 7919 % 800 };
-        reader.seek(SeekFrom::Start(place * 20 * 4096))?;
+        let start = scattered(run) % 800 * RUN as u64;
+        if fixed {
+            // SAFETY: the descriptor is open, and nothing in memory is passed.
+            unsafe { readahead(file.as_raw_fd(), start as i64, RUN) };
+        }
+        reader.seek(SeekFrom::Start(start))?;
         for _ in 0..20 {
             reader.read_exact(&mut buffer)?; // line of ramp
         }
