@@ -282,6 +282,7 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct task_struct *group_leader;
 	struct files_struct *files;
+	s32 pagefault_disabled;
 	unsigned in_iowait : 1;
 	u32 __state;
 	long state; /* before Linux 5.14 */

@@ -74,6 +74,7 @@ struct doing {
 	u32 in_iowait;
 	u32 run_calls;
 	u64 inode_address;
+	u64 fault_address; /* the last one */
 	/* Cached reads in order after the last one that was sent: one record for all of them. */
 	u64 run_bytes;   /* of each; 0 if nothing may follow on the last read */
 	u64 run_start_ns;
@@ -693,18 +694,10 @@ int fault_kprobe(struct pt_regs *entry)
 }
 
 /* A page of a mapping is touched that is not mapped: what is cached from `first` to `last` will be
- * mapped at once. The tracepoint of the same name does not say which page was touched. */
-INLINE int on_touch(struct vm_fault *fault, u64 first, u64 last)
+ * mapped at once. */
+INLINE int send_touch(struct doing *doing, struct inode *inode, u64 index, u64 first, u64 last)
 {
-	struct doing *doing = current_thread();
-	if (!doing)
-		return 0;
 	end_run(doing);
-	struct vm_area_struct *area = GET(fault, vma, COPIED);
-	struct file *file = GET(area, vm_file, COPIED);
-	struct address_space *mapping = GET(file, f_mapping, COPIED);
-	struct inode *inode = GET(mapping, host, COPIED);
-	u64 index = GET(fault, pgoff, COPIED);
 	struct profile_record *record = begin_record(PROFILE_TOUCH);
 	if (!record)
 		return 0;
@@ -719,6 +712,18 @@ INLINE int on_touch(struct vm_fault *fault, u64 first, u64 last)
 	return 0;
 }
 
+INLINE int on_touch(struct vm_fault *fault, u64 first, u64 last)
+{
+	struct doing *doing = current_thread();
+	if (!doing)
+		return 0;
+	struct vm_area_struct *area = GET(fault, vma, COPIED);
+	struct file *file = GET(area, vm_file, COPIED);
+	struct address_space *mapping = GET(file, f_mapping, COPIED);
+	struct inode *inode = GET(mapping, host, COPIED);
+	return send_touch(doing, inode, GET(fault, pgoff, COPIED), first, last);
+}
+
 SEC("fentry/filemap_map_pages")
 int touch_fentry(u64 *ctx)
 {
@@ -730,6 +735,44 @@ int touch_kprobe(struct pt_regs *entry)
 {
 	struct arguments at = arguments_of(entry);
 	return on_touch((void *)at.request, at.second, at.third);
+}
+
+INLINE int on_fault_address(u64 address)
+{
+	struct doing *doing = current_thread();
+	if (doing)
+		doing->fault_address = address;
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int user_faults(u64 *ctx)
+{
+	return on_fault_address(ctx[0]);
+}
+
+/* Those of a system call, not of what looks at the stack of a thread that blocks in a fault. */
+SEC("tp_btf/page_fault_kernel")
+int kernel_faults(u64 *ctx)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	u32 may_not_sleep = 0;
+	READ_FIELD(may_not_sleep, task, pagefault_disabled);
+	return may_not_sleep ? 0 : on_fault_address(ctx[0]);
+}
+
+/* The tracepoint does not say which page was touched. But what is mapped at once begins at a multiple
+ * of 16 pages in memory (fault_around_bytes), unless the mapping begins there, too. */
+SEC("tp_btf/mm_filemap_map_pages")
+int touch_tracepoint(u64 *ctx)
+{
+	struct address_space *mapping = (void *)ctx[0];
+	u64 first = ctx[1], last = ctx[2];
+	struct doing *doing = current_thread();
+	if (!doing || !doing->fault_address)
+		return 0;
+	u64 index = first + ((doing->fault_address >> 12) & 15);
+	return send_touch(doing, mapping->host, index > last ? last : index, first, last);
 }
 
 /* Before Linux 5.13 the state of the open file is an argument before the others. */

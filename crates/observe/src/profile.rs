@@ -33,6 +33,9 @@ const fn kprobe(place: &'static str, program: &'static str) -> ProbeAttempt {
     attempt(Rung::Kprobe, place, program)
 }
 
+/// What the tracepoint of touched pages needs besides, as it does not say which page it was.
+const FAULTS_OF_TOUCHES: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
+
 /// Without these nothing can be said.
 const NEEDED: &[SignalLadder] = &[
     SignalLadder {
@@ -73,7 +76,16 @@ const FURTHER: &[SignalLadder] = &[
         rungs: &[
             fentry("filemap_map_pages", "touch_fentry"),
             kprobe("filemap_map_pages", "touch_kprobe"),
+            tracepoint("mm_filemap_map_pages", "touch_tracepoint"),
         ],
+    },
+    SignalLadder {
+        signal: FAULTS_OF_TOUCHES[0],
+        rungs: &[tracepoint("page_fault_user", "user_faults")],
+    },
+    SignalLadder {
+        signal: FAULTS_OF_TOUCHES[1],
+        rungs: &[tracepoint("page_fault_kernel", "kernel_faults")],
     },
     SignalLadder {
         signal: "page_cache_sync_ra",
@@ -188,6 +200,9 @@ impl ProfileProbes {
         let only = Rung::named()?;
         for (ladders, are_needed) in [(NEEDED, true), (FURTHER, false)] {
             for ladder in ladders {
+                if FAULTS_OF_TOUCHES.contains(&ladder.signal) && !has_touch_tracepoint(&signals) {
+                    continue;
+                }
                 let (signal, error) = climb(&mut ebpf, &types, ladder, only);
                 if let Some(error) = error
                     && (are_needed || matches!(error, ObserveError::NotPermitted { .. }))
@@ -266,6 +281,11 @@ impl ProfileProbes {
     pub fn uring_reads(&self) -> UringReads {
         UringReads { submitted: sum(&self.uring_reads, 0), punted: sum(&self.uring_reads, 1) }
     }
+}
+
+fn has_touch_tracepoint(signals: &[Signal]) -> bool {
+    let touches = signals.iter().find(|signal| signal.name == "filemap_map_pages");
+    touches.is_some_and(|touches| touches.rung == Rung::TpBtf)
 }
 
 /// A count of all processors.

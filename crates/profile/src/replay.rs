@@ -274,7 +274,7 @@ impl<'a> ProfileReplay<'a> {
         let is_random = random * 2 > all || without_windows || direct;
         let hint = match change {
             Some(FixChange::DropRandom | FixChange::Chunks(_)) => Hint::None,
-            Some(FixChange::SinglePages) => Hint::Random,
+            Some(FixChange::SinglePages | FixChange::AskedPieces) => Hint::Random,
             _ if is_random => Hint::Random,
             _ if stream.is_some_and(|stream| self.is_sequential(stream)) => Hint::Sequential,
             _ => Hint::None,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use policy::PolicySpec;
 use units::Bytes;
+use workload::RangeAdvice;
 
 use crate::prefetch_list::ADVICE_BYTES;
 use crate::rules::FixChange;
@@ -12,9 +13,10 @@ use crate::stream::StreamKey;
 
 /// Readers that a change adds are counted from here; lanes are fewer.
 const FIRST_ADDED_READER: u32 = 1 << 31;
-/// Those of [`FixChange::Prefetched`]: as many pieces are in flight as a device takes at a time.
-pub(crate) const PREFETCHERS: std::ops::Range<u32> = FIRST_PREFETCHER..FIRST_PREFETCHER + 8;
-const FIRST_PREFETCHER: u32 = u32::MAX - 8;
+/// Those of [`FixChange::Prefetched`]: as many pieces are in flight as the queue of a disk takes
+/// (`nr_requests`).
+pub(crate) const PREFETCHERS: std::ops::Range<u32> = FIRST_PREFETCHER..FIRST_PREFETCHER + 64;
+const FIRST_PREFETCHER: u32 = u32::MAX - 64;
 
 /// What a replay changes.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +49,7 @@ pub(crate) fn rewritten(
             _ if step.is_warm => rewriter.think(step),
             Some(FixChange::Chunks(size)) => rewriter.chunk(step, size.get().max(4096)),
             Some(FixChange::WholeRuns) => rewriter.whole_run(step),
+            Some(FixChange::AskedPieces) => rewriter.ask(step),
             Some(FixChange::Parallel(readers)) => rewriter.spread(step, (*readers).max(1)),
             _ => rewriter.push(*step),
         }
@@ -63,6 +66,8 @@ struct Rewriter {
     loaded: BTreeSet<(StreamKey, u64)>,
     /// Runs that added readers have done.
     jobs: u32,
+    /// The place of the last advice that was added, by lane.
+    asked: BTreeMap<u32, usize>,
 }
 
 impl Rewriter {
@@ -100,6 +105,22 @@ impl Rewriter {
                 self.think(step);
             }
             _ => self.push(*step),
+        }
+    }
+
+    /// Asks for a piece before its first step.
+    fn ask(&mut self, step: &Step) {
+        let last = self.asked.get(&step.lane).map(|place| &mut self.steps[*place].1);
+        match last.filter(|last| step.goes_on && last.key == step.key) {
+            Some(last) => {
+                last.length += step.length;
+                self.push(*step);
+            }
+            None => {
+                self.asked.insert(step.lane, self.steps.len());
+                self.push(Step { advice: Some(RangeAdvice::WillNeed), ..*step });
+                self.push(Step { think: 0, ..*step });
+            }
         }
     }
 
@@ -184,6 +205,15 @@ mod tests {
         let times: Vec<u64> = spread.iter().map(|(_, _, _, think)| *think).collect();
         assert_eq!(times, [0, 0, 20]);
         assert_ne!(spread[0].0, spread[1].0);
+    }
+
+    #[test]
+    fn a_piece_is_asked_for_before_its_first_step() {
+        let steps = [step(0, false), step(4096, true), step(40_960, false)];
+        let asked = under(&FixChange::AskedPieces, &steps);
+        let first = [(1, 0, 8192, 10), (1, 0, 4096, 0), (1, 4096, 4096, 10)];
+        assert_eq!(asked[..3], first);
+        assert_eq!(asked[3..], [(1, 40_960, 4096, 10), (1, 40_960, 4096, 0)]);
     }
 
     #[test]

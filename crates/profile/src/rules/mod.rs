@@ -56,6 +56,8 @@ pub enum FixChange {
     SetWindow(Bytes),
     /// Faults of mappings read single pages.
     SinglePages,
+    /// The same, and advice asks for each piece before it is touched.
+    AskedPieces,
     /// Reads happen in pieces of this size, each asked for as a whole.
     Chunks(Bytes),
     /// Contiguous reads of one run are asked for together.
