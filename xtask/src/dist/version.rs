@@ -35,21 +35,49 @@ pub fn check(release: &Release, snapshot: bool) -> Result<()> {
     Ok(())
 }
 
+/// Files that have the version in a line of their own.
+const MANIFESTS: [&str; 4] = [
+    "Cargo.toml",
+    "python/Cargo.toml",
+    "packaging/ansible/galaxy.yml",
+    "packaging/helm/foreread/Chart.yaml",
+];
+
 /// Sets the version, and gives what is unreleased its number and date.
 pub fn cut(root: &Path, version: &str) -> Result<()> {
     let changelog = root.join("CHANGELOG.md");
     let text = fs::read_to_string(&changelog)?;
     let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
     fs::write(&changelog, dated(&text, version, &date)?)?;
-    let manifest = root.join("Cargo.toml");
-    let text = fs::read_to_string(&manifest)?;
+    let text = fs::read_to_string(root.join("Cargo.toml"))?;
     let old = manifest_version(&text).context("Cargo.toml has no version")?;
-    let (old, new) = (format!("\nversion = \"{old}\""), format!("\nversion = \"{version}\""));
-    fs::write(&manifest, text.replacen(&old, &new, 1))?;
+    for manifest in MANIFESTS {
+        let path = root.join(manifest);
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {manifest}"))?;
+        let text = with_version(&text, old, version);
+        fs::write(&path, text.with_context(|| format!("{manifest} has no version {old}"))?)?;
+    }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    run(Command::new(cargo).current_dir(root).args(["update", "--workspace", "--offline"]))?;
+    for workspace in [root.to_owned(), root.join("python")] {
+        let update = ["update", "--workspace", "--offline"];
+        run(Command::new(&cargo).current_dir(workspace).args(update))?;
+    }
     println!("now commit this as 'Release {version}', tag it v{version}, and run dist {version}");
     Ok(())
+}
+
+/// A manifest with another version; none if it does not have the old one.
+fn with_version(manifest: &str, old: &str, new: &str) -> Option<String> {
+    let lines = manifest.lines().map(|line| {
+        let forms = [
+            format!("version = \"{old}\""),
+            format!("version: {old}"),
+            format!("appVersion: \"{old}\""),
+        ];
+        if forms.contains(&line.to_owned()) { line.replace(old, new) } else { line.to_owned() }
+    });
+    let text = lines.map(|line| line + "\n").collect::<String>();
+    (text != manifest).then_some(text)
 }
 
 /// The version that the manifest of the workspace gives to all its crates.
@@ -78,6 +106,28 @@ mod tests {
     use super::*;
 
     const CHANGELOG: &str = "# Changes\n\n## Unreleased\n\n- one\n\n## 0.1.0 (2026-01-02)\n\n- x\n";
+
+    #[test]
+    fn a_version_is_set_where_it_stands_alone() {
+        let chart = "name: x\nversion: 0.1.0\nappVersion: \"0.1.0\"\nneeds: 0.1.0\n";
+        let set = "name: x\nversion: 0.2.0\nappVersion: \"0.2.0\"\nneeds: 0.1.0\n";
+        assert_eq!(with_version(chart, "0.1.0", "0.2.0").as_deref(), Some(set));
+        let cargo = "[package]\nversion = \"0.1.0\"\nrust-version = \"1.89\"\n";
+        let set = cargo.replace("0.1.0", "0.2.0");
+        assert_eq!(with_version(cargo, "0.1.0", "0.2.0"), Some(set));
+        assert_eq!(with_version(cargo, "0.3.0", "0.4.0"), None);
+    }
+
+    #[test]
+    fn every_manifest_has_the_version_of_the_workspace() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let text = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+        let version = manifest_version(&text).unwrap();
+        for manifest in MANIFESTS {
+            let text = fs::read_to_string(root.join(manifest)).unwrap();
+            assert!(with_version(&text, version, "x").is_some(), "{manifest} has not {version}");
+        }
+    }
 
     #[test]
     fn a_cut_dates_what_is_unreleased() {

@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3870),
     ("crates/workload", 4410),
     ("python", 630),
-    ("xtask", 8630),
+    ("xtask", 8660),
 ];
 
 /// A complaint about each package that has grown.
