@@ -762,7 +762,9 @@ int kernel_faults(u64 *ctx)
 }
 
 /* The tracepoint does not say which page was touched. But what is mapped at once begins at a multiple
- * of 16 pages in memory (fault_around_bytes), unless the mapping begins there, too. */
+ * of 16 pages in memory (fault_around_bytes). Where a mapping begins in between, the page may lie
+ * behind the end: then it is not known. Each address is used once, because not all that faults is an
+ * exception: mlock(2) and MAP_POPULATE are none. */
 SEC("tp_btf/mm_filemap_map_pages")
 int touch_tracepoint(u64 *ctx)
 {
@@ -772,7 +774,8 @@ int touch_tracepoint(u64 *ctx)
 	if (!doing || !doing->fault_address)
 		return 0;
 	u64 index = first + ((doing->fault_address >> 12) & 15);
-	return send_touch(doing, mapping->host, index > last ? last : index, first, last);
+	doing->fault_address = 0;
+	return index > last ? 0 : send_touch(doing, mapping->host, index, first, last);
 }
 
 /* Before Linux 5.13 the state of the open file is an argument before the others. */

@@ -33,6 +33,8 @@ const fn kprobe(place: &'static str, program: &'static str) -> ProbeAttempt {
     attempt(Rung::Kprobe, place, program)
 }
 
+/// Of pages of mappings that are cached but not mapped.
+const TOUCHES: &str = "filemap_map_pages";
 /// What the tracepoint of touched pages needs besides, as it does not say which page it was.
 const FAULTS_OF_TOUCHES: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 
@@ -72,7 +74,7 @@ const FURTHER: &[SignalLadder] = &[
         ],
     },
     SignalLadder {
-        signal: "filemap_map_pages",
+        signal: TOUCHES,
         rungs: &[
             fentry("filemap_map_pages", "touch_fentry"),
             kprobe("filemap_map_pages", "touch_kprobe"),
@@ -212,6 +214,7 @@ impl ProfileProbes {
                 signals.push(signal);
             }
         }
+        without_addresses(&mut signals);
         let mut take = |name: &str| {
             ebpf.take_map(name).ok_or_else(|| ObserveError::Refused {
                 program: OBJECT,
@@ -284,8 +287,18 @@ impl ProfileProbes {
 }
 
 fn has_touch_tracepoint(signals: &[Signal]) -> bool {
-    let touches = signals.iter().find(|signal| signal.name == "filemap_map_pages");
+    let touches = signals.iter().find(|signal| signal.name == TOUCHES);
     touches.is_some_and(|touches| touches.rung == Rung::TpBtf)
+}
+
+/// The tracepoint of touches reports none without the addresses of faults.
+fn without_addresses(signals: &mut [Signal]) {
+    let is_missing = |one: &Signal| one.name == FAULTS_OF_TOUCHES[0] && one.rung == Rung::Missing;
+    if signals.iter().any(is_missing)
+        && let Some(touches) = signals.iter_mut().find(|one| one.name == TOUCHES)
+    {
+        touches.rung = Rung::Missing;
+    }
 }
 
 /// A count of all processors.

@@ -58,8 +58,9 @@ pub use proof::{FixProof, ProofRuns, ProofStage, cold_files, prove};
 pub use proof_plan::{PlannedProof, ProofChange};
 pub use recorder::{RecordTarget, Recorder};
 pub use recording::{
-    AccessKind, AdviceRecord, FileAccess, Frame, IoRequest, PageEviction, ProfileRecording,
-    ProfiledFile, StackTrace, StorageWait, SubmittedPages, ThreadAccount, WaitClass,
+    AccessKind, AdviceRecord, FileAccess, Frame, IoRequest, PageEviction, PageTouch,
+    ProfileRecording, ProfiledFile, StackTrace, StorageWait, SubmittedPages, ThreadAccount,
+    WaitClass,
 };
 pub use rules::{DiagnosisRule, FixChange, RULES, RuleFinding, explain, list, rule_named};
 pub use samples::{SampleKey, SampleValues, wait_samples};

@@ -10,9 +10,6 @@ use crate::stream::FileStream;
 
 /// Requests and calls below which nothing is said.
 const MIN_SAMPLES: usize = 8;
-/// Recorded requests, of which some read metadata, say how long simulated ones take unless their
-/// numbers differ by more than this share.
-const MAX_DIFFERENT_REQUESTS: f64 = 0.15;
 /// A cached call or fault and a copied byte, where no cached call was recorded: those of
 /// [`sim::Costs::TODAY`].
 const CACHED_CALL_NS: f64 = 500.0;
@@ -41,9 +38,7 @@ impl WaitOverhead {
         let mut services = awaited(recording, streams);
         let requests = simulated.device.requests.max(1) as f64;
         let expected = simulated.device.queued.get() as f64 * dilation / requests;
-        let recorded = recording.requests.iter().filter(|request| request.is_read).count();
-        let are_alike = (recorded as f64 / requests - 1.0).abs() <= MAX_DIFFERENT_REQUESTS;
-        let device_ns = match services.len() >= MIN_SAMPLES && are_alike {
+        let device_ns = match services.len() >= MIN_SAMPLES {
             true => trimmed_mean(&mut services) - expected,
             false => 0.0,
         };
@@ -58,6 +53,11 @@ impl WaitOverhead {
         let device_share = device_ns * stalls as f64 / stalled.max(1.0);
         let processor_ns = processor_ns(recording, streams) * share;
         Self { device_ns, device_share, processor_ns }
+    }
+
+    /// Without what the device adds.
+    pub(crate) fn of_processor(self) -> Self {
+        Self { processor_ns: self.processor_ns, ..Self::default() }
     }
 
     /// What waits of this time in the simulation take in nanoseconds: the larger of both, so that a

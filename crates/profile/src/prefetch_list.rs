@@ -27,34 +27,44 @@ struct FileRange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefetchList(Arc<Vec<FileRange>>);
 
+/// Ranges of files (number, start, end) without overlap, within the file, in the order of the
+/// device.
+pub(crate) fn in_place_order(
+    recording: &ProfileRecording,
+    ranges: impl Iterator<Item = (u32, u64, u64)>,
+) -> Vec<(u32, u64, u64)> {
+    let mut of_file: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for (inode, offset, length) in ranges {
+        of_file.entry(inode).or_default().push((offset, offset + length));
+    }
+    let mut placed = Vec::new();
+    for (inode, ranges) in of_file {
+        let file = &recording.files[inode as usize];
+        // Programs ask for more than a small file has.
+        let within = |end: u64| end.min(file.size.get());
+        let ranges = merged(ranges).into_iter().map(|(start, end)| (start, within(end)));
+        placed.extend(ranges.filter(|(start, end)| start < end).map(|(start, end)| {
+            let place = file.start.map_or(u64::MAX, |at| at.get() + start);
+            (place, (inode, start, end))
+        }));
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, range)| range).collect()
+}
+
 impl PrefetchList {
     /// What was read of these files.
     pub(crate) fn of(recording: &ProfileRecording, inodes: &BTreeSet<u32>) -> Self {
-        let mut ranges: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
         let submitted = recording.submitted.iter().map(|it| (it.inode, it.offset, it.length));
         let accesses = recording.accesses.iter().map(|it| (it.inode, it.offset, it.length));
-        for (inode, offset, length) in submitted.chain(accesses) {
-            if inodes.contains(&inode) {
-                ranges.entry(inode).or_default().push((offset.get(), (offset + length).get()));
-            }
-        }
-        let mut placed = Vec::new();
-        for (inode, ranges) in ranges {
-            let file = &recording.files[inode as usize];
-            let path = PathBuf::from(&file.path);
-            if !path.is_absolute() {
-                continue;
-            }
-            // Programs ask for more than a small file has.
-            let within = |end: u64| end.min(file.size.get());
-            let ranges = merged(ranges).into_iter().map(|(start, end)| (start, within(end)));
-            for (start, end) in ranges.filter(|(start, end)| start < end) {
-                let place = file.start.map_or(u64::MAX, |at| at.get() + start);
-                placed.push((place, FileRange { path: path.clone(), start, end }));
-            }
-        }
-        placed.sort_by_key(|(place, _)| *place);
-        Self(Arc::new(placed.into_iter().map(|(_, range)| range).collect()))
+        let path = |inode: u32| PathBuf::from(&recording.files[inode as usize].path);
+        let wanted = submitted
+            .chain(accesses)
+            .filter(|(inode, ..)| inodes.contains(inode) && path(*inode).is_absolute())
+            .map(|(inode, offset, length)| (inode, offset.get(), length.get()));
+        let ranges = in_place_order(recording, wanted).into_iter();
+        let ranges = ranges.map(|(inode, start, end)| FileRange { path: path(inode), start, end });
+        Self(Arc::new(ranges.collect()))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -108,5 +118,22 @@ mod tests {
         assert_eq!((list.len(), list.bytes()), (2, Bytes::from_kib(12)));
         list.prefetch(&AtomicBool::new(false));
         assert_eq!(PrefetchList::of(&recording, &BTreeSet::from([1])).len(), 0);
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_device() {
+        let mut recording = ProfileRecording::default();
+        for start in [1 << 30, 1 << 20] {
+            recording.files.push(ProfiledFile {
+                id: observe::InodeId { device: host::DevNo { major: 7, minor: 1 }, inode: start },
+                path: String::new(),
+                size: Bytes::new(10_000),
+                start: Some(Bytes::new(start)),
+                jumps: Vec::new(),
+            });
+        }
+        let ranges = [(0, 0, 4096), (1, 8192, 4096), (1, 0, 4096), (1, 4000, 96)];
+        let placed = in_place_order(&recording, ranges.into_iter());
+        assert_eq!(placed, [(1, 0, 4096), (1, 8192, 10_000), (0, 0, 4096)]);
     }
 }

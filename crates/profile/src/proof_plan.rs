@@ -115,7 +115,8 @@ fn window(
         (FixChange::SetWindow(window), _) => *window,
         // Advice is submitted up to the window.
         (FixChange::Chunks(asked), "cut-advice") => *asked,
-        (FixChange::SinglePages, _) => PAGE_WINDOW,
+        // Harmful if faults use more than a page.
+        (FixChange::SinglePages, _) if predicted(one).is_some() => PAGE_WINDOW,
         _ => return None,
     };
     let stream = &analysis.streams[one.stream?];

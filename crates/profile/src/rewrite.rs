@@ -6,18 +6,12 @@ use policy::PolicySpec;
 use units::Bytes;
 use workload::RangeAdvice;
 
-use crate::prefetch_list::ADVICE_BYTES;
 use crate::rules::FixChange;
 use crate::steps::Step;
 use crate::stream::StreamKey;
 
 /// Readers that a change adds are counted from here; lanes are fewer.
 const FIRST_ADDED_READER: u32 = 1 << 31;
-/// Those of [`FixChange::Prefetched`]: as many pieces are in flight as the queue of a disk takes
-/// (`nr_requests`).
-pub(crate) const PREFETCHERS: std::ops::Range<u32> = FIRST_PREFETCHER..FIRST_PREFETCHER + 64;
-const FIRST_PREFETCHER: u32 = u32::MAX - 64;
-
 /// What a replay changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes<'a> {
@@ -28,21 +22,9 @@ pub(crate) struct Changes<'a> {
     pub policy: PolicySpec,
 }
 
-/// The steps under changes, each with its reader; the steps of a reader are in order. `place` is
-/// where a file begins on the device.
-pub(crate) fn rewritten(
-    steps: &[Step],
-    changes: &Changes<'_>,
-    place: impl Fn(StreamKey) -> u64,
-) -> Vec<(u32, Step)> {
+/// The steps under changes, each with its reader; the steps of a reader are in order.
+pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step)> {
     let mut rewriter = Rewriter::default();
-    let is_prefetched = |step: &&Step| {
-        let change = changes.streams.get(&step.key);
-        matches!(change, Some(FixChange::Prefetched)) && step.advice.is_none() && !step.is_warm
-    };
-    let mut prefetched: Vec<&Step> = steps.iter().filter(is_prefetched).collect();
-    prefetched.sort_by_key(|step| place(step.key) + step.offset);
-    prefetched.into_iter().for_each(|step| rewriter.prefetch(step));
     for step in steps {
         match changes.streams.get(&step.key) {
             _ if step.advice.is_some() => rewriter.push(*step),
@@ -111,7 +93,9 @@ impl Rewriter {
     /// Asks for a piece before its first step.
     fn ask(&mut self, step: &Step) {
         let last = self.asked.get(&step.lane).map(|place| &mut self.steps[*place].1);
-        match last.filter(|last| step.goes_on && last.key == step.key) {
+        let is_next =
+            |last: &&mut Step| last.key == step.key && last.offset + last.length == step.offset;
+        match last.filter(is_next) {
             Some(last) => {
                 last.length += step.length;
                 self.push(*step);
@@ -130,17 +114,6 @@ impl Rewriter {
         self.jobs += u32::from(!step.goes_on);
         let reader = FIRST_ADDED_READER + self.jobs % readers;
         self.steps.push((reader, Step { think: 0, ..*step }));
-    }
-
-    /// Reads what a step will read, in the pieces of a [`PrefetchList`].
-    fn prefetch(&mut self, step: &Step) {
-        let end = step.offset + step.length;
-        for offset in (step.offset..end).step_by(ADVICE_BYTES as usize) {
-            let length = ADVICE_BYTES.min(end - offset);
-            let tid = PREFETCHERS.start + self.jobs % PREFETCHERS.len() as u32;
-            self.jobs += 1;
-            self.steps.push((tid, Step { tid, offset, length, think: 0, ..*step }));
-        }
     }
 
     /// Time after the last read of a lane is not lost: its last byte is read again after it.
@@ -180,7 +153,7 @@ mod tests {
 
     fn under(change: &FixChange, steps: &[Step]) -> Vec<(u32, u64, u64, u64)> {
         let changes = Changes { streams: BTreeMap::from([(KEY, change)]), ..Changes::default() };
-        let result = rewritten(steps, &changes, |key| 1_000_000 * u64::from(key.0));
+        let result = rewritten(steps, &changes);
         result.into_iter().map(|(lane, it)| (lane, it.offset, it.length, it.think)).collect()
     }
 
@@ -214,17 +187,12 @@ mod tests {
         let first = [(1, 0, 8192, 10), (1, 0, 4096, 0), (1, 4096, 4096, 10)];
         assert_eq!(asked[..3], first);
         assert_eq!(asked[3..], [(1, 40_960, 4096, 10), (1, 40_960, 4096, 0)]);
-    }
-
-    #[test]
-    fn everything_is_prefetched_in_the_order_of_the_device() {
-        let all = [step(40_960, false), Step { length: 200_000, ..step(0, false) }];
-        let asked = under(&FixChange::Prefetched, &all);
-        let pieces = [(0, 131_072), (131_072, 68_928), (40_960, 4096)];
-        for ((reader, (offset, length)), found) in PREFETCHERS.zip(pieces).zip(&asked) {
-            assert_eq!(*found, (reader, offset, length, 0));
-        }
-        assert_eq!(asked[3..], [(1, 40_960, 4096, 10), (1, 0, 200_000, 10)]);
+        // What was in memory lies between them.
+        let warm = Step { is_warm: true, ..step(81_920, false) };
+        let steps = [step(0, false), warm, step(86_016, true)];
+        let asked = under(&FixChange::AskedPieces, &steps);
+        let lengths: Vec<u64> = asked.iter().map(|(_, _, length, _)| *length).collect();
+        assert_eq!((lengths, asked[2].1), (vec![4096; 4], 86_016));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_profile::{
-    AccessKind, AdviceRecord, DeviceModel, FileAccess, Frame, IoRequest, ModelChoice, PageEviction,
-    ProfileRecording, ProfiledFile, RULES, ReplaySetting, StackTrace, StorageWait, SubmittedPages,
-    WaitClass, analyse,
+    AccessKind, AdviceRecord, DeviceModel, FileAccess, FixChange, Frame, IoRequest, ModelChoice,
+    PageEviction, PageTouch, ProfileRecording, ProfiledFile, RULES, ReplaySetting, StackTrace,
+    StorageWait, SubmittedPages, WaitClass, analyse,
 };
 use host::DevNo;
 use observe::{AdviceCallKind, InodeId, UringReads};
@@ -249,6 +249,44 @@ fn mappings_direct_reads_and_shared_files() {
         shared.access((page + 4000) * 4096, 4096, MISS).tid = 2;
     }
     expect("shared-open-file", shared);
+}
+
+/// Pieces of a mapping of so many pages at places without order, with what the kernel shows of
+/// them: a fault, a touch of its page, and one of the first page of each further aligned 64 KiB.
+fn mapped_pieces(pages: u64) -> Builder {
+    let mut builder = Builder::new();
+    for first in scattered(100).map(|at| at / 4096) {
+        builder.access(first * 4096, 4096, MISS).submitted = Bytes::from_kib(128);
+        let is_seen = |page: &u64| *page == first || page.is_multiple_of(16);
+        for page in (first..first + pages).filter(is_seen) {
+            let length = Bytes::new((16 - page % 16) * 4096);
+            let (at, offset) = (builder.now, Bytes::new(page * 4096));
+            let touch = PageTouch { at, tid: 1, inode: 0, offset, length };
+            builder.recording.touches.push(touch);
+            builder.now += Nanos::from_micros(1);
+        }
+    }
+    builder.mapped()
+}
+
+#[test]
+fn pieces_of_a_mapping_are_to_be_asked_for() {
+    let change = |builder: Builder| {
+        let recording = ProfileRecording { wall: builder.now, ..builder.recording };
+        let analysis = analyse(&recording, &ModelChoice::None, &[]);
+        let first = &analysis.diagnoses[0];
+        (first.rule.name, first.finding.change.clone(), first.finding.fix.clone())
+    };
+    let (rule, single, fix) = change(mapped_pieces(1));
+    assert_eq!((rule, single), ("mapped-random", FixChange::SinglePages));
+    assert!(fix.contains("because"), "{fix}");
+    let (rule, asked, _) = change(mapped_pieces(8));
+    assert_eq!((rule, asked), ("mapped-random", FixChange::AskedPieces));
+    // Without touches, how long pieces are is not known.
+    let mut unseen = mapped_pieces(8);
+    unseen.recording.touches.clear();
+    let (_, _, fix) = change(unseen);
+    assert!(fix.contains("if each fault"), "{fix}");
 }
 
 #[test]

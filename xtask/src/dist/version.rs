@@ -35,28 +35,30 @@ pub fn check(release: &Release, snapshot: bool) -> Result<()> {
     Ok(())
 }
 
-/// Files that have the version in a line of their own.
-const MANIFESTS: [&str; 4] = [
-    "Cargo.toml",
-    "python/Cargo.toml",
-    "packaging/ansible/galaxy.yml",
-    "packaging/helm/foreread/Chart.yaml",
+/// Files that have the version in lines of their own, and in how many.
+const MANIFESTS: [(&str, usize); 4] = [
+    ("Cargo.toml", 1),
+    ("python/Cargo.toml", 1),
+    ("packaging/ansible/galaxy.yml", 1),
+    ("packaging/helm/foreread/Chart.yaml", 2),
 ];
 
 /// Sets the version, and gives what is unreleased its number and date.
 pub fn cut(root: &Path, version: &str) -> Result<()> {
     let changelog = root.join("CHANGELOG.md");
-    let text = fs::read_to_string(&changelog)?;
     let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
-    fs::write(&changelog, dated(&text, version, &date)?)?;
+    let mut texts =
+        vec![(changelog.clone(), dated(&fs::read_to_string(changelog)?, version, &date)?)];
     let text = fs::read_to_string(root.join("Cargo.toml"))?;
     let old = manifest_version(&text).context("Cargo.toml has no version")?;
-    for manifest in MANIFESTS {
+    for (manifest, lines) in MANIFESTS {
         let path = root.join(manifest);
         let text = fs::read_to_string(&path).with_context(|| format!("reading {manifest}"))?;
-        let text = with_version(&text, old, version);
-        fs::write(&path, text.with_context(|| format!("{manifest} has no version {old}"))?)?;
+        let (text, found) = with_version(&text, old, version);
+        ensure!(found == lines, "{manifest} has version {old} in {found} lines, not {lines}");
+        texts.push((path, text));
     }
+    texts.into_iter().try_for_each(|(path, text)| fs::write(path, text))?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     for workspace in [root.to_owned(), root.join("python")] {
         let update = ["update", "--workspace", "--offline"];
@@ -66,18 +68,20 @@ pub fn cut(root: &Path, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// A manifest with another version; none if it does not have the old one.
-fn with_version(manifest: &str, old: &str, new: &str) -> Option<String> {
+/// A manifest with another version, and in how many lines it had the old one.
+fn with_version(manifest: &str, old: &str, new: &str) -> (String, usize) {
+    let forms = [
+        format!("version = \"{old}\""),
+        format!("version: {old}"),
+        format!("appVersion: \"{old}\""),
+    ];
+    let mut found = 0;
     let lines = manifest.lines().map(|line| {
-        let forms = [
-            format!("version = \"{old}\""),
-            format!("version: {old}"),
-            format!("appVersion: \"{old}\""),
-        ];
-        if forms.contains(&line.to_owned()) { line.replace(old, new) } else { line.to_owned() }
+        let has_it = forms.iter().any(|form| form == line);
+        found += usize::from(has_it);
+        if has_it { line.replace(old, new) + "\n" } else { format!("{line}\n") }
     });
-    let text = lines.map(|line| line + "\n").collect::<String>();
-    (text != manifest).then_some(text)
+    (lines.collect(), found)
 }
 
 /// The version that the manifest of the workspace gives to all its crates.
@@ -111,11 +115,10 @@ mod tests {
     fn a_version_is_set_where_it_stands_alone() {
         let chart = "name: x\nversion: 0.1.0\nappVersion: \"0.1.0\"\nneeds: 0.1.0\n";
         let set = "name: x\nversion: 0.2.0\nappVersion: \"0.2.0\"\nneeds: 0.1.0\n";
-        assert_eq!(with_version(chart, "0.1.0", "0.2.0").as_deref(), Some(set));
+        assert_eq!(with_version(chart, "0.1.0", "0.2.0"), (set.to_owned(), 2));
         let cargo = "[package]\nversion = \"0.1.0\"\nrust-version = \"1.89\"\n";
-        let set = cargo.replace("0.1.0", "0.2.0");
-        assert_eq!(with_version(cargo, "0.1.0", "0.2.0"), Some(set));
-        assert_eq!(with_version(cargo, "0.3.0", "0.4.0"), None);
+        assert_eq!(with_version(cargo, "0.1.0", "0.2.0"), (cargo.replace("0.1.0", "0.2.0"), 1));
+        assert_eq!(with_version(cargo, "0.3.0", "0.4.0"), (cargo.to_owned(), 0));
     }
 
     #[test]
@@ -123,9 +126,9 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let text = fs::read_to_string(root.join("Cargo.toml")).unwrap();
         let version = manifest_version(&text).unwrap();
-        for manifest in MANIFESTS {
+        for (manifest, lines) in MANIFESTS {
             let text = fs::read_to_string(root.join(manifest)).unwrap();
-            assert!(with_version(&text, version, "x").is_some(), "{manifest} has not {version}");
+            assert_eq!(with_version(&text, version, "x").1, lines, "{manifest}");
         }
     }
 

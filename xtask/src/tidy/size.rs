@@ -19,10 +19,10 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 12070),
     ("crates/host", 5560),
     ("crates/model", 7565),
-    ("crates/observe", 3025),
+    ("crates/observe", 3040),
     ("crates/pg", 2830),
     ("crates/policy", 6250),
-    ("crates/profile", 7690),
+    ("crates/profile", 7730),
     ("crates/report", 8950),
     ("crates/reproduce", 1700),
     ("crates/sim", 5265),
@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3870),
     ("crates/workload", 4410),
     ("python", 630),
-    ("xtask", 8660),
+    ("xtask", 8665),
 ];
 
 /// A complaint about each package that has grown.

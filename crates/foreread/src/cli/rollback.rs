@@ -108,8 +108,8 @@ impl RollbackArgs {
         done.settings = match roll(&context.dirs, &context.root, which) {
             // Its settings were undone before, its open files were not.
             Err(TunableError::NoSuchJournal { .. }) if !records.is_empty() => Default::default(),
-            // What was removed before is reported nevertheless.
-            Err(error) if !done.files.is_empty() => {
+            // What was removed before, or was not, is reported nevertheless.
+            Err(error) if !done.files.is_empty() || !errors.is_empty() => {
                 errors.push(error.into());
                 Default::default()
             }

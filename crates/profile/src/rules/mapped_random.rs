@@ -4,9 +4,10 @@ use units::Bytes;
 
 use super::start_up::is_code;
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
-use crate::pieces::mapped_pieces;
+use crate::pieces::{MappedPiece, mapped_pieces};
 use crate::recording::{AccessKind, PAGE_BYTES};
 use crate::shape::median;
+use crate::spans::merged;
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -14,11 +15,12 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     name: "mapped-random",
     summary: "random faults of a mapping that read a whole window each",
     explanation: "A fault of a mapped file reads a window around the page. The rule applies if the \
-        faults are not in order and what they submitted is at least twice the pages that were \
-        touched. If each fault uses a single page, madvise(MADV_RANDOM). If pieces of several \
-        pages are touched, ask for each with MADV_WILLNEED besides, because MADV_RANDOM alone \
-        makes every page a fault of its own. Pages that a fault maps along with its own do not \
-        fault: how long pieces are is inferred from where the next fault is.",
+        faults are not in order and what they submitted is at least twice the data that was used. \
+        If each fault needs only one page, use madvise(MADV_RANDOM). If the program reads pieces \
+        of several pages, also call madvise(MADV_WILLNEED) for each piece before reading it: with \
+        MADV_RANDOM alone, every page causes a fault. A fault also maps neighbouring cached pages, \
+        and accesses to these are not recorded. foreread therefore infers the length of a piece \
+        from the position of the next fault.",
     check: RuleCheck::Stream(check),
 };
 
@@ -35,23 +37,29 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     if !applies {
         return None;
     }
-    let mut pieces = piece_lengths(run, stream);
+    let pieces = mapped_pieces(run.recording);
+    let pieces: Vec<&MappedPiece> = pieces.iter().filter(|it| it.inode == stream.inode).collect();
     let submitted: u64 = stream.accesses(run.recording).map(|it| it.submitted.get()).sum();
-    let amplification = submitted as f64 / pieces.iter().sum::<u64>().max(1) as f64;
-    let length = median(&mut pieces);
+    let used = merged(pieces.iter().map(|it| (it.offset, it.offset + it.least)).collect());
+    let used: u64 = used.into_iter().map(|(start, end)| end - start).sum();
+    let amplification = submitted as f64 / used.max(1) as f64;
+    let are_known = pieces.iter().all(|piece| piece.least == piece.most);
+    let length = median(&mut piece_lengths(&pieces));
     let (fix, snippet, change) = if length <= PAGE_BYTES {
-        let fix = "madvise(MADV_RANDOM): each fault uses one page".to_owned();
+        let why = if are_known { "because" } else { "if" };
+        let fix = format!("madvise(MADV_RANDOM), {why} each fault needs only one page");
         (fix, "madvise(address, length, MADV_RANDOM);".to_owned(), FixChange::SinglePages)
     } else {
-        let fix = "madvise(MADV_RANDOM), and ask for each piece before it is touched".to_owned();
+        let fix = "madvise(MADV_RANDOM), and ask for each piece before reading it".to_owned();
         let snippet = format!(
-            "madvise(address, length, MADV_RANDOM);\nmadvise(piece, {length}, MADV_WILLNEED);"
+            "madvise(address, length, MADV_RANDOM);\n\
+             madvise(piece, piece_length, MADV_WILLNEED); /* {length} bytes */"
         );
         (fix, snippet, FixChange::AskedPieces)
     };
     (amplification >= MIN_AMPLIFICATION).then(|| RuleFinding {
         cause: format!(
-            "{} faults at random read {amplification:.1} times what is touched, pieces of {}",
+            "{} random faults read {amplification:.1} times what was used, in pieces of {}",
             shape.calls,
             Bytes::new(length)
         ),
@@ -64,11 +72,11 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     })
 }
 
-/// The lengths of the pieces that were touched; as short as possible where that is not known.
-fn piece_lengths(run: &RunView<'_>, stream: &FileStream) -> Vec<u64> {
+/// The lengths of pieces with their continuations; as short as possible where that is not known.
+fn piece_lengths(pieces: &[&MappedPiece]) -> Vec<u64> {
     let mut lengths: Vec<u64> = Vec::new();
     let mut end = None;
-    for piece in mapped_pieces(run.recording).iter().filter(|it| it.inode == stream.inode) {
+    for piece in pieces {
         let goes_on = end == Some((piece.tid, piece.offset));
         match lengths.last_mut().filter(|_| goes_on) {
             Some(length) => *length += piece.least,

@@ -14,7 +14,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
         most 1 MiB each, in a directory or the directories below it, were read and waited for at \
         their start. Read them in the order in which they lie on the device (the order of inodes \
         is close), ask for the next files with POSIX_FADV_WILLNEED while reading one, or pack \
-        them.",
+        them. The predicted gain is that of asking for all of them at the start, in that order.",
     check: RuleCheck::Run(check),
 };
 

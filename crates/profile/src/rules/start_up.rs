@@ -11,7 +11,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "most waits are for loading programs, libraries and modules",
     explanation: "The rule applies if at least half of the waiting time was in faults \
         of programs and libraries and in reads of modules (.so, .py, .pyc, .jar, .js). Prefetch \
-        the list of these files in the order of the device before the program starts, keep them in \
+        the list of these files in the order of the device while the program starts, keep them in \
         memory, or load less.",
     check: RuleCheck::Run(check),
 };
@@ -45,8 +45,8 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
             "{} programs, libraries and modules were loaded from the device",
             places.len()
         ),
-        fix: "prefetch these files before the program starts".to_owned(),
-        snippet: Some(format!("cat {} … > /dev/null", run.path(hottest))),
+        fix: "prefetch these files while the program starts".to_owned(),
+        snippet: Some(format!("cat {} … > /dev/null &", run.path(hottest))),
         change: FixChange::Prefetched,
         waited,
         stack: hottest.hottest_stack(run.recording),
