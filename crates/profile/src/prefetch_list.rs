@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,13 +57,17 @@ impl PrefetchList {
     pub(crate) fn of(recording: &ProfileRecording, inodes: &BTreeSet<u32>) -> Self {
         let submitted = recording.submitted.iter().map(|it| (it.inode, it.offset, it.length));
         let accesses = recording.accesses.iter().map(|it| (it.inode, it.offset, it.length));
-        let path = |inode: u32| PathBuf::from(&recording.files[inode as usize].path);
+        let path = |inode: u32| Path::new(&recording.files[inode as usize].path);
         let wanted = submitted
             .chain(accesses)
             .filter(|(inode, ..)| inodes.contains(inode) && path(*inode).is_absolute())
             .map(|(inode, offset, length)| (inode, offset.get(), length.get()));
         let ranges = in_place_order(recording, wanted).into_iter();
-        let ranges = ranges.map(|(inode, start, end)| FileRange { path: path(inode), start, end });
+        let ranges = ranges.map(|(inode, start, end)| FileRange {
+            path: path(inode).to_owned(),
+            start,
+            end,
+        });
         Self(Arc::new(ranges.collect()))
     }
 
