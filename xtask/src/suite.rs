@@ -14,6 +14,10 @@ use crate::{binaries, guest, python, tidy};
 /// The integration tests that need the machine for themselves, and mostly root.
 const HOST_TIER: &str = "host";
 
+/// A step that leaves less than this has probably found its disk full: programs remove what they
+/// could not write whole.
+const SCARCE_ROOM_MIB: u64 = 2048;
+
 /// The result of all steps.
 #[derive(Debug, Default)]
 struct Outcome {
@@ -23,6 +27,7 @@ struct Outcome {
     skipped: Vec<String>,
     skipped_count: usize,
     times: Vec<(String, Duration)>,
+    scarce: Vec<String>,
 }
 
 impl Outcome {
@@ -43,10 +48,19 @@ impl Outcome {
         self.skipped.extend(other.skipped);
         self.skipped_count += other.skipped_count;
         self.times.extend(other.times);
+        self.scarce.extend(other.scarce);
     }
 
+    /// A step has ended. What fails on a full disk seldom says so.
     fn took(&mut self, what: &str, started: Instant) {
         self.times.push((what.to_owned(), started.elapsed()));
+        for place in [Path::new("."), &std::env::temp_dir()] {
+            let Ok(room) = rustix::fs::statvfs(place) else { continue };
+            let free_mib = (room.f_bavail * room.f_frsize) >> 20;
+            if free_mib < SCARCE_ROOM_MIB {
+                self.scarce.push(format!("{free_mib} MiB in {} after {what}", place.display()));
+            }
+        }
     }
 }
 
@@ -233,7 +247,8 @@ fn report(outcome: &Outcome) {
     for (what, time) in &outcome.times {
         println!("  {:>5.0} s  {what}", time.as_secs_f64());
     }
-    for (title, lines) in [("skipped", &outcome.skipped), ("failed", &outcome.failed)] {
+    let scarce = ("free space was scarce, which fails tests for no other reason", &outcome.scarce);
+    for (title, lines) in [scarce, ("skipped", &outcome.skipped), ("failed", &outcome.failed)] {
         if !lines.is_empty() {
             println!("{title}:");
             lines.iter().for_each(|line| println!("  {line}"));

@@ -306,6 +306,7 @@ struct files_struct {
 #define CALL_ARG_3(regs) ((regs)->r10)
 #define REG_IP(regs) ((regs)->ip)
 #define REG_SP(regs) ((regs)->sp)
+#define REG_FP(regs) ((regs)->bp)
 #define NR_READ 0
 #define NR_PREAD 17
 #define NR_READV 19
@@ -320,6 +321,7 @@ struct files_struct {
 #define CALL_ARG_3(regs) ((regs)->regs[3])
 #define REG_IP(regs) ((regs)->pc)
 #define REG_SP(regs) ((regs)->sp)
+#define REG_FP(regs) ((regs)->regs[29])
 #define NR_READ 63
 #define NR_PREAD 67
 #define NR_READV 65
@@ -344,7 +346,7 @@ struct pt_regs {
 	unsigned long dx;
 	unsigned long cx;
 	u64 regs[31];
-	unsigned long r10, ip, sp, pc; /* of a system call */
+	unsigned long r10, ip, sp, bp, pc; /* of a system call */
 } CORE;
 
 struct seq_file;

@@ -49,6 +49,7 @@ struct {
 
 /* What a thread is doing. */
 struct doing {
+	u32 tid;         /* 0 if the slot is free */
 	u64 call_ns;     /* since when it is in a call that is looked at; 0 outside */
 	u64 file;
 	u64 inode;
@@ -77,13 +78,20 @@ struct doing {
 	u64 fault_address; /* the last one */
 	/* Cached reads in order after the last one that was sent: one record for all of them. */
 	u64 run_bytes;   /* of each; 0 if nothing may follow on the last read */
+	u64 run_file;
+	u64 run_inode;
+	u64 run_next;    /* where the next one begins */
 	u64 run_start_ns;
-	struct profile_record run; /* offset: where the next one begins; result: bytes of all */
+	struct profile_record run;
 };
 
+/* Chosen threads that are alive, each in the slot of its number modulo theirs: every call and switch
+ * looks here, and an array costs least. */
+#define MAX_THREADS 32768
+
 struct {
-	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
-	MAP_INT(max_entries, 32768);
+	MAP_INT(type, BPF_MAP_TYPE_ARRAY);
+	MAP_INT(max_entries, MAX_THREADS);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct doing);
 } threads SEC(".maps");
@@ -94,14 +102,6 @@ struct {
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, struct thread_time);
 } times SEC(".maps");
-
-/* A thread of which nothing is known: too large for the stack. */
-struct {
-	MAP_INT(type, BPF_MAP_TYPE_ARRAY);
-	MAP_INT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct doing);
-} unknown_thread SEC(".maps");
 
 struct stack_key {
 	u64 key;
@@ -212,39 +212,58 @@ INLINE u32 is_target(u32 pid)
 	return bpf_map_lookup_elem(&targets, &pid) != NULL;
 }
 
-/* What the current thread is doing; NULL if it is not profiled. */
+INLINE struct doing *slot_of(u32 tid)
+{
+	u32 slot = tid % MAX_THREADS;
+	return bpf_map_lookup_elem(&threads, &slot);
+}
+
+/* What a thread is doing; NULL if it is not known to be profiled. */
+INLINE struct doing *known_thread(u32 tid)
+{
+	struct doing *doing = slot_of(tid);
+	return doing && tid && doing->tid == tid ? doing : NULL;
+}
+
+/* The same of the current thread, which is known afterwards. */
 INLINE struct doing *current_thread(void)
 {
 	u64 who = bpf_get_current_pid_tgid();
 	u32 tid = (u32)who;
-	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
-	if (doing)
+	struct doing *doing = slot_of(tid);
+	if (!doing)
+		return NULL;
+	if (tid && doing->tid == tid)
 		return doing;
 	if (!is_target(who >> 32))
 		return NULL;
-	u32 zero = 0;
-	struct doing *unknown = bpf_map_lookup_elem(&unknown_thread, &zero);
-	if (!unknown)
+	if (doing->tid) {
+		count_lost(0);
 		return NULL;
-	bpf_map_update_elem(&threads, &tid, unknown, 0);
-	return bpf_map_lookup_elem(&threads, &tid);
+	}
+	__builtin_memset(doing, 0, sizeof(*doing));
+	doing->tid = tid;
+	return doing;
 }
 
-INLINE struct profile_record *begin_record(u32 kind)
+INLINE struct profile_record *begin_record_of(u64 who, u32 kind)
 {
 	struct profile_record *record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
 	if (!record) {
 		count_lost(0);
 		return NULL;
 	}
-	u64 who = bpf_get_current_pid_tgid();
 	__builtin_memset(record, 0, sizeof(*record));
 	record->kind = kind;
 	record->time_ns = bpf_ktime_get_ns();
 	record->pid = who >> 32;
 	record->tid = (u32)who;
-	bpf_get_current_comm(record->comm, sizeof(record->comm));
 	return record;
+}
+
+INLINE struct profile_record *begin_record(u32 kind)
+{
+	return begin_record_of(bpf_get_current_pid_tgid(), kind);
 }
 
 INLINE u32 kind_of(struct inode *inode)
@@ -313,19 +332,37 @@ INLINE void send_name(struct inode *inode, u64 number, u32 device)
 /* The open file behind a descriptor of the current process. */
 INLINE struct file *file_of_descriptor(u64 descriptor)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct files_struct *files = NULL;
 	struct fdtable *table = NULL;
 	struct file **array = NULL, *file = NULL;
 	u32 count = 0;
-	READ_FIELD(files, task, files);
-	READ_FIELD(table, files, fdt);
-	READ_FIELD(count, table, max_fds);
-	READ_FIELD(array, table, fd);
+	if (HAS_HELPER(task_pt_regs)) {
+		/* The newer helper, whose fields are loaded without a call each. */
+		table = bpf_get_current_task_btf()->files->fdt;
+		count = table->max_fds;
+		array = table->fd;
+	} else {
+		struct task_struct *task = (void *)bpf_get_current_task();
+		struct files_struct *files = NULL;
+		READ_FIELD(files, task, files);
+		READ_FIELD(table, files, fdt);
+		READ_FIELD(count, table, max_fds);
+		READ_FIELD(array, table, fd);
+	}
 	if (descriptor >= count)
 		return NULL;
 	bpf_probe_read_kernel(&file, sizeof(file), array + descriptor);
 	return file;
+}
+
+/* What may change about the open file of a thread. */
+INLINE void look_at_file(struct doing *doing)
+{
+	struct file *file = (void *)doing->file;
+	struct inode *inode = (void *)doing->inode_address;
+	READ_FIELD(doing->size_bytes, inode, i_size);
+	READ_FIELD(doing->mode, file, f_mode);
+	READ_FIELD(doing->flags, file, f_flags);
+	READ_FIELD(doing->ra_pages, file, f_ra.ra_pages);
 }
 
 /* Remembers the open file of a call; NULL if it is of no interest. */
@@ -338,7 +375,8 @@ INLINE struct file *remember_file(struct doing *doing, u64 descriptor)
 		return NULL;
 	READ_FIELD(inode, file, f_inode);
 	READ_FIELD(number, inode, i_ino);
-	/* Most calls are of the file of the call before. */
+	/* Most calls are of the file of the call before, and while its data is cached the rest stays
+	 * as it was. */
 	if ((u64)inode != doing->inode_address || number != doing->inode) {
 		u32 kind = kind_of(inode);
 		if (kind != S_IFREG && kind != S_IFBLK)
@@ -347,15 +385,11 @@ INLINE struct file *remember_file(struct doing *doing, u64 descriptor)
 		doing->inode = number;
 		doing->inode_address = (u64)inode;
 		send_name(inode, number, doing->device);
-	}
-	/* While reads are only counted, these stay as they were sent last. */
-	if (doing->run_bytes && doing->file == (u64)file && doing->inode == doing->run.inode)
+	} else if (doing->file == (u64)file) {
 		return file;
+	}
 	doing->file = (u64)file;
-	READ_FIELD(doing->size_bytes, inode, i_size);
-	READ_FIELD(doing->mode, file, f_mode);
-	READ_FIELD(doing->flags, file, f_flags);
-	READ_FIELD(doing->ra_pages, file, f_ra.ra_pages);
+	look_at_file(doing);
 	return file;
 }
 
@@ -386,6 +420,9 @@ INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 	return hash;
 }
 
+/* How far behind the stack pointer the first frame may lie. */
+#define MAX_FRAME_BYTES (1 << 20)
+
 /* The key of the current stack, which is sent once. */
 INLINE u64 take_stack(void *ctx)
 {
@@ -397,16 +434,22 @@ INLINE u64 take_stack(void *ctx)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	long bytes = bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0);
 	u32 kernel = bytes > 0 ? (u32)bytes / 8 : 0;
-	bytes = bpf_get_stack(ctx, stack->user, sizeof(stack->user), BPF_F_USER_STACK);
-	u32 user = bytes > 0 ? (u32)bytes / 8 : 0;
+	u32 has_frames = 1, user = 0;
 	if (HAS_HELPER(task_pt_regs)) {
 		struct pt_regs *regs = bpf_task_pt_regs(bpf_get_current_task_btf());
 		void *top = (void *)REG_SP(regs);
 		stack->user_ip = REG_IP(regs);
+		/* Most code keeps other things in the register, which cost a fault each. */
+		has_frames = REG_FP(regs) - REG_SP(regs) < MAX_FRAME_BYTES;
 		/* Near the end of the stack, at least the first: what cannot be read is 0. */
 		if (bpf_probe_read_user(stack->words, sizeof(stack->words), top))
 			bpf_probe_read_user(stack->words, sizeof(u64), top);
-	} else {
+	}
+	if (has_frames) {
+		bytes = bpf_get_stack(ctx, stack->user, sizeof(stack->user), BPF_F_USER_STACK);
+		user = bytes > 0 ? (u32)bytes / 8 : 0;
+	}
+	if (!HAS_HELPER(task_pt_regs)) {
 		/* Before Linux 5.15 callers are known by frame pointers only. */
 		stack->user_ip = user ? stack->user[0] : 0;
 		__builtin_memset(stack->words, 0, sizeof(stack->words));
@@ -415,7 +458,6 @@ INLINE u64 take_stack(void *ctx)
 	stack->tid = (u32)who;
 	stack->kernel_count = kernel;
 	stack->user_count = user;
-	bpf_get_current_comm(stack->comm, sizeof(stack->comm));
 	u64 hash = hash_words(stack, task);
 	for (u32 index = 0; index < KERNEL_FRAMES; index++) {
 		if (index >= kernel)
@@ -443,19 +485,44 @@ INLINE u64 take_stack(void *ctx)
 	return hash;
 }
 
+/* A record of the call that the current thread has made. */
+INLINE void describe_call(struct profile_record *record, struct doing *doing)
+{
+	record->file = doing->file;
+	record->inode = doing->inode;
+	record->device = doing->device;
+	record->offset = doing->offset;
+	record->length = doing->length;
+	record->size_bytes = doing->size_bytes;
+	record->waited_ns = doing->waited_ns;
+	record->stack = doing->stack;
+	record->mode = doing->mode;
+	record->flags = doing->flags;
+	record->ra_pages = doing->ra_pages;
+}
+
 /* Whether a cached read goes on where the last one ended, with as many bytes: then it is counted. */
 INLINE u32 goes_on(struct doing *doing, u64 since, u64 result)
 {
-	if (!doing->run_bytes || result != doing->run_bytes || doing->file != doing->run.file ||
-	    doing->inode != doing->run.inode || doing->offset != doing->run.offset ||
+	if (!doing->run_bytes || result != doing->run_bytes || doing->file != doing->run_file ||
+	    doing->inode != doing->run_inode || doing->offset != doing->run_next ||
 	    doing->run_calls >= MAX_RUN_CALLS)
 		return 0;
-	if (!doing->run_calls)
+	struct profile_record *run = &doing->run;
+	if (!doing->run_calls) {
+		u64 who = bpf_get_current_pid_tgid();
+		__builtin_memset(run, 0, sizeof(*run));
+		describe_call(run, doing);
+		run->kind = PROFILE_READ;
+		run->detail = doing->call;
+		run->pid = who >> 32;
+		run->tid = (u32)who;
 		doing->run_start_ns = since;
+	}
 	doing->run_calls += 1;
-	doing->run.offset += result;
-	doing->run.result += result;
-	doing->run.time_ns = bpf_ktime_get_ns();
+	doing->run_next += result;
+	run->result += result;
+	run->time_ns = bpf_ktime_get_ns();
 	return 1;
 }
 
@@ -473,8 +540,7 @@ INLINE void end_run(struct doing *doing)
 		return;
 	}
 	__builtin_memcpy(record, &doing->run, sizeof(*record));
-	record->offset = doing->run.offset - doing->run.result;
-	record->duration_ns = doing->run.time_ns - doing->run_start_ns;
+	record->duration_ns = record->time_ns - doing->run_start_ns;
 	record->extra = calls;
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
@@ -535,8 +601,9 @@ int call_enters(u64 *ctx)
 SEC("tp_btf/sys_exit")
 int call_returns(u64 *ctx)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid();
-	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	u64 who = bpf_get_current_pid_tgid();
+	u32 tid = (u32)who;
+	struct doing *doing = known_thread(tid);
 	if (!doing || !doing->call_ns)
 		return 0;
 	u64 since = doing->call_ns;
@@ -548,28 +615,21 @@ int call_returns(u64 *ctx)
 	if (is_cached && goes_on(doing, since, ctx[1]))
 		return 0;
 	end_run(doing);
-	struct profile_record *record = begin_record(is_advice ? PROFILE_ADVICE : PROFILE_READ);
+	struct profile_record *record =
+		begin_record_of(who, is_advice ? PROFILE_ADVICE : PROFILE_READ);
 	if (!record)
 		return 0;
+	if (!is_cached)
+		look_at_file(doing);
 	record->duration_ns = record->time_ns - since;
-	record->file = doing->file;
-	record->inode = doing->inode;
-	record->device = doing->device;
-	record->offset = doing->offset;
-	record->length = doing->length;
-	record->size_bytes = doing->size_bytes;
-	record->waited_ns = doing->waited_ns;
-	record->stack = doing->stack;
+	describe_call(record, doing);
 	record->result = ctx[1];
-	record->mode = doing->mode;
-	record->flags = doing->flags;
-	record->ra_pages = doing->ra_pages;
 	record->detail = is_advice ? doing->detail : call;
 	record->extra = is_advice ? call : 0;
 	if (is_cached && record->result > 0) {
-		__builtin_memcpy(&doing->run, record, sizeof(*record));
-		doing->run.offset += record->result;
-		doing->run.result = 0;
+		doing->run_file = doing->file;
+		doing->run_inode = doing->inode;
+		doing->run_next = doing->offset + record->result;
 		doing->run_bytes = record->result;
 	}
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
@@ -888,7 +948,7 @@ int page_evicted(u64 *ctx)
 	if (!record)
 		return 0;
 	u32 tid = (u32)bpf_get_current_pid_tgid();
-	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	struct doing *doing = known_thread(tid);
 	record->inode = key.inode;
 	record->device = key.device;
 	record->offset = index << 12;
@@ -931,6 +991,7 @@ INLINE void leaves(u64 *ctx, struct task_struct *from, u32 blocks, u64 now)
 		if (now > time->last_ns)
 			time->cpu_ns += now - time->last_ns;
 		time->last_ns = now;
+		READ_FIELD(time->comm, from, comm);
 	}
 	doing->wake_ns = 0;
 	doing->out_ns = now;
@@ -951,7 +1012,6 @@ INLINE void send_wait(struct doing *doing, struct task_struct *to, u64 blocked, 
 		return;
 	record->pid = to->tgid;
 	record->tid = to->pid;
-	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), to->comm);
 	record->duration_ns = blocked;
 	record->result = runnable;
 	record->stack = doing->wait_stack;
@@ -986,7 +1046,7 @@ INLINE int on_switch(u64 *ctx, u64 state)
 	u64 now = bpf_ktime_get_ns();
 	leaves(ctx, from, !preempted && state != 0, now);
 	u32 tid = to->pid;
-	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	struct doing *doing = known_thread(tid);
 	if (!tid || !doing)
 		return 0;
 	struct thread_time *time = bpf_map_lookup_elem(&times, &tid);
@@ -1034,7 +1094,7 @@ int thread_wakes(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 tid = task->pid;
-	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	struct doing *doing = known_thread(tid);
 	if (doing && doing->out_ns && !doing->wake_ns)
 		doing->wake_ns = bpf_ktime_get_ns();
 	return 0;
@@ -1054,18 +1114,6 @@ int process_forks(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int process_execs(u64 *ctx)
-{
-	(void)ctx;
-	if (!is_target(bpf_get_current_pid_tgid() >> 32))
-		return 0;
-	struct profile_record *record = begin_record(PROFILE_EXEC);
-	if (record)
-		bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
-	return 0;
-}
-
 SEC("tp_btf/sched_process_exit")
 int thread_exits(u64 *ctx)
 {
@@ -1077,10 +1125,10 @@ int thread_exits(u64 *ctx)
 		time->cpu_ns += now - time->last_ns;
 		time->last_ns = now;
 	}
-	struct doing *doing = bpf_map_lookup_elem(&threads, &tid);
+	struct doing *doing = known_thread(tid);
 	if (doing) {
 		end_run(doing);
-		bpf_map_delete_elem(&threads, &tid);
+		doing->tid = 0;
 	}
 	return 0;
 }

@@ -13,9 +13,8 @@ enum {
 	PROFILE_WAIT = 7,    /* a thread was blocked and runs again */
 	PROFILE_ADVICE = 8,  /* fadvise, madvise or readahead returned */
 	PROFILE_REQUEST = 9, /* a device completed a request */
-	PROFILE_EXEC = 10,   /* a process runs another program */
-	PROFILE_EVICT = 11,  /* pages of a file that was used left the page cache */
-	PROFILE_TOUCH = 12,  /* a mapped page was touched that was not mapped, in the cache or not */
+	PROFILE_EVICT = 10,  /* pages of a file that was used left the page cache */
+	PROFILE_TOUCH = 11,  /* a mapped page was touched that was not mapped, in the cache or not */
 };
 
 /* Which page event came last on the thread within its call or fault: what it waits for. */
@@ -36,8 +35,13 @@ enum {
 struct profile_record {
 	u64 time_ns;     /* CLOCK_MONOTONIC: the end */
 	u64 duration_ns; /* of a call; of a wait until the wake-up; of a request since its issue */
-	u64 file;        /* the open file; 0 if unknown */
-	u64 inode;
+	union {
+		struct {
+			u64 file; /* the open file; 0 if unknown */
+			u64 inode;
+		};
+		char comm[16]; /* of a request: the name of its thread */
+	};
 	u64 offset;      /* bytes; of a request the sector */
 	u64 length;      /* bytes asked for */
 	u64 stack;       /* of a wait or advice: the key of its stack record */
@@ -58,10 +62,9 @@ struct profile_record {
 	u32 extra;       /* of a window: pages behind the mark; of advice the system call; of a read
 			  * how many calls in order it stands for, 0 for one; of a request
 			  * REQUESTER_*, whose process and thread it then has */
-	char comm[16];
 };
 
-_Static_assert(sizeof(struct profile_record) == 136, "src/profile_record.rs has the same");
+_Static_assert(sizeof(struct profile_record) == 120, "src/profile_record.rs has the same");
 
 #define KERNEL_FRAMES 32
 #define USER_FRAMES 48
@@ -79,10 +82,9 @@ struct stack_record {
 	u64 user[USER_FRAMES];
 	u64 words[STACK_WORDS]; /* from the user's stack pointer on: where functions without a
 				 * frame return to is among them */
-	char comm[16];
 };
 
-_Static_assert(sizeof(struct stack_record) == 1200, "src/profile_record.rs has the same");
+_Static_assert(sizeof(struct stack_record) == 1184, "src/profile_record.rs has the same");
 
 #define NAME_PARTS 16
 #define NAME_BYTES 64
@@ -109,9 +111,10 @@ struct thread_time {
 	u64 blocked_ns;
 	u32 pid;
 	u32 zero;
+	char comm[16]; /* as it was called last */
 };
 
-_Static_assert(sizeof(struct thread_time) == 48, "src/profile_record.rs has the same");
+_Static_assert(sizeof(struct thread_time) == 64, "src/profile_record.rs has the same");
 
 /* Whom to profile. */
 struct profile_config {

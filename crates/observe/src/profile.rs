@@ -56,10 +56,6 @@ const NEEDED: &[SignalLadder] = &[
 
 const FURTHER: &[SignalLadder] = &[
     SignalLadder {
-        signal: "sched_process_exec",
-        rungs: &[tracepoint("sched_process_exec", "process_execs")],
-    },
-    SignalLadder {
         signal: "sched_process_exit",
         rungs: &[tracepoint("sched_process_exit", "thread_exits")],
     },

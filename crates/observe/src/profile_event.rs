@@ -28,12 +28,10 @@ pub struct InodeId {
     pub inode: u64,
 }
 
-/// A thread, and the name of its program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId {
     pub pid: u32,
     pub tid: u32,
-    pub comm: String,
 }
 
 /// One thing that the profiler's probes report.
@@ -53,7 +51,6 @@ pub enum ProfileEventKind {
     Advice(AdviceCall),
     Request(DeviceRequest),
     Eviction(EvictedPages),
-    Exec,
 }
 
 /// A read call that returned.
@@ -172,7 +169,7 @@ pub struct AdviceCall {
 }
 
 /// A request that a device completed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeviceRequest {
     pub device: DevNo,
     pub sector: u64,
@@ -184,8 +181,8 @@ pub struct DeviceRequest {
     pub is_read: bool,
     /// From its start to the driver's.
     pub queued: Nanos,
-    /// A process that is not profiled asked for it: that of the event.
-    pub is_of_others: bool,
+    /// The name of the thread of the event, if its process is not profiled.
+    pub neighbour: Option<String>,
 }
 
 /// Reads through io_uring.
@@ -230,10 +227,12 @@ pub enum ProfileDetail {
 }
 
 /// Where a thread's time went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
     pub pid: u32,
     pub tid: u32,
+    /// Its name.
+    pub comm: String,
     pub first: Nanos,
     pub last: Nanos,
     pub cpu: Nanos,
@@ -258,12 +257,11 @@ pub(crate) fn profile_event(record: &ProfileRecord) -> Option<ProfileEvent> {
         7 => ProfileEventKind::Wait(wait(record)),
         8 => ProfileEventKind::Advice(advice(record)),
         9 => ProfileEventKind::Request(request(record)),
-        10 => ProfileEventKind::Exec,
-        11 => ProfileEventKind::Eviction(eviction(record)),
-        12 => page(PageEventKind::Touch),
+        10 => ProfileEventKind::Eviction(eviction(record)),
+        11 => page(PageEventKind::Touch),
         _ => return None,
     };
-    let thread = ThreadId { pid: record.pid, tid: record.tid, comm: text(&record.comm) };
+    let thread = ThreadId { pid: record.pid, tid: record.tid };
     Some(ProfileEvent { at: Nanos::new(record.time_ns), thread, what })
 }
 
@@ -349,7 +347,10 @@ fn request(record: &ProfileRecord) -> DeviceRequest {
         depth: record.flags,
         is_read: record.mode == 0,
         queued: Nanos::new(record.waited_ns),
-        is_of_others: record.extra == REQUESTER_OTHER,
+        neighbour: (record.extra == REQUESTER_OTHER).then(|| {
+            let comm = [record.file.to_ne_bytes(), record.inode.to_ne_bytes()].concat();
+            text(&comm)
+        }),
     }
 }
 
@@ -398,5 +399,6 @@ pub(crate) fn thread_time(tid: u32, record: &ThreadTimeRecord) -> ThreadTime {
         cpu: Nanos::new(record.cpu_ns),
         runnable: Nanos::new(record.runnable_ns),
         blocked: Nanos::new(record.blocked_ns),
+        comm: text(&record.comm),
     }
 }

@@ -16,6 +16,7 @@ pub(crate) const NAME_BYTES: usize = 64;
 pub(crate) struct ProfileRecord {
     pub time_ns: u64,
     pub duration_ns: u64,
+    /// Of a request, this and the inode are the name of its thread.
     pub file: u64,
     pub inode: u64,
     pub offset: u64,
@@ -34,10 +35,9 @@ pub(crate) struct ProfileRecord {
     pub detail: u32,
     pub in_iowait: u32,
     pub extra: u32,
-    pub comm: [u8; 16],
 }
 
-const _: () = assert!(size_of::<ProfileRecord>() == 136);
+const _: () = assert!(size_of::<ProfileRecord>() == 120);
 
 /// `struct stack_record`: a stack, once for each process and key.
 #[repr(C)]
@@ -52,10 +52,9 @@ pub(crate) struct StackRecord {
     pub kernel: [u64; KERNEL_FRAMES],
     pub user: [u64; USER_FRAMES],
     pub words: [u64; STACK_WORDS],
-    pub comm: [u8; 16],
 }
 
-const _: () = assert!(size_of::<StackRecord>() == 1200);
+const _: () = assert!(size_of::<StackRecord>() == 1184);
 
 /// `struct name_record`: the name of a file, once.
 #[repr(C)]
@@ -83,9 +82,10 @@ pub(crate) struct ThreadTimeRecord {
     pub blocked_ns: u64,
     pub pid: u32,
     pub zero: u32,
+    pub comm: [u8; 16],
 }
 
-const _: () = assert!(size_of::<ThreadTimeRecord>() == 48);
+const _: () = assert!(size_of::<ThreadTimeRecord>() == 64);
 
 /// `struct profile_config`: whom to profile.
 #[repr(C)]

@@ -49,7 +49,6 @@ pub(crate) struct Collector {
     start: Nanos,
     threads: HashMap<u32, Pending>,
     files: HashMap<InodeId, u32>,
-    comms: HashMap<u32, String>,
 }
 
 impl Collector {
@@ -90,7 +89,7 @@ impl Collector {
             ProfileEventKind::Wait(wait) => self.wait(at, &event.thread, wait, stacks),
             ProfileEventKind::Advice(call) => self.advice(at, &event.thread, call, stacks),
             ProfileEventKind::Request(request) => {
-                let request = IoRequest {
+                let kept = IoRequest {
                     end: at,
                     service: request.service,
                     device: request.device,
@@ -99,25 +98,15 @@ impl Collector {
                     depth: request.depth,
                     is_read: request.is_read,
                     queued: request.queued,
-                    neighbour: request.is_of_others.then_some(event.thread.pid),
+                    neighbour: request.neighbour.as_ref().map(|_| event.thread.pid),
                 };
-                if let Some(pid) = request.neighbour {
+                if let Some(name) = &request.neighbour {
                     let names = &mut self.recording.neighbours;
-                    names.entry(pid).or_insert_with(|| units::text::plain(&event.thread.comm));
+                    names.entry(event.thread.pid).or_insert_with(|| units::text::plain(name));
                 }
-                keep(&mut self.recording.requests, request, &mut self.recording.not_kept);
+                keep(&mut self.recording.requests, kept, &mut self.recording.not_kept);
             }
             ProfileEventKind::Eviction(pages) => self.eviction(at, pages),
-            ProfileEventKind::Exec => {}
-        }
-        // Requests complete, and pages are evicted, on whatever thread runs.
-        let is_own =
-            !matches!(event.what, ProfileEventKind::Request(_) | ProfileEventKind::Eviction(_));
-        if is_own {
-            let comm = self.comms.entry(tid).or_default();
-            if *comm != event.thread.comm {
-                comm.clone_from(&event.thread.comm);
-            }
         }
     }
 
@@ -305,11 +294,10 @@ impl Collector {
     }
 
     pub(crate) fn account(&mut self, time: &observe::ThreadTime) {
-        let comm = self.comms.get(&time.tid).cloned().unwrap_or_default();
         self.recording.threads.push(ThreadAccount {
             pid: time.pid,
             tid: time.tid,
-            comm,
+            comm: time.comm.clone(),
             span: time.last.saturating_sub(time.first),
             cpu: time.cpu,
             runnable: time.runnable,
