@@ -9,7 +9,7 @@ use sim::{
     Start,
 };
 use units::{Bytes, Kib, Nanos};
-use workload::{AccessClass, AccessMethod, Hint};
+use workload::{AccessClass, AccessMethod, Hint, RangeAdvice};
 
 use crate::advice_values::SEQUENTIAL_VALUE;
 use crate::device::DeviceModel;
@@ -25,8 +25,6 @@ use crate::warm::WarmAccesses;
 
 /// The replay may be off by this share of the recorded waits.
 const MAX_REPLAY_ERROR: f64 = 0.2;
-/// Pieces that are prefetched at the same time: who opens the files waits for inodes in between.
-const PIECES_IN_FLIGHT: usize = 8;
 /// The window of files whose window was not seen: the kernel's default.
 const DEFAULT_WINDOW: Bytes = Bytes::from_kib(128);
 
@@ -41,6 +39,26 @@ pub(crate) struct ReplayTimes {
     pub stalls: u64,
 }
 
+/// A simulation, and the lane of each of its readers.
+#[derive(Debug)]
+struct Simulated {
+    outcome: SimOutcome,
+    lanes: Vec<u32>,
+}
+
+impl Simulated {
+    /// How often the readers waited.
+    fn stalls(&self) -> u64 {
+        self.outcome.readers.iter().map(|reader| reader.stalls).sum()
+    }
+
+    /// How often the reader of each lane waited.
+    fn stalls_of_lanes(&self) -> BTreeMap<u32, u64> {
+        let stalls = self.outcome.readers.iter().map(|reader| reader.stalls);
+        self.lanes.iter().copied().zip(stalls).collect()
+    }
+}
+
 /// The accesses of some streams, on a device.
 #[derive(Debug)]
 pub(crate) struct ProfileReplay<'a> {
@@ -53,6 +71,8 @@ pub(crate) struct ProfileReplay<'a> {
     /// What was recorded as waits of these streams for pages.
     recorded: Nanos,
     overhead: WaitOverhead,
+    /// How often each lane waits, unchanged.
+    stalls: BTreeMap<u32, u64>,
     /// Unchanged.
     pub times: ReplayTimes,
     /// How far its waits are off.
@@ -86,15 +106,18 @@ impl<'a> ProfileReplay<'a> {
             model,
             recorded,
             overhead: WaitOverhead::default(),
+            stalls: BTreeMap::new(),
             times: ReplayTimes::default(),
             error: Nanos::ZERO,
         };
         let unchanged = replay.simulated(&replay.steps, &Changes::default())?;
-        let overhead = WaitOverhead::new(recording, &replay.streams, &unchanged, model.dilation);
+        replay.stalls = unchanged.stalls_of_lanes();
+        let overhead =
+            WaitOverhead::new(recording, &replay.streams, &unchanged.outcome, model.dilation);
         // Where requests differ in size, their mean says nothing about the device.
         let [with, without] = [overhead, overhead.of_processor()].map(|overhead| {
             replay.overhead = overhead;
-            let times = replay.times_of(&unchanged, stalls(&unchanged));
+            let times = replay.times_of(&unchanged);
             (times.waited.max(recorded) - times.waited.min(recorded), times, overhead)
         });
         let better = if without.0 < with.0 { without } else { with };
@@ -139,31 +162,32 @@ impl<'a> ProfileReplay<'a> {
     }
 
     fn run_steps(&self, steps: &[Step], changes: &Changes<'_>) -> Result<ReplayTimes, String> {
-        Ok(self.times_of(&self.simulated(steps, changes)?, self.times.stalls))
+        Ok(self.times_of(&self.simulated(steps, changes)?))
     }
 
-    /// The times with the overhead of each wait. Steps have the processor's part of as many waits
-    /// as the unchanged replay has.
-    fn times_of(&self, outcome: &SimOutcome, unchanged: u64) -> ReplayTimes {
+    /// The times with the overhead of each wait. The steps of a lane have the processor's part of as
+    /// many waits as it has unchanged.
+    fn times_of(&self, simulated: &Simulated) -> ReplayTimes {
+        let outcome = &simulated.outcome;
         let dilated = |time: Nanos| time.scaled(self.model.dilation);
         let waited = |stalled, stalls| self.overhead.waited(dilated(stalled), stalls);
-        let ends = outcome.readers.iter().map(|reader| {
+        let ends = simulated.lanes.iter().zip(&outcome.readers).map(|(lane, reader)| {
             let working = dilated(reader.elapsed.saturating_sub(reader.stalled));
-            working.get() as f64 + waited(reader.stalled, reader.stalls)
+            let unchanged = self.stalls.get(lane).copied().unwrap_or(0);
+            let fewer = unchanged as f64 - reader.stalls as f64;
+            working.get() as f64 - self.overhead.processor_ns * fewer
+                + waited(reader.stalled, reader.stalls)
         });
-        let readers = outcome.readers.len().max(1) as f64;
-        let working =
-            self.overhead.processor_ns * (unchanged as f64 - stalls(outcome) as f64) / readers;
         let nanos = |time: f64| Nanos::new(time.max(0.0) as u64);
         ReplayTimes {
-            elapsed: nanos(ends.fold(0.0, f64::max) - working),
-            waited: nanos(waited(outcome.stalled(), stalls(outcome))),
+            elapsed: nanos(ends.fold(0.0, f64::max)),
+            waited: nanos(waited(outcome.stalled(), simulated.stalls())),
             read: outcome.device.bytes,
-            stalls: stalls(outcome),
+            stalls: simulated.stalls(),
         }
     }
 
-    fn simulated(&self, steps: &[Step], changes: &Changes<'_>) -> Result<SimOutcome, String> {
+    fn simulated(&self, steps: &[Step], changes: &Changes<'_>) -> Result<Simulated, String> {
         let (files, places, windows) = self.files(changes);
         let dilation = self.model.dilation;
         let mut opens: Vec<SimOpenFile> = Vec::new();
@@ -185,9 +209,9 @@ impl<'a> ProfileReplay<'a> {
                 advice: step.advice,
             });
         }
-        let own = readers.len();
-        let prefetchers = self.prefetchers(changes, &places, &mut opens);
-        let readers = readers.into_values().chain(prefetchers);
+        let lanes: Vec<u32> = readers.keys().copied().collect();
+        let prefetcher = self.prefetcher(changes, &places, &mut opens);
+        let readers = readers.into_values().chain((!prefetcher.is_empty()).then_some(prefetcher));
         let readers = readers.map(|steps| Reader { steps: steps.into_iter() });
         let scenario =
             Scenario { files, opens, readers: readers.collect(), limits: Limits::default() };
@@ -199,17 +223,17 @@ impl<'a> ProfileReplay<'a> {
             ..SimMachine::new(self.model.spec.clone())
         };
         let mut outcome = sim::run(&machine, scenario).map_err(|error| error.to_string())?;
-        outcome.readers.truncate(own);
-        Ok(outcome)
+        outcome.readers.truncate(lanes.len());
+        Ok(Simulated { outcome, lanes })
     }
 
-    /// Readers of what `--prove` prefetches, for [`FixChange::Prefetched`].
-    fn prefetchers(
+    /// The advice by which `--prove` prefetches, for [`FixChange::Prefetched`].
+    fn prefetcher(
         &self,
         changes: &Changes<'_>,
         places: &BTreeMap<u32, u32>,
         opens: &mut Vec<SimOpenFile>,
-    ) -> Vec<Vec<ReadStep>> {
+    ) -> Vec<ReadStep> {
         let prefetched =
             changes.streams.iter().filter(|(_, change)| ***change == FixChange::Prefetched);
         let inodes: BTreeSet<u32> = prefetched.map(|(key, _)| key.0).collect();
@@ -219,8 +243,7 @@ impl<'a> ProfileReplay<'a> {
         let submitted = submitted.map(|it| (it.inode, it.offset.get(), it.length.get()));
         let wanted = read.chain(submitted).filter(|(inode, ..)| inodes.contains(inode));
         let mut open_of = BTreeMap::new();
-        let mut readers = vec![Vec::new(); PIECES_IN_FLIGHT];
-        let mut pieces = 0;
+        let mut steps = Vec::new();
         for (inode, start, end) in in_place_order(self.recording, wanted) {
             let open = *open_of.entry(inode).or_insert_with(|| {
                 let file = places[&inode];
@@ -229,19 +252,17 @@ impl<'a> ProfileReplay<'a> {
                 opens.len() as u32 - 1
             });
             for offset in (start..end).step_by(ADVICE_BYTES as usize) {
-                readers[pieces % PIECES_IN_FLIGHT].push(ReadStep {
+                steps.push(ReadStep {
                     open,
                     offset: Bytes::new(offset),
                     length: Bytes::new(ADVICE_BYTES.min(end - offset)),
                     class: AccessClass::Stream,
                     start: Start::After(Nanos::ZERO),
-                    advice: None,
+                    advice: Some(RangeAdvice::WillNeed),
                 });
-                pieces += 1;
             }
         }
-        readers.retain(|steps| !steps.is_empty());
-        readers
+        steps
     }
 
     /// Files with their places, and the window of each.
@@ -329,9 +350,4 @@ impl<'a> ProfileReplay<'a> {
         let method = if is_mapped { AccessMethod::Mmap } else { AccessMethod::Read };
         SimOpenFile { file, method, hint }
     }
-}
-
-/// How often the readers waited.
-fn stalls(outcome: &SimOutcome) -> u64 {
-    outcome.readers.iter().map(|reader| reader.stalls).sum()
 }
