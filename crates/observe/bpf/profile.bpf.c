@@ -167,6 +167,8 @@ struct issued {
 	u64 sector;
 	u32 bytes;
 	u32 in_flight;
+	u32 device;
+	u32 zero;
 };
 
 /* Requests that drivers are working on. */
@@ -1178,6 +1180,7 @@ int request_issued(u64 *ctx)
 		.sector = request->__sector,
 		.bytes = request->__data_len,
 		.in_flight = before > 0 ? before + 1 : 1,
+		.device = device,
 	};
 	bpf_map_update_elem(&requests, &key, &issued, 0);
 	return 0;
@@ -1189,10 +1192,9 @@ int request_completes(u64 *ctx)
 	struct request *request = (void *)ctx[0];
 	u64 key = (u64)request;
 	struct issued *issued = bpf_map_lookup_elem(&requests, &key);
-	struct block_device *part = request->part;
-	if (!issued || !part)
+	if (!issued)
 		return 0;
-	u32 device = DEVICE_OF_PART(part);
+	u32 device = issued->device;
 	s64 *count = bpf_map_lookup_elem(&in_flight, &device);
 	if (count)
 		__sync_fetch_and_add(count, -1);

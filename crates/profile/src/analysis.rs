@@ -36,6 +36,21 @@ impl PredictedGain {
             Self::NotPredictable(_) => Nanos::ZERO,
         }
     }
+
+    /// The same where no more than `limit` can be saved.
+    fn at_most(&self, limit: Nanos) -> Self {
+        match *self {
+            Self::Predicted { saved, least, most } if saved > limit => {
+                let share = limit.get() as f64 / saved.get() as f64;
+                Self::Predicted {
+                    saved: limit,
+                    least: least.scaled(share),
+                    most: most.scaled(share),
+                }
+            }
+            _ => self.clone(),
+        }
+    }
 }
 
 /// A rule that applies, to what, and what its fix would win.
@@ -242,6 +257,7 @@ pub fn analyse(
         (std::cmp::Reverse(one.is_problem()), std::cmp::Reverse(one.finding.waited))
     });
     let what_if = together(&streams, &mut diagnoses, settings, &mut predictor);
+    diagnoses.retain(|one| is_worth(recording, &one.gain));
     ProfileAnalysis { what_if, ..account(recording, streams, diagnoses, predictor.refusal) }
 }
 
@@ -257,7 +273,10 @@ fn together(
         one.gain.saved() > Nanos::ZERO && !matches!(one.finding.change, FixChange::Saves(_))
     };
     let mut fixes: Vec<_> = diagnoses.iter_mut().filter(simulated).collect();
-    if settings.is_empty() && fixes.len() < 2 {
+    let waiting = streams.iter().filter(|stream| stream.waited > Nanos::ZERO);
+    let threads: BTreeSet<u32> = waiting.flat_map(|stream| &stream.tids).copied().collect();
+    let is_shared = threads.len() > 1 && !fixes.is_empty();
+    if settings.is_empty() && fixes.len() < 2 && !is_shared {
         return None;
     }
     let recording = predictor.recording;
@@ -275,9 +294,16 @@ fn together(
     if let Ok(replay) = &replay {
         let changes: Vec<_> =
             fixes.iter().map(|one| (one.keys(streams), &one.finding.change)).collect();
-        let gains = marginal_gains(replay, &changes);
-        for (one, gain) in fixes.iter_mut().zip(gains.into_iter().flatten()) {
-            one.marginal = Some(gain.min(one.gain.saved()));
+        if let Ok(gains) = marginal_gains(replay, &changes) {
+            let total: Nanos = gains.iter().copied().sum();
+            let are_several = fixes.len() > 1;
+            for (one, gain) in fixes.iter_mut().zip(gains) {
+                one.marginal = are_several.then(|| gain.min(one.gain.saved()));
+                // Each was predicted as if it had the device for itself.
+                if is_shared {
+                    one.gain = one.gain.at_most(total);
+                }
+            }
         }
     }
     let asked = !settings.is_empty();
@@ -340,5 +366,19 @@ fn account(
         other: threads.saturating_sub(waited + cpu + runnable),
         no_prediction,
         what_if: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limited_gain_keeps_its_relative_error() {
+        let [least, saved, most] = [80, 100, 130].map(Nanos::new);
+        let gain = PredictedGain::Predicted { saved, least, most };
+        let [least, saved, most] = [40, 50, 65].map(Nanos::new);
+        assert_eq!(gain.at_most(saved), PredictedGain::Predicted { saved, least, most });
+        assert_eq!(gain.at_most(Nanos::new(100)), gain);
     }
 }
