@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::cases::FaultCase;
 
-/// How far a prediction may be from what the twin wins.
+/// How far a prediction may be from what the twin saves.
 const MAX_ERROR: f64 = 0.25;
 /// What may be missing of the time of the threads.
 const MAX_UNACCOUNTED: f64 = 0.02;
@@ -50,7 +50,7 @@ fn unaccounted(profile: &Value) -> f64 {
 }
 
 impl FaultRow {
-    pub const HEAD: &str = "| program | diagnosis first | line | run s | predicted s | twin wins s \
+    pub const HEAD: &str = "| program | diagnosis first | line | run s | predicted s | twin saves s \
                             | predicted / twin | reported for the twin | not accounted |\n\
                             |---|---|---|---:|---:|---:|---:|---|---:|";
 
