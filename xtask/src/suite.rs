@@ -23,30 +23,16 @@ const SCARCE_ROOM_MIB: u64 = 2048;
 struct Outcome {
     passed: usize,
     failed: Vec<String>,
-    failed_count: usize,
     skipped: Vec<String>,
-    skipped_count: usize,
     times: Vec<(String, Duration)>,
     scarce: Vec<String>,
 }
 
 impl Outcome {
-    fn fail(&mut self, what: String) {
-        self.failed_count += 1;
-        self.failed.push(what);
-    }
-
-    fn skip(&mut self, what: String) {
-        self.skipped_count += 1;
-        self.skipped.push(what);
-    }
-
     fn add(&mut self, other: Outcome) {
         self.passed += other.passed;
         self.failed.extend(other.failed);
-        self.failed_count += other.failed_count;
         self.skipped.extend(other.skipped);
-        self.skipped_count += other.skipped_count;
         self.times.extend(other.times);
         self.scarce.extend(other.scarce);
     }
@@ -75,7 +61,7 @@ pub fn run(root: &Path) -> Result<bool> {
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
     host_tier_and_others(root, &mut outcome)?;
     report(&outcome);
-    Ok(outcome.failed_count == 0)
+    Ok(outcome.failed.is_empty())
 }
 
 /// The host tier, which needs this machine's devices for itself and mostly waits for virtual
@@ -99,8 +85,8 @@ fn guest_tier(root: &Path) -> Result<Outcome> {
     let (mut outcome, started) = (Outcome::default(), Instant::now());
     let tier = guest::run(root, &[])?;
     outcome.passed += tier.passed.len();
-    tier.failed.into_iter().for_each(|line| outcome.fail(line));
-    tier.skipped.into_iter().for_each(|line| outcome.skip(line));
+    outcome.failed.extend(tier.failed);
+    outcome.skipped.extend(tier.skipped);
     outcome.took("guest tier, beside the host tier", started);
     Ok(outcome)
 }
@@ -123,15 +109,15 @@ fn clippy(root: &Path) -> Result<Outcome> {
 pub fn test_python_package(root: &Path) -> Result<bool> {
     let outcome = python_package(root)?;
     report(&outcome);
-    Ok(outcome.failed_count == 0)
+    Ok(outcome.failed.is_empty())
 }
 
 fn python_package(root: &Path) -> Result<Outcome> {
     let (mut outcome, started) = (Outcome::default(), Instant::now());
     let tests = python::run(root)?;
     outcome.passed += tests.passed;
-    tests.failed.into_iter().for_each(|line| outcome.fail(line));
-    tests.skipped.into_iter().for_each(|line| outcome.skip(line));
+    outcome.failed.extend(tests.failed);
+    outcome.skipped.extend(tests.skipped);
     outcome.took("Python package", started);
     Ok(outcome)
 }
@@ -143,7 +129,7 @@ fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
     if complaints.is_empty() {
         outcome.passed += 1;
     } else {
-        outcome.fail(format!("tidy: {} complaints, listed above", complaints.len()));
+        outcome.failed.push(format!("tidy: {} complaints, listed above", complaints.len()));
     }
     Ok(())
 }
@@ -158,7 +144,7 @@ fn check_with(
     println!("== {name}");
     let help = self::cargo(Path::new(".")).args([arguments[0], "-h"]).output();
     if !help.context("starting cargo")?.status.success() {
-        outcome.skip(format!("{name}: not installed"));
+        outcome.skipped.push(format!("{name}: not installed"));
         return Ok(());
     }
     let started = Instant::now();
@@ -167,7 +153,7 @@ fn check_with(
     if status.success() {
         outcome.passed += 1;
     } else {
-        outcome.fail(format!("{name}: complaints, listed above"));
+        outcome.failed.push(format!("{name}: complaints, listed above"));
     }
     Ok(())
 }
@@ -230,15 +216,13 @@ fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
 
 fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut Outcome) {
     outcome.passed += transcript.passed();
-    outcome.failed_count += transcript.failed();
     outcome.failed.extend(transcript.failures().iter().cloned());
-    outcome.skipped_count += transcript.skipped();
     outcome.skipped.extend(transcript.skips().map(|(name, reason)| format!("{name}: {reason}")));
     if transcript.ignored() > 0 {
         outcome.skipped.push(format!("{title}: {} marked #[ignore]", transcript.ignored()));
     }
-    if !success && transcript.failed() == 0 {
-        outcome.fail(format!("{title}: did not build or died, see above"));
+    if !success && transcript.failures().is_empty() {
+        outcome.failed.push(format!("{title}: did not build or died, see above"));
     }
 }
 
@@ -254,7 +238,7 @@ fn report(outcome: &Outcome) {
             lines.iter().for_each(|line| println!("  {line}"));
         }
     }
-    let (passed, failed, skipped) = (outcome.passed, outcome.failed_count, outcome.skipped_count);
+    let (passed, failed, skipped) = (outcome.passed, outcome.failed.len(), outcome.skipped.len());
     println!("{passed} passed, {failed} failed, {skipped} skipped");
 }
 

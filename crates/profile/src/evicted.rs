@@ -1,9 +1,10 @@
 //! Waits for pages that had been in memory before.
 
+use rangemap::{RangeMap, RangeSet};
 use units::Nanos;
 
-use crate::ranges::RangeMap;
 use crate::recording::{FileAccess, PageEviction, ProfileRecording, StorageWait};
+use crate::spans::{covered, merged};
 use crate::stream::FileStream;
 
 /// How a page that is waited for had left the page cache.
@@ -52,26 +53,26 @@ pub(crate) fn repeated_waits(
         stream.waits(recording).map(|one| (one.end.saturating_sub(one.blocked), Step::Wait(one))),
     );
     steps.sort_by_key(|(at, _)| *at);
-    let (mut used, mut gone) = (RangeMap::default(), RangeMap::default());
+    let (mut used, mut gone) = (RangeSet::new(), RangeMap::new());
     for (_, step) in steps {
         match step {
             Step::Access(access) => {
-                let start = access.offset.get();
-                used.insert(start, start + access.length.get(), ());
+                used.extend(merged([(access.offset, access.offset + access.length)]));
             }
             Step::Eviction(one) => {
-                let (start, end) = (one.offset.get(), (one.offset + one.length).get());
-                let departure = match (one.is_advised, used.get(start).is_some()) {
+                let departure = match (one.is_advised, used.contains(&one.offset)) {
                     (true, _) => Departure::Advised,
                     (false, true) => Departure::ReclaimedUsed,
                     (false, false) => Departure::ReclaimedUnused,
                 };
-                gone.insert(start, end, departure);
-                used.remove(start, end);
+                for pages in merged([(one.offset, one.offset + one.length)]) {
+                    gone.insert(pages.clone(), departure);
+                    used.remove(pages);
+                }
             }
             Step::Wait(wait) => {
-                let departure = gone.get(wait.offset.get());
-                if departure.is_some_and(|departure| departures.contains(&departure)) {
+                let departure = gone.get(&wait.offset);
+                if departure.is_some_and(|departure| departures.contains(departure)) {
                     result.count += 1;
                     result.waited += wait.blocked;
                 }
@@ -83,11 +84,8 @@ pub(crate) fn repeated_waits(
 
 /// The bytes of a stream that no access returns to; 0 if it reads a tenth more than it covers.
 pub(crate) fn one_touch_bytes(recording: &ProfileRecording, stream: &FileStream) -> u64 {
-    let mut covered = RangeMap::default();
-    for access in stream.accesses(recording) {
-        let start = access.offset.get();
-        covered.insert(start, start + access.length.get(), ());
-    }
-    let bytes = covered.covered();
+    let accesses = stream.accesses(recording);
+    let ranges = accesses.map(|one| (one.offset.get(), (one.offset + one.length).get()));
+    let bytes = covered(&merged(ranges));
     if stream.shape.bytes > bytes + bytes / 10 { 0 } else { bytes }
 }

@@ -28,7 +28,6 @@ mod predict;
 mod prefetch_list;
 mod proof;
 mod proof_plan;
-mod ranges;
 mod recorder;
 mod recording;
 mod replay;

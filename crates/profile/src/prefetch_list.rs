@@ -42,7 +42,7 @@ pub(crate) fn in_place_order(
         let file = &recording.files[inode as usize];
         // Programs ask for more than a small file has.
         let within = |end: u64| end.min(file.size.get());
-        let ranges = merged(ranges).into_iter().map(|(start, end)| (start, within(end)));
+        let ranges = merged(ranges).into_iter().map(|range| (range.start, within(range.end)));
         placed.extend(ranges.filter(|(start, end)| start < end).map(|(start, end)| {
             let place = file.start.map_or(u64::MAX, |at| at.get() + start);
             (place, (inode, start, end))

@@ -165,8 +165,8 @@ impl<'a> ProfileReplay<'a> {
         Ok(self.times_of(&self.simulated(steps, changes)?))
     }
 
-    /// The times with the overhead of each wait. The steps of a lane have the processor's part of as
-    /// many waits as it has unchanged.
+    /// The times with the overhead of each wait. The steps of a lane have the processor's part of
+    /// as many waits as it has unchanged.
     fn times_of(&self, simulated: &Simulated) -> ReplayTimes {
         let outcome = &simulated.outcome;
         let dilated = |time: Nanos| time.scaled(self.model.dilation);

@@ -1,40 +1,40 @@
 //! Ranges without overlap, and times with something under way.
 
+use rangemap::RangeSet;
 use units::Nanos;
 
-/// Ranges in order, without overlap.
-pub(crate) fn merged<T: Copy + Ord>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
-    ranges.sort_unstable();
-    let mut merged: Vec<(T, T)> = Vec::new();
-    for (start, end) in ranges {
-        match merged.last_mut() {
-            Some((_, last)) if start <= *last => *last = end.max(*last),
-            _ => merged.push((start, end)),
-        }
-    }
-    merged
+/// Ranges in order, without overlap; empty ones are left out.
+pub(crate) fn merged<T: Clone + Ord>(ranges: impl IntoIterator<Item = (T, T)>) -> RangeSet<T> {
+    ranges.into_iter().map(|(start, end)| start..end).filter(|range| !range.is_empty()).collect()
+}
+
+/// How much ranges cover together.
+pub(crate) fn covered(ranges: &RangeSet<u64>) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// Times in order, without overlap.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BusySpans(Vec<(Nanos, Nanos)>);
+pub(crate) struct BusySpans(RangeSet<Nanos>);
 
 impl FromIterator<(Nanos, Nanos)> for BusySpans {
     fn from_iter<I: IntoIterator<Item = (Nanos, Nanos)>>(spans: I) -> Self {
-        Self(merged(spans.into_iter().collect()))
+        Self(merged(spans))
     }
 }
 
 impl BusySpans {
     /// How much of a time they cover.
     pub(crate) fn overlap(&self, start: Nanos, end: Nanos) -> Nanos {
-        let first = self.0.partition_point(|span| span.1 <= start);
-        let within = self.0[first..].iter().take_while(|span| span.0 < end);
-        within.map(|span| span.1.min(end).saturating_sub(span.0.max(start))).sum()
+        if start >= end {
+            return Nanos::ZERO;
+        }
+        let within = self.0.overlapping(start..end);
+        within.map(|span| span.end.min(end) - span.start.max(start)).sum()
     }
 
     pub(crate) fn total(&self) -> Nanos {
-        self.0.iter().map(|(start, end)| end.saturating_sub(*start)).sum()
+        self.0.iter().map(|span| span.end - span.start).sum()
     }
 }
 

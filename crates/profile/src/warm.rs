@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use rangemap::RangeSet;
 use units::Nanos;
 
 use crate::pieces::MappedPiece;
-use crate::ranges::RangeMap;
 use crate::recording::{PageTouch, ProfileRecording, SubmittedPages};
+use crate::spans::merged;
 
 /// Accesses to what was in memory before the recording began: they miss nothing, and nobody
 /// submitted what they read. Where nothing is known of what was submitted, there are none.
@@ -65,7 +66,7 @@ impl WarmAccesses {
 /// What was submitted of each file up to a time that only grows.
 struct SubmittedRanges<'a> {
     ahead: std::iter::Peekable<std::vec::IntoIter<&'a SubmittedPages>>,
-    files: HashMap<u32, RangeMap<()>>,
+    files: HashMap<u32, RangeSet<u64>>,
 }
 
 impl<'a> SubmittedRanges<'a> {
@@ -77,13 +78,13 @@ impl<'a> SubmittedRanges<'a> {
 
     fn advance(&mut self, to: Nanos) {
         while let Some(pages) = self.ahead.next_if(|pages| pages.at <= to) {
-            let end = (pages.offset + pages.length).get();
-            self.files.entry(pages.inode).or_default().insert(pages.offset.get(), end, ());
+            let range = (pages.offset.get(), (pages.offset + pages.length).get());
+            self.files.entry(pages.inode).or_default().extend(merged([range]));
         }
     }
 
     fn contains(&self, inode: u32, at: u64) -> bool {
-        self.files.get(&inode).is_some_and(|map| map.get(at).is_some())
+        self.files.get(&inode).is_some_and(|set| set.contains(&at))
     }
 }
 

@@ -3,8 +3,8 @@
 //! `profile [--disks A,B] [--faults A,B] [--pairs N]` needs root and a C compiler. It makes a
 //! virtual disk of each model, profiles each program and its twin from a cold cache, runs both
 //! without a profile, and prints a table: whether the expected diagnosis comes first and on its
-//! line, what it predicts, what the twin saves, what is reported for the twin, and whether the times
-//! add up; and which runs had other work beside them. The programs are in
+//! line, what it predicts, what the twin saves, what is reported for the twin, whether the times
+//! add up, and which runs had other work beside them. The programs are in
 //! `crates/profile/tests/programs`, the cases in `faults.txt`. The profiles are kept as JSON in
 //! `target/profile`.
 

@@ -50,7 +50,7 @@ fn unaccounted(profile: &Value) -> f64 {
 }
 
 impl FaultRow {
-    pub const HEAD: &str = "| program | diagnosis first | line | run s | predicted s | twin saves s \
+    pub const HEAD: &str = "| program | diagnosis first | line | run s | predicted s | twin saves s\
                             | predicted / twin | reported for the twin | not accounted |\n\
                             |---|---|---|---:|---:|---:|---:|---|---:|";
 

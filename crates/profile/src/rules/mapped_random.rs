@@ -7,7 +7,7 @@ use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunV
 use crate::pieces::{MappedPiece, mapped_pieces};
 use crate::recording::{AccessKind, PAGE_BYTES};
 use crate::shape::median;
-use crate::spans::merged;
+use crate::spans::{covered, merged};
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -40,8 +40,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let pieces = mapped_pieces(run.recording);
     let pieces: Vec<&MappedPiece> = pieces.iter().filter(|it| it.inode == stream.inode).collect();
     let submitted: u64 = stream.accesses(run.recording).map(|it| it.submitted.get()).sum();
-    let used = merged(pieces.iter().map(|it| (it.offset, it.offset + it.least)).collect());
-    let used: u64 = used.into_iter().map(|(start, end)| end - start).sum();
+    let used = covered(&merged(pieces.iter().map(|it| (it.offset, it.offset + it.least))));
     let amplification = submitted as f64 / used.max(1) as f64;
     let are_known = pieces.iter().all(|piece| piece.least == piece.most);
     let length = median(&mut piece_lengths(&pieces));
