@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use rustix::fs::statvfs;
 
 use crate::transcript::Transcript;
 use crate::{binaries, guest, python, tidy};
@@ -40,8 +41,11 @@ impl Outcome {
     /// A step has ended. What fails on a full disk seldom says so.
     fn took(&mut self, what: &str, started: Instant) {
         self.times.push((what.to_owned(), started.elapsed()));
-        for place in [Path::new("."), &std::env::temp_dir()] {
-            let Ok(room) = rustix::fs::statvfs(place) else { continue };
+        let places = [Path::new(".").to_owned(), std::env::temp_dir()];
+        let mut rooms: Vec<_> =
+            places.iter().filter_map(|at| Some((at, statvfs(at).ok()?))).collect();
+        rooms.dedup_by_key(|(_, room)| room.f_fsid);
+        for (place, room) in rooms {
             let free_mib = (room.f_bavail * room.f_frsize) >> 20;
             if free_mib < SCARCE_ROOM_MIB {
                 self.scarce.push(format!("{free_mib} MiB in {} after {what}", place.display()));
@@ -231,7 +235,7 @@ fn report(outcome: &Outcome) {
     for (what, time) in &outcome.times {
         println!("  {:>5.0} s  {what}", time.as_secs_f64());
     }
-    let scarce = ("free space was scarce, which fails tests for no other reason", &outcome.scarce);
+    let scarce = ("little free space, which can fail tests", &outcome.scarce);
     for (title, lines) in [scarce, ("skipped", &outcome.skipped), ("failed", &outcome.failed)] {
         if !lines.is_empty() {
             println!("{title}:");

@@ -85,8 +85,8 @@ struct doing {
 	struct profile_record run;
 };
 
-/* Chosen threads that are alive, each in the slot of its number modulo theirs: every call and switch
- * looks here, and an array costs least. */
+/* Chosen threads that are alive, each in one of two slots that follow from its number: every call and
+ * switch looks here, and an array costs least. */
 #define MAX_THREADS 32768
 
 struct {
@@ -214,17 +214,22 @@ INLINE u32 is_target(u32 pid)
 	return bpf_map_lookup_elem(&targets, &pid) != NULL;
 }
 
-INLINE struct doing *slot_of(u32 tid)
+/* Either slot of a thread, if it belongs to `owner`. */
+INLINE struct doing *slot_of(u32 tid, u32 owner)
 {
 	u32 slot = tid % MAX_THREADS;
-	return bpf_map_lookup_elem(&threads, &slot);
+	struct doing *doing = bpf_map_lookup_elem(&threads, &slot);
+	if (doing && doing->tid == owner)
+		return doing;
+	slot = (tid * 2654435761U) / (u32)(0x100000000ULL / MAX_THREADS);
+	doing = bpf_map_lookup_elem(&threads, &slot);
+	return doing && doing->tid == owner ? doing : NULL;
 }
 
 /* What a thread is doing; NULL if it is not known to be profiled. */
 INLINE struct doing *known_thread(u32 tid)
 {
-	struct doing *doing = slot_of(tid);
-	return doing && tid && doing->tid == tid ? doing : NULL;
+	return tid ? slot_of(tid, tid) : NULL;
 }
 
 /* The same of the current thread, which is known afterwards. */
@@ -232,14 +237,13 @@ INLINE struct doing *current_thread(void)
 {
 	u64 who = bpf_get_current_pid_tgid();
 	u32 tid = (u32)who;
-	struct doing *doing = slot_of(tid);
-	if (!doing)
-		return NULL;
-	if (tid && doing->tid == tid)
+	struct doing *doing = known_thread(tid);
+	if (doing)
 		return doing;
 	if (!is_target(who >> 32))
 		return NULL;
-	if (doing->tid) {
+	doing = slot_of(tid, 0);
+	if (!doing) {
 		count_lost(0);
 		return NULL;
 	}
@@ -617,12 +621,12 @@ int call_returns(u64 *ctx)
 	if (is_cached && goes_on(doing, since, ctx[1]))
 		return 0;
 	end_run(doing);
+	if (!is_cached)
+		look_at_file(doing);
 	struct profile_record *record =
 		begin_record_of(who, is_advice ? PROFILE_ADVICE : PROFILE_READ);
 	if (!record)
 		return 0;
-	if (!is_cached)
-		look_at_file(doing);
 	record->duration_ns = record->time_ns - since;
 	describe_call(record, doing);
 	record->result = ctx[1];
@@ -982,8 +986,12 @@ INLINE struct thread_time *time_of(u32 tid, u32 pid, u64 now)
 	return bpf_map_lookup_elem(&times, &tid);
 }
 
-/* A profiled thread stops running: current is still that thread. */
-INLINE void leaves(u64 *ctx, struct task_struct *from, u32 blocks, u64 now)
+/* In the state of a thread that will not run again (include/linux/sched.h). */
+#define TASK_DEAD 0x80
+
+/* A profiled thread stops running, to wait in `state` unless that is 0: current is still that
+ * thread. */
+INLINE void leaves(u64 *ctx, struct task_struct *from, u64 state, u64 now)
 {
 	struct doing *doing = current_thread();
 	if (!doing)
@@ -998,7 +1006,12 @@ INLINE void leaves(u64 *ctx, struct task_struct *from, u32 blocks, u64 now)
 	doing->wake_ns = 0;
 	doing->out_ns = now;
 	doing->in_iowait = 0;
-	if (!blocks) {
+	if (state & TASK_DEAD) {
+		end_run(doing);
+		doing->tid = 0;
+		return;
+	}
+	if (!state) {
 		doing->wake_ns = now;
 		doing->wait_stack = 0;
 		return;
@@ -1046,10 +1059,10 @@ INLINE int on_switch(u64 *ctx, u64 state)
 	struct task_struct *from = (void *)ctx[1];
 	struct task_struct *to = (void *)ctx[2];
 	u64 now = bpf_ktime_get_ns();
-	leaves(ctx, from, !preempted && state != 0, now);
+	leaves(ctx, from, preempted ? 0 : state, now);
 	u32 tid = to->pid;
 	struct doing *doing = known_thread(tid);
-	if (!tid || !doing)
+	if (!doing)
 		return 0;
 	struct thread_time *time = bpf_map_lookup_elem(&times, &tid);
 	u64 since = doing->out_ns;
@@ -1128,10 +1141,8 @@ int thread_exits(u64 *ctx)
 		time->last_ns = now;
 	}
 	struct doing *doing = known_thread(tid);
-	if (doing) {
+	if (doing)
 		end_run(doing);
-		doing->tid = 0;
-	}
 	return 0;
 }
 

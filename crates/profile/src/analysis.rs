@@ -12,7 +12,7 @@ use crate::replay::ProfileReplay;
 use crate::rules::{
     CheckStream, DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
 };
-use crate::stream::{FileStream, StreamKey, streams};
+use crate::stream::{FileStream, streams};
 use crate::warm::WarmAccesses;
 use crate::what_if::{ReplaySetting, WhatIfTable, what_if};
 
@@ -72,9 +72,8 @@ impl ProfileDiagnosis {
     }
 
     /// The streams that it is about.
-    fn keys(&self, streams: &[FileStream]) -> Vec<StreamKey> {
-        let places = self.stream.iter().chain(&self.finding.others);
-        places.map(|place| streams[*place].key()).collect()
+    fn streams<'a>(&'a self, all: &'a [FileStream]) -> impl Iterator<Item = &'a FileStream> {
+        self.stream.iter().chain(&self.finding.others).map(|place| &all[*place])
     }
 
     /// What the fix adds to those before it.
@@ -251,13 +250,20 @@ pub fn analyse(
         if explained.contains(&place) {
             continue;
         }
-        diagnoses.extend(diagnose(&run, place, stream, &mut predictor));
+        diagnoses.extend(diagnose(&run, place, stream, &mut predictor, None));
     }
     diagnoses.sort_by_key(|one| {
         (std::cmp::Reverse(one.is_problem()), std::cmp::Reverse(one.finding.waited))
     });
     let what_if = together(&streams, &mut diagnoses, settings, &mut predictor);
-    diagnoses.retain(|one| is_worth(recording, &one.gain));
+    let (kept, dropped): (Vec<_>, Vec<_>) =
+        diagnoses.into_iter().partition(|one| is_worth(recording, &one.gain));
+    let mut diagnoses = kept;
+    for (place, rule) in dropped.iter().filter_map(|one| Some((one.stream?, one.rule))) {
+        let others = diagnose(&run, place, &streams[place], &mut predictor, Some(rule));
+        // What was predicted for it alone would be too much again.
+        diagnoses.extend(others.into_iter().filter(|one| one.gain.saved() == Nanos::ZERO));
+    }
     ProfileAnalysis { what_if, ..account(recording, streams, diagnoses, predictor.refusal) }
 }
 
@@ -269,39 +275,42 @@ fn together(
     settings: &[ReplaySetting],
     predictor: &mut Predictor<'_>,
 ) -> Option<Result<WhatIfTable, String>> {
+    let recording = predictor.recording;
+    let device = |stream: &FileStream| recording.files[stream.inode as usize].id.device;
+    let of_device = |stream: &&FileStream| device(stream) == device(&streams[0]);
     let simulated = |one: &&mut ProfileDiagnosis| {
-        one.gain.saved() > Nanos::ZERO && !matches!(one.finding.change, FixChange::Saves(_))
+        one.gain.saved() > Nanos::ZERO
+            && !matches!(one.finding.change, FixChange::Saves(_))
+            && one.streams(streams).all(|stream| of_device(&stream))
     };
     let mut fixes: Vec<_> = diagnoses.iter_mut().filter(simulated).collect();
-    let waiting = streams.iter().filter(|stream| stream.waited > Nanos::ZERO);
+    let waiting = streams.iter().filter(of_device).filter(|stream| stream.waited > Nanos::ZERO);
     let threads: BTreeSet<u32> = waiting.flat_map(|stream| &stream.tids).copied().collect();
     let is_shared = threads.len() > 1 && !fixes.is_empty();
     if settings.is_empty() && fixes.len() < 2 && !is_shared {
         return None;
     }
-    let recording = predictor.recording;
-    let device = |stream: &FileStream| recording.files[stream.inode as usize].id.device;
     let model = match (&predictor.refusal, streams.first()) {
         (Some(refusal), _) => Err(refusal.clone()),
         (None, None) => Err("nothing was read".to_owned()),
         (None, Some(first)) => predictor.model(first).ok_or_else(|| NO_MODEL.to_owned()),
     };
     let replay = model.as_ref().map_err(Clone::clone).and_then(|model| {
-        let of_device = streams.iter().filter(|stream| device(stream) == device(&streams[0]));
-        let replay = ProfileReplay::new(recording, of_device.collect(), &predictor.warm, model)?;
+        let streams = streams.iter().filter(of_device).collect();
+        let replay = ProfileReplay::new(recording, streams, &predictor.warm, model)?;
         replay.check().map(|()| replay)
     });
     if let Ok(replay) = &replay {
-        let changes: Vec<_> =
-            fixes.iter().map(|one| (one.keys(streams), &one.finding.change)).collect();
+        let keys = |one: &ProfileDiagnosis| one.streams(streams).map(FileStream::key).collect();
+        let changes: Vec<_> = fixes.iter().map(|one| (keys(one), &one.finding.change)).collect();
         if let Ok(gains) = marginal_gains(replay, &changes) {
-            let total: Nanos = gains.iter().copied().sum();
+            let most = gains.iter().copied().sum::<Nanos>() + replay.error;
             let are_several = fixes.len() > 1;
             for (one, gain) in fixes.iter_mut().zip(gains) {
                 one.marginal = are_several.then(|| gain.min(one.gain.saved()));
                 // Each was predicted as if it had the device for itself.
                 if is_shared {
-                    one.gain = one.gain.at_most(total);
+                    one.gain = one.gain.at_most(most);
                 }
             }
         }
@@ -310,12 +319,14 @@ fn together(
     asked.then(|| replay.and_then(|replay| what_if(&replay, settings, recording.wall)))
 }
 
-/// The first rules that apply to the waits and to the calls of a stream, and whose fix is worth it.
+/// The first rules but `except` that apply to the waits and to the calls of a stream, and whose fix
+/// is worth it.
 fn diagnose(
     run: &RunView<'_>,
     place: usize,
     stream: &FileStream,
     predictor: &mut Predictor<'_>,
+    except: Option<&DiagnosisRule>,
 ) -> Vec<ProfileDiagnosis> {
     let mut apply = |rule: &'static DiagnosisRule, check: CheckStream| {
         let finding = check(run, stream)?;
@@ -326,11 +337,12 @@ fn diagnose(
         let stream = Some(place);
         worth.then_some(ProfileDiagnosis { rule, stream, finding, gain, marginal: None })
     };
-    let waits = RULES.iter().find_map(|rule| match rule.check {
+    let rules = || RULES.iter().filter(|rule| except.is_none_or(|it| it.code != rule.code));
+    let waits = rules().find_map(|rule| match rule.check {
         RuleCheck::Stream(check) => apply(rule, check),
         _ => None,
     });
-    let calls = RULES.iter().find_map(|rule| match rule.check {
+    let calls = rules().find_map(|rule| match rule.check {
         RuleCheck::Calls(check) => apply(rule, check),
         _ => None,
     });

@@ -17,7 +17,7 @@ use crate::names::{MountPoints, device_name};
 use crate::recording::ProfileRecording;
 use crate::symbols::StackTable;
 
-/// How long events wait in the kernel at most: the ring holds 120,000.
+/// How long events wait in the kernel at most: the ring holds 131,000.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// How many files are asked where they lie.
 const MAX_PLACED_FILES: usize = 4096;

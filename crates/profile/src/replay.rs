@@ -166,12 +166,16 @@ impl<'a> ProfileReplay<'a> {
     }
 
     /// The times with the overhead of each wait. The steps of a lane have the processor's part of
-    /// as many waits as it has unchanged.
+    /// as many waits as it has unchanged. Who hardly waits for storage mostly waits for others,
+    /// as a shell does, and would end earlier if they did.
     fn times_of(&self, simulated: &Simulated) -> ReplayTimes {
         let outcome = &simulated.outcome;
+        let most = self.stalls.values().max().copied().unwrap_or(0);
+        let counts = |lane| self.stalls.get(lane).is_none_or(|stalls| stalls * 10 >= most);
         let dilated = |time: Nanos| time.scaled(self.model.dilation);
         let waited = |stalled, stalls| self.overhead.waited(dilated(stalled), stalls);
-        let ends = simulated.lanes.iter().zip(&outcome.readers).map(|(lane, reader)| {
+        let lanes = simulated.lanes.iter().zip(&outcome.readers).filter(|(lane, _)| counts(lane));
+        let ends = lanes.map(|(lane, reader)| {
             let working = dilated(reader.elapsed.saturating_sub(reader.stalled));
             let unchanged = self.stalls.get(lane).copied().unwrap_or(0);
             let fewer = unchanged as f64 - reader.stalls as f64;
@@ -236,7 +240,9 @@ impl<'a> ProfileReplay<'a> {
     ) -> Vec<ReadStep> {
         let prefetched =
             changes.streams.iter().filter(|(_, change)| ***change == FixChange::Prefetched);
-        let inodes: BTreeSet<u32> = prefetched.map(|(key, _)| key.0).collect();
+        // Others may lie on another device.
+        let inodes = prefetched.map(|(key, _)| key.0).filter(|inode| places.contains_key(inode));
+        let inodes: BTreeSet<u32> = inodes.collect();
         let read = self.steps.iter().filter(|step| step.advice.is_none() && !step.is_warm);
         let read = read.map(|step| (step.key.0, step.offset, step.length));
         let submitted = self.recording.submitted.iter();
