@@ -125,16 +125,16 @@ mod tests {
 
     #[test]
     fn a_signal_is_passed_on_once() {
-        let after_two_steps = |steps| (steps >= 2).then_some(Signal::HUP);
+        let after_two_steps = |steps| (steps >= 2).then_some(Signal::TERM);
         let (status, _) = run("exec sleep 1000", after_two_steps, |_| false);
-        assert_eq!(status.and_then(|status| status.signal()), Some(Signal::HUP.as_raw()));
+        assert_eq!(status.and_then(|status| status.signal()), Some(Signal::TERM.as_raw()));
         // A second signal would end the shell, as its handler is removed by the first.
         let dir = tempfile::tempdir().unwrap();
         let ready = dir.path().join("ready");
-        let script = "trap 'trap - HUP; sleep 0.2; exit 3' HUP; : > READY; \
+        let script = "trap 'trap - TERM; sleep 0.2; exit 3' TERM; : > READY; \
                       while :; do sleep 0.01; done";
         let script = script.replace("READY", ready.to_str().unwrap());
-        let when_ready = |_| ready.exists().then_some(Signal::HUP);
+        let when_ready = |_| ready.exists().then_some(Signal::TERM);
         let (status, _) = run(&script, when_ready, |_| false);
         assert_eq!(status.and_then(|status| status.code()), Some(3));
     }
