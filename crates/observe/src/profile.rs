@@ -1,6 +1,6 @@
 //! The profiler's probes: waits of chosen processes with their stacks, and what led to them.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use aya::Ebpf;
@@ -235,10 +235,12 @@ impl ProfileProbes {
         &self.signals
     }
 
-    /// Waits until a stack or a name has come, or for `most`.
-    pub fn wait(&self, most: Duration) -> Result<(), ObserveError> {
+    /// Waits until a stack or a name has come, until `also` is readable, or for `most`.
+    pub fn wait(&self, most: Duration, also: Option<BorrowedFd<'_>>) -> Result<(), ObserveError> {
         let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        let mut ready = [PollFd::from_borrowed_fd(self.details.as_fd(), PollFlags::IN)];
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let fds = std::iter::once(self.details.as_fd()).chain(also);
+        let mut ready: Vec<PollFd<'_>> = fds.map(readable).collect();
         match poll(&mut ready, Some(&most)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(ObserveError::Read { program: OBJECT, source: errno.into() }),

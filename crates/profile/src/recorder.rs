@@ -1,12 +1,13 @@
 //! ProfileRecording: the probes, the command and the clock.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use host::Root;
 use observe::{ProfileDetail, ProfileProbes, ProfileScope, Rung};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::extents::FileExtent;
 use units::{Bytes, Nanos};
 
@@ -94,10 +95,13 @@ impl Recorder {
         self.collector.start_at(monotonic_now());
         let mut child = self.start()?;
         let began = Instant::now();
+        // Readable when the command has exited.
+        let exit = child.as_ref().map(Pid::from_child);
+        let exit = exit.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let mut status = None;
         let mut stopping = false;
         loop {
-            self.probes.wait(DRAIN_INTERVAL)?;
+            self.probes.wait(DRAIN_INTERVAL, exit.as_ref().map(AsFd::as_fd))?;
             self.drain();
             if let Some(child) = &mut child {
                 status = child.try_wait().map_err(|source| ProfileError::Wait { source })?;
@@ -217,7 +221,6 @@ fn pass_on(child: Option<&Child>, signal: Signal) {
 
 /// Asks the file system where files begin, if their paths still name them.
 fn place_files(recording: &mut ProfileRecording) {
-    use std::os::fd::AsFd as _;
     use std::os::unix::fs::MetadataExt as _;
     for file in recording.files.iter_mut().take(MAX_PLACED_FILES) {
         let Ok(opened) = std::fs::File::open(&file.path) else { continue };
