@@ -1,5 +1,6 @@
 //! From a recording to diagnoses with predicted gains.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -74,6 +75,11 @@ impl ProfileDiagnosis {
     /// The streams that it is about.
     fn streams<'a>(&'a self, all: &'a [FileStream]) -> impl Iterator<Item = &'a FileStream> {
         self.stream.iter().chain(&self.finding.others).map(|place| &all[*place])
+    }
+
+    /// Problems come first, and of them those that were waited for longest.
+    fn rank(&self) -> (Reverse<bool>, Reverse<Nanos>) {
+        (Reverse(self.is_problem()), Reverse(self.finding.waited))
     }
 
     /// What the fix adds to those before it.
@@ -252,9 +258,7 @@ pub fn analyse(
         }
         diagnoses.extend(diagnose(&run, place, stream, &mut predictor, None));
     }
-    diagnoses.sort_by_key(|one| {
-        (std::cmp::Reverse(one.is_problem()), std::cmp::Reverse(one.finding.waited))
-    });
+    diagnoses.sort_by_key(ProfileDiagnosis::rank);
     let what_if = together(&streams, &mut diagnoses, settings, &mut predictor);
     let (kept, dropped): (Vec<_>, Vec<_>) =
         diagnoses.into_iter().partition(|one| is_worth(recording, &one.gain));
@@ -264,6 +268,7 @@ pub fn analyse(
         // What was predicted for it alone would be too much again.
         diagnoses.extend(others.into_iter().filter(|one| one.gain.saved() == Nanos::ZERO));
     }
+    diagnoses.sort_by_key(ProfileDiagnosis::rank);
     ProfileAnalysis { what_if, ..account(recording, streams, diagnoses, predictor.refusal) }
 }
 
