@@ -12,6 +12,7 @@
 //! scenario give the same outcome, to the nanosecond.
 
 mod cache;
+mod delayed;
 mod disk_layout;
 mod error;
 mod machine;

@@ -5,7 +5,7 @@ use model::layout::FileLayout;
 use policy::PolicySpec;
 use policy::cache::PAGE;
 use units::text::SettingError;
-use units::{Bytes, Kib};
+use units::{Bytes, Kib, Nanos};
 
 use crate::error::SimError;
 
@@ -92,6 +92,8 @@ pub struct SimMachine {
     /// kernel has it ([`policy::Policy::completes_per_window`]).
     pub arrival: Option<Arrival>,
     pub costs: Costs,
+    /// What each request takes on its way to the device and back, in which the device is free.
+    pub request_delay: Nanos,
     /// Where on the device whoever lays out files begins.
     pub files_at: Bytes,
     /// The seed of the device's chance and of when readers begin.
@@ -114,6 +116,7 @@ impl SimMachine {
             filesystem: FileSystem::XFS,
             arrival: None,
             costs: Costs::TODAY,
+            request_delay: Nanos::ZERO,
             files_at: Bytes::ZERO,
             seed: 0,
             page_by_page: false,

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::{Completion, Device, Request, RequestId, RequestKind, Scheduler, Spec, SpecError};
+use model::{Completion, Device, Request, RequestId, RequestKind, Scheduler, SpecError};
 use policy::Extent;
 use units::{Bytes, Nanos};
 
+use crate::delayed::DelayedDevice;
+use crate::machine::SimMachine;
 use crate::outcome::DeviceUse;
 use crate::timeline::{SimTimeline, TimelineRecorder};
 
@@ -75,10 +77,15 @@ pub(crate) struct BlockQueue {
 }
 
 impl BlockQueue {
-    pub(crate) fn new(spec: &Spec, seed: u64, readers: usize) -> Result<Self, SpecError> {
-        let host = spec.host();
+    pub(crate) fn new(machine: &SimMachine, readers: usize) -> Result<Self, SpecError> {
+        let host = machine.model.host();
+        let device = machine.model.build(machine.seed)?;
+        let delay = machine.request_delay;
         Ok(Self {
-            device: spec.build(seed)?,
+            device: match delay {
+                Nanos::ZERO => device,
+                _ => Box::new(DelayedDevice::new(device, delay)),
+            },
             scheduler: host.scheduler,
             max_request: host.max_request.get() / 4096 * 4096,
             depth: host.nr_requests,

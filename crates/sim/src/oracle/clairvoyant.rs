@@ -135,7 +135,7 @@ impl<'a> Seer<'a> {
         plan: Option<&'a [Planned]>,
         (run, ahead): (u64, u64),
     ) -> Result<Self, SimError> {
-        let queue = BlockQueue::new(&machine.model, machine.seed, work.readers.len())?;
+        let queue = BlockQueue::new(machine, work.readers.len())?;
         let max_request = queue.max_request();
         let placed = (0..).zip(&work.files);
         let placed = placed.map(|(file, disk)| Placed::new(file, *disk, max_request)).collect();

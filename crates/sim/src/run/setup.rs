@@ -26,7 +26,7 @@ impl<I: Steps> Simulation<I> {
         machine.validate()?;
         keep_freed_memory();
         let policy = machine.policy.build()?;
-        let queue = BlockQueue::new(&machine.model, machine.seed, scenario.readers.len() + 1)?;
+        let queue = BlockQueue::new(machine, scenario.readers.len() + 1)?;
         let max_request = queue.max_request();
         let limits = DeviceLimits {
             read_ahead: machine.read_ahead.to_bytes().to_pages_floor(PAGE),
