@@ -61,6 +61,8 @@ struct doing {
 	u64 out_ns;      /* since when it is blocked; 0 if it is not */
 	u64 wake_ns;
 	u64 wait_stack;
+	u64 wait_place;  /* where and for what it waited last; 0 if that is not known, */
+	u64 place_stack; /* and the stack there */
 	u64 page_inode;  /* the last page that it looked for, */
 	u64 page_offset;
 	u64 page_file;
@@ -73,16 +75,10 @@ struct doing {
 	u32 ra_pages;
 	u32 detail;
 	u32 in_iowait;
-	u32 run_calls;
+	u32 zero;
 	u64 inode_address;
 	u64 fault_address; /* the last one */
-	/* Cached reads in order after the last one that was sent: one record for all of them. */
-	u64 run_bytes;   /* of each; 0 if nothing may follow on the last read */
-	u64 run_file;
-	u64 run_inode;
-	u64 run_next;    /* where the next one begins */
-	u64 run_start_ns;
-	struct profile_record run;
+	struct batch_record batch; /* cached reads that were not sent yet */
 };
 
 /* Chosen threads that are alive, each in one of two slots that follow from its number: every call and
@@ -187,8 +183,10 @@ struct {
 	MAP_TYPE(value, s64);
 } in_flight SEC(".maps");
 
-/* A run of reads is sent after so many, so that little is missing of one that goes on at the end. */
+/* Cached reads are sent after so many calls in order and after so long, so that little is missing at the
+ * end. */
 #define MAX_RUN_CALLS 1024
+#define MAX_BATCH_NS 100000000
 
 #define READ_FIELD(to, from, field) bpf_probe_read_kernel(&(to), sizeof(to), &(from)->field)
 
@@ -429,17 +427,9 @@ INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 /* How far behind the stack pointer the first frame may lie. */
 #define MAX_FRAME_BYTES (1 << 20)
 
-/* The key of the current stack, which is sent once. */
-INLINE u64 take_stack(void *ctx)
+/* The user's part of the current stack; a hash of it. */
+INLINE u64 take_user_stack(void *ctx, struct stack_record *stack)
 {
-	u32 zero = 0, one = 1;
-	struct stack_record *stack = bpf_map_lookup_elem(&scratch, &zero);
-	if (!stack)
-		return 0;
-	u64 who = bpf_get_current_pid_tgid();
-	struct task_struct *task = (void *)bpf_get_current_task();
-	long bytes = bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0);
-	u32 kernel = bytes > 0 ? (u32)bytes / 8 : 0;
 	u32 has_frames = 1, user = 0;
 	if (HAS_HELPER(task_pt_regs)) {
 		struct pt_regs *regs = bpf_task_pt_regs(bpf_get_current_task_btf());
@@ -452,7 +442,7 @@ INLINE u64 take_stack(void *ctx)
 			bpf_probe_read_user(stack->words, sizeof(u64), top);
 	}
 	if (has_frames) {
-		bytes = bpf_get_stack(ctx, stack->user, sizeof(stack->user), BPF_F_USER_STACK);
+		long bytes = bpf_get_stack(ctx, stack->user, sizeof(stack->user), BPF_F_USER_STACK);
 		user = bytes > 0 ? (u32)bytes / 8 : 0;
 	}
 	if (!HAS_HELPER(task_pt_regs)) {
@@ -460,34 +450,57 @@ INLINE u64 take_stack(void *ctx)
 		stack->user_ip = user ? stack->user[0] : 0;
 		__builtin_memset(stack->words, 0, sizeof(stack->words));
 	}
-	stack->pid = who >> 32;
-	stack->tid = (u32)who;
-	stack->kernel_count = kernel;
 	stack->user_count = user;
-	u64 hash = hash_words(stack, task);
-	for (u32 index = 0; index < KERNEL_FRAMES; index++) {
-		if (index >= kernel)
-			break;
-		hash = mix(hash, stack->kernel[index]);
-	}
+	u64 hash = hash_words(stack, (void *)bpf_get_current_task());
 	for (u32 index = 0; index < USER_FRAMES; index++) {
 		if (index >= user)
 			break;
 		hash = mix(hash, stack->user[index]);
 	}
+	return hash;
+}
+
+/* The key of the current stack, which is sent once. A thread that waits again at the same place of
+ * the program, and for `what` if that is not 0, does so by the same functions of the kernel: to find
+ * these takes longest. */
+INLINE u64 take_stack(void *ctx, struct doing *doing, u32 what)
+{
+	u32 zero = 0, one = 1;
+	struct stack_record *stack = bpf_map_lookup_elem(&scratch, &zero);
+	if (!stack)
+		return 0;
+	u64 who = bpf_get_current_pid_tgid();
+	u64 hash = take_user_stack(ctx, stack);
+	u64 place = what ? mix(hash, what) : 0;
+	if (place && place == doing->wait_place)
+		return doing->place_stack;
+	long bytes = bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0);
+	u32 kernel = bytes > 0 ? (u32)bytes / 8 : 0;
+	for (u32 index = 0; index < KERNEL_FRAMES; index++) {
+		if (index >= kernel)
+			break;
+		hash = mix(hash, stack->kernel[index]);
+	}
+	stack->pid = who >> 32;
+	stack->tid = (u32)who;
+	stack->kernel_count = kernel;
 	stack->key = hash;
 	struct stack_key key = { .key = hash, .pid = stack->pid };
-	if (bpf_map_lookup_elem(&sent_stacks, &key))
-		return hash;
-	struct stack_record *record = bpf_ringbuf_reserve(&details, sizeof(*record), 0);
-	if (!record) {
-		count_lost(1);
-		return hash;
+	if (!bpf_map_lookup_elem(&sent_stacks, &key)) {
+		struct stack_record *record = bpf_ringbuf_reserve(&details, sizeof(*record), 0);
+		if (!record) {
+			count_lost(1);
+			return hash;
+		}
+		bpf_map_update_elem(&sent_stacks, &key, &one, 0);
+		/* More than clang copies in place. */
+		bpf_probe_read_kernel(record, sizeof(*record), stack);
+		bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
 	}
-	bpf_map_update_elem(&sent_stacks, &key, &one, 0);
-	/* More than clang copies in place. */
-	bpf_probe_read_kernel(record, sizeof(*record), stack);
-	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	if (place) {
+		doing->wait_place = place;
+		doing->place_stack = hash;
+	}
 	return hash;
 }
 
@@ -507,48 +520,65 @@ INLINE void describe_call(struct profile_record *record, struct doing *doing)
 	record->ra_pages = doing->ra_pages;
 }
 
-/* Whether a cached read goes on where the last one ended, with as many bytes: then it is counted. */
-INLINE u32 goes_on(struct doing *doing, u64 since, u64 result)
+/* Sends the cached reads of a thread. Before anything else of it is sent. */
+INLINE void send_batch(struct doing *doing)
 {
-	if (!doing->run_bytes || result != doing->run_bytes || doing->file != doing->run_file ||
-	    doing->inode != doing->run_inode || doing->offset != doing->run_next ||
-	    doing->run_calls >= MAX_RUN_CALLS)
-		return 0;
-	struct profile_record *run = &doing->run;
-	if (!doing->run_calls) {
-		u64 who = bpf_get_current_pid_tgid();
-		__builtin_memset(run, 0, sizeof(*run));
-		describe_call(run, doing);
-		run->kind = PROFILE_READ;
-		run->detail = doing->call;
-		run->pid = who >> 32;
-		run->tid = (u32)who;
-		doing->run_start_ns = since;
-	}
-	doing->run_calls += 1;
-	doing->run_next += result;
-	run->result += result;
-	run->time_ns = bpf_ktime_get_ns();
-	return 1;
+	struct batch_record *batch = &doing->batch;
+	u32 count = batch->record.extra;
+	if (!count)
+		return;
+	u64 last = count - 1 & (BATCH_READS - 1);
+	u64 bytes = sizeof(batch->record) + (last + 1) * sizeof(batch->reads[0]);
+	if (bpf_ringbuf_output(&events, batch, bytes, BPF_RB_NO_WAKEUP))
+		count_lost(0);
+	batch->record.extra = 0;
 }
 
-/* Sends the reads that were counted. Before anything else of their thread is sent. */
-INLINE void end_run(struct doing *doing)
+INLINE void begin_batch(struct doing *doing, u64 since)
 {
-	u32 calls = doing->run_calls;
-	doing->run_bytes = 0;
-	doing->run_calls = 0;
-	if (!calls)
-		return;
-	struct profile_record *record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
-	if (!record) {
-		count_lost(0);
-		return;
+	struct profile_record *record = &doing->batch.record;
+	u64 who = bpf_get_current_pid_tgid();
+	__builtin_memset(record, 0, sizeof(*record));
+	describe_call(record, doing);
+	record->kind = PROFILE_CACHED;
+	record->pid = who >> 32;
+	record->tid = (u32)who;
+	record->time_ns = since;
+}
+
+/* A read call that began at `since` found its data cached. */
+INLINE void add_cached(struct doing *doing, u64 since, u32 bytes)
+{
+	struct batch_record *batch = &doing->batch;
+	struct profile_record *record = &batch->record;
+	u64 now = bpf_ktime_get_ns();
+	if (record->file != doing->file || record->inode != doing->inode ||
+	    now - record->time_ns > MAX_BATCH_NS)
+		send_batch(doing);
+	u32 count = record->extra;
+	if (count) {
+		struct cached_reads *last = &batch->reads[count - 1 & (BATCH_READS - 1)];
+		if (last->bytes == bytes && last->calls < MAX_RUN_CALLS &&
+		    last->offset + (u64)bytes * last->calls == doing->offset) {
+			last->calls += 1;
+			last->end_ns = now - record->time_ns;
+			return;
+		}
+		if (count >= BATCH_READS) {
+			send_batch(doing);
+			count = 0;
+		}
 	}
-	__builtin_memcpy(record, &doing->run, sizeof(*record));
-	record->duration_ns = record->time_ns - doing->run_start_ns;
-	record->extra = calls;
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	if (!count)
+		begin_batch(doing, since);
+	struct cached_reads *next = &batch->reads[count & (BATCH_READS - 1)];
+	next->offset = doing->offset;
+	next->bytes = bytes;
+	next->calls = 1;
+	next->start_ns = since - record->time_ns;
+	/* Unless it was preempted for longer than 32 bits have nanoseconds. */
+	next->end_ns = now - record->time_ns < ~0U ? now - record->time_ns : ~0U;
+	record->extra = count + 1;
 }
 
 SEC("tp_btf/sys_enter")
@@ -598,7 +628,7 @@ int call_enters(u64 *ctx)
 		doing->detail = call == NR_FADVISE ? fourth : 0;
 	}
 	if (call == NR_MADVISE || call == NR_READAHEAD || call == NR_FADVISE)
-		doing->stack = take_stack(ctx);
+		doing->stack = take_stack(ctx, doing, 0);
 	doing->call = call;
 	doing->call_ns = bpf_ktime_get_ns();
 	return 0;
@@ -618,11 +648,12 @@ int call_returns(u64 *ctx)
 	u32 is_cached = !is_advice && doing->reason == REASON_NONE && !doing->waited_ns;
 	doing->call_ns = 0;
 	doing->reason = REASON_NONE;
-	if (is_cached && goes_on(doing, since, ctx[1]))
+	if (is_cached && (s64)ctx[1] > 0) {
+		add_cached(doing, since, ctx[1]);
 		return 0;
-	end_run(doing);
-	if (!is_cached)
-		look_at_file(doing);
+	}
+	send_batch(doing);
+	look_at_file(doing);
 	struct profile_record *record =
 		begin_record_of(who, is_advice ? PROFILE_ADVICE : PROFILE_READ);
 	if (!record)
@@ -632,12 +663,6 @@ int call_returns(u64 *ctx)
 	record->result = ctx[1];
 	record->detail = is_advice ? doing->detail : call;
 	record->extra = is_advice ? call : 0;
-	if (is_cached && record->result > 0) {
-		doing->run_file = doing->file;
-		doing->run_inode = doing->inode;
-		doing->run_next = doing->offset + record->result;
-		doing->run_bytes = record->result;
-	}
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 	return 0;
 }
@@ -648,7 +673,7 @@ INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct f
 	struct doing *doing = current_thread();
 	if (!doing)
 		return 0;
-	end_run(doing);
+	send_batch(doing);
 	u64 number = 0, file = 0;
 	READ_FIELD(number, inode, i_ino);
 	u32 device = device_of(inode);
@@ -763,7 +788,7 @@ int fault_kprobe(struct pt_regs *entry)
  * mapped at once. */
 INLINE int send_touch(struct doing *doing, struct inode *inode, u64 index, u64 first, u64 last)
 {
-	end_run(doing);
+	send_batch(doing);
 	struct profile_record *record = begin_record(PROFILE_TOUCH);
 	if (!record)
 		return 0;
@@ -988,6 +1013,8 @@ INLINE struct thread_time *time_of(u32 tid, u32 pid, u64 now)
 
 /* In the state of a thread that will not run again (include/linux/sched.h). */
 #define TASK_DEAD 0x80
+/* In that of one that waits until it is woken or killed. */
+#define TASK_WAKEKILL 0x100
 
 /* A profiled thread stops running, to wait in `state` unless that is 0: current is still that
  * thread. */
@@ -1007,7 +1034,7 @@ INLINE void leaves(u64 *ctx, struct task_struct *from, u64 state, u64 now)
 	doing->out_ns = now;
 	doing->in_iowait = 0;
 	if (state & TASK_DEAD) {
-		end_run(doing);
+		send_batch(doing);
 		doing->tid = 0;
 		return;
 	}
@@ -1017,7 +1044,10 @@ INLINE void leaves(u64 *ctx, struct task_struct *from, u64 state, u64 now)
 		return;
 	}
 	doing->in_iowait = waits_for_disk(from);
-	doing->wait_stack = take_stack(ctx);
+	/* Within a read call, only waits for pages can be ended by a signal that kills and count as
+	 * waits for a disk. */
+	u32 is_of_page = doing->call_ns && doing->in_iowait && state & TASK_WAKEKILL;
+	doing->wait_stack = take_stack(ctx, doing, is_of_page ? doing->reason : REASON_NONE);
 }
 
 INLINE void send_wait(struct doing *doing, struct task_struct *to, u64 blocked, u64 runnable)
@@ -1142,7 +1172,10 @@ int thread_exits(u64 *ctx)
 	}
 	struct doing *doing = known_thread(tid);
 	if (doing)
-		end_run(doing);
+		send_batch(doing);
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	if (pid == tid)
+		bpf_map_delete_elem(&targets, &pid);
 	return 0;
 }
 

@@ -15,6 +15,7 @@ enum {
 	PROFILE_REQUEST = 9, /* a device completed a request */
 	PROFILE_EVICT = 10,  /* pages of a file that was used left the page cache */
 	PROFILE_TOUCH = 11,  /* a mapped page was touched that was not mapped, in the cache or not */
+	PROFILE_CACHED = 12, /* reads of cached data returned: a batch_record */
 };
 
 /* Which page event came last on the thread within its call or fault: what it waits for. */
@@ -59,12 +60,35 @@ struct profile_record {
 	u32 ra_pages;
 	u32 detail;      /* the system call; of a wait the reason; of advice the advice */
 	u32 in_iowait;
-	u32 extra;       /* of a window: pages behind the mark; of advice the system call; of a read
-			  * how many calls in order it stands for, 0 for one; of a request
-			  * REQUESTER_*, whose process and thread it then has */
+	u32 extra;       /* of a window: pages behind the mark; of advice the system call; of cached
+			  * reads how many entries follow; of a request REQUESTER_*, whose process
+			  * and thread it then has */
 };
 
 _Static_assert(sizeof(struct profile_record) == 120, "src/profile_record.rs has the same");
+
+/* Read calls that found their data cached, each of the same length and each where the last one
+ * ended. Times are those since the record's. */
+struct cached_reads {
+	u64 offset;
+	u32 bytes; /* of each */
+	u32 calls;
+	u32 start_ns;
+	u32 end_ns;
+};
+
+_Static_assert(sizeof(struct cached_reads) == 24, "src/profile_record.rs has the same");
+
+#define BATCH_READS 8
+
+/* Cached reads of one thread and open file: one record costs less than many. Unused entries are not
+ * sent. */
+struct batch_record {
+	struct profile_record record;
+	struct cached_reads reads[BATCH_READS];
+};
+
+_Static_assert(sizeof(struct batch_record) == 312, "src/profile_record.rs has the same");
 
 #define KERNEL_FRAMES 32
 #define USER_FRAMES 48

@@ -34,7 +34,7 @@ pub use probes::Probes;
 pub use profile::{ProfileLosses, ProfileProbes, ProfileScope};
 pub use profile_event::{
     AdviceCall, AdviceCallKind, BlockedWait, DeviceRequest, EvictedPages, FileName, InodeId,
-    PageEvent, PageEventKind, ProfileDetail, ProfileEvent, ProfileEventKind, ProfileStack,
+    PageEvent, PageEventKind, ProfileEvent, ProfileEventKind, ProfileItem, ProfileStack,
     ReturnedRead, ThreadId, ThreadTime, UringReads, WaitReason,
 };
 pub use samples::{MAX_SAMPLED_FILES, SAMPLES_PER_FILE};

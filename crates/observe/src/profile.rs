@@ -11,11 +11,9 @@ use rustix::io::Errno;
 use crate::object::{KernelTypes, PROFILE, load, of_chain};
 use crate::probes::{ProbeAttempt, SignalLadder, attempt, climb};
 use crate::profile_event::{
-    ProfileDetail, ProfileEvent, ThreadTime, UringReads, name, profile_event, stack, thread_time,
+    ProfileItem, ThreadTime, UringReads, name, profile_events, stack, thread_time,
 };
-use crate::profile_record::{
-    NameRecord, ProfileConfig, ProfileRecord, StackRecord, ThreadTimeRecord,
-};
+use crate::profile_record::{NameRecord, ProfileConfig, StackRecord, ThreadTimeRecord};
 use crate::record::Plain;
 use crate::{ObserveError, Rung, Signal};
 
@@ -135,13 +133,15 @@ const FURTHER: &[SignalLadder] = &[
         signal: "io_uring_queue_async_work",
         rungs: &[tracepoint("io_uring_queue_async_work", "uring_punts")],
     },
-    SignalLadder {
-        signal: "block_rq_issue",
-        rungs: &[tracepoint("block_rq_issue", "request_issued")],
-    },
+    // First: a request that is issued before this is attached, and is over by then, would count as in
+    // flight for ever.
     SignalLadder {
         signal: "block_rq_complete",
         rungs: &[tracepoint("block_rq_complete", "request_completes")],
+    },
+    SignalLadder {
+        signal: "block_rq_issue",
+        rungs: &[tracepoint("block_rq_issue", "request_issued")],
     },
 ];
 
@@ -247,24 +247,14 @@ impl ProfileProbes {
         }
     }
 
-    /// Hands over the stacks and names since the last time.
-    pub fn drain_details(&mut self, mut take: impl FnMut(ProfileDetail)) {
-        while let Some(item) = self.details.next() {
-            let detail = match item.len() {
-                length if length == size_of::<StackRecord>() => {
-                    StackRecord::read(&item).map(|record| ProfileDetail::Stack(stack(&record)))
-                }
-                _ => NameRecord::read(&item).map(|record| ProfileDetail::Name(name(&record))),
-            };
-            detail.into_iter().for_each(&mut take);
-        }
-    }
-
-    /// Hands over what has happened since the last time, oldest first.
-    pub fn drain_events(&mut self, mut take: impl FnMut(ProfileEvent)) {
+    /// Hands over what has happened since the last time, oldest first, each event after the stacks
+    /// and names that it refers to.
+    pub fn drain(&mut self, mut take: impl FnMut(ProfileItem)) {
+        drain_details(&mut self.details, &mut take);
         while let Some(item) = self.events.next() {
-            let record = ProfileRecord::read(&item);
-            record.as_ref().and_then(profile_event).into_iter().for_each(&mut take);
+            // The probes send them first.
+            drain_details(&mut self.details, &mut take);
+            profile_events(&item).map(ProfileItem::Event).for_each(&mut take);
         }
     }
 
@@ -281,6 +271,18 @@ impl ProfileProbes {
     /// The reads of profiled processes through io_uring.
     pub fn uring_reads(&self) -> UringReads {
         UringReads { submitted: sum(&self.uring_reads, 0), punted: sum(&self.uring_reads, 1) }
+    }
+}
+
+fn drain_details(details: &mut RingBuf<MapData>, take: &mut impl FnMut(ProfileItem)) {
+    while let Some(item) = details.next() {
+        let found = match item.len() {
+            length if length == size_of::<StackRecord>() => {
+                StackRecord::read(&item).map(|record| ProfileItem::Stack(stack(&record)))
+            }
+            _ => NameRecord::read(&item).map(|record| ProfileItem::Name(name(&record))),
+        };
+        found.into_iter().for_each(&mut *take);
     }
 }
 

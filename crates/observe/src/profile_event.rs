@@ -5,9 +5,10 @@ use units::{Bytes, Nanos, Pages};
 
 use crate::open_files::device;
 use crate::profile_record::{
-    KERNEL_FRAMES, NameRecord, ProfileRecord, StackRecord, ThreadTimeRecord, USER_FRAMES,
+    CachedReads, KERNEL_FRAMES, NameRecord, ProfileRecord, StackRecord, ThreadTimeRecord,
+    USER_FRAMES,
 };
-use crate::record::text;
+use crate::record::{Plain as _, text};
 
 /// `REQUESTER_OTHER` in bpf/profile.h.
 const REQUESTER_OTHER: u32 = 2;
@@ -71,7 +72,7 @@ pub struct ReturnedRead {
     /// Opened with `O_DIRECT`.
     pub is_direct: bool,
     pub window: Pages,
-    /// How many calls in order of equal length, all cached, it stands for.
+    /// How many calls in order of equal length, all cached, it stands for: the result is theirs.
     pub calls: u32,
 }
 
@@ -219,11 +220,12 @@ pub struct FileName {
     pub is_cut: bool,
 }
 
-/// A stack or a name: what must be looked up while its process lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProfileDetail {
+/// What the probes hand over. Stacks and names must be looked up while their process lives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProfileItem {
     Stack(ProfileStack),
     Name(FileName),
+    Event(ProfileEvent),
 }
 
 /// Where a thread's time went.
@@ -244,8 +246,36 @@ fn is_direct(flags: u32) -> bool {
     i32::try_from(flags).is_ok_and(|flags| flags & libc::O_DIRECT != 0)
 }
 
-/// Reads a record; `None` if this foreread does not know its kind.
-pub(crate) fn profile_event(record: &ProfileRecord) -> Option<ProfileEvent> {
+/// `PROFILE_CACHED` in bpf/profile.h.
+const CACHED: u32 = 12;
+
+/// The events of a record; none if this foreread does not know its kind.
+pub(crate) fn profile_events(item: &[u8]) -> impl Iterator<Item = ProfileEvent> + '_ {
+    let record = ProfileRecord::read(item);
+    let one = record.as_ref().and_then(profile_event);
+    let cached = record.filter(|record| record.kind == CACHED).into_iter();
+    one.into_iter().chain(cached.flat_map(|record| {
+        let entries = item.get(size_of::<ProfileRecord>()..).unwrap_or_default();
+        let entries = entries.chunks(size_of::<CachedReads>()).filter_map(CachedReads::read);
+        entries.map(move |entry| cached_reads(&record, &entry))
+    }))
+}
+
+fn cached_reads(record: &ProfileRecord, entry: &CachedReads) -> ProfileEvent {
+    let [start, end] = [entry.start_ns, entry.end_ns].map(|time| Nanos::new(u64::from(time)));
+    let read = ReturnedRead {
+        offset: Bytes::new(entry.offset),
+        result: i64::from(entry.bytes) * i64::from(entry.calls),
+        duration: end.saturating_sub(start),
+        calls: entry.calls,
+        ..read_call(record)
+    };
+    let thread = ThreadId { pid: record.pid, tid: record.tid };
+    let what = ProfileEventKind::Read(read);
+    ProfileEvent { at: Nanos::new(record.time_ns) + end, thread, what }
+}
+
+fn profile_event(record: &ProfileRecord) -> Option<ProfileEvent> {
     let page = |kind| ProfileEventKind::Page(page(kind, record));
     let what = match record.kind {
         1 => ProfileEventKind::Read(read_call(record)),
@@ -281,7 +311,7 @@ fn read_call(record: &ProfileRecord) -> ReturnedRead {
         is_random: record.mode & FMODE_RANDOM != 0,
         is_direct: is_direct(record.flags),
         window: Pages::new(u64::from(record.ra_pages)),
-        calls: record.extra.max(1),
+        calls: 1,
     }
 }
 

@@ -39,6 +39,19 @@ pub(crate) struct ProfileRecord {
 
 const _: () = assert!(size_of::<ProfileRecord>() == 120);
 
+/// `struct cached_reads`: an entry behind a record of cached reads.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct CachedReads {
+    pub offset: u64,
+    pub bytes: u32,
+    pub calls: u32,
+    pub start_ns: u32,
+    pub end_ns: u32,
+}
+
+const _: () = assert!(size_of::<CachedReads>() == 24);
+
 /// `struct stack_record`: a stack, once for each process and key.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -97,6 +110,8 @@ pub(crate) struct ProfileConfig {
 
 // SAFETY: integers and arrays of bytes, and their sizes add up to the structure's: no padding.
 unsafe impl Plain for ProfileRecord {}
+// SAFETY: as above.
+unsafe impl Plain for CachedReads {}
 // SAFETY: as above.
 unsafe impl Plain for StackRecord {}
 // SAFETY: as above.

@@ -180,8 +180,9 @@ impl<'a> Predictor<'a> {
             return not(refusal);
         }
         match &finding.change {
-            FixChange::Saves(saved) => {
-                PredictedGain::Predicted { saved: *saved, least: *saved, most: *saved }
+            FixChange::Saves(waits) => {
+                let saved = self.in_longest_thread(streams, *waits).min(self.recording.wall);
+                PredictedGain::Predicted { saved, least: saved, most: saved }
             }
             FixChange::Unpredictable(why) => not(why),
             change => {
@@ -195,6 +196,21 @@ impl<'a> Predictor<'a> {
                     Ok(prediction) => self.judged(prediction),
                 }
             }
+        }
+    }
+
+    /// The part of waits that the thread has that waited longest: the others wait meanwhile.
+    fn in_longest_thread(&self, streams: &[&FileStream], waits: Nanos) -> Nanos {
+        let mut waited: BTreeMap<u32, Nanos> = BTreeMap::new();
+        for wait in streams.iter().flat_map(|stream| stream.waits(self.recording)) {
+            *waited.entry(wait.tid).or_default() += wait.blocked;
+        }
+        let all: Nanos = waited.values().copied().sum();
+        match waited.into_values().max() {
+            Some(longest) if all > Nanos::ZERO => {
+                waits.scaled(longest.get() as f64 / all.get() as f64)
+            }
+            _ => waits,
         }
     }
 

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 
 use crate::maps::{CodeMapping, find};
 use crate::recording::is_runtime_module;
@@ -15,10 +16,13 @@ use crate::recording::is_runtime_module;
 /// The longest call instruction that is recognised.
 const MAX_CALL_BYTES: usize = 7;
 
+/// Files that are kept open.
+const MAX_OPEN_FILES: usize = 256;
+
 /// Files of code, to look at the instructions before return addresses.
 #[derive(Debug, Default)]
 pub(crate) struct CodeFiles {
-    files: HashMap<String, Option<File>>,
+    files: HashMap<Arc<str>, Option<File>>,
 }
 
 impl CodeFiles {
@@ -49,8 +53,11 @@ impl CodeFiles {
         if !map.is_executable {
             return false;
         }
-        let open = || File::open(&map.path).ok();
-        let Some(file) = self.files.entry(map.path.clone()).or_insert_with(open) else {
+        if self.files.len() >= MAX_OPEN_FILES {
+            self.files.clear();
+        }
+        let open = || File::open(&*map.path).ok();
+        let Some(file) = self.files.entry(Arc::clone(&map.path)).or_insert_with(open) else {
             return false;
         };
         let mut before = [0; MAX_CALL_BYTES];

@@ -16,9 +16,8 @@ const CLASSES: &[(WaitClass, &[&str])] = &[
             "blk_throtl*",
             "__blk_throtl*",
             "ioc_rqos_throttle",
+            "blkcg_iolatency*",
             "iolatency*",
-            "wbt_wait",
-            "__rq_qos_throttle",
             "blkcg_maybe_throttle*",
         ],
     ),
@@ -27,6 +26,7 @@ const CLASSES: &[(WaitClass, &[&str])] = &[
         WaitClass::WriteBack,
         &[
             "balance_dirty_pages*",
+            "wbt_wait",
             "jbd2_log_wait_commit",
             "jbd2_complete_transaction",
             "xfs_log_force*",
@@ -158,6 +158,11 @@ mod tests {
             class(&["schedule", "vfs_fsync_range", "folio_wait_bit"], true),
             WaitClass::WriteBack
         );
+        // Of writes, which the kernel holds back so that reads come first.
+        let of_writes = ["io_schedule", "rq_qos_wait", "wbt_wait", "__rq_qos_throttle"];
+        assert_eq!(class(&of_writes, true), WaitClass::WriteBack);
+        let of_limit = ["io_schedule", "ioc_rqos_throttle", "__rq_qos_throttle"];
+        assert_eq!(class(&of_limit, true), WaitClass::Throttle);
         assert_eq!(class(&["io_schedule", "folio_wait_bit_common"], false), WaitClass::InFlight);
         assert_eq!(class(&[], true), WaitClass::InFlight);
         assert_eq!(classify(&[], true, WaitReason::Miss), WaitClass::Miss);

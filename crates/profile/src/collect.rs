@@ -1,6 +1,6 @@
 //! From events to accesses and waits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use observe::{
     AdviceCall, BlockedWait, EvictedPages, InodeId, PageEvent, PageEventKind, ProfileEvent,
@@ -12,9 +12,10 @@ use crate::recording::{
     AccessKind, AdviceRecord, FileAccess, IoRequest, PageEviction, PageTouch, ProfileRecording,
     ProfiledFile, StorageWait, SubmittedPages, ThreadAccount, WaitClass,
 };
+use crate::stretches::KeptStretches;
 
-/// The most of each that is kept: about 200 MB together at 100 bytes for the largest.
-const MAX_RECORDS: usize = 500_000;
+/// The most of each that is kept: less than 100 MB together, and about as much to analyse them.
+const MAX_RECORDS: usize = 200_000;
 
 /// Evictions that follow one another within this time are one, as reclaim reports each folio.
 const SAME_EVICTION: Nanos = Nanos::from_millis(1);
@@ -38,7 +39,7 @@ struct Pending {
 
 /// Looks a stack up: its place among the recording's, and the class of a wait in it.
 pub(crate) trait StackIndex {
-    fn place(&mut self, pid: u32, key: u64) -> u32;
+    fn place(&self, pid: u32, key: u64) -> u32;
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass;
 }
 
@@ -47,11 +48,18 @@ pub(crate) trait StackIndex {
 pub(crate) struct Collector {
     pub recording: ProfileRecording,
     start: Nanos,
+    kept: KeptStretches,
     threads: HashMap<u32, Pending>,
     files: HashMap<InodeId, u32>,
+    /// With more files, those are forgotten that no record is of.
+    most_files: usize,
 }
 
 impl Collector {
+    pub(crate) fn new() -> Self {
+        Self { most_files: MAX_RECORDS, ..Self::default() }
+    }
+
     /// Leaves out what happened before this time of `CLOCK_MONOTONIC`.
     pub(crate) fn start_at(&mut self, start: Nanos) {
         self.start = start;
@@ -71,11 +79,14 @@ impl Collector {
     }
 
     pub(crate) fn name(&mut self, id: InodeId, size: Bytes, path: String) {
+        if self.recording.files.len() >= self.most_files {
+            self.forget_unused_files();
+        }
         let place = self.file(id, size);
         self.recording.files[place as usize].path = path;
     }
 
-    pub(crate) fn event(&mut self, event: &ProfileEvent, stacks: &mut impl StackIndex) {
+    pub(crate) fn event(&mut self, event: &ProfileEvent, stacks: &impl StackIndex) {
         // Requests of the time before belong to others.
         if event.at < self.start {
             return;
@@ -83,6 +94,11 @@ impl Collector {
         let at = event.at.saturating_sub(self.start);
         self.recording.taken += 1;
         let tid = event.thread.tid;
+        self.make_room(at);
+        if !self.is_kept(at, &event.what) {
+            self.threads.remove(&tid);
+            return;
+        }
         match &event.what {
             ProfileEventKind::Read(call) => self.read(at, &event.thread, call),
             ProfileEventKind::Page(page) => self.page(at, tid, page),
@@ -108,6 +124,52 @@ impl Collector {
             }
             ProfileEventKind::Eviction(pages) => self.eviction(at, pages),
         }
+    }
+
+    fn is_kept(&self, at: Nanos, what: &ProfileEventKind) -> bool {
+        match what {
+            ProfileEventKind::Wait(wait) => self.kept.touches(at.saturating_sub(wait.blocked), at),
+            ProfileEventKind::Advice(_) => self.kept.keeps_advice(self.recording.advice.len(), at),
+            _ => self.kept.contains(at),
+        }
+    }
+
+    /// Keeps fewer stretches if one kind of record has no room left.
+    fn make_room(&mut self, now: Nanos) {
+        while self.is_full() && self.kept.halve(now) {
+            self.kept.filter(&mut self.recording);
+            self.threads.clear();
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        let it = &self.recording;
+        let pages = it.submitted.len().max(it.evictions.len()).max(it.touches.len());
+        let calls = it.accesses.len().max(it.advice.len());
+        pages.max(calls).max(it.waits.len()).max(it.requests.len()) >= MAX_RECORDS
+    }
+
+    fn forget_unused_files(&mut self) {
+        let it = &mut self.recording;
+        let mut used: Vec<&mut u32> = Vec::new();
+        used.extend(it.accesses.iter_mut().map(|one| &mut one.inode));
+        used.extend(it.waits.iter_mut().filter_map(|one| one.inode.as_mut()));
+        used.extend(it.advice.iter_mut().filter_map(|one| one.inode.as_mut()));
+        used.extend(it.submitted.iter_mut().map(|one| &mut one.inode));
+        used.extend(it.evictions.iter_mut().map(|one| &mut one.inode));
+        used.extend(it.touches.iter_mut().map(|one| &mut one.inode));
+        let places: BTreeSet<u32> = used.iter().map(|place| **place).collect();
+        let moved: HashMap<u32, u32> = places.into_iter().zip(0..).collect();
+        for place in used {
+            *place = moved[&*place];
+        }
+        let mut place = 0;
+        it.files.retain(|_| {
+            place += 1;
+            moved.contains_key(&(place - 1))
+        });
+        self.files = it.files.iter().map(|file| file.id).zip(0..).collect();
+        self.most_files = MAX_RECORDS.max(2 * it.files.len());
     }
 
     fn eviction(&mut self, at: Nanos, pages: &EvictedPages) {
@@ -167,7 +229,9 @@ impl Collector {
         };
         let accesses = &mut self.recording.accesses;
         let place = match before.last.and_then(|last| Some((last, accesses.get_mut(last)?))) {
-            Some((place, last)) if continues(last, &access) => {
+            Some((place, last))
+                if continues(last, &access) && KeptStretches::are_together(last.start, at) =>
+            {
                 last.length += access.length;
                 last.end = access.end;
                 last.calls += access.calls;
@@ -229,13 +293,7 @@ impl Collector {
         }
     }
 
-    fn wait(
-        &mut self,
-        at: Nanos,
-        thread: &ThreadId,
-        wait: &BlockedWait,
-        stacks: &mut impl StackIndex,
-    ) {
+    fn wait(&mut self, at: Nanos, thread: &ThreadId, wait: &BlockedWait, stacks: &impl StackIndex) {
         let place = stacks.place(thread.pid, wait.stack);
         let class = stacks.class(place, wait.in_iowait, wait.reason);
         if !class.is_storage() {
@@ -269,7 +327,7 @@ impl Collector {
         at: Nanos,
         thread: &ThreadId,
         call: &AdviceCall,
-        stacks: &mut impl StackIndex,
+        stacks: &impl StackIndex,
     ) {
         let before = self.threads.entry(thread.tid).or_default();
         let submitted = before.plain + before.submitted;
@@ -291,6 +349,14 @@ impl Collector {
             submitted: Bytes::new(submitted),
         };
         keep(&mut self.recording.advice, advice, &mut self.recording.not_kept);
+    }
+
+    /// The recording of a run of this length.
+    pub(crate) fn finish(self, wall: Nanos) -> ProfileRecording {
+        let mut recording = self.recording;
+        recording.wall = wall;
+        self.kept.join(&mut recording);
+        recording
     }
 
     pub(crate) fn account(&mut self, time: &observe::ThreadTime) {

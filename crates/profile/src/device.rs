@@ -118,8 +118,8 @@ impl DirectFile {
     }
 }
 
-/// Places all over a file, the same each time (SplitMix64).
-fn scattered(index: u64) -> u64 {
+/// Numbers without order, the same each time (SplitMix64).
+pub(crate) fn scattered(index: u64) -> u64 {
     let mut word = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word ^ (word >> 31)

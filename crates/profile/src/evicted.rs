@@ -60,7 +60,9 @@ pub(crate) fn repeated_waits(
                 used.extend(merged([(access.offset, access.offset + access.length)]));
             }
             Step::Eviction(one) => {
-                let departure = match (one.is_advised, used.contains(&one.offset)) {
+                // What happened between kept stretches is not known.
+                let is_used = recording.kept_of.is_some() || used.contains(&one.offset);
+                let departure = match (one.is_advised, is_used) {
                     (true, _) => Departure::Advised,
                     (false, true) => Departure::ReclaimedUsed,
                     (false, false) => Departure::ReclaimedUnused,

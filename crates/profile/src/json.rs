@@ -20,6 +20,8 @@ pub struct ProfileDocument {
     pub schema_version: u32,
     pub target: String,
     pub wall_s: f64,
+    /// How long the run took, if only stretches of it were kept: all other times are of those.
+    pub kept_of_s: Option<f64>,
     pub waited_s: f64,
     pub avoidable_s: f64,
     /// Waits with a problem whose fix has no predicted gain.
@@ -202,6 +204,7 @@ pub fn profile_json(
         schema_version: SCHEMA_VERSION,
         target: recording.target.clone(),
         wall_s: recording.wall.as_secs_f64(),
+        kept_of_s: recording.kept_of.map(Nanos::as_secs_f64),
         waited_s: analysis.waited.as_secs_f64(),
         avoidable_s: analysis.avoidable.as_secs_f64(),
         unpredicted_s: analysis.unpredicted().as_secs_f64(),

@@ -38,6 +38,7 @@ mod shape;
 mod spans;
 mod steps;
 mod stream;
+mod stretches;
 mod symbols;
 mod text;
 mod waits;
@@ -64,5 +65,5 @@ pub use recording::{
 pub use rules::{DiagnosisRule, FixChange, RULES, RuleFinding, explain, list, rule_named};
 pub use samples::{SampleKey, SampleValues, wait_samples};
 pub use stream::FileStream;
-pub use text::{TextOptions, code_line, gain_line, profile_text};
+pub use text::{TextOptions, code_line, gain_line, kept_note, others_line, places, profile_text};
 pub use what_if::{ReplaySetting, WhatIf, WhatIfTable};

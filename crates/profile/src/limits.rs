@@ -9,6 +9,8 @@ use host::Root;
 const LIMIT_FILES: [&str; 2] = ["io.max", "io.latency"];
 const OLD_LIMIT_FILES: [&str; 2] =
     ["blkio.throttle.read_bps_device", "blkio.throttle.read_iops_device"];
+/// Processes that are remembered; more are looked at again.
+const MAX_PROCESSES: usize = 4096;
 /// Where the hierarchies are mounted, alone and beside version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const OLD_MOUNT: &str = "/sys/fs/cgroup/blkio";
@@ -36,6 +38,9 @@ impl CgroupLimits {
             } else if controllers.split(',').any(|one| one == "blkio") {
                 self.climb(root, OLD_MOUNT, path, &OLD_LIMIT_FILES);
             }
+        }
+        if self.seen.len() >= MAX_PROCESSES {
+            self.seen.clear();
         }
         self.seen.insert(pid, text);
     }

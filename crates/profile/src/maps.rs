@@ -1,5 +1,7 @@
 //! Where the code of a process comes from: `/proc/PID/maps`.
 
+use std::sync::Arc;
+
 /// A mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeMapping {
@@ -8,7 +10,8 @@ pub(crate) struct CodeMapping {
     /// Where in the file it begins.
     pub offset: u64,
     pub is_executable: bool,
-    pub path: String,
+    /// Shared with the stacks that go through it.
+    pub path: Arc<str>,
 }
 
 /// The mappings that the text lists. Lines that are none are passed over: the file may be cut off.
@@ -29,7 +32,7 @@ fn mapping(line: &str) -> Option<CodeMapping> {
         end: hex(end)?,
         offset: hex(offset)?,
         is_executable: rights.contains('x'),
-        path: path.trim_end_matches(" (deleted)").to_owned(),
+        path: path.trim_end_matches(" (deleted)").into(),
     })
 }
 
@@ -48,7 +51,7 @@ mod tests {
             "55d0-55e0 r-xp 00001000 fe:00 42    /opt/a b/prog\n7f00-7f10 rw-p 0 00:00 0 \nx";
         let maps = parse_maps(text);
         assert_eq!(maps.len(), 2);
-        assert_eq!(maps[0].path, "/opt/a b/prog");
+        assert_eq!(&*maps[0].path, "/opt/a b/prog");
         assert!(maps[0].is_executable && !maps[1].is_executable);
         assert_eq!(find(&maps, 0x55d8).map(|map| map.offset), Some(0x1000));
         assert_eq!(find(&maps, 0x7f10), None);

@@ -110,9 +110,13 @@ impl FixProof {
     }
 }
 
-/// Files that the recording waited for: what a cold run must find on the device.
+/// Files that the recording waited for, or may have waited for: what a cold run must find on the
+/// device.
 pub fn cold_files(recording: &ProfileRecording) -> Vec<PathBuf> {
-    let waited: BTreeSet<u32> = recording.waits.iter().filter_map(|wait| wait.inode).collect();
+    let waited: BTreeSet<u32> = match recording.kept_of {
+        None => recording.waits.iter().filter_map(|wait| wait.inode).collect(),
+        Some(_) => (0..recording.files.len() as u32).collect(),
+    };
     let paths = waited.iter().map(|inode| Path::new(&recording.files[*inode as usize].path));
     paths.filter(|path| path.is_absolute() && path.is_file()).map(Path::to_owned).collect()
 }

@@ -67,6 +67,9 @@ impl PlannedProof {
                 planned.push(Self { change, title, predicted: predicted(one) });
             }
         }
+        for one in &mut planned {
+            one.predicted = one.predicted.map(|saved| recording.in_whole_run(saved));
+        }
         planned
     }
 }
@@ -130,7 +133,8 @@ fn prefetch(
     analysis: &ProfileAnalysis,
     one: &ProfileDiagnosis,
 ) -> Option<ProofChange> {
-    if !matches!(one.rule.name, "cold-start" | "small-files") {
+    // A list of part of the run is not what was predicted.
+    if recording.kept_of.is_some() || !matches!(one.rule.name, "cold-start" | "small-files") {
         return None;
     }
     let inodes = one.finding.others.iter().map(|place| analysis.streams[*place].inode).collect();

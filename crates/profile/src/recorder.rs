@@ -1,12 +1,13 @@
 //! ProfileRecording: the probes, the command and the clock.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use host::Root;
-use observe::{ProfileDetail, ProfileProbes, ProfileScope, Rung};
+use observe::{ProfileItem, ProfileProbes, ProfileScope, Rung};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::extents::FileExtent;
 use units::{Bytes, Nanos};
@@ -64,7 +65,7 @@ impl Recorder {
         let root = Root::system();
         Ok(Self {
             probes: ProfileProbes::new(&scope)?,
-            collector: Collector::default(),
+            collector: Collector::new(),
             stacks: StackTable::new(),
             limits: CgroupLimits::default(),
             mounts: MountPoints::read(&root),
@@ -151,20 +152,19 @@ impl Recorder {
         }
     }
 
-    /// Details first: a wait's stack was sent before it.
     fn drain(&mut self) {
         let Self { probes, collector, stacks, limits, mounts, root, .. } = self;
-        probes.drain_details(|detail| match detail {
-            ProfileDetail::Stack(stack) => {
+        probes.drain(|item| match item {
+            ProfileItem::Stack(stack) => {
                 limits.look(root, stack.pid);
                 stacks.add(&stack);
             }
-            ProfileDetail::Name(name) => {
+            ProfileItem::Name(name) => {
                 let path = units::text::plain(&mounts.path(root, &name));
                 collector.name(name.inode, name.size, path);
             }
+            ProfileItem::Event(event) => collector.event(&event, &*stacks),
         });
-        probes.drain_events(|event| collector.event(&event, stacks));
     }
 
     fn finish(mut self, wall: Duration) -> ProfileRecording {
@@ -177,13 +177,15 @@ impl Recorder {
         let missing = signals.filter(|signal| signal.rung == Rung::Missing);
         let missing: Vec<String> = missing.map(|signal| signal.name.clone()).collect();
         drop(self.probes);
-        let mut recording = self.collector.recording;
+        let wall = Nanos::new(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
+        let mut recording = self.collector.finish(wall);
         recording.missing = missing;
         recording.uring_reads = uring_reads;
         recording.limits = self.limits.into_found();
         recording.lost = losses.events + losses.details;
-        recording.wall = Nanos::new(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX));
-        recording.stacks = self.stacks.resolve();
+        let waits = recording.waits.iter().map(|wait| wait.stack);
+        let used = waits.chain(recording.advice.iter().map(|advice| advice.stack)).collect();
+        recording.stacks = self.stacks.resolve(&used);
         for stack in &mut recording.stacks {
             for frame in stack.kernel.iter_mut().chain(&mut stack.user) {
                 frame.function = units::text::plain(&frame.function);
@@ -197,6 +199,13 @@ impl Recorder {
             RecordTarget::System => "system".to_owned(),
         };
         place_files(&mut recording);
+        for device in recording.files.iter().map(|file| file.id.device).collect::<BTreeSet<_>>() {
+            let path = self.root.path(format!("/sys/class/bdi/{device}/read_ahead_kb"));
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            if let Ok(kib) = text.trim().parse() {
+                recording.read_ahead.insert(device, Bytes::from_kib(kib));
+            }
+        }
         for request in &recording.requests {
             recording.devices.entry(request.device).or_insert_with(|| {
                 let name = device_name(&self.root, request.device);
@@ -222,7 +231,11 @@ fn pass_on(child: Option<&Child>, signal: Signal) {
 /// Asks the file system where files begin, if their paths still name them.
 fn place_files(recording: &mut ProfileRecording) {
     use std::os::unix::fs::MetadataExt as _;
-    for file in recording.files.iter_mut().take(MAX_PLACED_FILES) {
+    let accesses = recording.accesses.iter().map(|access| access.inode);
+    let used: BTreeSet<u32> =
+        accesses.chain(recording.waits.iter().filter_map(|it| it.inode)).collect();
+    for place in used.into_iter().take(MAX_PLACED_FILES) {
+        let file = &mut recording.files[place as usize];
         let Ok(opened) = std::fs::File::open(&file.path) else { continue };
         let same =
             opened.metadata().is_ok_and(|found| found.ino() == file.id.inode && found.is_file());

@@ -288,6 +288,9 @@ pub struct ProfileRecording {
     /// What was profiled, for titles.
     pub target: String,
     pub wall: Nanos,
+    /// How long it took, if only stretches of it were kept: `wall` and all other times are those of
+    /// the stretches, one after another.
+    pub kept_of: Option<Nanos>,
     pub files: Vec<ProfiledFile>,
     pub accesses: Vec<FileAccess>,
     pub waits: Vec<StorageWait>,
@@ -303,7 +306,7 @@ pub struct ProfileRecording {
     pub lost: u64,
     /// Events that were taken in.
     pub taken: u64,
-    /// Accesses, waits or requests beyond what is kept in memory.
+    /// Accesses, waits or requests for which one stretch had no room.
     pub not_kept: u64,
     /// Tracepoints that this kernel does not have.
     pub missing: Vec<String>,
@@ -315,12 +318,20 @@ pub struct ProfileRecording {
     pub neighbours: BTreeMap<u32, String>,
     /// Names of the devices.
     pub devices: BTreeMap<host::DevNo, String>,
+    /// The read-ahead of the file systems of the files, by their devices.
+    pub read_ahead: BTreeMap<host::DevNo, Bytes>,
 }
 
 impl ProfileRecording {
     /// How long threads waited for storage, summed over them.
     pub fn waited(&self) -> Nanos {
         self.waits.iter().filter(|wait| wait.class.is_storage()).map(|wait| wait.blocked).sum()
+    }
+
+    /// What a time of the kept stretches is in the whole run.
+    pub fn in_whole_run(&self, time: Nanos) -> Nanos {
+        let whole = self.kept_of.unwrap_or(self.wall);
+        time.scaled(whole.get() as f64 / self.wall.get().max(1) as f64)
     }
 
     /// The share of events that were lost.

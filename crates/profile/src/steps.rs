@@ -13,6 +13,9 @@ use crate::stream::{FileStream, StreamKey};
 use crate::waits::PageWaits;
 use crate::warm::WarmAccesses;
 
+/// Beyond so many calls, several that follow on one another are one step.
+const MAX_STEPS: u64 = 300_000;
+
 /// A read, a fault or advice before it is changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
@@ -122,6 +125,8 @@ pub(crate) fn steps(
 ) -> Vec<Step> {
     let actions = actions(recording, streams, warm);
     let first = actions.iter().map(|(_, action)| action.span().0).min().unwrap_or_default();
+    let all: u64 = actions.iter().map(|(_, action)| action.calls()).sum();
+    let calls_of_step = all.div_ceil(MAX_STEPS).max(1);
     let mut steps: Vec<Step> = Vec::new();
     let mut before: Option<(u32, Action<'_>)> = None;
     for (lane, action) in actions {
@@ -135,15 +140,16 @@ pub(crate) fn steps(
         });
         let (calls, working) = (action.calls(), action.working(waits));
         let length = length / calls;
-        for call in 0..calls {
+        for first in (0..calls).step_by(calls_of_step as usize) {
+            let count = calls_of_step.min(calls - first);
             steps.push(Step {
                 key,
                 lane,
                 tid: action.tid(),
-                offset: offset + call * length,
-                length,
-                think: working / calls + if call == 0 { idle } else { 0 },
-                goes_on: call > 0 || follows,
+                offset: offset + first * length,
+                length: count * length,
+                think: working * count / calls + if first == 0 { idle } else { 0 },
+                goes_on: first > 0 || follows,
                 is_warm: action.is_warm(),
                 advice: action.advice(),
             });

@@ -1,8 +1,9 @@
 //! Functions and lines of stacks. Addresses are turned into offsets in files while their process
 //! lives; symbols are looked up at the end, so that nothing of it delays the program.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
@@ -26,9 +27,13 @@ impl KernelSymbols {
         Self(symbols)
     }
 
-    fn name(&self, address: u64) -> Option<&str> {
-        let after = self.0.partition_point(|(start, _)| *start <= address);
-        self.0.get(after.checked_sub(1)?).map(|(_, name)| name.as_str())
+    /// The place of the function at an address.
+    fn place(&self, address: u64) -> Option<usize> {
+        self.0.partition_point(|(start, _)| *start <= address).checked_sub(1)
+    }
+
+    fn name(&self, place: usize) -> &str {
+        &self.0[place].1
     }
 }
 
@@ -46,17 +51,26 @@ fn is_of_probe(function: &str) -> bool {
 }
 
 /// An address of a process: its file and the offset in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct UserAddress {
-    module: String,
+    module: Arc<str>,
     offset: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 struct RawStack {
-    kernel: Vec<String>,
+    /// Places of functions.
+    kernel: Vec<usize>,
     user: Vec<UserAddress>,
 }
+
+/// The place of a stack that was lost, or that there was no room for.
+const UNKNOWN_STACK: u32 = 0;
+/// The most that is kept of what grows with a recording: 30 MB of stacks and of their keys, 5 MB of
+/// mappings.
+const MAX_STACKS: usize = 32_768;
+const MAX_KEYS: usize = 500_000;
+const MAX_PROCESSES: usize = 512;
 
 /// The stacks of a recording.
 #[derive(Debug, Default)]
@@ -65,17 +79,19 @@ pub(crate) struct StackTable {
     maps: HashMap<u32, Vec<CodeMapping>>,
     code: CodeFiles,
     places: HashMap<(u32, u64), u32>,
-    stacks: Vec<RawStack>,
+    known: HashMap<Arc<RawStack>, u32>,
+    /// The first is empty.
+    stacks: Vec<Arc<RawStack>>,
 }
 
 impl StackTable {
     pub(crate) fn new() -> Self {
-        Self { kernel: KernelSymbols::read(), ..Self::default() }
+        let stacks = vec![Arc::default()];
+        Self { kernel: KernelSymbols::read(), stacks, ..Self::default() }
     }
 
     /// Takes a stack in, reading where the code of its process comes from.
     pub(crate) fn add(&mut self, stack: &ProfileStack) {
-        let place = self.place(stack.pid, stack.key) as usize;
         let mut user = stack.user.clone();
         let known = self.maps.get(&stack.pid);
         let all = known.is_some_and(|maps| user.iter().all(|at| find(maps, *at).is_some()));
@@ -83,55 +99,83 @@ impl StackTable {
             let text = std::fs::read_to_string(format!("/proc/{}/maps", stack.pid));
             if let Some(maps) = text.ok().map(|text| parse_maps(&text)).filter(|it| !it.is_empty())
             {
+                if self.maps.len() >= MAX_PROCESSES {
+                    // Those that live are read again.
+                    self.maps.clear();
+                }
                 self.maps.insert(stack.pid, maps);
             }
         }
         let none = Vec::new();
         let maps = self.maps.get(&stack.pid).unwrap_or(&none);
         self.code.insert_caller(&mut user, &stack.words, maps);
-        let kernel = stack.kernel.iter().filter_map(|at| self.kernel.name(*at));
+        let kernel = stack.kernel.iter().filter_map(|at| self.kernel.place(*at));
         let raw = RawStack {
-            kernel: kernel.skip_while(|name| is_of_probe(name)).map(str::to_owned).collect(),
+            kernel: kernel.skip_while(|place| is_of_probe(self.kernel.name(*place))).collect(),
             user: user.iter().map(|at| user_address(maps, *at)).collect(),
         };
-        self.stacks[place] = raw;
+        let place = self.intern(raw);
+        if self.places.len() >= MAX_KEYS {
+            self.places.clear();
+        }
+        self.places.insert((stack.pid, stack.key), place);
     }
 
-    /// Looks all symbols up.
-    pub(crate) fn resolve(&self) -> Vec<StackTrace> {
+    /// The place of a stack, which others of the same program may have, too.
+    fn intern(&mut self, raw: RawStack) -> u32 {
+        if let Some(place) = self.known.get(&raw) {
+            return *place;
+        }
+        if self.stacks.len() >= MAX_STACKS {
+            return UNKNOWN_STACK;
+        }
+        let (place, raw) = (self.stacks.len() as u32, Arc::new(raw));
+        self.stacks.push(Arc::clone(&raw));
+        self.known.insert(raw, place);
+        place
+    }
+
+    /// Looks the symbols of these stacks up; the others are empty.
+    pub(crate) fn resolve(&self, used: &BTreeSet<u32>) -> Vec<StackTrace> {
         let symbolizer = symbolizer();
-        let mut known: HashMap<(String, u64), Vec<Frame>> = HashMap::new();
+        let mut known: HashMap<UserAddress, Vec<Frame>> = HashMap::new();
         let mut resolve = |address: &UserAddress, is_return: bool| -> Vec<Frame> {
             let offset = address.offset.saturating_sub(u64::from(is_return));
-            let key = (address.module.clone(), offset);
+            let key = UserAddress { offset, ..address.clone() };
             known.entry(key).or_insert_with(|| frames(&symbolizer, &address.module, offset)).clone()
         };
-        let trace = |raw: &RawStack| StackTrace {
+        let mut trace = |raw: &RawStack| StackTrace {
             kernel: raw
                 .kernel
                 .iter()
-                .map(|name| Frame { function: name.clone(), ..Frame::default() })
+                .map(|place| Frame {
+                    function: self.kernel.name(*place).to_owned(),
+                    ..Frame::default()
+                })
                 .collect(),
             user: (raw.user.iter().enumerate())
                 .flat_map(|(nth, address)| resolve(address, nth > 0))
                 .collect(),
         };
-        self.stacks.iter().map(trace).collect()
+        let stacks = (0..).zip(&self.stacks);
+        stacks
+            .map(
+                |(place, raw)| {
+                    if used.contains(&place) { trace(raw) } else { StackTrace::default() }
+                },
+            )
+            .collect()
     }
 }
 
 impl StackIndex for StackTable {
-    fn place(&mut self, pid: u32, key: u64) -> u32 {
-        let stacks = &mut self.stacks;
-        *self.places.entry((pid, key)).or_insert_with(|| {
-            stacks.push(RawStack::default());
-            stacks.len() as u32 - 1
-        })
+    fn place(&self, pid: u32, key: u64) -> u32 {
+        self.places.get(&(pid, key)).copied().unwrap_or(UNKNOWN_STACK)
     }
 
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass {
         let kernel = &self.stacks[place as usize].kernel;
-        let kernel: Vec<&str> = kernel.iter().map(String::as_str).collect();
+        let kernel: Vec<&str> = kernel.iter().map(|place| self.kernel.name(*place)).collect();
         classify(&kernel, in_iowait, reason)
     }
 }
@@ -139,9 +183,10 @@ impl StackIndex for StackTable {
 fn user_address(maps: &[CodeMapping], address: u64) -> UserAddress {
     match find(maps, address) {
         Some(map) => {
-            UserAddress { module: map.path.clone(), offset: address - map.start + map.offset }
+            let module = Arc::clone(&map.path);
+            UserAddress { module, offset: address - map.start + map.offset }
         }
-        None => UserAddress { module: String::new(), offset: address },
+        None => UserAddress { module: Arc::default(), offset: address },
     }
 }
 
@@ -204,8 +249,9 @@ mod tests {
     fn a_symbol_of_the_kernel_reaches_to_the_next() {
         let lines = ["ffffffff81000000 T first", "ffffffff81000040 t second [mod]", "0 T hidden"];
         let symbols = KernelSymbols(lines.iter().filter_map(|line| kernel_symbol(line)).collect());
-        assert_eq!(symbols.name(0xffff_ffff_8100_003f), Some("first"));
-        assert_eq!(symbols.name(0xffff_ffff_8100_0040), Some("second"));
-        assert_eq!(symbols.name(0xffff_ffff_80ff_ffff), None);
+        let name = |at| symbols.place(at).map(|place| symbols.name(place));
+        assert_eq!(name(0xffff_ffff_8100_003f), Some("first"));
+        assert_eq!(name(0xffff_ffff_8100_0040), Some("second"));
+        assert_eq!(name(0xffff_ffff_80ff_ffff), None);
     }
 }

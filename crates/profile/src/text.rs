@@ -9,6 +9,7 @@ use units::{Bytes, Nanos};
 
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
 use crate::recording::{ProfileRecording, StackTrace};
+use crate::stretches::STRETCH;
 
 /// How many places are shown.
 const MAX_PLACES: usize = 5;
@@ -77,7 +78,9 @@ pub fn profile_text(
     options: TextOptions,
 ) -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "profile of {}: {}", recording.target, time(recording.wall));
+    let whole = recording.kept_of.map(|whole| format!(" of {}", time(whole)));
+    let kept = whole.unwrap_or_default();
+    let _ = writeln!(text, "profile of {}: {}{kept}", recording.target, time(recording.wall));
     let all = analysis.busy();
     let parts = [
         ("compute", analysis.compute()),
@@ -100,13 +103,45 @@ pub fn profile_text(
         time(analysis.runnable),
         time(analysis.other)
     );
-    for one in analysis.diagnoses.iter().take(MAX_PLACES) {
+    let places = places(recording, analysis);
+    for (one, others) in places.iter().take(MAX_PLACES) {
         diagnosis(&mut text, recording, analysis, one, options);
+        if let Some(others) = others_line(others) {
+            let _ = writeln!(text, "  also   {others}");
+        }
     }
     unexplained(&mut text, recording, analysis);
     what_if(&mut text, recording, analysis);
     notes(&mut text, recording, analysis);
     text
+}
+
+/// The diagnoses, each with those of other open files that have the same rule, file and code.
+pub fn places<'a>(
+    recording: &ProfileRecording,
+    analysis: &'a ProfileAnalysis,
+) -> Vec<(&'a ProfileDiagnosis, Vec<&'a ProfileDiagnosis>)> {
+    let key = |one: &ProfileDiagnosis| {
+        let stack = one.finding.stack.and_then(|place| recording.stacks.get(place as usize));
+        let file = one.stream.map(|place| analysis.streams[place].inode);
+        (one.rule.code, file, code_line(stack))
+    };
+    let mut places: Vec<(_, (&ProfileDiagnosis, Vec<&ProfileDiagnosis>))> = Vec::new();
+    for one in &analysis.diagnoses {
+        let key = key(one);
+        match places.iter_mut().find(|(known, _)| one.stream.is_some() && *known == key) {
+            Some((_, (_, others))) => others.push(one),
+            None => places.push((key, (one, Vec::new()))),
+        }
+    }
+    places.into_iter().map(|(_, place)| place).collect()
+}
+
+/// What the other open files of a place cost.
+pub fn others_line(others: &[&ProfileDiagnosis]) -> Option<String> {
+    let waited: Nanos = others.iter().map(|one| one.finding.waited).sum();
+    let files = counted(others.len(), "more open file");
+    (!others.is_empty()).then(|| format!("{files} at this line, {} together", time(waited)))
 }
 
 fn diagnosis(
@@ -155,7 +190,7 @@ fn cost(
 /// Places that cost time and that no rule explains: the waits of all open files of one file at one
 /// line of code together.
 fn unexplained(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnalysis) {
-    let room = MAX_PLACES.saturating_sub(analysis.diagnoses.len());
+    let room = MAX_PLACES.saturating_sub(places(recording, analysis).len());
     let is_explained = |place: usize| {
         analysis
             .diagnoses
@@ -236,12 +271,26 @@ fn what_if(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAn
     }
 }
 
+/// What was kept, if that is not all.
+pub fn kept_note(recording: &ProfileRecording) -> Option<String> {
+    let whole = recording.kept_of?;
+    Some(format!(
+        "{} of {} are kept, in stretches of {} ms chosen at random: all times are of these",
+        time(recording.wall),
+        time(whole),
+        STRETCH.as_millis_f64()
+    ))
+}
+
 fn notes(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnalysis) {
     if analysis.diagnoses.is_empty() {
         text.push_str("\nno rule applies\n");
     }
     if let Some(why) = &analysis.no_prediction {
         let _ = writeln!(text, "\nno prediction: {why}");
+    }
+    if let Some(note) = kept_note(recording) {
+        let _ = writeln!(text, "\n{note}");
     }
     if recording.lost > 0 || recording.not_kept > 0 {
         let _ = writeln!(

@@ -43,8 +43,9 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     if !applies {
         return None;
     }
-    let latency = median_service(run)?;
-    let thinking = recording.wall.saturating_sub(stream.waited).max(Nanos::new(1));
+    let latency = median_service(run, stream)?;
+    let threads = recording.wall * stream.tids.len() as u64;
+    let thinking = threads.saturating_sub(stream.waited).max(Nanos::new(1));
     let rate = shape.bytes as f64 / thinking.as_secs_f64();
     let needed = (2.0 * rate * latency.as_secs_f64()) as u64;
     let window = needed.next_power_of_two().clamp(2 * limit, LARGEST_WINDOW.max(2 * limit));
@@ -67,8 +68,9 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     })
 }
 
-fn median_service(run: &RunView<'_>) -> Option<Nanos> {
-    let reads = run.recording.requests.iter().filter(|request| request.is_read);
+fn median_service(run: &RunView<'_>, stream: &FileStream) -> Option<Nanos> {
+    let requests = run.requests_of(stream);
+    let reads = requests.iter().filter(|request| request.is_read);
     let mut times: Vec<u64> = reads.map(|request| request.service.get()).collect();
     (!times.is_empty()).then(|| Nanos::new(crate::shape::median(&mut times)))
 }

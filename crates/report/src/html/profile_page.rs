@@ -168,8 +168,10 @@ fn headline(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> String 
 fn notes(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
     let lost = recording.lost + recording.not_kept;
     html! {
-        @if lost > 0 || !recording.missing.is_empty() || analysis.no_prediction.is_some() {
+        @let is_part = recording.kept_of.is_some() || !recording.missing.is_empty();
+        @if lost > 0 || is_part || analysis.no_prediction.is_some() {
             ul class="said note" {
+                @if let Some(kept) = profile::kept_note(recording) { li { (kept) } }
                 @if let Some(why) = &analysis.no_prediction { li { "No prediction: " (why) } }
                 @if lost > 0 { li {
                     (recording.lost) " events lost, " (recording.not_kept) " not kept, of "
@@ -188,7 +190,9 @@ fn places(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
         section id="places" aria-labelledby="places-title" {
             h2 id="places-title" { "The places that cost most" }
             @if analysis.diagnoses.is_empty() { p { "No rule applies." } }
-            @for one in &analysis.diagnoses { (place(recording, analysis, one)) }
+            @for (one, others) in profile::places(recording, analysis) {
+                (place(recording, analysis, one, &others))
+            }
         }
     }
 }
@@ -197,6 +201,7 @@ fn place(
     recording: &ProfileRecording,
     analysis: &ProfileAnalysis,
     one: &ProfileDiagnosis,
+    others: &[&ProfileDiagnosis],
 ) -> Markup {
     let finding = &one.finding;
     let file = one.stream.map(|place| analysis.streams[place].inode as usize);
@@ -226,6 +231,7 @@ fn place(
                 }
             }
             dt { "gain" } dd { (gain_line(one, recording.wall)) }
+            @if let Some(others) = profile::others_line(others) { dt { "also" } dd { (others) } }
         }
     }
 }

@@ -1,0 +1,219 @@
+//! Which parts of a long recording are kept: stretches of time, chosen at random.
+
+use units::Nanos;
+
+use crate::device::scattered;
+use crate::recording::{ProfileRecording, ThreadAccount};
+
+/// Long enough for many windows of a reader.
+pub(crate) const STRETCH: Nanos = Nanos::from_millis(250);
+/// The first advice is kept whenever it was given: most is given once for a whole run.
+const FIRST_ADVICE: usize = 10_000;
+
+/// One of so many stretches is kept. Which ones does not depend on what happened in them, and those
+/// that are still kept after a [`halve`](Self::halve) were kept before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptStretches {
+    one_of: u64,
+}
+
+impl Default for KeptStretches {
+    fn default() -> Self {
+        Self { one_of: 1 }
+    }
+}
+
+impl KeptStretches {
+    pub(crate) fn contains(self, at: Nanos) -> bool {
+        self.keeps(at.get() / STRETCH.get())
+    }
+
+    /// Whether any part of this time is kept.
+    pub(crate) fn touches(self, start: Nanos, end: Nanos) -> bool {
+        let mut stretches = start.get() / STRETCH.get()..=end.get() / STRETCH.get();
+        stretches.any(|stretch| self.keeps(stretch))
+    }
+
+    /// Whether two times lie in one stretch.
+    pub(crate) fn are_together(one: Nanos, other: Nanos) -> bool {
+        one.get() / STRETCH.get() == other.get() / STRETCH.get()
+    }
+
+    /// Whether advice is kept that comes after so much other.
+    pub(crate) fn keeps_advice(self, before: usize, at: Nanos) -> bool {
+        before < FIRST_ADVICE || self.contains(at)
+    }
+
+    fn keeps(self, stretch: u64) -> bool {
+        scattered(stretch) & (self.one_of - 1) == 0
+    }
+
+    /// Keeps about half as many, if one of those up to `now` is left then.
+    pub(crate) fn halve(&mut self, now: Nanos) -> bool {
+        let half = Self { one_of: self.one_of * 2 };
+        let is_any_left = half.touches(Nanos::ZERO, now);
+        if is_any_left {
+            *self = half;
+        }
+        is_any_left
+    }
+
+    /// Leaves what happened outside the kept stretches out.
+    pub(crate) fn filter(self, recording: &mut ProfileRecording) {
+        recording.accesses.retain(|one| self.contains(one.end));
+        recording.waits.retain(|one| self.touches(one.end.saturating_sub(one.blocked), one.end));
+        let mut before = 0;
+        recording.advice.retain(|one| {
+            before += 1;
+            self.keeps_advice(before - 1, one.at)
+        });
+        recording.requests.retain(|one| self.contains(one.end));
+        recording.submitted.retain(|one| self.contains(one.at));
+        recording.evictions.retain(|one| self.contains(one.at));
+        recording.touches.retain(|one| self.contains(one.at));
+    }
+
+    /// Makes the kept stretches follow on one another, as if nothing had happened between them.
+    pub(crate) fn join(self, recording: &mut ProfileRecording) {
+        if self.one_of == 1 {
+            return;
+        }
+        let whole = recording.wall;
+        let line = JoinedLine::new(self, whole);
+        for access in &mut recording.accesses {
+            let (start, end) = (line.at(access.start), line.at(access.end));
+            access.blocked = access.blocked.min(end - start);
+            (access.start, access.end) = (start, end);
+        }
+        for wait in &mut recording.waits {
+            let start = line.at(wait.end.saturating_sub(wait.blocked));
+            let end = line.at(wait.end);
+            (wait.end, wait.blocked) = (end, end - start);
+        }
+        let ends = recording.requests.iter_mut().map(|one| &mut one.end);
+        let times = ends
+            .chain(recording.advice.iter_mut().map(|one| &mut one.at))
+            .chain(recording.submitted.iter_mut().map(|one| &mut one.at))
+            .chain(recording.evictions.iter_mut().map(|one| &mut one.at))
+            .chain(recording.touches.iter_mut().map(|one| &mut one.at));
+        times.for_each(|at| *at = line.at(*at));
+        recording.wall = line.at(whole);
+        recording.kept_of = Some(whole);
+        let share = recording.wall.get() as f64 / whole.get().max(1) as f64;
+        for thread in &mut recording.threads {
+            let ThreadAccount { span, cpu, runnable, blocked, .. } = thread;
+            for time in [span, cpu, runnable, blocked] {
+                *time = time.scaled(share);
+            }
+        }
+    }
+}
+
+/// Where a time lies once the kept stretches follow on one another.
+struct JoinedLine {
+    kept: KeptStretches,
+    /// How many stretches before each are kept.
+    before: Vec<u64>,
+}
+
+impl JoinedLine {
+    fn new(kept: KeptStretches, whole: Nanos) -> Self {
+        let mut count = 0;
+        let stretches = 0..=whole.get() / STRETCH.get();
+        let before = stretches.map(|stretch| {
+            let before = count;
+            count += u64::from(kept.keeps(stretch));
+            before
+        });
+        Self { kept, before: before.collect() }
+    }
+
+    /// Of a time that is not kept: the end of the last one before it.
+    fn at(&self, at: Nanos) -> Nanos {
+        let last = self.before.len() as u64 - 1;
+        let stretch = (at.get() / STRETCH.get()).min(last);
+        let within = if self.kept.keeps(stretch) { at.get() - stretch * STRETCH.get() } else { 0 };
+        Nanos::new(self.before[stretch as usize] * STRETCH.get() + within)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::FileAccess;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn accesses(count: u64) -> ProfileRecording {
+        let access = |index| {
+            let start = Nanos::from_millis(index * 10);
+            FileAccess::cached(start, start + Nanos::from_millis(4))
+        };
+        ProfileRecording {
+            accesses: (0..count).map(access).collect(),
+            wall: Nanos::from_millis(count * 10),
+            ..ProfileRecording::default()
+        }
+    }
+
+    #[test]
+    fn half_of_the_stretches_are_kept_and_then_half_of_those() {
+        let mut kept = KeptStretches::default();
+        let mut recording = accesses(100_000);
+        for expected in [50_000, 25_000, 12_500] {
+            assert!(kept.halve(recording.wall));
+            kept.filter(&mut recording);
+            let off = recording.accesses.len().abs_diff(expected);
+            assert!(off < expected / 10, "{} of {expected}", recording.accesses.len());
+        }
+        let first_kept = (0..).find(|one| kept.keeps(*one)).unwrap();
+        let before = Nanos::new((first_kept - 1) * STRETCH.get());
+        assert!(!kept.clone().halve(before), "none would be left");
+    }
+
+    #[test]
+    fn what_is_kept_follows_on_one_another() {
+        let mut kept = KeptStretches::default();
+        assert!(kept.halve(Nanos::from_secs(40)));
+        let mut recording = accesses(4000);
+        let second = Nanos::new(SECOND);
+        recording.threads.push(ThreadAccount {
+            pid: 1,
+            tid: 1,
+            comm: String::new(),
+            span: recording.wall,
+            cpu: second,
+            runnable: second,
+            blocked: second,
+        });
+        kept.filter(&mut recording);
+        kept.join(&mut recording);
+        assert_eq!(recording.kept_of, Some(Nanos::from_millis(40_000)));
+        // Each stretch has 25 accesses of 10 ms.
+        assert_eq!(recording.wall, Nanos::from_millis(recording.accesses.len() as u64 * 10));
+        let gaps = recording.accesses.windows(2).map(|two| two[1].start - two[0].start);
+        assert!(gaps.into_iter().all(|gap| gap == Nanos::from_millis(10)));
+        let share = recording.wall.as_secs_f64() / 40.0;
+        assert!((recording.threads[0].cpu.as_secs_f64() - share).abs() < 1e-6);
+        assert_eq!(recording.threads[0].span, recording.wall);
+    }
+
+    #[test]
+    fn what_began_before_its_stretch_is_cut() {
+        let mut kept = KeptStretches::default();
+        let wall = Nanos::new(SECOND * 100);
+        assert!(kept.halve(wall));
+        let first = (1..).find(|one| kept.keeps(*one) && !kept.keeps(one - 1)).unwrap();
+        let start = Nanos::new(first * STRETCH.get());
+        let [begun, ended] = [start - Nanos::from_millis(30), start + Nanos::from_millis(20)];
+        let access =
+            FileAccess { blocked: Nanos::from_millis(45), ..FileAccess::cached(begun, ended) };
+        let mut recording =
+            ProfileRecording { accesses: vec![access], wall, ..ProfileRecording::default() };
+        kept.filter(&mut recording);
+        kept.join(&mut recording);
+        let access = &recording.accesses[0];
+        assert_eq!(access.blocked, Nanos::from_millis(20));
+        assert_eq!(access.end - access.start, Nanos::from_millis(20));
+    }
+}
