@@ -15,57 +15,104 @@ const MIN_SAMPLES: usize = 8;
 const CACHED_CALL_NS: f64 = 500.0;
 const COPY_NS: f64 = 0.1;
 
-/// Nanoseconds of each wait that the simulation does not have.
+/// What a wait takes that the model of the device does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct WaitOverhead {
-    /// Of the request: negative if the device is faster than its model.
+    /// What each request is delayed by in the simulation, in its time.
+    pub request_delay: Nanos,
+    /// The same in nanoseconds of the recording.
+    pub delay_ns: f64,
+    /// What remains, in nanoseconds: negative if the device is faster than its model.
     pub device_ns: f64,
-    /// The same as a share of the simulated wait. Which of them larger requests have is not known.
+    /// Both as a share of the wait without them. Which of them larger requests have is not known.
     pub device_share: f64,
     /// Of the processor, which a read of cached data does not have: submission, switches.
     pub processor_ns: f64,
 }
 
 impl WaitOverhead {
-    /// Compares the requests that these streams waited for with the simulated ones, and their calls
-    /// that waited with those that did not.
-    pub(crate) fn new(
+    /// Only that of the processor: the calls of these streams that waited, and those that did not.
+    pub(crate) fn of_processor(
         recording: &ProfileRecording,
         streams: &[&FileStream],
         simulated: &SimOutcome,
-        dilation: f64,
     ) -> Self {
-        let mut services = awaited(recording, streams);
-        let requests = simulated.device.requests.max(1) as f64;
-        let expected = simulated.device.queued.get() as f64 * dilation / requests;
-        let device_ns = match services.len() >= MIN_SAMPLES {
-            true => trimmed_mean(&mut services) - expected,
-            false => 0.0,
-        };
-        let stalls: u64 = simulated.readers.iter().map(|reader| reader.stalls).sum();
-        // The simulator may count a read of several pages as several waits.
-        let waits: usize = streams.iter().map(|stream| stream.waits.len()).sum();
-        let share = (waits as f64 / stalls.max(1) as f64).min(1.0);
-        let stalled = simulated.stalled().get() as f64 * dilation;
-        // What comes ahead of its reader delays it by the part of its time that is waited for.
-        let queued = simulated.device.queued.get() as f64 * dilation;
-        let device_ns = device_ns * share * (stalled / queued.max(1.0)).min(1.0);
-        let device_share = device_ns * stalls as f64 / stalled.max(1.0);
-        let processor_ns = processor_ns(recording, streams) * share;
-        Self { device_ns, device_share, processor_ns }
+        let processor_ns = processor_ns(recording, streams) * waits_of_stall(streams, simulated);
+        Self { processor_ns, ..Self::default() }
     }
 
-    /// Without what the device adds.
-    pub(crate) fn of_processor(self) -> Self {
-        Self { processor_ns: self.processor_ns, ..Self::default() }
+    /// The same with that of the device: its requests took `service_ns` on average, and those of a
+    /// simulation with `request_delay` took less, or more.
+    pub(crate) fn with_device(
+        self,
+        streams: &[&FileStream],
+        simulated: &SimOutcome,
+        service_ns: f64,
+        request_delay: Nanos,
+        dilation: f64,
+    ) -> Self {
+        let nanos = |time: Nanos| time.get() as f64 * dilation;
+        let [delay_ns, stalled] = [request_delay, simulated.stalled()].map(nanos);
+        let queued = nanos(simulated.device.queued);
+        // What comes ahead of its reader delays it by the part of its time that is waited for.
+        let awaited = (stalled / queued.max(1.0)).min(1.0) * waits_of_stall(streams, simulated);
+        let device_ns = (service_ns - service(simulated, dilation)) * awaited;
+        let stalls = stalls(simulated) as f64;
+        let without = (stalled - delay_ns * stalls).max(1.0);
+        let device_share = (delay_ns + device_ns) * stalls / without;
+        Self { request_delay, delay_ns, device_ns, device_share, ..self }
+    }
+
+    /// The same where requests are delayed by this part of what they were, and the rest is added to
+    /// the waits.
+    pub(crate) fn partly_within(self, part: f64) -> Self {
+        Self {
+            request_delay: self.request_delay.scaled(part),
+            delay_ns: self.delay_ns * part,
+            device_ns: self.device_ns + self.delay_ns * (1.0 - part),
+            ..self
+        }
     }
 
     /// What waits of this time in the simulation take in nanoseconds: the larger of both, so that a
     /// fix is not said to win too much.
     pub(crate) fn waited(&self, simulated: Nanos, waits: u64) -> f64 {
-        let time = simulated.get() as f64;
-        time + (self.device_ns * waits as f64).max(self.device_share * time)
+        let (time, waits) = (simulated.get() as f64, waits as f64);
+        let without = (time - self.delay_ns * waits).max(0.0);
+        let each = (self.delay_ns + self.device_ns) * waits;
+        time + self.device_ns * waits + (self.device_share * without - each).max(0.0)
     }
+}
+
+fn stalls(simulated: &SimOutcome) -> u64 {
+    simulated.readers.iter().map(|reader| reader.stalls).sum()
+}
+
+/// How many waits were recorded for each simulated one, which may count a read of several pages as
+/// several; at most 1.
+fn waits_of_stall(streams: &[&FileStream], simulated: &SimOutcome) -> f64 {
+    let waits: usize = streams.iter().map(|stream| stream.waits.len()).sum();
+    (waits as f64 / stalls(simulated).max(1) as f64).min(1.0)
+}
+
+/// How long a simulated request takes on average, in nanoseconds of the recording.
+pub(crate) fn service(simulated: &SimOutcome, dilation: f64) -> f64 {
+    let requests = simulated.device.requests.max(1) as f64;
+    simulated.device.queued.get() as f64 * dilation / requests
+}
+
+/// How long requests took that one of the streams waited for, in nanoseconds: the mean, and the
+/// standard deviation; `None` if there were too few.
+pub(crate) fn recorded_service(
+    recording: &ProfileRecording,
+    streams: &[&FileStream],
+) -> Option<(f64, f64)> {
+    let mut services = awaited(recording, streams);
+    (services.len() >= MIN_SAMPLES).then(|| {
+        let mean = trimmed_mean(&mut services);
+        let squares: f64 = services.iter().map(|one| (*one as f64 - mean).powi(2)).sum();
+        (mean, (squares / services.len() as f64).sqrt())
+    })
 }
 
 /// How long the reads took that completed while one of the streams waited, in nanoseconds, with
@@ -114,7 +161,7 @@ fn processor_ns(recording: &ProfileRecording, streams: &[&FileStream]) -> f64 {
     let is_known = cached.len() >= MIN_SAMPLES && faults * 2 < waiting.len();
     let estimated = || CACHED_CALL_NS + COPY_NS * median(&mut bytes.clone()) as f64;
     let of_cached = if is_known { median(&mut cached) as f64 } else { estimated() };
-    (median(&mut waiting) as f64 - of_cached).max(0.0)
+    (trimmed_mean(&mut waiting) - of_cached).max(0.0)
 }
 
 fn working_ns(access: &FileAccess) -> u64 {
@@ -188,9 +235,22 @@ mod tests {
 
     #[test]
     fn larger_requests_have_the_larger_overhead() {
-        let overhead = WaitOverhead { device_ns: 100.0, device_share: 0.5, processor_ns: 0.0 };
-        assert!((overhead.waited(Nanos::new(400), 4) - 800.0).abs() < 1e-9, "many short waits");
-        assert!((overhead.waited(Nanos::new(400), 1) - 600.0).abs() < 1e-9, "one long wait");
+        let of = |delay_ns, device_ns, device_share| WaitOverhead {
+            delay_ns,
+            device_ns,
+            device_share,
+            ..WaitOverhead::default()
+        };
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let after = of(0.0, 100.0, 0.5);
+        assert!(near(after.waited(Nanos::new(400), 4), 800.0), "many short waits");
+        assert!(near(after.waited(Nanos::new(400), 1), 600.0), "one long wait");
+        // The same within the simulation.
+        let within = of(100.0, 0.0, 0.5);
+        assert!(near(within.waited(Nanos::new(800), 4), 800.0));
+        assert!(near(within.waited(Nanos::new(500), 1), 600.0));
+        let faster = of(0.0, -50.0, -0.1);
+        assert!(near(faster.waited(Nanos::new(1000), 4), 900.0));
     }
 
     #[test]

@@ -17,7 +17,8 @@ use crate::what_if::agree;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prediction {
     pub saved: Nanos,
-    /// How far the waits of the unchanged replay were off, at least 5 % of what is saved.
+    /// How far the waits of the unchanged replay were off, or what chance does; at least 5 % of what
+    /// is saved.
     pub error: Nanos,
     /// Why it is no more than a guess.
     pub doubt: Option<String>,
@@ -27,6 +28,8 @@ pub(crate) struct Prediction {
 const UNSEEN_PAGES: &str = "it depends on mapped pages that were not seen";
 /// The least error of a prediction, as a share.
 const MIN_ERROR: f64 = 0.05;
+/// The interval has so many standard deviations of single replays on each side.
+const DEVIATIONS: f64 = 2.0;
 
 /// Predicts what a change of these streams wins.
 ///
@@ -44,20 +47,22 @@ pub(crate) fn predict(
     let replay = ProfileReplay::new(recording, streams, warm, model)?;
     let streams = keys.into_iter().map(|key| (key, change)).collect();
     let changes = Changes { streams, ..Changes::default() };
-    let (elapsed, most) = (replay.times.elapsed, replay.run(&changes)?.elapsed);
-    let (mut saved, mut doubt) = (elapsed.saturating_sub(most), replay.check().err());
+    let (mean, deviation) = replay.saved(&changes)?;
+    let [mut saved, chance] = [mean, DEVIATIONS * deviation].map(|time| Nanos::new(time as u64));
+    let mut doubt = replay.check().err();
     // The same where as few pages of mappings were touched as possible.
     let before = replay.run_least(&Changes::default()).transpose()?;
     let after = replay.run_least(&changes).transpose()?;
     if let Some((before, after)) = before.zip(after) {
         let fewest = before.elapsed.saturating_sub(after.elapsed);
-        if !agree(most, elapsed.saturating_sub(fewest)) {
+        let elapsed = replay.times.elapsed;
+        if !agree(elapsed.saturating_sub(saved), elapsed.saturating_sub(fewest)) {
             saved = saved.max(fewest);
             doubt.get_or_insert_with(|| UNSEEN_PAGES.to_owned());
         }
     }
     let saved = saved.min(replay.most_saved());
-    let error = replay.error.max(saved.scaled(MIN_ERROR));
+    let error = replay.error.max(chance).max(saved.scaled(MIN_ERROR));
     Ok(Prediction { saved, error, doubt })
 }
 

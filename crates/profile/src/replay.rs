@@ -13,7 +13,7 @@ use workload::{AccessClass, AccessMethod, Hint, RangeAdvice};
 
 use crate::advice_values::SEQUENTIAL_VALUE;
 use crate::device::DeviceModel;
-use crate::overhead::WaitOverhead;
+use crate::overhead::{WaitOverhead, recorded_service, service};
 use crate::prefetch_list::{ADVICE_BYTES, in_place_order};
 use crate::recording::{PAGE_BYTES, ProfileRecording};
 use crate::rewrite::{Changes, rewritten};
@@ -28,6 +28,19 @@ const MAX_REPLAY_ERROR: f64 = 0.2;
 /// The window of files whose window was not seen: the kernel's default.
 const DEFAULT_WINDOW: Bytes = Bytes::from_kib(128);
 
+/// How often the delay of requests is corrected.
+const FITTING_STEPS: u32 = 3;
+/// The way to a device and back takes no longer; what is left is the model's.
+const MAX_REQUEST_DELAY: Nanos = Nanos::from_micros(100);
+/// Where the times of requests differ by so many times that, their mean says nothing of it: a disk
+/// that turns decides more.
+const MOST_DEVIATION: f64 = 10.0;
+/// What is done with parts of that delay, each with a seed of its own: where a disk has turned a
+/// little further, a request may take a whole turn longer.
+const DELAY_PARTS: [f64; 5] = [1.0, 0.5, 0.75, 1.25, 1.5];
+/// In a recording of more steps, chance evens out.
+const MAX_STEPS_VARIED: usize = 20_000;
+
 /// What a replay took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplayTimes {
@@ -40,7 +53,7 @@ pub(crate) struct ReplayTimes {
 }
 
 /// A simulation, and the lane of each of its readers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Simulated {
     outcome: SimOutcome,
     lanes: Vec<u32>,
@@ -110,19 +123,42 @@ impl<'a> ProfileReplay<'a> {
             times: ReplayTimes::default(),
             error: Nanos::ZERO,
         };
-        let unchanged = replay.simulated(&replay.steps, &Changes::default())?;
-        replay.stalls = unchanged.stalls_of_lanes();
-        let overhead =
-            WaitOverhead::new(recording, &replay.streams, &unchanged.outcome, model.dilation);
-        // Where requests differ in size, their mean says nothing about the device.
-        let [with, without] = [overhead, overhead.of_processor()].map(|overhead| {
-            replay.overhead = overhead;
-            let times = replay.times_of(&unchanged);
-            (times.waited.max(recorded) - times.waited.min(recorded), times, overhead)
-        });
-        let better = if without.0 < with.0 { without } else { with };
-        (replay.error, replay.times, replay.overhead) = better;
+        replay.fit()?;
         Ok(replay)
+    }
+
+    /// Finds what each request takes beyond what the model says, so that requests take as long as
+    /// the recorded ones; not if the waits are closer to the recorded ones without that: where
+    /// requests differ in size, their mean says nothing about the device.
+    fn fit(&mut self) -> Result<(), String> {
+        let unchanged = |delay| self.simulated(&self.steps, &Changes::default(), delay, 0);
+        let mut simulated = unchanged(Nanos::ZERO)?;
+        let processor =
+            WaitOverhead::of_processor(self.recording, &self.streams, &simulated.outcome);
+        let mut found = vec![(processor, simulated.clone())];
+        if let Some((recorded, deviation)) = recorded_service(self.recording, &self.streams) {
+            let dilation = self.model.dilation;
+            let most = MAX_REQUEST_DELAY.get() as f64;
+            let mut delay = Nanos::ZERO;
+            for _ in 0..if deviation < MOST_DEVIATION * most { FITTING_STEPS } else { 0 } {
+                let missing = (recorded - service(&simulated.outcome, dilation)) / dilation;
+                delay = Nanos::new((delay.get() as f64 + missing).clamp(0.0, most) as u64);
+                simulated = unchanged(delay)?;
+            }
+            let outcome = &simulated.outcome;
+            let device = processor.with_device(&self.streams, outcome, recorded, delay, dilation);
+            found.insert(0, (device, simulated));
+        }
+        let fits = found.into_iter().map(|(overhead, simulated)| {
+            self.stalls = simulated.stalls_of_lanes();
+            let times = self.times_of(&simulated, &overhead);
+            let error = times.waited.max(self.recorded) - times.waited.min(self.recorded);
+            (error, times, overhead, std::mem::take(&mut self.stalls))
+        });
+        if let Some(closest) = fits.min_by_key(|(error, ..)| *error) {
+            (self.error, self.times, self.overhead, self.stalls) = closest;
+        }
+        Ok(())
     }
 
     /// Fails if the accesses do not wait about as long as they did when they were recorded.
@@ -162,24 +198,55 @@ impl<'a> ProfileReplay<'a> {
     }
 
     fn run_steps(&self, steps: &[Step], changes: &Changes<'_>) -> Result<ReplayTimes, String> {
-        Ok(self.times_of(&self.simulated(steps, changes)?))
+        self.run_varied(steps, changes, 0)
+    }
+
+    /// How many variations say what chance does.
+    fn variations(&self) -> usize {
+        if self.steps.len() > MAX_STEPS_VARIED { 1 } else { DELAY_PARTS.len() }
+    }
+
+    fn run_varied(
+        &self,
+        steps: &[Step],
+        changes: &Changes<'_>,
+        variation: usize,
+    ) -> Result<ReplayTimes, String> {
+        let overhead = self.overhead.partly_within(DELAY_PARTS[variation]);
+        let simulated = self.simulated(steps, changes, overhead.request_delay, variation as u64)?;
+        Ok(self.times_of(&simulated, &overhead))
+    }
+
+    /// What the changes save on average, and the standard deviation of single replays, both in
+    /// nanoseconds. How long it takes without them was recorded.
+    pub(crate) fn saved(&self, changes: &Changes<'_>) -> Result<(f64, f64), String> {
+        let before = self.times.elapsed.get() as f64;
+        let saved = (0..self.variations()).map(|variation| {
+            let after = self.run_varied(&self.steps, changes, variation)?;
+            Ok(before - after.elapsed.get() as f64)
+        });
+        let saved = saved.collect::<Result<Vec<f64>, String>>()?;
+        let count = saved.len() as f64;
+        let mean = saved.iter().sum::<f64>() / count;
+        let squares: f64 = saved.iter().map(|one| (one - mean).powi(2)).sum();
+        Ok((mean, (squares / (count - 1.0).max(1.0)).sqrt()))
     }
 
     /// The times with the overhead of each wait. The steps of a lane have the processor's part of
     /// as many waits as it has unchanged. Who hardly waits for storage mostly waits for others,
     /// as a shell does, and would end earlier if they did.
-    fn times_of(&self, simulated: &Simulated) -> ReplayTimes {
+    fn times_of(&self, simulated: &Simulated, overhead: &WaitOverhead) -> ReplayTimes {
         let outcome = &simulated.outcome;
         let most = self.stalls.values().max().copied().unwrap_or(0);
         let counts = |lane| self.stalls.get(lane).is_none_or(|stalls| stalls * 10 >= most);
         let dilated = |time: Nanos| time.scaled(self.model.dilation);
-        let waited = |stalled, stalls| self.overhead.waited(dilated(stalled), stalls);
+        let waited = |stalled, stalls| overhead.waited(dilated(stalled), stalls);
         let lanes = simulated.lanes.iter().zip(&outcome.readers).filter(|(lane, _)| counts(lane));
         let ends = lanes.map(|(lane, reader)| {
             let working = dilated(reader.elapsed.saturating_sub(reader.stalled));
             let unchanged = self.stalls.get(lane).copied().unwrap_or(0);
             let fewer = unchanged as f64 - reader.stalls as f64;
-            working.get() as f64 - self.overhead.processor_ns * fewer
+            working.get() as f64 - overhead.processor_ns * fewer
                 + waited(reader.stalled, reader.stalls)
         });
         let nanos = |time: f64| Nanos::new(time.max(0.0) as u64);
@@ -191,7 +258,13 @@ impl<'a> ProfileReplay<'a> {
         }
     }
 
-    fn simulated(&self, steps: &[Step], changes: &Changes<'_>) -> Result<Simulated, String> {
+    fn simulated(
+        &self,
+        steps: &[Step],
+        changes: &Changes<'_>,
+        request_delay: Nanos,
+        seed: u64,
+    ) -> Result<Simulated, String> {
         let (files, places, windows) = self.files(changes);
         let dilation = self.model.dilation;
         let mut opens: Vec<SimOpenFile> = Vec::new();
@@ -223,6 +296,8 @@ impl<'a> ProfileReplay<'a> {
             read_ahead: windows.iter().copied().max().unwrap_or(DEFAULT_WINDOW.to_kib_floor()),
             file_read_ahead: windows,
             costs: Costs::NONE,
+            request_delay,
+            seed,
             policy: changes.policy.clone(),
             ..SimMachine::new(self.model.spec.clone())
         };
@@ -323,10 +398,10 @@ impl<'a> ProfileReplay<'a> {
             let seen = stream.accesses(self.recording).map(|access| access.window_limit).max()?;
             Some(if self.is_sequential(stream) { Bytes::new(seen.get() / 2) } else { seen })
         });
-        let seen = seen.max();
-        let seen = seen.filter(|window| !window.is_zero());
-        let any = || self.recording.accesses.iter().map(|access| access.window_limit).max();
-        seen.or_else(any).filter(|window| !window.is_zero()).unwrap_or(DEFAULT_WINDOW)
+        let seen = seen.max().filter(|window| !window.is_zero());
+        let device = self.file(inode).id.device;
+        let of_device = || self.recording.read_ahead.get(&device).copied();
+        seen.or_else(of_device).unwrap_or(DEFAULT_WINDOW)
     }
 
     /// Whether the program advised that it reads in order.
