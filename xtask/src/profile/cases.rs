@@ -12,8 +12,8 @@ pub struct FaultCase {
     windows: (FaultWindows, FaultWindows),
 }
 
-/// `read_ahead_kb` for the program and for its twin.
-pub type FaultWindows = (u64, u64);
+/// `read_ahead_kb` for the program and for its twin, and the nanoseconds for which they play each KiB.
+pub type FaultWindows = (u64, u64, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Language {
@@ -73,8 +73,9 @@ fn is_hard_disk(disk: &str) -> bool {
 }
 
 fn parse_windows(text: &str) -> Option<FaultWindows> {
-    let (fault_kib, twin_kib) = text.split_once(' ')?;
-    Some((fault_kib.parse().ok()?, twin_kib.parse().ok()?))
+    let mut numbers = text.split(' ').map(str::parse);
+    let (fault_kib, twin_kib) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some((fault_kib, twin_kib, numbers.next().transpose().ok()?.unwrap_or(0)))
 }
 
 #[cfg(test)]

@@ -107,6 +107,10 @@ impl FaultStage {
             compiled => vec![self.program(compiled).into()],
         };
         words.extend([OsString::from(&case.fault), self.data.clone().into()]);
+        let (.., play) = case.windows(&self.disk_name);
+        if play > 0 {
+            words.extend(["--play".into(), play.to_string().into()]);
+        }
         words.extend(is_fixed.then(|| OsString::from("--fixed")));
         words
     }
@@ -145,7 +149,7 @@ impl FaultStage {
         to_end(Command::new("mount").arg(self.disk.device()).arg(mount))?;
         // The path to the file is not what is measured.
         File::open(&self.data).context("opening the data")?;
-        let (fault, twin) = case.windows(&self.disk_name);
+        let (fault, twin, _) = case.windows(&self.disk_name);
         let kib = if is_fixed { twin } else { fault };
         let file = format!("/sys/class/bdi/{}/read_ahead_kb", self.disk.devno());
         fs::write(&file, kib.to_string()).with_context(|| format!("writing {file}"))

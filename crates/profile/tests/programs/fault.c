@@ -1,11 +1,15 @@
-/* Reads a file with one fault each, or with --fixed without it: fault PATTERN FILE [--fixed]. */
+/* Reads a file with one fault each, or with --fixed without it: fault PATTERN FILE
+ * [--play NANOSECONDS] [--fixed]. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static char buffer[1 << 20];
@@ -16,10 +20,23 @@ static void take(ssize_t got)
 	total += got;
 }
 
+/* Nanoseconds for which each KiB is played. */
+static long play_ns;
+
+/* Without using the processor, which the virtual disk needs. */
+static void play(size_t bytes)
+{
+	struct timespec time = {0, (long)bytes / 1024 * play_ns};
+	if (play_ns)
+		nanosleep(&time, NULL);
+}
+
 static void in_order(int fd, off_t size, size_t step)
 {
-	for (off_t at = 0; at + (off_t)step <= size; at += step)
+	for (off_t at = 0; at + (off_t)step <= size; at += step) {
 		take(pread(fd, buffer, step, at)); /* line of slow-window */
+		play(step);
+	}
 }
 
 static void backward(int fd, off_t size)
@@ -78,13 +95,16 @@ static void ramp(int fd, off_t size, int fixed)
 	}
 }
 
-/* Page by page without order; fixed, with MADV_RANDOM. */
+/* One page of each 256 KiB without order, so that none comes in with another; fixed, with MADV_RANDOM. */
 static void mapped_random(char *map, off_t size, int fixed)
 {
 	if (fixed)
 		madvise(map, size, MADV_RANDOM);
-	for (unsigned long index = 0; index < 200; index++)
-		take(map[scattered(index, size)]); /* line of mapped-random */
+	unsigned long pieces = size >> 18;
+	for (unsigned long index = 0; index < 200 && index < pieces; index++) {
+		off_t piece = (off_t)(index * 157 % pieces) << 18;
+		take(map[piece + scattered(index, 1 << 17)]); /* line of mapped-random */
+	}
 }
 
 /* A hot half of the file before, between and after scans of another file, FILE.scan. */
@@ -247,7 +267,11 @@ int main(int count, char **words)
 	struct stat status;
 	if (count < 3)
 		return 2;
-	int fixed = count > 3 && !strcmp(words[3], "--fixed");
+	int fixed = !strcmp(words[count - 1], "--fixed");
+	if (count > 4 && !strcmp(words[3], "--play")) {
+		play_ns = atol(words[4]);
+		prctl(PR_SET_TIMERSLACK, 1);
+	}
 	int fd = open(words[2], O_RDONLY);
 	if (fd < 0 || fstat(fd, &status))
 		return 1;
