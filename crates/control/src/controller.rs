@@ -6,6 +6,7 @@ use units::{Bytes, Nanos, PageSize, Pages};
 
 use super::action::{ActionKind, FileAction};
 use super::climb::WindowSearch;
+use super::closed_runs::ClosedRuns;
 use super::device::LearnedDevice;
 use super::fault_waits::FaultWaits;
 use super::gain::GainScores;
@@ -50,6 +51,7 @@ pub struct BdiController {
     /// The window for files that will be opened.
     pub(super) opens: Option<Pages>,
     pub(super) sequences: Sequences,
+    closed_runs: ClosedRuns,
     /// Whether nothing is to be done at the moment.
     paused: bool,
 }
@@ -179,7 +181,7 @@ impl BdiController {
         let stream = self.streams.entry(key).or_default();
         if stream.file != file {
             // New, or a number that was used before.
-            *stream = Stream::new(file);
+            *stream = Stream::new(file, self.closed_runs.of(file));
         }
         stream.on_event(event, self.page);
         if event.index == 0 && matches!(event.kind, EventKind::Miss { .. }) {
@@ -246,8 +248,11 @@ impl BdiController {
     }
 
     fn forget(&mut self, key: OpenFileId) {
-        if let Some(stream) = self.streams.remove(&key) {
-            self.gone += stream.ahead.progress();
+        let Some(stream) = self.streams.remove(&key) else { return };
+        self.gone += stream.ahead.progress();
+        if let Some(facts) = stream.facts.filter(|_| !stream.mapped) {
+            self.closed_runs
+                .add(stream.file, stream.classifier.runs_before(facts.file_pages.get()));
         }
     }
 

@@ -29,6 +29,7 @@ mod action;
 mod backoff;
 mod choice;
 mod climb;
+mod closed_runs;
 mod control_loop;
 mod controller;
 mod device;

@@ -79,9 +79,22 @@ pub struct Classifier {
     places: PlaceCounts,
     /// How long runs usually are, once that is known.
     usual_run: Option<Pages>,
+    /// The pages of runs through earlier open files of the same file.
+    earlier_runs: Vec<u64>,
 }
 
 impl Classifier {
+    pub(super) fn after(earlier_runs: &[u64]) -> Self {
+        Self { earlier_runs: earlier_runs.to_vec(), ..Self::default() }
+    }
+
+    /// The pages of each run that ended before this one. Behind the end of a file nothing is read
+    /// in vain.
+    pub(super) fn runs_before(&self, page: u64) -> impl Iterator<Item = u64> + '_ {
+        let ended = self.runs.iter().filter(move |run| run.end < page);
+        ended.map(|run| run.end.saturating_sub(run.first))
+    }
+
     /// A reader missed `pages` pages at `index`, or met a mark there.
     /// Whether a run went on there.
     pub fn reader_at(&mut self, index: u64, pages: u64) -> bool {
@@ -157,10 +170,11 @@ impl Classifier {
         let silence = if self.is_in_turns() { tuning::MAX_RUNS as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
-        if ended < tuning::MIN_RUNS {
+        if ended + self.earlier_runs.len() < tuning::MIN_RUNS {
             return None;
         }
-        let lengths = || self.runs.iter().map(|run| run.end.saturating_sub(run.first) as f64);
+        let own = self.runs.iter().map(|run| run.end.saturating_sub(run.first));
+        let lengths = || own.clone().chain(self.earlier_runs.iter().copied()).map(|run| run as f64);
         let pages: f64 = lengths().sum();
         let squares: f64 = lengths().map(|pages| pages * pages).sum();
         Some(Pages::new((squares / pages.max(1.0)) as u64))

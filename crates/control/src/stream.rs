@@ -117,9 +117,10 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// An open file of which nothing is known.
-    pub fn new(file: FileKey) -> Self {
-        Self { file, ..Self::default() }
+    /// An open file of which nothing is known but that its file was read in these runs before.
+    pub fn new(file: FileKey, earlier_runs: &[u64]) -> Self {
+        let classifier = Classifier::after(earlier_runs);
+        Self { file, classifier, ..Self::default() }
     }
 
     /// Takes in one thing that happened to its reader; `page` is the size of a page.
