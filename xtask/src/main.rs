@@ -12,7 +12,6 @@
 //! | `… -- tune-vs-grid` | compares setting and cost of `tune` with those of the full grid |
 //! | `… -- coverage` | prints how often confidence intervals hold the true value |
 //! | `… -- advice` | prints the recommendation for every preset |
-//! | `… -- dashboard` | writes the Grafana dashboard |
 //! | `… -- real` | runs real programs with and without `foreread auto` |
 //! | `… -- profile` | profiles programs with known faults and their clean twins |
 //! | `… -- study all DIR` | simulates traces × devices × policies × windows × caches |
@@ -24,7 +23,6 @@
 mod advice;
 mod binaries;
 mod coverage;
-mod dashboard;
 mod dist;
 mod guest;
 mod outcome;
@@ -46,7 +44,7 @@ use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "usage: cargo run -p xtask -- tidy | test | python | guest … | dist … | \
                      packages [SECTION…] | kernels [SERIES…] [RIGHTS…] [VERB…] | \
-                     tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | dashboard | \
+                     tune-vs-grid [MODEL…] [--OPTION…] | coverage | advice | \
                      study [VERB DIR] | scale [NAME…] | real [--OPTION…] | \
                      profile [--OPTION…] | results NAME…";
 
@@ -74,7 +72,6 @@ fn run() -> Result<bool> {
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),
         ["advice"] => advice::run(&root),
-        ["dashboard"] => dashboard::write(&root),
         ["dist", ref words @ ..] => dist::chore(&root, words),
         ["packages", ref sections @ ..] => packages::chore(&root, sections),
         ["coverage"] => coverage::run(&root),

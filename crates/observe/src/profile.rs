@@ -133,8 +133,8 @@ const FURTHER: &[SignalLadder] = &[
         signal: "io_uring_queue_async_work",
         rungs: &[tracepoint("io_uring_queue_async_work", "uring_punts")],
     },
-    // First: a request that is issued before this is attached, and is over by then, would count as in
-    // flight for ever.
+    // First: a request that is issued before this is attached, and is over by then, would count as
+    // in flight for ever.
     SignalLadder {
         signal: "block_rq_complete",
         rungs: &[tracepoint("block_rq_complete", "request_completes")],

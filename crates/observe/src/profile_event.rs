@@ -247,13 +247,13 @@ fn is_direct(flags: u32) -> bool {
 }
 
 /// `PROFILE_CACHED` in bpf/profile.h.
-const CACHED: u32 = 12;
+const CACHED_KIND: u32 = 12;
 
 /// The events of a record; none if this foreread does not know its kind.
 pub(crate) fn profile_events(item: &[u8]) -> impl Iterator<Item = ProfileEvent> + '_ {
     let record = ProfileRecord::read(item);
     let one = record.as_ref().and_then(profile_event);
-    let cached = record.filter(|record| record.kind == CACHED).into_iter();
+    let cached = record.filter(|record| record.kind == CACHED_KIND).into_iter();
     one.into_iter().chain(cached.flat_map(|record| {
         let entries = item.get(size_of::<ProfileRecord>()..).unwrap_or_default();
         let entries = entries.chunks(size_of::<CachedReads>()).filter_map(CachedReads::read);

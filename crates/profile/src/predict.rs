@@ -17,8 +17,8 @@ use crate::what_if::agree;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prediction {
     pub saved: Nanos,
-    /// How far the waits of the unchanged replay were off, or what chance does; at least 5 % of what
-    /// is saved.
+    /// How far the waits of the unchanged replay were off, or what chance does; at least 5 % of
+    /// what is saved.
     pub error: Nanos,
     /// Why it is no more than a guess.
     pub doubt: Option<String>,
@@ -29,7 +29,7 @@ const UNSEEN_PAGES: &str = "it depends on mapped pages that were not seen";
 /// The least error of a prediction, as a share.
 const MIN_ERROR: f64 = 0.05;
 /// The interval has so many standard deviations of single replays on each side.
-const DEVIATIONS: f64 = 2.0;
+const INTERVAL_DEVIATIONS: f64 = 2.0;
 
 /// Predicts what a change of these streams wins.
 ///
@@ -48,7 +48,8 @@ pub(crate) fn predict(
     let streams = keys.into_iter().map(|key| (key, change)).collect();
     let changes = Changes { streams, ..Changes::default() };
     let (mean, deviation) = replay.saved(&changes)?;
-    let [mut saved, chance] = [mean, DEVIATIONS * deviation].map(|time| Nanos::new(time as u64));
+    let [mut saved, chance] =
+        [mean, INTERVAL_DEVIATIONS * deviation].map(|time| Nanos::new(time as u64));
     let mut doubt = replay.check().err();
     // The same where as few pages of mappings were touched as possible.
     let before = replay.run_least(&Changes::default()).transpose()?;

@@ -6,7 +6,7 @@ use crate::device::scattered;
 use crate::recording::{ProfileRecording, ThreadAccount};
 
 /// Long enough for many windows of a reader.
-pub(crate) const STRETCH: Nanos = Nanos::from_millis(250);
+pub(crate) const STRETCH_TIME: Nanos = Nanos::from_millis(250);
 /// The first advice is kept whenever it was given: most is given once for a whole run.
 const FIRST_ADVICE: usize = 10_000;
 
@@ -25,18 +25,18 @@ impl Default for KeptStretches {
 
 impl KeptStretches {
     pub(crate) fn contains(self, at: Nanos) -> bool {
-        self.keeps(at.get() / STRETCH.get())
+        self.keeps(at.get() / STRETCH_TIME.get())
     }
 
     /// Whether any part of this time is kept.
     pub(crate) fn touches(self, start: Nanos, end: Nanos) -> bool {
-        let mut stretches = start.get() / STRETCH.get()..=end.get() / STRETCH.get();
+        let mut stretches = start.get() / STRETCH_TIME.get()..=end.get() / STRETCH_TIME.get();
         stretches.any(|stretch| self.keeps(stretch))
     }
 
     /// Whether two times lie in one stretch.
     pub(crate) fn are_together(one: Nanos, other: Nanos) -> bool {
-        one.get() / STRETCH.get() == other.get() / STRETCH.get()
+        one.get() / STRETCH_TIME.get() == other.get() / STRETCH_TIME.get()
     }
 
     /// Whether advice is kept that comes after so much other.
@@ -119,7 +119,7 @@ struct JoinedLine {
 impl JoinedLine {
     fn new(kept: KeptStretches, whole: Nanos) -> Self {
         let mut count = 0;
-        let stretches = 0..=whole.get() / STRETCH.get();
+        let stretches = 0..=whole.get() / STRETCH_TIME.get();
         let before = stretches.map(|stretch| {
             let before = count;
             count += u64::from(kept.keeps(stretch));
@@ -131,9 +131,10 @@ impl JoinedLine {
     /// Of a time that is not kept: the end of the last one before it.
     fn at(&self, at: Nanos) -> Nanos {
         let last = self.before.len() as u64 - 1;
-        let stretch = (at.get() / STRETCH.get()).min(last);
-        let within = if self.kept.keeps(stretch) { at.get() - stretch * STRETCH.get() } else { 0 };
-        Nanos::new(self.before[stretch as usize] * STRETCH.get() + within)
+        let stretch = (at.get() / STRETCH_TIME.get()).min(last);
+        let within =
+            if self.kept.keeps(stretch) { at.get() - stretch * STRETCH_TIME.get() } else { 0 };
+        Nanos::new(self.before[stretch as usize] * STRETCH_TIME.get() + within)
     }
 }
 
@@ -167,7 +168,7 @@ mod tests {
             assert!(off < expected / 10, "{} of {expected}", recording.accesses.len());
         }
         let first_kept = (0..).find(|one| kept.keeps(*one)).unwrap();
-        let before = Nanos::new((first_kept - 1) * STRETCH.get());
+        let before = Nanos::new((first_kept - 1) * STRETCH_TIME.get());
         assert!(!kept.clone().halve(before), "none would be left");
     }
 
@@ -204,7 +205,7 @@ mod tests {
         let wall = Nanos::new(SECOND * 100);
         assert!(kept.halve(wall));
         let first = (1..).find(|one| kept.keeps(*one) && !kept.keeps(one - 1)).unwrap();
-        let start = Nanos::new(first * STRETCH.get());
+        let start = Nanos::new(first * STRETCH_TIME.get());
         let [begun, ended] = [start - Nanos::from_millis(30), start + Nanos::from_millis(20)];
         let access =
             FileAccess { blocked: Nanos::from_millis(45), ..FileAccess::cached(begun, ended) };

@@ -9,7 +9,7 @@ use units::{Bytes, Nanos};
 
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
 use crate::recording::{ProfileRecording, StackTrace};
-use crate::stretches::STRETCH;
+use crate::stretches::STRETCH_TIME;
 
 /// How many places are shown.
 const MAX_PLACES: usize = 5;
@@ -278,7 +278,7 @@ pub fn kept_note(recording: &ProfileRecording) -> Option<String> {
         "{} of {} are kept, in stretches of {} ms chosen at random: all times are of these",
         time(recording.wall),
         time(whole),
-        STRETCH.as_millis_f64()
+        STRETCH_TIME.as_millis_f64()
     ))
 }
 

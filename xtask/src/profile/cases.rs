@@ -12,7 +12,7 @@ pub struct FaultCase {
     windows: (FaultWindows, FaultWindows),
 }
 
-/// `read_ahead_kb` for the program and for its twin, and the nanoseconds for which they play each KiB.
+/// `read_ahead_kb` for the program and for its twin, and nanoseconds that they play each KiB.
 pub type FaultWindows = (u64, u64, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,9 +9,9 @@ use super::source::SourceFile;
 /// A change that adds a capability raises its row, and one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2380),
-    ("crates/batch", 1790),
+    ("crates/batch", 1755),
     ("crates/bench", 5680),
-    ("crates/control", 8680),
+    ("crates/control", 8730),
     ("crates/daemon", 4585),
     ("crates/doctor", 4150),
     ("crates/experiment", 2690),
@@ -19,13 +19,13 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/foreread", 12070),
     ("crates/host", 5560),
     ("crates/model", 7565),
-    ("crates/observe", 3040),
+    ("crates/observe", 3085),
     ("crates/pg", 2830),
     ("crates/policy", 6250),
-    ("crates/profile", 7730),
+    ("crates/profile", 8240),
     ("crates/report", 8950),
     ("crates/reproduce", 1700),
-    ("crates/sim", 5265),
+    ("crates/sim", 5325),
     ("crates/stats", 1180),
     ("crates/study", 8500),
     ("crates/sys", 2070),
@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3870),
     ("crates/workload", 4410),
     ("python", 630),
-    ("xtask", 8665),
+    ("xtask", 8285),
 ];
 
 /// A complaint about each package that has grown.
