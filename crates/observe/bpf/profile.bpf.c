@@ -167,9 +167,9 @@ struct issued {
 	u32 zero;
 };
 
-/* Requests that drivers are working on. */
+/* Requests that drivers are working on: none may be forgotten, as it would count as under way. */
 struct {
-	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
+	MAP_INT(type, BPF_MAP_TYPE_HASH);
 	MAP_INT(max_entries, 16384);
 	MAP_TYPE(key, u64);
 	MAP_TYPE(value, struct issued);
@@ -1199,6 +1199,13 @@ int request_starts(u64 *ctx)
 	return 0;
 }
 
+INLINE void not_in_flight(u32 device)
+{
+	s64 *count = bpf_map_lookup_elem(&in_flight, &device);
+	if (count)
+		__sync_fetch_and_add(count, -1);
+}
+
 SEC("tp_btf/block_rq_issue")
 int request_issued(u64 *ctx)
 {
@@ -1207,9 +1214,13 @@ int request_issued(u64 *ctx)
 	u64 key = (u64)request;
 	if (!part || !request->__data_len)
 		return 0;
-	/* The driver had no room, and gets it again: that is one request still. */
-	if (bpf_map_lookup_elem(&requests, &key))
+	/* The driver had no room, and gets it again: that is one request still. At another sector it is
+	 * another one, and the end of the last was missed: it interrupted the same probe at work. */
+	struct issued *last = bpf_map_lookup_elem(&requests, &key);
+	if (last && last->sector == request->__sector)
 		return 0;
+	if (last)
+		not_in_flight(last->device);
 	u32 device = DEVICE_OF_PART(part);
 	s64 none = 0, *count = bpf_map_lookup_elem(&in_flight, &device);
 	if (!count) {
@@ -1226,7 +1237,8 @@ int request_issued(u64 *ctx)
 		.in_flight = before > 0 ? before + 1 : 1,
 		.device = device,
 	};
-	bpf_map_update_elem(&requests, &key, &issued, 0);
+	if (bpf_map_update_elem(&requests, &key, &issued, 0))
+		not_in_flight(device);
 	return 0;
 }
 
@@ -1239,9 +1251,7 @@ int request_completes(u64 *ctx)
 	if (!issued)
 		return 0;
 	u32 device = issued->device;
-	s64 *count = bpf_map_lookup_elem(&in_flight, &device);
-	if (count)
-		__sync_fetch_and_add(count, -1);
+	not_in_flight(device);
 	struct profile_record *record = begin_record(PROFILE_REQUEST);
 	if (record) {
 		record->duration_ns = record->time_ns - issued->time_ns;

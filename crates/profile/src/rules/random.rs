@@ -1,15 +1,16 @@
 //! The program reads at random, one request at a time.
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
-use crate::recording::{AccessKind, PAGE_BYTES};
+use crate::recording::{AccessKind, IoRequest, PAGE_BYTES};
 use crate::stream::FileStream;
+use units::Nanos;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 6,
     name: "random-depth-1",
     summary: "random reads with one request in flight",
-    explanation: "The rule applies if no step has a majority and at most one request is in flight \
-        during 90 % of the requests. A device serves several random requests in almost the time of \
+    explanation: "The rule applies if no step has a majority and 90 % of the program's requests are \
+        issued while none of it is under way. A device serves several random requests in almost the time of \
         one. Use io_uring or threads, but only if the offsets are known before the data arrives: a \
         program that follows pointers cannot. Mappings under MADV_RANDOM are left out. No gain is \
         predicted, as the recording does not show which offsets depend on data.",
@@ -24,19 +25,25 @@ fn is_page_by_page(run: &RunView<'_>, stream: &FileStream) -> bool {
         && accesses.all(|access| access.largest_window.get() <= PAGE_BYTES)
 }
 
+/// Whether most reads of the program were issued while it had no other request under way.
+fn are_alone(requests: &[IoRequest]) -> bool {
+    let own = requests.iter().filter(|one| one.is_read && one.neighbour.is_none());
+    let mut spans: Vec<_> = own.map(|one| (one.end.saturating_sub(one.service), one.end)).collect();
+    spans.sort_unstable();
+    let (mut alone, mut busy_until) = (0, Nanos::ZERO);
+    for (start, end) in &spans {
+        alone += usize::from(*start >= busy_until);
+        busy_until = busy_until.max(*end);
+    }
+    !spans.is_empty() && alone * 10 >= spans.len() * 9
+}
+
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let shape = &stream.shape;
     if !run.matters(stream.waited) {
         return None;
     }
-    let requests = run.requests_of(stream);
-    let reads = requests.iter().filter(|request| request.is_read);
-    let (mut all, mut alone) = (0_u64, 0_u64);
-    for request in reads {
-        all += 1;
-        alone += u64::from(request.depth <= 1);
-    }
-    let is_alone = all > 0 && alone as f64 >= 0.9 * all as f64;
+    let is_alone = are_alone(&run.requests_of(stream));
     let has_stride = shape.stride.is_some_and(|(_, count)| shape.share(count) >= 0.5);
     let applies = shape.calls >= MIN_ACCESSES
         && is_alone
