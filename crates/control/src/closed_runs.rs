@@ -13,6 +13,10 @@ pub(super) struct ClosedRuns(VecDeque<(FileKey, Vec<u64>)>);
 impl ClosedRuns {
     /// An open file of this file is closed, which was read in these runs.
     pub fn add(&mut self, file: FileKey, runs: impl Iterator<Item = u64>) {
+        let mut runs = runs.peekable();
+        if runs.peek().is_none() {
+            return;
+        }
         let known = self.0.iter().position(|(known, _)| *known == file);
         let before = known.and_then(|place| self.0.remove(place));
         let mut all = before.map_or_else(Vec::new, |(_, before)| before);

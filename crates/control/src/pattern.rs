@@ -170,11 +170,13 @@ impl Classifier {
         let silence = if self.is_in_turns() { tuning::MAX_RUNS as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
-        if ended + self.earlier_runs.len() < tuning::MIN_RUNS {
+        // Its own runs take the place of those, one by one.
+        let earlier = self.earlier_runs.iter().rev().take(tuning::MAX_RUNS - self.runs.len());
+        if ended + earlier.len() < tuning::MIN_RUNS {
             return None;
         }
         let own = self.runs.iter().map(|run| run.end.saturating_sub(run.first));
-        let lengths = || own.clone().chain(self.earlier_runs.iter().copied()).map(|run| run as f64);
+        let lengths = || own.clone().chain(earlier.clone().copied()).map(|run| run as f64);
         let pages: f64 = lengths().sum();
         let squares: f64 = lengths().map(|pages| pages * pages).sum();
         Some(Pages::new((squares / pages.max(1.0)) as u64))

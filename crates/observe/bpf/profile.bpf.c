@@ -31,9 +31,9 @@ struct {
 	MAP_TYPE(value, struct profile_config);
 } config SEC(".maps");
 
-/* The chosen processes. */
+/* The chosen processes; of too many, those that nothing was heard of are forgotten. */
 struct {
-	MAP_INT(type, BPF_MAP_TYPE_HASH);
+	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
 	MAP_INT(max_entries, 65536);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u32);
@@ -1173,9 +1173,6 @@ int thread_exits(u64 *ctx)
 	struct doing *doing = known_thread(tid);
 	if (doing)
 		send_batch(doing);
-	u32 pid = bpf_get_current_pid_tgid() >> 32;
-	if (pid == tid)
-		bpf_map_delete_elem(&targets, &pid);
 	return 0;
 }
 

@@ -8,6 +8,7 @@ use observe::{
 };
 use units::{Bytes, Nanos};
 
+use crate::advice_values::lasts;
 use crate::recording::{
     AccessKind, AdviceRecord, FileAccess, IoRequest, PageEviction, PageTouch, ProfileRecording,
     ProfiledFile, StorageWait, SubmittedPages, ThreadAccount, WaitClass,
@@ -129,7 +130,10 @@ impl Collector {
     fn is_kept(&self, at: Nanos, what: &ProfileEventKind) -> bool {
         match what {
             ProfileEventKind::Wait(wait) => self.kept.touches(at.saturating_sub(wait.blocked), at),
-            ProfileEventKind::Advice(_) => self.kept.keeps_advice(self.recording.advice.len(), at),
+            ProfileEventKind::Advice(call) => {
+                let lasts = lasts(call.call, call.advice, call.result);
+                self.kept.keeps_advice(self.recording.advice.len(), at, lasts)
+            }
             _ => self.kept.contains(at),
         }
     }

@@ -20,7 +20,7 @@ const COPY_NS: f64 = 0.1;
 pub(crate) struct WaitOverhead {
     /// What each request is delayed by in the simulation, in its time.
     pub request_delay: Nanos,
-    /// The same in nanoseconds of the recording.
+    /// What a wait has of it, in nanoseconds of the recording.
     pub delay_ns: f64,
     /// What remains, in nanoseconds: negative if the device is faster than its model.
     pub device_ns: f64,
@@ -52,13 +52,14 @@ impl WaitOverhead {
         dilation: f64,
     ) -> Self {
         let nanos = |time: Nanos| time.get() as f64 * dilation;
-        let [delay_ns, stalled] = [request_delay, simulated.stalled()].map(nanos);
-        let queued = nanos(simulated.device.queued);
+        let [stalled, queued] = [simulated.stalled(), simulated.device.queued].map(nanos);
         // What comes ahead of its reader delays it by the part of its time that is waited for.
-        let awaited = (stalled / queued.max(1.0)).min(1.0) * waits_of_stall(streams, simulated);
-        let device_ns = (service_ns - service(simulated, dilation)) * awaited;
+        let awaited = (stalled / queued.max(1.0)).min(1.0);
+        let delay_ns = nanos(request_delay) * awaited;
+        let missing = service_ns - service(simulated, dilation);
+        let device_ns = missing * awaited * waits_of_stall(streams, simulated);
         let stalls = stalls(simulated) as f64;
-        let without = (stalled - delay_ns * stalls).max(1.0);
+        let without = (stalled - delay_ns * stalls).max(stalled / 2.0).max(1.0);
         let device_share = (delay_ns + device_ns) * stalls / without;
         Self { request_delay, delay_ns, device_ns, device_share, ..self }
     }

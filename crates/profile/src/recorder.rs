@@ -200,10 +200,8 @@ impl Recorder {
         };
         place_files(&mut recording);
         for device in recording.files.iter().map(|file| file.id.device).collect::<BTreeSet<_>>() {
-            let path = self.root.path(format!("/sys/class/bdi/{device}/read_ahead_kb"));
-            let text = std::fs::read_to_string(path).unwrap_or_default();
-            if let Ok(kib) = text.trim().parse() {
-                recording.read_ahead.insert(device, Bytes::from_kib(kib));
+            if let Some(window) = read_ahead(&self.root, device) {
+                recording.read_ahead.insert(device, window);
             }
         }
         for request in &recording.requests {
@@ -226,6 +224,16 @@ fn pass_on(child: Option<&Child>, signal: Signal) {
     if let Some(child) = child {
         let _ = kill_process(Pid::from_child(child), signal);
     }
+}
+
+/// The read-ahead of a file system on this device, which may be a partition.
+fn read_ahead(root: &Root, device: host::DevNo) -> Option<Bytes> {
+    let places = [
+        format!("/sys/class/bdi/{device}/read_ahead_kb"),
+        format!("/sys/dev/block/{device}/../queue/read_ahead_kb"),
+    ];
+    let texts = places.iter().filter_map(|path| std::fs::read_to_string(root.path(path)).ok());
+    texts.filter_map(|text| text.trim().parse().ok()).next().map(Bytes::from_kib)
 }
 
 /// Asks the file system where files begin, if their paths still name them.

@@ -2,12 +2,13 @@
 
 use units::Nanos;
 
+use crate::advice_values::lasts;
 use crate::device::scattered;
 use crate::recording::{ProfileRecording, ThreadAccount};
 
 /// Long enough for many windows of a reader.
 pub(crate) const STRETCH_TIME: Nanos = Nanos::from_millis(250);
-/// The first advice is kept whenever it was given: most is given once for a whole run.
+/// The first advice that lasts is kept whenever it was given: most is given once for a whole run.
 const FIRST_ADVICE: usize = 10_000;
 
 /// One of so many stretches is kept. Which ones does not depend on what happened in them, and those
@@ -39,9 +40,10 @@ impl KeptStretches {
         one.get() / STRETCH_TIME.get() == other.get() / STRETCH_TIME.get()
     }
 
-    /// Whether advice is kept that comes after so much other.
-    pub(crate) fn keeps_advice(self, before: usize, at: Nanos) -> bool {
-        before < FIRST_ADVICE || self.contains(at)
+    /// Whether advice is kept that comes after so much other. What it did to pages is known only
+    /// within a kept stretch.
+    pub(crate) fn keeps_advice(self, before: usize, at: Nanos, lasts: bool) -> bool {
+        (lasts && before < FIRST_ADVICE) || self.contains(at)
     }
 
     fn keeps(self, stretch: u64) -> bool {
@@ -65,7 +67,7 @@ impl KeptStretches {
         let mut before = 0;
         recording.advice.retain(|one| {
             before += 1;
-            self.keeps_advice(before - 1, one.at)
+            self.keeps_advice(before - 1, one.at, lasts(one.call, one.advice, one.result))
         });
         recording.requests.retain(|one| self.contains(one.end));
         recording.submitted.retain(|one| self.contains(one.at));

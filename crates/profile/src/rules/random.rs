@@ -9,11 +9,12 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 6,
     name: "random-depth-1",
     summary: "random reads with one request in flight",
-    explanation: "The rule applies if no step has a majority and 90 % of the program's requests are \
-        issued while none of it is under way. A device serves several random requests in almost the time of \
-        one. Use io_uring or threads, but only if the offsets are known before the data arrives: a \
-        program that follows pointers cannot. Mappings under MADV_RANDOM are left out. No gain is \
-        predicted, as the recording does not show which offsets depend on data.",
+    explanation: "The rule applies if no step has a majority and 90 % of the program's requests \
+        are issued while none of it is under way. A device serves several random requests in \
+        almost the time of one. Use io_uring or threads, but only if the offsets are known before \
+        the data arrives: a program that follows pointers cannot. Mappings under MADV_RANDOM are \
+        left out. No gain is predicted, as the recording does not show which offsets depend on \
+        data.",
     check: RuleCheck::Stream(check),
 };
 
