@@ -110,7 +110,8 @@ pub fn profile_text(
             let _ = writeln!(text, "  also   {others}");
         }
     }
-    unexplained(&mut text, recording, analysis);
+    let room = MAX_PLACES.saturating_sub(places.len());
+    unexplained(&mut text, recording, analysis, room);
     what_if(&mut text, recording, analysis);
     notes(&mut text, recording, analysis);
     text
@@ -189,8 +190,12 @@ fn cost(
 
 /// Places that cost time and that no rule explains: the waits of all open files of one file at one
 /// line of code together.
-fn unexplained(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnalysis) {
-    let room = MAX_PLACES.saturating_sub(places(recording, analysis).len());
+fn unexplained(
+    text: &mut String,
+    recording: &ProfileRecording,
+    analysis: &ProfileAnalysis,
+    room: usize,
+) {
     let is_explained = |place: usize| {
         analysis
             .diagnoses
