@@ -306,8 +306,7 @@ fn together(
     };
     let mut fixes: Vec<_> = diagnoses.iter_mut().filter(simulated).collect();
     let waiting = streams.iter().filter(of_device).filter(|stream| stream.waited > Nanos::ZERO);
-    let threads: BTreeSet<u32> = waiting.flat_map(|stream| &stream.tids).copied().collect();
-    let is_shared = threads.len() > 1 && !fixes.is_empty();
+    let is_shared = waiting.count() > 1 && !fixes.is_empty();
     if settings.is_empty() && fixes.len() < 2 && !is_shared {
         return None;
     }

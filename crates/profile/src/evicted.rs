@@ -1,7 +1,7 @@
 //! Waits for pages that had been in memory before.
 
 use rangemap::{RangeMap, RangeSet};
-use units::Nanos;
+use units::{Bytes, Nanos};
 
 use crate::recording::{FileAccess, PageEviction, ProfileRecording, StorageWait};
 use crate::spans::{covered, merged};
@@ -82,6 +82,14 @@ pub(crate) fn repeated_waits(
         }
     }
     result
+}
+
+/// What was read before the kernel first reclaimed a page of it; `None` if it did not.
+pub(crate) fn bytes_before_reclaim(recording: &ProfileRecording) -> Option<Bytes> {
+    let reclaims = recording.evictions.iter().filter(|one| !one.is_advised);
+    let first = reclaims.map(|one| one.at).min()?;
+    let reads = recording.requests.iter().filter(|one| one.is_read && one.end <= first);
+    Some(reads.map(|one| one.length).sum())
 }
 
 /// The bytes of a stream that no access returns to; 0 if it reads a tenth more than it covers.

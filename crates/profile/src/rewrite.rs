@@ -1,6 +1,6 @@
 //! The steps of a replay under changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use policy::PolicySpec;
 use units::Bytes;
@@ -10,8 +10,6 @@ use crate::rules::FixChange;
 use crate::steps::Step;
 use crate::stream::StreamKey;
 
-/// Readers that a change adds are counted from here; lanes are fewer.
-const FIRST_ADDED_READER: u32 = 1 << 31;
 /// What a replay changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes<'a> {
@@ -24,15 +22,17 @@ pub(crate) struct Changes<'a> {
 
 /// The steps under changes, each with its reader; the steps of a reader are in order.
 pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step)> {
-    let mut rewriter = Rewriter::default();
+    let mut rewriter = Rewriter::new(steps, changes);
+    let has_memory = changes.streams.values().any(|one| **one == FixChange::EnoughMemory);
     for step in steps {
         match changes.streams.get(&step.key) {
+            _ if step.is_reclaim() && has_memory => {}
             _ if step.advice.is_some() => rewriter.push(*step),
             _ if step.is_warm => rewriter.think(step),
             Some(FixChange::Chunks(size)) => rewriter.chunk(step, size.get().max(4096)),
             Some(FixChange::WholeRuns) => rewriter.whole_run(step),
             Some(FixChange::AskedPieces) => rewriter.ask(step),
-            Some(FixChange::Parallel(readers)) => rewriter.spread(step, (*readers).max(1)),
+            Some(FixChange::AskedAhead(count)) => rewriter.ask_ahead(step, *count),
             _ => rewriter.push(*step),
         }
     }
@@ -46,13 +46,36 @@ struct Rewriter {
     thinking: BTreeMap<u32, u64>,
     /// Pieces that were read.
     loaded: BTreeSet<(StreamKey, u64)>,
-    /// Runs that added readers have done.
-    jobs: u32,
+    /// What each lane is to ask for ahead.
+    ahead: BTreeMap<(StreamKey, u32), PiecesAhead>,
     /// The place of the last advice that was added, by lane.
     asked: BTreeMap<u32, usize>,
 }
 
+/// Pieces of a stream, each a run of contiguous steps.
+#[derive(Debug, Default)]
+struct PiecesAhead {
+    to_ask: VecDeque<Step>,
+    /// Pieces that were asked for and are still to be read.
+    asked: usize,
+}
+
 impl Rewriter {
+    /// Finds the pieces that are to be asked for.
+    fn new(steps: &[Step], changes: &Changes<'_>) -> Self {
+        let mut rewriter = Self::default();
+        let asks =
+            |step: &&Step| matches!(changes.streams.get(&step.key), Some(FixChange::AskedAhead(_)));
+        for step in steps.iter().filter(asks).filter(|it| it.advice.is_none() && !it.is_warm) {
+            let pieces = &mut rewriter.ahead.entry((step.key, step.lane)).or_default().to_ask;
+            match pieces.back_mut() {
+                Some(last) if step.goes_on => last.length += step.length,
+                _ => pieces.push_back(*step),
+            }
+        }
+        rewriter
+    }
+
     fn push(&mut self, step: Step) {
         let think = step.think + self.thinking.remove(&step.lane).unwrap_or(0);
         self.steps.push((step.lane, Step { think, ..step }));
@@ -108,12 +131,22 @@ impl Rewriter {
         }
     }
 
-    /// Reads by other readers, so that it overlaps with the program's own work.
-    fn spread(&mut self, step: &Step, readers: u32) {
+    /// Asks for pieces until this many are to be read after the one that begins here.
+    fn ask_ahead(&mut self, step: &Step, count: usize) {
         self.think(step);
-        self.jobs += u32::from(!step.goes_on);
-        let reader = FIRST_ADDED_READER + self.jobs % readers;
-        self.steps.push((reader, Step { think: 0, ..*step }));
+        if !step.goes_on
+            && let Some(mut pieces) = self.ahead.remove(&(step.key, step.lane))
+        {
+            pieces.asked = pieces.asked.saturating_sub(1);
+            while pieces.asked <= count
+                && let Some(piece) = pieces.to_ask.pop_front()
+            {
+                self.push(Step { advice: Some(RangeAdvice::WillNeed), think: 0, ..piece });
+                pieces.asked += 1;
+            }
+            self.ahead.insert((step.key, step.lane), pieces);
+        }
+        self.push(Step { think: 0, ..*step });
     }
 
     /// Time after the last read of a lane is not lost: its last byte is read again after it.
@@ -133,6 +166,7 @@ impl Rewriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::RECLAIM;
 
     const KEY: StreamKey = (0, 7);
 
@@ -172,12 +206,22 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_are_added_leave_the_time_to_the_lane() {
-        let steps = [step(0, false), step(40960, false)];
-        let spread = under(&FixChange::Parallel(2), &steps);
-        let times: Vec<u64> = spread.iter().map(|(_, _, _, think)| *think).collect();
-        assert_eq!(times, [0, 0, 20]);
-        assert_ne!(spread[0].0, spread[1].0);
+    fn pieces_are_asked_for_ahead_and_keep_the_time_between() {
+        let steps = [0, 40_960, 81_920, 122_880].map(|offset| step(offset, false));
+        let asked = under(&FixChange::AskedAhead(1), &steps);
+        let offsets: Vec<u64> = asked.iter().map(|(_, offset, ..)| *offset / 40_960).collect();
+        assert_eq!(offsets, [0, 1, 0, 2, 1, 3, 2, 3]);
+        let times: Vec<u64> = asked.iter().map(|(_, _, _, think)| *think).collect();
+        assert_eq!(times, [10, 0, 0, 10, 0, 10, 0, 10]);
+    }
+
+    #[test]
+    fn with_enough_memory_nothing_is_reclaimed() {
+        let reclaim = Step { advice: Some(RangeAdvice::DontNeed), ..step(0, false) };
+        let reclaim = Step { key: (KEY.0, RECLAIM), ..reclaim };
+        let steps = [step(0, false), reclaim, step(0, false)];
+        assert_eq!(under(&FixChange::EnoughMemory, &steps).len(), 2);
+        assert_eq!(under(&FixChange::DropRandom, &steps).len(), 3);
     }
 
     #[test]

@@ -8,13 +8,16 @@ use workload::RangeAdvice;
 
 use crate::advice_values::{DONTNEED_VALUE, WILLNEED_VALUE};
 use crate::pieces::{MappedPiece, mapped_pieces};
-use crate::recording::{AccessKind, AdviceRecord, FileAccess, ProfileRecording};
+use crate::recording::{AccessKind, AdviceRecord, FileAccess, PageEviction, ProfileRecording};
 use crate::stream::{FileStream, StreamKey};
 use crate::waits::PageWaits;
 use crate::warm::WarmAccesses;
 
 /// Beyond so many calls, several that follow on one another are one step.
 const MAX_STEPS: u64 = 300_000;
+
+/// Names the open file by which the kernel itself drops pages of a file, as `DONTNEED` would.
+pub(crate) const RECLAIM: u64 = u64::MAX;
 
 /// A read, a fault or advice before it is changed.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +38,12 @@ pub(crate) struct Step {
     pub advice: Option<RangeAdvice>,
 }
 
+impl Step {
+    pub(crate) fn is_reclaim(&self) -> bool {
+        self.key.1 == RECLAIM
+    }
+}
+
 /// How much a touch of a mapping stands for, where that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceBound {
@@ -51,6 +60,8 @@ enum Action<'a> {
     /// With its access, unless the page was cached, and whether it was in memory before.
     Touch(MappedPiece, Option<&'a FileAccess>, bool),
     Advice(&'a AdviceRecord, RangeAdvice),
+    /// Meanwhile, the kernel dropped pages that are read again.
+    Reclaim(&'a PageEviction),
 }
 
 impl Action<'_> {
@@ -59,6 +70,7 @@ impl Action<'_> {
             Self::Read(access, _) => access.tid,
             Self::Touch(piece, _, _) => piece.tid,
             Self::Advice(advice, _) => advice.tid,
+            Self::Reclaim(_) => 0,
         }
     }
 
@@ -67,6 +79,7 @@ impl Action<'_> {
             Self::Read(access, _) => (access.start, access.end),
             Self::Touch(piece, _, _) => (piece.start, piece.end),
             Self::Advice(advice, _) => (advice.at, advice.at),
+            Self::Reclaim(eviction) => (eviction.at, eviction.at),
         }
     }
 
@@ -84,6 +97,7 @@ impl Action<'_> {
                 let key = (advice.inode.unwrap_or_default(), advice.file);
                 (key, advice.offset, advice.length.get())
             }
+            Self::Reclaim(one) => ((one.inode, RECLAIM), one.offset.get(), one.length.get()),
         }
     }
 
@@ -91,7 +105,7 @@ impl Action<'_> {
     fn calls(&self) -> u64 {
         match self {
             Self::Read(access, _) => u64::from(access.calls.max(1)),
-            Self::Touch(..) | Self::Advice(..) => 1,
+            Self::Touch(..) | Self::Advice(..) | Self::Reclaim(_) => 1,
         }
     }
 
@@ -102,6 +116,7 @@ impl Action<'_> {
     fn advice(&self) -> Option<RangeAdvice> {
         match self {
             Self::Advice(_, advice) => Some(*advice),
+            Self::Reclaim(_) => Some(RangeAdvice::DontNeed),
             Self::Read(..) | Self::Touch(..) => None,
         }
     }
@@ -110,7 +125,7 @@ impl Action<'_> {
     fn working(&self, waits: &PageWaits) -> u64 {
         match self {
             Self::Read(access, _) | Self::Touch(_, Some(access), _) => waits.working(access).get(),
-            Self::Touch(_, None, _) | Self::Advice(..) => 0,
+            Self::Touch(_, None, _) | Self::Advice(..) | Self::Reclaim(_) => 0,
         }
     }
 }
@@ -138,6 +153,8 @@ pub(crate) fn steps(
             let (of, start, length) = last.range(bound);
             (of, start + length) == (key, offset) && last.advice().is_none()
         });
+        let is_reclaim = matches!(action, Action::Reclaim(_));
+        let idle = if is_reclaim { 0 } else { idle };
         let (calls, working) = (action.calls(), action.working(waits));
         let length = length / calls;
         for first in (0..calls).step_by(calls_of_step as usize) {
@@ -154,7 +171,9 @@ pub(crate) fn steps(
                 advice: action.advice(),
             });
         }
-        before = Some((lane, action));
+        if !is_reclaim {
+            before = Some((lane, action));
+        }
     }
     steps
 }
@@ -193,8 +212,31 @@ fn actions<'a>(
     let lanes = lanes(actions.iter());
     let mut actions: Vec<(u32, Action<'a>)> =
         actions.into_iter().map(|action| (lanes[&action.tid()], action)).collect();
+    let reclaims = reclaims(recording, &actions);
+    actions.extend(reclaims);
     actions.sort_by_key(|(lane, action)| (*lane, action.span().0));
     actions
+}
+
+/// What was reclaimed of files that are read again, in the lane that reads the file next.
+fn reclaims<'a>(
+    recording: &'a ProfileRecording,
+    actions: &[(u32, Action<'a>)],
+) -> Vec<(u32, Action<'a>)> {
+    let mut reads: BTreeMap<u32, Vec<(Nanos, u32)>> = BTreeMap::new();
+    for (lane, action) in actions {
+        if let Action::Read(access, _) = action {
+            reads.entry(access.inode).or_default().push((access.start, *lane));
+        }
+    }
+    reads.values_mut().for_each(|reads| reads.sort_unstable());
+    let reclaimed = recording.evictions.iter().filter(|one| !one.is_advised);
+    let reclaims = reclaimed.filter_map(|one| {
+        let reads = reads.get(&one.inode)?;
+        let (_, lane) = reads.get(reads.partition_point(|(start, _)| *start < one.at))?;
+        Some((*lane, Action::Reclaim(one)))
+    });
+    reclaims.collect()
 }
 
 /// Advice that reads or drops pages. What belongs to an open file is one of its properties.
@@ -235,6 +277,8 @@ fn lanes<'a>(actions: impl Iterator<Item = &'a Action<'a>>) -> HashMap<u32, u32>
 
 #[cfg(test)]
 mod tests {
+    use units::Bytes;
+
     use super::*;
 
     fn access(tid: u32, start: u64, end: u64) -> FileAccess {
@@ -248,5 +292,27 @@ mod tests {
         let lanes = lanes(actions.iter());
         assert_eq!(lanes[&1], lanes[&3]);
         assert_ne!(lanes[&1], lanes[&2]);
+    }
+
+    #[test]
+    fn pages_are_reclaimed_before_the_next_read_of_their_file() {
+        let other = |tid, start, end| FileAccess { inode: 1, ..access(tid, start, end) };
+        let accesses = [other(1, 0, 40), access(2, 10, 20), access(2, 50, 60)];
+        let actions: Vec<_> = accesses.iter().map(|it| (it.tid, Action::Read(it, false))).collect();
+        let eviction = |at, is_advised| PageEviction {
+            at: Nanos::new(at),
+            inode: 0,
+            offset: Bytes::ZERO,
+            length: Bytes::new(4096),
+            is_advised,
+        };
+        // Advice is in the steps already, and what is not read again does not matter.
+        let evictions = vec![eviction(30, false), eviction(31, true), eviction(70, false)];
+        let recording = ProfileRecording { evictions, ..ProfileRecording::default() };
+        let found = reclaims(&recording, &actions);
+        let lanes: Vec<_> = found.iter().map(|(lane, action)| (*lane, action.span().0)).collect();
+        assert_eq!(lanes, [(2, Nanos::new(30))]);
+        let (key, ..) = found[0].1.range(PieceBound::Most);
+        assert_eq!(key, (0, RECLAIM));
     }
 }

@@ -3,6 +3,7 @@
 use units::{Bytes, Nanos};
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
+use crate::evicted::bytes_before_reclaim;
 use crate::recording::WaitClass;
 use crate::stream::FileStream;
 
@@ -50,6 +51,10 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let needed = (2.0 * rate * latency.as_secs_f64()) as u64;
     let window = needed.next_power_of_two().clamp(2 * limit, LARGEST_WINDOW.max(2 * limit));
     let window = Bytes::new(window);
+    // Where memory is short, two windows of this size must fit.
+    if bytes_before_reclaim(recording).is_some_and(|held| window * 2 > held) {
+        return None;
+    }
     Some(RuleFinding {
         cause: format!(
             "{late} waits for {full} windows of up to {}: they arrive after the reader",

@@ -64,8 +64,10 @@ pub enum FixChange {
     WholeRuns,
     /// Each thread reads through an open file of its own.
     OwnOpenFiles,
-    /// This many accesses are in flight at the same time.
-    Parallel(u32),
+    /// Advice asks for this many of the next pieces before each is read.
+    AskedAhead(usize),
+    /// Nothing is reclaimed.
+    EnoughMemory,
     /// All that is read is prefetched from the start, in the order of the device.
     Prefetched,
     /// This much time is saved, without simulation.

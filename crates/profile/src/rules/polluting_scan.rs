@@ -18,7 +18,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
+pub(super) fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     if !run.matters(stream.waited) {
         return None;
     }

@@ -12,15 +12,12 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     summary: "reads at a fixed distance, which the kernel does not read ahead",
     explanation: "The rule applies if at least 75 % of the steps have the same distance, larger \
         than the reads. The kernel sees misses only. Ask for the next pieces with \
-        posix_fadvise(POSIX_FADV_WILLNEED) before they are needed; where at least a quarter of the \
-        span is used, read the whole span.",
+        posix_fadvise(POSIX_FADV_WILLNEED) before they are needed.",
     check: RuleCheck::Stream(check),
 };
 
-/// Pieces that are in flight in the predicted fix.
-const PIECES_AHEAD: u32 = 8;
-/// From this share of the span on, reading all of it is cheaper than seeking.
-const MIN_USED_SHARE: f64 = 0.25;
+/// Pieces that the fix asks for ahead.
+const PIECES_AHEAD: usize = 8;
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let shape = &stream.shape;
@@ -37,32 +34,19 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     if !applies {
         return None;
     }
-    let used = shape.median_run() as f64 / distance as f64;
     let span = Bytes::new(distance.unsigned_abs());
-    let (fix, snippet, change) = if used >= MIN_USED_SHARE {
-        let fix = format!("read the whole span: {:.0} % of it is used", 100.0 * used);
-        (
-            fix,
-            format!("pread(fd, buffer, 4 * {}, offset);", span.get()),
-            FixChange::Chunks(Bytes::from_mib(1)),
-        )
-    } else {
-        let snippet = format!(
-            "posix_fadvise(fd, offset + {PIECES_AHEAD} * {}, length, POSIX_FADV_WILLNEED);",
-            span.get()
-        );
-        let fix = format!("ask for the next {PIECES_AHEAD} pieces before reading them");
-        (fix, snippet, FixChange::Parallel(PIECES_AHEAD))
-    };
     Some(RuleFinding {
         cause: format!(
             "reads of {} are {} apart, so each one misses",
             Bytes::new(shape.median_run()),
             span
         ),
-        fix,
-        snippet: Some(snippet),
-        change,
+        fix: format!("ask for the next {PIECES_AHEAD} pieces before reading them"),
+        snippet: Some(format!(
+            "posix_fadvise(fd, offset + {PIECES_AHEAD} * {}, length, POSIX_FADV_WILLNEED);",
+            span.get()
+        )),
+        change: FixChange::AskedAhead(PIECES_AHEAD),
         waited: stream.waited,
         stack: stream.hottest_stack(run.recording),
         others: Vec::new(),
