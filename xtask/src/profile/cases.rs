@@ -10,6 +10,8 @@ pub struct FaultCase {
     /// The diagnosis that is expected, and the one that is expected on a hard disk.
     rules: (String, String),
     windows: (FaultWindows, FaultWindows),
+    /// MiB of memory for the program and for its twin.
+    pub memory: Option<(u64, u64)>,
 }
 
 /// `read_ahead_kb` for the program and for its twin, and nanoseconds that they play each KiB.
@@ -41,8 +43,16 @@ impl FaultCase {
     }
 
     fn parse(line: &str) -> Option<Self> {
-        let [language, fault, rules, windows] =
-            line.split('|').map(str::trim).collect::<Vec<_>>().try_into().ok()?;
+        let mut columns = line.split('|').map(str::trim);
+        let mut column = || columns.next();
+        let (language, fault, rules, windows) = (column()?, column()?, column()?, column()?);
+        let memory = match column() {
+            Some(memory) => {
+                let (fault, twin) = memory.split_once(' ')?;
+                Some((fault.parse().ok()?, twin.parse().ok()?))
+            }
+            None => None,
+        };
         let language = match language {
             "c" => Language::C,
             "rust" => Language::Rust,
@@ -56,6 +66,7 @@ impl FaultCase {
             fault: fault.to_owned(),
             rules: (rule.to_owned(), rule_on_hdd.to_owned()),
             windows: (parse_windows(window)?, parse_windows(window_on_hdd)?),
+            memory,
         })
     }
 

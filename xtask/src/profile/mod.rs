@@ -9,6 +9,7 @@
 //! `target/profile`.
 
 mod cases;
+mod group;
 mod row;
 mod stage;
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk};
 
 use super::cases::{FaultCase, Language};
+use super::group::MemoryGroup;
 use super::row::FaultRow;
 use crate::real::{MAX_OTHER_PROCESSORS, ProcessorMeter, go_first, to_end};
 
@@ -47,6 +48,7 @@ impl FaultStage {
         fs::write(&data, vec![7_u8; DATA_BYTES])?;
         let many = data.with_extension("many");
         fs::create_dir_all(&many)?;
+        fs::write(data.with_extension("scan"), vec![7_u8; 3 * DATA_BYTES / 4])?;
         for index in 0..SMALL_FILES {
             fs::write(many.join(index.to_string()), vec![7_u8; 16 << 10])?;
         }
@@ -115,13 +117,21 @@ impl FaultStage {
         words
     }
 
+    /// The control group of the program, where its memory is limited.
+    fn group(case: &FaultCase, is_fixed: bool) -> Result<Option<MemoryGroup>> {
+        let memory = case.memory.map(|(fault, twin)| if is_fixed { twin } else { fault });
+        memory.map(MemoryGroup::new).transpose()
+    }
+
     fn profile(&self, case: &FaultCase, is_fixed: bool) -> Result<Value> {
         self.cool(case, is_fixed)?;
+        let group = Self::group(case, is_fixed)?;
         let dirs = Dirs::under(self.directory.join("foreread"));
         let output = Command::new(&self.foreread)
             .env("FOREREAD_STATE_DIR", dirs.state)
             .env("FOREREAD_RUNTIME_DIR", dirs.runtime)
             .args(["profile", "--json", "--"])
+            .args(group.iter().flat_map(MemoryGroup::words))
             .args(self.words(case, is_fixed))
             .output()
             .context("starting foreread profile")?;
@@ -136,7 +146,9 @@ impl FaultStage {
 
     fn seconds(&self, case: &FaultCase, is_fixed: bool) -> Result<f64> {
         self.cool(case, is_fixed)?;
-        let words = self.words(case, is_fixed);
+        let group = Self::group(case, is_fixed)?;
+        let mut words: Vec<_> = group.iter().flat_map(MemoryGroup::words).collect();
+        words.extend(self.words(case, is_fixed));
         let begin = Instant::now();
         to_end(Command::new(&words[0]).args(&words[1..]).stdout(Stdio::null()))?;
         Ok(begin.elapsed().as_secs_f64())

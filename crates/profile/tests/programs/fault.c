@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,10 +46,37 @@ static void backward(int fd, off_t size)
 		take(pread(fd, buffer, 3809, at)); /* line of backward */
 }
 
-static void stride(int fd, off_t size)
+/* Every fourth 64 KiB; fixed, eight of them are asked for ahead. */
+static void stride(int fd, off_t size, int fixed)
 {
-	for (off_t at = 0; at + (1 << 18) <= size; at += 1 << 18)
+	off_t asked = 0;
+	for (off_t at = 0; at + (1 << 18) <= size; at += 1 << 18) {
+		for (; fixed && asked <= at + (8 << 18) && asked < size; asked += 1 << 18)
+			posix_fadvise(fd, asked, 64 << 10, POSIX_FADV_WILLNEED);
 		take(pread(fd, buffer, 64 << 10, at)); /* line of stride */
+	}
+}
+
+/* As fast as the disk can; fixed, hardly anything. */
+static void whole(int fd, off_t size)
+{
+	for (off_t at = 0; at < size; at += 16 << 10)
+		take(pread(fd, buffer, 16 << 10, at)); /* line of saturated */
+}
+
+#define STREAMS 64
+
+/* Streams that take turns; the twin has more memory. */
+static int streams(const char *name, off_t size)
+{
+	int files[STREAMS];
+	for (int which = 0; which < STREAMS; which++)
+		if ((files[which] = open(name, O_RDONLY)) < 0)
+			return 1;
+	for (off_t at = 0; at < size / STREAMS; at += 16 << 10)
+		for (int which = 0; which < STREAMS; which++)
+			take(pread(files[which], buffer, 16 << 10, which * size / STREAMS + at)); /* line of thrash */
+	return 0;
 }
 
 static void again(int fd, off_t size, int fixed)
@@ -224,6 +252,30 @@ static void chase(int fd, off_t size, int fixed)
 	}
 }
 
+/* Reads one piece: what each of the short readers does. */
+static void short_reader(int fd, off_t size, unsigned long index)
+{
+	take(pread(fd, buffer, 4096, scattered(index, size))); /* line of short-readers */
+}
+
+/* A thousand processes, one after the other; fixed, only one. */
+static int short_readers(char *program, char *name, int fixed)
+{
+	for (int index = 0; index < (fixed ? 1 : 1000); index++) {
+		char number[16];
+		snprintf(number, sizeof(number), "%d", index);
+		pid_t child = fork();
+		if (child < 0)
+			return 1;
+		if (child == 0) {
+			execl(program, program, "short-reader", name, number, NULL);
+			_exit(1);
+		}
+		waitpid(child, NULL, 0);
+	}
+	return 0;
+}
+
 /* Many small files in the directory NAME.many in the order of their names, which is not that of the
  * disk; fixed, the same data from one file. */
 static int small_files(int fd, const char *name, int fixed)
@@ -283,7 +335,17 @@ int main(int count, char **words)
 	} else if (!strcmp(words[1], "backward")) {
 		fixed ? in_order(fd, size / 16, 64 << 10) : backward(fd, size / 16);
 	} else if (!strcmp(words[1], "stride")) {
-		fixed ? in_order(fd, size, 1 << 18) : stride(fd, size);
+		stride(fd, size, fixed);
+	} else if (!strcmp(words[1], "thrash")) {
+		if (streams(words[2], size))
+			return 1;
+	} else if (!strcmp(words[1], "saturated")) {
+		whole(fd, fixed ? 1 << 16 : size);
+	} else if (!strcmp(words[1], "short-readers")) {
+		if (short_readers(words[0], words[2], fixed))
+			return 1;
+	} else if (!strcmp(words[1], "short-reader")) {
+		short_reader(fd, size, strtoul(words[3], NULL, 10));
 	} else if (!strcmp(words[1], "self-eviction")) {
 		again(fd, size / 2, fixed);
 	} else if (!strcmp(words[1], "polluting-scan")) {
