@@ -40,7 +40,7 @@ struct Pending {
 
 /// Looks a stack up: its place among the recording's, and the class of a wait in it.
 pub(crate) trait StackIndex {
-    fn place(&self, pid: u32, key: u64) -> u32;
+    fn place(&mut self, pid: u32, key: u64) -> u32;
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass;
 }
 
@@ -87,7 +87,7 @@ impl Collector {
         self.recording.files[place as usize].path = path;
     }
 
-    pub(crate) fn event(&mut self, event: &ProfileEvent, stacks: &impl StackIndex) {
+    pub(crate) fn event(&mut self, event: &ProfileEvent, stacks: &mut impl StackIndex) {
         // Requests of the time before belong to others.
         if event.at < self.start {
             return;
@@ -130,6 +130,7 @@ impl Collector {
     fn is_kept(&self, at: Nanos, what: &ProfileEventKind) -> bool {
         match what {
             ProfileEventKind::Wait(wait) => self.kept.touches(at.saturating_sub(wait.blocked), at),
+            ProfileEventKind::Read(call) => self.kept.touches(at.saturating_sub(call.duration), at),
             ProfileEventKind::Advice(call) => {
                 let lasts = lasts(call.call, call.advice, call.result);
                 self.kept.keeps_advice(self.recording.advice.len(), at, lasts)
@@ -297,7 +298,13 @@ impl Collector {
         }
     }
 
-    fn wait(&mut self, at: Nanos, thread: &ThreadId, wait: &BlockedWait, stacks: &impl StackIndex) {
+    fn wait(
+        &mut self,
+        at: Nanos,
+        thread: &ThreadId,
+        wait: &BlockedWait,
+        stacks: &mut impl StackIndex,
+    ) {
         let place = stacks.place(thread.pid, wait.stack);
         let class = stacks.class(place, wait.in_iowait, wait.reason);
         if !class.is_storage() {
@@ -331,7 +338,7 @@ impl Collector {
         at: Nanos,
         thread: &ThreadId,
         call: &AdviceCall,
-        stacks: &impl StackIndex,
+        stacks: &mut impl StackIndex,
     ) {
         let before = self.threads.entry(thread.tid).or_default();
         let submitted = before.plain + before.submitted;

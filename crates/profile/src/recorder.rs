@@ -163,7 +163,7 @@ impl Recorder {
                 let path = units::text::plain(&mounts.path(root, &name));
                 collector.name(name.inode, name.size, path);
             }
-            ProfileItem::Event(event) => collector.event(&event, &*stacks),
+            ProfileItem::Event(event) => collector.event(&event, stacks),
         });
     }
 

@@ -62,7 +62,7 @@ impl KeptStretches {
 
     /// Leaves what happened outside the kept stretches out.
     pub(crate) fn filter(self, recording: &mut ProfileRecording) {
-        recording.accesses.retain(|one| self.contains(one.end));
+        recording.accesses.retain(|one| self.touches(one.start, one.end));
         recording.waits.retain(|one| self.touches(one.end.saturating_sub(one.blocked), one.end));
         let mut before = 0;
         recording.advice.retain(|one| {
@@ -218,5 +218,35 @@ mod tests {
         let access = &recording.accesses[0];
         assert_eq!(access.blocked, Nanos::from_millis(20));
         assert_eq!(access.end - access.start, Nanos::from_millis(20));
+    }
+
+    #[test]
+    fn a_read_is_kept_with_its_wait_where_both_end_outside() {
+        let (kept, start) = first_before_a_gap();
+        let end = start + STRETCH_TIME + Nanos::from_millis(10);
+        let access = FileAccess::cached(end - Nanos::from_millis(30), end);
+        let late = FileAccess::cached(end - Nanos::from_millis(5), end);
+        let mut recording =
+            ProfileRecording { accesses: vec![access, late], ..ProfileRecording::default() };
+        kept.filter(&mut recording);
+        assert_eq!(recording.accesses, [access]);
+    }
+
+    #[test]
+    fn advice_that_lasts_is_kept_whenever_it_was_given() {
+        let (kept, start) = first_before_a_gap();
+        let gap = start + STRETCH_TIME + Nanos::from_millis(1);
+        assert!(kept.keeps_advice(0, gap, true));
+        assert!(!kept.keeps_advice(0, gap, false));
+        assert!(!kept.keeps_advice(FIRST_ADVICE, gap, true));
+        assert!(kept.keeps_advice(FIRST_ADVICE, start, false));
+    }
+
+    /// The start of a kept stretch before one that is not.
+    fn first_before_a_gap() -> (KeptStretches, Nanos) {
+        let mut kept = KeptStretches::default();
+        assert!(kept.halve(Nanos::new(SECOND * 100)));
+        let first = (0..).find(|one| kept.keeps(*one) && !kept.keeps(one + 1)).unwrap();
+        (kept, Nanos::new(first * STRETCH_TIME.get()))
     }
 }

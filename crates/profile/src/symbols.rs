@@ -69,7 +69,11 @@ const UNKNOWN_STACK: u32 = 0;
 /// The most that is kept of what grows with a recording: 30 MB of stacks and of their keys, 5 MB of
 /// mappings.
 const MAX_STACKS: usize = 32_768;
-const MAX_KEYS: usize = 500_000;
+/// Of stacks beyond these, only so many callers are kept, so that most are known already.
+const MAX_CALLERS: usize = 8;
+/// Keys that are kept for certain. The probe sends a stack again where its key is none of the last
+/// 16,384 that were used.
+const MAX_KEYS: usize = 250_000;
 const MAX_PROCESSES: usize = 512;
 
 /// The stacks of a recording.
@@ -78,7 +82,9 @@ pub(crate) struct StackTable {
     kernel: KernelSymbols,
     maps: HashMap<u32, Vec<CodeMapping>>,
     code: CodeFiles,
+    /// By process and key, those that were used lately and the ones before.
     places: HashMap<(u32, u64), u32>,
+    old_places: HashMap<(u32, u64), u32>,
     known: HashMap<Arc<RawStack>, u32>,
     /// The first is empty.
     stacks: Vec<Arc<RawStack>>,
@@ -115,18 +121,26 @@ impl StackTable {
             user: user.iter().map(|at| user_address(maps, *at)).collect(),
         };
         let place = self.intern(raw);
+        self.keep_key((stack.pid, stack.key), place);
+    }
+
+    fn keep_key(&mut self, key: (u32, u64), place: u32) {
         if self.places.len() >= MAX_KEYS {
-            self.places.clear();
+            self.old_places = std::mem::take(&mut self.places);
         }
-        self.places.insert((stack.pid, stack.key), place);
+        self.places.insert(key, place);
     }
 
     /// The place of a stack, which others of the same program may have, too.
-    fn intern(&mut self, raw: RawStack) -> u32 {
+    fn intern(&mut self, mut raw: RawStack) -> u32 {
+        let is_full = self.stacks.len() >= MAX_STACKS;
+        if is_full && !self.known.contains_key(&raw) {
+            raw.user.truncate(MAX_CALLERS);
+        }
         if let Some(place) = self.known.get(&raw) {
             return *place;
         }
-        if self.stacks.len() >= MAX_STACKS {
+        if self.stacks.len() >= 2 * MAX_STACKS {
             return UNKNOWN_STACK;
         }
         let (place, raw) = (self.stacks.len() as u32, Arc::new(raw));
@@ -169,8 +183,14 @@ impl StackTable {
 }
 
 impl StackIndex for StackTable {
-    fn place(&self, pid: u32, key: u64) -> u32 {
-        self.places.get(&(pid, key)).copied().unwrap_or(UNKNOWN_STACK)
+    fn place(&mut self, pid: u32, key: u64) -> u32 {
+        let key = (pid, key);
+        if let Some(place) = self.places.get(&key) {
+            return *place;
+        }
+        let Some(place) = self.old_places.remove(&key) else { return UNKNOWN_STACK };
+        self.keep_key(key, place);
+        place
     }
 
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass {
@@ -243,6 +263,43 @@ mod tests {
         let all = ["bpf_prog_0_thread_switches", "bpf_trace_run4", "__traceiter_sched_switch"];
         assert!(all.into_iter().all(is_of_probe));
         assert!(!is_of_probe("__schedule"));
+    }
+
+    fn stack_of(pid: u32, key: u64, user: Vec<u64>) -> ProfileStack {
+        ProfileStack { pid, key, kernel: Vec::new(), user, words: Vec::new() }
+    }
+
+    #[test]
+    fn a_key_in_use_outlives_many_others() {
+        let mut table = StackTable::default();
+        table.stacks.push(Arc::default());
+        table.add(&stack_of(1, 1, vec![7]));
+        let place = table.place(1, 1);
+        assert_ne!(place, UNKNOWN_STACK);
+        for key in 2..3 * MAX_KEYS as u64 {
+            table.keep_key((1, key), UNKNOWN_STACK);
+            if key % 10_000 == 0 {
+                assert_eq!(table.place(1, 1), place);
+            }
+        }
+        assert!(table.places.len() + table.old_places.len() <= 2 * MAX_KEYS);
+        assert_eq!(table.place(1, 2), UNKNOWN_STACK);
+    }
+
+    #[test]
+    fn of_too_many_stacks_the_innermost_functions_are_kept() {
+        let mut table = StackTable::default();
+        let at = |offset| UserAddress { module: Arc::default(), offset };
+        let raw = |outermost: u64| RawStack {
+            kernel: Vec::new(),
+            user: (0..MAX_CALLERS as u64).chain([outermost]).map(at).collect(),
+        };
+        let places: Vec<u32> =
+            (0..MAX_STACKS as u64 + 2).map(|one| table.intern(raw(one))).collect();
+        let [.., last, beyond, further] = places[..] else { unreachable!() };
+        assert_ne!(last, beyond);
+        assert_eq!(beyond, further);
+        assert_eq!(table.stacks[beyond as usize].user.len(), MAX_CALLERS);
     }
 
     #[test]
