@@ -52,7 +52,7 @@ fn simulated(model: Spec, window: Pages, history: &[PastAccess], cache: Pages) -
     let size = FILE.to_bytes(PAGE);
     let scenario = Scenario {
         files: vec![FileOnDisk { size, start: Bytes::ZERO, layout, pieces: None }],
-        opens: vec![SimOpenFile { file: 0, method, hint: Hint::None }],
+        opens: vec![SimOpenFile { file: 0, method, hint: Hint::None, code: None }],
         readers: vec![Reader { steps: history.iter().map(step).collect::<Vec<_>>().into_iter() }],
         limits: Limits::default(),
     };

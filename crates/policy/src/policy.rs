@@ -23,6 +23,8 @@ pub struct MapAdvice {
     pub random: bool,
     /// MADV_HUGEPAGE.
     pub huge: bool,
+    /// The part of the file that is mapped executable, where the page is in it.
+    pub code: Option<Extent>,
 }
 
 /// How a page is accessed.

@@ -10,6 +10,7 @@ mod advice_values;
 mod analysis;
 mod callers;
 mod classify;
+mod code;
 mod collect;
 mod device;
 mod error;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::layout::FileLayout;
 use observe::AdviceCallKind;
+use policy::Extent;
 use sim::{
     Costs, FileOnDisk, Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome,
     Start,
@@ -12,6 +13,7 @@ use units::{Bytes, Kib, Nanos};
 use workload::{AccessClass, AccessMethod, Hint, RangeAdvice};
 
 use crate::advice_values::SEQUENTIAL_VALUE;
+use crate::code::mapped_code;
 use crate::device::DeviceModel;
 use crate::overhead::{WaitOverhead, recorded_service, service};
 use crate::prefetch_list::{ADVICE_BYTES, in_place_order};
@@ -81,6 +83,8 @@ pub(crate) struct ProfileReplay<'a> {
     steps: Vec<Step>,
     least_steps: Option<Vec<Step>>,
     model: &'a DeviceModel,
+    /// The part of each mapped file that is code.
+    code: BTreeMap<u32, Extent>,
     /// What was recorded as waits of these streams for pages.
     recorded: Nanos,
     overhead: WaitOverhead,
@@ -111,8 +115,11 @@ impl<'a> ProfileReplay<'a> {
         let (steps, least) = (steps_to(PieceBound::Most), steps_to(PieceBound::Least));
         let differ = steps.iter().zip(&least).any(|(most, least)| most.length != least.length);
         let least_steps = differ.then_some(least);
+        let mapped = streams.iter().filter(|stream| stream.file == 0);
+        let code = mapped.filter_map(|one| Some((one.inode, mapped_code(recording, one.inode)?)));
         let mut replay = Self {
             recording,
+            code: code.collect(),
             streams,
             steps,
             least_steps,
@@ -329,7 +336,7 @@ impl<'a> ProfileReplay<'a> {
             let open = *open_of.entry(inode).or_insert_with(|| {
                 let file = places[&inode];
                 let method = AccessMethod::Read;
-                opens.push(SimOpenFile { file, method, hint: Hint::Random });
+                opens.push(SimOpenFile { file, method, hint: Hint::Random, code: None });
                 opens.len() as u32 - 1
             });
             for offset in (start..end).step_by(ADVICE_BYTES as usize) {
@@ -429,6 +436,7 @@ impl<'a> ProfileReplay<'a> {
             _ => Hint::None,
         };
         let method = if is_mapped { AccessMethod::Mmap } else { AccessMethod::Read };
-        SimOpenFile { file, method, hint }
+        let code = self.code.get(&key.0).copied().filter(|_| is_mapped);
+        SimOpenFile { file, method, hint, code }
     }
 }

@@ -66,7 +66,7 @@ impl Streams {
 }
 
 fn open_file(file: u32) -> SimOpenFile {
-    SimOpenFile { file, method: AccessMethod::Read, hint: Hint::None }
+    SimOpenFile { file, method: AccessMethod::Read, hint: Hint::None, code: None }
 }
 
 fn step(open: u32, offset: Bytes, length: Bytes, class: AccessClass, rest: Nanos) -> ReadStep {

@@ -27,6 +27,8 @@ pub struct SimOpenFile {
     pub file: u32,
     pub method: AccessMethod,
     pub hint: Hint,
+    /// What of a mapping is executable.
+    pub code: Option<policy::Extent>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +226,7 @@ impl Scenario<AccessSteps> {
             if !shared {
                 let open = |&file: &u32| {
                     let (method, hint) = workload.access_of(file);
-                    SimOpenFile { file: data_file(file), method, hint }
+                    SimOpenFile { file: data_file(file), method, hint, code: None }
                 };
                 for _ in 0..times {
                     opens.extend(own.iter().map(open));

@@ -29,7 +29,7 @@ fn simulate(method: AccessMethod, readers: Vec<Vec<ReadStep>>) -> SimOutcome {
     let files: Vec<FileOnDisk> = lay_out(&size, Layout::Contiguous, rule, Bytes::ZERO);
     let scenario = Scenario {
         files,
-        opens: vec![SimOpenFile { file: 0, method, hint: Hint::None }],
+        opens: vec![SimOpenFile { file: 0, method, hint: Hint::None, code: None }],
         readers: readers.into_iter().map(|it| Reader { steps: it.into_iter() }).collect(),
         limits: Limits::default(),
     };

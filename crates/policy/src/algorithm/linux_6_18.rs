@@ -167,9 +167,13 @@ impl OpenFile {
         if !self.mmap_miss.worth_reading_around() {
             return;
         }
-        self.start = page.get().saturating_sub(self.ra_pages / 2);
-        self.size = self.ra_pages;
-        self.async_size = self.ra_pages / 4;
+        (self.start, self.size, self.async_size) = match advice.code {
+            // Since Linux 6.17, of code only what follows is read, to the end of the mapping.
+            Some(code) => (page.get(), self.ra_pages.min(code.end().since(page).get()), 0),
+            None => {
+                (page.get().saturating_sub(self.ra_pages / 2), self.ra_pages, self.ra_pages / 4)
+            }
+        };
         self.order = 0;
         cache.trace(Trigger::Direct);
         self.submit(cache, self.start);
@@ -289,6 +293,17 @@ mod tests {
         // FADV_RANDOM affects reads; only advice on the mapping prevents read-around.
         assert_eq!(bench.read(700, 3), [(700, 3)]);
         assert_eq!(bench.touch(5000, MapAdvice::default()), [(4936, 128)]);
+    }
+
+    #[test]
+    fn of_code_only_what_follows_is_read_to_its_end() {
+        let mut bench = bench();
+        let code = Extent::new(Page::new(5000), Pages::new(100));
+        let advice = MapAdvice { code: Some(code), ..MapAdvice::default() };
+        assert_eq!(bench.touch(5010, advice), [(5010, 32)]);
+        assert_eq!(bench.touch(5090, advice), [(5090, 10)]);
+        assert_eq!(bench.touch(5009, advice), [(5009, 1)], "the rest is cached");
+        assert_eq!(bench.touch(9000, MapAdvice::default()), [(8984, 32)]);
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     let advice =
         prop_oneof![Just(Advice::Normal), Just(Advice::Sequential), Just(Advice::Random), advice];
     let map_advice = (any::<bool>(), any::<bool>(), any::<bool>())
-        .prop_map(|(sequential, random, huge)| MapAdvice { sequential, random, huge });
+        .prop_map(|(sequential, random, huge)| MapAdvice { sequential, random, huge, code: None });
     prop_oneof![
         6 => (stream.clone(), offset, length.clone())
             .prop_map(|(stream, offset, length)| Step::Read { stream, offset, length }),

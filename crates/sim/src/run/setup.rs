@@ -143,6 +143,9 @@ fn mapping(open: &SimOpenFile, stream: StreamId, pages: Pages) -> Option<Mapping
         Hint::Sequential => mapping.advise(all, |advice| advice.sequential = true),
         Hint::Random => mapping.advise(all, |advice| advice.random = true),
     }
+    if let Some(code) = open.code {
+        mapping.advise(code, |advice| advice.code = Some(code));
+    }
     Some(mapping)
 }
 

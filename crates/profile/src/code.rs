@@ -1,0 +1,97 @@
+//! Which part of a file is code.
+
+use observe::AdviceCallKind;
+use policy::{Extent, Page};
+use units::Pages;
+
+use crate::advice_values::SEQUENTIAL_VALUE;
+use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, ProfileRecording};
+
+/// Faults that must have shown it.
+const MIN_CODE_FAULTS: usize = 2;
+/// The share of other faults that may lie between them.
+const MAX_OTHER_SHARE: f64 = 0.1;
+
+/// The part of a file whose pages are mapped executable. Since Linux 6.17, a miss there reads from
+/// its page on, and elsewhere as much before the page as behind it.
+pub(crate) fn mapped_code(recording: &ProfileRecording, inode: u32) -> Option<Extent> {
+    let is_sequential =
+        |call, advice| call == AdviceCallKind::Madvise && advice == SEQUENTIAL_VALUE;
+    if recording.advice.iter().any(|one| is_sequential(one.call, one.advice)) {
+        return None;
+    }
+    let faults = recording.accesses.iter().filter(|one| {
+        (one.inode, one.kind, one.marks) == (inode, AccessKind::Fault, 0)
+            && one.largest_window.get() > PAGE_BYTES
+    });
+    let (mut code, mut others) = (Vec::new(), Vec::new());
+    for fault in faults {
+        let Some((start, end)) = first_window(recording, fault) else { continue };
+        match start == fault.offset.get() && start > 0 {
+            true => code.push((start, end)),
+            false => others.push(fault.offset.get()),
+        }
+    }
+    let start = code.iter().map(|(start, _)| *start).min()?;
+    let end = code.iter().map(|(_, end)| *end).max()?;
+    let between = others.iter().filter(|at| (start..end).contains(at)).count();
+    let is_code =
+        code.len() >= MIN_CODE_FAULTS && between as f64 <= MAX_OTHER_SHARE * code.len() as f64;
+    let pages = Pages::new((end - start).div_ceil(PAGE_BYTES));
+    is_code.then(|| Extent::new(Page::new(start / PAGE_BYTES), pages))
+}
+
+/// The first window that was submitted within a fault, in bytes.
+fn first_window(recording: &ProfileRecording, fault: &FileAccess) -> Option<(u64, u64)> {
+    let from = recording.submitted.partition_point(|one| one.at < fault.start);
+    let within = recording.submitted[from..].iter().take_while(|one| one.at <= fault.end);
+    let mut own =
+        within.filter(|one| one.is_window && (one.tid, one.inode) == (fault.tid, fault.inode));
+    own.next().map(|one| (one.offset.get(), (one.offset + one.length).get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use units::{Bytes, Nanos};
+
+    use super::*;
+    use crate::recording::SubmittedPages;
+
+    /// Faults of these pages, with the page where the window of each begins.
+    fn recorded(faults: &[(u64, u64)]) -> ProfileRecording {
+        let mut recording = ProfileRecording::default();
+        for (number, (page, window)) in (1..).zip(faults) {
+            let at = Nanos::from_millis(number);
+            let bytes = |pages: u64| Bytes::new(pages * PAGE_BYTES);
+            recording.accesses.push(FileAccess {
+                kind: AccessKind::Fault,
+                offset: bytes(*page),
+                largest_window: bytes(32),
+                ..FileAccess::cached(at, at + Nanos::from_micros(500))
+            });
+            recording.submitted.push(SubmittedPages {
+                at: at + Nanos::from_micros(1),
+                tid: 1,
+                inode: 0,
+                offset: bytes(*window),
+                length: bytes(32),
+                is_window: true,
+            });
+        }
+        recording
+    }
+
+    #[test]
+    fn code_is_where_windows_begin_at_the_fault() {
+        let recording = recorded(&[(4, 0), (500, 500), (300, 300), (900, 884), (700, 700)]);
+        let code = mapped_code(&recording, 0).unwrap();
+        assert_eq!((code.start.get(), code.end().get()), (300, 732));
+        assert_eq!(mapped_code(&recording, 1), None);
+    }
+
+    #[test]
+    fn a_mapping_whose_faults_differ_is_none() {
+        assert_eq!(mapped_code(&recorded(&[(50, 34), (300, 284), (20, 4)]), 0), None);
+        assert_eq!(mapped_code(&recorded(&[(50, 50), (70, 54), (90, 90)]), 0), None);
+    }
+}
