@@ -185,18 +185,44 @@ impl<'a> Predictor<'a> {
                 PredictedGain::Predicted { saved, least: saved, most: saved }
             }
             FixChange::Unpredictable(why) => not(why),
-            change => {
-                let largest =
-                    streams.iter().max_by_key(|one| self.recording.files[one.inode as usize].size);
-                let Some(model) = largest.and_then(|stream| self.model(stream)) else {
-                    return not(NO_MODEL);
-                };
-                match predict(self.recording, streams.to_vec(), change, &self.warm, &model) {
-                    Err(why) => PredictedGain::NotPredictable(why),
-                    Ok(prediction) => self.judged(prediction),
-                }
-            }
+            change => self.simulated(streams, change).unwrap_or_else(PredictedGain::NotPredictable),
         }
+    }
+
+    /// What a change of these streams wins on all of their devices. Each device is simulated by
+    /// itself: what others do is time between its reads. A prediction in doubt is none, unless it
+    /// is too small for a report with all of its error.
+    fn simulated(
+        &mut self,
+        streams: &[&FileStream],
+        change: &FixChange,
+    ) -> Result<PredictedGain, String> {
+        let mut of_devices: BTreeMap<host::DevNo, Vec<&FileStream>> = BTreeMap::new();
+        for stream in streams {
+            let device = self.recording.files[stream.inode as usize].id.device;
+            of_devices.entry(device).or_default().push(stream);
+        }
+        let mut all: Option<Prediction> = None;
+        for streams in of_devices.into_values() {
+            let size = |one: &&&FileStream| self.recording.files[one.inode as usize].size;
+            let Some(largest) = streams.iter().max_by_key(size) else { continue };
+            let Some(model) = self.model(largest) else {
+                let waited: Nanos = streams.iter().map(|stream| stream.waited).sum();
+                if matters(self.recording, waited) {
+                    return Err(NO_MODEL.to_owned());
+                }
+                continue;
+            };
+            let mut one = predict(self.recording, streams, change, &self.warm, &model)?;
+            one.doubt = one.doubt.filter(|_| matters(self.recording, one.saved + one.error));
+            all = Some(match all {
+                Some(all) => all.plus(one),
+                None => one,
+            });
+        }
+        let Prediction { saved, error, doubt } = all.ok_or_else(|| NO_MODEL.to_owned())?;
+        let (least, most) = (saved.saturating_sub(error), saved + error);
+        doubt.map_or(Ok(PredictedGain::Predicted { saved, least, most }), Err)
     }
 
     /// The part of waits that the thread has that waited longest: the others wait meanwhile.
@@ -211,19 +237,6 @@ impl<'a> Predictor<'a> {
                 waits.scaled(longest.get() as f64 / all.get() as f64)
             }
             _ => waits,
-        }
-    }
-
-    /// A prediction in doubt is none, unless it is too small for a report with all of its error.
-    fn judged(&self, prediction: Prediction) -> PredictedGain {
-        let Prediction { saved, error, doubt } = prediction;
-        match doubt.filter(|_| matters(self.recording, saved + error)) {
-            Some(doubt) => PredictedGain::NotPredictable(doubt),
-            None => PredictedGain::Predicted {
-                saved,
-                least: saved.saturating_sub(error),
-                most: saved + error,
-            },
         }
     }
 }

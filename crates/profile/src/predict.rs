@@ -24,6 +24,17 @@ pub(crate) struct Prediction {
     pub doubt: Option<String>,
 }
 
+impl Prediction {
+    /// With what is won on another device.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            saved: self.saved + other.saved,
+            error: self.error + other.error,
+            doubt: self.doubt.or(other.doubt),
+        }
+    }
+}
+
 /// Why the fix of a mapping is not predicted.
 const UNSEEN_PAGES: &str = "it depends on mapped pages that were not seen";
 /// The least error of a prediction, as a share.

@@ -139,14 +139,14 @@ pub(crate) fn steps(
     bound: PieceBound,
 ) -> Vec<Step> {
     let actions = actions(recording, streams, warm);
-    let first = actions.iter().map(|(_, action)| action.span().0).min().unwrap_or_default();
     let all: u64 = actions.iter().map(|(_, action)| action.calls()).sum();
     let calls_of_step = all.div_ceil(MAX_STEPS).max(1);
     let mut steps: Vec<Step> = Vec::new();
     let mut before: Option<(u32, Action<'_>)> = None;
     for (lane, action) in actions {
         let last = before.filter(|(of, _)| *of == lane).map(|(_, action)| action);
-        let since = last.map_or(first, |last| last.span().1);
+        // Since the program's start: what is prefetched has that long.
+        let since = last.map_or(Nanos::ZERO, |last| last.span().1);
         let idle = action.span().0.saturating_sub(since).get();
         let (key, offset, length) = action.range(bound);
         let follows = last.is_some_and(|last| {
