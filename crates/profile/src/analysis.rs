@@ -8,10 +8,11 @@ use units::Nanos;
 
 use crate::device::{DeviceModel, ModelChoice, learnt_model};
 use crate::predict::{Prediction, marginal_gains, predict};
-use crate::recording::{IoRequest, ProfileRecording};
+use crate::recording::{AccessKind, IoRequest, ProfileRecording};
 use crate::replay::ProfileReplay;
 use crate::rules::{
     CheckStream, DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
+    read_briefly,
 };
 use crate::stream::{FileStream, streams};
 use crate::warm::WarmAccesses;
@@ -287,6 +288,11 @@ pub fn analyse(
         }
         diagnoses.extend(diagnose(&run, place, stream, &mut predictor, None));
     }
+    for places in little_waited(&run, &explained) {
+        let Some((rule, finding)) = read_briefly(&run, &places) else { continue };
+        let gain = predictor.gain(&[], &finding);
+        diagnoses.push(ProfileDiagnosis { rule, stream: None, finding, gain, marginal: None });
+    }
     diagnoses.sort_by_key(ProfileDiagnosis::rank);
     let what_if = together(&streams, &mut diagnoses, settings, &mut predictor);
     let (kept, dropped): (Vec<_>, Vec<_>) =
@@ -299,6 +305,18 @@ pub fn analyse(
     }
     diagnoses.sort_by_key(ProfileDiagnosis::rank);
     ProfileAnalysis { what_if, ..account(recording, streams, diagnoses, predictor.refusal) }
+}
+
+/// Open files of one file that waited too little for a report, for each file that has several.
+fn little_waited(run: &RunView<'_>, explained: &BTreeSet<usize>) -> Vec<Vec<usize>> {
+    let mut of_files: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (place, stream) in run.streams.iter().enumerate() {
+        let is_read = stream.kind == AccessKind::Read && stream.waited > Nanos::ZERO;
+        if is_read && !explained.contains(&place) && !run.matters(stream.waited) {
+            of_files.entry(stream.inode).or_default().push(place);
+        }
+    }
+    of_files.into_values().filter(|places| places.len() > 1).collect()
 }
 
 /// Replays all streams of the device that was waited for most together: what each fix adds to

@@ -29,6 +29,25 @@ pub struct FileStream {
 }
 
 impl FileStream {
+    /// Several open files of one file as if they were one.
+    pub(crate) fn merged(streams: &[&Self], recording: &ProfileRecording) -> Option<Self> {
+        let (first, others) = streams.split_first()?;
+        let mut all = (*first).clone();
+        for one in others {
+            all.accesses.extend(&one.accesses);
+            all.waits.extend(&one.waits);
+            all.waited += one.waited;
+            all.tids.extend(&one.tids);
+        }
+        all.take_shape(recording);
+        Some(all)
+    }
+
+    fn take_shape(&mut self, recording: &ProfileRecording) {
+        self.accesses.sort_by_key(|place| recording.accesses[*place as usize].start);
+        self.shape = AccessShape::new(self.accesses(recording));
+    }
+
     pub(crate) fn key(&self) -> StreamKey {
         (self.inode, self.file)
     }
@@ -133,8 +152,7 @@ pub(crate) fn streams(recording: &ProfileRecording) -> Vec<FileStream> {
     }
     let mut streams: Vec<FileStream> = streams.into_values().collect();
     for stream in &mut streams {
-        stream.accesses.sort_by_key(|place| recording.accesses[*place as usize].start);
-        stream.shape = AccessShape::new(stream.accesses(recording));
+        stream.take_shape(recording);
     }
     streams.sort_by_key(|stream| std::cmp::Reverse(stream.waited));
     streams

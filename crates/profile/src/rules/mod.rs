@@ -213,6 +213,22 @@ pub static RULES: &[DiagnosisRule] = &[
     device_bound::RULE,
 ];
 
+/// Random reads by several open files of one file, none of which waited long enough for a report:
+/// as those of processes that open, read and exit.
+pub(crate) fn read_briefly(
+    run: &RunView<'_>,
+    places: &[usize],
+) -> Option<(&'static DiagnosisRule, RuleFinding)> {
+    let streams: Vec<&FileStream> = places.iter().map(|place| &run.streams[*place]).collect();
+    let all = FileStream::merged(&streams, run.recording)?;
+    let RuleCheck::Stream(check) = random::RULE.check else { return None };
+    let finding = check(run, &all)?;
+    let path = run.path(&all);
+    let cause = format!("{}, by {} open files of {path}", finding.cause, places.len());
+    let rule = RULES.iter().find(|rule| rule.code == random::RULE.code)?;
+    Some((rule, RuleFinding { cause, others: places.to_vec(), ..finding }))
+}
+
 /// The rule with this name or number.
 pub fn rule_named(word: &str) -> Option<&'static DiagnosisRule> {
     RULES.iter().find(|rule| rule.name == word || rule.code.to_string() == word)

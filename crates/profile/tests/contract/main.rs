@@ -227,6 +227,16 @@ fn patterns_that_the_kernel_does_not_read_ahead() {
         other.device = DevNo { major: 8, minor: 0 };
         other.end = Nanos::from_millis(at);
     }
+    expect("random-depth-1", random.clone());
+    // The same by processes that open the file, read once or twice and exit.
+    for (nth, access) in (0..).zip(&mut random.recording.accesses) {
+        access.file = 100 + nth / 2;
+        access.tid = nth as u32 / 2;
+    }
+    for (nth, wait) in (0..).zip(&mut random.recording.waits) {
+        wait.file = 100 + nth / 2;
+        wait.tid = nth as u32 / 2;
+    }
     expect("random-depth-1", random);
     let mut ramp = Builder::new();
     for start in (0..40).map(|run| run * 37 % 40 * 4_096_000) {
