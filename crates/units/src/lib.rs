@@ -6,6 +6,7 @@
 //! that crosses a function boundary has a type, the name of a conversion says how it rounds, and
 //! text without a unit is refused. [`text`] helps with other text that people type.
 
+mod amount;
 mod error_kind;
 mod rate;
 mod size;

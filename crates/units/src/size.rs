@@ -1,12 +1,11 @@
 //! Amounts of data.
 
 use std::fmt;
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::amount::amount;
 use crate::text::{ParseUnitError, split_number};
 
 /// The unit in which Linux counts sectors, whatever the sector size of the device: 512 bytes.
@@ -16,74 +15,6 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
-
-macro_rules! amount {
-    ($(#[$meta:meta])* $name:ident) => {
-        $(#[$meta])*
-        #[derive(
-            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash,
-            Serialize, Deserialize,
-        )]
-        #[serde(transparent)]
-        pub struct $name(u64);
-
-        impl $name {
-            pub const ZERO: Self = Self(0);
-
-            /// An amount of this many units.
-            pub const fn new(count: u64) -> Self {
-                Self(count)
-            }
-
-            /// The bare number, for sysfs text, system calls and statistics.
-            pub const fn get(self) -> u64 {
-                self.0
-            }
-
-            pub const fn is_zero(self) -> bool {
-                self.0 == 0
-            }
-
-            /// `self - other`, or zero if `other` is larger.
-            pub const fn saturating_sub(self, other: Self) -> Self {
-                Self(self.0.saturating_sub(other.0))
-            }
-        }
-
-        impl Add for $name {
-            type Output = Self;
-            fn add(self, other: Self) -> Self {
-                Self(self.0 + other.0)
-            }
-        }
-
-        impl AddAssign for $name {
-            fn add_assign(&mut self, other: Self) {
-                self.0 += other.0;
-            }
-        }
-
-        impl Sub for $name {
-            type Output = Self;
-            fn sub(self, other: Self) -> Self {
-                Self(self.0 - other.0)
-            }
-        }
-
-        impl Mul<u64> for $name {
-            type Output = Self;
-            fn mul(self, factor: u64) -> Self {
-                Self(self.0 * factor)
-            }
-        }
-
-        impl Sum for $name {
-            fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
-                Self(amounts.map(Self::get).sum())
-            }
-        }
-    };
-}
 
 amount! {
     /// An amount of data or an offset, in bytes.

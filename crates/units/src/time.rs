@@ -1,30 +1,19 @@
 //! Points and spans of time.
 
 use std::fmt;
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, Sub};
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
+use crate::amount::amount;
 use crate::text::{ParseUnitError, split_number};
 
-/// A span of time, or a point in time since an agreed start, in nanoseconds.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct Nanos(u64);
+amount! {
+    /// A span of time, or a point in time since an agreed start, in nanoseconds.
+    Nanos
+}
 
 impl Nanos {
-    pub const ZERO: Self = Self(0);
     pub const MAX: Self = Self(u64::MAX);
-
-    /// This many nanoseconds.
-    pub const fn new(nanos: u64) -> Self {
-        Self(nanos)
-    }
 
     /// This many microseconds.
     pub const fn from_micros(micros: u64) -> Self {
@@ -46,11 +35,6 @@ impl Nanos {
         Self((secs * 1e9).round() as u64)
     }
 
-    /// The bare number of nanoseconds.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
@@ -63,47 +47,9 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// `self - other`, or zero if `other` is later.
-    pub const fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
     /// The span made `factor` times longer (or shorter), rounded to the nearest nanosecond.
     pub fn scaled(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor).round() as u64)
-    }
-}
-
-impl Add for Nanos {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0 + other.0)
-    }
-}
-
-impl AddAssign for Nanos {
-    fn add_assign(&mut self, other: Self) {
-        self.0 += other.0;
-    }
-}
-
-impl Sub for Nanos {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
-    }
-}
-
-impl Mul<u64> for Nanos {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0 * factor)
-    }
-}
-
-impl Sum for Nanos {
-    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
-        Self(spans.map(Self::get).sum())
     }
 }
 
