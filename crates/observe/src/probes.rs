@@ -20,86 +20,59 @@ use crate::samples::{Sampler, TRACEPOINTS};
 use crate::signal::{Rung, Signal};
 use crate::{Misses, ObserveError, ProbeEvent};
 
-/// What is probed, from the best rung on.
-pub(crate) struct SignalLadder {
-    pub signal: &'static str,
-    pub rungs: &'static [ProbeAttempt],
-}
-
 /// A way to receive a signal.
 pub(crate) struct ProbeAttempt {
+    pub signal: &'static str,
     rung: Rung,
     /// The function or tracepoint.
     place: &'static str,
     program: &'static str,
 }
 
-pub(crate) const fn attempt(
-    rung: Rung,
-    place: &'static str,
-    program: &'static str,
-) -> ProbeAttempt {
-    ProbeAttempt { rung, place, program }
+type Name = &'static str;
+
+pub(crate) const fn tracepoint(signal: Name, place: Name, program: Name) -> ProbeAttempt {
+    ProbeAttempt { signal, rung: Rung::TpBtf, place, program }
 }
 
-const MISS: &str = "page_cache_sync_ra";
-const MARK: &str = "page_cache_async_ra";
-const ORDER: &str = "page_cache_ra_order";
-/// Submits windows before Linux 5.18, which has no `page_cache_ra_order`.
-const SUBMIT: &str = "do_page_cache_ra";
-const PLAIN: &str = "page_cache_ra_unbounded";
+pub(crate) const fn fentry(signal: Name, place: Name, program: Name) -> ProbeAttempt {
+    ProbeAttempt { signal, rung: Rung::Fentry, place, program }
+}
 
-const WINDOW: SignalLadder = SignalLadder {
-    signal: "window",
-    rungs: &[
-        attempt(Rung::TpBtf, ORDER, "window_tp_btf"),
-        attempt(Rung::Fentry, ORDER, "window_fentry"),
-        attempt(Rung::Kprobe, ORDER, "window_kprobe"),
-        attempt(Rung::Fentry, SUBMIT, "submit_fentry"),
-        attempt(Rung::Kprobe, SUBMIT, "submit_kprobe"),
-    ],
-};
+pub(crate) const fn kprobe(signal: Name, place: Name, program: Name) -> ProbeAttempt {
+    ProbeAttempt { signal, rung: Rung::Kprobe, place, program }
+}
 
-const LADDERS: &[SignalLadder] = &[
-    SignalLadder {
-        signal: "miss",
-        rungs: &[
-            attempt(Rung::TpBtf, MISS, "miss_tp_btf"),
-            attempt(Rung::Fentry, MISS, "miss_fentry"),
-            attempt(Rung::Kprobe, MISS, "miss_kprobe"),
-        ],
-    },
-    SignalLadder {
-        signal: "mark",
-        rungs: &[
-            attempt(Rung::TpBtf, MARK, "mark_tp_btf"),
-            attempt(Rung::Fentry, MARK, "mark_fentry"),
-            attempt(Rung::Kprobe, MARK, "mark_kprobe"),
-        ],
-    },
-    WINDOW,
-    SignalLadder {
-        signal: "plain",
-        rungs: &[
-            attempt(Rung::TpBtf, PLAIN, "plain_tp_btf"),
-            attempt(Rung::Fentry, PLAIN, "plain_fentry"),
-            attempt(Rung::Kprobe, PLAIN, "plain_kprobe"),
-        ],
-    },
-    SignalLadder {
-        signal: "stall",
-        rungs: &[attempt(Rung::TpBtf, "sched_switch", "switch_tp_btf")],
-    },
+/// Every signal with the ways to receive it, the best first.
+const ATTEMPTS: &[ProbeAttempt] = &[
+    tracepoint("miss", "page_cache_sync_ra", "miss_tp_btf"),
+    fentry("miss", "page_cache_sync_ra", "miss_fentry"),
+    kprobe("miss", "page_cache_sync_ra", "miss_kprobe"),
+    tracepoint("mark", "page_cache_async_ra", "mark_tp_btf"),
+    fentry("mark", "page_cache_async_ra", "mark_fentry"),
+    kprobe("mark", "page_cache_async_ra", "mark_kprobe"),
+    tracepoint("window", "page_cache_ra_order", "window_tp_btf"),
+    fentry("window", "page_cache_ra_order", "window_fentry"),
+    kprobe("window", "page_cache_ra_order", "window_kprobe"),
+    // Before Linux 5.18, which has no `page_cache_ra_order`.
+    fentry("window", "do_page_cache_ra", "submit_fentry"),
+    kprobe("window", "do_page_cache_ra", "submit_kprobe"),
+    tracepoint("plain", "page_cache_ra_unbounded", "plain_tp_btf"),
+    fentry("plain", "page_cache_ra_unbounded", "plain_fentry"),
+    kprobe("plain", "page_cache_ra_unbounded", "plain_kprobe"),
+    tracepoint("stall", "sched_switch", "switch_tp_btf"),
+    tracepoint("size", "block_rq_issue", "size_tp_btf"),
 ];
+
+const SIGNALS: &[&str] = &["miss", "mark", "window", "plain", "stall"];
 
 /// What can stand beside a measurement: one record for each window, one count for each request.
-const BESIDE: &[SignalLadder] = &[
-    WINDOW,
-    SignalLadder {
-        signal: "size",
-        rungs: &[attempt(Rung::TpBtf, "block_rq_issue", "size_tp_btf")],
-    },
-];
+const BESIDE: &[&str] = &["window", "size"];
+
+/// The attempts at each signal.
+pub(crate) fn ladders(attempts: &[ProbeAttempt]) -> impl Iterator<Item = &[ProbeAttempt]> {
+    attempts.chunk_by(|one, next| one.signal == next.signal)
+}
 
 /// The key of a count of requests: the device in the kernel's form, and which size.
 #[repr(C)]
@@ -138,7 +111,7 @@ impl Probes {
 
     /// The same with a description of the kernel's types that is there already.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
-        let mut probes = Self::climb_all(types, LADDERS, "miss")?;
+        let mut probes = Self::climb_all(types, SIGNALS, "miss")?;
         let (sampler, signals) = Sampler::fitted(types);
         probes.sampler = sampler;
         probes.signals.extend(signals);
@@ -153,18 +126,14 @@ impl Probes {
     }
 
     /// Fails if this kernel does not take the signal that is needed.
-    fn climb_all(
-        types: &KernelTypes,
-        ladders: &[SignalLadder],
-        needed: &str,
-    ) -> Result<Self, ObserveError> {
+    fn climb_all(types: &KernelTypes, wanted: &[&str], needed: &str) -> Result<Self, ObserveError> {
         let only = Rung::named()?;
         let mut ebpf = load(EVENTS, types)?;
         let mut signals = Vec::new();
         let mut why = None;
-        for ladder in ladders {
+        for ladder in ladders(ATTEMPTS).filter(|ladder| wanted.contains(&ladder[0].signal)) {
             let (signal, error) = climb(&mut ebpf, types, ladder, only);
-            if ladder.signal == needed && signal.rung == Rung::Missing {
+            if signal.name == needed && signal.rung == Rung::Missing {
                 why = error;
             }
             signals.push(signal);
@@ -274,19 +243,17 @@ fn is_sample(signal: &Signal) -> bool {
 pub(crate) fn climb(
     ebpf: &mut Ebpf,
     types: &KernelTypes,
-    ladder: &SignalLadder,
+    ladder: &[ProbeAttempt],
     only: Option<Rung>,
 ) -> (Signal, Option<ObserveError>) {
-    let only = only.filter(|only| ladder.rungs.iter().any(|attempt| attempt.rung == *only));
+    let name = ladder[0].signal.to_owned();
+    let only = only.filter(|only| ladder.iter().any(|attempt| attempt.rung == *only));
     let is_chosen = |attempt: &&ProbeAttempt| only.is_none_or(|only| attempt.rung == only);
     let mut refused = Vec::new();
     let mut last = None;
-    for attempt in ladder.rungs.iter().filter(is_chosen) {
+    for attempt in ladder.iter().filter(is_chosen) {
         match attach(ebpf, types, attempt) {
-            Ok(()) => {
-                let (name, rung) = (ladder.signal.to_owned(), attempt.rung);
-                return (Signal { name, rung, refused }, None);
-            }
+            Ok(()) => return (Signal { name, rung: attempt.rung, refused }, None),
             Err(error) => {
                 let error = of_program(attempt.program, &error);
                 refused.push(error.to_string());
@@ -294,7 +261,7 @@ pub(crate) fn climb(
             }
         }
     }
-    (Signal { name: ladder.signal.to_owned(), rung: Rung::Missing, refused }, last)
+    (Signal { name, rung: Rung::Missing, refused }, last)
 }
 
 fn attach(
@@ -302,7 +269,7 @@ fn attach(
     types: &KernelTypes,
     attempt: &ProbeAttempt,
 ) -> Result<(), ProgramError> {
-    let ProbeAttempt { rung, place, program } = *attempt;
+    let ProbeAttempt { rung, place, program, .. } = *attempt;
     let missing = || ProgramError::InvalidName { name: program.to_owned() };
     let program = ebpf.program_mut(program).ok_or_else(missing)?;
     match rung {

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::object::{KernelTypes, PROFILE, load, of_chain};
-use crate::probes::{ProbeAttempt, SignalLadder, attempt, climb};
+use crate::probes::{ProbeAttempt, climb, fentry, kprobe, ladders, tracepoint};
 use crate::profile_event::{
     ProfileItem, ThreadTime, UringReads, name, profile_events, stack, thread_time,
 };
@@ -19,130 +19,57 @@ use crate::{ObserveError, Rung, Signal};
 
 const OBJECT: &str = "profile";
 
-const fn tracepoint(place: &'static str, program: &'static str) -> ProbeAttempt {
-    attempt(Rung::TpBtf, place, program)
-}
-
-const fn fentry(place: &'static str, program: &'static str) -> ProbeAttempt {
-    attempt(Rung::Fentry, place, program)
-}
-
-const fn kprobe(place: &'static str, program: &'static str) -> ProbeAttempt {
-    attempt(Rung::Kprobe, place, program)
-}
-
 /// Of pages of mappings that are cached but not mapped.
 const TOUCHES: &str = "filemap_map_pages";
 /// What the tracepoint of touched pages needs besides, as it does not say which page it was.
 const FAULTS_OF_TOUCHES: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 
 /// Without these nothing can be said.
-const NEEDED: &[SignalLadder] = &[
-    SignalLadder {
-        signal: "sched_switch",
-        rungs: &[
-            tracepoint("sched_switch", "thread_switches"),
-            tracepoint("sched_switch", "thread_switches_3"),
-        ],
-    },
-    SignalLadder { signal: "sched_wakeup", rungs: &[tracepoint("sched_wakeup", "thread_wakes")] },
-    SignalLadder {
-        signal: "sched_process_fork",
-        rungs: &[tracepoint("sched_process_fork", "process_forks")],
-    },
+const NEEDED: &[ProbeAttempt] = &[
+    tracepoint("sched_switch", "sched_switch", "thread_switches"),
+    tracepoint("sched_switch", "sched_switch", "thread_switches_3"),
+    tracepoint("sched_wakeup", "sched_wakeup", "thread_wakes"),
+    tracepoint("sched_process_fork", "sched_process_fork", "process_forks"),
 ];
 
-const FURTHER: &[SignalLadder] = &[
-    SignalLadder {
-        signal: "sched_process_exit",
-        rungs: &[tracepoint("sched_process_exit", "thread_exits")],
-    },
-    SignalLadder { signal: "sys_enter", rungs: &[tracepoint("sys_enter", "call_enters")] },
-    SignalLadder { signal: "sys_exit", rungs: &[tracepoint("sys_exit", "call_returns")] },
-    SignalLadder {
-        signal: "mm_filemap_fault",
-        rungs: &[
-            tracepoint("mm_filemap_fault", "page_fault"),
-            fentry("filemap_fault", "fault_fentry"),
-            kprobe("filemap_fault", "fault_kprobe"),
-        ],
-    },
-    SignalLadder {
-        signal: TOUCHES,
-        rungs: &[
-            fentry("filemap_map_pages", "touch_fentry"),
-            kprobe("filemap_map_pages", "touch_kprobe"),
-            tracepoint("mm_filemap_map_pages", "touch_tracepoint"),
-        ],
-    },
-    SignalLadder {
-        signal: FAULTS_OF_TOUCHES[0],
-        rungs: &[tracepoint("page_fault_user", "user_faults")],
-    },
-    SignalLadder {
-        signal: FAULTS_OF_TOUCHES[1],
-        rungs: &[tracepoint("page_fault_kernel", "kernel_faults")],
-    },
-    SignalLadder {
-        signal: "page_cache_sync_ra",
-        rungs: &[
-            tracepoint("page_cache_sync_ra", "page_miss"),
-            fentry("page_cache_sync_ra", "miss_fentry"),
-            kprobe("page_cache_sync_ra", "miss_kprobe"),
-        ],
-    },
-    SignalLadder {
-        signal: "page_cache_async_ra",
-        rungs: &[
-            tracepoint("page_cache_async_ra", "page_mark"),
-            fentry("page_cache_async_ra", "mark_fentry"),
-            kprobe("page_cache_async_ra", "mark_kprobe"),
-        ],
-    },
-    SignalLadder {
-        signal: "page_cache_ra_order",
-        rungs: &[
-            tracepoint("page_cache_ra_order", "page_window"),
-            fentry("page_cache_ra_order", "window_fentry"),
-            kprobe("page_cache_ra_order", "window_kprobe"),
-            fentry("do_page_cache_ra", "submit_fentry"),
-            kprobe("do_page_cache_ra", "submit_kprobe"),
-        ],
-    },
-    SignalLadder {
-        signal: "page_cache_ra_unbounded",
-        rungs: &[
-            tracepoint("page_cache_ra_unbounded", "page_plain"),
-            fentry("page_cache_ra_unbounded", "plain_fentry"),
-            kprobe("page_cache_ra_unbounded", "plain_kprobe"),
-        ],
-    },
-    SignalLadder {
-        signal: "mm_filemap_delete_from_page_cache",
-        rungs: &[tracepoint("mm_filemap_delete_from_page_cache", "page_evicted")],
-    },
-    SignalLadder {
-        signal: "block_io_start",
-        rungs: &[tracepoint("block_io_start", "request_starts")],
-    },
-    SignalLadder {
-        signal: "io_uring_submit_req",
-        rungs: &[tracepoint("io_uring_submit_req", "uring_submits")],
-    },
-    SignalLadder {
-        signal: "io_uring_queue_async_work",
-        rungs: &[tracepoint("io_uring_queue_async_work", "uring_punts")],
-    },
+const FURTHER: &[ProbeAttempt] = &[
+    tracepoint("sched_process_exit", "sched_process_exit", "thread_exits"),
+    tracepoint("sys_enter", "sys_enter", "call_enters"),
+    tracepoint("sys_exit", "sys_exit", "call_returns"),
+    tracepoint("mm_filemap_fault", "mm_filemap_fault", "page_fault"),
+    fentry("mm_filemap_fault", "filemap_fault", "fault_fentry"),
+    kprobe("mm_filemap_fault", "filemap_fault", "fault_kprobe"),
+    fentry(TOUCHES, "filemap_map_pages", "touch_fentry"),
+    kprobe(TOUCHES, "filemap_map_pages", "touch_kprobe"),
+    tracepoint(TOUCHES, "mm_filemap_map_pages", "touch_tracepoint"),
+    tracepoint(FAULTS_OF_TOUCHES[0], "page_fault_user", "user_faults"),
+    tracepoint(FAULTS_OF_TOUCHES[1], "page_fault_kernel", "kernel_faults"),
+    tracepoint("page_cache_sync_ra", "page_cache_sync_ra", "page_miss"),
+    fentry("page_cache_sync_ra", "page_cache_sync_ra", "miss_fentry"),
+    kprobe("page_cache_sync_ra", "page_cache_sync_ra", "miss_kprobe"),
+    tracepoint("page_cache_async_ra", "page_cache_async_ra", "page_mark"),
+    fentry("page_cache_async_ra", "page_cache_async_ra", "mark_fentry"),
+    kprobe("page_cache_async_ra", "page_cache_async_ra", "mark_kprobe"),
+    tracepoint("page_cache_ra_order", "page_cache_ra_order", "page_window"),
+    fentry("page_cache_ra_order", "page_cache_ra_order", "window_fentry"),
+    kprobe("page_cache_ra_order", "page_cache_ra_order", "window_kprobe"),
+    fentry("page_cache_ra_order", "do_page_cache_ra", "submit_fentry"),
+    kprobe("page_cache_ra_order", "do_page_cache_ra", "submit_kprobe"),
+    tracepoint("page_cache_ra_unbounded", "page_cache_ra_unbounded", "page_plain"),
+    fentry("page_cache_ra_unbounded", "page_cache_ra_unbounded", "plain_fentry"),
+    kprobe("page_cache_ra_unbounded", "page_cache_ra_unbounded", "plain_kprobe"),
+    tracepoint(
+        "mm_filemap_delete_from_page_cache",
+        "mm_filemap_delete_from_page_cache",
+        "page_evicted",
+    ),
+    tracepoint("block_io_start", "block_io_start", "request_starts"),
+    tracepoint("io_uring_submit_req", "io_uring_submit_req", "uring_submits"),
+    tracepoint("io_uring_queue_async_work", "io_uring_queue_async_work", "uring_punts"),
     // First: a request that is issued before this is attached, and is over by then, would count as
     // in flight for ever.
-    SignalLadder {
-        signal: "block_rq_complete",
-        rungs: &[tracepoint("block_rq_complete", "request_completes")],
-    },
-    SignalLadder {
-        signal: "block_rq_issue",
-        rungs: &[tracepoint("block_rq_issue", "request_issued")],
-    },
+    tracepoint("block_rq_complete", "block_rq_complete", "request_completes"),
+    tracepoint("block_rq_issue", "block_rq_issue", "request_issued"),
 ];
 
 /// Whom to profile.
@@ -196,9 +123,10 @@ impl ProfileProbes {
         choose(&mut ebpf, scope)?;
         let mut signals = Vec::new();
         let only = Rung::named()?;
-        for (ladders, are_needed) in [(NEEDED, true), (FURTHER, false)] {
-            for ladder in ladders {
-                if FAULTS_OF_TOUCHES.contains(&ladder.signal) && !has_touch_tracepoint(&signals) {
+        for (attempts, are_needed) in [(NEEDED, true), (FURTHER, false)] {
+            for ladder in ladders(attempts) {
+                if FAULTS_OF_TOUCHES.contains(&ladder[0].signal) && !has_touch_tracepoint(&signals)
+                {
                     continue;
                 }
                 let (signal, error) = climb(&mut ebpf, &types, ladder, only);
