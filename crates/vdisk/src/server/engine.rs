@@ -223,7 +223,7 @@ impl<T> ServiceEngine<T> {
 
     /// The counters since the last reset.
     pub(crate) fn counters(&self) -> DiskCounters {
-        let mut counters = DiskCounters::default();
+        let mut counters = self.tally.counters();
         {
             let mut core = self.lock();
             let depth = core.waiting.count();
@@ -234,7 +234,6 @@ impl<T> ServiceEngine<T> {
             counters.cache_hits = device.cache_hits.saturating_sub(core.base.cache_hits);
         }
         counters.timing = self.timing.load(Ordering::Relaxed);
-        self.tally.read_into(&mut counters);
         counters
     }
 

@@ -2,7 +2,6 @@
 
 mod engine;
 mod fuse;
-mod histogram;
 mod margin;
 mod queue;
 mod store;
