@@ -1,7 +1,6 @@
 //! What can be asked of the database.
 
-use comfy_table::{CellAlignment, Table as Grid, presets};
-use report::clean;
+use report::{clean, plain_grid};
 use serde_json::{Value, json};
 use units::Kib;
 
@@ -97,19 +96,9 @@ impl FleetListing {
 
     /// The table for a terminal.
     pub fn table(&self) -> String {
-        let mut grid = Grid::new();
-        grid.load_style(presets::NOTHING);
         let (header, numbers) = self.kind.columns();
-        grid.set_header(header);
-        for row in &self.rows {
-            grid.add_row(self.cells(row));
-        }
-        for index in numbers {
-            if let Some(column) = grid.column_mut(*index) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        format!("{grid}\n")
+        let rows = self.rows.iter().map(|row| self.cells(row));
+        plain_grid(header, rows, |column| numbers.contains(&column)).join("\n") + "\n"
     }
 
     pub(crate) fn cells(&self, row: &Value) -> Vec<String> {

@@ -68,7 +68,7 @@ fn grid(table: &ResultTable) -> String {
         matches!(row.get(column), Some(ResultValue::Text(_)))
     };
     let figures = |column| !table.rows.iter().any(|row| is_text(column, row));
-    plain_grid(header, rows, figures).into_iter().map(|line| line + "\n").collect()
+    plain_grid(header, rows, figures).join("\n") + "\n"
 }
 
 fn shown(value: &ResultValue) -> String {

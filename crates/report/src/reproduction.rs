@@ -1,14 +1,13 @@
 //! Published tables next to simulated ones, as text, Markdown and JSON.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, Table as Grid, presets};
 use reproduce::{Cell, CheckedClaim, Column, ModelParameter, NOT_SIMULATED, Reproduction};
 use serde::Serialize;
 
 use crate::json::SCHEMA_VERSION;
 use crate::number::{ABSENT, short, whole};
 use crate::plot::plot_beside;
-use crate::terminal_text::{TermStyle, wrap};
+use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
 /// The document of `reproduce --json`.
 #[derive(Debug, Serialize)]
@@ -40,10 +39,7 @@ pub fn reproductions_json(tables: &[Reproduction]) -> Reproductions<'_> {
 /// A reproduction for a terminal: table, plots, parameters, unexplained cells, agreements.
 pub fn reproduction(table: &Reproduction, look: TermStyle) -> String {
     let mut text = head(table);
-    for line in grid(table).lines() {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
+    text.push_str(&grid(table));
     text.push_str(&plots(table));
     text.push('\n');
     for sentence in sentences(table) {
@@ -147,21 +143,10 @@ fn figures(cell: Option<&Cell>) -> [String; 3] {
     [number(cell.published), number(cell.simulated), error]
 }
 
-fn grid(table: &Reproduction) -> Grid {
-    let mut grid = Grid::new();
-    grid.load_style(presets::NOTHING);
+fn grid(table: &Reproduction) -> String {
     let head = header(table).into_iter().map(|name| name.replace(", published", "\npublished"));
-    grid.set_header(head);
-    for row in rows(table) {
-        grid.add_row(row);
-    }
     let labelled = columns(table).any(|column| column.cells.iter().any(|c| c.label.is_some()));
-    for (index, column) in grid.column_iter_mut().enumerate() {
-        if index > 0 || !labelled {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    grid
+    plain_grid(head, rows(table), |index| index > 0 || !labelled).join("\n") + "\n"
 }
 
 /// A plot of each column that is a curve.

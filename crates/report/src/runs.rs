@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, Table as Grid, presets};
 use serde::Serialize;
 use study::{RunCommand, RunStatus, RunSummary};
 
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
+use crate::terminal_text::plain_grid;
 
 /// The document of `runs list --json`.
 #[derive(Debug, Serialize)]
@@ -51,30 +51,9 @@ impl<'a> Line<'a> {
 
 /// The list for a terminal, latest first.
 pub fn runs_table(runs: &[RunSummary]) -> String {
-    let mut grid = Grid::new();
-    grid.load_style(presets::NOTHING);
-    grid.set_header(["run", "begun (UTC)", "verb", "trials", "status", "target"]);
-    for run in runs {
-        grid.add_row([
-            run.id.to_string(),
-            utc(run.created_unix_s),
-            command(run.command).to_owned(),
-            run.trials.to_string(),
-            status(run.status).to_owned(),
-            clean::plain(&run.target),
-        ]);
-    }
-    for column in [0, 3] {
-        if let Some(column) = grid.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = String::new();
-    for line in grid.to_string().lines() {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    let header = ["run", "begun (UTC)", "verb", "trials", "status", "target"];
+    let rows = runs.iter().map(|run| cells(run, clean::plain).to_vec());
+    plain_grid(header, rows, |column| [0, 3].contains(&column)).join("\n") + "\n"
 }
 
 /// The list as CSV.
@@ -82,14 +61,7 @@ pub fn runs_csv(runs: &[RunSummary], out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(["run", "begun_utc", "command", "trials", "status", "target"])?;
     for run in runs {
-        writer.write_record([
-            run.id.to_string(),
-            utc(run.created_unix_s),
-            command(run.command).to_owned(),
-            run.trials.to_string(),
-            status(run.status).to_owned(),
-            clean::csv(&run.target),
-        ])?;
+        writer.write_record(cells(run, clean::csv))?;
     }
     writer.flush()
 }
@@ -99,17 +71,20 @@ pub fn runs_markdown(runs: &[RunSummary]) -> String {
         "| run | started (UTC) | verb | trials | status | target |\n|---:|---|---|---:|---|---|\n"
             .to_owned();
     for run in runs {
-        text.push_str(&format!(
-            "| {} | {} | {} | {} | {} | {} |\n",
-            run.id,
-            utc(run.created_unix_s),
-            command(run.command),
-            run.trials,
-            status(run.status),
-            clean::markdown(&run.target)
-        ));
+        text.push_str(&format!("| {} |\n", cells(run, clean::markdown).join(" | ")));
     }
     text
+}
+
+fn cells(run: &RunSummary, clean: impl Fn(&str) -> String) -> [String; 6] {
+    [
+        run.id.to_string(),
+        utc(run.created_unix_s),
+        command(run.command).to_owned(),
+        run.trials.to_string(),
+        status(run.status).to_owned(),
+        clean(&run.target),
+    ]
 }
 
 pub(crate) fn command(command: RunCommand) -> &'static str {

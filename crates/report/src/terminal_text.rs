@@ -35,8 +35,8 @@ pub(crate) fn legend(report: &RunReport<'_>) -> String {
 
 /// A table without borders, as lines without trailing blanks; columns of figures are aligned to the
 /// right.
-pub(crate) fn plain_grid(
-    header: impl IntoIterator<Item = String>,
+pub fn plain_grid(
+    header: impl IntoIterator<Item = impl ToString>,
     rows: impl IntoIterator<Item = Vec<String>>,
     is_figure: impl Fn(usize) -> bool,
 ) -> Vec<String> {

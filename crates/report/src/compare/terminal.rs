@@ -69,7 +69,7 @@ fn table(cells: &[&CellPair], look: TermStyle) -> String {
             word(cell.difference).to_owned(),
         ]
     });
-    let lines = plain_grid(header.map(str::to_owned), rows, |column| column < 6);
+    let lines = plain_grid(header, rows, |column| column < 6);
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
         let cell = index.checked_sub(1).and_then(|row| cells.get(row));
