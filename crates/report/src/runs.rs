@@ -13,40 +13,12 @@ use crate::terminal_text::plain_grid;
 #[derive(Debug, Serialize)]
 pub struct RunList<'a> {
     schema_version: u32,
-    runs: Vec<Line<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Line<'a> {
-    run: i64,
-    created_unix_s: f64,
-    command: RunCommand,
-    target: &'a str,
-    status: RunStatus,
-    trials: u32,
-    error: Option<&'a str>,
-    version: &'a str,
+    runs: &'a [RunSummary],
 }
 
 /// The list as JSON.
 pub fn runs_json(runs: &[RunSummary]) -> RunList<'_> {
-    let line = |run| Line::of(run);
-    RunList { schema_version: SCHEMA_VERSION, runs: runs.iter().map(line).collect() }
-}
-
-impl<'a> Line<'a> {
-    fn of(run: &'a RunSummary) -> Self {
-        Self {
-            run: run.id.0,
-            created_unix_s: run.created_unix_s,
-            command: run.command,
-            target: &run.target,
-            status: run.status,
-            trials: run.trials,
-            error: run.error.as_deref(),
-            version: &run.version,
-        }
-    }
+    RunList { schema_version: SCHEMA_VERSION, runs }
 }
 
 /// The list for a terminal, latest first.

@@ -48,6 +48,7 @@ pub enum RunStatus {
 /// A line of `foreread runs`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
+    #[serde(rename = "run")]
     pub id: RunId,
     /// Start time, in seconds since 1970.
     pub created_unix_s: f64,
@@ -56,8 +57,8 @@ pub struct RunSummary {
     pub target: String,
     /// Its state; a run whose process died shows as interrupted.
     pub status: RunStatus,
-    pub error: Option<String>,
     pub trials: u32,
+    pub error: Option<String>,
     /// The version of foreread that started it.
     pub version: String,
 }
