@@ -1,8 +1,8 @@
 //! The result of one cell.
 
-use sim::SimOutcome;
+use sim::{CacheUse, DeviceUse, SimOutcome};
 use stats::LatencyHistogram;
-use units::{Bytes, Nanos, Pages};
+use units::{Bytes, Nanos};
 
 use crate::cell::SimCell;
 
@@ -48,18 +48,10 @@ pub struct CellRow {
 pub struct CellFigures {
     pub elapsed: Nanos,
     pub useful: Bytes,
-    pub device_bytes: Bytes,
-    pub device_requests: u64,
-    pub device_busy: Nanos,
+    pub device: DeviceUse,
     pub stalls: u64,
     pub stalled: Nanos,
-    pub referenced: Pages,
-    pub hits: Pages,
-    pub late: Pages,
-    pub misses: Pages,
-    pub read: Pages,
-    pub used: Pages,
-    pub thrashed: Pages,
+    pub cache: CacheUse,
     /// Of all reads, streams and random ones.
     pub latency: LatencyHistogram,
 }
@@ -68,22 +60,13 @@ impl CellFigures {
     pub fn new(outcome: &SimOutcome) -> Self {
         let mut latency = outcome.stream.latency.clone();
         latency.merge(&outcome.random.latency);
-        let cache = &outcome.cache;
         Self {
             elapsed: outcome.elapsed,
             useful: outcome.useful(),
-            device_bytes: outcome.device.bytes,
-            device_requests: outcome.device.requests,
-            device_busy: outcome.device.busy,
+            device: outcome.device,
             stalls: outcome.readers.iter().map(|reader| reader.stalls).sum(),
             stalled: outcome.stalled(),
-            referenced: cache.references,
-            hits: cache.hits,
-            late: cache.late,
-            misses: cache.misses,
-            read: cache.read,
-            used: cache.used,
-            thrashed: cache.thrashed,
+            cache: outcome.cache,
             latency,
         }
     }
@@ -94,18 +77,18 @@ impl CellFigures {
         vec![
             ("elapsed_ns", Some(self.elapsed.get())),
             ("useful_bytes", Some(self.useful.get())),
-            ("device_bytes", Some(self.device_bytes.get())),
-            ("device_requests", Some(self.device_requests)),
-            ("device_busy_ns", Some(self.device_busy.get())),
+            ("device_bytes", Some(self.device.bytes.get())),
+            ("device_requests", Some(self.device.requests)),
+            ("device_busy_ns", Some(self.device.busy.get())),
             ("stalls", Some(self.stalls)),
             ("stalled_ns", Some(self.stalled.get())),
-            ("referenced_pages", Some(self.referenced.get())),
-            ("hit_pages", Some(self.hits.get())),
-            ("late_pages", Some(self.late.get())),
-            ("missed_pages", Some(self.misses.get())),
-            ("read_pages", Some(self.read.get())),
-            ("used_pages", Some(self.used.get())),
-            ("thrashed_pages", Some(self.thrashed.get())),
+            ("referenced_pages", Some(self.cache.references.get())),
+            ("hit_pages", Some(self.cache.hits.get())),
+            ("late_pages", Some(self.cache.late.get())),
+            ("missed_pages", Some(self.cache.misses.get())),
+            ("read_pages", Some(self.cache.read.get())),
+            ("used_pages", Some(self.cache.used.get())),
+            ("thrashed_pages", Some(self.cache.thrashed.get())),
             ("latency_p50_ns", quantile(0.5)),
             ("latency_p99_ns", quantile(0.99)),
         ]
