@@ -19,11 +19,6 @@ impl BytesPerSecond {
         (bytes_per_second.is_finite() && bytes_per_second >= 0.0).then_some(Self(bytes_per_second))
     }
 
-    /// The rate of `amount` in `span`; 0 for an empty span.
-    pub fn from_amount(amount: Bytes, span: Nanos) -> Self {
-        if span == Nanos::ZERO { Self(0.0) } else { Self(amount.get() as f64 / span.as_secs_f64()) }
-    }
-
     /// The number of bytes per second.
     pub fn get(self) -> f64 {
         self.0
