@@ -63,7 +63,7 @@ pub use run_report::{Named, RunReport};
 pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table, utc};
 pub use terminal::{terminal, terminal_brief};
 pub use terminal_plots::terminal_plots;
-pub use terminal_text::{TermStyle, plain_grid};
+pub use terminal_text::{TermStyle, plain_grid, wrapped};
 pub use trace::{trace_json, trace_verification_json};
 pub use trial_details::TrialDetails;
 pub use verdict::verdict;

@@ -106,32 +106,37 @@ pub(crate) fn trades(report: &RunReport<'_>, look: TermStyle) -> String {
     text
 }
 
-/// Wraps a sentence, but not between a number and its unit.
+/// A sentence in lines of at most `width` columns.
 pub(crate) fn wrap(sentence: &str, width: usize) -> String {
-    let width = width.clamp(40, 100);
-    let (mut text, mut column) = (String::new(), 0);
-    let mut words = sentence.split(' ').peekable();
+    wrapped(sentence, width.clamp(40, 100)).join("\n") + "\n"
+}
+
+/// The lines of a text that is broken at spaces, but not between a number and its unit.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut words = text.split(' ').peekable();
     while let Some(first) = words.next() {
         let mut word = first.to_owned();
-        while let Some(unit) = words.next_if(|next| is_unit(next)) {
+        let counts = word.ends_with(|c: char| c.is_ascii_digit());
+        if let Some(unit) = words.next_if(|next| counts && is_unit(next)) {
             word = format!("{word} {unit}");
         }
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            text.push('\n');
-            column = 0;
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
+        let last = lines.last_mut().map_or(0, |line| line.chars().count());
+        let fits = last == 0 || last + 1 + word.chars().count() <= width;
+        match lines.last_mut().filter(|_| fits) {
+            Some(line) => {
+                if last > 0 {
+                    line.push(' ');
+                }
+                line.push_str(&word);
+            }
+            None => lines.push(word),
         }
-        text.push_str(&word);
-        column += length;
     }
-    text.push('\n');
-    text
+    lines
 }
 
 fn is_unit(word: &str) -> bool {
     let word = word.trim_end_matches([',', '.', ';', ':', ')']);
-    matches!(word, "%" | "KiB" | "MiB" | "GiB" | "ms" | "µs" | "s")
+    matches!(word, "%" | "KiB" | "MiB" | "GiB" | "ms" | "µs" | "s" | "sectors")
 }

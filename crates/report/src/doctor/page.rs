@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anstyle::Style;
 
 use crate::clean;
-use crate::terminal_text::TermStyle;
+use crate::terminal_text::{TermStyle, wrapped};
 
 /// A text under construction. All input is sanitised.
 pub(crate) struct TextPage {
@@ -108,7 +108,7 @@ impl TextPage {
         let text = clean::plain(text);
         let left = indent + word.chars().count();
         let room = self.width().saturating_sub(left).max(20);
-        for (index, line) in lines(&text, room).iter().enumerate() {
+        for (index, line) in wrapped(&text, room).iter().enumerate() {
             if index == 0 {
                 self.text.push_str(&" ".repeat(indent));
                 self.put(of_word, word);
@@ -119,36 +119,6 @@ impl TextPage {
             self.text.push('\n');
         }
     }
-}
-
-/// Wraps a text at spaces, but not between a number and its unit.
-fn lines(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut words = text.split(' ').peekable();
-    while let Some(first) = words.next() {
-        let mut word = first.to_owned();
-        let counts = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
-        while counts(&word) && words.peek().is_some_and(|next| is_unit(next)) {
-            word = format!("{word} {}", words.next().unwrap_or_default());
-        }
-        let last = lines.last_mut().map_or(0, |line| line.chars().count());
-        let fits = last == 0 || last + 1 + word.chars().count() <= room;
-        match lines.last_mut().filter(|_| fits) {
-            Some(line) => {
-                if last > 0 {
-                    line.push(' ');
-                }
-                line.push_str(&word);
-            }
-            None => lines.push(word),
-        }
-    }
-    lines
-}
-
-fn is_unit(word: &str) -> bool {
-    let word = word.trim_end_matches([',', '.', ';', ':', ')']);
-    matches!(word, "%" | "KiB" | "MiB" | "GiB" | "ms" | "s" | "sectors")
 }
 
 #[cfg(test)]

@@ -45,17 +45,8 @@ fn write_block(out: &mut String, block: &Block, width: usize) {
 }
 
 fn wrap(out: &mut String, text: &str, indent: usize, width: usize) {
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length <= width {
-            let _ = write!(out, " {word}");
-            column += 1 + length;
-        } else {
-            let end = if column > 0 { "\n" } else { "" };
-            let _ = write!(out, "{end}{:indent$}{word}", "");
-            column = indent + length;
-        }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for line in report::wrapped(&words.join(" "), width.saturating_sub(indent)) {
+        let _ = writeln!(out, "{:indent$}{line}", "");
     }
-    out.push('\n');
 }
