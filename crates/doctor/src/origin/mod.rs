@@ -191,9 +191,7 @@ pub fn unseen(snapshot: &HostSnapshot, subject: &Subject) -> Origin {
         device: None,
         bdi: Some(subject.bdi.clone()),
         read_ahead: Some(subject.read_ahead),
-        queue: None,
-        size: None,
-        below: Vec::new(),
+        ..Layer::default()
     };
     let default = host::kernel_default(snapshot.kernel, snapshot.page, &fs);
     if let Some(default) = default.filter(|default| default.read_ahead == subject.read_ahead) {

@@ -27,28 +27,23 @@ impl Builder<'_> {
     pub fn device(&self, device: DevNo, depth: u32) -> Layer {
         let name = device_name(self.root, device);
         let Ok(dir) = block_dir(self.root, device) else {
-            return missing(name);
+            return Layer { name, ..Layer::default() };
         };
         if depth > MAX_STACK_DEPTH {
-            return missing(name);
+            return Layer { name, ..Layer::default() };
         }
         let sectors = self.root.number_if_present(format!("{dir}/size"));
         let size = sectors.and_then(|count| count.checked_mul(SECTOR_BYTES)).map(Bytes::new);
         if let Ok(disk) = disk_of(self.root, device)
             && disk != device
         {
-            let below = vec![self.device(disk, depth + 1)];
-            let kind = LayerKind::Partition;
-            let device = Some(device);
             return Layer {
-                kind,
+                kind: LayerKind::Partition,
                 name,
-                device,
-                bdi: None,
-                read_ahead: None,
-                queue: None,
+                device: Some(device),
                 size,
-                below,
+                below: vec![self.device(disk, depth + 1)],
+                ..Layer::default()
             };
         }
         let kind = device::kind(self.root, &dir, &name);
@@ -103,24 +98,7 @@ impl Builder<'_> {
             },
             name: mount.source.clone(),
             device: Some(info.device),
-            bdi: None,
-            read_ahead: None,
-            queue: None,
-            size: None,
-            below: Vec::new(),
+            ..Layer::default()
         }
-    }
-}
-
-fn missing(name: String) -> Layer {
-    Layer {
-        kind: LayerKind::Missing,
-        name,
-        device: None,
-        bdi: None,
-        read_ahead: None,
-        queue: None,
-        size: None,
-        below: Vec::new(),
     }
 }

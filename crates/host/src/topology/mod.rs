@@ -18,7 +18,7 @@ pub use queue::QueueLimits;
 pub use survey::{Subject, Survey};
 
 /// One layer of a stack, with all layers below it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Layer {
     pub kind: LayerKind,
     /// The kernel's name of a device (`sda1`), or the source of a file system.
@@ -34,7 +34,7 @@ pub struct Layer {
     pub below: Vec<Layer>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum LayerKind {
     Filesystem {
@@ -74,6 +74,7 @@ pub enum LayerKind {
     /// A cache in front of a slower disk.
     Bcache,
     /// A layer that should exist but is not visible.
+    #[default]
     Missing,
 }
 
