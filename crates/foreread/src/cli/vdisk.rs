@@ -181,7 +181,7 @@ fn list(context: &Context, json: bool) -> anyhow::Result<Exit> {
             let line = format!(
                 "{:<20} {:<10} {device:<12} {mounted}",
                 plain(&disk.name),
-                state(disk.state)
+                disk.state.name()
             );
             text.push_str(line.trim_end());
             text.push('\n');
@@ -189,14 +189,6 @@ fn list(context: &Context, json: bool) -> anyhow::Result<Exit> {
         output::print(&text)?;
     }
     Ok(Exit::Fine)
-}
-
-fn state(state: DiskState) -> &'static str {
-    match state {
-        DiskState::Unfinished => "unfinished",
-        DiskState::Serving => "serving",
-        DiskState::Dead => "dead",
-    }
 }
 
 /// Shows a disk each second until a signal arrives or the disk is removed.
@@ -212,7 +204,7 @@ fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
             output::print(&format!("{}\n", second(counters, before.as_ref())))?;
         }
         if listing.state != DiskState::Serving {
-            context.note(&format!("virtual disk {name} is {}", state(listing.state)));
+            context.note(&format!("virtual disk {name} is {}", listing.state.name()));
             return Ok(Exit::Failed);
         }
         before = listing.counters;
@@ -247,7 +239,7 @@ fn second(now: Option<&DiskCounters>, before: Option<&DiskCounters>) -> String {
 fn page(listing: &DiskListing) -> String {
     let mut lines = vec![
         ("name".to_owned(), plain(&listing.name)),
-        ("state".to_owned(), state(listing.state).to_owned()),
+        ("state".to_owned(), listing.state.name().to_owned()),
     ];
     let mut line = |name: &str, value: String| lines.push((name.to_owned(), value));
     if let Some(record) = &listing.record {
