@@ -26,8 +26,7 @@ pub(crate) fn again(run: &Run) -> Option<String> {
     let mut words = vec!["foreread".to_owned(), verb.to_owned(), quoted(&plan.target.to_string())?];
     words.extend(varied(plan));
     if plan.design != Design::default() {
-        let design = if plan.design == Design::Full { "full" } else { "fractional" };
-        words.push(format!("--design {design}"));
+        words.push(format!("--design {}", plan.design));
     }
     let names: Vec<String> = plan.workloads.iter().map(|w| name(&w.workload)).collect();
     if names != USUAL {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use study::{RunCommand, RunStatus, RunSummary};
+use study::RunSummary;
 
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
@@ -52,29 +52,11 @@ fn cells(run: &RunSummary, clean: impl Fn(&str) -> String) -> [String; 6] {
     [
         run.id.to_string(),
         utc(run.created_unix_s),
-        command(run.command).to_owned(),
+        run.command.to_string(),
         run.trials.to_string(),
-        status(run.status).to_owned(),
+        run.status.to_string(),
         clean(&run.target),
     ]
-}
-
-pub(crate) fn command(command: RunCommand) -> &'static str {
-    match command {
-        RunCommand::Sweep => "sweep",
-        RunCommand::Tune => "tune",
-        RunCommand::Pg => "pg",
-        RunCommand::Import => "import",
-    }
-}
-
-pub(crate) fn status(status: RunStatus) -> &'static str {
-    match status {
-        RunStatus::Running => "running",
-        RunStatus::Interrupted => "interrupted",
-        RunStatus::Complete => "complete",
-        RunStatus::Failed => "failed",
-    }
 }
 
 /// `2008-04-07 12:34` from seconds since 1970, by Hinnant's civil-from-days

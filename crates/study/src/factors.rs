@@ -31,6 +31,8 @@ impl Factor {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Design {
     /// Each level alone, with all others at the baseline: the values before the study.
     #[default]

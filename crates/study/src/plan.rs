@@ -1,7 +1,5 @@
 //! What a study intends.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 use workload::{AccessMethod, Workload};
@@ -33,6 +31,8 @@ impl Repeats {
 /// The purpose for which costs are weighed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum StudyPurpose {
     /// Not stated: losses of random reads become conditions of the recommendation.
     #[default]
@@ -58,17 +58,6 @@ impl StudyPurpose {
             Self::Mmap if mapped && workload.has_random_part() => Role::Goal,
             _ => Role::Price,
         }
-    }
-}
-
-impl fmt::Display for StudyPurpose {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Mixed => "mixed",
-            Self::Database => "database",
-            Self::Streaming => "streaming",
-            Self::Mmap => "mmap",
-        })
     }
 }
 

@@ -1,6 +1,5 @@
 //! The filesystems of virtual disks.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +8,8 @@ use units::Bytes;
 /// The filesystem on a virtual disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Filesystem {
     #[default]
     Xfs,
@@ -34,13 +35,7 @@ impl Filesystem {
 
     /// Its name in mount(8) and for the key `fs`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Xfs => "xfs",
-            Self::Ext4 => "ext4",
-            Self::Ext3 => "ext3",
-            Self::Btrfs => "btrfs",
-            Self::Raw => "raw",
-        }
+        self.into()
     }
 
     /// The program that creates it; `None` if none is needed.
@@ -53,12 +48,6 @@ impl Filesystem {
             Self::Raw => return None,
         };
         Some(FilesystemMaker { program, package, smallest: Bytes::from_mib(mib) })
-    }
-}
-
-impl fmt::Display for Filesystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -13,8 +13,9 @@ use crate::layout::{DiskDirs, folder, read_json};
 use crate::record::DiskRecord;
 use crate::teardown::{InUse, take_down};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum DiskState {
     /// Being created, or its creator died.
     Unfinished,
@@ -25,11 +26,7 @@ pub enum DiskState {
 
 impl DiskState {
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Unfinished => "unfinished",
-            Self::Serving => "serving",
-            Self::Dead => "dead",
-        }
+        self.into()
     }
 }
 

@@ -1,12 +1,14 @@
 //! The parameters of a workload.
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use units::Bytes;
 
 /// The largest block: the kernel reads at most 2 GiB at once, and programs use far smaller ones.
 pub(crate) const BLOCK_MAX: Bytes = Bytes::from_mib(256);
 
 /// The order in which a reader reads its blocks.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Pattern {
     /// From the first block to the last.
     Sequential,
@@ -60,26 +62,13 @@ pub enum Pattern {
 impl Pattern {
     /// Its name in a declaration.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::Uniform => "uniform",
-            Self::Zipf { .. } => "zipf",
-            Self::Stride { .. } => "stride",
-            Self::Backward => "backward",
-            Self::SeekAndRead { .. } => "seek-and-read",
-            Self::Interleaved { .. } => "interleaved",
-            Self::Mixed { .. } => "mixed",
-            Self::Disorder { .. } => "disorder",
-            Self::Write => "write",
-            Self::Rewrite => "rewrite",
-            Self::Trace => "trace",
-            Self::Outside => "outside",
-        }
+        self.into()
     }
 }
 
 /// What the readers share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Sharing {
     /// Nothing: each reader has its own files.
     OwnFile,
@@ -91,7 +80,8 @@ pub enum Sharing {
 }
 
 /// How a reader accesses data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum AccessMethod {
     /// By `pread(2)`.
     Read,
@@ -100,7 +90,8 @@ pub enum AccessMethod {
 }
 
 /// The reader's advice to the kernel, by `posix_fadvise(2)` or `madvise(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Hint {
     /// None, as for most programs.
     None,
@@ -111,7 +102,8 @@ pub enum Hint {
 }
 
 /// The layout of created files on the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Layout {
     Contiguous,
     /// In alternating pieces, as if all were written at the same time.

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use units::Bytes;
 
 use crate::access::Access;
 use crate::parameters::{AccessMethod, Hint};
 
 /// When a replayed request is issued.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ReplayPace {
     /// As soon as its reader's previous request is complete.
     #[default]

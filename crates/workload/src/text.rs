@@ -3,10 +3,11 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantNames;
 use units::{Bytes, Nanos, ParseUnitError};
 
-use crate::replay::{ReplayPace, TraceReplay};
-use crate::{AccessMethod, Hint, Layout, Outside, Pattern, Sharing, Workload, WorkloadError, Zone};
+use crate::replay::TraceReplay;
+use crate::{Outside, Pattern, Workload, WorkloadError};
 
 /// A declaration as written: sizes and times as text, missing keys at their defaults.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -90,51 +91,16 @@ fn contiguous() -> String {
     "contiguous".to_owned()
 }
 
-const SHARING: &[(&str, Sharing)] = &[
-    ("own-file", Sharing::OwnFile),
-    ("shared-open-file", Sharing::SharedOpenFile),
-    ("shared-file", Sharing::SharedFile),
-];
-const ACCESS: &[(&str, AccessMethod)] =
-    &[("read", AccessMethod::Read), ("mmap", AccessMethod::Mmap)];
-const HINTS: &[(&str, Hint)] =
-    &[("none", Hint::None), ("sequential", Hint::Sequential), ("random", Hint::Random)];
-const LAYOUTS: &[(&str, Layout)] =
-    &[("contiguous", Layout::Contiguous), ("interleaved", Layout::Interleaved)];
-const PATTERNS: &[&str] = &[
-    "sequential",
-    "uniform",
-    "zipf",
-    "stride",
-    "backward",
-    "seek-and-read",
-    "interleaved",
-    "mixed",
-    "disorder",
-    "write",
-    "rewrite",
-    "trace",
-    "outside",
-];
-const ZONES: &[(&str, Zone)] =
-    &[("beginning", Zone::Beginning), ("middle", Zone::Middle), ("end", Zone::End)];
-const PACES: &[(&str, ReplayPace)] =
-    &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded), ("think", ReplayPace::Think)];
-
-fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Result<T, WorkloadError> {
-    words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        unknown_word(key, text, &known)
-    })
+fn word<T: FromStr + VariantNames>(key: &'static str, text: &str) -> Result<T, WorkloadError> {
+    text.parse().map_err(|_| unknown_word(key, text, T::VARIANTS))
 }
 
 fn unknown_word(key: &'static str, value: &str, known: &[&str]) -> WorkloadError {
     WorkloadError::UnknownWord { key, value: value.to_owned(), known: known.join(", ") }
 }
 
-fn print_word<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> String {
-    let found = words.iter().find(|(_, known)| *known == value);
-    found.map(|(word, _)| (*word).to_owned()).unwrap_or_default()
+fn print_word(value: impl Into<&'static str>) -> String {
+    value.into().to_owned()
 }
 
 fn unit<T: FromStr<Err = ParseUnitError>>(
@@ -172,8 +138,9 @@ impl Declaration {
     /// The pattern with its keys. A key that does not apply is refused, because its author expected
     /// an effect.
     fn pattern(&self) -> Result<Pattern, WorkloadError> {
-        let name = PATTERNS.iter().find(|name| **name == self.pattern);
-        let name = *name.ok_or_else(|| unknown_word("pattern", &self.pattern, PATTERNS))?;
+        let name = Pattern::VARIANTS.iter().find(|name| **name == self.pattern);
+        let name =
+            *name.ok_or_else(|| unknown_word("pattern", &self.pattern, Pattern::VARIANTS))?;
         let (pattern, own): (Pattern, &[&str]) = match name {
             "uniform" => (Pattern::Uniform, &[]),
             "zipf" => {
@@ -228,7 +195,7 @@ impl Declaration {
         let digest = u64::from_str_radix(digest, 16).map_err(|_| {
             WorkloadError::out_of_range("trace_digest", digest, "hexadecimal".to_owned())
         })?;
-        let pace = word("pace", self.pace.as_deref().unwrap_or("asap"), PACES)?;
+        let pace = word("pace", self.pace.as_deref().unwrap_or("asap"))?;
         let compact = self.compact.unwrap_or(false);
         Ok(Some(TraceReplay::declared(trace.clone(), digest, pace, compact)))
     }
@@ -236,7 +203,7 @@ impl Declaration {
     fn set_replay(&mut self, replay: &TraceReplay) {
         self.trace = Some(replay.trace.clone());
         self.trace_digest = Some(format!("{:016x}", replay.digest));
-        self.pace = Some(print_word(replay.pace, PACES));
+        self.pace = Some(print_word(replay.pace));
         self.compact = replay.compact.then_some(true);
     }
 
@@ -304,14 +271,14 @@ impl TryFrom<Declaration> for Workload {
             block: unit("block", &text.block)?,
             block_min: text.block_min.as_deref().map(|size| unit("block_min", size)).transpose()?,
             readers: text.readers,
-            sharing: word("sharing", &text.sharing, SHARING)?,
+            sharing: word("sharing", &text.sharing)?,
             files_per_reader: text.files_per_reader,
             think: unit("think", &text.think)?,
-            access: word("access", &text.access, ACCESS)?,
-            hint: word("hint", &text.hint, HINTS)?,
-            layout: word("layout", &text.layout, LAYOUTS)?,
+            access: word("access", &text.access)?,
+            hint: word("hint", &text.hint)?,
+            layout: word("layout", &text.layout)?,
             file_size: text.file_size.as_deref().map(|size| unit("file_size", size)).transpose()?,
-            zone: text.zone.as_deref().map(|zone| word("zone", zone, ZONES)).transpose()?,
+            zone: text.zone.as_deref().map(|zone| word("zone", zone)).transpose()?,
             requests: text.requests,
             outside: text.outside,
             name: text.name,
@@ -325,18 +292,18 @@ impl From<&Workload> for Declaration {
     fn from(workload: &Workload) -> Self {
         let mut text = Self {
             name: workload.name.clone(),
-            pattern: workload.pattern.name().to_owned(),
+            pattern: print_word(workload.pattern),
             block: print_bytes(workload.block),
             block_min: workload.block_min.map(print_bytes),
             readers: workload.readers,
-            sharing: print_word(workload.sharing, SHARING),
+            sharing: print_word(workload.sharing),
             files_per_reader: workload.files_per_reader,
             think: print_time(workload.think),
-            access: print_word(workload.access, ACCESS),
-            hint: print_word(workload.hint, HINTS),
-            layout: print_word(workload.layout, LAYOUTS),
+            access: print_word(workload.access),
+            hint: print_word(workload.hint),
+            layout: print_word(workload.layout),
             file_size: workload.file_size.map(print_bytes),
-            zone: workload.zone.map(|zone| zone.name().to_owned()),
+            zone: workload.zone.map(print_word),
             requests: workload.requests,
             outside: workload.outside.clone(),
             ..Self::default()

@@ -1,9 +1,11 @@
 //! A part of each file, to measure a disk at its beginning, middle and end.
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use units::Bytes;
 
 /// A tenth of a file or device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Zone {
     Beginning,
     Middle,
@@ -15,11 +17,7 @@ impl Zone {
     pub const ALL: [Self; 3] = [Self::Beginning, Self::Middle, Self::End];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Beginning => "beginning",
-            Self::Middle => "middle",
-            Self::End => "end",
-        }
+        self.into()
     }
 
     /// Its range in a file of this size, in whole blocks except at the end.

@@ -12,12 +12,14 @@ mod owner;
 use host::owners::{Claim, FileLocation, OwnerKind, Target};
 use host::{KernelDefault, KernelRule, Layer, LayerKind, Subject};
 use serde::Serialize;
+use strum::IntoStaticStr;
 use units::Kib;
 
 use crate::{Evidence, HostSnapshot};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Confidence {
     None,
     Low,
@@ -30,18 +32,13 @@ pub enum Confidence {
 
 impl Confidence {
     pub fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Certain => "certain",
-        }
+        self.into()
     }
 }
 
 /// The kind of an origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum OriginKind {
     Kernel(KernelRule),
     /// The kernel's choice under earlier limits of the device, or by a rule backported from a later
@@ -62,14 +59,8 @@ impl OriginKind {
     /// Its name in policies and JSON.
     pub fn word(self) -> &'static str {
         match self {
-            Self::Kernel(_) => "kernel",
-            Self::KernelEarlier(_) => "kernel-earlier",
             Self::Owner(owner) => owner.word(),
-            Self::Foreread => "foreread",
-            Self::Inherited => "inherited",
-            Self::MountHelper => "mount-helper",
-            Self::LeftOver => "left-over",
-            Self::Unknown => "unknown",
+            kind => kind.into(),
         }
     }
 
@@ -187,8 +178,6 @@ pub fn unseen(snapshot: &HostSnapshot, subject: &Subject) -> Origin {
             points: Vec::new(),
             options: String::new(),
         },
-        name: String::new(),
-        device: None,
         bdi: Some(subject.bdi.clone()),
         read_ahead: Some(subject.read_ahead),
         ..Layer::default()

@@ -1,11 +1,14 @@
 //! Options of `sweep` and `tune`, and the study that they define.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use host::page_size;
 use report::RunReport;
+use strum::VariantArray;
 use study::{
     Design, Environment, Factor, Grid, Plan, Repeats, RunId, Store, StudyError, StudyOutcome,
     StudyPurpose, Target,
@@ -44,8 +47,9 @@ pub struct StudyOptions {
     /// How the storage is used. database: random reads, by pread and of mapped files, weigh as much
     /// as streams; mmap: random reads of mapped files do; streaming: losses of random reads are
     /// only reported; mixed: if random reads lose much, the recommendation gets a condition
-    #[arg(long, alias = "for", value_name = "PURPOSE", value_enum, default_value_t = Use::Mixed)]
-    pub purpose: Use,
+    #[arg(long, alias = "for", value_name = "PURPOSE", default_value_t)]
+    #[arg(value_parser = words::<StudyPurpose>())]
+    pub purpose: StudyPurpose,
     #[command(flatten)]
     pub outside: WorkloadOptions,
     /// Exact number of trials for each cell; fewer than 5 give a range instead of an interval.
@@ -93,24 +97,14 @@ pub struct StudyOptions {
     pub design: Design,
 }
 
-/// A purpose, as the command line names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Use {
-    Mixed,
-    Database,
-    Streaming,
-    Mmap,
-}
-
-impl From<Use> for StudyPurpose {
-    fn from(purpose: Use) -> Self {
-        match purpose {
-            Use::Mixed => Self::Mixed,
-            Use::Database => Self::Database,
-            Use::Streaming => Self::Streaming,
-            Use::Mmap => Self::Mmap,
-        }
-    }
+/// Parses the name of a variant.
+pub fn words<T>() -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Display + Send + Sync + VariantArray,
+{
+    let variant = |word: String| T::VARIANTS.iter().find(|it| it.to_string() == word).cloned();
+    PossibleValuesParser::new(T::VARIANTS.iter().map(T::to_string))
+        .map(move |word| variant(word).expect("a possible value"))
 }
 
 type StudyResult = Result<StudyOutcome, StudyError>;
@@ -127,7 +121,7 @@ impl StudyOptions {
         plan.design = self.design;
         let chosen = workload_args::planned(&self.workload, &self.choice(&plan, context))?;
         plan.workloads = chosen.workloads;
-        plan = plan.for_purpose(self.purpose.into());
+        plan = plan.for_purpose(self.purpose);
         if let Some(repeats) = self.repeats {
             plan.repeats = Repeats::exactly(repeats);
         }

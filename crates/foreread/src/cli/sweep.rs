@@ -1,11 +1,11 @@
 //! `foreread sweep`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use study::{Budget, Design};
 
 use super::Context;
 use super::dry_run::{StudyExtent, dry_run};
-use super::study_options::StudyOptions;
+use super::study_options::{StudyOptions, words};
 use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\
@@ -33,32 +33,13 @@ pub struct SweepArgs {
     /// How the values of several tunables are combined: each tunable alone, with the others at
     /// their present values; all combinations; or a fraction of these that still has each pair of
     /// values
-    #[arg(long, value_enum, default_value_t)]
-    design: DesignWord,
-}
-
-/// A design on the command line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum DesignWord {
-    #[default]
-    OneAtATime,
-    Full,
-    Fractional,
-}
-
-impl From<DesignWord> for Design {
-    fn from(word: DesignWord) -> Self {
-        match word {
-            DesignWord::OneAtATime => Self::OneAtATime,
-            DesignWord::Full => Self::Full,
-            DesignWord::Fractional => Self::Fractional,
-        }
-    }
+    #[arg(long, default_value_t, value_parser = words::<Design>())]
+    design: Design,
 }
 
 impl SweepArgs {
     pub fn run(mut self, context: &Context) -> anyhow::Result<Exit> {
-        self.options.design = self.design.into();
+        self.options.design = self.design;
         if self.options.dry_run {
             let extent = StudyExtent::Grid(self.budget.map(|budget| budget.time));
             return dry_run(&self.options.plan(context)?, extent, context);

@@ -24,6 +24,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use strum::IntoStaticStr;
 use units::{Kib, Sectors};
 
 pub use setters::{Setter, setters};
@@ -33,8 +34,9 @@ use places::READ_AHEAD;
 use crate::{BdiId, Layer, LayerKind, Root, Subject};
 
 /// A kind of owner, in the order in which they act: later ones overwrite earlier ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum OwnerKind {
     /// LVM's metadata, applied when the volume is activated.
     Lvm,
@@ -73,18 +75,7 @@ impl OwnerKind {
 
     /// Its name in policies and JSON.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Lvm => "lvm",
-            Self::Udev => "udev",
-            Self::NfsConf => "nfs-conf",
-            Self::MountOption => "mount-option",
-            Self::Csi => "csi",
-            Self::SysfsConf => "sysfs-conf",
-            Self::Tmpfiles => "tmpfiles",
-            Self::Systemd => "systemd",
-            Self::BootScript => "boot-script",
-            Self::Tuned => "tuned",
-        }
+        self.into()
     }
 }
 

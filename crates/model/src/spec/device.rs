@@ -5,6 +5,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 use toml::{Table, Value};
 use units::text::SettingError;
 use units::{Bytes, Nanos};
@@ -20,7 +21,8 @@ use super::zero::ZeroSpec;
 use crate::drive::{DriveSpec, size_text};
 
 /// A device, with the devices that it contains.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DeviceSpec {
     Hdd(DriveSpec),
     Flash(FlashSpec),
@@ -110,20 +112,10 @@ mod default {
     }
 }
 
-/// Names of the kinds in TOML.
-const KINDS: [&str; 6] = ["hdd", "flash", "volume", "array", "controller", "zero"];
-
 impl DeviceSpec {
     /// Name of the kind in TOML.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Hdd(_) => "hdd",
-            Self::Flash(_) => "flash",
-            Self::Volume(_) => "volume",
-            Self::Array(_) => "array",
-            Self::Controller(_) => "controller",
-            Self::Zero(_) => "zero",
-        }
+        self.into()
     }
 
     /// The device inside this one, and the name of its table.
@@ -158,7 +150,7 @@ impl DeviceSpec {
         let kind = match table.remove("kind") {
             Some(Value::String(kind)) => kind,
             _ => {
-                let problem = format!("needs a kind, one of {}", KINDS.join(", "));
+                let problem = format!("needs a kind, one of {}", Self::VARIANTS.join(", "));
                 return Err(SpecError::Table { table: path.to_owned(), problem });
             }
         };
@@ -178,7 +170,7 @@ impl DeviceSpec {
                 Ok(Self::Controller(ControllerSpec { behind: Box::new(behind), ..controller }))
             }
             _ => {
-                let problem = format!("use one of {}", KINDS.join(", "));
+                let problem = format!("use one of {}", Self::VARIANTS.join(", "));
                 Err(SettingError::invalid(&format!("{path}.kind"), kind, problem).into())
             }
         }

@@ -39,7 +39,8 @@ use watch::{DeviceActivity, DeviceSampler};
 pub const NAME: &str = "pg";
 pub const QUESTION: &str = "What does PostgreSQL get from this storage?";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Test {
     /// `select count(*)` by a sequential scan.
     Seq,
@@ -56,13 +57,7 @@ pub enum Test {
 impl Test {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Seq => "seq",
-            Self::Index => "index",
-            Self::Bitmap => "bitmap",
-            Self::Prime => "prime",
-            Self::Pgbench => "pgbench",
-        }
+        self.into()
     }
 }
 

@@ -6,7 +6,7 @@ use study::RunSummary;
 use super::assets::PageContent;
 use super::page::{Delivery, document};
 use crate::names::brief;
-use crate::runs::{command, status, utc};
+use crate::runs::utc;
 
 /// A page with a link to each run.
 pub fn index_html(runs: &[RunSummary]) -> String {
@@ -50,10 +50,10 @@ fn row(run: &RunSummary) -> Markup {
         tr {
             td { (run.id) }
             th scope="row" { a href=(page) { (brief(&run.target)) } }
-            td class="word" { (command(run.command)) }
+            td class="word" { (run.command) }
             td class="word" { (utc(run.created_unix_s)) }
             td { (run.trials) }
-            td class="word" { (status(run.status)) }
+            td class="word" { (run.status) }
             td class="word" {
                 a href={ (page) ".json" } aria-label={ "JSON of run " (run.id) } { "JSON" }
                 " "

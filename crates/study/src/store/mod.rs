@@ -24,8 +24,9 @@ use crate::trial::{Trial, TrialRecord};
 pub(crate) use claim::{ClaimOutcome, RunClaim};
 pub use recording::{RunHeader, RunRecording};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RunCommand {
     Sweep,
     Tune,
@@ -34,8 +35,9 @@ pub enum RunCommand {
     Import,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum RunStatus {
     /// Being measured, or killed while it was.
     Running,

@@ -40,7 +40,8 @@ impl fmt::Display for RecordSubject {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Means {
     /// The tracepoints `filemap:mm_filemap_get_pages` and `filemap:mm_filemap_fault`.
     Tracepoints,
@@ -53,20 +54,6 @@ pub enum Means {
 impl Means {
     /// The ladder from the top.
     pub const ALL: [Self; 3] = [Self::Tracepoints, Self::Strace, Self::Fio];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tracepoints => "tracepoints",
-            Self::Strace => "strace",
-            Self::Fio => "fio",
-        }
-    }
-}
-
-impl fmt::Display for Means {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// A rung that did not hold.
