@@ -10,13 +10,6 @@ use crate::output;
 
 /// A line. The document of the whole study, which follows the last line, has no `event`.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    event: Event<'a>,
-}
-
-#[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
     Trial {
@@ -60,8 +53,7 @@ impl Lines {
         if self.failed.is_some() {
             return;
         }
-        let line = Line { schema_version: report::SCHEMA_VERSION, event };
-        if let Err(error) = output::print_json_line(&line) {
+        if let Err(error) = output::print_json_line(&report::Versioned::new(event)) {
             self.failed = Some(error);
             self.stop.store(true, Ordering::SeqCst);
         }

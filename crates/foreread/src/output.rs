@@ -75,6 +75,11 @@ pub fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
     print_document(&text)
 }
 
+/// Writes a JSON document with the version of its schema to stdout.
+pub fn print_versioned(document: &impl serde::Serialize) -> anyhow::Result<()> {
+    print_json(&report::Versioned::new(document))
+}
+
 /// Writes a JSON document to stdout in one line.
 pub fn print_json_line(document: &impl serde::Serialize) -> anyhow::Result<()> {
     let mut text = serde_json::to_string(document)?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use study::{CalibrationResult, CurvePoint};
 
 use crate::clean;
-use crate::json::SCHEMA_VERSION;
+use crate::json::Versioned;
 use crate::number::{ABSENT, short};
 
 /// A calibration, with the measurements that check it.
@@ -23,7 +23,6 @@ pub struct CalibrationReport<'a> {
 /// The document of `calibrate --json`.
 #[derive(Debug, Serialize)]
 pub struct CalibrationDocument<'a> {
-    schema_version: u32,
     target: &'a str,
     model_file: &'a str,
     kind: &'static str,
@@ -77,7 +76,7 @@ fn curve_error(report: &CalibrationReport<'_>) -> Option<f64> {
 }
 
 /// The calibration as JSON.
-pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> CalibrationDocument<'a> {
+pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> Versioned<CalibrationDocument<'a>> {
     let calibration = &report.found.calibration;
     let probe = |line: &ProbeAgreement| ProbeLine {
         probe: words(line.purpose),
@@ -86,8 +85,7 @@ pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> CalibrationDocume
         model: line.model,
         error_percent: percent(line.measured, line.model),
     };
-    CalibrationDocument {
-        schema_version: SCHEMA_VERSION,
+    Versioned::new(CalibrationDocument {
         target: report.target,
         model_file: report.file,
         kind: calibration.spec.device.kind(),
@@ -107,7 +105,7 @@ pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> CalibrationDocume
         curve_error_percent: curve_error(report),
         curve_run: report.run,
         description_toml: calibration.spec.to_toml(),
-    }
+    })
 }
 
 /// Describes a probe.

@@ -5,7 +5,7 @@ use doctor::check::{CheckOutcome, CheckReport, IdleRule};
 use serde::Serialize;
 use units::text::counted;
 
-use crate::SCHEMA_VERSION;
+use crate::Versioned;
 use crate::clean;
 use crate::doctor::{TextPage, bold, dim, green, yellow};
 use crate::terminal_text::TermStyle;
@@ -13,7 +13,6 @@ use crate::terminal_text::TermStyle;
 /// What `foreread check --json` prints.
 #[derive(Debug, Serialize)]
 pub struct CheckDocument<'a> {
-    schema_version: u32,
     policy: &'a str,
     root: Option<&'a str>,
     kept: bool,
@@ -28,9 +27,8 @@ pub fn check_json<'a>(
     policy: &'a str,
     report: &'a CheckReport,
     root: Option<&'a str>,
-) -> CheckDocument<'a> {
-    CheckDocument {
-        schema_version: SCHEMA_VERSION,
+) -> Versioned<CheckDocument<'a>> {
+    Versioned::new(CheckDocument {
         policy,
         root,
         kept: report.kept(),
@@ -38,7 +36,7 @@ pub fn check_json<'a>(
         results: &report.results,
         idle_rules: &report.idle_rules,
         uncovered: &report.uncovered,
-    }
+    })
 }
 
 pub fn check_text(

@@ -35,10 +35,23 @@ struct Figure {
     unit: Option<String>,
 }
 
+/// A document with the version of its schema.
+#[derive(Debug, Serialize)]
+pub struct Versioned<T> {
+    schema_version: u32,
+    #[serde(flatten)]
+    document: T,
+}
+
+impl<T> Versioned<T> {
+    pub fn new(document: T) -> Self {
+        Self { schema_version: SCHEMA_VERSION, document }
+    }
+}
+
 /// The document of a run: what `sweep`, `tune` and `runs show` print with `--json`.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
-    schema_version: u32,
     /// Absent for a simulation, so that the same command gives the same document.
     run: Option<i64>,
     command: RunCommand,
@@ -75,7 +88,7 @@ pub struct Document<'a> {
 }
 
 /// The document of a run. Numbers that are not finite are `null`.
-pub fn json<'a>(report: &RunReport<'a>) -> Document<'a> {
+pub fn json<'a>(report: &RunReport<'a>) -> Versioned<Document<'a>> {
     let (run, analysis) = (report.run, report.analysis);
     let simulated = matches!(run.plan.target, Target::Simulation(_));
     let planned = run.plan.workloads.iter().map(|planned| Planned {
@@ -86,8 +99,7 @@ pub fn json<'a>(report: &RunReport<'a>) -> Document<'a> {
         figure: planned.workload.figure().map(|it| Figure { name: it.name, unit: it.unit }),
         declaration_toml: planned.workload.to_toml(),
     });
-    Document {
-        schema_version: SCHEMA_VERSION,
+    Versioned::new(Document {
         run: (!simulated).then_some(run.summary.id.0),
         command: run.summary.command,
         status: run.summary.status,
@@ -115,7 +127,7 @@ pub fn json<'a>(report: &RunReport<'a>) -> Document<'a> {
         machine: &run.machine,
         device_before: &run.device_before,
         device_after: &run.device_after,
-    }
+    })
 }
 
 /// The recorded size of a workload's data.

@@ -51,7 +51,7 @@ pub use compare::{
     ComparedDocument, Pairing, compare_csv, compare_json, compare_markdown, compare_terminal,
 };
 pub use html::{ReportInput, html, index_html, profile_html, served_html, tables_html};
-pub use json::{Document, SCHEMA_VERSION, json};
+pub use json::{Document, SCHEMA_VERSION, Versioned, json};
 pub use markdown::markdown;
 pub use metrics::{HostMetrics, MAX_HOST_SERIES, host_metrics};
 pub use parquet::write_parquet;

@@ -7,7 +7,7 @@ use host::BdiId;
 use serde::Serialize;
 use units::Kib;
 
-use crate::SCHEMA_VERSION;
+use crate::Versioned;
 use crate::doctor::{TextPage, bold, dim, green, yellow};
 use crate::terminal_text::TermStyle;
 
@@ -28,7 +28,6 @@ pub struct PresetsReport<'a> {
 /// What `foreread presets --json` prints.
 #[derive(Debug, Serialize)]
 pub struct PresetsDocument<'a> {
-    schema_version: u32,
     collected: &'static str,
     presets: Vec<Item<'a>>,
     contradictions: Vec<Pair<'a>>,
@@ -63,7 +62,7 @@ struct Side<'a> {
     source_ref: &'a str,
 }
 
-pub fn presets_json<'a>(presets: &PresetsReport<'a>) -> PresetsDocument<'a> {
+pub fn presets_json<'a>(presets: &PresetsReport<'a>) -> Versioned<PresetsDocument<'a>> {
     let here = |preset: &VendorPreset| {
         let found = presets.here.iter().find(|(applies, _)| applies.preset == preset);
         found.map(|(applies, compared)| Here { because: &applies.because, compared })
@@ -79,12 +78,11 @@ pub fn presets_json<'a>(presets: &PresetsReport<'a>) -> PresetsDocument<'a> {
         one: side(&found.one),
         other: side(&found.other),
     };
-    PresetsDocument {
-        schema_version: SCHEMA_VERSION,
+    Versioned::new(PresetsDocument {
         collected: COLLECTED,
         presets: presets.asked.iter().map(|preset| item(preset)).collect(),
         contradictions: presets.contradictions.iter().map(pair).collect(),
-    }
+    })
 }
 
 fn side(applies: &Applies) -> Side<'_> {

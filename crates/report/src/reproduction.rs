@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use reproduce::{Cell, CheckedClaim, Column, ModelParameter, NOT_SIMULATED, Reproduction};
 use serde::Serialize;
 
-use crate::json::SCHEMA_VERSION;
+use crate::json::Versioned;
 use crate::number::{ABSENT, short, whole};
 use crate::plot::plot_beside;
 use crate::terminal_text::{TermStyle, plain_grid, wrap};
@@ -12,7 +12,6 @@ use crate::terminal_text::{TermStyle, plain_grid, wrap};
 /// The document of `reproduce --json`.
 #[derive(Debug, Serialize)]
 pub struct Reproductions<'a> {
-    schema_version: u32,
     /// Whether all agreements of all tables hold.
     holds: bool,
     tables: Vec<Entry<'a>>,
@@ -27,13 +26,12 @@ struct Entry<'a> {
 }
 
 /// The reproductions as JSON.
-pub fn reproductions_json(tables: &[Reproduction]) -> Reproductions<'_> {
-    Reproductions {
-        schema_version: SCHEMA_VERSION,
+pub fn reproductions_json(tables: &[Reproduction]) -> Versioned<Reproductions<'_>> {
+    Versioned::new(Reproductions {
         holds: tables.iter().all(Reproduction::holds),
         tables: tables.iter().map(|table| Entry { holds: table.holds(), table }).collect(),
         not_simulated: NOT_SIMULATED,
-    }
+    })
 }
 
 /// A reproduction for a terminal: table, plots, parameters, unexplained cells, agreements.

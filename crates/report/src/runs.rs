@@ -6,19 +6,18 @@ use serde::Serialize;
 use study::RunSummary;
 
 use crate::clean;
-use crate::json::SCHEMA_VERSION;
+use crate::json::Versioned;
 use crate::terminal_text::plain_grid;
 
 /// The document of `runs list --json`.
 #[derive(Debug, Serialize)]
 pub struct RunList<'a> {
-    schema_version: u32,
     runs: &'a [RunSummary],
 }
 
 /// The list as JSON.
-pub fn runs_json(runs: &[RunSummary]) -> RunList<'_> {
-    RunList { schema_version: SCHEMA_VERSION, runs }
+pub fn runs_json(runs: &[RunSummary]) -> Versioned<RunList<'_>> {
+    Versioned::new(RunList { runs })
 }
 
 /// The list for a terminal, latest first.

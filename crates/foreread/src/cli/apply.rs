@@ -244,8 +244,7 @@ impl ApplyArgs {
     ) -> anyhow::Result<()> {
         let name = journal.and_then(Path::file_stem).map(|stem| stem.to_string_lossy());
         if self.json {
-            return output::print_json(&json!({
-                "schema_version": report::SCHEMA_VERSION,
+            return output::print_versioned(&json!({
                 "applied": journal.is_some(),
                 "journal": name,
                 "settings": plan.settings,

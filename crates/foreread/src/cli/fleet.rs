@@ -167,8 +167,7 @@ fn import(
     let fleet::ImportSummary { surveys, outdated, storage_rows, policy_rows, runs, trials } =
         report.summary;
     if json {
-        output::print_json(&json!({
-            "schema_version": report::SCHEMA_VERSION,
+        output::print_versioned(&json!({
             "surveys": surveys, "outdated": outdated, "storage_rows": storage_rows,
             "policy_rows": policy_rows, "runs": runs, "trials": trials, "failed": failed,
         }))?;

@@ -181,8 +181,7 @@ impl ImportArgs {
 /// Prints the figures of reports.
 fn show(reports: &[ParsedReport], json: bool, context: &Context) -> anyhow::Result<Exit> {
     if json {
-        output::print_json(&serde_json::json!({
-            "schema_version": report::SCHEMA_VERSION,
+        output::print_versioned(&serde_json::json!({
             "reports": reports,
         }))?;
         return Ok(Exit::Fine);

@@ -94,8 +94,7 @@ fn list(json: bool) -> anyhow::Result<()> {
             .iter()
             .map(|preset| serde_json::json!({ "name": preset.name, "summary": preset.summary() }))
             .collect();
-        return output::print_json(&serde_json::json!({
-            "schema_version": report::SCHEMA_VERSION,
+        return output::print_versioned(&serde_json::json!({
             "models": models,
         }));
     }
@@ -111,8 +110,7 @@ fn show(words: &str, json: bool) -> anyhow::Result<()> {
     let spec = spec(words)?;
     if json {
         let peak = spec.peak();
-        return output::print_json(&serde_json::json!({
-            "schema_version": report::SCHEMA_VERSION,
+        return output::print_versioned(&serde_json::json!({
             "name": spec.name,
             "capacity_bytes": spec.capacity().get(),
             "peak_throughput_mib_s": peak.throughput.as_mib(),

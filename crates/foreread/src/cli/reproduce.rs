@@ -75,8 +75,7 @@ fn list(json: bool) -> anyhow::Result<()> {
             .iter()
             .map(|table| serde_json::json!({ "name": table.name, "title": table.title }))
             .collect();
-        return output::print_json(&serde_json::json!({
-            "schema_version": report::SCHEMA_VERSION,
+        return output::print_versioned(&serde_json::json!({
             "tables": tables,
             "not_simulated": reproduce::NOT_SIMULATED,
         }));

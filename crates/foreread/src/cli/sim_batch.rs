@@ -55,8 +55,7 @@ impl PlanArgs {
         let seconds: f64 = summary.shards.iter().map(|shard| shard.estimated_seconds).sum();
         let path = report::clean::plain(&manifest.path.display().to_string());
         if self.json {
-            output::print_json(&json!({
-                "schema_version": report::SCHEMA_VERSION,
+            output::print_versioned(&json!({
                 "simulator_version": SIMULATOR_VERSION,
                 "manifest": path,
                 "shards": manifest.shards,
@@ -105,8 +104,7 @@ impl ShardArgs {
     ) -> anyhow::Result<Exit> {
         let name = report::clean::plain(name);
         if self.json {
-            output::print_json(&json!({
-                "schema_version": report::SCHEMA_VERSION,
+            output::print_versioned(&json!({
                 "shard": name,
                 "cells": cells,
                 "was_finished": done.is_none(),
@@ -139,8 +137,7 @@ impl ResultsArgs {
             );
         }
         if self.json {
-            output::print_json(&json!({
-                "schema_version": report::SCHEMA_VERSION,
+            output::print_versioned(&json!({
                 "files": set.paths.len(),
                 "cells": set.cells,
                 "digest": set.digest,

@@ -349,8 +349,7 @@ impl Formats {
             }
             let line = |form: &trace::TraceFormat| Line { name: form.name, summary: form.summary };
             let formats: Vec<Line> = FORMATS.iter().map(line).collect();
-            output::print_json(&serde_json::json!({
-                "schema_version": report::SCHEMA_VERSION,
+            output::print_versioned(&serde_json::json!({
                 "formats": formats,
             }))?;
         } else {

@@ -165,8 +165,7 @@ fn pace(dilation: f64) -> String {
 fn list(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let disks = vdisk::list(&context.dirs)?;
     if json {
-        output::print_json(&serde_json::json!({
-            "schema_version": report::SCHEMA_VERSION,
+        output::print_versioned(&serde_json::json!({
             "virtual_disks": disks,
         }))?;
     } else if disks.is_empty() {

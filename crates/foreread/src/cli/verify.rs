@@ -102,8 +102,7 @@ impl VerifyArgs {
         probed: Option<&Probed>,
         unreadable: &[String],
     ) -> anyhow::Result<()> {
-        output::print_json(&json!({
-            "schema_version": report::SCHEMA_VERSION,
+        output::print_versioned(&json!({
             "applied": verified.iter().map(verified_json).collect::<Vec<_>>(),
             "persisted": persisted.iter().map(PersistedCheck::json).collect::<Vec<_>>(),
             "unreadable_journals": unreadable,

@@ -9,7 +9,6 @@ use clap::Args;
 use daemon::{
     LiveSource, ReplayEnd, ReplayOptions, WatchDisplay, WatchLoop, WatchView, read_records,
 };
-use serde::Serialize;
 use sys::input::{self, InputError, InputKind};
 use units::Nanos;
 
@@ -169,7 +168,7 @@ impl WatchDisplay for Display<'_> {
         match &mut self.screen {
             Some(_) if is_stopping => Ok(()),
             Some(screen) => screen.draw(&view, self.note.as_deref()),
-            None if self.options.json => output::print_json_line(&Document::of(&view)),
+            None if self.options.json => output::print_json_line(&report::Versioned::new(&view)),
             None => {
                 let end = if self.options.once { "" } else { "\n" };
                 output::print(&(report::watch_text(&view) + end))
@@ -205,20 +204,6 @@ fn broken(path: &Path, error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::FileTooLarge => InputError::too_large(path, InputKind::RECORDING).into(),
         _ => anyhow::Error::new(error).context(format!("{} is not a recording", path.display())),
-    }
-}
-
-/// A view as JSON.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    view: &'a WatchView,
-}
-
-impl<'a> Document<'a> {
-    fn of(view: &'a WatchView) -> Self {
-        Self { schema_version: report::SCHEMA_VERSION, view }
     }
 }
 

@@ -101,8 +101,7 @@ fn print_json() -> anyhow::Result<()> {
         }
     };
     let lines: Vec<Line<'_>> = suite.iter().map(line).collect();
-    output::print_json(&serde_json::json!({
-        "schema_version": report::SCHEMA_VERSION,
+    output::print_versioned(&serde_json::json!({
         "workloads": lines,
     }))
 }

@@ -8,14 +8,13 @@ use study::{Recommendation, RunComparison};
 
 use super::{Pairing, sentences, word};
 use crate::clean;
-use crate::json::SCHEMA_VERSION;
+use crate::json::Versioned;
 use crate::names::settings_label;
 use crate::number::{ABSENT, ends_text, short, spread_text};
 
 /// The document of `compare --json`, specified by docs/compare.schema.json.
 #[derive(Debug, Serialize)]
 pub struct ComparedDocument<'a> {
-    schema_version: u32,
     first: Side<'a>,
     others: Vec<Other<'a>>,
 }
@@ -48,16 +47,15 @@ impl<'a> Side<'a> {
 }
 
 /// The comparisons as JSON; `None` without any.
-pub fn compare_json<'a>(pairings: &'a [Pairing<'a>]) -> Option<ComparedDocument<'a>> {
+pub fn compare_json<'a>(pairings: &'a [Pairing<'a>]) -> Option<Versioned<ComparedDocument<'a>>> {
     let other = |pairing: &'a Pairing<'a>| Other {
         side: Side::of(&pairing.second),
         comparison: &pairing.comparison,
     };
-    Some(ComparedDocument {
-        schema_version: SCHEMA_VERSION,
+    Some(Versioned::new(ComparedDocument {
         first: Side::of(&pairings.first()?.first),
         others: pairings.iter().map(other).collect(),
-    })
+    }))
 }
 
 const COLUMNS: &[&str] = &[

@@ -11,11 +11,10 @@ use units::{Kib, Sectors};
 
 use super::DoctorReport;
 use super::names;
-use crate::SCHEMA_VERSION;
+use crate::Versioned;
 
 #[derive(Debug, Serialize)]
 pub struct DoctorDocument<'a> {
-    schema_version: u32,
     kernel: &'a str,
     root: Option<&'a str>,
     storage: Vec<Storage<'a>>,
@@ -75,15 +74,14 @@ struct ClaimEntry<'a> {
     text: &'a str,
 }
 
-pub fn doctor_json<'a>(doctor: &DoctorReport<'a>) -> DoctorDocument<'a> {
-    DoctorDocument {
-        schema_version: SCHEMA_VERSION,
+pub fn doctor_json<'a>(doctor: &DoctorReport<'a>) -> Versioned<DoctorDocument<'a>> {
+    Versioned::new(DoctorDocument {
         kernel: doctor.kernel,
         root: doctor.tree,
         storage: doctor.diagnoses.iter().map(storage_entry).collect(),
         plan: doctor.plan,
         missing: doctor.missing,
-    }
+    })
 }
 
 fn storage_entry(diagnosis: &Diagnosis) -> Storage<'_> {

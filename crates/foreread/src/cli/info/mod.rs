@@ -59,7 +59,6 @@ struct Directories {
 /// The JSON document.
 #[derive(Debug, Serialize)]
 struct Document {
-    schema_version: u32,
     #[serde(flatten)]
     build: Build,
     kernel: Kernel,
@@ -78,7 +77,6 @@ impl Document {
         let release = root.read("/proc/sys/kernel/osrelease").unwrap_or_default();
         let (signals, features) = features::look(context);
         Self {
-            schema_version: report::SCHEMA_VERSION,
             build: Build::this(),
             kernel: Kernel {
                 release: release.trim().to_owned(),
@@ -179,7 +177,7 @@ impl InfoArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let document = Document::of(context);
         if self.json {
-            output::print_json(&document)?;
+            output::print_versioned(&document)?;
         } else {
             output::print(&document.text())?;
         }

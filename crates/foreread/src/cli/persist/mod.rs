@@ -160,8 +160,7 @@ impl PersistArgs {
     fn show(&self, context: &Context, files: &[Draft], dry: bool) -> anyhow::Result<()> {
         let text_of = if self.emit.is_some() { Draft::emitted_text } else { Draft::text };
         if self.json {
-            return output::print_json(&json!({
-                "schema_version": report::SCHEMA_VERSION,
+            return output::print_versioned(&json!({
                 "written": !dry,
                 "files": files.iter().map(|draft| json!({
                     "path": draft.path,
