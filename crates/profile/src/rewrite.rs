@@ -166,7 +166,7 @@ impl Rewriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::RECLAIM;
+    use crate::steps::RECLAIM_KEY;
 
     const KEY: StreamKey = (0, 7);
 
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn with_enough_memory_nothing_is_reclaimed() {
         let reclaim = Step { advice: Some(RangeAdvice::DontNeed), ..step(0, false) };
-        let reclaim = Step { key: (KEY.0, RECLAIM), ..reclaim };
+        let reclaim = Step { key: (KEY.0, RECLAIM_KEY), ..reclaim };
         let steps = [step(0, false), reclaim, step(0, false)];
         assert_eq!(under(&FixChange::EnoughMemory, &steps).len(), 2);
         assert_eq!(under(&FixChange::DropRandom, &steps).len(), 3);

@@ -17,7 +17,7 @@ use crate::warm::WarmAccesses;
 const MAX_STEPS: u64 = 300_000;
 
 /// Names the open file by which the kernel itself drops pages of a file, as `DONTNEED` would.
-pub(crate) const RECLAIM: u64 = u64::MAX;
+pub(crate) const RECLAIM_KEY: u64 = u64::MAX;
 
 /// A read, a fault or advice before it is changed.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn is_reclaim(&self) -> bool {
-        self.key.1 == RECLAIM
+        self.key.1 == RECLAIM_KEY
     }
 }
 
@@ -97,7 +97,7 @@ impl Action<'_> {
                 let key = (advice.inode.unwrap_or_default(), advice.file);
                 (key, advice.offset, advice.length.get())
             }
-            Self::Reclaim(one) => ((one.inode, RECLAIM), one.offset.get(), one.length.get()),
+            Self::Reclaim(one) => ((one.inode, RECLAIM_KEY), one.offset.get(), one.length.get()),
         }
     }
 
@@ -313,6 +313,6 @@ mod tests {
         let lanes: Vec<_> = found.iter().map(|(lane, action)| (*lane, action.span().0)).collect();
         assert_eq!(lanes, [(2, Nanos::new(30))]);
         let (key, ..) = found[0].1.range(PieceBound::Most);
-        assert_eq!(key, (0, RECLAIM));
+        assert_eq!(key, (0, RECLAIM_KEY));
     }
 }

@@ -21,11 +21,11 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/model", 7555),
     ("crates/observe", 2980),
     ("crates/pg", 2820),
-    ("crates/policy", 6250),
-    ("crates/profile", 8270),
+    ("crates/policy", 6255),
+    ("crates/profile", 8515),
     ("crates/report", 8820),
     ("crates/reproduce", 1700),
-    ("crates/sim", 5325),
+    ("crates/sim", 5330),
     ("crates/stats", 1180),
     ("crates/study", 8495),
     ("crates/sys", 2070),
@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3740),
     ("crates/workload", 4365),
     ("python", 630),
-    ("xtask", 8285),
+    ("xtask", 8350),
 ];
 
 /// A complaint about each package that has grown.
