@@ -90,7 +90,7 @@ pub(super) fn choose<'a>(
         left -= calls;
         lately.push(*run);
     }
-    if lately.len() < tuning::MIN_RUNS {
+    if (lately.len() as u64) < tuning::MIN_RUNS {
         return None;
     }
     lately.reverse();

@@ -94,7 +94,8 @@ impl MemoryDomain {
             self.trial = Some(ShareTrial { squeeze, rate, begun: (now, self.progress) });
             self.squeeze = (self.squeeze * 0.5).max(1.0 / 64.0);
         } else {
-            self.squeeze = (self.squeeze * 2_f64.powf(seconds / tuning::RECOVERY_SECONDS)).min(1.0);
+            self.squeeze =
+                (self.squeeze * 2_f64.powf(seconds / tuning::RECOVERY_TIME.as_secs_f64())).min(1.0);
         }
     }
 }

@@ -117,8 +117,8 @@ impl PrimingController {
 
     /// The device has read so much more over an interval.
     pub fn completed(&mut self, read: Bytes, page: Bytes, elapsed: Nanos) {
-        let kept =
-            self.queued * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::LOST_HALF_LIFE_SECONDS);
+        let kept = self.queued
+            * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::LOST_HALF_LIFE.as_secs_f64());
         self.queued = (kept - read.get() as f64 / page.get().max(1) as f64).max(0.0);
     }
 

@@ -58,8 +58,8 @@ impl FilePriming {
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
         if self.at.is_none() {
             // What they do not wait for any more is won, for whatever else is primed.
-            let won =
-                self.waits * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::GAIN_HALF_LIFE_SECONDS);
+            let won = self.waits
+                * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::GAIN_HALF_LIFE.as_secs_f64());
             let won = if self.times > 0 { won } else { 0.0 };
             self.waits = lately(self.waits, stalled, elapsed).max(won);
         }

@@ -42,9 +42,9 @@ struct Sequence {
     spacing: u64,
     late: bool,
     moved: Nanos,
-    astray: u32,
+    astray: u64,
     /// Files that were begun elsewhere since the last one of these.
-    elsewhere: usize,
+    elsewhere: u64,
     /// Where the reader was at the last interval, and the most files that it came by in one.
     before: u64,
     pace: u64,
@@ -136,10 +136,10 @@ impl Sequences {
         let again = self.asked.is_some_and(|at| now.saturating_sub(at) < tuning::LISTING_INTERVAL);
         let rests = again || now < self.rests;
         let small = 0.0 < self.typical && self.typical <= tuning::MAX_SMALL_FILE_PAGES;
-        if self.current.is_some() || rests || !small || lately < tuning::MIN_FILES {
+        if self.current.is_some() || rests || !small || (lately as u64) < tuning::MIN_FILES {
             return Vec::new();
         }
-        self.begun.iter().rev().take(tuning::MIN_FILES).map(|one| one.key).collect()
+        self.begun.iter().rev().take(tuning::MIN_FILES as usize).map(|one| one.key).collect()
     }
 
     /// The files of the directory of an open file, in the orders in which they may be read. The one
@@ -240,13 +240,13 @@ impl Sequence {
     /// How many files were begun one after another in this order, if it fits the last ones; it goes
     /// on where they ended.
     fn fit(&mut self, begun: &VecDeque<Begun>) -> usize {
-        let lately = begun.iter().rev().take(2 * tuning::MIN_FILES).rev();
+        let lately = begun.iter().rev().take(2 * tuning::MIN_FILES as usize).rev();
         let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one.at)));
         let (places, times): (Vec<u64>, Vec<Nanos>) = placed.unzip();
         let pairs = places.len().saturating_sub(1);
         let neighbors =
             |places: &[u64]| places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
-        let Some(last) = places.last().filter(|_| pairs + 1 >= tuning::MIN_FILES) else {
+        let Some(last) = places.last().filter(|_| pairs as u64 + 1 >= tuning::MIN_FILES) else {
             return 0;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
@@ -478,7 +478,7 @@ mod tests {
     fn who_goes_elsewhere_or_rests_is_not_followed() {
         let mut sequences = begun(0..8);
         sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
-        for number in 0..u64::from(tuning::MAX_STRAY_FILES) {
+        for number in 0..tuning::MAX_STRAY_FILES {
             assert!(sequences.is_at_work());
             sequences.begun(key(900 - 2 * number), OpenFileId::new(1), TICK);
         }

@@ -107,7 +107,7 @@ struct EqualGaps {
     /// The pages left out, and those read.
     gap: (u64, u64),
     at: u64,
-    count: u32,
+    count: u64,
 }
 
 impl EqualGaps {
@@ -140,9 +140,9 @@ pub(super) struct Trend {
     before: Option<PageSpan>,
     moves: VecDeque<Move>,
     /// Moves that agree with each other, of late.
-    streak: u32,
+    streak: u64,
     /// What the streak must be in addition to [`tuning::MIN_MOVES`], after plans that failed.
-    needed: u32,
+    needed: u64,
     gaps: EqualGaps,
 }
 

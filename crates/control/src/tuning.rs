@@ -9,10 +9,10 @@ pub(crate) const WAKE_TIME: units::Nanos = units::Nanos::from_micros(50);
 
 /// Values that several modules share.
 pub(crate) mod shared {
-    use units::Nanos;
+    use units::{Nanos, Pages};
 
     /// Below this part of the rate before, an action has done harm.
-    pub const REVERT_BELOW_RATIO: f64 = 0.95;
+    pub const REVERT_BELOW_RATIO: f64 = 1.0 - MIN_EFFECT;
     /// How long an action pauses after a failure, and how long a result holds; the time doubles
     /// with each failure.
     pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
@@ -22,10 +22,40 @@ pub(crate) mod shared {
     pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
     /// How much of what is expected next is prefetched, in intervals of the reader at its pace.
     pub const LOOKAHEAD_INTERVALS: u64 = 3;
-    /// The depth grows by this factor when a reader waits although it was foreseen.
-    pub const DEPTH_GROWTH: u64 = 4;
     /// What may be prefetched for a reader of unknown pace, in pieces or files.
     pub const MIN_ROOM: u64 = 64;
+
+    /// The fewest things of a kind that show how they are: enough to act, as harm is reverted.
+    pub const FEW_SAMPLES: u64 = 8;
+    /// Things of a kind whose mean decides: its standard error is a quarter of the deviation of
+    /// one, and about a tenth for waits for a disk that seeks.
+    pub const MIN_SAMPLES: u64 = 16;
+    /// How long readers are observed before their rate counts.
+    pub const OBSERVATION_TIME: Nanos = Nanos::from_millis(500);
+    /// How long the effect of a change is observed.
+    pub const TRIAL_TIME: Nanos = Nanos::from_secs(1);
+    /// Nothing is asked for or ordered again before this time.
+    pub const RETRY_INTERVAL: Nanos = Nanos::from_secs(5);
+    /// How long what was seen counts; the span of PSI `avg10`.
+    pub const FADE_TIME: Nanos = Nanos::from_secs(10);
+    /// What was not seen for this long is forgotten.
+    pub const FORGET_TIMEOUT: Nanos = Nanos::from_secs(60);
+    /// A smaller effect than this is neither worth an action nor harm.
+    pub const MIN_EFFECT: f64 = 0.05;
+    /// Windows, and how far ahead is prefetched, grow by this factor in a step.
+    pub const GROWTH: u64 = 4;
+    /// Accesses of an open file that are remembered and replayed. Bounds memory and processor time.
+    pub const MAX_HISTORY: u64 = 1024;
+    /// Things of one kind that are remembered or sampled. Bounds memory and processor time.
+    pub const MAX_REMEMBERED: usize = 64;
+    /// Windows and files that are followed. Bounds memory.
+    pub const MAX_FOLLOWED: usize = 256;
+    /// Runs of an open file that are followed. Bounds processor time.
+    pub const MAX_RUNS: usize = 16;
+    /// The window with which a reader is seen at each page.
+    pub const SINGLE_PAGE: Pages = Pages::new(1);
+    /// The smallest piece where all pages are read: 64 KiB.
+    pub const MIN_PIECE_PAGES: u64 = 16;
 }
 
 pub(crate) mod control_loop {
@@ -33,11 +63,11 @@ pub(crate) mod control_loop {
 
     /// Memory pressure must last this long before everything is restored, and be over as long
     /// before control resumes: the span of PSI `avg10`.
-    pub const PRESSURE_DELAY: Nanos = Nanos::from_secs(10);
+    pub use super::shared::FADE_TIME as PRESSURE_DELAY;
     /// Without a read from a disk for this long, the loop is idle.
-    pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(4);
+    pub const IDLE_TIMEOUT: Nanos = Nanos::new(2 * super::shared::IDLE_TIMEOUT.get());
     /// How often the state is sampled while the loop is idle.
-    pub const IDLE_SAMPLE_INTERVAL: Nanos = Nanos::from_secs(1);
+    pub use super::shared::TRIAL_TIME as IDLE_SAMPLE_INTERVAL;
     /// A pause is at least this many times as long as the step before it, unless the interval is
     /// shorter: sampling then takes at most about 3 % of one processor.
     pub const MIN_PAUSE_STEPS: u64 = 30;
@@ -55,27 +85,27 @@ pub(crate) mod controller {
     use units::Nanos;
 
     /// Readers that wait more than this share of the time may be helped.
-    pub const MIN_WAIT_SHARE: f64 = 0.05;
+    pub use super::shared::MIN_EFFECT as MIN_WAIT_SHARE;
     /// An open file without an event for this long is idle: nothing is decided about it.
     pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(3);
     /// Open files that are followed; of more, the one idle longest is forgotten. Bounds memory.
     pub const MAX_OPEN_FILES: usize = 16_384;
-    /// Files whose priming is considered. Bounds memory.
-    pub const MAX_PRIMED_FILES: usize = 256;
     /// For this long after readers begin, decisions are made more often: most of the gain is in the
     /// beginning.
-    pub const EAGER_TIME: Nanos = Nanos::from_secs(2);
+    pub use super::shared::IDLE_TIMEOUT as EAGER_TIME;
+    /// Files whose priming is considered. Bounds memory.
+    pub use super::shared::MAX_FOLLOWED as MAX_PRIMED_FILES;
     /// The interval between decisions then, as a part of the usual one.
     pub const EAGER_INTERVAL_SHARE: f64 = 0.25;
     /// An open file without an event for this long is forgotten.
-    pub const FORGET_TIMEOUT: Nanos = Nanos::from_secs(60);
+    pub use super::shared::FORGET_TIMEOUT;
 }
 
 pub(crate) mod windows {
     use units::Nanos;
 
     /// The same window is not ordered again before this time.
-    pub const REPEAT_INTERVAL: Nanos = Nanos::from_secs(5);
+    pub use super::shared::RETRY_INTERVAL as REPEAT_INTERVAL;
     /// So long after the first event, most readers may not have been seen yet.
     pub const STARTUP_TIME: Nanos = Nanos::from_millis(600);
     /// A window passes quickly if its transfer takes at most this part of the device's latency.
@@ -91,12 +121,12 @@ pub(crate) mod window_search {
     /// A window holds this many times what flows during one read: a seek then takes a ninth of the
     /// time.
     pub const SEEK_AMORTIZATION: u64 = 8;
-    pub const STEP_GROWTH: u64 = 4;
+    pub use super::shared::GROWTH as STEP_GROWTH;
     /// A smaller factor is not worth a step.
     pub const MIN_GROWTH: u64 = 2;
     /// The largest factor while other reads compete with the streams, unless those are faults of
     /// mappings, which wait for each page.
-    pub const MAX_GROWTH_WITH_OTHERS: u64 = 16;
+    pub const MAX_GROWTH_WITH_OTHERS: u64 = STEP_GROWTH * STEP_GROWTH;
     /// The fewest pages of a window that is tried after a larger one has won.
     pub const MIN_REDUCED_PAGES: u64 = 64;
     /// How long all streams may take to use up their windows, at the rate before.
@@ -107,7 +137,7 @@ pub(crate) mod window_search {
     /// The same as [`MAX_ROUND_SECONDS`] for more streams.
     pub const MAX_CROWDED_ROUND_SECONDS: f64 = 0.4;
     /// What a larger window must win to be worth another step, and to be kept.
-    pub const MIN_GAIN_RATIOS: (f64, f64) = (1.02, 1.05);
+    pub const MIN_GAIN_RATIOS: (f64, f64) = (1.02, 1.0 + super::shared::MIN_EFFECT);
     /// How often each stream is to use up its window during a trial.
     pub const TRIAL_ROUNDS: f64 = 3.0;
     /// The shortest and the longest trial. One without a clear result, or with other reads beside
@@ -116,22 +146,23 @@ pub(crate) mod window_search {
     /// A smaller gain or loss than this may be chance, so the trial is extended once.
     pub const CLEAR_RATIO: f64 = 1.1;
     /// How long an extended trial goes on.
-    pub const TRIAL_EXTENSION: Nanos = Nanos::from_millis(1000);
+    pub use super::shared::TRIAL_TIME as TRIAL_EXTENSION;
     /// The shortest trial where several readers share a file: what was read ahead for one of them
     /// is used up first.
     pub const MIN_SHARED_TRIAL_TIME: Nanos = Nanos::from_millis(600);
     /// Readers are observed at least this long before the first trial, and need not be observed
     /// longer than this.
-    pub const FIRST_TRIAL_TIME: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_millis(500));
+    pub const FIRST_TRIAL_TIME: (Nanos, Nanos) =
+        (Nanos::from_millis(100), super::shared::OBSERVATION_TIME);
     /// Places where several readers must have been seen before the first trial.
-    pub const MIN_PLACES: u64 = 32;
+    pub const MIN_PLACES: u64 = 2 * super::shared::MIN_SAMPLES;
     /// Places where a single reader must have been seen before an early first trial.
-    pub const MIN_PLACES_ALONE: u64 = 64;
+    pub const MIN_PLACES_ALONE: u64 = 2 * MIN_PLACES;
     /// Where other reads compete with the streams, this many of them must have been seen with
     /// nothing else changed before a trial.
     pub const MIN_OTHER_READS: u64 = 40;
     /// How long nothing else must have changed before a trial then.
-    pub const MIN_CALM_TIME: Nanos = Nanos::from_millis(500);
+    pub use super::shared::OBSERVATION_TIME as MIN_CALM_TIME;
     /// How long a trial waits for [`MIN_OTHER_READS`] at most.
     pub const MAX_CALM_TIME: Nanos = Nanos::from_secs(3);
     /// The search starts again where readers wait and get less than this part of the rate that was
@@ -151,11 +182,11 @@ pub(crate) mod stream {
     /// Access samples after which an open file without a trend is not sampled for a while: many
     /// times what a trend takes.
     pub const BURST_SAMPLES: u64 = 512;
-    pub const BURST_PAUSE: Nanos = Nanos::from_secs(5);
+    pub use super::shared::RETRY_INTERVAL as BURST_PAUSE;
     /// Without a sample for this long, misses show how a file is read.
     pub const SAMPLE_TIMEOUT: Nanos = Nanos::from_millis(250);
     /// An open file without a miss for this long is not sampled unless it is prefetched.
-    pub const MAX_UNSEEN_TIME: Nanos = Nanos::from_secs(1);
+    pub use super::shared::TRIAL_TIME as MAX_UNSEEN_TIME;
     /// Windows that a reader must have asked for before anything is done.
     pub const MIN_WINDOWS: u64 = 3;
     /// The share of places of other reads that follow on another from which on a larger window may
@@ -166,10 +197,8 @@ pub(crate) mod stream {
 }
 
 pub(crate) mod shrink {
-    use units::Nanos;
-
     /// A reader that has not missed within this time is idle, or reads what is cached.
-    pub const MAX_MISS_WAIT: Nanos = Nanos::from_millis(500);
+    pub use super::shared::OBSERVATION_TIME as MAX_MISS_WAIT;
 }
 
 /// Short runs, whose misses trigger a prefetch.
@@ -177,8 +206,8 @@ pub(crate) mod runs {
     pub use super::shared::REVERT_BELOW_RATIO;
     use units::Nanos;
 
-    pub const MAX_RUNS_REMEMBERED: usize = 64;
-    pub const MIN_RUNS: u64 = 32;
+    pub use super::shared::MAX_REMEMBERED as MAX_RUNS_REMEMBERED;
+    pub const MIN_RUNS: u64 = 2 * super::shared::MIN_SAMPLES;
     /// A longer run is a stream.
     pub const MAX_RUN_PAGES: u64 = 4096;
     /// Marks that a reader must have met in its present run before that counts as a stream.
@@ -186,9 +215,10 @@ pub(crate) mod runs {
     /// How long a reader is observed before anything is done.
     pub const MIN_OBSERVATION_TIME: Nanos = Nanos::from_millis(300);
     /// Runs after which the rate of a reader is compared for the first and for the last time.
-    pub const COMPARISON_RUNS: (u64, u64) = (16, 1024);
+    pub const COMPARISON_RUNS: (u64, u64) =
+        (super::shared::MIN_SAMPLES, super::shared::MAX_HISTORY);
     /// The comparison that is reported as the gain.
-    pub const REPORTED_RUNS: u64 = 128;
+    pub const REPORTED_RUNS: u64 = 8 * super::shared::MIN_SAMPLES;
     /// The share of runs with a second miss from which on prefetches come too late.
     pub const MAX_LATE_SHARE: f64 = 0.5;
     /// Runs must be longer by this factor to be worth a change.
@@ -198,24 +228,24 @@ pub(crate) mod runs {
 /// Faults of mappings that are read at random.
 pub(crate) mod random_faults {
     pub use super::shared::REVERT_BELOW_RATIO;
-    use units::{Nanos, Pages};
+    use units::Nanos;
 
     /// Pieces before a window is judged: on a disk that seeks, the mean wait for so many has a
     /// standard error of about a tenth.
-    pub const MIN_PIECES: u64 = 16;
+    pub use super::shared::MIN_SAMPLES as MIN_PIECES;
     /// Faults after which a window is judged however few pieces began.
-    pub const MAX_FAULTS: u64 = 256;
-    /// The window of a probe: every page that is touched is a fault.
-    pub const PROBE_WINDOW_PAGES: Pages = Pages::new(1);
+    pub const MAX_FAULTS: u64 = 16 * MIN_PIECES;
     /// Whole pieces that a probe needs, or faults if pieces are long.
-    pub const PROBE_PIECES: u64 = 8;
-    pub const PROBE_FAULTS: u64 = 128;
+    pub use super::shared::FEW_SAMPLES as PROBE_PIECES;
+    /// The window of a probe: every page that is touched is a fault.
+    pub use super::shared::SINGLE_PAGE as PROBE_WINDOW_PAGES;
+    pub const PROBE_FAULTS: u64 = 16 * PROBE_PIECES;
     /// Faults since the probe that are replayed. Bounds memory.
-    pub const MAX_HISTORY: usize = 4096;
+    pub const MAX_HISTORY: usize = 4 * super::shared::MAX_HISTORY as usize;
     /// A longer time between two faults is another reader's, or idle time.
     pub const MAX_THINK_TIME: Nanos = Nanos::from_millis(1);
     /// Of all mappings of a device for each window.
-    pub const MAX_WAITS_REMEMBERED: usize = 128;
+    pub const MAX_WAITS_REMEMBERED: usize = 2 * super::shared::MAX_REMEMBERED;
     /// Of the windows with which readers wait no more than this many times as long as with the
     /// best, the one that reads least is chosen.
     pub const EQUAL_WAIT_RATIO: f64 = 1.03;
@@ -228,11 +258,9 @@ pub(crate) mod random_faults {
 
 /// The choice for open files that are read in runs.
 pub(crate) mod choice {
-    use units::Pages;
-
+    pub use super::shared::FEW_SAMPLES as MIN_RUNS;
     /// Accesses that are replayed for one candidate: the history of the last seconds, mostly.
-    pub const MAX_ACCESSES: u64 = 1024;
-    pub const MIN_RUNS: usize = 8;
+    pub use super::shared::MAX_HISTORY as MAX_ACCESSES;
     /// A longer time between two accesses is idle time.
     pub const MAX_THINK_TIME: units::Nanos = units::Nanos::from_millis(10);
     /// Accesses for which the gain of a trend is predicted: the last ones, and as many more along
@@ -242,11 +270,11 @@ pub(crate) mod choice {
     pub const TREND_PAUSE: units::Nanos = units::Nanos::from_millis(250);
     /// The replayed time is decided on at least so often: a history may be shorter than an
     /// interval.
-    pub const MIN_REPLAY_INTERVALS: u64 = 16;
+    pub use super::shared::MIN_SAMPLES as MIN_REPLAY_INTERVALS;
     /// Runs after which the choice is made again.
-    pub const RUNS_BETWEEN_CHOICES: u64 = 16;
+    pub use super::shared::MIN_SAMPLES as RUNS_BETWEEN_CHOICES;
     /// The window of an open file whose misses trigger a prefetch.
-    pub const MISS_PREFETCH_WINDOW_PAGES: Pages = Pages::new(1);
+    pub use super::shared::SINGLE_PAGE as MISS_PREFETCH_WINDOW_PAGES;
     /// The lengths of runs that are candidates for prefetching on misses.
     pub const RUN_QUANTILES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 1.0];
     /// Processor time of one replayed access, assumed and not measured; and the share of one
@@ -275,7 +303,7 @@ pub(crate) mod what_if {
 /// Predicted against measured gains.
 pub(crate) mod gain {
     /// The error of predictions before one was measured, as a natural logarithm: 5 %.
-    pub const FIRST_ERROR: f64 = 0.05;
+    pub use super::shared::MIN_EFFECT as FIRST_ERROR;
     /// How much the last measured gain counts.
     pub const LATEST_WEIGHT: f64 = 0.25;
     /// Larger gains are reported as this one: a reader that need not wait at all.
@@ -284,30 +312,30 @@ pub(crate) mod gain {
 
 /// Trends of reads, and prefetching along them.
 pub(crate) mod trend {
-    pub use super::shared::DEPTH_GROWTH;
+    pub use super::shared::GROWTH as DEPTH_GROWTH;
     pub use super::shared::IDLE_TIMEOUT;
     pub use super::shared::LOOKAHEAD_INTERVALS;
     pub use super::shared::MIN_ROOM as MIN_ROOM_PIECES;
     pub use super::shared::REVERT_BELOW_RATIO;
     /// Moves from read to read that are remembered: the history of Leap (ATC'20).
-    pub const MAX_MOVES: usize = 32;
+    pub const MAX_MOVES: usize = 2 * super::shared::MIN_SAMPLES as usize;
     /// The fewest moves that show a trend: all of them must agree.
     pub const MIN_MOVES: usize = 5;
     /// Equal gaps in a row before they count: a read that begins with cached pages looks alike.
-    pub const MIN_EQUAL_GAPS: u32 = 16;
+    pub use super::shared::MIN_SAMPLES as MIN_EQUAL_GAPS;
     /// The most pages between two reads of one run.
     pub const MAX_LEFT_OUT_PAGES: u64 = 64;
     /// The smallest piece where all pages are read: 64 KiB.
-    pub const MIN_PIECE_PAGES: u64 = 16;
+    pub use super::shared::MIN_PIECE_PAGES;
     /// The piece of a reader that comes through pages which are cached here and there.
-    pub const HOLES_PIECE_PAGES: i64 = 64;
+    pub const HOLES_PIECE_PAGES: i64 = 4 * MIN_PIECE_PAGES.cast_signed();
     /// How much the last read counts in the score.
     pub const SCORE_WEIGHT: f64 = 0.125;
     /// The share of reads that a plan must foresee, and of prefetched pages that must be used.
     pub const MIN_SCORE: f64 = 0.5;
+    pub use super::shared::MAX_HISTORY as MAX_BACKOFF_MOVES;
     /// Moves that must agree after a plan in vain; twice as many after each further one.
-    pub const FIRST_BACKOFF_MOVES: u32 = 16;
-    pub const MAX_BACKOFF_MOVES: u32 = 1024;
+    pub use super::shared::MIN_SAMPLES as FIRST_BACKOFF_MOVES;
     /// Pieces that are prefetched at first.
     pub const FIRST_DEPTH_PIECES: u64 = 8;
     /// The most pieces that are ordered at once: each is a system call.
@@ -323,16 +351,16 @@ pub(crate) mod trend {
 /// The next files of a directory.
 pub(crate) mod next_files {
     pub use super::shared::BACKOFF_TIME;
-    pub use super::shared::DEPTH_GROWTH;
+    pub use super::shared::GROWTH as DEPTH_GROWTH;
     pub use super::shared::IDLE_TIMEOUT;
     pub use super::shared::LOOKAHEAD_INTERVALS;
     pub use super::shared::MIN_ROOM as MIN_ROOM_FILES;
     use units::Nanos;
 
-    pub const MAX_FILES_REMEMBERED: usize = 64;
-    pub const MIN_FILES: usize = 8;
+    pub use super::shared::FEW_SAMPLES as MIN_FILES;
     /// They must have been begun within this time.
-    pub const ORDER_TIME: Nanos = Nanos::from_secs(2);
+    pub use super::shared::IDLE_TIMEOUT as ORDER_TIME;
+    pub use super::shared::MAX_REMEMBERED as MAX_FILES_REMEMBERED;
     /// Larger files are served by windows.
     pub const MAX_SMALL_FILE_PAGES: f64 = 256.0;
     /// The most that is prefetched of one file: the rest of a large one is served by its window.
@@ -345,16 +373,16 @@ pub(crate) mod next_files {
     /// The share of files begun one after another that must be neighbors in the directory.
     pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
     /// A directory is not listed again before this time.
-    pub const LISTING_INTERVAL: Nanos = Nanos::from_secs(5);
+    pub use super::shared::RETRY_INTERVAL as LISTING_INTERVAL;
     /// Files that are prefetched at first.
-    pub const FIRST_DEPTH_FILES: u64 = 16;
+    pub const FIRST_DEPTH_FILES: u64 = MIN_ROOM_FILES / DEPTH_GROWTH;
     /// The most files that are ordered at once.
     pub const MAX_FILES_AT_ONCE: usize = 4096;
     /// How often the reader is to be seen within the depth. Where accesses cannot be sampled, the
     /// first page of each marker is left out.
     pub const MARKERS_PER_DEPTH: u64 = 4;
     /// The most markers that are sampled at once: other files are sampled, too.
-    pub const MAX_MARKERS: usize = 64;
+    pub use super::shared::MAX_REMEMBERED as MAX_MARKERS;
     /// The most files between two such files.
     pub const MAX_MARKER_FILES: u64 = 256;
     /// Intervals before the rate of files with prefetching counts.
@@ -365,10 +393,10 @@ pub(crate) mod next_files {
     /// The time that must have passed then.
     pub const MIN_JUDGE_TIME: Nanos = Nanos::from_millis(300);
     /// The gain in files per second without which prefetching stops.
-    pub const MIN_GAIN_RATIO: f64 = 1.05;
+    pub const MIN_GAIN_RATIO: f64 = 1.0 + super::shared::MIN_EFFECT;
     pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;
     /// Files in a row from elsewhere in the directory after which the order is another.
-    pub const MAX_STRAY_FILES: u32 = 8;
+    pub use super::shared::FEW_SAMPLES as MAX_STRAY_FILES;
 }
 
 /// Priming: reading the rest of a file that random reads will cover.
@@ -379,17 +407,15 @@ pub(crate) mod priming {
     /// What is ordered at once: long compared with a seek, too short to be noticed.
     pub const PIECE_PAGES: u64 = 1024;
     /// Waits after which a file is taken to be read at random.
-    pub const MIN_WAITS: u64 = 8;
+    pub use super::shared::FEW_SAMPLES as MIN_WAITS;
     /// Priming begins when readers have waited for this part of what reading the rest in order
     /// takes. The rule of renting or buying; see the module `prime`.
     pub const START_COST_SHARE: f64 = 0.5;
     /// The half-life of what priming a file has won: its readers would have read it in time.
-    pub const GAIN_HALF_LIFE_SECONDS: f64 = 10.0;
+    pub use super::shared::FADE_TIME as GAIN_HALF_LIFE;
 }
 
 pub(crate) mod pace {
-    use units::Nanos;
-
     /// The share of what readers get that priming may cost.
     pub const MAX_LOSS_SHARE: f64 = 0.02;
     /// The share of the device's time that priming may take: no wait grows more than tenfold.
@@ -398,27 +424,27 @@ pub(crate) mod pace {
     pub const INTERLEAVE_COST_RATIO: f64 = 1.3;
     /// What is read first, to learn how fast the device is. It is too short to matter to readers. A
     /// device that has read it within an interval gets twice as much, up to [`MAX_PROBE_PAGES`].
-    pub const PROBE_PAGES: f64 = 2048.0;
+    pub const PROBE_PAGES: f64 = 2.0 * super::priming::PIECE_PAGES as f64;
     pub const MAX_PROBE_PAGES: f64 = 16.0 * PROBE_PAGES;
     /// The device's time for one probe. All probes take [`MAX_LOSS_SHARE`] of the time that readers
     /// have waited at most.
-    pub const PROBE_SECONDS: f64 = 0.1;
+    pub const PROBE_SECONDS: f64 = MAX_QUEUE_SECONDS;
     /// What may be queued on the device, in seconds of a pass in order: readers do not get slower
     /// by that.
     pub const MAX_QUEUE_SECONDS: f64 = 0.1;
     /// Half of what was ordered and has not come within this time was cached already, or will not
     /// come.
-    pub const LOST_HALF_LIFE_SECONDS: f64 = 0.5;
+    pub use super::shared::OBSERVATION_TIME as LOST_HALF_LIFE;
     pub const MIN_PAGES_PER_SECOND: f64 = 256.0;
     /// The cost of a page is between these multiples of its cost in a pass; the lower one is for
     /// devices that serve several requests at once.
     pub const COST_RATIOS: (f64, f64) = (0.2, 2.5);
     /// Waits before their length is known.
-    pub const MIN_WAITS: u64 = 8;
+    pub use super::shared::FEW_SAMPLES as MIN_WAITS;
     /// Waits after which their length is known well.
-    pub const MANY_WAITS: u64 = 64;
+    pub const MANY_WAITS: u64 = 4 * super::shared::MIN_SAMPLES;
     /// How long waits are collected before they are compared with those without priming.
-    pub const STRETCH_TIME: Nanos = Nanos::from_millis(500);
+    pub use super::shared::OBSERVATION_TIME as STRETCH_TIME;
     /// How much of what was learnt in a stretch counts in the next.
     pub const RETENTION_PER_STRETCH: f64 = 0.9;
     /// Stretches after which waits without priming are measured again if windows have changed.
@@ -433,7 +459,6 @@ pub(crate) mod pace {
 /// The share of memory that windows may fill.
 pub(crate) mod memory {
     pub use super::shared::REVERT_BELOW_RATIO;
-    use units::Nanos;
 
     /// Windows may fill this part of the machine's cache, twice each: one is read while the next
     /// one comes. They may fill a cache with a limit of its own, as its limit is there for that; if
@@ -444,19 +469,19 @@ pub(crate) mod memory {
     /// Files that are to stay cached may fill this part of a cache.
     pub const KEPT_FILES_DIVISOR: u64 = 2;
     /// How long it takes after thrashing until windows may be twice as large again.
-    pub const RECOVERY_SECONDS: f64 = 10.0;
+    pub use super::shared::FADE_TIME as RECOVERY_TIME;
     /// Thrashing: one of this many places missed what had been read ahead for it.
     pub const THRASHING_DIVISOR: u64 = 8;
     /// Places before thrashing is judged ...
-    pub const MIN_PLACES: u64 = 32;
-    /// ... unless this much time has passed.
-    pub const MAX_JUDGE_TIME: Nanos = Nanos::from_secs(1);
-    /// How long smaller windows are tried.
-    pub const TRIAL_TIME: Nanos = Nanos::from_secs(1);
-    /// The rate of readers is not judged in their first moments.
-    pub const WARMUP_TIME: Nanos = Nanos::from_millis(500);
+    pub const MIN_PLACES: u64 = 2 * super::shared::MIN_SAMPLES;
     /// How long smaller windows are not tried again then.
-    pub const REVERT_HOLD_TIME: Nanos = Nanos::from_secs(60);
+    pub use super::shared::FORGET_TIMEOUT as REVERT_HOLD_TIME;
+    /// The rate of readers is not judged in their first moments.
+    pub use super::shared::OBSERVATION_TIME as WARMUP_TIME;
+    /// ... unless this much time has passed.
+    pub use super::shared::TRIAL_TIME as MAX_JUDGE_TIME;
+    /// How long smaller windows are tried.
+    pub use super::shared::TRIAL_TIME;
 }
 
 /// What is learnt of the device.
@@ -472,29 +497,27 @@ pub(crate) mod device {
 
 /// Pages that were read ahead and not used yet.
 pub(crate) mod outstanding {
-    use units::Nanos;
-
+    /// A window that no reader has reached after this time is wasted.
+    pub use super::shared::FADE_TIME as WASTE_TIMEOUT;
     /// Windows of one open file that are followed. Bounds memory.
-    pub const MAX_WINDOWS: usize = 256;
+    pub use super::shared::MAX_FOLLOWED as MAX_WINDOWS;
     /// The same where readers do not come back to a run that they left: only the windows of the
     /// last few places may still be used.
-    pub const MAX_WINDOWS_OF_PLACES: usize = 16;
+    pub use super::shared::MAX_RUNS as MAX_WINDOWS_OF_PLACES;
     /// A reader that passes this many cached pages between two windows has used both.
-    pub const MAX_GAP_PAGES: u64 = 16;
-    /// A window that no reader has reached after this time is wasted.
-    pub const WASTE_TIMEOUT: Nanos = Nanos::from_secs(10);
+    pub use super::shared::MIN_PIECE_PAGES as MAX_GAP_PAGES;
 }
 
 pub(crate) mod pattern {
     /// Runs that are followed; of more, the one idle longest is forgotten. Bounds memory.
-    pub const MAX_RUNS: usize = 16;
+    pub use super::shared::MAX_RUNS;
     /// Runs from which on it is known how long they are.
     pub const MIN_RUNS: usize = 4;
     /// Where nothing is predicted, the largest window is this part of a run: about one window is
     /// wasted behind the end of each.
     pub const MAX_WASTE_SHARE: f64 = 0.2;
     /// The share of places where a run went on after another from which on streams take turns.
-    pub const MAX_SWITCHED_SHARE: f64 = 0.05;
+    pub use super::shared::MIN_EFFECT as MAX_SWITCHED_SHARE;
     /// The share of a file that random reads have touched from which on they are dense.
     pub const DENSE_SHARE: f64 = 0.25;
 }
