@@ -46,7 +46,7 @@ pub(super) struct RunsChoice {
     pub replayed: u64,
 }
 
-/// The candidates: the original window first, larger ones, and for the usual lengths of runs a
+/// The candidates: the original window first, larger ones, and for the median and the longest run a
 /// window of a page with the rest of the run prefetched after a miss.
 fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> {
     // The original window is 0 where read-ahead is off.
@@ -61,9 +61,12 @@ fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> 
     calls.sort_unstable();
     // A reader that asks for a whole run at once leaves nothing to be prefetched.
     let call = calls.get(calls.len() / 2).copied().unwrap_or(1);
-    let quantile = |part: f64| lengths.get(((lengths.len() - 1) as f64 * part) as usize).copied();
-    let mut usual: Vec<u64> =
-        tuning::RUN_QUANTILES.into_iter().filter_map(quantile).filter(|run| *run > call).collect();
+    let mut usual: Vec<u64> = [lengths.get(lengths.len() / 2), lengths.last()]
+        .into_iter()
+        .flatten()
+        .copied()
+        .filter(|run| *run > call)
+        .collect();
     usual.dedup();
     all.extend(usual.into_iter().map(|run| Candidate {
         window: tuning::MISS_PREFETCH_WINDOW_PAGES,

@@ -219,21 +219,6 @@ impl WindowSearch {
         self.attempt(now, streams, rates, window)
     }
 
-    /// Where several read one file, what is read ahead for one is in the way of the others as soon
-    /// as it is more than they come by: half of what has won may win more.
-    fn try_less(&mut self, now: Nanos, streams: &StreamSummary, rates: ReadRates) -> SearchOutcome {
-        match self.window {
-            Some(window)
-                if streams.shared
-                    && window.get() > tuning::MIN_GROWTH * tuning::MIN_REDUCED_PAGES =>
-            {
-                let half = sizes::even_at_most(Pages::new(window.get() / tuning::MIN_GROWTH));
-                self.attempt(now, streams, rates, half)
-            }
-            _ => SearchOutcome::Unchanged,
-        }
-    }
-
     fn attempt(
         &mut self,
         now: Nanos,
@@ -324,13 +309,7 @@ impl WindowSearch {
                 self.settle(now, streams, rates.progress);
                 return SearchOutcome::Unchanged;
             }
-            let smaller = self.window < trial.before;
-            let news = if smaller { SearchOutcome::Unchanged } else { self.try_more(now, streams) };
-            return if news == SearchOutcome::Unchanged {
-                self.try_less(now, streams, rates)
-            } else {
-                news
-            };
+            return self.try_more(now, streams);
         }
         if streams.waiting {
             return self.take_back(now, streams, &trial, gain, false);

@@ -23,7 +23,6 @@ struct Ahead {
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     windows: VecDeque<Ahead>,
-    brief: bool,
     /// Pages known to have been used.
     pub used: u64,
     pub wasted: u64,
@@ -34,8 +33,7 @@ pub struct Outstanding {
 impl Outstanding {
     /// A window was submitted, of which `asked` pages from `at` on were wanted at once.
     pub fn submit(&mut self, start: u64, end: u64, at: u64, asked: u64, now: Nanos) {
-        let most = if self.brief { tuning::MAX_WINDOWS_OF_PLACES } else { tuning::MAX_WINDOWS };
-        while self.windows.len() >= most
+        while self.windows.len() >= tuning::MAX_WINDOWS
             && let Some(oldest) = self.windows.pop_front()
         {
             self.give_up(oldest);
@@ -45,11 +43,6 @@ impl Outstanding {
         // Of a window around a fault only the faulting page was asked for.
         let reached = if start < at { start.saturating_add(asked).min(end) } else { reached };
         self.windows.push_back(Ahead { start, end, reached, since: now });
-    }
-
-    /// Whether nobody comes back to a run that was left for another place.
-    pub(super) fn follow_briefly(&mut self, brief: bool) {
-        self.brief = brief;
     }
 
     /// A reader was seen at `page`: what leads up to it without a gap was used.

@@ -69,8 +69,6 @@ impl PlaceCounts {
 pub struct Classifier {
     runs: Vec<Run>,
     stride: i64,
-    /// Places where a run went on that no window had led to.
-    holes: f64,
     sequential: f64,
     switched: f64,
     strided: f64,
@@ -122,7 +120,6 @@ impl Classifier {
         if previous == Some(index) && !self.runs.is_empty() {
             // It came through pages that were cached already.
             self.sequential += 1.0;
-            self.holes += 1.0;
             self.places.forward += 1;
             self.begin(index, next);
             return true;
@@ -148,14 +145,6 @@ impl Classifier {
         }
         let seen = self.places.all();
         self.runs.push(Run { first: index, last: index, end: next, next, seen });
-    }
-
-    /// The page of a reader that comes through pages which are cached here and there, if most
-    /// places where it missed were such.
-    pub(super) fn through_holes(&self) -> Option<u64> {
-        let run = self.runs.last()?;
-        let upset = self.holes > 4.0 && self.holes > 0.5 * (self.sequential + self.random);
-        upset.then_some(run.last)
     }
 
     /// Whether streams take turns on the open file: where a run ends is not known then.
@@ -231,7 +220,6 @@ impl Classifier {
     /// What was seen so far counts for this part only.
     pub fn fade(&mut self, part: f64) {
         for score in [
-            &mut self.holes,
             &mut self.sequential,
             &mut self.switched,
             &mut self.strided,

@@ -42,7 +42,6 @@ struct Sequence {
     spacing: u64,
     late: bool,
     moved: Nanos,
-    astray: u64,
     /// Files that were begun elsewhere since the last one of these.
     elsewhere: u64,
     /// Where the reader was at the last interval, and the most files that it came by in one.
@@ -51,9 +50,7 @@ struct Sequence {
     told: bool,
     /// Before reading ahead.
     original: CountedRate,
-    /// Where and when reading ahead began, how many intervals it has lasted, and where and when its
-    /// rate had settled.
-    began: (u64, Nanos),
+    /// How many intervals reading ahead has lasted, and where and when its rate had settled.
     intervals: u32,
     settled: (u64, Nanos),
     judged: bool,
@@ -84,10 +81,8 @@ impl Sequences {
             self.begun.pop_front();
         }
         self.begun.push_back(Begun { file, key, at });
-        if let Some(current) = &mut self.current
-            && !current.reader_at(file, at)
-        {
-            self.current = None;
+        if let Some(current) = &mut self.current {
+            current.reader_at(file, at);
         }
         // Who goes through a tree is in another directory now.
         if self.current.as_ref().is_some_and(Sequence::is_left) {
@@ -220,17 +215,15 @@ impl Sequence {
             places,
             at: 0,
             done: 0,
-            depth: tuning::FIRST_DEPTH_FILES,
+            depth: tuning::MIN_ROOM_FILES,
             spacing: 1,
             late: false,
             moved: now,
-            astray: 0,
             elsewhere: 0,
             before: 0,
             pace: 0,
             told: false,
             original: CountedRate::default(),
-            began: (0, now),
             intervals: 0,
             settled: (0, now),
             judged: false,
@@ -252,8 +245,6 @@ impl Sequence {
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
         let span = times.last().zip(times.first()).map(|(last, first)| last.saturating_sub(*first));
         self.original = CountedRate::over(pairs as u64, span.unwrap_or_default());
-        self.began.0 = last + 1;
-        self.depth = tuning::FIRST_DEPTH_FILES.max(begun.len() as u64);
         if (neighbors(&places) as f64) < tuning::MIN_NEIGHBOR_SHARE * pairs as f64 {
             return 0;
         }
@@ -269,28 +260,21 @@ impl Sequence {
         is_fast && left < tuning::MIN_ROTATING_FILES
     }
 
-    /// A reader began this file; whether the order still holds.
-    fn reader_at(&mut self, file: FileKey, at: Nanos) -> bool {
+    /// A reader began this file. One that goes on elsewhere in the directory is not followed.
+    fn reader_at(&mut self, file: FileKey, at: Nanos) {
         let Some(place) = self.places.get(&file).copied() else {
             self.elsewhere += 1;
-            return true;
+            return;
         };
         self.elsewhere = 0;
-        if place + 1 == self.at {
-            // A sample and a miss tell of the same read.
-            return true;
-        }
         if place < self.at || place > self.done + tuning::MIN_ROOM_FILES {
-            self.astray += 1;
-            return self.astray < tuning::MAX_STRAY_FILES;
+            return;
         }
-        self.astray = 0;
         let overtakes = place >= self.done;
         self.late |= overtakes;
         (self.at, self.moved) = (place + 1, at);
         // What it overtook need not be read any more.
         self.done = self.done.max(self.at);
-        true
     }
 
     /// The beginning of a file was read. Others may read what is before it or behind it.
@@ -322,26 +306,17 @@ impl Sequence {
         result
     }
 
-    /// The rate since the reader was there, up to where it was seen last.
-    fn since(&self, (at, moved): (u64, Nanos)) -> CountedRate {
-        CountedRate::over(self.at.saturating_sub(at), self.moved.saturating_sub(moved))
-    }
-
-    /// Whether it is slower than before, or not faster after a while.
+    /// Whether it is faster than before after a while.
     fn wins_over_before(&mut self) -> Option<bool> {
         self.intervals = self.intervals.saturating_add(1);
         if self.intervals == tuning::SETTLING_INTERVALS {
             self.settled = (self.at, self.moved);
         }
-        let early = self.since(self.began);
-        if early.count >= self.original.count && early.is_below(&self.original) {
-            return Some(false);
-        }
         let span = self.moved.saturating_sub(self.settled.1);
         if self.intervals < tuning::JUDGE_INTERVALS || span < tuning::MIN_JUDGE_TIME {
             return None;
         }
-        let with = self.since(self.settled);
+        let with = CountedRate::over(self.at.saturating_sub(self.settled.0), span);
         Some(with.per_second >= tuning::MIN_GAIN_RATIO * self.original.per_second)
     }
 
@@ -349,10 +324,7 @@ impl Sequence {
         let fits = (share.memory.get() / typical.get().max(1)).max(1);
         let room = (tuning::LOOKAHEAD_INTERVALS * self.pace).max(tuning::MIN_ROOM_FILES).min(fits);
         if std::mem::take(&mut self.late) {
-            self.depth = self
-                .depth
-                .saturating_mul(tuning::DEPTH_GROWTH)
-                .min(room.max(tuning::FIRST_DEPTH_FILES));
+            self.depth = self.depth.saturating_mul(tuning::DEPTH_GROWTH).min(room);
         }
         let depth = self.depth.min(room);
         let until = self.at.saturating_add(depth).min(self.files.len() as u64);
@@ -464,27 +436,25 @@ mod tests {
         let next = sequences.due(&SHARE, false).expect("files").1;
         let left: Vec<u64> =
             next.iter().filter(|it| !it.from.is_zero()).map(|it| it.file.1).collect();
-        assert_eq!((next.len(), left), (16, vec![8, 12, 16, 20]));
+        assert_eq!((next.len(), left), (64, vec![16, 32, 48, 64]));
         // At the third of those it is seen, and at the end it has overtaken.
-        sequences.begun(key(16), OpenFileId::new(16), TICK * 2);
+        sequences.begun(key(48), OpenFileId::new(48), TICK * 2);
         sequences.interval(TICK * 2);
-        assert_eq!(due(&mut sequences), Vec::from_iter(24..33));
-        sequences.begun(key(33), OpenFileId::new(33), TICK * 3);
+        assert_eq!(due(&mut sequences), Vec::from_iter(72..113));
+        sequences.begun(key(113), OpenFileId::new(113), TICK * 3);
         sequences.interval(TICK * 3);
-        assert_eq!(due(&mut sequences).len(), 64, "further, as it was late");
+        assert_eq!(due(&mut sequences).len(), 195, "further, as it was late");
     }
 
     #[test]
     fn who_goes_elsewhere_or_rests_is_not_followed() {
         let mut sequences = begun(0..8);
         sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
-        for number in 0..tuning::MAX_STRAY_FILES {
-            assert!(sequences.is_at_work());
+        due(&mut sequences);
+        for number in 0..20 {
             sequences.begun(key(900 - 2 * number), OpenFileId::new(1), TICK);
         }
-        assert!(!sequences.is_at_work());
-        let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
+        assert!(due(&mut sequences).is_empty());
         sequences.interval(TICK + tuning::IDLE_TIMEOUT * 2);
         assert!(!sequences.is_at_work());
     }
@@ -548,10 +518,10 @@ mod tests {
         let due = sequences.due(&SHARE, true).map(|(_, files, _)| files).unwrap_or_default();
         assert!(!due.is_empty() && due.iter().all(|next| next.from == Pages::ZERO));
         let markers = sequences.markers();
-        assert_eq!(markers, files([8, 12, 16, 20]));
+        assert_eq!(markers, files([16, 32, 48]));
         sequences.passed(key(3), TICK);
         assert_eq!(sequences.markers(), markers, "one read before may be read again");
         sequences.passed(markers[1], TICK);
-        assert_eq!(sequences.markers(), files([16, 20]));
+        assert_eq!(sequences.markers(), files([48]));
     }
 }

@@ -17,7 +17,6 @@ use super::totals::ReaderTotals;
 use super::trend::{Trend, TrendPlan, TrendSteps};
 use crate::tuning::pattern::MAX_WASTE_SHARE;
 use crate::tuning::stream as tuning;
-use crate::tuning::trend::HOLES_PIECE_PAGES;
 use crate::what_if::Extra;
 use policy::{AccessEvent, EventKind, MissPrefetch};
 
@@ -240,9 +239,7 @@ impl Stream {
     pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
         let trend = self.trend.steps(facts.may_set_window());
         let around = self.original.filter(|_| self.mapped && facts.may_set_window());
-        let trend = trend.map(|steps| around.map_or(steps, |original| steps.with_window(original)));
-        let holes = || self.classifier.through_holes();
-        trend.or_else(|| holes().map(|page| TrendSteps::gapless(page, HOLES_PIECE_PAGES)))
+        trend.map(|steps| around.map_or(steps, |original| steps.with_window(original)))
     }
 
     /// Takes in how it is after an interval.
@@ -264,11 +261,6 @@ impl Stream {
         self.classifier.interval();
         self.classifier.fade(0.5_f64.powf(seconds));
         self.faults.fade(0.5_f64.powf(seconds));
-        let (now, before) = (self.classifier.places(), self.before.1);
-        if now != before {
-            let left = now.elsewhere > before.elsewhere && now.switched == before.switched;
-            self.ahead.follow_briefly(left);
-        }
         self.original.get_or_insert(facts.window);
         self.facts = Some(facts);
     }

@@ -108,8 +108,6 @@ pub(crate) mod windows {
     pub use super::shared::RETRY_INTERVAL as REPEAT_INTERVAL;
     /// So long after the first event, most readers may not have been seen yet.
     pub const STARTUP_TIME: Nanos = Nanos::from_millis(600);
-    /// A window passes quickly if its transfer takes at most this part of the device's latency.
-    pub const MAX_TRANSFER_SHARE: f64 = 0.5;
 }
 
 /// The search for the window of streams: hill climbing by trials.
@@ -127,8 +125,6 @@ pub(crate) mod window_search {
     /// The largest factor while other reads compete with the streams, unless those are faults of
     /// mappings, which wait for each page.
     pub const MAX_GROWTH_WITH_OTHERS: u64 = STEP_GROWTH * STEP_GROWTH;
-    /// The fewest pages of a window that is tried after a larger one has won.
-    pub const MIN_REDUCED_PAGES: u64 = 64;
     /// How long all streams may take to use up their windows, at the rate before.
     pub const MAX_ROUND_SECONDS: f64 = 2.0;
     /// With at most this many streams, windows grow that far. More streams fill the memory with
@@ -275,8 +271,6 @@ pub(crate) mod choice {
     pub use super::shared::MIN_SAMPLES as RUNS_BETWEEN_CHOICES;
     /// The window of an open file whose misses trigger a prefetch.
     pub use super::shared::SINGLE_PAGE as MISS_PREFETCH_WINDOW_PAGES;
-    /// The lengths of runs that are candidates for prefetching on misses.
-    pub const RUN_QUANTILES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 1.0];
     /// Processor time of one replayed access, assumed and not measured; and the share of one
     /// processor that predictions may take.
     pub const ACCESS_COST: units::Nanos = units::Nanos::from_micros(1);
@@ -327,8 +321,6 @@ pub(crate) mod trend {
     pub const MAX_LEFT_OUT_PAGES: u64 = 64;
     /// The smallest piece where all pages are read: 64 KiB.
     pub use super::shared::MIN_PIECE_PAGES;
-    /// The piece of a reader that comes through pages which are cached here and there.
-    pub const HOLES_PIECE_PAGES: i64 = 4 * MIN_PIECE_PAGES.cast_signed();
     /// How much the last read counts in the score.
     pub const SCORE_WEIGHT: f64 = 0.125;
     /// The share of reads that a plan must foresee, and of prefetched pages that must be used.
@@ -374,8 +366,6 @@ pub(crate) mod next_files {
     pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
     /// A directory is not listed again before this time.
     pub use super::shared::RETRY_INTERVAL as LISTING_INTERVAL;
-    /// Files that are prefetched at first.
-    pub const FIRST_DEPTH_FILES: u64 = MIN_ROOM_FILES / DEPTH_GROWTH;
     /// The most files that are ordered at once.
     pub const MAX_FILES_AT_ONCE: usize = 4096;
     /// How often the reader is to be seen within the depth. Where accesses cannot be sampled, the
@@ -395,8 +385,6 @@ pub(crate) mod next_files {
     /// The gain in files per second without which prefetching stops.
     pub const MIN_GAIN_RATIO: f64 = 1.0 + super::shared::MIN_EFFECT;
     pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;
-    /// Files in a row from elsewhere in the directory after which the order is another.
-    pub use super::shared::FEW_SAMPLES as MAX_STRAY_FILES;
 }
 
 /// Priming: reading the rest of a file that random reads will cover.
@@ -500,10 +488,7 @@ pub(crate) mod outstanding {
     /// A window that no reader has reached after this time is wasted.
     pub use super::shared::FADE_TIME as WASTE_TIMEOUT;
     /// Windows of one open file that are followed. Bounds memory.
-    pub use super::shared::MAX_FOLLOWED as MAX_WINDOWS;
-    /// The same where readers do not come back to a run that they left: only the windows of the
-    /// last few places may still be used.
-    pub use super::shared::MAX_RUNS as MAX_WINDOWS_OF_PLACES;
+    pub use super::shared::MAX_REMEMBERED as MAX_WINDOWS;
     /// A reader that passes this many cached pages between two windows has used both.
     pub use super::shared::MIN_PIECE_PAGES as MAX_GAP_PAGES;
 }

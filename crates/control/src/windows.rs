@@ -91,10 +91,7 @@ impl BdiController {
                 StreamKind::MappedRandom => {
                     let priming = self.primings.get(&stream.file);
                     let primed = priming.is_some_and(FilePriming::is_at_work)
-                        && !inputs.memory.under_pressure
-                        && stream
-                            .original
-                            .is_some_and(|original| self.passes_quickly(original, &facts));
+                        && !inputs.memory.under_pressure;
                     at_random(stream, &facts, primed)
                 }
                 _ if is_beyond_limit(stream, &facts) => back_to_limit(stream),
@@ -262,13 +259,6 @@ impl BdiController {
         acts.into_iter().map(action).collect()
     }
 
-    /// Whether a window takes little time beside that of the read that brings it.
-    fn passes_quickly(&self, window: Pages, facts: &FileState) -> bool {
-        let rate = self.device.rate().get().max(1) as f64;
-        let bytes = window.get().saturating_mul(facts.page.get()) as f64;
-        bytes / rate <= tuning::MAX_TRANSFER_SHARE * self.device.latency().as_secs_f64()
-    }
-
     /// Files that are read through several open files.
     pub(super) fn shared(&self) -> BTreeSet<FileKey> {
         let (mut once, mut twice) = (BTreeSet::new(), BTreeSet::new());
@@ -380,10 +370,6 @@ impl BdiController {
         }
         if matches!(news, SearchOutcome::Reverted(_)) && stream.ordered.is_some() {
             return taken_back(stream, facts, wanted, news);
-        }
-        if *news == SearchOutcome::Trying && wanted.is_some_and(|wanted| wanted < facts.window) {
-            let why = "several readers share the file: half the window may serve them as well";
-            return wanted.map(|wanted| (wanted, why.to_owned()));
         }
         let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
         // What was taken for want of memory comes back.
