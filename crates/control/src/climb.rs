@@ -140,7 +140,7 @@ impl WindowSearch {
     /// too long for all others.
     fn ceiling(&self, streams: &StreamSummary, rates: &ReadRates, before: Pages) -> Pages {
         let round = if streams.active <= tuning::MAX_LEAPING_STREAMS {
-            tuning::MAX_ROUND_SECONDS
+            tuning::MAX_ROUND_TIME.as_secs_f64()
         } else {
             tuning::MAX_CROWDED_ROUND_SECONDS
         };
@@ -301,7 +301,7 @@ impl WindowSearch {
         if hurt || (gain < tuning::REVERT_BELOW_RATIO && (streams.waiting || gone)) {
             return self.take_back(now, streams, &trial, gain, hurt);
         }
-        if gain >= rates.winning(seconds, tuning::MIN_GAIN_RATIOS) {
+        if gain >= tuning::MIN_GAIN_RATIO {
             self.failed_trials = 0;
             // What is tried next must win over this, not over what was before.
             self.rates = Some(rates);

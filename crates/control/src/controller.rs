@@ -138,7 +138,7 @@ impl BdiController {
         };
         let shrinks = self.streams.values().any(|stream| stream.shrink.is_some());
         let calm = self.awake.is_some_and(at_work) && !shrinks;
-        if calm { interval } else { interval.scaled(tuning::EAGER_INTERVAL_SHARE) }
+        if calm { interval } else { interval.min(tuning::EAGER_INTERVAL) }
     }
 
     /// Whether accesses that find their pages in the cache can be sampled.

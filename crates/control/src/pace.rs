@@ -70,12 +70,12 @@ pub(super) struct PrimingController {
     /// Whether even the least rate, or the dearest page, seems too much, for how many stretches,
     /// and stretches for which it rests.
     too_much: bool,
-    slowest: u32,
-    rests: u32,
+    slowest: u64,
+    rests: u64,
     /// Whether windows have changed since waits were looked at without priming, and how many
     /// stretches ago that was.
     changed: bool,
-    age: u32,
+    age: u64,
     told: Option<PrimingStats>,
 }
 

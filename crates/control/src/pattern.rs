@@ -161,7 +161,7 @@ impl Classifier {
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
         // Its own runs take the place of those, one by one.
         let earlier = self.earlier_runs.iter().rev().take(tuning::MAX_RUNS - self.runs.len());
-        if ended + earlier.len() < tuning::MIN_RUNS {
+        if ((ended + earlier.len()) as u64) < tuning::MIN_RUNS {
             return None;
         }
         let own = self.runs.iter().map(|run| run.end.saturating_sub(run.first));

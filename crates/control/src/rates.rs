@@ -89,11 +89,6 @@ impl ReadRates {
         self.switched / self.forward.max(1e-9)
     }
 
-    /// What a larger window must win over so many seconds: the less was seen, the more is chance.
-    pub fn winning(&self, seconds: f64, (least, most): (f64, f64)) -> f64 {
-        (1.0 + 0.5 / (self.forward * seconds).max(1.0).sqrt()).clamp(least, most)
-    }
-
     /// Whether much is read elsewhere by the same open files.
     pub fn is_scattered(&self) -> bool {
         self.elsewhere > tuning::SCATTERED_PLACES_RATIO * self.forward
@@ -118,7 +113,7 @@ impl ReadRates {
     /// Whether they lose so much that no more need be seen of it.
     pub fn plainly_hurts_beside(&self, before: &Self, seconds: f64) -> bool {
         let (expected, got) = (before.beside * seconds, self.beside * seconds);
-        expected >= 10.0 && got < 0.7 * expected - expected.sqrt()
+        expected >= 10.0 && got < tuning::PLAINLY_BELOW_RATIO * expected - expected.sqrt()
     }
 
     /// Whether they may get too little with twice the window: each of their reads waits for what is

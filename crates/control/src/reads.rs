@@ -14,7 +14,7 @@ use super::prime::{FilePriming, lately};
 use super::stream::{Stream, StreamKind, TrendTrial};
 use super::trend::{TrendPlan, TrendSteps};
 use super::windows::{file_view, prediction_pause};
-use crate::tuning::choice::{MIN_REPLAY_INTERVALS, TREND_ACCESSES, TREND_PAUSE};
+use crate::tuning::choice::{MIN_REPLAY_INTERVALS, TREND_ACCESSES};
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
 use crate::tuning::what_if::DECISION_INTERVAL;
 use crate::what_if::{Candidate, DeviceTimes, Extra, PastAccess, predict};
@@ -62,7 +62,7 @@ impl BdiController {
                     if let Some((predicted, replayed)) = predicted {
                         self.predict_at = now + prediction_pause(replayed);
                         if !self.scores.is_worth(GainSource::Trend, predicted) {
-                            stream.no_trend_before = now + TREND_PAUSE;
+                            stream.no_trend_before = self.predict_at;
                             continue;
                         }
                         why += &format!(": predicted ×{predicted:.2}");

@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn prefetching_that_serves_stays_until_another_action_is_better() {
         let (mut runs, mut now) = (ShortRuns::default(), Nanos::ZERO);
-        let begun = intervals(&mut runs, &mut now, 4, 20);
+        let begun = intervals(&mut runs, &mut now, 6, 20);
         assert_eq!(begun, [RunsChange::Begin(Pages::new(4))]);
         let changes = intervals(&mut runs, &mut now, 50, 30);
         assert!(

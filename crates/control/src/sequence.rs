@@ -51,7 +51,7 @@ struct Sequence {
     /// Before reading ahead.
     original: CountedRate,
     /// How many intervals reading ahead has lasted, and where and when its rate had settled.
-    intervals: u32,
+    intervals: u64,
     settled: (u64, Nanos),
     judged: bool,
 }
@@ -130,7 +130,9 @@ impl Sequences {
             self.begun.iter().filter(|one| now.saturating_sub(one.at) < tuning::ORDER_TIME).count();
         let again = self.asked.is_some_and(|at| now.saturating_sub(at) < tuning::LISTING_INTERVAL);
         let rests = again || now < self.rests;
-        let small = 0.0 < self.typical && self.typical <= tuning::MAX_SMALL_FILE_PAGES;
+        let page = self.facts.map_or(1, |facts| facts.page.get().max(1));
+        let most = (tuning::MAX_PREFETCHED_BYTES.get() / page) as f64;
+        let small = 0.0 < self.typical && self.typical <= most;
         if self.current.is_some() || rests || !small || (lately as u64) < tuning::MIN_FILES {
             return Vec::new();
         }
@@ -330,7 +332,7 @@ impl Sequence {
         let until = self.at.saturating_add(depth).min(self.files.len() as u64);
         self.spacing = (depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES);
         let mut due = Vec::new();
-        while self.done < until && due.len() < tuning::MAX_FILES_AT_ONCE {
+        while self.done < until {
             let is_left_out = !samples && self.done.is_multiple_of(self.spacing);
             let from = Pages::new(u64::from(is_left_out));
             if let Some(file) = self.files.get(self.done as usize) {
@@ -464,7 +466,7 @@ mod tests {
     fn followed(files_each: u64) -> Sequences {
         let mut sequences = begun(0..16);
         sequences.list(OpenFileId::new(15), vec![files(0..10_000)], TICK, false);
-        let intervals = 1..=u64::from(tuning::JUDGE_INTERVALS);
+        let intervals = 1..=tuning::JUDGE_INTERVALS;
         go_on(&mut sequences, intervals.map(|interval| (interval, 16 + files_each * interval)));
         sequences
     }

@@ -115,10 +115,7 @@ impl EqualGaps {
         let gap = (index.wrapping_sub(previous), pages);
         let on = index.wrapping_sub(self.at);
         let step = gap.0.wrapping_add(pages).max(1);
-        let again = gap == self.gap
-            && (1..=tuning::MAX_LEFT_OUT_PAGES).contains(&gap.0)
-            && on > 0
-            && on.is_multiple_of(step);
+        let again = gap == self.gap && gap.0 > 0 && on > 0 && on.is_multiple_of(step);
         let count = if again { self.count.saturating_add(1) } else { 0 };
         *self = Self { gap, at: index, count };
     }
@@ -378,7 +375,7 @@ impl TrendPlan {
         let room = self.room(share);
         let until = self.at.saturating_add(self.depth.min(room));
         let mut due: Vec<Extent> = Vec::new();
-        while self.done < until && due.len() < tuning::MAX_PIECES_AT_ONCE {
+        while self.done < until {
             let Some(piece) = self.piece_at(self.done, file) else { break };
             match due.last_mut() {
                 Some(last) if joined(*last, piece).is_some() => {

@@ -7,7 +7,8 @@
 /// after a miss.
 pub(crate) const WAKE_TIME: units::Nanos = units::Nanos::from_micros(50);
 
-/// Values that several modules share.
+/// Values that several modules share. A module names what it uses one for; a multiple of one is no
+/// number of its own.
 pub(crate) mod shared {
     use units::{Nanos, Pages};
 
@@ -17,14 +18,13 @@ pub(crate) mod shared {
     /// with each failure.
     pub const BACKOFF_TIME: Nanos = Nanos::from_secs(20);
     /// After this many doublings, a pause does not grow any more.
-    pub const MAX_BACKOFF_DOUBLINGS: u32 = 8;
+    pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;
     /// A reader that was not seen for this long has stopped, or reads something else.
     pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(2);
     /// How much of what is expected next is prefetched, in intervals of the reader at its pace.
     pub const LOOKAHEAD_INTERVALS: u64 = 3;
     /// What may be prefetched for a reader of unknown pace, in pieces or files.
     pub const MIN_ROOM: u64 = 64;
-
     /// The fewest things of a kind that show how they are: enough to act, as harm is reverted.
     pub const FEW_SAMPLES: u64 = 8;
     /// Things of a kind whose mean decides: its standard error is a quarter of the deviation of
@@ -56,6 +56,25 @@ pub(crate) mod shared {
     pub const SINGLE_PAGE: Pages = Pages::new(1);
     /// The smallest piece where all pages are read: 64 KiB.
     pub const MIN_PIECE_PAGES: u64 = 16;
+    /// The interval between decisions when readers begin: most of the gain is in the beginning.
+    pub const EAGER_INTERVAL: Nanos = Nanos::from_millis(25);
+    /// The fewest repetitions that are no accident.
+    pub const MIN_REPEATS: u64 = 4;
+    /// A longer time between two accesses is idle time.
+    pub const MAX_THINK_TIME: Nanos = Nanos::from_millis(1);
+    /// Intervals before the pace with prefetching counts: what was missed before is read then.
+    pub const SETTLING_INTERVALS: u64 = LOOKAHEAD_INTERVALS;
+    /// Intervals after which it is judged.
+    pub const JUDGE_INTERVALS: u64 = FEW_SAMPLES;
+    /// A smaller share than this does not count.
+    pub const MIN_SHARE: f64 = 0.1;
+    /// More than this share are most of them.
+    pub const MAJORITY: f64 = 0.5;
+    /// Below this part of what it was, a rate or a time has changed plainly: it need not be
+    /// observed for long.
+    pub const PLAINLY_BELOW_RATIO: f64 = 0.7;
+    /// How much the latest observation counts in a mean.
+    pub const LATEST_WEIGHT: f64 = 0.25;
 }
 
 pub(crate) mod control_loop {
@@ -76,7 +95,7 @@ pub(crate) mod control_loop {
 /// A/B tests.
 pub(crate) mod ab_test {
     /// Pairs of slots before an effect is reported: the fewest with a 95 % interval of the median.
-    pub const MIN_PAIRS: usize = 6;
+    pub const MIN_PAIRS: usize = stats::INTERVAL_FROM;
     /// The part of a slot that is left out at its beginning, as readers take a while to react.
     pub const SETTLING_SHARE: f64 = 0.25;
 }
@@ -84,30 +103,27 @@ pub(crate) mod ab_test {
 pub(crate) mod controller {
     use units::Nanos;
 
-    /// Readers that wait more than this share of the time may be helped.
-    pub use super::shared::MIN_EFFECT as MIN_WAIT_SHARE;
     /// An open file without an event for this long is idle: nothing is decided about it.
     pub const IDLE_TIMEOUT: Nanos = Nanos::from_secs(3);
+    /// Readers that wait more than this share of the time may be helped.
+    pub use super::shared::MIN_EFFECT as MIN_WAIT_SHARE;
     /// Open files that are followed; of more, the one idle longest is forgotten. Bounds memory.
     pub const MAX_OPEN_FILES: usize = 16_384;
+    pub use super::shared::EAGER_INTERVAL;
+    /// An open file without an event for this long is forgotten.
+    pub use super::shared::FORGET_TIMEOUT;
     /// For this long after readers begin, decisions are made more often: most of the gain is in the
     /// beginning.
     pub use super::shared::IDLE_TIMEOUT as EAGER_TIME;
     /// Files whose priming is considered. Bounds memory.
     pub use super::shared::MAX_FOLLOWED as MAX_PRIMED_FILES;
-    /// The interval between decisions then, as a part of the usual one.
-    pub const EAGER_INTERVAL_SHARE: f64 = 0.25;
-    /// An open file without an event for this long is forgotten.
-    pub use super::shared::FORGET_TIMEOUT;
 }
 
 pub(crate) mod windows {
-    use units::Nanos;
-
     /// The same window is not ordered again before this time.
     pub use super::shared::RETRY_INTERVAL as REPEAT_INTERVAL;
     /// So long after the first event, most readers may not have been seen yet.
-    pub const STARTUP_TIME: Nanos = Nanos::from_millis(600);
+    pub use super::window_search::MIN_SHARED_TRIAL_TIME as STARTUP_TIME;
 }
 
 /// The search for the window of streams: hill climbing by trials.
@@ -126,26 +142,24 @@ pub(crate) mod window_search {
     /// mappings, which wait for each page.
     pub const MAX_GROWTH_WITH_OTHERS: u64 = STEP_GROWTH * STEP_GROWTH;
     /// How long all streams may take to use up their windows, at the rate before.
-    pub const MAX_ROUND_SECONDS: f64 = 2.0;
+    pub use super::shared::IDLE_TIMEOUT as MAX_ROUND_TIME;
     /// With at most this many streams, windows grow that far. More streams fill the memory with
     /// what they have not used.
-    pub const MAX_LEAPING_STREAMS: u64 = 16;
-    /// The same as [`MAX_ROUND_SECONDS`] for more streams.
+    pub const MAX_LEAPING_STREAMS: u64 = super::shared::MAX_RUNS as u64;
+    /// The same as [`MAX_ROUND_TIME`] for more streams.
     pub const MAX_CROWDED_ROUND_SECONDS: f64 = 0.4;
-    /// What a larger window must win to be worth another step, and to be kept.
-    pub const MIN_GAIN_RATIOS: (f64, f64) = (1.02, 1.0 + super::shared::MIN_EFFECT);
     /// How often each stream is to use up its window during a trial.
-    pub const TRIAL_ROUNDS: f64 = 3.0;
+    pub const TRIAL_ROUNDS: f64 = super::shared::LOOKAHEAD_INTERVALS as f64;
     /// The shortest and the longest trial. One without a clear result, or with other reads beside
     /// it, may go on.
     pub const TRIAL_TIME: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
     /// A smaller gain or loss than this may be chance, so the trial is extended once.
-    pub const CLEAR_RATIO: f64 = 1.1;
-    /// How long an extended trial goes on.
-    pub use super::shared::TRIAL_TIME as TRIAL_EXTENSION;
+    pub const CLEAR_RATIO: f64 = 1.0 + super::shared::MIN_SHARE;
     /// The shortest trial where several readers share a file: what was read ahead for one of them
     /// is used up first.
-    pub const MIN_SHARED_TRIAL_TIME: Nanos = Nanos::from_millis(600);
+    pub const MIN_SHARED_TRIAL_TIME: Nanos = Nanos::new(3 * TRIAL_TIME.0.get());
+    /// How long an extended trial goes on.
+    pub use super::shared::TRIAL_TIME as TRIAL_EXTENSION;
     /// Readers are observed at least this long before the first trial, and need not be observed
     /// longer than this.
     pub const FIRST_TRIAL_TIME: (Nanos, Nanos) =
@@ -156,20 +170,22 @@ pub(crate) mod window_search {
     pub const MIN_PLACES_ALONE: u64 = 2 * MIN_PLACES;
     /// Where other reads compete with the streams, this many of them must have been seen with
     /// nothing else changed before a trial.
-    pub const MIN_OTHER_READS: u64 = 40;
-    /// How long nothing else must have changed before a trial then.
-    pub use super::shared::OBSERVATION_TIME as MIN_CALM_TIME;
+    pub const MIN_OTHER_READS: u64 = 5 * super::shared::FEW_SAMPLES;
     /// How long a trial waits for [`MIN_OTHER_READS`] at most.
-    pub const MAX_CALM_TIME: Nanos = Nanos::from_secs(3);
-    /// The search starts again where readers wait and get less than this part of the rate that was
-    /// found.
-    pub const RESTART_BELOW_RATIO: f64 = 0.7;
-    pub const MAX_CONVERGED_DOUBLINGS: u32 = 5;
+    pub const MAX_CALM_TIME: Nanos = Nanos::new(3 * super::shared::TRIAL_TIME.get());
     /// Other readers have ended if none of their reads was seen for as long as this many of them
     /// took.
-    pub const MAX_SILENT_READS: f64 = 8.0;
+    pub const MAX_SILENT_READS: f64 = super::shared::FEW_SAMPLES as f64;
+    pub use super::shared::MAX_BACKOFF_DOUBLINGS as MAX_CONVERGED_DOUBLINGS;
+    /// How long nothing else must have changed before a trial then.
+    pub use super::shared::OBSERVATION_TIME as MIN_CALM_TIME;
+    /// The search starts again where readers wait and get less than this part of the rate that was
+    /// found.
+    pub use super::shared::PLAINLY_BELOW_RATIO as RESTART_BELOW_RATIO;
     /// The share of places that a stream came to from another stream from which on streams compete.
     pub const COMPETING_SWITCH_SHARE: f64 = 0.2;
+    /// What a larger window must win to be worth another step, and to be kept.
+    pub const MIN_GAIN_RATIO: f64 = 1.0 + super::shared::MIN_EFFECT;
 }
 
 pub(crate) mod stream {
@@ -177,17 +193,17 @@ pub(crate) mod stream {
 
     /// Access samples after which an open file without a trend is not sampled for a while: many
     /// times what a trend takes.
-    pub const BURST_SAMPLES: u64 = 512;
-    pub use super::shared::RETRY_INTERVAL as BURST_PAUSE;
-    /// Without a sample for this long, misses show how a file is read.
-    pub const SAMPLE_TIMEOUT: Nanos = Nanos::from_millis(250);
-    /// An open file without a miss for this long is not sampled unless it is prefetched.
-    pub use super::shared::TRIAL_TIME as MAX_UNSEEN_TIME;
+    pub const BURST_SAMPLES: u64 = super::shared::MAX_HISTORY / 2;
     /// Windows that a reader must have asked for before anything is done.
-    pub const MIN_WINDOWS: u64 = 3;
+    pub const MIN_WINDOWS: u64 = super::shared::MIN_REPEATS - 1;
     /// The share of places of other reads that follow on another from which on a larger window may
     /// help.
-    pub const MIN_FORWARD_SHARE: f64 = 0.1;
+    pub use super::shared::MIN_SHARE as MIN_FORWARD_SHARE;
+    /// Without a sample for this long, misses show how a file is read.
+    pub const SAMPLE_TIMEOUT: Nanos = Nanos::new(10 * super::shared::EAGER_INTERVAL.get());
+    pub use super::shared::RETRY_INTERVAL as BURST_PAUSE;
+    /// An open file without a miss for this long is not sampled unless it is prefetched.
+    pub use super::shared::TRIAL_TIME as MAX_UNSEEN_TIME;
     /// The same share of a mapping's faults: a larger window is tried for whole passes only.
     pub const MIN_FORWARD_SHARE_MAPPED: f64 = 0.8;
 }
@@ -200,23 +216,22 @@ pub(crate) mod shrink {
 /// Short runs, whose misses trigger a prefetch.
 pub(crate) mod runs {
     pub use super::shared::REVERT_BELOW_RATIO;
-    use units::Nanos;
 
     pub use super::shared::MAX_REMEMBERED as MAX_RUNS_REMEMBERED;
     pub const MIN_RUNS: u64 = 2 * super::shared::MIN_SAMPLES;
     /// A longer run is a stream.
-    pub const MAX_RUN_PAGES: u64 = 4096;
+    pub const MAX_RUN_PAGES: u64 = 4 * super::priming::PIECE_PAGES;
     /// Marks that a reader must have met in its present run before that counts as a stream.
-    pub const MIN_MARKS_OF_STREAM: u64 = 4;
+    pub use super::shared::MIN_REPEATS as MIN_MARKS_OF_STREAM;
     /// How long a reader is observed before anything is done.
-    pub const MIN_OBSERVATION_TIME: Nanos = Nanos::from_millis(300);
+    pub use super::shared::OBSERVATION_TIME as MIN_OBSERVATION_TIME;
     /// Runs after which the rate of a reader is compared for the first and for the last time.
     pub const COMPARISON_RUNS: (u64, u64) =
         (super::shared::MIN_SAMPLES, super::shared::MAX_HISTORY);
     /// The comparison that is reported as the gain.
     pub const REPORTED_RUNS: u64 = 8 * super::shared::MIN_SAMPLES;
     /// The share of runs with a second miss from which on prefetches come too late.
-    pub const MAX_LATE_SHARE: f64 = 0.5;
+    pub use super::shared::MAJORITY as MAX_LATE_SHARE;
     /// Runs must be longer by this factor to be worth a change.
     pub const MIN_CHANGE_RATIO: f64 = 1.25;
 }
@@ -224,7 +239,6 @@ pub(crate) mod runs {
 /// Faults of mappings that are read at random.
 pub(crate) mod random_faults {
     pub use super::shared::REVERT_BELOW_RATIO;
-    use units::Nanos;
 
     /// Pieces before a window is judged: on a disk that seeks, the mean wait for so many has a
     /// standard error of about a tenth.
@@ -236,34 +250,33 @@ pub(crate) mod random_faults {
     /// The window of a probe: every page that is touched is a fault.
     pub use super::shared::SINGLE_PAGE as PROBE_WINDOW_PAGES;
     pub const PROBE_FAULTS: u64 = 16 * PROBE_PIECES;
-    /// Faults since the probe that are replayed. Bounds memory.
+    /// Faults since the probe that are replayed: readers may come back for the pages beside a piece
+    /// much later. Bounds memory.
     pub const MAX_HISTORY: usize = 4 * super::shared::MAX_HISTORY as usize;
-    /// A longer time between two faults is another reader's, or idle time.
-    pub const MAX_THINK_TIME: Nanos = Nanos::from_millis(1);
     /// Of all mappings of a device for each window.
-    pub const MAX_WAITS_REMEMBERED: usize = 2 * super::shared::MAX_REMEMBERED;
+    pub use super::shared::MAX_REMEMBERED as MAX_WAITS_REMEMBERED;
+    /// A longer time between two faults is another reader's, or idle time.
+    pub use super::shared::MAX_THINK_TIME;
     /// Of the windows with which readers wait no more than this many times as long as with the
     /// best, the one that reads least is chosen.
-    pub const EQUAL_WAIT_RATIO: f64 = 1.03;
+    pub const EQUAL_WAIT_RATIO: f64 = 1.0 + super::shared::MIN_EFFECT;
     /// While the file is primed, a smaller window is chosen only if a piece takes less than this
     /// part of the time: what is read around a fault is then part of that work.
-    pub const MAX_WAIT_RATIO_PRIMED: f64 = 0.7;
+    pub use super::shared::PLAINLY_BELOW_RATIO as MAX_WAIT_RATIO_PRIMED;
     /// Pieces of one mapping that are followed at once.
-    pub const MAX_CURRENT_PIECES: usize = 8;
+    pub const MAX_CURRENT_PIECES: usize = super::shared::MAX_RUNS / 2;
 }
 
 /// The choice for open files that are read in runs.
 pub(crate) mod choice {
     pub use super::shared::FEW_SAMPLES as MIN_RUNS;
+    /// Accesses for which the gain of a trend is predicted: the last ones, and as many more along
+    /// the trend as are missing.
+    pub use super::shared::MAX_FOLLOWED as TREND_ACCESSES;
     /// Accesses that are replayed for one candidate: the history of the last seconds, mostly.
     pub use super::shared::MAX_HISTORY as MAX_ACCESSES;
     /// A longer time between two accesses is idle time.
-    pub const MAX_THINK_TIME: units::Nanos = units::Nanos::from_millis(10);
-    /// Accesses for which the gain of a trend is predicted: the last ones, and as many more along
-    /// the trend as are missing.
-    pub const TREND_ACCESSES: usize = 256;
-    /// How long a trend that is predicted to gain nothing is not predicted again.
-    pub const TREND_PAUSE: units::Nanos = units::Nanos::from_millis(250);
+    pub use super::shared::MAX_THINK_TIME;
     /// The replayed time is decided on at least so often: a history may be shorter than an
     /// interval.
     pub use super::shared::MIN_SAMPLES as MIN_REPLAY_INTERVALS;
@@ -288,20 +301,19 @@ pub(crate) mod what_if {
     /// Reads that a device is taken to serve at once before it has shown it: a wrong guess costs
     /// the predictions weight.
     pub const ASSUMED_PARALLEL: usize = 8;
-    /// The time between decisions when readers begin.
-    pub const DECISION_INTERVAL: units::Nanos = units::Nanos::from_millis(25);
     /// The most reads that a device is taken to serve at once.
-    pub const MAX_PARALLEL: f64 = 32.0;
+    pub const MAX_PARALLEL: f64 = 4.0 * ASSUMED_PARALLEL as f64;
+    pub use super::shared::EAGER_INTERVAL as DECISION_INTERVAL;
 }
 
 /// Predicted against measured gains.
 pub(crate) mod gain {
+    /// How much the last measured gain counts.
+    pub use super::shared::LATEST_WEIGHT;
     /// The error of predictions before one was measured, as a natural logarithm: 5 %.
     pub use super::shared::MIN_EFFECT as FIRST_ERROR;
-    /// How much the last measured gain counts.
-    pub const LATEST_WEIGHT: f64 = 0.25;
     /// Larger gains are reported as this one: a reader that need not wait at all.
-    pub const MAX_GAIN: f64 = 1000.0;
+    pub const MAX_GAIN: f64 = super::shared::MAX_HISTORY as f64;
 }
 
 /// Trends of reads, and prefetching along them.
@@ -309,35 +321,31 @@ pub(crate) mod trend {
     pub use super::shared::GROWTH as DEPTH_GROWTH;
     pub use super::shared::IDLE_TIMEOUT;
     pub use super::shared::LOOKAHEAD_INTERVALS;
+    /// Moves from read to read that are remembered: the history of Leap (ATC'20).
+    pub use super::shared::MAX_REMEMBERED as MAX_MOVES;
     pub use super::shared::MIN_ROOM as MIN_ROOM_PIECES;
     pub use super::shared::REVERT_BELOW_RATIO;
-    /// Moves from read to read that are remembered: the history of Leap (ATC'20).
-    pub const MAX_MOVES: usize = 2 * super::shared::MIN_SAMPLES as usize;
     /// The fewest moves that show a trend: all of them must agree.
     pub const MIN_MOVES: usize = 5;
-    /// Equal gaps in a row before they count: a read that begins with cached pages looks alike.
-    pub use super::shared::MIN_SAMPLES as MIN_EQUAL_GAPS;
-    /// The most pages between two reads of one run.
-    pub const MAX_LEFT_OUT_PAGES: u64 = 64;
+    /// Pieces that are prefetched at first.
+    pub use super::shared::FEW_SAMPLES as FIRST_DEPTH_PIECES;
+    /// How much the last read counts in the score.
+    pub const SCORE_WEIGHT: f64 = super::shared::LATEST_WEIGHT / 2.0;
+    /// The share of reads that a plan must foresee, and of prefetched pages that must be used.
+    pub use super::shared::MAJORITY as MIN_SCORE;
+    pub use super::shared::MAX_HISTORY as MAX_BACKOFF_MOVES;
     /// The smallest piece where all pages are read: 64 KiB.
     pub use super::shared::MIN_PIECE_PAGES;
-    /// How much the last read counts in the score.
-    pub const SCORE_WEIGHT: f64 = 0.125;
-    /// The share of reads that a plan must foresee, and of prefetched pages that must be used.
-    pub const MIN_SCORE: f64 = 0.5;
-    pub use super::shared::MAX_HISTORY as MAX_BACKOFF_MOVES;
+    /// Equal gaps in a row before they count: a read that begins with cached pages looks alike.
+    pub use super::shared::MIN_SAMPLES as MIN_EQUAL_GAPS;
     /// Moves that must agree after a plan in vain; twice as many after each further one.
     pub use super::shared::MIN_SAMPLES as FIRST_BACKOFF_MOVES;
-    /// Pieces that are prefetched at first.
-    pub const FIRST_DEPTH_PIECES: u64 = 8;
-    /// The most pieces that are ordered at once: each is a system call.
-    pub const MAX_PIECES_AT_ONCE: usize = 16_384;
     /// The largest extent that adjacent pieces are joined to.
-    pub const MAX_JOINED_PAGES: u64 = 512;
-    /// Intervals before the pace with prefetching counts.
-    pub const SETTLING_INTERVALS: u64 = 3;
+    pub const MAX_JOINED_PAGES: u64 = super::priming::PIECE_PAGES / 2;
     /// Intervals after which it is judged.
-    pub const JUDGE_INTERVALS: u64 = 8;
+    pub use super::shared::JUDGE_INTERVALS;
+    /// Intervals before the pace with prefetching counts.
+    pub use super::shared::SETTLING_INTERVALS;
 }
 
 /// The next files of a directory.
@@ -353,38 +361,34 @@ pub(crate) mod next_files {
     /// They must have been begun within this time.
     pub use super::shared::IDLE_TIMEOUT as ORDER_TIME;
     pub use super::shared::MAX_REMEMBERED as MAX_FILES_REMEMBERED;
-    /// Larger files are served by windows.
-    pub const MAX_SMALL_FILE_PAGES: f64 = 256.0;
     /// The most that is prefetched of one file: the rest of a large one is served by its window.
     pub const MAX_PREFETCHED_BYTES: units::Bytes = units::Bytes::from_mib(1);
     /// On a rotating disk, files that are begun faster than this lie one behind another: the drive
     /// reads them ahead itself. Half a revolution.
     pub const MIN_ROTATING_FILE_TIME: Nanos = Nanos::from_millis(4);
     /// Files that must be left before prefetching is tried there: an array may gain.
-    pub const MIN_ROTATING_FILES: u64 = 512;
+    pub const MIN_ROTATING_FILES: u64 = 2 * super::shared::MAX_FOLLOWED as u64;
     /// The share of files begun one after another that must be neighbors in the directory.
     pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
-    /// A directory is not listed again before this time.
-    pub use super::shared::RETRY_INTERVAL as LISTING_INTERVAL;
-    /// The most files that are ordered at once.
-    pub const MAX_FILES_AT_ONCE: usize = 4096;
-    /// How often the reader is to be seen within the depth. Where accesses cannot be sampled, the
-    /// first page of each marker is left out.
-    pub const MARKERS_PER_DEPTH: u64 = 4;
-    /// The most markers that are sampled at once: other files are sampled, too.
-    pub use super::shared::MAX_REMEMBERED as MAX_MARKERS;
-    /// The most files between two such files.
-    pub const MAX_MARKER_FILES: u64 = 256;
-    /// Intervals before the rate of files with prefetching counts.
-    pub const SETTLING_INTERVALS: u32 = 4;
     /// Intervals after which it is judged: where the disk is saturated, prefetching only adds
     /// seeks.
-    pub const JUDGE_INTERVALS: u32 = 9;
+    pub use super::shared::JUDGE_INTERVALS;
+    /// The most markers that are sampled at once: other files are sampled, too.
+    pub use super::shared::MAX_REMEMBERED as MAX_MARKERS;
+    /// How often the reader is to be seen within the depth. Where accesses cannot be sampled, the
+    /// first page of each marker is left out.
+    pub use super::shared::MIN_REPEATS as MARKERS_PER_DEPTH;
+    /// The most files between two such files.
+    pub use super::shared::MIN_ROOM as MAX_MARKER_FILES;
     /// The time that must have passed then.
-    pub const MIN_JUDGE_TIME: Nanos = Nanos::from_millis(300);
+    pub use super::shared::OBSERVATION_TIME as MIN_JUDGE_TIME;
+    /// A directory is not listed again before this time.
+    pub use super::shared::RETRY_INTERVAL as LISTING_INTERVAL;
+    /// Intervals before the rate of files with prefetching counts.
+    pub use super::shared::SETTLING_INTERVALS;
     /// The gain in files per second without which prefetching stops.
     pub const MIN_GAIN_RATIO: f64 = 1.0 + super::shared::MIN_EFFECT;
-    pub const MAX_BACKOFF_DOUBLINGS: u32 = 5;
+    pub use super::shared::MAX_BACKOFF_DOUBLINGS;
 }
 
 /// Priming: reading the rest of a file that random reads will cover.
@@ -407,7 +411,7 @@ pub(crate) mod pace {
     /// The share of what readers get that priming may cost.
     pub const MAX_LOSS_SHARE: f64 = 0.02;
     /// The share of the device's time that priming may take: no wait grows more than tenfold.
-    pub const MAX_DEVICE_SHARE: f64 = 0.9;
+    pub const MAX_DEVICE_SHARE: f64 = 1.0 - super::shared::MIN_SHARE;
     /// What a page costs in pieces between which readers come, over what it costs in one pass.
     pub const INTERLEAVE_COST_RATIO: f64 = 1.3;
     /// What is read first, to learn how fast the device is. It is too short to matter to readers. A
@@ -434,14 +438,14 @@ pub(crate) mod pace {
     /// How long waits are collected before they are compared with those without priming.
     pub use super::shared::OBSERVATION_TIME as STRETCH_TIME;
     /// How much of what was learnt in a stretch counts in the next.
-    pub const RETENTION_PER_STRETCH: f64 = 0.9;
+    pub const RETENTION_PER_STRETCH: f64 = 1.0 - super::shared::MIN_SHARE;
     /// Stretches after which waits without priming are measured again if windows have changed.
-    pub const MAX_STALE_STRETCHES: u32 = 4;
+    pub const MAX_STALE_STRETCHES: u64 = super::shared::MIN_REPEATS;
     /// Costly stretches in a row after which waits without priming are measured again: other
     /// readers may have begun.
-    pub const MAX_COSTLY_STRETCHES: u32 = 4;
+    pub const MAX_COSTLY_STRETCHES: u64 = super::shared::MIN_REPEATS;
     /// Stretches that such a measurement takes.
-    pub const REFERENCE_STRETCHES: u32 = 2;
+    pub const REFERENCE_STRETCHES: u64 = MAX_COSTLY_STRETCHES / 2;
 }
 
 /// The share of memory that windows may fill.
@@ -459,7 +463,7 @@ pub(crate) mod memory {
     /// How long it takes after thrashing until windows may be twice as large again.
     pub use super::shared::FADE_TIME as RECOVERY_TIME;
     /// Thrashing: one of this many places missed what had been read ahead for it.
-    pub const THRASHING_DIVISOR: u64 = 8;
+    pub use super::shared::FEW_SAMPLES as THRASHING_DIVISOR;
     /// Places before thrashing is judged ...
     pub const MIN_PLACES: u64 = 2 * super::shared::MIN_SAMPLES;
     /// How long smaller windows are not tried again then.
@@ -477,7 +481,7 @@ pub(crate) mod device {
     /// A device is taken to stream at least at this rate.
     pub const MIN_STREAM_BYTES_PER_SECOND: f64 = 40e6;
     /// At least this part of the time of a read does not depend on its size.
-    pub const MIN_FIXED_SHARE: f64 = 0.1;
+    pub use super::shared::MIN_SHARE as MIN_FIXED_SHARE;
     /// How much of what was learnt still counts a second later: a device may be shared, and get
     /// slower.
     pub const RETENTION_PER_SECOND: f64 = 0.995;
@@ -497,7 +501,7 @@ pub(crate) mod pattern {
     /// Runs that are followed; of more, the one idle longest is forgotten. Bounds memory.
     pub use super::shared::MAX_RUNS;
     /// Runs from which on it is known how long they are.
-    pub const MIN_RUNS: usize = 4;
+    pub use super::shared::MIN_REPEATS as MIN_RUNS;
     /// Where nothing is predicted, the largest window is this part of a run: about one window is
     /// wasted behind the end of each.
     pub const MAX_WASTE_SHARE: f64 = 0.2;
@@ -508,14 +512,15 @@ pub(crate) mod pattern {
 }
 
 pub(crate) mod rates {
+    pub use super::shared::PLAINLY_BELOW_RATIO;
     pub use super::shared::REVERT_BELOW_RATIO;
 
-    /// The part of their rate that other readers must be left with during a trial.
-    pub const MIN_OTHERS_RATIO: f64 = 0.9;
     /// Additional random places for each page from which on it is other work.
     pub const OTHER_WORK_PLACES_PER_PAGE: f64 = 1.0 / 64.0;
     /// Random places for each place where a stream went on from which on reads are scattered.
-    pub const SCATTERED_PLACES_RATIO: f64 = 0.5;
+    pub use super::shared::MAJORITY as SCATTERED_PLACES_RATIO;
     /// At this rate of other reads, a trial without any shows that they have ended.
     pub const MIN_OTHER_READS_PER_SECOND: f64 = 20.0;
+    /// The part of their rate that other readers must be left with during a trial.
+    pub const MIN_OTHERS_RATIO: f64 = 1.0 - super::shared::MIN_SHARE;
 }
