@@ -60,8 +60,12 @@ struct Sequence {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     begun: VecDeque<Begun>,
+    /// How many files were begun, and how many must be before a directory is listed again.
+    count: u64,
+    list_after: u64,
+    /// Listings in a row of which no order fitted.
+    unfit: u32,
     current: Option<Sequence>,
-    asked: Option<Nanos>,
     /// Until when nothing is tried, and how often in a row nothing was won.
     rests: Nanos,
     vain: u32,
@@ -81,12 +85,13 @@ impl Sequences {
             self.begun.pop_front();
         }
         self.begun.push_back(Begun { file, key, at });
+        self.count += 1;
         if let Some(current) = &mut self.current {
             current.reader_at(file, at);
         }
         // Who goes through a tree is in another directory now.
         if self.current.as_ref().is_some_and(Sequence::is_left) {
-            (self.current, self.asked) = (None, None);
+            self.current = None;
         }
     }
 
@@ -128,8 +133,7 @@ impl Sequences {
     pub fn wants(&self, now: Nanos) -> Vec<OpenFileId> {
         let lately =
             self.begun.iter().filter(|one| now.saturating_sub(one.at) < tuning::ORDER_TIME).count();
-        let again = self.asked.is_some_and(|at| now.saturating_sub(at) < tuning::LISTING_INTERVAL);
-        let rests = again || now < self.rests;
+        let rests = self.count < self.list_after || now < self.rests;
         let page = self.facts.map_or(1, |facts| facts.page.get().max(1));
         let most = (tuning::MAX_PREFETCHED_BYTES.get() / page) as f64;
         let small = 0.0 < self.typical && self.typical <= most;
@@ -142,7 +146,6 @@ impl Sequences {
     /// The files of the directory of an open file, in the orders in which they may be read. The one
     /// that fits best is followed.
     pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos, rotates: bool) {
-        self.asked = Some(now);
         let mut best = 0;
         for files in orders {
             let mut sequence = Sequence::new(key, files, now);
@@ -151,6 +154,11 @@ impl Sequences {
                 (best, self.current) = (fit, Some(sequence));
             }
         }
+        // Who has just come to this directory fits after some more files, and who reads at random
+        // never does.
+        self.unfit = if best > 0 { 0 } else { self.unfit + 1 };
+        let doublings = self.unfit.saturating_sub(1).min(tuning::MAX_BACKOFF_DOUBLINGS);
+        self.list_after = self.count + (tuning::MIN_FILES << doublings);
         if rotates && self.current.as_ref().is_some_and(Sequence::is_left_to_the_disk) {
             self.current = None;
             self.rests = now + tuning::BACKOFF_TIME;
@@ -161,8 +169,7 @@ impl Sequences {
     pub fn interval(&mut self, now: Nanos) -> u64 {
         let Some(current) = &mut self.current else { return 0 };
         if now.saturating_sub(current.moved) > tuning::IDLE_TIMEOUT {
-            // Elsewhere it may begin anew at once.
-            (self.current, self.asked) = (None, None);
+            self.current = None;
             return 0;
         }
         let came = current.at.saturating_sub(current.before);
@@ -415,6 +422,32 @@ mod tests {
         assert!(sequences.is_at_work(), "perhaps somebody else reads there");
         begin(&mut sequences, 107);
         assert_eq!(sequences.wants(TICK * 2).first(), Some(&OpenFileId::new(107)), "at once");
+    }
+
+    #[test]
+    fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
+        let list = |sequences: &mut Sequences| {
+            sequences.list(OpenFileId::new(1), vec![files(0..100)], TICK, false);
+        };
+        let begin = |sequences: &mut Sequences, numbers: std::ops::Range<u64>| {
+            numbers.for_each(|one| sequences.begun(key(one), OpenFileId::new(one), TICK));
+        };
+        let mut sequences = begun((500..506).chain(0..2));
+        list(&mut sequences);
+        assert!(!sequences.is_at_work() && sequences.wants(TICK).is_empty());
+        begin(&mut sequences, 2..10);
+        assert!(!sequences.wants(TICK).is_empty());
+        list(&mut sequences);
+        assert!(sequences.is_at_work());
+        // Where nothing fits, the next time comes later and later.
+        let mut sequences = begun(500..516);
+        for (round, more) in [(1, 8), (2, 16), (3, 32)] {
+            list(&mut sequences);
+            begin(&mut sequences, round * 1000..round * 1000 + more - 1);
+            assert!(sequences.wants(TICK).is_empty(), "{round}");
+            begin(&mut sequences, round * 1000 + more..round * 1000 + more + 1);
+            assert!(!sequences.wants(TICK).is_empty(), "{round}");
+        }
     }
 
     #[test]

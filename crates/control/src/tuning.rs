@@ -382,8 +382,6 @@ pub(crate) mod next_files {
     pub use super::shared::MIN_ROOM as MAX_MARKER_FILES;
     /// The time that must have passed then.
     pub use super::shared::OBSERVATION_TIME as MIN_JUDGE_TIME;
-    /// A directory is not listed again before this time.
-    pub use super::shared::RETRY_INTERVAL as LISTING_INTERVAL;
     /// Intervals before the rate of files with prefetching counts.
     pub use super::shared::SETTLING_INTERVALS;
     /// The gain in files per second without which prefetching stops.
