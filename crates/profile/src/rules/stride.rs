@@ -3,7 +3,7 @@
 use units::Bytes;
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
-use crate::recording::AccessKind;
+use crate::recording::{AccessKind, WaitClass};
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -30,7 +30,8 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
         && distance > length
         && count as f64 >= 0.75 * jumps as f64
         && !shape.is_sequential()
-        && run.matters(stream.waited);
+        // Pieces that were asked for are in flight.
+        && run.matters(stream.waited_as(run.recording, WaitClass::Miss));
     if !applies {
         return None;
     }
