@@ -207,21 +207,26 @@ impl<'a> Predictor<'a> {
         for streams in of_devices.into_values() {
             let size = |one: &&&FileStream| self.recording.files[one.inode as usize].size;
             let Some(largest) = streams.iter().max_by_key(size) else { continue };
-            let Some(model) = self.model(largest) else {
-                let waited: Nanos = streams.iter().map(|stream| stream.waited).sum();
-                if matters(self.recording, waited) {
-                    return Err(NO_MODEL.to_owned());
+            let waited: Nanos = streams.iter().map(|stream| stream.waited).sum();
+            let model = self.model(largest).ok_or_else(|| NO_MODEL.to_owned());
+            let one = model
+                .and_then(|model| predict(self.recording, streams, change, &self.warm, &model));
+            match one {
+                Ok(mut one) => {
+                    one.doubt =
+                        one.doubt.filter(|_| matters(self.recording, one.saved + one.error));
+                    all = Some(match all {
+                        Some(all) => all.plus(one),
+                        None => one,
+                    });
                 }
-                continue;
-            };
-            let mut one = predict(self.recording, streams, change, &self.warm, &model)?;
-            one.doubt = one.doubt.filter(|_| matters(self.recording, one.saved + one.error));
-            all = Some(match all {
-                Some(all) => all.plus(one),
-                None => one,
-            });
+                Err(why) if matters(self.recording, waited) => return Err(why),
+                Err(_) => {}
+            }
         }
         let Prediction { saved, error, doubt } = all.ok_or_else(|| NO_MODEL.to_owned())?;
+        // Threads may have waited on several devices at once.
+        let saved = saved.min(self.recording.wall);
         let (least, most) = (saved.saturating_sub(error), saved + error);
         doubt.map_or(Ok(PredictedGain::Predicted { saved, least, most }), Err)
     }

@@ -7,17 +7,19 @@ use units::Pages;
 use crate::advice_values::SEQUENTIAL_VALUE;
 use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, ProfileRecording};
 
-/// Faults that must have shown it.
+/// The fewest faults that show code.
 const MIN_CODE_FAULTS: usize = 2;
 /// The share of other faults that may lie between them.
 const MAX_OTHER_SHARE: f64 = 0.1;
 
 /// The part of a file whose pages are mapped executable. Since Linux 6.17, a miss there reads from
-/// its page on, and elsewhere as much before the page as behind it.
+/// its page on, and elsewhere as much before the page as behind it. Where an architecture wants
+/// larger folios for code, as arm64 does, windows begin before the page and no code is found.
 pub(crate) fn mapped_code(recording: &ProfileRecording, inode: u32) -> Option<Extent> {
     let is_sequential =
         |call, advice| call == AdviceCallKind::Madvise && advice == SEQUENTIAL_VALUE;
-    if recording.advice.iter().any(|one| is_sequential(one.call, one.advice)) {
+    let mut advice = recording.advice.iter().filter(|one| one.inode.is_none_or(|it| it == inode));
+    if advice.any(|one| is_sequential(one.call, one.advice)) {
         return None;
     }
     let faults = recording.accesses.iter().filter(|one| {

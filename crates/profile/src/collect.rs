@@ -366,6 +366,8 @@ impl Collector {
     pub(crate) fn finish(self, wall: Nanos) -> ProfileRecording {
         let mut recording = self.recording;
         recording.wall = wall;
+        // Processors may have told of theirs in another order.
+        recording.submitted.sort_by_key(|pages| pages.at);
         self.kept.join(&mut recording);
         recording
     }

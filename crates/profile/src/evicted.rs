@@ -84,11 +84,12 @@ pub(crate) fn repeated_waits(
     result
 }
 
-/// What was read before the kernel first reclaimed a page of it; `None` if it did not.
-pub(crate) fn bytes_before_reclaim(recording: &ProfileRecording) -> Option<Bytes> {
-    let reclaims = recording.evictions.iter().filter(|one| !one.is_advised);
+/// What was read before the kernel first reclaimed a page of this file; `None` if it did not.
+pub(crate) fn bytes_before_reclaim(recording: &ProfileRecording, inode: u32) -> Option<Bytes> {
+    let reclaims = recording.evictions.iter().filter(|one| one.inode == inode && !one.is_advised);
     let first = reclaims.map(|one| one.at).min()?;
-    let reads = recording.requests.iter().filter(|one| one.is_read && one.end <= first);
+    let own = recording.requests.iter().filter(|one| one.is_read && one.neighbour.is_none());
+    let reads = own.filter(|one| one.end <= first);
     Some(reads.map(|one| one.length).sum())
 }
 

@@ -48,6 +48,8 @@ struct Rewriter {
     loaded: BTreeSet<(StreamKey, u64)>,
     /// What each lane is to ask for ahead.
     ahead: BTreeMap<(StreamKey, u32), PiecesAhead>,
+    /// Where the last step of each of those ended.
+    read_to: BTreeMap<(StreamKey, u32), u64>,
     /// The place of the last advice that was added, by lane.
     asked: BTreeMap<u32, usize>,
 }
@@ -69,7 +71,9 @@ impl Rewriter {
         for step in steps.iter().filter(asks).filter(|it| it.advice.is_none() && !it.is_warm) {
             let pieces = &mut rewriter.ahead.entry((step.key, step.lane)).or_default().to_ask;
             match pieces.back_mut() {
-                Some(last) if step.goes_on => last.length += step.length,
+                Some(last) if last.offset + last.length == step.offset => {
+                    last.length += step.length;
+                }
                 _ => pieces.push_back(*step),
             }
         }
@@ -134,8 +138,9 @@ impl Rewriter {
     /// Asks for pieces until this many are to be read after the one that begins here.
     fn ask_ahead(&mut self, step: &Step, count: usize) {
         self.think(step);
-        if !step.goes_on
-            && let Some(mut pieces) = self.ahead.remove(&(step.key, step.lane))
+        let key = (step.key, step.lane);
+        if self.read_to.insert(key, step.offset + step.length) != Some(step.offset)
+            && let Some(mut pieces) = self.ahead.remove(&key)
         {
             pieces.asked = pieces.asked.saturating_sub(1);
             while pieces.asked <= count
@@ -144,7 +149,7 @@ impl Rewriter {
                 self.push(Step { advice: Some(RangeAdvice::WillNeed), think: 0, ..piece });
                 pieces.asked += 1;
             }
-            self.ahead.insert((step.key, step.lane), pieces);
+            self.ahead.insert(key, pieces);
         }
         self.push(Step { think: 0, ..*step });
     }
@@ -213,6 +218,12 @@ mod tests {
         assert_eq!(offsets, [0, 1, 0, 2, 1, 3, 2, 3]);
         let times: Vec<u64> = asked.iter().map(|(_, _, _, think)| *think).collect();
         assert_eq!(times, [10, 0, 0, 10, 0, 10, 0, 10]);
+        // A piece whose first page was in memory is asked for from the next one on.
+        let warm = Step { is_warm: true, ..step(40_960, false) };
+        let steps = [step(0, false), warm, step(45_056, true), step(81_920, false)];
+        let asked = under(&FixChange::AskedAhead(1), &steps);
+        let offsets: Vec<u64> = asked.iter().map(|(_, offset, ..)| *offset / 4096).collect();
+        assert_eq!(offsets, [0, 11, 0, 20, 11, 20]);
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub(crate) fn steps(
     let mut before: Option<(u32, Action<'_>)> = None;
     for (lane, action) in actions {
         let last = before.filter(|(of, _)| *of == lane).map(|(_, action)| action);
-        // Since the program's start: what is prefetched has that long.
+        // From the program's start on, so that a prefetcher has the time before the first read.
         let since = last.map_or(Nanos::ZERO, |last| last.span().1);
         let idle = action.span().0.saturating_sub(since).get();
         let (key, offset, length) = action.range(bound);

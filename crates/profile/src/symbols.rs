@@ -66,9 +66,10 @@ struct RawStack {
 
 /// The place of a stack that was lost, or that there was no room for.
 const UNKNOWN_STACK: u32 = 0;
-/// The most that is kept of what grows with a recording: 30 MB of stacks and of their keys, 5 MB of
-/// mappings.
+/// The most that is kept of what grows with a recording: 30 MB of whole stacks and of their keys,
+/// 10 MB of short stacks, 5 MB of mappings.
 const MAX_STACKS: usize = 32_768;
+const MAX_SHORT_STACKS: usize = 32_768;
 /// Of stacks beyond these, only so many callers are kept, so that most are known already.
 const MAX_CALLERS: usize = 8;
 /// Keys that are kept for certain. The probe sends a stack again where its key is none of the last
@@ -140,7 +141,7 @@ impl StackTable {
         if let Some(place) = self.known.get(&raw) {
             return *place;
         }
-        if self.stacks.len() >= 2 * MAX_STACKS {
+        if self.stacks.len() >= MAX_STACKS + MAX_SHORT_STACKS {
             return UNKNOWN_STACK;
         }
         let (place, raw) = (self.stacks.len() as u32, Arc::new(raw));

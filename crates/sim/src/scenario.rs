@@ -27,7 +27,7 @@ pub struct SimOpenFile {
     pub file: u32,
     pub method: AccessMethod,
     pub hint: Hint,
-    /// What of a mapping is executable.
+    /// The executable part of the mapping.
     pub code: Option<policy::Extent>,
 }
 

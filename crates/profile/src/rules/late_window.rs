@@ -52,7 +52,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let window = needed.next_power_of_two().clamp(2 * limit, LARGEST_WINDOW.max(2 * limit));
     let window = Bytes::new(window);
     // Where memory is short, two windows of this size must fit.
-    if bytes_before_reclaim(recording).is_some_and(|held| window * 2 > held) {
+    if bytes_before_reclaim(recording, stream.inode).is_some_and(|held| window * 2 > held) {
         return None;
     }
     Some(RuleFinding {

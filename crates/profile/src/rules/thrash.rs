@@ -6,6 +6,7 @@ use super::{
     DiagnosisRule, FixChange, MIN_REPEATED_WAITS, RuleCheck, RuleFinding, RunView, polluting_scan,
 };
 use crate::evicted::{Departure, RepeatedWaits, repeated_waits};
+use crate::recording::AccessKind;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 14,
@@ -25,35 +26,48 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         streams.map(|stream| repeated_waits(run.recording, stream, departures)).collect()
     };
     let all = again(&[Departure::ReclaimedUnused, Departure::ReclaimedUsed]);
-    let count: u64 = all.iter().map(|one| one.count).sum();
-    let waited: Nanos = all.iter().map(|one| one.waited).sum();
+    // Other streams have other faults as well, or were pushed out by a scan.
+    let places: Vec<usize> = (0..all.len())
+        .filter(|place| {
+            let (one, stream) = (all[*place], &run.streams[*place]);
+            one.count > 0
+                && one.waited * 2 >= stream.waited
+                && polluting_scan::check(run, stream).is_none()
+        })
+        .collect();
+    let count: u64 = places.iter().map(|place| all[*place].count).sum();
+    let waited: Nanos = places.iter().map(|place| all[*place].waited).sum();
     if count < MIN_REPEATED_WAITS || !run.matters(waited) {
         return None;
     }
-    let places: Vec<usize> = (0..all.len()).filter(|place| all[*place].count > 0).collect();
     let streams = || places.iter().map(|place| &run.streams[*place]);
-    if streams().any(|stream| polluting_scan::check(run, stream).is_some()) {
-        return None;
-    }
-    let unused: u64 = again(&[Departure::ReclaimedUnused]).iter().map(|one| one.count).sum();
+    let hottest = streams().max_by_key(|stream| stream.waited)?;
+    let unused = again(&[Departure::ReclaimedUnused]);
+    let unused: u64 = places.iter().map(|place| unused[*place].count).sum();
+    let of = match places.len() {
+        1 => run.path(hottest).to_owned(),
+        open => format!("{open} open files, most of them of {}", run.path(hottest)),
+    };
     let (cause, fix) = if 2 * unused >= count {
         (
-            format!("{count} waits for pages that were read ahead and reclaimed unused"),
+            format!("{count} waits for pages of {of} that were read ahead and reclaimed unused"),
             "reduce windows until twice their sum fits into memory, or add memory",
         )
     } else {
         (
-            format!("{count} waits for pages that were used before and reclaimed since"),
+            format!("{count} waits for pages of {of} that were used before and reclaimed since"),
             "add memory, or process the data in one pass",
         )
     };
-    let hottest = streams().max_by_key(|stream| stream.waited)?;
+    // Pages of mappings are not reclaimed in the simulation.
+    let is_mapped = streams().any(|stream| stream.kind == AccessKind::Fault);
+    let change = if is_mapped { FixChange::Saves(waited) } else { FixChange::EnoughMemory };
     Some(RuleFinding {
         cause,
         fix: fix.to_owned(),
         snippet: None,
-        change: FixChange::EnoughMemory,
-        waited: streams().map(|stream| stream.waited).sum(),
+        change,
+        waited,
         stack: hottest.hottest_stack(run.recording),
         others: places,
     })
