@@ -54,7 +54,7 @@ const ATTEMPTS: &[ProbeAttempt] = &[
     tracepoint("window", "page_cache_ra_order", "window_tp_btf"),
     fentry("window", "page_cache_ra_order", "window_fentry"),
     kprobe("window", "page_cache_ra_order", "window_kprobe"),
-    // Before Linux 5.18, which has no `page_cache_ra_order`.
+    // Linux before 5.18 has no `page_cache_ra_order`.
     fentry("window", "do_page_cache_ra", "submit_fentry"),
     kprobe("window", "do_page_cache_ra", "submit_kprobe"),
     tracepoint("plain", "page_cache_ra_unbounded", "plain_tp_btf"),
@@ -289,5 +289,20 @@ fn attach(
             program.attach(place, 0).map(drop)
         }
         Rung::Missing => Err(missing()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_at_a_signal_stand_together_and_each_list_names_signals() {
+        let signals: Vec<&str> = ladders(ATTEMPTS).map(|ladder| ladder[0].signal).collect();
+        for name in SIGNALS.iter().chain(BESIDE) {
+            assert_eq!(signals.iter().filter(|signal| *signal == name).count(), 1, "{name}");
+        }
+        let named = |signal: &&str| SIGNALS.contains(signal) || BESIDE.contains(signal);
+        assert!(signals.iter().all(named), "{signals:?}");
     }
 }
