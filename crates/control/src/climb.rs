@@ -301,7 +301,7 @@ impl WindowSearch {
         if hurt || (gain < tuning::REVERT_BELOW_RATIO && (streams.waiting || gone)) {
             return self.take_back(now, streams, &trial, gain, hurt);
         }
-        if gain >= tuning::MIN_GAIN_RATIO {
+        if gain >= rates.winning(seconds, tuning::MIN_GAIN_RATIOS) {
             self.failed_trials = 0;
             // What is tried next must win over this, not over what was before.
             self.rates = Some(rates);

@@ -297,6 +297,24 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_earlier_open_files_count_until_there_are_own_ones() {
+        let run = |earlier: &[u64], own: u64| {
+            let mut classifier = Classifier::after(earlier);
+            (0..own * 4).for_each(|n| {
+                classifier.reader_at(n / 4 * 1000 + n % 4 * 16, 16);
+            });
+            classifier.run_of_a_page().map(Pages::get)
+        };
+        let enough = vec![8; tuning::MAX_RUNS];
+        assert_eq!(run(&enough, 0), Some(8));
+        assert_eq!(run(&enough[1..tuning::MIN_RUNS as usize], 0), None, "too few");
+        // Runs of 64 pages take their place, one by one.
+        let half = run(&enough, tuning::MAX_RUNS as u64 / 2).expect("enough runs");
+        assert!((9..64).contains(&half), "{half}");
+        assert_eq!(run(&enough, tuning::MAX_RUNS as u64), Some(64));
+    }
+
+    #[test]
     fn the_length_of_runs_stays_known_until_one_is_longer() {
         let mut classifier = Classifier::default();
         let mut part = |first: u64, calls: u64| {

@@ -89,6 +89,11 @@ impl ReadRates {
         self.switched / self.forward.max(1e-9)
     }
 
+    /// What a larger window must win over so many seconds: the less was seen, the more is chance.
+    pub fn winning(&self, seconds: f64, (least, most): (f64, f64)) -> f64 {
+        (1.0 + 0.5 / (self.forward * seconds).max(1.0).sqrt()).clamp(least, most)
+    }
+
     /// Whether much is read elsewhere by the same open files.
     pub fn is_scattered(&self) -> bool {
         self.elsewhere > tuning::SCATTERED_PLACES_RATIO * self.forward

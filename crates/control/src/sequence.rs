@@ -154,9 +154,11 @@ impl Sequences {
                 (best, self.current) = (fit, Some(sequence));
             }
         }
-        // Who has just come to this directory fits after some more files, and who reads at random
-        // never does.
+        // A reader new to this directory fits after a few more files; a random reader never fits.
         self.unfit = if best > 0 { 0 } else { self.unfit + 1 };
+        if self.unfit > tuning::MAX_BACKOFF_DOUBLINGS {
+            self.rests = now + tuning::LISTING_INTERVAL;
+        }
         let doublings = self.unfit.saturating_sub(1).min(tuning::MAX_BACKOFF_DOUBLINGS);
         self.list_after = self.count + (tuning::MIN_FILES << doublings);
         if rotates && self.current.as_ref().is_some_and(Sequence::is_left_to_the_disk) {
@@ -448,6 +450,13 @@ mod tests {
             begin(&mut sequences, round * 1000 + more..round * 1000 + more + 1);
             assert!(!sequences.wants(TICK).is_empty(), "{round}");
         }
+        // At last, time must pass as well.
+        (0..4).for_each(|_| list(&mut sequences));
+        begin(&mut sequences, 5000..6000);
+        assert!(sequences.wants(TICK).is_empty());
+        let later = TICK + tuning::LISTING_INTERVAL;
+        (6000..6008).for_each(|one| sequences.begun(key(one), OpenFileId::new(one), later));
+        assert!(!sequences.wants(later).is_empty());
     }
 
     #[test]

@@ -112,10 +112,13 @@ struct EqualGaps {
 
 impl EqualGaps {
     fn read(&mut self, index: u64, pages: u64, previous: u64) {
-        let gap = (index.wrapping_sub(previous), pages);
-        let on = index.wrapping_sub(self.at);
-        let step = gap.0.wrapping_add(pages).max(1);
-        let again = gap == self.gap && gap.0 > 0 && on > 0 && on.is_multiple_of(step);
+        let Some(left_out) = index.checked_sub(previous).filter(|left_out| *left_out > 0) else {
+            *self = Self { at: index, ..Self::default() };
+            return;
+        };
+        let gap = (left_out, pages);
+        let on = index.saturating_sub(self.at);
+        let again = gap == self.gap && on > 0 && on.is_multiple_of(left_out + pages);
         let count = if again { self.count.saturating_add(1) } else { 0 };
         *self = Self { gap, at: index, count };
     }
@@ -394,8 +397,7 @@ impl TrendPlan {
             return "it is read backward, which the kernel does not foresee".to_owned();
         }
         if self.steps.is_gapless {
-            return "it is read forward where the kernel does not read ahead: under \
-                    POSIX_FADV_RANDOM, or between cached parts"
+            return "it is read forward under POSIX_FADV_RANDOM: the kernel does not read ahead"
                 .to_owned();
         }
         format!(
