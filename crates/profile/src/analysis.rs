@@ -40,7 +40,7 @@ impl PredictedGain {
     }
 
     /// The same where no more than `limit` can be saved.
-    fn at_most(&self, limit: Nanos) -> Self {
+    pub(crate) fn at_most(&self, limit: Nanos) -> Self {
         match *self {
             Self::Predicted { saved, least, most } if saved > limit => {
                 let share = limit.get() as f64 / saved.get() as f64;

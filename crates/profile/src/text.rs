@@ -50,25 +50,26 @@ pub fn code_line(stack: Option<&StackTrace>) -> Option<String> {
 /// The predicted gain in the run's time, or why there is none.
 pub fn gain_line(one: &ProfileDiagnosis, wall: Nanos) -> String {
     let gain = match &one.gain {
-        PredictedGain::Predicted { saved, least, most } if least == most => {
-            format!("{} of {} ({})", time(*saved), time(wall), share(*saved, wall))
+        PredictedGain::Predicted { saved, least, most } => {
+            let interval =
+                interval(*least, *most).map_or(String::new(), |text| format!("; {text}"));
+            format!("{} of {} ({}{interval})", time(*saved), time(wall), share(*saved, wall))
         }
-        PredictedGain::Predicted { saved, least, most } => format!(
-            "{} of {} ({}; {} to {})",
-            time(*saved),
-            time(wall),
-            share(*saved, wall),
-            time(*least),
-            time(*most)
-        ),
         PredictedGain::NotPredictable(why) => format!("not predictable: {why}"),
     };
-    match one.marginal {
-        Some(left) if left.get() < one.gain.saved().get() / 10 * 9 => {
-            format!("{gain}; {} after the fixes above", time(left))
+    match one.marginal.map(|left| (left, one.gain.at_most(left))) {
+        Some((left, PredictedGain::Predicted { least, most, .. }))
+            if left.get() < one.gain.saved().get() / 10 * 9 =>
+        {
+            let interval = interval(least, most).map_or(String::new(), |text| format!(" ({text})"));
+            format!("{gain}; {}{interval} after the fixes above", time(left))
         }
         _ => gain,
     }
+}
+
+fn interval(least: Nanos, most: Nanos) -> Option<String> {
+    (least != most).then(|| format!("{} to {}", time(least), time(most)))
 }
 
 /// The screen.

@@ -580,4 +580,9 @@ fn a_fix_adds_what_those_before_it_left() {
     }
     let sum: Nanos = analysis.diagnoses.iter().filter_map(|one| one.marginal).sum();
     assert_eq!(analysis.avoidable, sum);
+    // What is left of a gain has its interval, too.
+    let mut half = analysis.diagnoses[0].clone();
+    half.marginal = Some(half.gain.saved().scaled(0.5));
+    let line = foreread_profile::gain_line(&half, builder.recording.wall);
+    assert_eq!(line.matches(" to ").count(), 2, "{line}");
 }
