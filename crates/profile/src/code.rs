@@ -1,31 +1,42 @@
 //! Which part of a file is code.
 
+use std::collections::BTreeMap;
+
 use observe::AdviceCallKind;
 use policy::{Extent, Page};
 use units::Pages;
 
 use crate::advice_values::SEQUENTIAL_VALUE;
-use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, ProfileRecording};
+use crate::recording::{AccessKind, AdviceRecord, FileAccess, PAGE_BYTES, ProfileRecording};
 
 /// The fewest faults that show code.
 const MIN_CODE_FAULTS: usize = 2;
 /// The share of other faults that may lie between them.
 const MAX_OTHER_SHARE: f64 = 0.1;
 
-/// The part of a file whose pages are mapped executable. Since Linux 6.17, a miss there reads from
-/// its page on, and elsewhere as much before the page as behind it. Where an architecture wants
-/// larger folios for code, as arm64 does, windows begin before the page and no code is found.
-pub(crate) fn mapped_code(recording: &ProfileRecording, inode: u32) -> Option<Extent> {
+/// The part of each file whose pages are mapped executable. Since Linux 6.17, a miss there reads
+/// from its page on, and elsewhere as much before the page as behind it. Where an architecture
+/// wants larger folios for code, as arm64 does, windows begin before the page and none is found.
+pub(crate) fn mapped_code(recording: &ProfileRecording) -> BTreeMap<u32, Extent> {
+    // Windows of such mappings begin at the fault, too.
     let is_sequential =
-        |call, advice| call == AdviceCallKind::Madvise && advice == SEQUENTIAL_VALUE;
-    let mut advice = recording.advice.iter().filter(|one| one.inode.is_none_or(|it| it == inode));
-    if advice.any(|one| is_sequential(one.call, one.advice)) {
-        return None;
+        |one: &AdviceRecord| one.call == AdviceCallKind::Madvise && one.advice == SEQUENTIAL_VALUE;
+    if recording.advice.iter().any(is_sequential) {
+        return BTreeMap::new();
     }
-    let faults = recording.accesses.iter().filter(|one| {
-        (one.inode, one.kind, one.marks) == (inode, AccessKind::Fault, 0)
-            && one.largest_window.get() > PAGE_BYTES
-    });
+    let mut faults: BTreeMap<u32, Vec<&FileAccess>> = BTreeMap::new();
+    for one in &recording.accesses {
+        let has_window = one.marks == 0 && one.largest_window.get() > PAGE_BYTES;
+        if one.kind == AccessKind::Fault && has_window {
+            faults.entry(one.inode).or_default().push(one);
+        }
+    }
+    let code = faults.iter().map(|(inode, faults)| Some((*inode, code_of(recording, faults)?)));
+    code.flatten().collect()
+}
+
+/// What of a file is code, by faults that read a window.
+fn code_of(recording: &ProfileRecording, faults: &[&FileAccess]) -> Option<Extent> {
     let (mut code, mut others) = (Vec::new(), Vec::new());
     for fault in faults {
         let Some((start, end)) = first_window(recording, fault) else { continue };
@@ -86,14 +97,14 @@ mod tests {
     #[test]
     fn code_is_where_windows_begin_at_the_fault() {
         let recording = recorded(&[(4, 0), (500, 500), (300, 300), (900, 884), (700, 700)]);
-        let code = mapped_code(&recording, 0).unwrap();
-        assert_eq!((code.start.get(), code.end().get()), (300, 732));
-        assert_eq!(mapped_code(&recording, 1), None);
+        let code = mapped_code(&recording);
+        assert_eq!((code[&0].start.get(), code[&0].end().get()), (300, 732));
+        assert_eq!(code.get(&1), None);
     }
 
     #[test]
     fn a_mapping_whose_faults_differ_is_none() {
-        assert_eq!(mapped_code(&recorded(&[(50, 34), (300, 284), (20, 4)]), 0), None);
-        assert_eq!(mapped_code(&recorded(&[(50, 50), (70, 54), (90, 90)]), 0), None);
+        assert!(mapped_code(&recorded(&[(50, 34), (300, 284), (20, 4)])).is_empty());
+        assert!(mapped_code(&recorded(&[(50, 50), (70, 54), (90, 90)])).is_empty());
     }
 }

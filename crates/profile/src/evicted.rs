@@ -1,5 +1,7 @@
 //! Waits for pages that had been in memory before.
 
+use std::collections::{HashMap, HashSet};
+
 use rangemap::{RangeMap, RangeSet};
 use units::{Bytes, Nanos};
 
@@ -9,75 +11,99 @@ use crate::stream::FileStream;
 
 /// How a page that is waited for had left the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Departure {
-    /// Dropped by the program's advice.
+enum Departure {
     Advised,
-    /// Reclaimed after it was used.
     ReclaimedUsed,
-    /// Reclaimed before the program came to it.
     ReclaimedUnused,
 }
 
 /// Waits of one kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RepeatedWaits {
+pub(crate) struct WaitSum {
     pub count: u64,
     pub waited: Nanos,
 }
 
-/// What happens to one file, in the order of time.
+/// Waits of a stream for pages that had been in memory before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RepeatedWaits {
+    /// For pages that the program's advice had dropped.
+    pub advised: WaitSum,
+    /// For pages that were reclaimed after they were used.
+    pub used: WaitSum,
+    /// For pages that were reclaimed before the program came to them.
+    pub unused: WaitSum,
+}
+
+/// What happens to a file, in the order of time.
 enum Step<'a> {
     Access(&'a FileAccess),
     Eviction(&'a PageEviction),
-    Wait(&'a StorageWait),
+    /// With the place of its stream.
+    Wait(&'a StorageWait, usize),
 }
 
-/// Waits of a stream for pages that had left in this way.
+/// Which pages of a file were used since they came, and how the others had left.
+#[derive(Default)]
+struct FilePages {
+    used: RangeSet<Bytes>,
+    gone: RangeMap<Bytes, Departure>,
+}
+
+/// The repeated waits of each of these streams.
 pub(crate) fn repeated_waits(
     recording: &ProfileRecording,
-    stream: &FileStream,
-    departures: &[Departure],
-) -> RepeatedWaits {
-    let mut result = RepeatedWaits::default();
-    if !recording.evictions.iter().any(|one| one.inode == stream.inode) {
+    streams: &[&FileStream],
+) -> Vec<RepeatedWaits> {
+    let mut result = vec![RepeatedWaits::default(); streams.len()];
+    let evicted: HashSet<u32> = recording.evictions.iter().map(|one| one.inode).collect();
+    let of_streams = streams.iter().map(|stream| stream.inode);
+    let mut files: HashMap<u32, FilePages> = of_streams
+        .filter(|inode| evicted.contains(inode))
+        .map(|inode| (inode, FilePages::default()))
+        .collect();
+    if files.is_empty() {
         return result;
     }
-    let of_file = |inode: u32| inode == stream.inode;
     // A wait comes before its access, and after what was evicted before it began.
-    let accesses = recording.accesses.iter().filter(|one| of_file(one.inode));
-    let evictions = recording.evictions.iter().filter(|one| of_file(one.inode));
-    let mut steps: Vec<(Nanos, Step<'_>)> =
-        accesses.map(|one| (one.end, Step::Access(one))).collect();
-    steps.extend(evictions.map(|one| (one.at, Step::Eviction(one))));
-    steps.extend(
-        stream.waits(recording).map(|one| (one.end.saturating_sub(one.blocked), Step::Wait(one))),
-    );
-    steps.sort_by_key(|(at, _)| *at);
-    let (mut used, mut gone) = (RangeSet::new(), RangeMap::new());
-    for (_, step) in steps {
+    let mut steps: Vec<(Nanos, u32, Step<'_>)> = Vec::new();
+    steps.extend(recording.accesses.iter().map(|one| (one.end, one.inode, Step::Access(one))));
+    steps.extend(recording.evictions.iter().map(|one| (one.at, one.inode, Step::Eviction(one))));
+    for (place, stream) in streams.iter().enumerate() {
+        for one in stream.waits(recording) {
+            steps.push((one.start(), stream.inode, Step::Wait(one, place)));
+        }
+    }
+    steps.retain(|(_, inode, _)| files.contains_key(inode));
+    steps.sort_by_key(|(at, ..)| *at);
+    for (_, inode, step) in steps {
+        let Some(file) = files.get_mut(&inode) else { continue };
         match step {
             Step::Access(access) => {
-                used.extend(merged([(access.offset, access.offset + access.length)]));
+                file.used.extend(merged([(access.offset, access.offset + access.length)]));
             }
             Step::Eviction(one) => {
                 // What happened between kept stretches is not known.
-                let is_used = recording.kept_of.is_some() || used.contains(&one.offset);
+                let is_used = recording.kept_of.is_some() || file.used.contains(&one.offset);
                 let departure = match (one.is_advised, is_used) {
                     (true, _) => Departure::Advised,
                     (false, true) => Departure::ReclaimedUsed,
                     (false, false) => Departure::ReclaimedUnused,
                 };
                 for pages in merged([(one.offset, one.offset + one.length)]) {
-                    gone.insert(pages.clone(), departure);
-                    used.remove(pages);
+                    file.gone.insert(pages.clone(), departure);
+                    file.used.remove(pages);
                 }
             }
-            Step::Wait(wait) => {
-                let departure = gone.get(&wait.offset);
-                if departure.is_some_and(|departure| departures.contains(departure)) {
-                    result.count += 1;
-                    result.waited += wait.blocked;
-                }
+            Step::Wait(wait, place) => {
+                let sum = match file.gone.get(&wait.offset) {
+                    Some(Departure::Advised) => &mut result[place].advised,
+                    Some(Departure::ReclaimedUsed) => &mut result[place].used,
+                    Some(Departure::ReclaimedUnused) => &mut result[place].unused,
+                    None => continue,
+                };
+                sum.count += 1;
+                sum.waited += wait.blocked;
             }
         }
     }

@@ -216,7 +216,7 @@ impl Tables {
     ) {
         let stack = recording.stacks.get(wait.stack as usize);
         let stack = stack.and_then(|stack| self.stack(stack));
-        let (start, blocked) = (wait.end.saturating_sub(wait.blocked), millis(wait.blocked));
+        let (start, blocked) = (wait.start(), millis(wait.blocked));
         self.samples.push((stack, millis(wait.end), blocked));
         let file = wait.inode.map(|inode| recording.files[inode as usize].path.as_str());
         let mut data = json!({
@@ -328,7 +328,7 @@ fn devices(recording: &ProfileRecording) -> Vec<Json> {
     for (nth, (device, name)) in recording.devices.iter().enumerate() {
         let mut own: Vec<&IoRequest> =
             recording.requests.iter().filter(|one| one.device == *device).collect();
-        own.sort_by_key(|one| one.end.saturating_sub(one.service));
+        own.sort_by_key(|one| one.start());
         let mut lanes: Vec<(Nanos, Tables)> = Vec::new();
         for request in own {
             let start = request.end.saturating_sub(request.service);

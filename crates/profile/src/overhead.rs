@@ -121,7 +121,7 @@ pub(crate) fn recorded_service(
 fn awaited(recording: &ProfileRecording, streams: &[&FileStream]) -> Vec<u64> {
     let waits = streams.iter().flat_map(|stream| stream.waits(recording));
     let mut spans: Vec<(u64, u64)> =
-        waits.map(|wait| (wait.end.saturating_sub(wait.blocked).get(), wait.end.get())).collect();
+        waits.map(|wait| (wait.start().get(), wait.end.get())).collect();
     spans.sort_unstable();
     let is_awaited = |request: &&IoRequest| {
         let end = request.end.get();

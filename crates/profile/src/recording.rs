@@ -127,6 +127,12 @@ pub struct StorageWait {
     pub offset: Bytes,
 }
 
+impl StorageWait {
+    pub fn start(&self) -> Nanos {
+        self.end.saturating_sub(self.blocked)
+    }
+}
+
 /// A program's advice to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdviceRecord {
@@ -161,6 +167,12 @@ pub struct IoRequest {
     pub queued: Nanos,
     /// The process that asked for it, if it is not profiled.
     pub neighbour: Option<u32>,
+}
+
+impl IoRequest {
+    pub fn start(&self) -> Nanos {
+        self.end.saturating_sub(self.service)
+    }
 }
 
 /// Pages that were submitted to be read.

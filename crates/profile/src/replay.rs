@@ -115,11 +115,9 @@ impl<'a> ProfileReplay<'a> {
         let (steps, least) = (steps_to(PieceBound::Most), steps_to(PieceBound::Least));
         let differ = steps.iter().zip(&least).any(|(most, least)| most.length != least.length);
         let least_steps = differ.then_some(least);
-        let mapped = streams.iter().filter(|stream| stream.file == 0);
-        let code = mapped.filter_map(|one| Some((one.inode, mapped_code(recording, one.inode)?)));
         let mut replay = Self {
             recording,
-            code: code.collect(),
+            code: mapped_code(recording),
             streams,
             steps,
             least_steps,

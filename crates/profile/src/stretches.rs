@@ -63,7 +63,7 @@ impl KeptStretches {
     /// Leaves what happened outside the kept stretches out.
     pub(crate) fn filter(self, recording: &mut ProfileRecording) {
         recording.accesses.retain(|one| self.touches(one.start, one.end));
-        recording.waits.retain(|one| self.touches(one.end.saturating_sub(one.blocked), one.end));
+        recording.waits.retain(|one| self.touches(one.start(), one.end));
         let mut before = 0;
         recording.advice.retain(|one| {
             before += 1;
@@ -88,7 +88,7 @@ impl KeptStretches {
             (access.start, access.end) = (start, end);
         }
         for wait in &mut recording.waits {
-            let start = line.at(wait.end.saturating_sub(wait.blocked));
+            let start = line.at(wait.start());
             let end = line.at(wait.end);
             (wait.end, wait.blocked) = (end, end - start);
         }

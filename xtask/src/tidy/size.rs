@@ -22,7 +22,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/observe", 2980),
     ("crates/pg", 2820),
     ("crates/policy", 6255),
-    ("crates/profile", 8550),
+    ("crates/profile", 8590),
     ("crates/report", 8820),
     ("crates/reproduce", 1700),
     ("crates/sim", 5330),

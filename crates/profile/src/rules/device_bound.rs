@@ -48,6 +48,6 @@ fn busy_share(run: &RunView<'_>, stream: &FileStream) -> f64 {
 
 /// The time with a request in flight.
 pub(super) fn busy(requests: &[IoRequest]) -> Nanos {
-    let spans = requests.iter().map(|one| (one.end.saturating_sub(one.service), one.end));
+    let spans = requests.iter().map(|one| (one.start(), one.end));
     spans.collect::<BusySpans>().total()
 }

@@ -71,7 +71,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     for wait in &run.recording.waits {
         if matches!(wait.class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct) {
             waited += wait.blocked;
-            beside += others.overlap(wait.end.saturating_sub(wait.blocked), wait.end);
+            beside += others.overlap(wait.start(), wait.end);
         }
     }
     if !run.matters(beside) || (beside.get() as f64) < MIN_SHARE * waited.get() as f64 {

@@ -3,7 +3,7 @@
 use units::Bytes;
 
 use super::{DiagnosisRule, FixChange, MIN_REPEATED_WAITS, RuleCheck, RuleFinding, RunView};
-use crate::evicted::{Departure, one_touch_bytes, repeated_waits};
+use crate::evicted::{one_touch_bytes, repeated_waits};
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -23,7 +23,7 @@ pub(super) fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFindin
         return None;
     }
     let recording = run.recording;
-    let evicted = repeated_waits(recording, stream, &[Departure::ReclaimedUsed]);
+    let evicted = repeated_waits(recording, &[stream])[0].used;
     if evicted.count < MIN_REPEATED_WAITS || !run.matters(evicted.waited) {
         return None;
     }

@@ -29,7 +29,7 @@ fn is_page_by_page(run: &RunView<'_>, stream: &FileStream) -> bool {
 /// Whether most reads of the program were issued while it had no other request under way.
 fn are_alone(requests: &[IoRequest]) -> bool {
     let own = requests.iter().filter(|one| one.is_read && one.neighbour.is_none());
-    let mut spans: Vec<_> = own.map(|one| (one.end.saturating_sub(one.service), one.end)).collect();
+    let mut spans: Vec<_> = own.map(|one| (one.start(), one.end)).collect();
     spans.sort_unstable();
     let (mut alone, mut busy_until) = (0, Nanos::ZERO);
     for (start, end) in &spans {

@@ -2,7 +2,7 @@
 
 use super::{DiagnosisRule, FixChange, MIN_REPEATED_WAITS, RuleCheck, RuleFinding, RunView};
 use crate::advice_values::DONTNEED_VALUE;
-use crate::evicted::{Departure, repeated_waits};
+use crate::evicted::repeated_waits;
 use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
@@ -21,7 +21,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
         return None;
     }
     let recording = run.recording;
-    let dropped = repeated_waits(recording, stream, &[Departure::Advised]);
+    let dropped = repeated_waits(recording, &[stream])[0].advised;
     if dropped.count < MIN_REPEATED_WAITS || !run.matters(dropped.waited) {
         return None;
     }

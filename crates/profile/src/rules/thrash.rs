@@ -5,8 +5,9 @@ use units::Nanos;
 use super::{
     DiagnosisRule, FixChange, MIN_REPEATED_WAITS, RuleCheck, RuleFinding, RunView, polluting_scan,
 };
-use crate::evicted::{Departure, RepeatedWaits, repeated_waits};
+use crate::evicted::repeated_waits;
 use crate::recording::AccessKind;
+use crate::stream::FileStream;
 
 pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     code: 14,
@@ -21,29 +22,26 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 fn check(run: &RunView<'_>) -> Option<RuleFinding> {
-    let again = |departures: &[Departure]| -> Vec<RepeatedWaits> {
-        let streams = run.streams.iter();
-        streams.map(|stream| repeated_waits(run.recording, stream, departures)).collect()
-    };
-    let all = again(&[Departure::ReclaimedUnused, Departure::ReclaimedUsed]);
+    let every: Vec<&FileStream> = run.streams.iter().collect();
+    let repeated = repeated_waits(run.recording, &every);
+    let count = |place: &usize| repeated[*place].used.count + repeated[*place].unused.count;
+    let waited = |place: &usize| repeated[*place].used.waited + repeated[*place].unused.waited;
     // Other streams have other faults as well, or were pushed out by a scan.
-    let places: Vec<usize> = (0..all.len())
+    let places: Vec<usize> = (0..every.len())
         .filter(|place| {
-            let (one, stream) = (all[*place], &run.streams[*place]);
-            one.count > 0
-                && one.waited * 2 >= stream.waited
-                && polluting_scan::check(run, stream).is_none()
+            count(place) > 0
+                && waited(place) * 2 >= every[*place].waited
+                && polluting_scan::check(run, every[*place]).is_none()
         })
         .collect();
-    let count: u64 = places.iter().map(|place| all[*place].count).sum();
-    let waited: Nanos = places.iter().map(|place| all[*place].waited).sum();
+    let unused: u64 = places.iter().map(|place| repeated[*place].unused.count).sum();
+    let (count, waited): (u64, Nanos) =
+        (places.iter().map(count).sum(), places.iter().map(waited).sum());
     if count < MIN_REPEATED_WAITS || !run.matters(waited) {
         return None;
     }
     let streams = || places.iter().map(|place| &run.streams[*place]);
     let hottest = streams().max_by_key(|stream| stream.waited)?;
-    let unused = again(&[Departure::ReclaimedUnused]);
-    let unused: u64 = places.iter().map(|place| unused[*place].count).sum();
     let of = match places.len() {
         1 => run.path(hottest).to_owned(),
         open => format!("{open} open files, most of them of {}", run.path(hottest)),

@@ -27,12 +27,11 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     let has_files = |device| recording.files.iter().any(|file| file.id.device == device);
     let requests = recording.requests.iter().filter(|one| has_files(one.device));
     let reads = requests.clone().filter(|one| one.is_read).count() as u64;
-    let busy: BusySpans =
-        requests.map(|one| (one.end.saturating_sub(one.service), one.end)).collect();
+    let busy: BusySpans = requests.map(|one| (one.start(), one.end)).collect();
     let (mut waited, mut idle) = (Nanos::ZERO, Nanos::ZERO);
     for wait in &recording.waits {
         if matches!(wait.class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct) {
-            let start = wait.end.saturating_sub(wait.blocked);
+            let start = wait.start();
             waited += wait.blocked;
             idle += wait.blocked.saturating_sub(busy.overlap(start, wait.end));
         }
