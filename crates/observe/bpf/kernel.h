@@ -263,6 +263,7 @@ struct css_set {
 struct mm_struct {
 	unsigned long start_code;
 	unsigned long end_code;
+	unsigned long exec_vm;
 } CORE;
 
 struct vm_area_struct {

@@ -10,7 +10,7 @@ struct {
 	MAP_INT(max_entries, 16 << 20);
 } events SEC(".maps");
 
-/* Stacks and names, which wake their reader: a process may have exited a moment later. */
+/* Stacks and names. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_INT(max_entries, 4 << 20);
@@ -58,6 +58,7 @@ struct doing {
 	u64 size_bytes;
 	u64 waited_ns;   /* blocked within the call */
 	u64 stack;       /* of an advice call */
+	u64 code_mappings; /* those of the last stack that was sent */
 	u64 out_ns;      /* since when it is blocked; 0 if it is not */
 	u64 wake_ns;
 	u64 wait_stack;
@@ -330,7 +331,7 @@ INLINE void send_name(struct inode *inode, u64 number, u32 device)
 			entry = parent;
 		}
 	}
-	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
 /* The open file behind a descriptor of the current process. */
@@ -409,12 +410,14 @@ INLINE u64 mix(u64 hash, u64 word)
 INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 {
 	struct mm_struct *mm = NULL;
-	unsigned long start = 0, end = 0;
+	unsigned long start = 0, end = 0, executable_pages = 0;
 	READ_FIELD(mm, task, mm);
 	if (mm) {
 		READ_FIELD(start, mm, start_code);
 		READ_FIELD(end, mm, end_code);
+		READ_FIELD(executable_pages, mm, exec_vm);
 	}
+	stack->code_mappings = mix(start, executable_pages);
 	u64 hash = mix(mix(0x9e3779b97f4a7c15ULL, stack->user_ip), stack->words[0]);
 	for (u32 index = 1; index < STACK_WORDS; index++) {
 		u64 word = stack->words[index];
@@ -495,7 +498,11 @@ INLINE u64 take_stack(void *ctx, struct doing *doing, u32 what)
 		bpf_map_update_elem(&sent_stacks, &key, &one, 0);
 		/* More than clang copies in place. */
 		bpf_probe_read_kernel(record, sizeof(*record), stack);
-		bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+		/* The reader looks at mappings that it does not know before their process exits. */
+		bpf_ringbuf_submit(record, doing->code_mappings == stack->code_mappings ?
+						   BPF_RB_NO_WAKEUP :
+						   BPF_RB_FORCE_WAKEUP);
+		doing->code_mappings = stack->code_mappings;
 	}
 	if (place) {
 		doing->wait_place = place;

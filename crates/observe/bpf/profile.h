@@ -97,6 +97,7 @@ _Static_assert(sizeof(struct batch_record) == 312, "src/profile_record.rs has th
 /* A stack, once for each process and key. */
 struct stack_record {
 	u64 key;
+	u64 code_mappings; /* which the process has: another number if they have changed */
 	u64 user_ip;
 	u32 pid;
 	u32 tid;
@@ -108,7 +109,7 @@ struct stack_record {
 				 * frame return to is among them */
 };
 
-_Static_assert(sizeof(struct stack_record) == 1184, "src/profile_record.rs has the same");
+_Static_assert(sizeof(struct stack_record) == 1192, "src/profile_record.rs has the same");
 
 #define NAME_PARTS 16
 #define NAME_BYTES 64

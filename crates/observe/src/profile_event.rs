@@ -199,6 +199,8 @@ pub struct UringReads {
 pub struct ProfileStack {
     pub key: u64,
     pub pid: u32,
+    /// Which mappings of code the process has: another number if they have changed.
+    pub code_mappings: u64,
     /// Addresses, the innermost first.
     pub kernel: Vec<u64>,
     pub user: Vec<u64>,
@@ -399,6 +401,7 @@ pub(crate) fn stack(record: &StackRecord) -> ProfileStack {
     ProfileStack {
         key: record.key,
         pid: record.pid,
+        code_mappings: record.code_mappings,
         kernel: record.kernel[..kernel].to_vec(),
         user: if user == 0 { vec![record.user_ip] } else { record.user[..user].to_vec() },
         words: record.words.to_vec(),

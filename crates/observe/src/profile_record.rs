@@ -57,6 +57,7 @@ const _: () = assert!(size_of::<CachedReads>() == 24);
 #[derive(Clone, Copy)]
 pub(crate) struct StackRecord {
     pub key: u64,
+    pub code_mappings: u64,
     pub user_ip: u64,
     pub pid: u32,
     pub tid: u32,
@@ -67,7 +68,7 @@ pub(crate) struct StackRecord {
     pub words: [u64; STACK_WORDS],
 }
 
-const _: () = assert!(size_of::<StackRecord>() == 1184);
+const _: () = assert!(size_of::<StackRecord>() == 1192);
 
 /// `struct name_record`: the name of a file, once.
 #[repr(C)]

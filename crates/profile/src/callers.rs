@@ -43,16 +43,13 @@ impl CodeFiles {
             })
         });
         let first = user[0];
-        user.retain(|at| *at == first || find(maps, *at).is_some_and(|map| map.is_executable));
+        user.retain(|at| *at == first || find(maps, *at).is_some());
         if let Some(caller) = caller.filter(|caller| !user.contains(caller)) {
             user.insert(1, *caller);
         }
     }
 
     fn is_return_address(&mut self, map: &CodeMapping, address: u64) -> bool {
-        if !map.is_executable {
-            return false;
-        }
         if self.files.len() >= MAX_OPEN_FILES {
             self.files.clear();
         }

@@ -2,27 +2,29 @@
 
 use std::sync::Arc;
 
-/// A mapping of a file.
+/// A mapping of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeMapping {
     pub start: u64,
     pub end: u64,
     /// Where in the file it begins.
     pub offset: u64,
-    pub is_executable: bool,
     /// Shared with the stacks that go through it.
     pub path: Arc<str>,
 }
 
-/// The mappings that the text lists. Lines that are none are passed over: the file may be cut off.
+/// The mappings of code that the text lists, in the order of their addresses. Lines that are none
+/// are passed over: the file may be cut off.
 pub(crate) fn parse_maps(text: &str) -> Vec<CodeMapping> {
-    text.lines().filter_map(mapping).collect()
+    let mut maps: Vec<CodeMapping> = text.lines().filter_map(mapping).collect();
+    maps.sort_by_key(|map| map.start);
+    maps
 }
 
 fn mapping(line: &str) -> Option<CodeMapping> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
-    let rights = words.next()?;
+    let _rights = words.next().filter(|rights| rights.contains('x'))?;
     let offset = words.next()?;
     let (_device, _inode) = (words.next()?, words.next()?);
     let path = words.next().unwrap_or_default().trim_start();
@@ -31,14 +33,14 @@ fn mapping(line: &str) -> Option<CodeMapping> {
         start: hex(start)?,
         end: hex(end)?,
         offset: hex(offset)?,
-        is_executable: rights.contains('x'),
         path: path.trim_end_matches(" (deleted)").into(),
     })
 }
 
 /// The mapping that an address lies in.
 pub(crate) fn find(maps: &[CodeMapping], address: u64) -> Option<&CodeMapping> {
-    maps.iter().find(|map| map.start <= address && address < map.end)
+    let behind = maps.partition_point(|map| map.start <= address);
+    maps[..behind].last().filter(|map| address < map.end)
 }
 
 #[cfg(test)]
@@ -46,15 +48,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_range_rights_offset_and_a_path_with_blanks() {
-        let text =
-            "55d0-55e0 r-xp 00001000 fe:00 42    /opt/a b/prog\n7f00-7f10 rw-p 0 00:00 0 \nx";
+    fn mappings_of_code_have_a_range_an_offset_and_a_path_with_blanks() {
+        let text = "7f00-7f10 r-xp 0 00:00 0 \n55e0-55f0 rw-p 0 00:00 0 [heap]\n\
+             55d0-55e0 r-xp 00001000 fe:00 42    /opt/a b/prog\nx";
         let maps = parse_maps(text);
         assert_eq!(maps.len(), 2);
         assert_eq!(&*maps[0].path, "/opt/a b/prog");
-        assert!(maps[0].is_executable && !maps[1].is_executable);
         assert_eq!(find(&maps, 0x55d8).map(|map| map.offset), Some(0x1000));
-        assert_eq!(find(&maps, 0x7f10), None);
+        assert_eq!(find(&maps, 0x7f0f), Some(&maps[1]));
+        assert!([0x7f10, 0x55d0 - 1, 0x55e8].iter().all(|at| find(&maps, *at).is_none()));
     }
 
     #[test]

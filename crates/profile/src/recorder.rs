@@ -156,8 +156,10 @@ impl Recorder {
         let Self { probes, collector, stacks, limits, mounts, root, .. } = self;
         probes.drain(|item| match item {
             ProfileItem::Stack(stack) => {
-                limits.look(root, stack.pid);
-                stacks.add(&stack);
+                // A process that was moved to another cgroup mostly goes on as another program.
+                if stacks.add(&stack) {
+                    limits.look(root, stack.pid);
+                }
             }
             ProfileItem::Name(name) => {
                 let path = units::text::plain(&mounts.path(root, &name));

@@ -77,11 +77,19 @@ const MAX_CALLERS: usize = 8;
 const MAX_KEYS: usize = 250_000;
 const MAX_PROCESSES: usize = 512;
 
+/// The code of a process.
+#[derive(Debug, Default)]
+struct ProcessCode {
+    /// [`ProfileStack::code_mappings`].
+    id: u64,
+    maps: Vec<CodeMapping>,
+}
+
 /// The stacks of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct StackTable {
     kernel: KernelSymbols,
-    maps: HashMap<u32, Vec<CodeMapping>>,
+    maps: HashMap<u32, ProcessCode>,
     code: CodeFiles,
     /// By process and key, those that were used lately and the ones before.
     places: HashMap<(u32, u64), u32>,
@@ -97,24 +105,15 @@ impl StackTable {
         Self { kernel: KernelSymbols::read(), stacks, ..Self::default() }
     }
 
-    /// Takes a stack in, reading where the code of its process comes from.
-    pub(crate) fn add(&mut self, stack: &ProfileStack) {
-        let mut user = stack.user.clone();
-        let known = self.maps.get(&stack.pid);
-        let all = known.is_some_and(|maps| user.iter().all(|at| find(maps, *at).is_some()));
-        if !all {
-            let text = std::fs::read_to_string(format!("/proc/{}/maps", stack.pid));
-            if let Some(maps) = text.ok().map(|text| parse_maps(&text)).filter(|it| !it.is_empty())
-            {
-                if self.maps.len() >= MAX_PROCESSES {
-                    // Those that live are read again.
-                    self.maps.clear();
-                }
-                self.maps.insert(stack.pid, maps);
-            }
+    /// Takes a stack in, reading where the code of its process comes from if that is not known.
+    /// Returns whether that was read.
+    pub(crate) fn add(&mut self, stack: &ProfileStack) -> bool {
+        let is_known = self.maps.get(&stack.pid).is_some_and(|code| code.id == stack.code_mappings);
+        if !is_known {
+            self.read_maps(stack);
         }
-        let none = Vec::new();
-        let maps = self.maps.get(&stack.pid).unwrap_or(&none);
+        let mut user = stack.user.clone();
+        let maps = self.maps.get(&stack.pid).map_or(&[][..], |code| &code.maps);
         self.code.insert_caller(&mut user, &stack.words, maps);
         let kernel = stack.kernel.iter().filter_map(|at| self.kernel.place(*at));
         let raw = RawStack {
@@ -123,6 +122,23 @@ impl StackTable {
         };
         let place = self.intern(raw);
         self.keep_key((stack.pid, stack.key), place);
+        !is_known
+    }
+
+    /// Reads the mappings of a process, which delays what it maps in the meantime. Those that were
+    /// known remain if it has exited.
+    fn read_maps(&mut self, stack: &ProfileStack) {
+        let text = std::fs::read_to_string(format!("/proc/{}/maps", stack.pid));
+        let maps = parse_maps(&text.unwrap_or_default());
+        if self.maps.len() >= MAX_PROCESSES {
+            // Those that live are read again.
+            self.maps.clear();
+        }
+        let code = self.maps.entry(stack.pid).or_default();
+        code.id = stack.code_mappings;
+        if !maps.is_empty() {
+            code.maps = maps;
+        }
     }
 
     fn keep_key(&mut self, key: (u32, u64), place: u32) {
@@ -267,7 +283,20 @@ mod tests {
     }
 
     fn stack_of(pid: u32, key: u64, user: Vec<u64>) -> ProfileStack {
-        ProfileStack { pid, key, kernel: Vec::new(), user, words: Vec::new() }
+        ProfileStack { pid, key, code_mappings: 1, kernel: Vec::new(), user, words: Vec::new() }
+    }
+
+    #[test]
+    fn mappings_are_read_again_when_they_have_changed() {
+        let (mut table, own) = (StackTable::new(), std::process::id());
+        let here = a_key_in_use_outlives_many_others as fn() as usize as u64;
+        let with = |code_mappings| ProfileStack { code_mappings, ..stack_of(own, 1, vec![here]) };
+        assert!(table.add(&with(1)));
+        assert!(!table.add(&with(1)));
+        assert!(table.add(&with(2)));
+        let program = std::env::current_exe().unwrap();
+        let place = table.place(own, 1) as usize;
+        assert_eq!(&*table.stacks[place].user[0].module, program.to_str().unwrap());
     }
 
     #[test]
