@@ -6,8 +6,9 @@
 //! that wins nothing, or takes from readers beside the streams, is taken back: but only if the
 //! streams still read as they did when it was made.
 
-use units::{Nanos, Pages};
+use units::{Bytes, Nanos, Pages};
 
+use super::limited_window::{LimitReason, LimitedWindow};
 use super::rates::{ReadCounts, ReadRates};
 use super::sizes;
 use crate::tuning::rates::MIN_OTHER_READS_PER_SECOND;
@@ -23,8 +24,9 @@ pub(super) struct StreamSummary {
     /// The window that most of them have.
     pub typical: Pages,
     /// The most that each may have.
-    pub most: Pages,
+    pub most: LimitedWindow,
     pub in_flight: Pages,
+    pub page: Bytes,
     /// Whether others read beside them, and when that was last seen.
     pub beside: bool,
     pub beside_seen: Nanos,
@@ -49,6 +51,7 @@ pub(super) enum SearchOutcome {
 #[derive(Clone, Copy, Debug)]
 struct SearchTrial {
     before: Option<Pages>,
+    reason_before: LimitReason,
     /// What all have if nothing was found before.
     typical: Pages,
     rates: ReadRates,
@@ -73,6 +76,7 @@ struct Converged {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowSearch {
     window: Option<Pages>,
+    reason: LimitReason,
     trial: Option<SearchTrial>,
     enough: Option<Converged>,
     /// Trials in a row that found nothing.
@@ -107,19 +111,23 @@ impl WindowSearch {
     /// Readers are helped in another way from now on: what was measured says nothing any more.
     pub fn abort_trial(&mut self) {
         if let Some(trial) = self.trial.take() {
-            self.window = trial.before;
+            (self.window, self.reason) = (trial.before, trial.reason_before);
         }
         (self.rates, self.calm) = (None, None);
     }
 
     /// The window for streams that wait, and what became of it.
-    pub fn step(&mut self, now: Nanos, streams: &StreamSummary) -> (Option<Pages>, SearchOutcome) {
+    pub fn step(
+        &mut self,
+        now: Nanos,
+        streams: &StreamSummary,
+    ) -> (Option<LimitedWindow>, SearchOutcome) {
         self.measure(now, streams.counts);
         let news = match self.trial {
             Some(trial) => self.judge(now, streams, trial),
             None => self.try_more(now, streams),
         };
-        (self.window, news)
+        (self.window.map(|pages| LimitedWindow::new(pages, self.reason)), news)
     }
 
     fn measure(&mut self, now: Nanos, counts: ReadCounts) {
@@ -138,25 +146,34 @@ impl WindowSearch {
 
     /// The largest window that makes sense: within its share of memory, and so that nobody waits
     /// too long for all others.
-    fn ceiling(&self, streams: &StreamSummary, rates: &ReadRates, before: Pages) -> Pages {
+    fn ceiling(&self, streams: &StreamSummary, rates: &ReadRates, before: Pages) -> LimitedWindow {
         let round = if streams.active <= tuning::MAX_LEAPING_STREAMS {
             tuning::MAX_ROUND_TIME.as_secs_f64()
         } else {
             tuning::MAX_CROWDED_ROUND_SECONDS
         };
         let round = (rates.progress * round) as u64 / streams.active.max(1);
-        let step = before.get().saturating_mul(tuning::STEP_GROWTH);
-        let mut most = round.max(step).min(streams.most.get());
+        let times = |growth| Pages::new(before.get().saturating_mul(growth));
+        let step = LimitedWindow::new(times(tuning::STEP_GROWTH), LimitReason::Step);
+        let most = if round > step.pages.get() {
+            LimitedWindow::new(Pages::new(round), LimitReason::Round)
+        } else {
+            step
+        };
+        let mut most = most.at_most(streams.most.pages, streams.most.reason);
         if streams.beside || rates.is_scattered() {
             // What those reads lose while it is tried is lost.
             let growth =
                 if streams.mapped { tuning::MIN_GROWTH } else { tuning::MAX_GROWTH_WITH_OTHERS };
-            most = most.min(before.get().saturating_mul(growth));
+            let reason =
+                if streams.beside { LimitReason::OtherReads } else { LimitReason::RandomReads };
+            most = most.at_most(times(growth), reason);
         }
         if let Some(bad) = self.bad {
-            most = most.min(bad.get() / tuning::STEP_GROWTH);
+            let less = Pages::new(bad.get() / tuning::STEP_GROWTH);
+            most = most.at_most(less, LimitReason::Harm);
         }
-        Pages::new(most)
+        most
     }
 
     fn try_more(&mut self, now: Nanos, streams: &StreamSummary) -> SearchOutcome {
@@ -203,20 +220,28 @@ impl WindowSearch {
             return SearchOutcome::Unchanged;
         }
         let ceiling = self.ceiling(streams, &rates, before);
-        let window = if streams.active > tuning::MAX_LEAPING_STREAMS {
-            sizes::even_at_most(ceiling)
-        } else if streams.active > 1 || rates.switches() > tuning::COMPETING_SWITCH_SHARE {
-            sizes::at_most(ceiling)
+        let crowd = streams.active > tuning::MAX_LEAPING_STREAMS;
+        let compete = streams.active > 1 || rates.switches() > tuning::COMPETING_SWITCH_SHARE;
+        let most = if crowd || compete {
+            ceiling
         } else {
             let guess = streams.in_flight.get().saturating_mul(tuning::SEEK_AMORTIZATION);
-            let wish = Pages::new(guess.max(before.get().saturating_mul(tuning::STEP_GROWTH)));
-            sizes::even_at_most(wish.min(ceiling))
+            let step = before.get().saturating_mul(tuning::STEP_GROWTH);
+            let reason = if guess > step { LimitReason::InFlight } else { LimitReason::Step };
+            let wish = LimitedWindow::new(Pages::new(guess.max(step)), reason);
+            wish.at_most(ceiling.pages, ceiling.reason)
         };
+        let window = if compete && !crowd {
+            sizes::at_most(most.pages)
+        } else {
+            sizes::even_at_most(most.pages)
+        };
+        let reason_before = std::mem::replace(&mut self.reason, most.reason);
         if window.get() < before.get().saturating_mul(tuning::MIN_GROWTH) {
             self.settle(now, streams, rates.progress);
             return SearchOutcome::Unchanged;
         }
-        self.attempt(now, streams, rates, window)
+        self.attempt(now, streams, rates, window, reason_before)
     }
 
     fn attempt(
@@ -225,6 +250,7 @@ impl WindowSearch {
         streams: &StreamSummary,
         rates: ReadRates,
         window: Pages,
+        reason_before: LimitReason,
     ) -> SearchOutcome {
         let pages = streams.active.saturating_mul(window.get()) as f64;
         let span = Nanos::from_secs_f64(tuning::TRIAL_ROUNDS * pages / rates.progress.max(1.0));
@@ -240,6 +266,7 @@ impl WindowSearch {
         let (typical, ends) = (streams.typical, now + span);
         self.trial = Some(SearchTrial {
             before: self.window,
+            reason_before,
             typical,
             rates,
             begins,
@@ -306,6 +333,7 @@ impl WindowSearch {
             // What is tried next must win over this, not over what was before.
             self.rates = Some(rates);
             if rates.next_may_hurt_beside(&trial.rates) {
+                self.reason = LimitReason::OtherReads;
                 self.settle(now, streams, rates.progress);
                 return SearchOutcome::Unchanged;
             }
@@ -327,6 +355,7 @@ impl WindowSearch {
         hurt: bool,
     ) -> SearchOutcome {
         let tried = std::mem::replace(&mut self.window, trial.before);
+        self.reason = if hurt { LimitReason::OtherReads } else { LimitReason::Harm };
         // What it was while that was tried says nothing of what it will be.
         self.rates = Some(trial.rates);
         self.failed_trials += 1;
@@ -340,11 +369,11 @@ impl WindowSearch {
         } else {
             self.settle(now, streams, trial.rates.progress);
         }
-        let tried = tried.get();
+        let tried = Bytes::new(tried.get() * streams.page.get());
         SearchOutcome::Reverted(if hurt {
-            format!("with a window of {tried} pages, other readers of the device got less")
+            format!("with a window of {tried}, other readers of the device got less")
         } else {
-            format!("with a window of {tried} pages, it was read {gain:.2} times as fast")
+            format!("with a window of {tried}, it was read {gain:.2} times as fast")
         })
     }
 }
@@ -359,8 +388,9 @@ mod tests {
             waiting: true,
             counts,
             typical: Pages::new(32),
-            most: Pages::new(2048),
+            most: LimitedWindow::new(Pages::new(2048), LimitReason::Memory),
             in_flight: Pages::new(30),
+            page: Bytes::new(4096),
             beside: counts.beside > 0,
             trials: true,
             beside_seen: Nanos::MAX,
@@ -386,7 +416,7 @@ mod tests {
                 ..ReadCounts::default()
             };
             let (window, _) = climb.step(Nanos::from_millis(100 * tick), &streams(active, counts));
-            let window = window.map_or(32, Pages::get);
+            let window = window.map_or(32, |window| window.pages.get());
             if windows.last() != Some(&window) {
                 windows.push(window);
             }

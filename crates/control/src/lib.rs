@@ -37,6 +37,7 @@ mod fault_waits;
 mod gain;
 mod history;
 mod inputs;
+mod limited_window;
 mod memory;
 mod outstanding;
 mod pace;

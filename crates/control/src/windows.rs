@@ -10,6 +10,7 @@ use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
 use super::gain::{GainSource, MeanGain, MeasuredGain};
 use super::inputs::{FileKey, FileState, Inputs};
+use super::limited_window::{LimitReason, LimitedWindow};
 use super::memory::room;
 use super::prime::FilePriming;
 use super::random_faults::MappingView;
@@ -221,7 +222,8 @@ impl BdiController {
         let (run, window, why) = match change {
             RunsChange::Begin(run) => {
                 stream.predicted = predicted;
-                (Some(run), MISS_PREFETCH_WINDOW_PAGES, short_runs_of(run, predicted))
+                let bytes = Bytes::new(run.get() * facts.page.get());
+                (Some(run), MISS_PREFETCH_WINDOW_PAGES, short_runs_of(bytes, predicted))
             }
             RunsChange::Gained(measured) => {
                 let gain = MeasuredGain { predicted: stream.predicted, measured };
@@ -270,12 +272,17 @@ impl BdiController {
         twice
     }
 
-    fn climb_on(&mut self, inputs: &Inputs, elapsed: Nanos) -> (Option<Pages>, SearchOutcome) {
+    fn climb_on(
+        &mut self,
+        inputs: &Inputs,
+        elapsed: Nanos,
+    ) -> (Option<LimitedWindow>, SearchOutcome) {
         let now = inputs.now;
         let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
         let (mut mapped, mut beside, mut several) = (false, false, false);
         let mut beside_seen = Nanos::ZERO;
-        let (mut stalled, mut waiting, mut most, mut page) = (0.0, false, 0, 4096);
+        let (mut stalled, mut waiting, mut page) = (0.0, false, 4096);
+        let mut most = LimitedWindow::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
@@ -301,7 +308,9 @@ impl BdiController {
                 windows.push(facts.window);
             }
             let useful = stream.window_limit().unwrap_or(Pages::new(u64::MAX));
-            most = most.max(self.share(inputs, &facts).most.min(useful).get());
+            let own = LimitedWindow::new(self.share(inputs, &facts).most, LimitReason::Memory)
+                .at_most(useful, LimitReason::Runs);
+            most = if own.pages > most.pages { own } else { most };
             page = facts.page.get().max(1);
             if !stream.is_done() {
                 active += 1;
@@ -325,8 +334,9 @@ impl BdiController {
                 waiting,
                 counts: self.counts,
                 typical,
-                most: Pages::new(most),
+                most,
                 in_flight: Pages::new(self.device.in_flight().get() / page),
+                page: Bytes::new(page),
                 beside,
                 beside_seen,
                 mapped,
@@ -335,7 +345,8 @@ impl BdiController {
             },
         );
         // A mapping that is read at random would suffer until it is known as such.
-        self.opens = result.0.filter(|_| !mapped && !inputs.memory.under_pressure);
+        let found = result.0.map(|window| window.pages);
+        self.opens = found.filter(|_| !mapped && !inputs.memory.under_pressure);
         result
     }
 
@@ -356,7 +367,7 @@ impl BdiController {
         inputs: &Inputs,
         stream: &Stream,
         facts: &FileState,
-        wanted: Option<Pages>,
+        wanted: Option<LimitedWindow>,
         news: &SearchOutcome,
     ) -> Option<(Pages, String)> {
         let share = self.share(inputs, facts);
@@ -376,9 +387,13 @@ impl BdiController {
         let less =
             stream.ordered.zip(stream.original).filter(|(ordered, original)| ordered.0 < *original);
         let before = less.filter(|_| !share.is_squeezed).map(|(_, original)| original);
+        let before = before.map(|pages| LimitedWindow::new(pages, LimitReason::Original));
         let useful = stream.window_limit().unwrap_or(Pages::new(u64::MAX));
-        let wanted = wanted.max(before)?.min(share.most).min(file).min(useful);
-        let larger = wanted.get() > facts.window.get() + facts.window.get() / 8;
+        let wanted = (wanted.into_iter().chain(before).max_by_key(|window| window.pages)?)
+            .at_most(share.most, LimitReason::Memory)
+            .at_most(file, LimitReason::File)
+            .at_most(useful, LimitReason::Runs);
+        let larger = wanted.pages.get() > facts.window.get() + facts.window.get() / 8;
         if !larger || stream.waiting <= MIN_WAIT_SHARE {
             return None;
         }
@@ -393,7 +408,8 @@ impl BdiController {
             let (latency, rate) = (device.latency().as_millis_f64(), device.rate().as_mib());
             why += &format!("; the device answers in {latency:.1} ms and reads {rate:.0} MiB/s");
         }
-        Some((wanted, why))
+        why += &format!("; {}", wanted.reason.text());
+        Some((wanted.pages, why))
     }
 }
 
@@ -401,10 +417,11 @@ impl BdiController {
 fn taken_back(
     stream: &Stream,
     facts: &FileState,
-    wanted: Option<Pages>,
+    wanted: Option<LimitedWindow>,
     news: &SearchOutcome,
 ) -> Option<(Pages, String)> {
     let SearchOutcome::Reverted(why) = news else { return None };
+    let wanted = wanted.map(|window| window.pages);
     let before = wanted.or(stream.original).filter(|before| *before < facts.window)?;
     stream.ordered.map(|_| (before, why.clone()))
 }
@@ -440,11 +457,10 @@ pub(super) fn file_view(facts: &FileState, cache: Pages) -> FileView {
     }
 }
 
-fn short_runs_of(run: Pages, predicted: f64) -> String {
+fn short_runs_of(run: Bytes, predicted: f64) -> String {
     format!(
-        "it is read in short runs from place to place, of up to {} pages mostly: predicted \
-         ×{predicted:.2}",
-        run.get()
+        "it is read in short runs from place to place, of up to {run} mostly: predicted \
+         ×{predicted:.2}"
     )
 }
 

@@ -35,6 +35,7 @@ static u64 (*const bpf_get_current_cgroup_id)(void) = (void *)80;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+static u64 (*const bpf_ringbuf_query)(void *ring, u64 flags) = (void *)134;
 static long (*const bpf_seq_write)(void *seq, const void *data, u32 size) = (void *)127;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
@@ -80,6 +81,7 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 #define BPF_MAP_TYPE_RINGBUF 27
 /* Whoever reads the ring comes by himself; waking him for each event would cost the readers. */
 #define BPF_RB_NO_WAKEUP 1
+#define BPF_RB_AVAIL_DATA 0
 /* But for what somebody waits for. */
 #define BPF_RB_FORCE_WAKEUP 2
 

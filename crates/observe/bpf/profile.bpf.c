@@ -10,10 +10,12 @@ struct {
 	MAP_INT(max_entries, 16 << 20);
 } events SEC(".maps");
 
+#define DETAIL_BYTES (4 << 20)
+
 /* Stacks and names. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_RINGBUF);
-	MAP_INT(max_entries, 4 << 20);
+	MAP_INT(max_entries, DETAIL_BYTES);
 } details SEC(".maps");
 
 /* Records that found their ring full: events, then details. */
@@ -291,6 +293,14 @@ INLINE u32 device_of(struct inode *inode)
 	return device;
 }
 
+/* Sends a stack or a name: the reader comes by itself soon enough, unless this is urgent or the ring
+ * is half full. */
+INLINE void submit_detail(void *record, u32 is_urgent)
+{
+	u32 is_late = bpf_ringbuf_query(&details, BPF_RB_AVAIL_DATA) > DETAIL_BYTES / 2;
+	bpf_ringbuf_submit(record, is_urgent || is_late ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+}
+
 /* Sends the name of a file that was not seen before. */
 INLINE void send_name(struct inode *inode, u64 number, u32 device)
 {
@@ -331,7 +341,7 @@ INLINE void send_name(struct inode *inode, u64 number, u32 device)
 			entry = parent;
 		}
 	}
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	submit_detail(record, 0);
 }
 
 /* The open file behind a descriptor of the current process. */
@@ -417,7 +427,7 @@ INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 		READ_FIELD(end, mm, end_code);
 		READ_FIELD(executable_pages, mm, exec_vm);
 	}
-	stack->code_mappings = mix(start, executable_pages);
+	stack->code_mappings = mm ? mix(mix(start, executable_pages), (u64)mm) : 0;
 	u64 hash = mix(mix(0x9e3779b97f4a7c15ULL, stack->user_ip), stack->words[0]);
 	for (u32 index = 1; index < STACK_WORDS; index++) {
 		u64 word = stack->words[index];
@@ -498,11 +508,11 @@ INLINE u64 take_stack(void *ctx, struct doing *doing, u32 what)
 		bpf_map_update_elem(&sent_stacks, &key, &one, 0);
 		/* More than clang copies in place. */
 		bpf_probe_read_kernel(record, sizeof(*record), stack);
-		/* The reader looks at mappings that it does not know before their process exits. */
-		bpf_ringbuf_submit(record, doing->code_mappings == stack->code_mappings ?
-						   BPF_RB_NO_WAKEUP :
-						   BPF_RB_FORCE_WAKEUP);
-		doing->code_mappings = stack->code_mappings;
+		/* The process may exit before the reader would look at new mappings. */
+		u64 mappings = stack->code_mappings;
+		submit_detail(record, mappings && mappings != doing->code_mappings);
+		if (mappings)
+			doing->code_mappings = mappings;
 	}
 	if (place) {
 		doing->wait_place = place;

@@ -163,7 +163,8 @@ impl ProfileProbes {
         &self.signals
     }
 
-    /// Waits until a stack or a name has come, until `also` is readable, or for `most`.
+    /// Waits until a stack of unknown code has come or half of the ring of stacks and names is
+    /// full, until `also` is readable, or for `most`.
     pub fn wait(&self, most: Duration, also: Option<BorrowedFd<'_>>) -> Result<(), ObserveError> {
         let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);

@@ -199,7 +199,7 @@ pub struct UringReads {
 pub struct ProfileStack {
     pub key: u64,
     pub pid: u32,
-    /// Which mappings of code the process has: another number if they have changed.
+    /// A hash that changes with most changes of the mappings of code; 0 if the process has none.
     pub code_mappings: u64,
     /// Addresses, the innermost first.
     pub kernel: Vec<u64>,

@@ -1,6 +1,7 @@
 //! Limits of the cgroups of profiled processes, which hold their requests back.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
 
 use host::Root;
 
@@ -9,6 +10,8 @@ use host::Root;
 const LIMIT_FILES: [&str; 2] = ["io.max", "io.latency"];
 const OLD_LIMIT_FILES: [&str; 2] =
     ["blkio.throttle.read_bps_device", "blkio.throttle.read_iops_device"];
+/// A process may be moved after its start.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Processes that are remembered; more are looked at again.
 const MAX_PROCESSES: usize = 4096;
 /// Where the hierarchies are mounted, alone and beside version 1.
@@ -18,18 +21,25 @@ const OLD_MOUNT: &str = "/sys/fs/cgroup/blkio";
 /// The limits of the cgroups that processes are seen in.
 #[derive(Debug, Default)]
 pub(crate) struct CgroupLimits {
-    /// What `/proc/PID/cgroup` said last: a process may be moved after its start.
-    seen: HashMap<u32, String>,
+    /// What `/proc/PID/cgroup` said last, and when.
+    seen: HashMap<u32, (Instant, String)>,
     found: BTreeSet<String>,
 }
 
 impl CgroupLimits {
-    /// Looks at a process, and at its cgroups if they are others than the last time.
-    pub(crate) fn look(&mut self, root: &Root, pid: u32) {
+    /// Looks at a process if it is a new program or was not looked at for a while, and at its
+    /// cgroups if they have changed.
+    pub(crate) fn look(&mut self, root: &Root, pid: u32, is_new: bool) {
+        let now = Instant::now();
+        let is_recent = |(at, _): &(Instant, String)| now.duration_since(*at) < LOOK_INTERVAL;
+        if !is_new && self.seen.get(&pid).is_some_and(is_recent) {
+            return;
+        }
         let Ok(text) = std::fs::read_to_string(root.path(format!("/proc/{pid}/cgroup"))) else {
             return;
         };
-        if self.seen.get(&pid) == Some(&text) {
+        if let Some((at, _)) = self.seen.get_mut(&pid).filter(|(_, before)| *before == text) {
+            *at = now;
             return;
         }
         for (controllers, path) in host::cgroup::groups(&text) {
@@ -42,7 +52,7 @@ impl CgroupLimits {
         if self.seen.len() >= MAX_PROCESSES {
             self.seen.clear();
         }
-        self.seen.insert(pid, text);
+        self.seen.insert(pid, (now, text));
     }
 
     /// Reads the limits of a cgroup and of those above it.
@@ -94,13 +104,19 @@ mod tests {
         file("sys/fs/cgroup/blkio/old/blkio.throttle.read_bps_device", "8:16 1048576\n");
         let root = Root::at(dir.path());
         let mut limits = CgroupLimits::default();
-        limits.look(&root, 7);
-        limits.look(&root, 8);
+        limits.look(&root, 7, true);
+        limits.look(&root, 8, true);
+        file("proc/7/cgroup", "0::/c\n");
+        file("sys/fs/cgroup/c/io.max", "8:0 rbps=5\n");
+        limits.look(&root, 7, false);
+        assert_eq!(limits.found.len(), 2, "it was looked at just now");
+        limits.look(&root, 7, true);
         assert_eq!(
             limits.into_found(),
             [
                 "/sys/fs/cgroup/a/io.max: 8:0 rbps=max wbps=1000 riops=100 wiops=max",
                 "/sys/fs/cgroup/blkio/old/blkio.throttle.read_bps_device: 8:16 1048576",
+                "/sys/fs/cgroup/c/io.max: 8:0 rbps=5",
             ]
         );
     }

@@ -19,7 +19,8 @@ use crate::names::{MountPoints, device_name};
 use crate::recording::ProfileRecording;
 use crate::symbols::StackTable;
 
-/// How long events wait in the kernel at most: the ring holds 131,000.
+/// How long events wait in the kernel at most: the ring holds 131,000, and that of stacks and names
+/// wakes its reader when it is half full.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// How many files are asked where they lie.
 const MAX_PLACED_FILES: usize = 4096;
@@ -156,10 +157,8 @@ impl Recorder {
         let Self { probes, collector, stacks, limits, mounts, root, .. } = self;
         probes.drain(|item| match item {
             ProfileItem::Stack(stack) => {
-                // A process that was moved to another cgroup mostly goes on as another program.
-                if stacks.add(&stack) {
-                    limits.look(root, stack.pid);
-                }
+                let is_new = stacks.add(&stack);
+                limits.look(root, stack.pid, is_new);
             }
             ProfileItem::Name(name) => {
                 let path = units::text::plain(&mounts.path(root, &name));

@@ -257,7 +257,8 @@ impl<'a> ProfileReplay<'a> {
         let nanos = |time: f64| Nanos::new(time.max(0.0) as u64);
         ReplayTimes {
             elapsed: nanos(ends.fold(0.0, f64::max)),
-            waited: nanos(waited(outcome.stalled(), simulated.stalls())),
+            waited: nanos(waited(outcome.stalled(), simulated.stalls()))
+                + dilated(outcome.queue_wait()),
             read: outcome.device.bytes,
             stalls: simulated.stalls(),
         }

@@ -85,6 +85,14 @@ struct ProcessCode {
     maps: Vec<CodeMapping>,
 }
 
+impl ProcessCode {
+    /// Whether it is that of a stack: code that a program writes may change without the hash.
+    fn has(&self, stack: &ProfileStack) -> bool {
+        let innermost = stack.user.first();
+        self.id == stack.code_mappings && innermost.is_none_or(|at| find(&self.maps, *at).is_some())
+    }
+}
+
 /// The stacks of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct StackTable {
@@ -105,10 +113,10 @@ impl StackTable {
         Self { kernel: KernelSymbols::read(), stacks, ..Self::default() }
     }
 
-    /// Takes a stack in, reading where the code of its process comes from if that is not known.
-    /// Returns whether that was read.
+    /// Takes a stack in. Returns whether the mappings of its process had to be read.
     pub(crate) fn add(&mut self, stack: &ProfileStack) -> bool {
-        let is_known = self.maps.get(&stack.pid).is_some_and(|code| code.id == stack.code_mappings);
+        let is_known = stack.code_mappings == 0
+            || self.maps.get(&stack.pid).is_some_and(|code| code.has(stack));
         if !is_known {
             self.read_maps(stack);
         }
@@ -125,20 +133,18 @@ impl StackTable {
         !is_known
     }
 
-    /// Reads the mappings of a process, which delays what it maps in the meantime. Those that were
-    /// known remain if it has exited.
+    /// Reads the mappings of a process. Those that were known remain if it has exited.
     fn read_maps(&mut self, stack: &ProfileStack) {
         let text = std::fs::read_to_string(format!("/proc/{}/maps", stack.pid));
         let maps = parse_maps(&text.unwrap_or_default());
-        if self.maps.len() >= MAX_PROCESSES {
+        if maps.is_empty() {
+            return;
+        }
+        if self.maps.len() >= MAX_PROCESSES && !self.maps.contains_key(&stack.pid) {
             // Those that live are read again.
             self.maps.clear();
         }
-        let code = self.maps.entry(stack.pid).or_default();
-        code.id = stack.code_mappings;
-        if !maps.is_empty() {
-            code.maps = maps;
-        }
+        self.maps.insert(stack.pid, ProcessCode { id: stack.code_mappings, maps });
     }
 
     fn keep_key(&mut self, key: (u32, u64), place: u32) {
@@ -291,12 +297,24 @@ mod tests {
         let (mut table, own) = (StackTable::new(), std::process::id());
         let here = a_key_in_use_outlives_many_others as fn() as usize as u64;
         let with = |code_mappings| ProfileStack { code_mappings, ..stack_of(own, 1, vec![here]) };
+        let program = std::env::current_exe().unwrap();
+        let module = |table: &mut StackTable, pid| {
+            let place = table.place(pid, 1) as usize;
+            Arc::clone(&table.stacks[place].user[0].module)
+        };
         assert!(table.add(&with(1)));
         assert!(!table.add(&with(1)));
+        let other = || parse_maps("0-7fffffffffff r-xp 0 00:00 0 /other");
+        table.maps.get_mut(&own).unwrap().maps = other();
+        assert!(!table.add(&with(1)) && !table.add(&with(0)));
+        assert_eq!(&*module(&mut table, own), "/other");
         assert!(table.add(&with(2)));
-        let program = std::env::current_exe().unwrap();
-        let place = table.place(own, 1) as usize;
-        assert_eq!(&*table.stacks[place].user[0].module, program.to_str().unwrap());
+        assert_eq!(&*module(&mut table, own), program.to_str().unwrap());
+        // A process that has exited keeps its mappings.
+        let gone = u32::MAX;
+        table.maps.insert(gone, ProcessCode { id: 1, maps: other() });
+        assert!(table.add(&ProfileStack { pid: gone, ..with(2) }));
+        assert_eq!(&*module(&mut table, gone), "/other");
     }
 
     #[test]

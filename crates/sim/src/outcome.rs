@@ -14,8 +14,10 @@ pub struct ReaderOutcome {
     pub elapsed: Nanos,
     /// How often it waited for the device.
     pub stalls: u64,
-    /// How long it waited for the device in all.
+    /// How long it waited for pages in all.
     pub stalled: Nanos,
+    /// How long its reads waited before that, because `nr_requests` requests were in flight.
+    pub queue_wait: Nanos,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -101,6 +103,11 @@ impl SimOutcome {
     /// How long all readers waited for the device.
     pub fn stalled(&self) -> Nanos {
         self.readers.iter().map(|reader| reader.stalled).sum()
+    }
+
+    /// [`ReaderOutcome::queue_wait`] of all readers together.
+    pub fn queue_wait(&self) -> Nanos {
+        self.readers.iter().map(|reader| reader.queue_wait).sum()
     }
 
     /// What was read to prime files.

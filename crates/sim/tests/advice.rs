@@ -75,6 +75,21 @@ fn what_is_called_for_is_there_and_what_is_not_needed_goes() {
 }
 
 #[test]
+fn reads_wait_while_the_queue_is_full_of_what_was_asked_for() {
+    let ask = |pieces: u64| {
+        let will = Some(RangeAdvice::WillNeed);
+        let steps = (0..pieces).map(|piece| step(piece * 4099 % 16_000, 1, will));
+        let later = Start::After(Nanos::from_millis(100));
+        let read = ReadStep { start: later, ..step(16_100, 1, None) };
+        simulate(AccessMethod::Read, vec![steps.collect(), vec![step(16_050, 1, None), read]])
+    };
+    let (few, many) = (ask(16), ask(600));
+    assert_eq!(few.queue_wait(), Nanos::ZERO, "{few:?}");
+    assert!(many.queue_wait() > Nanos::ZERO, "{many:?}");
+    assert!(many.queue_wait() < many.settled.scaled(0.9), "that of advice does not count");
+}
+
+#[test]
 fn random_advice_for_a_mapping_stops_read_around_and_fadvise_does_not() {
     let mapped = |advice: Option<RangeAdvice>| {
         let advice = advice.map(|advice| step(0, 0, Some(advice)));

@@ -28,7 +28,7 @@ Settings are applied atomically, in the order that their side effects require, a
 hold until the next boot (`foreread persist` makes them permanent) or until `foreread rollback NAME`
 undoes them, with the name that apply prints. `foreread rollback all` undoes all applied settings.";
 
-/// Set tunables now; `foreread rollback` undoes it
+/// Set tunables now; `foreread rollback all` undoes it
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ApplyArgs {

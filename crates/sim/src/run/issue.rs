@@ -77,7 +77,7 @@ impl World {
         loop {
             if reader.to_issue.is_empty() {
                 if self.queue.undispatched(reader.number) > 0 {
-                    reader.waits_dispatch = true;
+                    reader.dispatch_since = Some(reader.clock.nanos());
                     return Flow::Wait;
                 }
                 reader.phase = if reader.awaited.is_some() { Phase::Arrive } else { Phase::Walk };

@@ -134,8 +134,12 @@ impl<I: Steps> Simulation<I> {
                     }
                     world.queue.dispatch(now, &mut freed);
                     for reader in freed.drain(..) {
-                        let waits = readers.get_mut(reader as usize);
-                        if waits.is_some_and(|(it, _)| std::mem::take(&mut it.waits_dispatch)) {
+                        let Some((it, _)) = readers.get_mut(reader as usize) else { continue };
+                        if let Some(since) = it.dispatch_since.take() {
+                            // Advice waits for no page afterwards.
+                            if it.awaited.is_some() {
+                                it.outcome.queue_wait += now.saturating_sub(since);
+                            }
                             world.agenda.push(now, reader);
                         }
                     }

@@ -76,7 +76,8 @@ pub(super) struct RunningReader {
     pub(super) advised: Option<ReadStep>,
     pub(super) awaited: Option<Awaited>,
     pub(super) to_issue: VecDeque<Item>,
-    pub(super) waits_dispatch: bool,
+    /// Since when it waits for the device to take its requests.
+    pub(super) dispatch_since: Option<Nanos>,
     waits_since: Option<Picos>,
     pub(super) outcome: ReaderOutcome,
     pub(super) references: Pages,
@@ -112,7 +113,7 @@ impl RunningReader {
             advised: None,
             awaited: None,
             to_issue: VecDeque::new(),
-            waits_dispatch: false,
+            dispatch_since: None,
             waits_since: None,
             outcome: ReaderOutcome::default(),
             references: Pages::ZERO,
