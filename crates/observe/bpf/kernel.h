@@ -81,9 +81,10 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 #define BPF_MAP_TYPE_RINGBUF 27
 /* Whoever reads the ring comes by himself; waking him for each event would cost the readers. */
 #define BPF_RB_NO_WAKEUP 1
-#define BPF_RB_AVAIL_DATA 0
 /* But for what somebody waits for. */
 #define BPF_RB_FORCE_WAKEUP 2
+/* How much of a ring was not read yet. */
+#define BPF_RB_AVAIL_DATA 0
 
 /* What __builtin_preserve_field_info() gives. */
 #define FIELD_BYTE_OFFSET 0

@@ -416,7 +416,8 @@ INLINE u64 mix(u64 hash, u64 word)
 }
 
 /* A hash of what tells callers without a frame apart: the word at the stack pointer, and the further
- * ones that lie in the code of the program. Others are data, which differ from call to call. */
+ * ones that lie in the code of the program. Others are data, which differ from call to call. Also
+ * notes which code the process has, as that is read from the same place. */
 INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 {
 	struct mm_struct *mm = NULL;
