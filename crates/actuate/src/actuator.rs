@@ -97,6 +97,9 @@ impl Actuator {
         file: &OpenFile,
         advice: FileAdvice,
     ) -> Result<ActionOutcome, ActuateError> {
+        if file.is_only_mapped() {
+            return Ok(ActionOutcome::Failed(ActuateFailure::OnlyMapped));
+        }
         let (duplicate, now) = match self.duplicate(file)? {
             Ok(taken) => taken,
             Err(missed) => return Ok(ActionOutcome::Failed(missed)),

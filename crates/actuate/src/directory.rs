@@ -271,7 +271,7 @@ fn is_same_file(root: &Root, holder: &Holder, file: &OpenFile, stat: &Stat) -> b
     let device = DevNo::from_raw(stat.st_dev);
     // On btrfs, stat(2) reports another device for each subvolume; then the stat of the holder's
     // descriptor must be the same.
-    let link = || root.path(format!("/proc/{}/fd/{}", holder.pid, holder.fd));
+    let link = || root.path(holder.link());
     let agrees = |open: Stat| (open.st_dev, open.st_ino) == (stat.st_dev, stat.st_ino);
     let is_unnamed = device.major == 0 && file.device.major == 0;
     device == file.device || is_unnamed && rustix::fs::stat(link()).is_ok_and(agrees)
@@ -314,7 +314,7 @@ impl Actuator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use observe::{FileKind, Holder, OpenFileId};
+    use observe::{FileKind, Handle, Holder, OpenFileId};
     use std::fs;
     use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
@@ -345,7 +345,7 @@ mod tests {
             random: false,
             holders: vec![Holder {
                 pid: std::process::id(),
-                fd: 3,
+                handle: Handle::Descriptor { fd: 3 },
                 comm: "test".to_owned(),
                 uid: 0,
                 cgroup: 1,

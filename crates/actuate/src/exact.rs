@@ -133,6 +133,7 @@ impl<'a> Batch<'a> {
         let duplicates: Vec<Result<DupFd, ActuateFailure>> = files
             .iter()
             .map(|file| match &file.bdi {
+                _ if file.is_only_mapped() => Err(ActuateFailure::OnlyMapped),
                 Some(own) if own == bdi => duplicate(&actuator.root, &actuator.limits, file),
                 _ => Err(elsewhere()),
             })

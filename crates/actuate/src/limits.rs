@@ -117,12 +117,19 @@ fn runs(root: &Root, pid: u32, path: &Path, denies: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use observe::Handle;
     use proptest::prelude::*;
 
     use super::*;
 
     fn holder(pid: u32, uid: u32) -> Holder {
-        Holder { pid, fd: 3, comm: "postgres".to_owned(), uid, cgroup: 1 }
+        Holder {
+            pid,
+            handle: Handle::Descriptor { fd: 3 },
+            comm: "postgres".to_owned(),
+            uid,
+            cgroup: 1,
+        }
     }
 
     fn rules(texts: &[&str]) -> Vec<AccessRule> {

@@ -91,6 +91,14 @@ pub enum ActuateFailure {
     Remote { fstype: String },
     #[error("not permitted to access the files of process {pid}: CAP_SYS_PTRACE is required")]
     NotPermitted { pid: u32 },
+    #[error(
+        "not permitted to open the mapped files of process {pid}: CAP_CHECKPOINT_RESTORE or \
+         CAP_SYS_ADMIN is required"
+    )]
+    MappingNotPermitted { pid: u32 },
+    /// Its process has mapped it and closed its descriptor.
+    #[error("its window cannot be changed: it is mapped and has no descriptor")]
+    OnlyMapped,
     /// A system call failed.
     #[error("{doing} failed: {reason}")]
     Kernel { doing: &'static str, reason: String },

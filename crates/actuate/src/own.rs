@@ -38,7 +38,7 @@ impl OwnFiles {
         file: &OpenFile,
         wanted: &[(Bytes, Bytes)],
     ) -> Result<Bytes, ActuateFailure> {
-        let (duplicate, size) = duplicate(file)?;
+        let (duplicate, size) = duplicate(&self.root, file)?;
         let piece = largest_piece(&self.root, file.device, file.window);
         read_places(duplicate.as_fd(), wanted, size, piece)
     }
@@ -49,16 +49,17 @@ impl OwnFiles {
     ///
     /// If the file was closed, or the kernel refuses.
     pub fn advise(&self, file: &OpenFile, advice: FileAdvice) -> Result<(), ActuateFailure> {
-        let (duplicate, _) = duplicate(file)?;
+        let (duplicate, _) = duplicate(&self.root, file)?;
         apply_advice(&duplicate, advice)
     }
 }
 
 /// A duplicate of a descriptor of this file, and the present size of the file.
-fn duplicate(file: &OpenFile) -> Result<(DupFd, Bytes), ActuateFailure> {
+fn duplicate(root: &Root, file: &OpenFile) -> Result<(DupFd, Bytes), ActuateFailure> {
     let mut failure = ActuateFailure::Gone;
     for holder in &file.holders {
-        let duplicate = match HolderProcess::open(holder).and_then(|process| process.duplicate()) {
+        let duplicate = HolderProcess::open(holder).and_then(|process| process.duplicate(root));
+        let duplicate = match duplicate {
             Ok(duplicate) => duplicate,
             Err(why) => {
                 failure = why;

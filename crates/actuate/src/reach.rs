@@ -3,8 +3,9 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use host::Root;
-use observe::{Census, Holder, ObserveError, OpenFile};
+use observe::{Census, Handle, Holder, ObserveError, OpenFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
@@ -38,7 +39,7 @@ pub(crate) fn duplicate(
 ) -> Result<DupFd, ActuateFailure> {
     let mut failure = ActuateFailure::Gone;
     for process in holders(root, limits, file)? {
-        match process.duplicate() {
+        match process.duplicate(root) {
             Ok(duplicate) => return Ok(duplicate),
             Err(why) => failure = why,
         }
@@ -80,7 +81,8 @@ pub(crate) fn holders<'a>(
 }
 
 /// Looks up the duplicates in the list of this process's open files. Returns the present state of
-/// each intended file, or `None` if the duplicate is another open file.
+/// each intended file, or `None` if the duplicate is another open file. Of a file that is only
+/// mapped, the duplicate is always another open file, but of the same inode.
 pub(crate) fn confirm(
     census: &Census,
     wanted: &[(&OpenFile, &DupFd)],
@@ -91,10 +93,11 @@ pub(crate) fn confirm(
     let own = census.of_process(std::process::id())?;
     let found = |duplicate: &DupFd| {
         let number = u32::try_from(duplicate.descriptor.as_raw_fd()).ok()?;
-        own.iter().find(|file| file.holders.iter().any(|holder| holder.fd == number))
+        own.iter().find(|file| file.holders.iter().any(|holder| holder.has_descriptor(number)))
     };
     let is_same = |file: &OpenFile, found: &OpenFile| {
-        file.id == found.id && file.device == found.device && file.inode == found.inode
+        let is_open_file = file.id == found.id || file.is_only_mapped();
+        is_open_file && file.device == found.device && file.inode == found.inode
     };
     let confirmed = wanted
         .iter()
@@ -127,11 +130,29 @@ impl<'a> HolderProcess<'a> {
         poll(&mut exited, Some(&Timespec::default())) == Ok(0)
     }
 
-    pub(crate) fn duplicate(&self) -> Result<DupFd, ActuateFailure> {
+    pub(crate) fn duplicate(&self, root: &Root) -> Result<DupFd, ActuateFailure> {
         let pid = self.holder.pid;
-        let number = i32::try_from(self.holder.fd).map_err(|_| ActuateFailure::Gone)?;
-        let descriptor = pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty())
-            .map_err(|errno| ActuateFailure::from_errno("pidfd_getfd", pid, errno))?;
+        let descriptor = match self.holder.handle {
+            Handle::Descriptor { fd } => {
+                let number = i32::try_from(fd).map_err(|_| ActuateFailure::Gone)?;
+                pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty())
+                    .map_err(|errno| ActuateFailure::from_errno("pidfd_getfd", pid, errno))?
+            }
+            Handle::Mapping { .. } => self.open_mapped(root)?,
+        };
         Ok(DupFd { descriptor, pid })
+    }
+
+    /// Opens the mapped file again. It is another open file, so this is good for prefetching only.
+    fn open_mapped(&self, root: &Root) -> Result<OwnedFd, ActuateFailure> {
+        let path = root.path(self.holder.link());
+        // Without waiting for the holder of a lease.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        open(path, flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::PERM | Errno::ACCESS => {
+                ActuateFailure::MappingNotPermitted { pid: self.holder.pid }
+            }
+            errno => ActuateFailure::from_errno("open", self.holder.pid, errno),
+        })
     }
 }

@@ -8,16 +8,18 @@ mod stage;
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use foreread_actuate::{
     AccessRules, ActionOutcome, ActuateFailure, Actuator, FileAdvice, NewFiles,
 };
-use observe::OpenFile;
+use observe::{OpenFile, OpenFileFilter};
 use stage::{Reader, Stage};
-use sys::cachestat::cachestat;
+use sys::cachestat::{cachestat, mincore};
+use sys::mapping::FileMapping;
 use units::{Bytes, Pages};
 
 fn rules(texts: &[&str]) -> AccessRules {
@@ -183,7 +185,7 @@ fn host_a_long_prefetch_is_split() {
     let path = stage.file("data", 64 << 20);
     let reader = Reader::of(&path);
     let own = File::open(&path).expect("open");
-    let stat = cachestat(std::os::fd::AsFd::as_fd(&own), Bytes::ZERO, Bytes::ZERO);
+    let stat = cachestat(own.as_fd(), Bytes::ZERO, Bytes::ZERO);
     if stat.is_err_and(|error| error.kind() == std::io::ErrorKind::Unsupported) {
         // mincore(2) does not count pages in flight.
         println!("SKIP host_a_long_prefetch_is_split: no cachestat(2) before Linux 6.5");
@@ -194,13 +196,70 @@ fn host_a_long_prefetch_is_split() {
     let asked = actuator.prefetch(&file, Bytes::from_mib(16), Bytes::from_mib(32)).expect("acted");
     assert_eq!(asked, Ok(Bytes::from_mib(32)));
     let cached = || {
-        let stat =
-            cachestat(std::os::fd::AsFd::as_fd(&own), Bytes::from_mib(16), Bytes::from_mib(32));
+        let stat = cachestat(own.as_fd(), Bytes::from_mib(16), Bytes::from_mib(32));
         stat.expect("cachestat").cached
     };
     assert_eq!(cached(), Pages::new(8192), "all of it, although one call would read less");
     let past = actuator.prefetch(&file, Bytes::from_mib(60), Bytes::from_mib(32)).expect("acted");
     assert_eq!(past, Ok(Bytes::from_mib(4)), "not beyond the end");
+}
+
+#[test]
+fn host_a_mapped_file_without_a_descriptor_is_prefetched() {
+    let name = "host_a_mapped_file_without_a_descriptor_is_prefetched";
+    let Some(stage) = Stage::set(name) else { return };
+    stage.set_bdi(128);
+    let path = stage.file("data", 4 << 20);
+    let size = Bytes::from_mib(4);
+    let mapping = {
+        let file = File::open(&path).expect("open");
+        FileMapping::new(file.as_fd(), Bytes::ZERO, size).expect("a mapping")
+    };
+    let inode = std::fs::metadata(&path).expect("a file").ino();
+    let own = std::process::id();
+    let listed = |actuator: &Actuator, mapped_by: &[u32], inode: u64| {
+        let mapped_by = mapped_by.iter().copied().collect();
+        let filter = OpenFileFilter { mapped_by, ..Default::default() };
+        let mut files = actuator.open_files(&filter).expect("open files");
+        files.retain(|file| file.inode == inode);
+        files
+    };
+    let by_pid = |pid: u32| Actuator::load(rules(&[&format!("pid:{pid}")])).expect("an actuator");
+    let actuator = by_pid(own);
+    assert_eq!(listed(&actuator, &[], inode), [], "it has no descriptor");
+    let files = listed(&actuator, &[own], inode);
+    let [file] = &files[..] else {
+        // Before Linux 5.12, mappings cannot be listed.
+        println!("SKIP {name}: the kernel does not list mappings ({files:?})");
+        return;
+    };
+    let program = std::fs::metadata("/proc/self/exe").expect("a program").ino();
+    assert_eq!(listed(&actuator, &[own], program), [], "programs are left out");
+    assert!(file.is_only_mapped() && file.readable && file.size == size, "{file:?}");
+    assert_eq!((file.window, file.pids().collect::<Vec<_>>()), (kib(128), vec![own]));
+    let only_mapped = ActionOutcome::Failed(ActuateFailure::OnlyMapped);
+    assert_eq!(actuator.advise(file, FileAdvice::Random).expect("acted"), only_mapped);
+    let mut lease = stage.lease();
+    let set = actuator.set_windows(&mut lease, &[(file, kib(64))]).expect("acted");
+    assert_eq!(set.outcomes, [only_mapped]);
+    drop(lease);
+    let prefetch = |actuator: &Actuator| {
+        actuator.prefetch(file, Bytes::from_mib(1), Bytes::from_mib(1)).expect("acted")
+    };
+    assert_eq!(prefetch(&by_pid(1)), Err(ActuateFailure::NotAllowed));
+    let cached = || {
+        let file = File::open(&path).expect("open");
+        mincore(file.as_fd(), Bytes::ZERO, size).expect("mincore")
+    };
+    assert_eq!(cached(), Pages::ZERO);
+    assert_eq!(prefetch(&actuator), Ok(Bytes::from_mib(1)));
+    let since = Instant::now();
+    while cached() < Pages::new(256) && since.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(cached(), Pages::new(256));
+    drop(mapping);
+    assert_eq!(prefetch(&actuator), Err(ActuateFailure::Gone));
 }
 
 #[test]

@@ -35,7 +35,11 @@ pub struct FileState {
     pub unmanaged: bool,
     /// Whether its program advised that it reads at random. Its window stays as it is; it is
     /// helped by prefetching if it is read in a predictable way all the same.
-    pub keeps_window: bool,
+    #[serde(rename = "keeps_window")]
+    pub random: bool,
+    /// Whether it is mapped and its descriptor is closed: then its window cannot be changed.
+    #[serde(default)]
+    pub only_mapped: bool,
     /// Whether the operator asked for it to be primed.
     #[serde(default)]
     pub prime: bool,
@@ -46,7 +50,12 @@ pub struct FileState {
 
 impl FileState {
     pub(crate) fn may_set_window(&self) -> bool {
-        !self.unmanaged && !self.keeps_window
+        self.has_read_ahead() && !self.only_mapped
+    }
+
+    /// Whether it is managed, and the kernel reads ahead for it.
+    pub(crate) fn has_read_ahead(&self) -> bool {
+        !self.unmanaged && !self.random
     }
 }
 

@@ -110,7 +110,7 @@ impl BdiController {
         let mut files = BTreeMap::new();
         // One action for a file that many have open.
         for (key, stream) in &self.streams {
-            if let Some(facts) = stream.facts.filter(FileState::may_set_window) {
+            if let Some(facts) = stream.facts.filter(FileState::has_read_ahead) {
                 files.entry(stream.file).or_insert((*key, facts));
             }
         }
@@ -269,7 +269,7 @@ fn predict_trend(
     let window = stream.original.unwrap_or(facts.window);
     let file = file_view(facts, cache.max(window));
     // Under POSIX_FADV_RANDOM the kernel does not read ahead.
-    let window = if facts.keeps_window { Pages::new(1) } else { window };
+    let window = if facts.random { Pages::new(1) } else { window };
     let outcome =
         |extra| predict(accesses.iter().copied(), &file, device, Candidate { window, extra });
     let without = outcome(Extra::Nothing);

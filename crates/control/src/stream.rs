@@ -237,8 +237,8 @@ impl Stream {
 
     /// How its reader goes on, where the kernel does not foresee it.
     pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
-        let trend = self.trend.steps(facts.may_set_window());
-        let around = self.original.filter(|_| self.mapped && facts.may_set_window());
+        let trend = self.trend.steps(facts.has_read_ahead());
+        let around = self.original.filter(|_| self.mapped && facts.has_read_ahead());
         trend.map(|steps| around.map_or(steps, |original| steps.with_window(original)))
     }
 

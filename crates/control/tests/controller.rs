@@ -12,10 +12,11 @@ use units::{Bytes, Nanos, PageSize, Pages};
 const PAGE: PageSize = PageSize::FOUR_KIB;
 const FILE: u64 = 1 << 20;
 const OPENS: u64 = 6;
-/// This one bypasses the cache, the program of this one advised that it reads at random, and this
-/// one is closed after a while.
+/// This one bypasses the cache, the program of this one advised that it reads at random, this one
+/// has no descriptor any more, and this one is closed after a while.
 const UNMANAGED: u64 = 4;
-const KEEPS_WINDOW: u64 = 3;
+const RANDOM: u64 = 3;
+const ONLY_MAPPED: u64 = 2;
 const CLOSES: u64 = 5;
 
 fn inputs(now: Nanos, under_pressure: bool) -> Inputs {
@@ -94,7 +95,8 @@ impl Stage {
                 window: windows[key.get() as usize],
                 position: None,
                 unmanaged: key.get() == UNMANAGED,
-                keeps_window: key.get() == KEEPS_WINDOW,
+                random: key.get() == RANDOM,
+                only_mapped: key.get() == ONLY_MAPPED,
                 prime: false,
                 domain: 0,
                 page: PAGE.bytes(),
@@ -135,7 +137,8 @@ proptest! {
                 prop_assert!(!closed || action.file.get() != CLOSES, "{action:?}");
                 match &action.kind {
                     ActionKind::SetWindow(window) => {
-                        prop_assert!(action.file.get() != KEEPS_WINDOW, "{action:?}");
+                        let file = action.file.get();
+                        prop_assert!(![RANDOM, ONLY_MAPPED].contains(&file), "{action:?}");
                         let before = own[action.file.get() as usize];
                         prop_assert!(*window <= Pages::new(most).max(before).max(Pages::new(32)));
                         prop_assert!(met.insert(action.file), "two windows at once: {actions:?}");
@@ -147,6 +150,7 @@ proptest! {
                     }
                     ActionKind::Report { .. } => prop_assert!(!action.why.is_empty()),
                     ActionKind::PrefetchMisses(run) => {
+                        prop_assert!(action.file.get() != ONLY_MAPPED, "{action:?}");
                         prop_assert!(run.is_none_or(|run| run.get() > 1));
                     }
                     ActionKind::Prefetch(extents) => prop_assert!(
@@ -176,10 +180,10 @@ fn a_predictable_reader_that_advised_random_reads_is_prefetched() {
             let start = end - 3809;
             let (first, pages) = (start / 4096, (end - 1) / 4096 + 1 - start / 4096);
             stage.on_event(
-                KEEPS_WINDOW,
+                RANDOM,
                 event(EventKind::Miss { before: Window::default() }, first, pages),
             );
-            stage.on_event(KEEPS_WINDOW, stall(8));
+            stage.on_event(RANDOM, stall(8));
             end = start;
         }
         for action in stage.tick(false, false) {

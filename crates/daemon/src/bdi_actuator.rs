@@ -183,7 +183,10 @@ impl BdiActuator {
     }
 
     fn open_files(&self, ids: BTreeSet<OpenFileId>) -> Result<Vec<OpenFile>, DaemonError> {
-        let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
+        let prefetched = self.prefetched.values().chain(self.on_miss.values());
+        let mapped = prefetched.map(|one| &one.file).filter(|file| file.is_only_mapped());
+        let mapped_by = mapped.flat_map(OpenFile::pids).collect();
+        let filter = OpenFileFilter { ids: Some(ids), mapped_by, ..Default::default() };
         Ok(self.actuator.open_files(&filter)?)
     }
 

@@ -12,7 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use host::{DevNo, Root, Storage, block_stat, page_size};
-use observe::{AccessEvent, EventKind, FileKind, Holder, OpenFile, OpenFileId, ProbeEvent, Window};
+use observe::{
+    AccessEvent, EventKind, FileKind, Handle, Holder, OpenFile, OpenFileId, ProbeEvent, Window,
+};
 use units::{Bytes, Kib, Nanos, Pages};
 
 use crate::Snapshot;
@@ -160,7 +162,13 @@ impl Positions {
                 window,
                 bdi_window: window,
                 random: false,
-                holders: vec![Holder { pid, fd, comm: comm.trim().to_owned(), uid: 0, cgroup: 0 }],
+                holders: vec![Holder {
+                    pid,
+                    handle: Handle::Descriptor { fd },
+                    comm: comm.trim().to_owned(),
+                    uid: 0,
+                    cgroup: 0,
+                }],
             };
             self.files.insert((pid, fd), KnownFile { file, path, storage, explicit: false });
         }

@@ -187,7 +187,7 @@ fn open_probes(dir: &Path) -> Result<((Probes, Census), Option<String>), Observe
 /// for by now. No path is walked and no server is asked, as one might not answer.
 fn path_of(root: &Root, file: &OpenFile) -> Option<String> {
     let holder = file.holders.first()?;
-    let link = root.path(format!("/proc/{}/fd/{}", holder.pid, holder.fd));
+    let link = root.path(holder.link());
     let is_it = || {
         let asked = statx(CWD, &link, AtFlags::STATX_DONT_SYNC, StatxFlags::INO);
         asked.is_ok_and(|open| open.stx_ino == file.inode)

@@ -270,6 +270,9 @@ struct mm_struct {
 } CORE;
 
 struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	unsigned long vm_flags;
 	struct file *vm_file;
 } CORE;
 
@@ -365,6 +368,12 @@ struct bpf_iter__task_file {
 	struct task_struct *task;
 	u32 fd;
 	struct file *file;
+} CORE;
+
+struct bpf_iter__task_vma {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct vm_area_struct *vma;
 } CORE;
 
 /* For GET(). */

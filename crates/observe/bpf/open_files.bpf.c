@@ -1,8 +1,11 @@
-/* Lists every open file: run once for each descriptor of each process, and once more at the end. */
+/* Lists open files: each program runs once for each descriptor, or mapping, of each process, and once
+ * more at the end. */
 #include "kernel.h"
 #include "records.h"
 
 char LICENSE[] SEC("license") = "GPL";
+
+#define VM_EXEC 4
 
 /* The bdi that a file's window comes from, as inode_to_bdi() of the kernel finds it. */
 INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
@@ -28,42 +31,64 @@ INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
 	return bdi;
 }
 
+/* Hands out what `record` does not say yet: all but how the process reaches the open file. */
+INLINE void hand_out(struct bpf_iter_meta *meta, struct task_struct *task, struct file *file,
+		     struct open_file_record *record)
+{
+	u32 kind = file->f_inode->i_mode & S_IFMT;
+	if (kind != S_IFREG && kind != S_IFBLK)
+		return;
+	/* Of a disk, the node in /dev says its name and the mapping's inode all else. */
+	struct inode *inode = file->f_mapping->host;
+	record->file = (u64)file;
+	record->inode = file->f_inode->i_ino;
+	record->size_bytes = inode->i_size;
+	record->position_bytes = file->f_pos;
+	record->cgroup = task->cgroups->dfl_cgrp->kn->id;
+	record->device = kind == S_IFBLK ? inode->i_rdev : inode->i_sb->s_dev;
+	record->pid = task->tgid;
+	record->uid = task->real_cred->uid.val;
+	record->mode = file->f_mode;
+	record->flags = file->f_flags;
+	record->ra_pages = file->f_ra.ra_pages;
+	record->previous_bytes = file->f_ra.prev_pos;
+	record->kind = kind;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->group_leader->comm);
+	const struct backing_dev_info *bdi = bdi_of(inode, kind);
+	if (bdi) {
+		unsigned long ra_pages = 0;
+		bpf_probe_read_kernel(&ra_pages, sizeof(ra_pages), &bdi->ra_pages);
+		record->bdi_ra_pages = ra_pages;
+		bpf_probe_read_kernel_str(record->bdi, sizeof(record->bdi), bdi->dev_name);
+	}
+	bpf_seq_write(meta->seq, record, sizeof(*record));
+}
+
 SEC("iter/task_file")
 int list_open_files(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
-	if (!task || !file)
+	struct open_file_record record = { .fd = ctx->fd };
+	if (task && file)
+		hand_out(ctx->meta, task, file, &record);
+	return 0;
+}
+
+SEC("iter/task_vma")
+int list_mapped_files(struct bpf_iter__task_vma *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct vm_area_struct *area = ctx->vma;
+	if (!task || !area)
 		return 0;
-	u32 kind = file->f_inode->i_mode & S_IFMT;
-	if (kind != S_IFREG && kind != S_IFBLK)
-		return 0;
-	/* Of a disk, the node in /dev says its name and the mapping's inode all else. */
-	struct inode *inode = file->f_mapping->host;
+	struct file *file = area->vm_file;
 	struct open_file_record record = {
-		.file = (u64)file,
-		.inode = file->f_inode->i_ino,
-		.size_bytes = inode->i_size,
-		.position_bytes = file->f_pos,
-		.cgroup = task->cgroups->dfl_cgrp->kn->id,
-		.device = kind == S_IFBLK ? inode->i_rdev : inode->i_sb->s_dev,
-		.pid = task->tgid,
-		.fd = ctx->fd,
-		.uid = task->real_cred->uid.val,
-		.mode = file->f_mode,
-		.flags = file->f_flags,
-		.ra_pages = file->f_ra.ra_pages,
-		.previous_bytes = file->f_ra.prev_pos,
-		.kind = kind,
+		.map_start = area->vm_start,
+		.map_end = area->vm_end,
+		.executable = (area->vm_flags & VM_EXEC) != 0,
 	};
-	bpf_probe_read_kernel_str(record.comm, sizeof(record.comm), task->group_leader->comm);
-	const struct backing_dev_info *bdi = bdi_of(inode, kind);
-	if (bdi) {
-		unsigned long ra_pages = 0;
-		bpf_probe_read_kernel(&ra_pages, sizeof(ra_pages), &bdi->ra_pages);
-		record.bdi_ra_pages = ra_pages;
-		bpf_probe_read_kernel_str(record.bdi, sizeof(record.bdi), bdi->dev_name);
-	}
-	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	if (file)
+		hand_out(ctx->meta, task, file, &record);
 	return 0;
 }

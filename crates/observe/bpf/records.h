@@ -2,9 +2,11 @@
 #ifndef FOREREAD_RECORDS_H
 #define FOREREAD_RECORDS_H
 
-/* One descriptor of one process. */
+/* One descriptor of one process, or one mapping. */
 struct open_file_record {
 	u64 file;           /* address of the open file: its identity, nothing else */
+	u64 map_start;      /* addresses of the mapping; 0 of a descriptor */
+	u64 map_end;
 	u64 inode;
 	u64 size_bytes;
 	u64 position_bytes;
@@ -19,12 +21,12 @@ struct open_file_record {
 	u32 ra_pages;
 	u32 bdi_ra_pages;
 	u32 kind;           /* i_mode & S_IFMT */
-	u32 zero;
+	u32 executable;     /* whether the mapping is */
 	char comm[16];
 	char bdi[64];
 };
 
-_Static_assert(sizeof(struct open_file_record) == 168, "src/record.rs has the same");
+_Static_assert(sizeof(struct open_file_record) == 184, "src/record.rs has the same");
 
 /* What an event is. */
 enum {

@@ -28,7 +28,7 @@ pub use error::ObserveError;
 pub use event::ProbeEvent;
 pub use misses::{Miss, Misses};
 pub use object::{KernelTypes, built_in};
-pub use open_files::{Census, FileKind, Holder, OpenFile, OpenFileFilter, open_files};
+pub use open_files::{Census, FileKind, Handle, Holder, OpenFile, OpenFileFilter, open_files};
 pub use policy::{AccessEvent, EventKind, OpenFileId, Window};
 pub use probes::Probes;
 pub use profile::{ProfileLosses, ProfileProbes, ProfileScope};

@@ -4,12 +4,15 @@
 //! changes it there; nothing in `/proc` shows it. A BPF iterator over the descriptors of all
 //! processes does (`bpf_iter` of `task_file`, Linux 5.8 and later).
 //!
+//! A program may map a file and close its descriptor. Such open files are listed on request, by an
+//! iterator over the mappings of a process (`task_vma`, Linux 5.12 and later).
+//!
 //! A file on overlayfs is read through another open file below, which belongs to no process; what
 //! is listed of it is the upper one, whose window nobody uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use host::{BdiId, DevNo, page_size};
@@ -22,6 +25,7 @@ use crate::record::{OpenFileRecord, Plain, text};
 use crate::{ObserveError, OpenFileId};
 
 const PROGRAM: &str = "list_open_files";
+const MAPPED_PROGRAM: &str = "list_mapped_files";
 
 /// Bits of `f_mode` (include/linux/fs.h of the kernel).
 const FMODE_READ: u32 = 1 << 0;
@@ -38,17 +42,49 @@ pub enum FileKind {
     BlockDevice,
 }
 
-/// A descriptor through which a process reaches an open file.
+/// How a process reaches an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Handle {
+    Descriptor {
+        fd: u32,
+    },
+    /// A mapping between two addresses. The descriptor is closed.
+    Mapping {
+        map_start: u64,
+        map_end: u64,
+    },
+}
+
+/// A process that reaches an open file, and how.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
-    pub fd: u32,
+    #[serde(flatten)]
+    pub handle: Handle,
     /// The program's name, as `ps -o comm` has it: at most fifteen bytes, and any of them.
     pub comm: String,
     /// The user that the process runs as.
     pub uid: u32,
     /// Its cgroup: the inode of the directory in the unified hierarchy.
     pub cgroup: u64,
+}
+
+impl Holder {
+    /// Whether it reaches the open file by this descriptor.
+    pub fn has_descriptor(&self, number: u32) -> bool {
+        self.handle == Handle::Descriptor { fd: number }
+    }
+
+    /// The link in `/proc` to the file.
+    pub fn link(&self) -> String {
+        match self.handle {
+            Handle::Descriptor { fd } => format!("/proc/{}/fd/{fd}", self.pid),
+            Handle::Mapping { map_start, map_end } => {
+                format!("/proc/{}/map_files/{map_start:x}-{map_end:x}", self.pid)
+            }
+        }
+    }
 }
 
 /// One open file: one open file description, through however many descriptors it is reached.
@@ -78,11 +114,22 @@ pub struct OpenFile {
     pub bdi_window: Bytes,
     /// Whether it is under `FADV_RANDOM`, which turns read-ahead off for `read(2)`.
     pub random: bool,
-    /// Who holds it, by process and descriptor.
+    /// Who holds it, and how.
     pub holders: Vec<Holder>,
 }
 
 impl OpenFile {
+    /// Whether it is mapped and its descriptor is closed: then its window cannot be changed.
+    pub fn is_only_mapped(&self) -> bool {
+        let is_mapping = |holder: &Holder| matches!(holder.handle, Handle::Mapping { .. });
+        !self.holders.is_empty() && self.holders.iter().all(is_mapping)
+    }
+
+    /// The processes that hold it; one may be named more than once.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.holders.iter().map(|holder| holder.pid)
+    }
+
     /// Whether it has another window than files opened now get.
     pub fn differs_from_bdi(&self) -> bool {
         self.window != self.bdi_window
@@ -101,6 +148,9 @@ pub struct OpenFileFilter {
     pub pids: BTreeSet<u32>,
     pub ids: Option<BTreeSet<OpenFileId>>,
     pub windows: BTreeSet<Bytes>,
+    /// Processes of which files are wanted, too, that are mapped and have no descriptor any more.
+    /// Programs and libraries are left out. This adds files; all other conditions select.
+    pub mapped_by: BTreeSet<u32>,
 }
 
 impl OpenFileFilter {
@@ -139,22 +189,25 @@ pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError
     Census::load()?.open_files(filter)
 }
 
-/// The iterator over all open files, in the kernel and ready to run. A clone is the same program.
+/// The iterators over open files, in the kernel and ready to run. A clone is the same programs.
 #[derive(Clone, Debug)]
 pub struct Census {
-    program: Arc<OwnedFd>,
+    descriptors: Arc<OwnedFd>,
+    /// `None` before Linux 5.12.
+    mappings: Option<Arc<OwnedFd>>,
 }
 
 impl Census {
-    /// Loads the iterator. It costs nothing until it is asked.
+    /// Loads the iterators. They cost nothing until they are asked.
     pub fn load() -> Result<Self, ObserveError> {
         Self::fitted(&KernelTypes::read()?)
     }
 
     /// The same with a description of the kernel's types that is there already.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
-        let descriptor = load(OPEN_FILES, types, PROGRAM, "task_file")?;
-        Ok(Self { program: Arc::new(descriptor) })
+        let descriptors = load(OPEN_FILES, types, PROGRAM, "task_file")?;
+        let mappings = load(OPEN_FILES, types, MAPPED_PROGRAM, "task_vma");
+        Ok(Self { descriptors: Arc::new(descriptors), mappings: mappings.ok().map(Arc::new) })
     }
 
     /// Lists the open files that `filter` lets pass, in a fixed order: by bdi, file, holders.
@@ -162,73 +215,141 @@ impl Census {
     /// It is no snapshot: a file that is opened or closed meanwhile may be listed or not, and one
     /// that goes from process to process may be listed with fewer holders than it has.
     pub fn open_files(&self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
-        let output = over_all(self.program.as_fd()).and_then(|output| gather(output, filter));
-        let mut files = output.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        let mut found = Found::new(filter, None);
+        let listed = over_all(self.descriptors.as_fd()).and_then(|output| found.add(output));
+        listed.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        if let Some(program) = &self.mappings
+            && !found.is_complete()
+        {
+            for pid in &filter.mapped_by {
+                let mapped = over_one(program.as_fd(), *pid, filter);
+                let mapped =
+                    mapped.map_err(|source| ObserveError::Read { program: MAPPED_PROGRAM, source });
+                found.add_mapped(mapped?);
+            }
+        }
+        let mut files = found.in_order();
         files.retain(|file| filter.matches(file));
         Ok(files)
     }
 
     /// Lists what one process has open, with no other holders: much faster than asking for all.
     pub fn of_process(&self, pid: u32) -> Result<Vec<OpenFile>, ObserveError> {
-        let output = over_process(self.program.as_fd(), pid);
-        match output.and_then(|output| gather(output, &OpenFileFilter::default())) {
-            Ok(files) => Ok(files),
-            // Kernels before 6.1 list all or none, and refuse the choice as invalid or too long.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG)) => {
-                let filter = OpenFileFilter { pids: [pid].into(), ..Default::default() };
-                let mut files = self.open_files(&filter)?;
-                files.iter_mut().for_each(|file| file.holders.retain(|one| one.pid == pid));
-                Ok(files)
-            }
-            // Nothing is open in a process that has gone.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(Vec::new()),
-            Err(source) => Err(ObserveError::Read { program: PROGRAM, source }),
-        }
+        let filter = OpenFileFilter::default();
+        let found = over_one(self.descriptors.as_fd(), pid, &filter);
+        let found = found.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        Ok(found.in_order())
     }
 }
 
-/// Makes open files of descriptors, of those only that `filter` may let pass: a machine may have
-/// hundreds of thousands.
-fn gather(mut output: impl Read, filter: &OpenFileFilter) -> io::Result<Vec<OpenFile>> {
-    const RECORD_SIZE: usize = size_of::<OpenFileRecord>();
-    let mut files: BTreeMap<(u64, u32, u64), OpenFile> = BTreeMap::new();
-    let (mut buffer, mut filled) = (vec![0; 512 * RECORD_SIZE], 0);
-    loop {
-        let read = match output.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        filled += read;
-        let whole = filled - filled % RECORD_SIZE;
-        let records = buffer[..whole].chunks_exact(RECORD_SIZE).filter_map(OpenFileRecord::read);
-        for record in records.filter(|record| filter.may_match(record)) {
-            // An address may be used again while the kernel is still listing.
-            let key = (record.file, record.device, record.inode);
-            let file = files.entry(key).or_insert_with(|| open_file(&record));
-            file.holders.push(Holder {
-                pid: record.pid,
-                fd: record.fd,
-                comm: text(&record.comm),
-                uid: record.uid,
-                cgroup: record.cgroup,
-            });
+/// Runs an iterator over one process. Nothing is open in one that has gone.
+fn over_one<'a>(
+    program: BorrowedFd<'_>,
+    pid: u32,
+    filter: &'a OpenFileFilter,
+) -> io::Result<Found<'a>> {
+    let mut found = Found::new(filter, Some(pid));
+    match over_process(program, pid).and_then(|output| found.add(output)) {
+        // Kernels before 6.1 list all or none, and refuse the choice as invalid or too long.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG)) => {
+            over_all(program).and_then(|output| found.add(output))?;
         }
-        buffer.copy_within(whole..filled, 0);
-        filled -= whole;
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+        listed => listed?,
     }
-    let mut files: Vec<OpenFile> = files.into_values().collect();
-    for file in &mut files {
-        file.holders.sort();
-        // A process of several threads is met once for each where they share no descriptors.
-        file.holders.dedup();
+    Ok(found)
+}
+
+/// Open files made of what an iterator lists, of those only that `filter` may let pass: a machine
+/// may have hundreds of thousands.
+struct Found<'a> {
+    filter: &'a OpenFileFilter,
+    /// The only holder that counts.
+    pid: Option<u32>,
+    files: BTreeMap<FoundKey, OpenFile>,
+    /// Files of which a part is mapped as code.
+    code: BTreeSet<FoundKey>,
+}
+
+/// Address, device and inode, as an address may be used again while the kernel is listing.
+type FoundKey = (u64, u32, u64);
+
+impl<'a> Found<'a> {
+    fn new(filter: &'a OpenFileFilter, pid: Option<u32>) -> Self {
+        Self { filter, pid, files: BTreeMap::new(), code: BTreeSet::new() }
     }
-    files.sort_by(|a, b| {
-        let key = |file: &OpenFile| (file.device, file.inode);
-        (&a.bdi, key(a), &a.holders).cmp(&(&b.bdi, key(b), &b.holders))
-    });
-    Ok(files)
+
+    fn add(&mut self, mut output: impl Read) -> io::Result<()> {
+        const RECORD_SIZE: usize = size_of::<OpenFileRecord>();
+        let (mut buffer, mut filled) = (vec![0; 512 * RECORD_SIZE], 0);
+        loop {
+            let read = match output.read(&mut buffer[filled..]) {
+                Ok(0) => return Ok(()),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            filled += read;
+            let whole = filled - filled % RECORD_SIZE;
+            let records = buffer[..whole].chunks_exact(RECORD_SIZE);
+            records.filter_map(OpenFileRecord::read).for_each(|record| self.add_record(&record));
+            buffer.copy_within(whole..filled, 0);
+            filled -= whole;
+        }
+    }
+
+    fn add_record(&mut self, record: &OpenFileRecord) {
+        if !self.filter.may_match(record) || self.pid.is_some_and(|pid| pid != record.pid) {
+            return;
+        }
+        let key = (record.file, record.device, record.inode);
+        if record.executable != 0 {
+            self.code.insert(key);
+        }
+        let file = self.files.entry(key).or_insert_with(|| open_file(record));
+        let (map_start, map_end) = (record.map_start, record.map_end);
+        file.holders.push(Holder {
+            pid: record.pid,
+            handle: match map_end {
+                0 => Handle::Descriptor { fd: record.fd },
+                _ => Handle::Mapping { map_start, map_end },
+            },
+            comm: text(&record.comm),
+            uid: record.uid,
+            cgroup: record.cgroup,
+        });
+    }
+
+    /// Adds files that a process has mapped, but for those of which there is a descriptor.
+    fn add_mapped(&mut self, mapped: Self) {
+        let Self { files, code, .. } = mapped;
+        for (key, file) in files.into_iter().filter(|(key, _)| !code.contains(key)) {
+            match self.files.get_mut(&key) {
+                None => drop(self.files.insert(key, file)),
+                Some(known) if known.is_only_mapped() => known.holders.extend(file.holders),
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Whether all files are found that are wanted by name.
+    fn is_complete(&self) -> bool {
+        self.filter.ids.as_ref().is_some_and(|ids| ids.len() <= self.files.len())
+    }
+
+    fn in_order(self) -> Vec<OpenFile> {
+        let mut files: Vec<OpenFile> = self.files.into_values().collect();
+        for file in &mut files {
+            file.holders.sort();
+            // A process of several threads is met once for each where they share no descriptors.
+            file.holders.dedup();
+        }
+        files.sort_by(|a, b| {
+            let key = |file: &OpenFile| (file.device, file.inode);
+            (&a.bdi, key(a), &a.holders).cmp(&(&b.bdi, key(b), &b.holders))
+        });
+        files
+    }
 }
 
 fn open_file(record: &OpenFileRecord) -> OpenFile {

@@ -7,6 +7,8 @@ use std::mem::size_of;
 #[derive(Clone, Copy)]
 pub(crate) struct OpenFileRecord {
     pub file: u64,
+    pub map_start: u64,
+    pub map_end: u64,
     pub inode: u64,
     pub size_bytes: u64,
     pub position_bytes: u64,
@@ -21,12 +23,12 @@ pub(crate) struct OpenFileRecord {
     pub ra_pages: u32,
     pub bdi_ra_pages: u32,
     pub kind: u32,
-    pub zero: u32,
+    pub executable: u32,
     pub comm: [u8; 16],
     pub bdi: [u8; 64],
 }
 
-const _: () = assert!(size_of::<OpenFileRecord>() == 168);
+const _: () = assert!(size_of::<OpenFileRecord>() == 184);
 
 /// `struct event_record`: one thing that happened.
 #[repr(C)]
@@ -130,8 +132,8 @@ mod tests {
 
     #[test]
     fn too_few_bytes_are_no_record() {
-        assert!(OpenFileRecord::read(&[0; 167]).is_none());
-        let mut bytes = [0; 169];
+        assert!(OpenFileRecord::read(&[0; 183]).is_none());
+        let mut bytes = [0; 185];
         bytes[0] = 7;
         assert_eq!(OpenFileRecord::read(&bytes).expect("a record").file, 7);
     }

@@ -133,7 +133,7 @@ fn read(file: &File, reads: std::ops::Range<u64>, pages: u64) -> io::Result<()> 
 fn known(census: &Census, file: &File) -> Result<Option<OpenFile>, ObserveError> {
     let number = u32::try_from(file.as_fd().as_raw_fd()).unwrap_or(u32::MAX);
     let mine = census.of_process(std::process::id())?;
-    Ok(mine.into_iter().find(|one| one.holders.iter().any(|holder| holder.fd == number)))
+    Ok(mine.into_iter().find(|one| one.holders.iter().any(|holder| holder.has_descriptor(number))))
 }
 
 fn own(probes: &mut Probes, seen: &OpenFile) -> Vec<ProbeEvent> {

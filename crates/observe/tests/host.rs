@@ -90,7 +90,7 @@ fn host_an_open_file_is_listed_with_all_that_is_known_of_it() {
     assert_eq!(seen.holders.len(), 1);
     let holder = &seen.holders[0];
     assert_eq!(holder.pid, std::process::id());
-    assert_eq!(holder.fd, u32::try_from(file.as_raw_fd()).expect("a descriptor"));
+    assert!(holder.has_descriptor(u32::try_from(file.as_raw_fd()).expect("a descriptor")));
     assert_eq!(holder.uid, rustix::process::getuid().as_raw());
     assert!(holder.comm.starts_with("host"), "the test program: {holder:?}");
     let cgroup = own_cgroup().map(|dir| fs::metadata(dir).expect("a directory").ino());
@@ -156,7 +156,9 @@ fn host_one_open_file_has_many_holders() {
     let files = stage.look(&path);
     assert_eq!(files.len(), if other.is_ok() { 2 } else { 1 });
     let shared = files.iter().find(|file| file.holders.len() == 3).expect("three holders");
-    assert!(shared.holders.iter().any(|holder| holder.pid == child.pid() && holder.fd == 0));
+    assert!(
+        shared.holders.iter().any(|holder| holder.pid == child.pid() && holder.has_descriptor(0))
+    );
     if other.is_ok() {
         let direct = files.iter().find(|file| file.direct).expect("the other");
         assert!(direct.writable && direct.readable && direct.holders.len() == 1);
@@ -469,7 +471,7 @@ fn host_misses_of_watched_files_are_told_at_once() {
     }
     let number = |file: &File| u32::try_from(file.as_raw_fd()).expect("a descriptor");
     let seen = stage.look(&path);
-    let seen = seen.iter().find(|it| it.holders[0].fd == number(&file)).expect("it");
+    let seen = seen.iter().find(|it| it.holders[0].has_descriptor(number(&file))).expect("it");
     let read = |file: &File, page: u64| {
         let at = page * page_size() as u64;
         std::os::unix::fs::FileExt::read_exact_at(file, &mut [0; 8], at).expect("read");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foreread_actuate::{AccessRules, ActuateFailure, Actuator, MissPrefetched, MissPrefetcher};
-use observe::{Census, Misses, OpenFile, Probes};
+use observe::{Census, Handle, Misses, OpenFile, Probes};
 use policy::MissPrefetch;
 use sys::cachestat::cachestat;
 use units::{Bytes, Pages};
@@ -199,7 +199,7 @@ fn host_another_file_at_the_same_address_is_not_prefetched() {
     is_gone(&fixture, 100);
     // The watched file, with a descriptor that is another file.
     let mut other = fixture.watched.clone();
-    other.holders.iter_mut().for_each(|holder| holder.fd = 1);
+    other.holders.iter_mut().for_each(|it| it.handle = Handle::Descriptor { fd: 1 });
     fixture.watch(&other);
     is_gone(&fixture, 200);
     // A file that is not in the list of open files is no longer watched.

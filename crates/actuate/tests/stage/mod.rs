@@ -109,7 +109,7 @@ impl Stage {
         let files = self.all(actuator);
         files
             .into_iter()
-            .find(|file| file.holders.iter().any(|holder| (holder.pid, holder.fd) == (pid, number)))
+            .find(|file| file.holders.iter().any(|it| it.pid == pid && it.has_descriptor(number)))
     }
 }
 
