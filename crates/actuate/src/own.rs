@@ -54,7 +54,7 @@ impl OwnFiles {
     }
 }
 
-/// A duplicate of a descriptor of this file, and the present size of the file.
+/// A duplicate of a descriptor of this file, and the current size of the file.
 fn duplicate(root: &Root, file: &OpenFile) -> Result<(DupFd, Bytes), ActuateFailure> {
     let mut failure = ActuateFailure::Gone;
     for holder in &file.holders {

@@ -102,7 +102,7 @@ impl RefreshedFiles {
         }
     }
 
-    /// All records of the present boot, the latest first, and the errors of those that cannot be
+    /// All records of the current boot, the latest first, and the errors of those that cannot be
     /// read.
     ///
     /// # Errors
@@ -249,7 +249,7 @@ fn directory(dirs: &Dirs) -> PathBuf {
     dirs.state.join("open-files")
 }
 
-/// The kernel's random identifier of the present boot.
+/// The kernel's random identifier of the current boot.
 fn boot_id() -> String {
     Root::system().read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

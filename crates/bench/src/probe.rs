@@ -72,7 +72,7 @@ pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<ReadProb
 }
 
 /// An unnamed file whose data is on the device and not in the cache. It is reopened, so that it has
-/// the present window.
+/// the current window.
 pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
     let io = |action| BenchError::io(action, dir);
     let mut file = OpenOptions::new()

@@ -319,7 +319,7 @@ impl RandomFaults {
     }
 
     /// Chooses the window by what each would have done to the faults since the probe began. A
-    /// smaller window than the present one would need another probe.
+    /// smaller window than the current one would need another probe.
     fn choose(&mut self, now: Nanos, mapping: &MappingView<'_>) {
         let MappingView { original, waits, ref file, parallel, scores, .. } = *mapping;
         self.decided_at = self.history.len();

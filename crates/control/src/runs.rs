@@ -136,7 +136,7 @@ impl ShortRuns {
         }
     }
 
-    /// The last runs, and how many there were so far. None while the present run is longer than
+    /// The last runs, and how many there were so far. None while the current run is longer than
     /// all of them together: it is read in another way now.
     pub fn lately(&self) -> Option<(&VecDeque<PastRun>, u64)> {
         let known: u64 = self.log.iter().map(|run| run.pages).sum();
@@ -318,7 +318,7 @@ mod tests {
         runs.miss(Nanos::ZERO, 50, 1, None, true);
         assert_eq!(lengths(&runs), [4], "where the last read ended is not known");
         (1..=4).for_each(|window| runs.mark(90 + 32 * window));
-        assert!(runs.lately().is_none(), "the present run is much longer");
+        assert!(runs.lately().is_none(), "the current run is much longer");
         runs.miss(Nanos::ZERO, 500, 1, Some(400), false);
         assert_eq!(lengths(&runs), [4], "another reader ended there");
     }

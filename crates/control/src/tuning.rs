@@ -220,7 +220,7 @@ pub(crate) mod runs {
     pub const MIN_RUNS: u64 = 2 * super::shared::MIN_SAMPLES;
     /// A longer run is a stream.
     pub const MAX_RUN_PAGES: u64 = 4096;
-    /// Marks that a reader must have met in its present run before that counts as a stream.
+    /// Marks that a reader must have met in its current run before that counts as a stream.
     pub use super::shared::MIN_REPEATS as MIN_MARKS_OF_STREAM;
     /// How long a reader is observed before anything is done.
     pub use super::shared::OBSERVATION_TIME as MIN_OBSERVATION_TIME;

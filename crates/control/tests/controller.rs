@@ -235,7 +235,7 @@ fn where_nothing_is_won_it_comes_to_rest() {
     let (mut changes, mut at) = (Vec::new(), [0_u64; 4]);
     for tick in 0..6000 {
         for open in 0..4_u64 {
-            // 64 pages a tick, in windows of its present size or less.
+            // 64 pages a tick, in windows of its current size or less.
             let place = &mut at[open as usize];
             let size = stage.windows[open as usize].get().clamp(1, 64);
             for _ in 0..64 / size {

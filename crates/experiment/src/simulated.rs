@@ -44,7 +44,7 @@ struct Reader {
     begun: Nanos,
     /// Start of the next part, and remaining length.
     rest: (Bytes, Bytes),
-    /// Incomplete requests of the present part.
+    /// Incomplete requests of the current part.
     open: usize,
 }
 

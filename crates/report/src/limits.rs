@@ -18,7 +18,7 @@ fn share(share: Option<f64>) -> String {
     share.map_or(ABSENT.to_owned(), |share| format!("{} %", whole(share * 100.0)))
 }
 
-/// The limits from the present setting to the lower bound: name, time, and how it is reached.
+/// The limits from the current setting to the lower bound: name, time, and how it is reached.
 fn references(limits: &WorkloadLimits) -> Vec<(&'static str, f64, String)> {
     let mut phases: Vec<String> =
         limits.switching.iter().map(|phase| phase.read_ahead_kib.get().to_string()).collect();

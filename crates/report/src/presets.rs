@@ -16,7 +16,7 @@ use crate::terminal_text::TermStyle;
 pub struct PresetsReport<'a> {
     /// The requested recommendations.
     pub asked: &'a [&'a VendorPreset],
-    /// The recommendations that apply here, compared with the present values.
+    /// The recommendations that apply here, compared with the current values.
     pub here: &'a [(&'a Applies, Vec<Comparison>)],
     /// Where recommendations for one storage contradict each other.
     pub contradictions: &'a [Contradiction],

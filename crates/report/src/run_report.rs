@@ -3,7 +3,7 @@
 use study::{Alternative, Analysis, Cell, CellSettings, Decision, PlannedWorkload, Run};
 use units::Kib;
 
-/// Marks the present setting of the device.
+/// Marks the current setting of the device.
 pub(crate) const NOW: &str = "now";
 /// Marks the setting to set or keep.
 pub(crate) const RECOMMENDED: &str = "recommended";

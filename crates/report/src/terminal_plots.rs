@@ -81,7 +81,7 @@ fn curves(exhibit: &ReportInput<'_>, workload: &str, width: usize) -> String {
     text
 }
 
-/// The settings whose details are shown: the present and the recommended one, or the ends of the
+/// The settings whose details are shown: the current and the recommended one, or the ends of the
 /// grid.
 fn shown(exhibit: &ReportInput<'_>, workload: &str) -> Vec<CellSettings> {
     let ours = || exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);

@@ -211,7 +211,7 @@ impl Words<'_> {
                 (self.clean)(workload)
             ),
             Caveat::PresentNotMeasured { read_ahead_kib } => format!(
-                "The present {read_ahead_kib} was not measured, so the gain over it is unknown."
+                "The current {read_ahead_kib} was not measured, so the gain over it is unknown."
             ),
             Caveat::FilesUsedUp { read_ahead_kib, workload } => format!(
                 "{} had half of its files in the cache at the end of a trial at {read_ahead_kib}, \
@@ -328,13 +328,13 @@ fn join(parts: &[String]) -> String {
     }
 }
 
-/// `×2.53 (95 % CI 2.40–2.60) compared with the present 128 KiB`.
+/// `×2.53 (95 % CI 2.40–2.60) compared with the current 128 KiB`.
 fn gain_words(gain: &Gain) -> Option<String> {
     let (much, sure) = (times(gain.ratio.median)?, factor_certainty(&gain.ratio));
     Some(format!("{much} ({sure}) compared with{}", compared_with(gain)))
 }
 
-/// ` the present 128 KiB`.
+/// ` the current 128 KiB`.
 fn compared_with(gain: &Gain) -> String {
     let which = if gain.baseline_is_current { "the present" } else { "the smallest setting," };
     format!(" {which} {}", gain.baseline_kib)

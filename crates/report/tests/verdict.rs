@@ -34,7 +34,7 @@ fn the_first_sentence_says_what_it_gains_on_which_condition_and_what_it_costs() 
         &[
             "Set read-ahead to 8192 KiB (16384 sectors) if no process reads mapped files at \
              random: throughput of seq-1 and seq-8 ×2.50 (95 % CI",
-            "compared with the present 128 KiB, but rand-mmap ×0.025.",
+            "compared with the current 128 KiB, but rand-mmap ×0.025.",
             "Otherwise keep 128 KiB (256 sectors): no measured setting gains 10 % without that",
             "up to 128 MiB of memory for 8 streams",
             "rand-mmap ×0.025 (p99 latency 375 ms → 15.0 s), reading 2048 times the requested data",
@@ -105,7 +105,7 @@ fn a_smaller_setting_that_is_as_fast_saves_memory() {
     let flat = |kib: u64| if kib < 1024 { 20.0 } else { 100.0 };
     let text = said(&sample.with_rates("seq-1", flat).with_rates("seq-8", flat));
     let less = "with rand-mmap ×6.00 and up to 1008 MiB less memory for 8 streams";
-    assert_says(&text, &["Set read-ahead to 1024 KiB", "as fast as the present 65536 KiB", less]);
+    assert_says(&text, &["Set read-ahead to 1024 KiB", "as fast as the current 65536 KiB", less]);
 }
 
 #[test]

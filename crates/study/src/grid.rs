@@ -16,18 +16,18 @@ pub const FULL_GRID_TOP: Bytes = Bytes::from_mib(64);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grid {
-    /// Powers of two from a page to 64 MiB, 17·2ⁿ pages between them, and the present value.
+    /// Powers of two from a page to 64 MiB, 17·2ⁿ pages between them, and the current value.
     Full,
-    /// One value for each factor of four, and the present value: enough to see the shape.
+    /// One value for each factor of four, and the current value: enough to see the shape.
     Coarse,
-    /// Only the present value: read-ahead is not varied.
+    /// Only the current value: read-ahead is not varied.
     Found,
     /// Only these values.
     Values(Vec<Kib>),
 }
 
 impl Grid {
-    /// The values to try, ascending and distinct. `found` is the present value, which the default
+    /// The values to try, ascending and distinct. `found` is the current value, which the default
     /// grids contain because gains are relative to it.
     pub fn values(&self, page: PageSize, found: Option<Kib>) -> Vec<Kib> {
         let mut values = match self {

@@ -182,7 +182,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// How many settings the plan measures with `windows` values of read-ahead. The present value
+    /// How many settings the plan measures with `windows` values of read-ahead. The current value
     /// may add one for each tunable.
     pub fn combinations(&self, windows: usize) -> usize {
         let read_ahead = (windows > 1).then_some(windows);

@@ -11,7 +11,7 @@ use crate::trial::TrialRunner;
 pub(crate) trait TargetSession: TrialRunner {
     fn facts(&self) -> &TargetFacts;
 
-    /// The present values of the tunables that the plan varies besides read-ahead.
+    /// The current values of the tunables that the plan varies besides read-ahead.
     fn baseline(&self) -> tunables::TunableValues {
         tunables::TunableValues::default()
     }

@@ -9,7 +9,7 @@ use rustix::fs::Access;
 
 use crate::{Tunable, TunableError, TunableScope, Value};
 
-/// Reads the present value; if a stack has several files of the tunable, from the first.
+/// Reads the current value; if a stack has several files of the tunable, from the first.
 pub fn read(root: &Root, tunable: &Tunable, site: &TunableScope) -> Result<Value, TunableError> {
     let file = first(root, tunable, site)?;
     read_file(root, tunable, site, &file)

@@ -26,7 +26,7 @@ pub struct PlannedWrite {
 }
 
 impl PlannedWrite {
-    /// Whether the value differs from the present one.
+    /// Whether the value differs from the current one.
     pub fn changes(&self) -> bool {
         self.present != self.wanted
     }
@@ -215,7 +215,7 @@ pub enum DriftState {
     Gone,
 }
 
-/// An applied value and the present one.
+/// An applied value and the current one.
 #[derive(Clone, Debug)]
 pub struct VerifiedValue {
     pub site: TunableScope,
@@ -226,7 +226,7 @@ pub struct VerifiedValue {
     pub journal: PathBuf,
 }
 
-/// Compares applied with present values. If several values apply to one file, the last one counts.
+/// Compares applied with current values. If several values apply to one file, the last one counts.
 pub fn verify(
     root: &Root,
     applied: &[AppliedSettings],

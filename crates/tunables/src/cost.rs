@@ -50,7 +50,7 @@ pub fn memory_cost(
 }
 
 /// Refuses settings that would use more than [`LARGEST_SHARE`] of the available memory in addition
-/// to their present use.
+/// to their current use.
 pub fn refuse_costly(
     root: &Root,
     site: &TunableScope,

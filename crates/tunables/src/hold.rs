@@ -56,7 +56,7 @@ impl BdiLease {
         self.forget(tunable, original, &set)
     }
 
-    /// The present value, if no other process has set it.
+    /// The current value, if no other process has set it.
     pub(crate) fn unchanged(&self, tunable: &'static Tunable) -> Result<Value, TunableError> {
         let present = self.read(tunable)?;
         self.refuse_changed(tunable, &tunable.file(&self.site), &present)?;

@@ -53,7 +53,7 @@ impl From<DeviceFacts> for DeviceIdentity {
 }
 
 impl Identity {
-    /// Reads the present identity.
+    /// Reads the current identity.
     pub fn read(root: &Root, site: &TunableScope) -> Self {
         let facts = |device: &DevNo| device_facts(root, *device).ok();
         let mut numbers: Vec<&DevNo> = site.devices.iter().chain(&site.leaves).collect();
@@ -70,7 +70,7 @@ impl Identity {
         Self { devices, source: number.and_then(|number| mount_source(root, number)) }
     }
 
-    /// Compares this identity with the present one. After a reboot, counters restart and numbers
+    /// Compares this identity with the current one. After a reboot, counters restart and numbers
     /// may belong to other disks.
     pub fn compare(&self, root: &Root, site: &TunableScope, same_boot: bool) -> IdentityMatch {
         let now = Self::read(root, site);

@@ -188,7 +188,7 @@ impl BdiLease {
                 self.set.insert((tunable.name(), file), written);
             }
             Err(error) => {
-                // No user requested the present value, and it is not in the journal as ours.
+                // No user requested the current value, and it is not in the journal as ours.
                 if matches!(error, TunableError::DidNotStick { .. }) {
                     let _ = write(&self.root, tunable, &self.site, &file, old);
                 }

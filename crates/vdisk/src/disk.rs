@@ -187,7 +187,7 @@ impl VirtualDisk {
         control::send(&self.home, ControlRequest::Timing { on })
     }
 
-    /// The present counters.
+    /// The current counters.
     pub fn counters(&self) -> Result<DiskCounters, VdiskError> {
         control::counters(&self.home)
     }

@@ -1,4 +1,4 @@
-//! Generates a policy that the present state meets.
+//! Generates a policy that the current state meets.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::{Diagnosis, HostSnapshot};
 /// mount point if possible, because kernel names change.
 pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
     let mut text = format!(
-        "# The present read-ahead of this machine as a policy: foreread check --policy FILE\n\
+        "# The current read-ahead of this machine as a policy: foreread check --policy FILE\n\
          # Widen min and max, add rules with class, filesystem or label, and forbid owners, as in\n\
          # forbidden_owners = [\"unknown\"].\n\
          version = {VERSION}\n"

@@ -1,4 +1,4 @@
-//! Recommendations compared with the present value and with each other.
+//! Recommendations compared with the current value and with each other.
 
 use host::BdiId;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub enum Position {
     NoNumber,
 }
 
-/// A recommendation and the present value of a storage.
+/// A recommendation and the current value of a storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     pub bdi: BdiId,
@@ -36,7 +36,7 @@ pub struct Contradiction {
     pub other: Applies,
 }
 
-/// Compares a recommendation with the present value.
+/// Compares a recommendation with the current value.
 pub fn compare(snapshot: &HostSnapshot, applies: &Applies) -> Vec<Comparison> {
     let Where::Bdis(bdis) = &applies.storage else { return Vec::new() };
     let subjects = bdis.iter().filter_map(|bdi| snapshot.subject(bdi));

@@ -6,7 +6,7 @@ use host::{KernelDefault, LayerKind, other_defaults};
 use super::{Case, Confidence, Origin, OriginKind};
 use crate::Evidence;
 
-/// The kernel's choice under the present limits.
+/// The kernel's choice under the current limits.
 pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
     let default = case.default.clone().filter(|_| case.is_default())?;
     // An owner that may request the same value leaves the origin open.

@@ -112,7 +112,7 @@ pub(crate) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Whether the present value is the kernel's default.
+    /// Whether the current value is the kernel's default.
     fn is_default(&self) -> bool {
         self.default.as_ref().is_some_and(|default| default.read_ahead == self.present)
     }

@@ -36,7 +36,7 @@ pub(super) fn of_journal(case: &Case<'_>) -> Option<Origin> {
     })
 }
 
-/// The last owner to act whose claim is the present value.
+/// The last owner to act whose claim is the current value.
 pub(super) fn of_claims(case: &Case<'_>) -> Option<Origin> {
     let sure = |claim: &&Claim| claim.certainty == Certainty::Sure && gives(case, claim);
     let claim = case.claims.iter().rev().find(sure)?;
@@ -46,7 +46,7 @@ pub(super) fn of_claims(case: &Case<'_>) -> Option<Origin> {
     Some(of_claim(case, claim, confidence))
 }
 
-/// An owner whose claim is the present value, if it may apply to this device.
+/// An owner whose claim is the current value, if it may apply to this device.
 pub(super) fn of_doubtful_claims(case: &Case<'_>) -> Option<Origin> {
     let fitting = case.claims.iter().rev().find(|claim| gives(case, claim));
     if let Some(claim) = fitting {
@@ -58,7 +58,7 @@ pub(super) fn of_doubtful_claims(case: &Case<'_>) -> Option<Origin> {
     Some(of_claim(case, claim, Confidence::Low))
 }
 
-/// Whether a claim would set the present value.
+/// Whether a claim would set the current value.
 pub(crate) fn gives(case: &Case<'_>, claim: &Claim) -> bool {
     claim.wanted.kib().is_some_and(|kib| case.snapshot.floored(kib) == case.present)
 }

@@ -16,7 +16,7 @@ use crate::{Diagnosis, HostSnapshot, OriginKind, Remedy};
 /// The chosen value of a device, with its reasons.
 pub(super) struct DeviceChoice {
     pub value: Kib,
-    /// Its basis; `None` for the present value.
+    /// Its basis; `None` for the current value.
     pub basis: Option<Basis>,
     pub reasons: Vec<Reason>,
     /// Proposals that are not followed.
@@ -36,7 +36,7 @@ const MAX_READ_AHEAD_KIB: Kib = Kib::new(1 << 20);
 
 type Named<'a> = (&'static str, &'a Proposal);
 
-/// The strongest proposal within the limits of memory; the present value without a proposal.
+/// The strongest proposal within the limits of memory; the current value without a proposal.
 pub(super) fn choose(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> DeviceChoice {
     let present = diagnosis.read_ahead();
     let mut choice = DeviceChoice {
@@ -80,9 +80,9 @@ fn unrefined(diagnosis: &Diagnosis, value: Kib) -> Option<Override> {
         return None;
     }
     let reason = if value != diagnosis.read_ahead() {
-        "it refines the present value, which is replaced"
+        "it refines the current value, which is replaced"
     } else if is_owned(diagnosis) {
-        "an owner requests the present value"
+        "an owner requests the current value"
     } else {
         "it does not fit into memory"
     };
@@ -136,7 +136,7 @@ fn respect(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceCh
 fn bound(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoice) {
     let by_memory = most_by_memory(snapshot, diagnosis, choice.value);
     let most = by_memory.map_or(MAX_READ_AHEAD_KIB, |(most, _)| most.min(MAX_READ_AHEAD_KIB));
-    // The present value is allowed in any case.
+    // The current value is allowed in any case.
     let stays = choice.value == diagnosis.read_ahead();
     if choice.value <= most || stays && by_memory.is_none() {
         return;
@@ -147,7 +147,7 @@ fn bound(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoi
         }
         None => ("plan", format!("{MAX_READ_AHEAD_KIB} is the maximum that apply sets")),
     };
-    let source = choice.reasons.first().map_or("present value", |first| first.finding);
+    let source = choice.reasons.first().map_or("current value", |first| first.finding);
     choice.overrides.push(Override {
         source: source.to_owned(),
         read_ahead_kib: choice.value,
@@ -164,7 +164,7 @@ fn bound(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoi
     choice.reasons = vec![Reason { finding, reason }];
 }
 
-/// Keeps the present value if `apply` would refuse the new one.
+/// Keeps the current value if `apply` would refuse the new one.
 fn refuse(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoice) {
     let present = diagnosis.read_ahead();
     if choice.value == present {
@@ -245,7 +245,7 @@ fn unite(
         }
         let reason = format!("the common value for all devices that {place} sets");
         choice.overrides.push(Override {
-            source: choice.reasons.first().map_or("present value", |first| first.finding).into(),
+            source: choice.reasons.first().map_or("current value", |first| first.finding).into(),
             read_ahead_kib: choice.value,
             reason: format!("{place} sets several devices, which get one value"),
         });

@@ -27,7 +27,7 @@ pub struct DevicePlan {
     pub bdi: BdiId,
     pub setting: &'static str,
     pub present_kib: Kib,
-    /// Its target value; the present value if it stays.
+    /// Its target value; the current value if it stays.
     pub target_kib: Kib,
     pub reasons: Vec<Reason>,
     /// Proposed or claimed values that the plan does not follow.

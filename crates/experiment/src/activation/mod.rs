@@ -32,7 +32,7 @@ const MAX_FOLIO_ORDER: u8 = 9;
 pub struct ActivationPlan {
     /// A directory, a file, a virtual disk, or a simulation.
     pub target: Target,
-    /// The read-ahead during the experiment; `None` for the present one.
+    /// The read-ahead during the experiment; `None` for the current one.
     pub read_ahead: Option<Kib>,
 }
 

@@ -39,7 +39,7 @@ impl Specimen<'_> {
         ExperimentError::io(action, self.path.clone())
     }
 
-    /// Opens the file again: another open file, with the present window.
+    /// Opens the file again: another open file, with the current window.
     fn open(&self) -> Result<File, ExperimentError> {
         let known = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         File::open(known).map_err(self.io("open"))

@@ -40,7 +40,7 @@ use crate::signals::Signals;
 ///   foreread auto /srv/data --dry-run     print what it would do
 ///   foreread auto /srv/data --only user:postgres --max 4M
 ///   foreread auto /srv/data --ab-test 10s measure the effect: on and off in random order
-///   foreread auto status                  its present state and its last decisions
+///   foreread auto status                  its current state and its last decisions
 ///   foreread auto /srv/data --record FILE for `foreread auto replay FILE`
 ///   foreread auto /srv/data --emit systemd > /etc/systemd/system/foreread-auto.service
 #[derive(Debug, Args)]

@@ -142,7 +142,7 @@ impl CalibrateArgs {
         let mut outcome = study::sweep(&plan, None, true, &mut store, environment, shown);
         if let Err(StudyError::Tunable(TunableError::NotPermitted { .. })) = outcome {
             context.note(
-                "note: no permission to set read-ahead, so only its present value is checked",
+                "note: no permission to set read-ahead, so only its current value is checked",
             );
             plan.read_ahead = Grid::Found;
             outcome = study::sweep(&plan, None, true, &mut store, environment, shown);

@@ -59,7 +59,7 @@ pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::R
     Ok(Exit::Fine)
 }
 
-/// The changes on real storage, and its present read-ahead.
+/// The changes on real storage, and its current read-ahead.
 fn on_path(
     path: &Path,
     plan: &Plan,

@@ -63,7 +63,7 @@ struct Activation {
     /// A directory (an unnamed file is created in it), a file of at least 16 MiB (only read),
     /// virtual:MODEL[,key=value…] or sim:MODEL[,key=value…]
     target: String,
-    /// Read-ahead during the experiment; default: the present one
+    /// Read-ahead during the experiment; default: the current one
     #[arg(long, value_name = "SIZE")]
     read_ahead: Option<Bytes>,
     #[command(flatten)]

@@ -61,7 +61,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// List hosts with their present settings; most violations first
+    /// List hosts with their current settings; most violations first
     Hosts(ListArgs),
     /// List settings whose value or origin changed, latest first
     Changes {

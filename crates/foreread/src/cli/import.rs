@@ -206,7 +206,7 @@ fn show(reports: &[ParsedReport], json: bool, context: &Context) -> anyhow::Resu
     Ok(Exit::Fine)
 }
 
-/// The setting that counts as the present one, if the table contains it.
+/// The setting that counts as the current one, if the table contains it.
 fn present(table: &ImportTable, found: Option<Kib>) -> Option<Kib> {
     found.filter(|found| table.rows.contains(found))
 }

@@ -74,7 +74,7 @@ use crate::exit::Exit;
 
 const AFTER_HELP: &str = "\
 Examples:
-  foreread doctor                              the present read-ahead, and where it comes from
+  foreread doctor                              the current read-ahead, and where it comes from
   foreread tune /srv/data                      the best read-ahead for this directory
   foreread tune virtual:raid10-2008,fs=xfs     the same on a virtual disk array (needs root)
   foreread tune sim:raid10-2008,cache=8G       the same in simulation (without privileges)
@@ -248,7 +248,7 @@ impl Verb {
     }
 }
 
-/// Runs another verb with these words, in the place of the present one.
+/// Runs another verb with these words, in the place of the current one.
 fn run_words(words: impl IntoIterator<Item = OsString>, context: &Context) -> anyhow::Result<Exit> {
     let words = std::iter::once("foreread".into()).chain(words);
     Cli::try_parse_from(words)?.verb.run(context)

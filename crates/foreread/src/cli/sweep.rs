@@ -31,7 +31,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "MIN", allow_negative_numbers = true)]
     budget: Option<Budget>,
     /// How the values of several tunables are combined: each tunable alone, with the others at
-    /// their present values; all combinations; or a fraction of these that still has each pair of
+    /// their current values; all combinations; or a fraction of these that still has each pair of
     /// values
     #[arg(long, default_value_t, value_parser = words::<Design>())]
     design: Design,

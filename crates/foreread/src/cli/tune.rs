@@ -19,7 +19,7 @@ Examples:
 tune measures a few settings, fits a model of latency and bandwidth to them, measures where the
 model predicts the best setting, and spends the rest of --budget on confirming that setting and
 measuring its costs. --vary limits the values that may be tried. tune recommends the smallest
-setting with at least 80 % of the possible gain, or the present one if the gain is below 10 %. If
+setting with at least 80 % of the possible gain, or the current one if the gain is below 10 %. If
 random reads lose more than half of their throughput, the recommendation has a condition, and tune
 also prints the best setting without a condition. --purpose selects the costs that count. All
 settings are restored when tune ends.";

@@ -1,6 +1,6 @@
 //! Owners of read-ahead and other tunables on this machine: udev rules, TuneD, LVM, nfs.conf,
 //! fstab, systemd units, tmpfiles, boot scripts. Each has a file here that reads its configuration
-//! and returns its claims for a device; the caller compares them with the present value.
+//! and returns its claims for a device; the caller compares them with the current value.
 //!
 //! A claim is the value that a file requests. It is `Perhaps` if it depends on something unknown
 //! (the result of a program, a shell variable, a profile whose daemon is not running).

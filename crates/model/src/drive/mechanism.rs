@@ -33,7 +33,7 @@ impl Drive {
         self.platter.wait_turns(place, self.clock.saturating_add(seek))
     }
 
-    /// Nanoseconds until the head is over a place. The present rotation has progressed to `within`.
+    /// Nanoseconds until the head is over a place. The current rotation has progressed to `within`.
     #[inline]
     fn positioning(&self, place: Turns, is_write: bool, within: u64) -> f64 {
         let seek = self.seek_to(place, is_write);

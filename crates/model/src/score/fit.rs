@@ -61,7 +61,7 @@ fn turn_bus(constants: &mut Constants, by: f64, mean_length: f64) {
     shift(&mut constants.write_overhead_ms, saved);
 }
 
-/// Changes of one switch or size, each tried from the present state of the search.
+/// Changes of one switch or size, each tried from the current state of the search.
 const SWITCHES: [fn(&mut Constants); 8] = [
     |c| c.keep_delivered = !c.keep_delivered,
     |c| c.read_ahead_within_track = !c.read_ahead_within_track,

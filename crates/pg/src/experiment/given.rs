@@ -146,7 +146,7 @@ impl Reading<'_> {
         let statement = format!("select count(*) from {}", self.table);
         let limit = limit_of(self.environment, SCAN_TIMEOUT_S);
         let watch = DeviceSampler::start(&self.environment.root, &place.storage)?;
-        // A new session opens files again, with the present window.
+        // A new session opens files again, with the current window.
         let timed = self.client.time(prepare, &statement, &limit)?;
         Ok(Trial {
             arm: 0,

@@ -72,7 +72,7 @@ struct OpenFile {
     age: u64,
     class: Class,
     previous: Option<u64>,
-    /// The first page of the present read call.
+    /// The first page of the current read call.
     call: u64,
     used: u64,
     read: u64,
@@ -289,7 +289,7 @@ impl OpenFile {
     }
 }
 
-/// The present request and the state of the device and the memory.
+/// The current request and the state of the device and the memory.
 struct Now<'a> {
     index: u64,
     request: u64,

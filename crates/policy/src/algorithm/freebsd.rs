@@ -60,7 +60,7 @@ struct OpenFile {
     sequential: u64,
     next: Bytes,
     random: bool,
-    /// The sequential count of the present call, and its first page.
+    /// The sequential count of the current call, and its first page.
     now: u64,
     first: Page,
     /// The last block that this call missed. Its mark is for the next call.

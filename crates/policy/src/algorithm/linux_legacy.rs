@@ -39,7 +39,7 @@ struct OpenFile {
     missed: bool,
     in_cache: bool,
     ra_pages: u64,
-    /// The page at which the present call checks read-ahead again.
+    /// The page at which the current call checks read-ahead again.
     ask_at: u64,
     mmap_miss: MapMisses,
 }

@@ -82,7 +82,7 @@ pub enum Trigger {
     Direct,
 }
 
-/// The present settings of the device.
+/// The current settings of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// The read-ahead window of its bdi (`read_ahead_kb`, in whole pages).
@@ -91,7 +91,7 @@ pub struct DeviceLimits {
     pub max_request: Pages,
 }
 
-/// The present state of the machine's memory.
+/// The current state of the machine's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub total: Pages,
@@ -164,7 +164,7 @@ pub trait Cache {
     /// Clears the mark of the folio that contains `page`.
     fn clear_mark(&mut self, page: Page);
 
-    /// The present settings of the device.
+    /// The current settings of the device.
     fn limits(&self) -> DeviceLimits;
 
     /// The largest folio order of the file; `None` for single pages only.

@@ -9,7 +9,7 @@ pub(crate) const ECONOMICAL_SHARE: f64 = 0.80;
 /// choose between neighbours.
 pub(crate) const SAME_MEDIAN_MARGIN: f64 = 0.03;
 
-/// The present setting, the economical setting and the best setting.
+/// The current setting, the economical setting and the best setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ladder<'a> {
     /// The baseline of gains: the device's present setting, or the smallest measured one.

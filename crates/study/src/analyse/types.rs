@@ -78,7 +78,7 @@ pub struct FactorEffect {
     /// Name of the workload, or `all goals`.
     pub workload: String,
     pub tunable: String,
-    /// The level that the others are compared with: the present one, if it is known.
+    /// The level that the others are compared with: the current one, if it is known.
     pub baseline: String,
     /// The best level over the worst, as a ratio of throughputs.
     pub strength: f64,

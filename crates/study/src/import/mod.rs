@@ -219,7 +219,7 @@ impl ImportTable {
     }
 }
 
-/// Stores a table as a run. `found` is the read-ahead that counts as the present one, if any.
+/// Stores a table as a run. `found` is the read-ahead that counts as the current one, if any.
 pub fn import(
     store: &mut Store,
     table: &ImportTable,

@@ -20,7 +20,7 @@ use crate::target::Target;
 
 /// Phases between which a switching tuner may change the setting.
 const PHASE_COUNT: usize = 8;
-/// Settings that it may choose from: the best constant ones and the present one.
+/// Settings that it may choose from: the best constant ones and the current one.
 const MAX_CHOICES: usize = 8;
 /// The cost of a change: a write to the bdi, `pidfd_getfd`, `posix_fadvise` and back.
 const CHANGE_TIME: Nanos = Nanos::from_micros(50);
@@ -41,9 +41,9 @@ pub struct SettingOutcome {
     /// Data read from the device.
     pub device_mib: f64,
     pub wasted_mib: f64,
-    /// The share of the best switching's gain over the present setting.
+    /// The share of the best switching's gain over the current setting.
     pub headroom_captured: Option<f64>,
-    /// The share of the clairvoyant's gain over the present setting.
+    /// The share of the clairvoyant's gain over the current setting.
     pub headroom_captured_clairvoyant: Option<f64>,
     /// Elapsed time ÷ lower bound.
     pub times_bound: Option<f64>,
@@ -336,7 +336,7 @@ fn rate(outcome: &SimOutcome) -> f64 {
     outcome.useful().get() as f64 / outcome.elapsed.as_secs_f64().max(1e-9)
 }
 
-/// The settings shown, the present one, and both families of windows, as far as they are possible.
+/// The settings shown, the current one, and both families of windows, as far as they are possible.
 fn settings(machine: &SimMachine, shown: &[Kib]) -> Vec<Kib> {
     let mut settings = Grid::Full.values(PageSize::FOUR_KIB, Some(machine.read_ahead));
     settings.retain(|setting| {

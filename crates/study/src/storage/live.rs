@@ -146,7 +146,7 @@ impl LiveTarget {
         self.set(tunables::find("read_ahead")?, &Value::from(window.to_bytes()))
     }
 
-    /// The present read-ahead.
+    /// The current read-ahead.
     ///
     /// # Errors
     ///

@@ -46,7 +46,7 @@ struct LiveSession {
     own_files: bool,
     target: LiveTarget,
     read_ahead: &'static Tunable,
-    /// The present values of the tunables that are varied besides read-ahead.
+    /// The current values of the tunables that are varied besides read-ahead.
     baseline: tunables::TunableValues,
     plan: Plan,
     environment: Environment,

@@ -26,7 +26,7 @@ use crate::trial::{TrialRecord, TrialRequest, TrialRunner};
 pub(crate) struct SimulatedSession {
     pub(super) facts: TargetFacts,
     pub(super) machine: SimMachine,
-    /// The present values of the tunables that the plan varies.
+    /// The current values of the tunables that the plan varies.
     baseline: TunableValues,
     plan: Plan,
     /// The start of each workload's files on the device.
@@ -140,7 +140,7 @@ fn present(machine: &SimMachine) -> Result<TunableValues, StudyError> {
     Ok(all)
 }
 
-/// The present values of the tunables that the plan varies; each of their levels is tried.
+/// The current values of the tunables that the plan varies; each of their levels is tried.
 fn baseline(plan: &Plan, machine: &SimMachine) -> Result<TunableValues, StudyError> {
     let present = present(machine)?;
     let mut all = TunableValues::default();

@@ -79,7 +79,7 @@ impl Tuner {
         tuner
     }
 
-    /// Both ends, the present setting, and others spread evenly between them, as many as the budget
+    /// Both ends, the current setting, and others spread evenly between them, as many as the budget
     /// allows.
     fn coarse(&self, trial_seconds: f64) -> Vec<CellSettings> {
         let found = usize::from(self.found.is_some());

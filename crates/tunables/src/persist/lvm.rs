@@ -1,6 +1,6 @@
 //! Read-ahead in the metadata of a logical volume, which LVM applies on activation.
 //!
-//! There is no file to write: `lvchange` sets it, immediately and permanently. The present metadata
+//! There is no file to write: `lvchange` sets it, immediately and permanently. The current metadata
 //! are read from their copies in `/etc/lvm/backup`.
 
 use std::path::PathBuf;

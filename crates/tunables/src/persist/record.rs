@@ -104,7 +104,7 @@ fn is_ours(path: &Path) -> bool {
     folder && named
 }
 
-/// The present state of a record's file.
+/// The current state of a record's file.
 pub fn persisted_state(root: &Root, record: &Persisted) -> PersistedState {
     if let Some(volume) = &record.volume {
         return if volume.stands(root) { PersistedState::Intact } else { PersistedState::Edited };

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// What a metric does over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// A present value.
+    /// A current value.
     Gauge,
     /// A count since the start, which only grows. Its name ends in `_total`.
     Counter,

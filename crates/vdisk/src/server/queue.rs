@@ -21,7 +21,7 @@ impl ReplyQueue {
         Self { depth, depth_max: depth, changed: now, area: 0, busy: Nanos::ZERO }
     }
 
-    /// Sets the present depth.
+    /// Sets the current depth.
     pub(crate) fn change(&mut self, now: Nanos, depth: usize) {
         let span = now.saturating_sub(self.changed);
         self.area += u128::from(self.depth) * u128::from(span.get());

@@ -40,7 +40,7 @@ const REPORT_NAME: &str = "demo.html";
 
 /// The last words.
 const NEXT: &str = "\
-doctor                   where the present values come from, and what is wrong with them
+doctor                   where the current values come from, and what is wrong with them
 tune /srv/data           the best read-ahead for a directory, mount point or device (minutes)
 apply, persist           set it now; keep it after a reboot. rollback undoes both
 profile -- COMMAND       where a program waits for storage, why, and what would help (root)

@@ -9,7 +9,7 @@ use tunables::persist::{Persisted, PersistedState, persisted, persisted_state};
 
 use crate::cli::Context;
 
-/// A persisted setting compared with its present state.
+/// A persisted setting compared with its current state.
 pub struct PersistedCheck {
     record: Persisted,
     state: PersistedState,

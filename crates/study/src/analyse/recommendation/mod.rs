@@ -63,7 +63,7 @@ pub struct Recommendation {
     /// recommendation holds only where they do not matter.
     pub conditions: Vec<CostCondition>,
     /// The best setting that gains and has no condition. If there are conditions and no such
-    /// setting, the present value should be kept where a condition does not hold.
+    /// setting, the current value should be kept where a condition does not hold.
     pub without_conditions: Option<Alternative>,
     /// What a smaller setting saves, if that is the reason for [`Decision::Set`].
     pub saving: Option<Saving>,
@@ -112,7 +112,7 @@ pub struct CostChange {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostCondition {
     pub workload: String,
-    /// Its throughput relative to the present setting.
+    /// Its throughput relative to the current setting.
     pub throughput_ratio: Estimate,
 }
 
@@ -133,7 +133,7 @@ pub enum Caveat {
     /// A cost workload was not measured under the recommended setting, or under a setting that
     /// might avoid the condition.
     CostNotMeasured { read_ahead_kib: Kib, workload: String },
-    /// The present setting was not measured, so the gain is relative to the smallest setting.
+    /// The current setting was not measured, so the gain is relative to the smallest setting.
     PresentNotMeasured { read_ahead_kib: Kib },
     /// A cost workload had half of its files in the cache at the end of a trial, so it may look
     /// faster than it is.

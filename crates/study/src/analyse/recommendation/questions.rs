@@ -55,7 +55,7 @@ impl TrialEvidence {
     }
 
     /// One measurement of a setting that may be the economical one, or of a smaller setting that
-    /// may be as fast as the present one: halves the gap below it on the grid.
+    /// may be as fast as the current one: halves the gap below it on the grid.
     fn search(&self, ladder: &Ladder<'_>) -> Option<OpenQuestion> {
         let gains = Self::gain(ladder.economical, ladder.base) >= MIN_GAIN_RATIO;
         let next = if gains {
@@ -92,7 +92,7 @@ impl TrialEvidence {
             .map(OpenQuestion::Goals)
     }
 
-    /// The costs at the present setting and at those that may be recommended.
+    /// The costs at the current setting and at those that may be recommended.
     fn costs_of_headline(&self, least: usize, streams: u32) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
         let mut named = vec![&ladder.base.settings];

@@ -102,7 +102,7 @@ impl TrialEvidence {
         if more && free { best } else { economical }
     }
 
-    /// The smallest setting that is as fast as the present one, if it saves something noticeable.
+    /// The smallest setting that is as fast as the current one, if it saves something noticeable.
     fn saving<'a>(&'a self, ladder: &Ladder<'a>, streams: u32) -> Option<&'a SettingPoint> {
         let base = ladder.base;
         let smaller = self.goals.confirmed().find(|point| self.is_as_fast(point, base))?;
@@ -111,7 +111,7 @@ impl TrialEvidence {
         (ladder.base_is_found && saves).then_some(smaller)
     }
 
-    /// Whether a smaller setting serves the goals as well as the present one.
+    /// Whether a smaller setting serves the goals as well as the current one.
     pub(crate) fn is_as_fast(&self, point: &SettingPoint, base: &SettingPoint) -> bool {
         point.settings < base.settings
             && point.settings.read_ahead >= MIN_SAVING_SETTING
