@@ -18,9 +18,9 @@ pub(crate) const MIN_PIECE_BYTES: Bytes = Bytes::from_kib(128);
 /// Advice of `posix_fadvise(2)` on a whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAdvice {
-    /// Sets the window to the present one of the bdi.
+    /// Sets the window to the current one of the bdi.
     Normal,
-    /// Sets the window to twice the present one of the bdi.
+    /// Sets the window to twice the current one of the bdi.
     Sequential,
     /// Disables read-ahead for `read(2)`. The window stays and still applies to page faults.
     Random,
@@ -77,7 +77,7 @@ impl Actuator {
         Ok(self.census.open_files(filter)?)
     }
 
-    /// Sets the window of an open file to the present one of its bdi. This also clears the advice
+    /// Sets the window of an open file to the current one of its bdi. This also clears the advice
     /// of its process: the kernel does both in `POSIX_FADV_NORMAL`.
     ///
     /// # Errors
@@ -158,14 +158,18 @@ impl Actuator {
     }
 
     /// Duplicates a descriptor of `file` and confirms that it is this open file. Returns the
-    /// duplicate and the present state of the file.
+    /// duplicate and the current state of the file.
     pub(crate) fn duplicate(&self, file: &OpenFile) -> Result<ConfirmedFile, ActuateError> {
         let duplicate = match duplicate(&self.root, &self.limits, file) {
             Ok(duplicate) => duplicate,
             Err(missed) => return Ok(Err(missed)),
         };
         let now = confirm(&self.census, &[(file, &duplicate)])?.pop().flatten();
-        Ok(now.map(|now| (duplicate, now)).ok_or(ActuateFailure::Gone))
+        let Some(now) = now else { return Ok(Err(ActuateFailure::Gone)) };
+        if file.is_only_mapped() {
+            return Ok(duplicate.open_mapped(&self.root).map(|opened| (opened, now)));
+        }
+        Ok(Ok((duplicate, now)))
     }
 }
 

@@ -21,13 +21,26 @@ pub(crate) struct DupFd {
     pub pid: u32,
 }
 
+impl DupFd {
+    /// Opens a mapped file that was found and confirmed. This is another open file than the one
+    /// that is mapped, so only prefetching is possible.
+    pub(crate) fn open_mapped(self, root: &Root) -> Result<Self, ActuateFailure> {
+        let path = root.path(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()));
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let opened = open(path, flags, Mode::empty());
+        let descriptor =
+            opened.map_err(|errno| ActuateFailure::from_errno("open", self.pid, errno))?;
+        Ok(Self { descriptor, pid: self.pid })
+    }
+}
+
 impl AsFd for DupFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
-/// A duplicate with the present state of its open file, or why there is none.
+/// A duplicate with the current state of its open file, or why there is none.
 pub(crate) type ConfirmedFile = Result<(DupFd, OpenFile), ActuateFailure>;
 
 /// Duplicates the descriptor of one of the holders of `file`, if the access rules allow it. The
@@ -80,7 +93,7 @@ pub(crate) fn holders<'a>(
     if allowed.is_empty() { Err(ActuateFailure::Gone) } else { Ok(allowed) }
 }
 
-/// Looks up the duplicates in the list of this process's open files. Returns the present state of
+/// Looks up the duplicates in the list of this process's open files. Returns the current state of
 /// each intended file, or `None` if the duplicate is another open file. Of a file that is only
 /// mapped, the duplicate is always another open file, but of the same inode.
 pub(crate) fn confirm(
@@ -138,20 +151,16 @@ impl<'a> HolderProcess<'a> {
                 pidfd_getfd(&self.pidfd, number, PidfdGetfdFlags::empty())
                     .map_err(|errno| ActuateFailure::from_errno("pidfd_getfd", pid, errno))?
             }
-            Handle::Mapping { .. } => self.open_mapped(root)?,
+            Handle::Mapping { .. } => self.find_mapped(root)?,
         };
         Ok(DupFd { descriptor, pid })
     }
 
-    /// Opens the mapped file again. It is another open file, so this is good for prefetching only.
-    fn open_mapped(&self, root: &Root) -> Result<OwnedFd, ActuateFailure> {
-        let path = root.path(self.holder.link());
-        // Without waiting for the holder of a lease.
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        open(path, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::PERM | Errno::ACCESS => {
-                ActuateFailure::MappingNotPermitted { pid: self.holder.pid }
-            }
+    /// Finds the mapped file, without opening it yet: another file may be mapped there by now.
+    fn find_mapped(&self, root: &Root) -> Result<OwnedFd, ActuateFailure> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        open(root.path(self.holder.link()), flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::PERM => ActuateFailure::MappingNotPermitted { pid: self.holder.pid },
             errno => ActuateFailure::from_errno("open", self.holder.pid, errno),
         })
     }

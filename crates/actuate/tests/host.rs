@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use foreread_actuate::{
     AccessRules, ActionOutcome, ActuateFailure, Actuator, FileAdvice, NewFiles,
 };
-use observe::{OpenFile, OpenFileFilter};
+use observe::{Census, OpenFile, OpenFileFilter};
 use stage::{Reader, Stage};
 use sys::cachestat::{cachestat, mincore};
 use sys::mapping::FileMapping;
@@ -217,26 +217,25 @@ fn host_a_mapped_file_without_a_descriptor_is_prefetched() {
     };
     let inode = std::fs::metadata(&path).expect("a file").ino();
     let own = std::process::id();
-    let listed = |actuator: &Actuator, mapped_by: &[u32], inode: u64| {
-        let mapped_by = mapped_by.iter().copied().collect();
-        let filter = OpenFileFilter { mapped_by, ..Default::default() };
-        let mut files = actuator.open_files(&filter).expect("open files");
+    let census = Census::load().expect("a census");
+    let mapped = |inode: u64| {
+        let mut files = census.mapped_files(own, &OpenFileFilter::default()).expect("files");
         files.retain(|file| file.inode == inode);
         files
     };
     let by_pid = |pid: u32| Actuator::load(rules(&[&format!("pid:{pid}")])).expect("an actuator");
     let actuator = by_pid(own);
-    assert_eq!(listed(&actuator, &[], inode), [], "it has no descriptor");
-    let files = listed(&actuator, &[own], inode);
+    assert_eq!(stage.all(&actuator), [], "it has no descriptor");
+    let files = mapped(inode);
     let [file] = &files[..] else {
-        // Before Linux 5.12, mappings cannot be listed.
+        // Before Linux 6.2.
         println!("SKIP {name}: the kernel does not list mappings ({files:?})");
         return;
     };
     let program = std::fs::metadata("/proc/self/exe").expect("a program").ino();
-    assert_eq!(listed(&actuator, &[own], program), [], "programs are left out");
+    assert_eq!(mapped(program), [], "programs are left out");
     assert!(file.is_only_mapped() && file.readable && file.size == size, "{file:?}");
-    assert_eq!((file.window, file.pids().collect::<Vec<_>>()), (kib(128), vec![own]));
+    assert_eq!((file.window, file.holders.len(), file.holders[0].pid), (kib(128), 1, own));
     let only_mapped = ActionOutcome::Failed(ActuateFailure::OnlyMapped);
     assert_eq!(actuator.advise(file, FileAdvice::Random).expect("acted"), only_mapped);
     let mut lease = stage.lease();

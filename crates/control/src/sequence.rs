@@ -114,7 +114,7 @@ impl Sequences {
     /// An open file was looked at first. One of which its program says that it knows better is none
     /// of a sequence.
     pub fn met(&mut self, key: OpenFileId, facts: FileState) {
-        if !facts.may_set_window() {
+        if !facts.has_read_ahead() {
             self.begun.retain(|one| one.key != key);
             return;
         }

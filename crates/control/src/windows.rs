@@ -61,7 +61,10 @@ impl BdiController {
             actions.extend(answers);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             if let Some((facts, original)) =
-                stream.facts.zip(stream.original).filter(|_| stream.mapped)
+                stream.facts.zip(stream.original).filter(|(facts, _)| {
+                    // The window of one without a descriptor is not to be chosen.
+                    stream.mapped && !facts.only_mapped
+                })
             {
                 let cache = Pages::new(room(inputs, &facts).get() / mapped);
                 let file = file_view(&facts, cache);
@@ -77,7 +80,10 @@ impl BdiController {
             if let Some(shrink) = &stream.shrink {
                 if let Some((window, why)) = shrink.over(now) {
                     stream.shrink = None;
-                    actions.push(FileAction::new(key, ActionKind::SetWindow(window), why));
+                    // Without a descriptor it stays without a window.
+                    if !stream.facts.is_some_and(|facts| facts.only_mapped) {
+                        actions.push(FileAction::new(key, ActionKind::SetWindow(window), why));
+                    }
                 }
                 continue;
             }

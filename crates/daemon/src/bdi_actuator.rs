@@ -141,8 +141,13 @@ impl BdiActuator {
         Ok(Ok(()))
     }
 
-    /// Takes in the results of prefetches, and drops the records of closed files.
-    pub fn maintain(&mut self, log: &mut DecisionLog) -> Result<(), DaemonError> {
+    /// Takes in the results of prefetches, and drops the records of closed files. `files` were
+    /// sampled last.
+    pub fn maintain(
+        &mut self,
+        files: &[OpenFile],
+        log: &mut DecisionLog,
+    ) -> Result<(), DaemonError> {
         let done = self.prefetcher.report();
         if let Some(error) = done.failed {
             return Err(error.into());
@@ -156,20 +161,21 @@ impl BdiActuator {
         }
         if self.pruned.elapsed() > PRUNE_INTERVAL {
             self.pruned = Instant::now();
-            self.prune()?;
+            self.prune(files)?;
         }
         Ok(())
     }
 
-    fn prune(&mut self) -> Result<(), DaemonError> {
+    fn prune(&mut self, files: &[OpenFile]) -> Result<(), DaemonError> {
         let known = self.changed.keys().chain(self.yielded.keys()).chain(&self.failures);
         let known = known.chain(self.prefetched.keys()).chain(self.on_miss.keys());
         let ids: BTreeSet<OpenFileId> = known.copied().collect();
         if ids.is_empty() {
             return Ok(());
         }
+        let mapped = files.iter().filter(|file| file.is_only_mapped());
         let open: BTreeMap<OpenFileId, u64> =
-            self.open_files(ids)?.into_iter().map(|file| (file.id, file.inode)).collect();
+            self.open_files(ids)?.iter().chain(mapped).map(|file| (file.id, file.inode)).collect();
         let is_open = |id: &OpenFileId, inode: u64| open.get(id) == Some(&inode);
         let before = self.changed.len();
         self.changed.retain(|id, one| is_open(id, one.original.inode));
@@ -183,10 +189,7 @@ impl BdiActuator {
     }
 
     fn open_files(&self, ids: BTreeSet<OpenFileId>) -> Result<Vec<OpenFile>, DaemonError> {
-        let prefetched = self.prefetched.values().chain(self.on_miss.values());
-        let mapped = prefetched.map(|one| &one.file).filter(|file| file.is_only_mapped());
-        let mapped_by = mapped.flat_map(OpenFile::pids).collect();
-        let filter = OpenFileFilter { ids: Some(ids), mapped_by, ..Default::default() };
+        let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
         Ok(self.actuator.open_files(&filter)?)
     }
 

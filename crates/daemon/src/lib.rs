@@ -13,6 +13,7 @@ mod daemon;
 mod decision;
 mod error;
 mod live;
+mod mapped;
 mod memory;
 mod positions;
 mod primed;

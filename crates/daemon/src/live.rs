@@ -233,16 +233,6 @@ impl LiveBackend {
         (file.bdi.as_ref() == Some(bdi)).then_some(file)
     }
 
-    /// The processes whose files may be mapped without a descriptor.
-    fn mapping_processes(&self) -> BTreeSet<u32> {
-        let by_fault = |event: &&ProbeEvent| {
-            matches!(event.access.kind, EventKind::Window { mapped: true, .. })
-        };
-        let readers = self.events.iter().filter(by_fault).map(|event| event.pid);
-        let known = self.snapshot.files.iter().filter(|file| file.is_only_mapped());
-        readers.chain(known.flat_map(OpenFile::pids)).collect()
-    }
-
     /// The actions, with the open files that they are about.
     fn decisions(&self, key: BdiKey, actions: Vec<FileAction>) -> Vec<FileDecision> {
         let Some(bdi) = self.bdis.get(key.0 as usize) else { return Vec::new() };
@@ -292,7 +282,6 @@ impl EventSource for LiveBackend {
         let met = self.events.iter().filter_map(|event| event.access.file);
         let filter = OpenFileFilter {
             ids: Some(followed.chain(on_miss).chain(met).collect()),
-            mapped_by: self.mapping_processes(),
             ..Default::default()
         };
         self.snapshot = self.source.snapshot(&filter)?;
@@ -405,7 +394,7 @@ impl ActionSink for LiveBackend {
             }
         }
         let mut actuators = bdis.iter_mut().filter_map(|bdi| bdi.actuator.as_mut());
-        actuators.try_for_each(|actuator| actuator.maintain(log))
+        actuators.try_for_each(|actuator| actuator.maintain(&snapshot.files, log))
     }
 
     fn act(

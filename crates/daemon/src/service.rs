@@ -36,8 +36,8 @@ ExecStartPre=-{program} rollback left
 RuntimeDirectory=foreread
 RuntimeDirectoryPreserve=yes
 StateDirectory=foreread
-CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE
-CapabilityBoundingSet=CAP_CHECKPOINT_RESTORE
+CapabilityBoundingSet=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE \
+CAP_CHECKPOINT_RESTORE
 AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_CHECKPOINT_RESTORE
 NoNewPrivileges=yes
 ProtectSystem=strict

@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 use units::Nanos;
 
+use crate::mapped::MappedFiles;
 use crate::record::VERSION;
 use crate::{Begin, Record, Snapshot};
 
@@ -47,6 +48,7 @@ pub struct LiveSource {
     probes: Option<(Probes, Census)>,
     /// Why there are none, or what could not be tried.
     note: Option<String>,
+    mapped: MappedFiles,
     /// Paths that are known. The kernel uses an address again, so the inode must be the same, too.
     paths: BTreeMap<(OpenFileId, u64), String>,
 }
@@ -62,7 +64,13 @@ impl LiveSource {
             }
             Err(error) => (None, Some(error.to_string())),
         };
-        Ok(Self { root: root.clone(), probes, note, paths: BTreeMap::new() })
+        Ok(Self {
+            root: root.clone(),
+            probes,
+            note,
+            mapped: MappedFiles::default(),
+            paths: BTreeMap::new(),
+        })
     }
 
     /// What to tell the user of how things are seen.
@@ -89,10 +97,11 @@ impl LiveSource {
 
     /// Hands over what has happened since the last time, but for what this process did.
     pub fn events(&mut self, mut take: impl FnMut(ProbeEvent)) {
-        let Some((probes, _)) = &mut self.probes else { return };
+        let Self { probes: Some((probes, _)), mapped, .. } = self else { return };
         let own = std::process::id();
         probes.drain(|event| {
             if event.pid != own {
+                mapped.event(&event);
                 take(event);
             }
         });
@@ -117,6 +126,10 @@ impl LiveSource {
         let mut snapshot = Snapshot::default();
         if let Some((probes, census)) = &mut self.probes {
             snapshot.files = census.open_files(filter)?;
+            match self.mapped.find(census, filter.ids.as_ref(), &snapshot.files) {
+                Ok(mapped) => snapshot.files.extend(mapped),
+                Err(error) => tracing::info!("mapped files are not listed: {error:#}"),
+            }
             // Who acts on a file has a hand on it for an instant.
             let own = std::process::id();
             snapshot.files.iter_mut().for_each(|one| one.holders.retain(|it| it.pid != own));

@@ -31,7 +31,7 @@ INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
 	return bdi;
 }
 
-/* Hands out what `record` does not say yet: all but how the process reaches the open file. */
+/* Fills in the rest of `record`, and writes it. The caller has set how the process reaches the file. */
 INLINE void hand_out(struct bpf_iter_meta *meta, struct task_struct *task, struct file *file,
 		     struct open_file_record *record)
 {

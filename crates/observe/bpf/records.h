@@ -5,7 +5,7 @@
 /* One descriptor of one process, or one mapping. */
 struct open_file_record {
 	u64 file;           /* address of the open file: its identity, nothing else */
-	u64 map_start;      /* addresses of the mapping; 0 of a descriptor */
+	u64 map_start;      /* addresses of the mapping; 0 for a descriptor */
 	u64 map_end;
 	u64 inode;
 	u64 size_bytes;

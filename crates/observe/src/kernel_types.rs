@@ -98,6 +98,16 @@ impl<'a> Types<'a> {
         self.types.iter().position(is_wanted)?.try_into().ok()
     }
 
+    /// Whether a structure has a member of this name.
+    pub(crate) fn has_member(&self, structure: &str, member: &str) -> bool {
+        let is_wanted =
+            |one: &&&[u8]| kind(one) == BtfKind::Struct && self.name(one) == structure.as_bytes();
+        self.types.iter().find(is_wanted).is_some_and(|one| {
+            // Like a type, a member begins with its name.
+            one[TYPE_LENGTH..].chunks(12).any(|part| self.name(part) == member.as_bytes())
+        })
+    }
+
     fn with_types(&self, body: &[u8]) -> Vec<u8> {
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_ne_bytes();
         let mut bytes = self.header.to_vec();
@@ -268,6 +278,15 @@ mod tests {
         assert_eq!(reduced.types.len(), 6);
         // What the pointer points to is not there.
         assert_eq!((kind(reduced.types[5]), word(reduced.types[5], 8)), (BtfKind::Ptr, Some(0)));
+    }
+
+    #[test]
+    fn members_are_found_by_name_in_the_structure_that_has_them() {
+        let bytes = six();
+        let types = Types::parse(&bytes).unwrap();
+        assert!(types.has_member("state", "number") && types.has_member("file", "number"));
+        assert!(!types.has_member("state", "alias"));
+        assert!(!types.has_member("alias", "number") && !types.has_member("none", "number"));
     }
 
     #[test]

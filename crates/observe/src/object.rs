@@ -95,6 +95,11 @@ impl KernelTypes {
         Ok(self.places.get_or_init(|| places))
     }
 
+    /// Whether a structure of the kernel has a member of this name.
+    pub(crate) fn has_member(&self, structure: &str, member: &str) -> bool {
+        Types::parse(&self.whole).is_some_and(|types| types.has_member(structure, member))
+    }
+
     /// The number of a function.
     pub(crate) fn function(&self, name: &str) -> Result<u32, BtfError> {
         match Types::parse(&self.whole).and_then(|types| types.function(name)) {

@@ -4,15 +4,16 @@
 //! changes it there; nothing in `/proc` shows it. A BPF iterator over the descriptors of all
 //! processes does (`bpf_iter` of `task_file`, Linux 5.8 and later).
 //!
-//! A program may map a file and close its descriptor. Such open files are listed on request, by an
-//! iterator over the mappings of a process (`task_vma`, Linux 5.12 and later).
+//! A program may map a file and close its descriptor. Such open files are listed by an iterator
+//! over the mappings of a process (`task_vma`, Linux 6.2 and later).
 //!
 //! A file on overlayfs is read through another open file below, which belongs to no process; what
-//! is listed of it is the upper one, whose window nobody uses.
+//! is listed of it is the upper one, whose window nobody uses. Its mappings are not listed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use host::{BdiId, DevNo, page_size};
@@ -31,6 +32,8 @@ const MAPPED_PROGRAM: &str = "list_mapped_files";
 const FMODE_READ: u32 = 1 << 0;
 const FMODE_WRITE: u32 = 1 << 1;
 const FMODE_RANDOM: u32 = 1 << 12;
+/// The open file below one of overlayfs.
+const FMODE_BACKING: u32 = 1 << 25;
 
 /// `S_IFBLK`, the kind of inode that a disk has.
 const BLOCK_DEVICE: u32 = 0o060_000;
@@ -49,7 +52,7 @@ pub enum Handle {
     Descriptor {
         fd: u32,
     },
-    /// A mapping between two addresses. The descriptor is closed.
+    /// A mapping between two addresses. No descriptor of this open file was found.
     Mapping {
         map_start: u64,
         map_end: u64,
@@ -125,11 +128,6 @@ impl OpenFile {
         !self.holders.is_empty() && self.holders.iter().all(is_mapping)
     }
 
-    /// The processes that hold it; one may be named more than once.
-    pub fn pids(&self) -> impl Iterator<Item = u32> {
-        self.holders.iter().map(|holder| holder.pid)
-    }
-
     /// Whether it has another window than files opened now get.
     pub fn differs_from_bdi(&self) -> bool {
         self.window != self.bdi_window
@@ -148,9 +146,6 @@ pub struct OpenFileFilter {
     pub pids: BTreeSet<u32>,
     pub ids: Option<BTreeSet<OpenFileId>>,
     pub windows: BTreeSet<Bytes>,
-    /// Processes of which files are wanted, too, that are mapped and have no descriptor any more.
-    /// Programs and libraries are left out. This adds files; all other conditions select.
-    pub mapped_by: BTreeSet<u32>,
 }
 
 impl OpenFileFilter {
@@ -193,7 +188,7 @@ pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError
 #[derive(Clone, Debug)]
 pub struct Census {
     descriptors: Arc<OwnedFd>,
-    /// `None` before Linux 5.12.
+    /// `None` before Linux 6.2.
     mappings: Option<Arc<OwnedFd>>,
 }
 
@@ -206,8 +201,13 @@ impl Census {
     /// The same with a description of the kernel's types that is there already.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
         let descriptors = load(OPEN_FILES, types, PROGRAM, "task_file")?;
-        let mappings = load(OPEN_FILES, types, MAPPED_PROGRAM, "task_vma");
-        Ok(Self { descriptors: Arc::new(descriptors), mappings: mappings.ok().map(Arc::new) })
+        // Without this member, which came as a fix in Linux 6.2, a process that exits while its
+        // mappings are listed makes the kernel crash.
+        let mappings = types
+            .has_member("bpf_iter_seq_task_vma_info", "mm")
+            .then(|| load(OPEN_FILES, types, MAPPED_PROGRAM, "task_vma"))
+            .transpose()?;
+        Ok(Self { descriptors: Arc::new(descriptors), mappings: mappings.map(Arc::new) })
     }
 
     /// Lists the open files that `filter` lets pass, in a fixed order: by bdi, file, holders.
@@ -218,16 +218,6 @@ impl Census {
         let mut found = Found::new(filter, None);
         let listed = over_all(self.descriptors.as_fd()).and_then(|output| found.add(output));
         listed.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
-        if let Some(program) = &self.mappings
-            && !found.is_complete()
-        {
-            for pid in &filter.mapped_by {
-                let mapped = over_one(program.as_fd(), *pid, filter);
-                let mapped =
-                    mapped.map_err(|source| ObserveError::Read { program: MAPPED_PROGRAM, source });
-                found.add_mapped(mapped?);
-            }
-        }
         let mut files = found.in_order();
         files.retain(|file| filter.matches(file));
         Ok(files)
@@ -236,28 +226,34 @@ impl Census {
     /// Lists what one process has open, with no other holders: much faster than asking for all.
     pub fn of_process(&self, pid: u32) -> Result<Vec<OpenFile>, ObserveError> {
         let filter = OpenFileFilter::default();
-        let found = over_one(self.descriptors.as_fd(), pid, &filter);
-        let found = found.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
+        let mut found = Found::new(&filter, Some(pid));
+        let listed = match over_process(self.descriptors.as_fd(), pid) {
+            // Kernels before 6.1 list all or none, and refuse the choice as invalid or too long.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG)) => {
+                over_all(self.descriptors.as_fd()).and_then(|output| found.add(output))
+            }
+            output => found.add_of_process(output),
+        };
+        listed.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
         Ok(found.in_order())
     }
-}
 
-/// Runs an iterator over one process. Nothing is open in one that has gone.
-fn over_one<'a>(
-    program: BorrowedFd<'_>,
-    pid: u32,
-    filter: &'a OpenFileFilter,
-) -> io::Result<Found<'a>> {
-    let mut found = Found::new(filter, Some(pid));
-    match over_process(program, pid).and_then(|output| found.add(output)) {
-        // Kernels before 6.1 list all or none, and refuse the choice as invalid or too long.
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG)) => {
-            over_all(program).and_then(|output| found.add(output))?;
-        }
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-        listed => listed?,
+    /// Lists the files that a process has mapped and that `filter` lets pass, with no other
+    /// holders. Programs and libraries, of which a part is mapped as code, are left out. Before
+    /// Linux 6.2 there are none.
+    pub fn mapped_files(
+        &self,
+        pid: u32,
+        filter: &OpenFileFilter,
+    ) -> Result<Vec<OpenFile>, ObserveError> {
+        let Some(program) = &self.mappings else { return Ok(Vec::new()) };
+        let mut found = Found::new(filter, Some(pid));
+        let listed = found.add_of_process(over_process(program.as_fd(), pid));
+        listed.map_err(|source| ObserveError::Read { program: MAPPED_PROGRAM, source })?;
+        let Found { files, code, .. } = &mut found;
+        files.retain(|key, file| !code.contains(key) && filter.matches(file));
+        Ok(found.in_order())
     }
-    Ok(found)
 }
 
 /// Open files made of what an iterator lists, of those only that `filter` may let pass: a machine
@@ -298,8 +294,21 @@ impl<'a> Found<'a> {
         }
     }
 
+    /// Adds what is listed of one process. Nothing is open in one that has gone.
+    fn add_of_process(&mut self, output: io::Result<File>) -> io::Result<()> {
+        match output.and_then(|output| self.add(output)) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            listed => listed,
+        }
+    }
+
     fn add_record(&mut self, record: &OpenFileRecord) {
         if !self.filter.may_match(record) || self.pid.is_some_and(|pid| pid != record.pid) {
+            return;
+        }
+        let (map_start, map_end) = (record.map_start, record.map_end);
+        let is_mapping = map_end != 0;
+        if is_mapping && record.mode & FMODE_BACKING != 0 {
             return;
         }
         let key = (record.file, record.device, record.inode);
@@ -307,34 +316,21 @@ impl<'a> Found<'a> {
             self.code.insert(key);
         }
         let file = self.files.entry(key).or_insert_with(|| open_file(record));
-        let (map_start, map_end) = (record.map_start, record.map_end);
+        // A file may be mapped in thousands of pieces. One of them is enough to reach it.
+        if is_mapping && file.holders.iter().any(|holder| holder.pid == record.pid) {
+            return;
+        }
         file.holders.push(Holder {
             pid: record.pid,
-            handle: match map_end {
-                0 => Handle::Descriptor { fd: record.fd },
-                _ => Handle::Mapping { map_start, map_end },
+            handle: if is_mapping {
+                Handle::Mapping { map_start, map_end }
+            } else {
+                Handle::Descriptor { fd: record.fd }
             },
             comm: text(&record.comm),
             uid: record.uid,
             cgroup: record.cgroup,
         });
-    }
-
-    /// Adds files that a process has mapped, but for those of which there is a descriptor.
-    fn add_mapped(&mut self, mapped: Self) {
-        let Self { files, code, .. } = mapped;
-        for (key, file) in files.into_iter().filter(|(key, _)| !code.contains(key)) {
-            match self.files.get_mut(&key) {
-                None => drop(self.files.insert(key, file)),
-                Some(known) if known.is_only_mapped() => known.holders.extend(file.holders),
-                Some(_) => {}
-            }
-        }
-    }
-
-    /// Whether all files are found that are wanted by name.
-    fn is_complete(&self) -> bool {
-        self.filter.ids.as_ref().is_some_and(|ids| ids.len() <= self.files.len())
     }
 
     fn in_order(self) -> Vec<OpenFile> {

@@ -84,8 +84,9 @@ keep_sandbox() {
     status=/proc/$pid/status
     grep -q '^NoNewPrivs:.*1' "$status" || fail "may gain privileges"
     grep -q '^Seccomp:.*2' "$status" || fail "has no filter of system calls"
-    # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF
-    grep -q '^CapBnd:.*000000c000080006' "$status" || fail "$(grep CapBnd "$status")"
+    # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF,
+    # CAP_CHECKPOINT_RESTORE
+    grep -q '^CapBnd:.*000001c000080006' "$status" || fail "$(grep CapBnd "$status")"
     [ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ] || fail "has a network"
     for path in /usr /etc /root /srv/data; do
         ! nsenter --target "$pid" --mount touch "$path/probe" 2>/dev/null || fail "writes to $path"
@@ -93,7 +94,7 @@ keep_sandbox() {
     nsenter --target "$pid" --mount touch /var/lib/foreread/probe
     rm /var/lib/foreread/probe
     ! journalctl --boot --quiet --output cat --unit $auto | grep -i 'denied\|not permitted'
-    echo "five capabilities, a filter of system calls, no network, only its own directory writable"
+    echo "six capabilities, a filter of system calls, no network, only its own directory writable"
 }
 
 keep_watchdog() {

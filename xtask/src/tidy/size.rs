@@ -8,18 +8,18 @@ use super::source::SourceFile;
 /// Lines of Rust that are not tests, by package, comments and blank lines included: at most these.
 /// A change that adds a capability raises its row, and one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2405),
+    ("crates/actuate", 2415),
     ("crates/batch", 1735),
     ("crates/bench", 5680),
-    ("crates/control", 8780),
-    ("crates/daemon", 4605),
+    ("crates/control", 8790),
+    ("crates/daemon", 4710),
     ("crates/doctor", 4135),
     ("crates/experiment", 2690),
     ("crates/fleet", 1735),
     ("crates/foreread", 11995),
     ("crates/host", 5490),
     ("crates/model", 7555),
-    ("crates/observe", 3110),
+    ("crates/observe", 3120),
     ("crates/pg", 2820),
     ("crates/policy", 6255),
     ("crates/profile", 8630),

@@ -1,5 +1,6 @@
 //! `auto` with the rights of its unit, and no others.
 
+use std::fs;
 use std::process::Command;
 
 use super::{Busy, Daemon, read_anew, stage};
@@ -27,6 +28,9 @@ fn host_auto_works_with_the_capabilities_of_its_unit() {
         return;
     }
     assert!(!tried(&["unshare", "--mount", "true"]), "it has CAP_SYS_ADMIN");
+    let maps = format!("/proc/{}/map_files", std::process::id());
+    let mapped = fs::read_dir(maps).unwrap().next().unwrap().unwrap().path();
+    assert!(tried(&["head", "-c", "1", mapped.to_str().unwrap()]), "it cannot open mapped files");
     let path = stage.data("read", 24, 1);
     let reader = Busy::new().with(move || read_anew(&path, 1));
     let auto = stage.foreread();
