@@ -172,6 +172,11 @@ impl PrimingController {
         next.unwrap_or(0.0)
     }
 
+    /// How long one wait takes without priming, in seconds, if that is known.
+    pub fn wait_alone(&self) -> Option<f64> {
+        (self.alone > 0.0).then_some(self.alone)
+    }
+
     pub fn windows_changed(&mut self) {
         self.changed = true;
     }

@@ -117,11 +117,16 @@ impl BdiController {
         for (file, (key, facts)) in &files {
             let random = waits.random.get(file).copied().unwrap_or_default();
             let Some(priming) = self.primings.get_mut(file) else { continue };
-            let stalled = Nanos::new(random.stalled);
-            priming.waited(random.stalls, stalled, elapsed);
-            if !waits.primed {
+            let mut stalled = Nanos::new(random.stalled);
+            if waits.primed {
+                // What priming adds to the waits is no reason to prime more.
+                let alone = priming.alone().map(|(_, wait)| wait).or(self.pace.wait_alone());
+                let usual = alone.map(|wait| Nanos::from_secs_f64(wait * random.stalls as f64));
+                stalled = usual.map_or(stalled, |usual| stalled.min(usual));
+            } else {
                 priming.waited_alone(random.stalls, stalled);
             }
+            priming.waited(random.stalls, stalled, elapsed);
             if priming.is_at_work() || random.stalls == 0 || inputs.memory.under_pressure {
                 continue;
             }
