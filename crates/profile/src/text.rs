@@ -107,7 +107,7 @@ pub fn profile_text(
     let places = places(recording, analysis);
     for (one, others) in places.iter().take(MAX_PLACES) {
         diagnosis(&mut text, recording, analysis, one, options);
-        if let Some(others) = others_line(others) {
+        if let Some(others) = others_line(one, others) {
             let _ = writeln!(text, "  also   {others}");
         }
     }
@@ -139,11 +139,20 @@ pub fn places<'a>(
     places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// What the other open files of a place cost.
-pub fn others_line(others: &[&ProfileDiagnosis]) -> Option<String> {
+/// What the other open files of a place cost, and what the fix of that line saves for all of them.
+pub fn others_line(one: &ProfileDiagnosis, others: &[&ProfileDiagnosis]) -> Option<String> {
+    if others.is_empty() {
+        return None;
+    }
     let waited: Nanos = others.iter().map(|one| one.finding.waited).sum();
     let files = counted(others.len(), "more open file");
-    (!others.is_empty()).then(|| format!("{files} at this line, {} together", time(waited)))
+    let mut line = format!("{files} at this line, {} together", time(waited));
+    // Each adds to those before it, so together they save the sum.
+    let saved: Nanos = others.iter().map(|one| one.adds()).sum();
+    if saved > Nanos::ZERO {
+        let _ = write!(line, "; the fix saves {} for all of them", time(saved + one.adds()));
+    }
+    Some(line)
 }
 
 fn diagnosis(

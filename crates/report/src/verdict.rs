@@ -336,7 +336,7 @@ fn gain_words(gain: &Gain) -> Option<String> {
 
 /// ` the current 128 KiB`.
 fn compared_with(gain: &Gain) -> String {
-    let which = if gain.baseline_is_current { "the present" } else { "the smallest setting," };
+    let which = if gain.baseline_is_current { "the current" } else { "the smallest setting," };
     format!(" {which} {}", gain.baseline_kib)
 }
 

@@ -1,6 +1,6 @@
 //! Threads that wait at the same time, for one device or for two.
 
-use foreread_profile::{ModelChoice, ProfileRecording, StackTrace, analyse};
+use foreread_profile::{ModelChoice, ProfileRecording, StackTrace, analyse, others_line, places};
 use host::DevNo;
 use units::Nanos;
 
@@ -58,4 +58,30 @@ fn who_shares_a_device_bounds_what_a_fix_saves() {
     let apart = two_threads(DevNo { major: 7, minor: 2 }, WAIT);
     let saved = gain(&apart, &volume());
     assert!((0.9..1.0).contains(&saved), "{saved}");
+}
+
+#[test]
+fn open_files_with_one_fault_at_one_line_are_one_place_with_one_gain() {
+    let mut builder = Builder::new();
+    for file in [7, 8, 9, 10] {
+        for page in 0..100 {
+            let offset = (file - 7) * (1 << 20) + page * 4096;
+            let access = builder.access(offset, 4096, MISS);
+            (access.file, access.is_random) = (file, true);
+            builder.recording.waits.last_mut().unwrap().file = file;
+        }
+    }
+    builder.recording.wall = builder.now;
+    let analysis = analyse(&builder.recording, &volume(), &[]);
+    let places = places(&builder.recording, &analysis);
+    let [(first, others)] = &places[..] else { panic!("{} places", places.len()) };
+    assert_eq!((first.rule.name, others.len()), ("needless-random", 3));
+    let line = others_line(first, others).unwrap();
+    let (also, saved) = line.split_once("; ").unwrap();
+    assert_eq!(also, "3 more open files at this line, 1.50 s together");
+    // The file is read in 2.0 s, and in 0.1 s if it is read ahead.
+    let saved = saved.strip_prefix("the fix saves ").unwrap();
+    let (seconds, _) = saved.split_once(" s for all of them").unwrap();
+    assert!((1.8..2.0).contains(&seconds.parse::<f64>().unwrap()), "{saved}");
+    assert_eq!(others_line(first, &[]), None);
 }

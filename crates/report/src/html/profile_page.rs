@@ -231,7 +231,10 @@ fn place(
                 }
             }
             dt { "gain" } dd { (gain_line(one, recording.wall)) }
-            @if let Some(others) = profile::others_line(others) { dt { "also" } dd { (others) } }
+            @if let Some(others) = profile::others_line(one, others) {
+                dt { "also" }
+                dd { (others) }
+            }
         }
     }
 }
