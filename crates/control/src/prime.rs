@@ -91,13 +91,22 @@ impl FilePriming {
     /// What a page of it saves, in seconds of waiting for each second; nothing while it is not at
     /// work or nobody asks for it.
     pub fn worth(&self, file: Pages) -> Option<f64> {
-        let at_work = self.at.is_some() && self.quiet <= tuning::IDLE_TIMEOUT;
-        at_work.then(|| self.waits / (file.get() as f64).max(1.0))
+        self.is_wanted().then(|| self.waits / (file.get() as f64).max(1.0))
     }
 
     /// Whether it is at work.
     pub fn is_at_work(&self) -> bool {
         self.at.is_some()
+    }
+
+    /// Whether it is at work, and somebody asks for the file.
+    pub fn is_wanted(&self) -> bool {
+        self.at.is_some() && self.quiet <= tuning::IDLE_TIMEOUT
+    }
+
+    /// Nobody has the file open any more.
+    pub fn stop(&mut self) {
+        self.at = None;
     }
 
     /// How many pages are to be read if it begins; `None` if it may not: it is at work, nothing is

@@ -114,6 +114,11 @@ impl BdiController {
                 files.entry(stream.file).or_insert((*key, facts));
             }
         }
+        for (file, priming) in &mut self.primings {
+            if !files.contains_key(file) {
+                priming.stop();
+            }
+        }
         for (file, (key, facts)) in &files {
             let random = waits.random.get(file).copied().unwrap_or_default();
             let Some(priming) = self.primings.get_mut(file) else { continue };
@@ -217,7 +222,7 @@ impl BdiController {
             });
             sum.add(stream);
         }
-        let works = self.primings.values().any(FilePriming::is_at_work);
+        let works = self.primings.values().any(FilePriming::is_wanted);
         if !works {
             self.waits_elsewhere =
                 lately(self.waits_elsewhere, Nanos::new(elsewhere.stalled), elapsed);
