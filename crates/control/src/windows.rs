@@ -62,7 +62,7 @@ impl BdiController {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             if let Some((facts, original)) =
                 stream.facts.zip(stream.original).filter(|(facts, _)| {
-                    // The window of one without a descriptor is not to be chosen.
+                    // The window of a file without a descriptor cannot be set.
                     stream.mapped && !facts.only_mapped
                 })
             {
@@ -80,7 +80,7 @@ impl BdiController {
             if let Some(shrink) = &stream.shrink {
                 if let Some((window, why)) = shrink.over(now) {
                     stream.shrink = None;
-                    // Without a descriptor it stays without a window.
+                    // Without a descriptor the window cannot be set any more.
                     if !stream.facts.is_some_and(|facts| facts.only_mapped) {
                         actions.push(FileAction::new(key, ActionKind::SetWindow(window), why));
                     }
@@ -116,8 +116,11 @@ impl BdiController {
                 others_changed |= !runs;
                 // Beyond its limit, its runs are short, and it begins anew soon enough.
                 let within = |limit: Pages| facts.window <= limit;
-                let smaller =
-                    runs && window < facts.window && stream.window_limit().is_none_or(within);
+                // A mapping might lose its descriptor on the way, and stay without a window.
+                let smaller = runs
+                    && !stream.mapped
+                    && window < facts.window
+                    && stream.window_limit().is_none_or(within);
                 let (window, why) = if smaller {
                     stream.shrink = Some(Shrink::new(window, why, now));
                     (Pages::ZERO, String::new())
@@ -292,12 +295,15 @@ impl BdiController {
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-            if rests || !facts.may_set_window() {
+            if rests || facts.unmanaged {
                 continue;
             }
             let reading = stream.reading();
-            unknown += u64::from(!stream.is_known());
             mapped |= matches!(reading, StreamKind::MappedRandom);
+            if !facts.may_set_window() {
+                continue;
+            }
+            unknown += u64::from(!stream.is_known());
             if reading != StreamKind::Forward {
                 if stream.classifier.places().elsewhere > 1 && stream.plan.is_none() {
                     (beside, beside_seen) = (true, beside_seen.max(stream.seen));
