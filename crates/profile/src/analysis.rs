@@ -84,7 +84,7 @@ impl ProfileDiagnosis {
     }
 
     /// What the fix adds to those before it.
-    pub(crate) fn adds(&self) -> Nanos {
+    fn adds(&self) -> Nanos {
         self.marginal.unwrap_or_else(|| self.gain.saved())
     }
 }

@@ -148,9 +148,10 @@ pub fn others_line(one: &ProfileDiagnosis, others: &[&ProfileDiagnosis]) -> Opti
     let files = counted(others.len(), "more open file");
     let mut line = format!("{files} at this line, {} together", time(waited));
     // Each adds to those before it, so together they save the sum.
-    let saved: Nanos = others.iter().map(|one| one.adds()).sum();
-    if saved > Nanos::ZERO {
-        let _ = write!(line, "; the fix saves {} for all of them", time(saved + one.adds()));
+    let all = others.iter().chain([&one]).map(|one| one.marginal);
+    if let Some(saved) = all.sum::<Option<Nanos>>().filter(|saved| *saved > Nanos::ZERO) {
+        let count = others.len() + 1;
+        let _ = write!(line, "; the fix saves {} for all {count} open files", time(saved));
     }
     Some(line)
 }

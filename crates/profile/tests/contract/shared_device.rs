@@ -61,7 +61,7 @@ fn who_shares_a_device_bounds_what_a_fix_saves() {
 }
 
 #[test]
-fn open_files_with_one_fault_at_one_line_are_one_place_with_one_gain() {
+fn open_files_with_one_diagnosis_at_one_line_are_one_place_with_one_gain() {
     let mut builder = Builder::new();
     for file in [7, 8, 9, 10] {
         for page in 0..100 {
@@ -81,7 +81,7 @@ fn open_files_with_one_fault_at_one_line_are_one_place_with_one_gain() {
     assert_eq!(also, "3 more open files at this line, 1.50 s together");
     // The file is read in 2.0 s, and in 0.1 s if it is read ahead.
     let saved = saved.strip_prefix("the fix saves ").unwrap();
-    let (seconds, _) = saved.split_once(" s for all of them").unwrap();
+    let (seconds, _) = saved.split_once(" s for all 4 open files").unwrap();
     assert!((1.8..2.0).contains(&seconds.parse::<f64>().unwrap()), "{saved}");
     assert_eq!(others_line(first, &[]), None);
 }
