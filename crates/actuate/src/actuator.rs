@@ -167,6 +167,7 @@ impl Actuator {
         let now = confirm(&self.census, &[(file, &duplicate)])?.pop().flatten();
         let Some(now) = now else { return Ok(Err(ActuateFailure::Gone)) };
         if file.is_only_mapped() {
+            // Found without opening it, it has a size, but no window.
             return Ok(duplicate.open_mapped(&self.root).map(|opened| (opened, now)));
         }
         Ok(Ok((duplicate, now)))

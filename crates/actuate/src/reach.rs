@@ -26,6 +26,7 @@ impl DupFd {
     /// that is mapped, so only prefetching is possible.
     pub(crate) fn open_mapped(self, root: &Root) -> Result<Self, ActuateFailure> {
         let path = root.path(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()));
+        // Without waiting for the holder of a lease.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let opened = open(path, flags, Mode::empty());
         let descriptor =

@@ -141,8 +141,8 @@ impl BdiActuator {
         Ok(Ok(()))
     }
 
-    /// Takes in the results of prefetches, and drops the records of closed files. `files` were
-    /// sampled last.
+    /// Takes in the results of prefetches, and drops the records of closed files. `files`: those of
+    /// the last sample.
     pub fn maintain(
         &mut self,
         files: &[OpenFile],

@@ -3,98 +3,145 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use observe::{Census, ObserveError, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
+use observe::{Census, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
 
-/// A pause is this many times as long as the look before it, as that of the control loop.
+/// The pause after a look is this many times as long as the look, as in the control loop.
 const PAUSE_LOOKS: u32 = 30;
-/// How long an open file that was not found is not looked for again.
+/// A look that takes longer is continued after the pause.
+const MAX_LOOK_TIME: Duration = Duration::from_millis(10);
+/// After this time, open files that were not found are looked for again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Open files whose readers are remembered, and readers of each. Bounds memory.
+const MAX_FILES: usize = 65_536;
+const MAX_READERS: usize = 8;
 
-/// An open file and its inode: the kernel uses an address again.
+/// An open file and its inode, as the kernel reuses addresses.
 type MappedKey = (OpenFileId, u64);
 
-/// Finds them among the mappings of the processes that read them. A process may have tens of
-/// thousands of mappings, so the time that this takes is limited.
+/// Finds mapped files among the mappings of the processes that read them. A process may have tens
+/// of thousands of mappings, so the time that this takes is limited.
 #[derive(Debug)]
 pub(crate) struct MappedFiles {
-    /// The open files that were read since the last look, each with its last reader.
-    met: HashMap<MappedKey, u32>,
+    /// The processes that read each open file.
+    readers: HashMap<MappedKey, BTreeSet<u32>>,
     found: BTreeMap<MappedKey, OpenFile>,
-    /// Open files that are closed, or programs and libraries; for a while.
+    /// Not found: closed since, or a program or library. Cleared every [`RETRY_INTERVAL`].
     others: BTreeSet<MappedKey>,
     others_since: Instant,
     /// No look before this.
     next: Instant,
+    /// The process at which the next look begins.
+    next_pid: u32,
 }
 
 impl Default for MappedFiles {
     fn default() -> Self {
         let (others_since, next) = (Instant::now(), Instant::now());
-        let (met, found, others) = Default::default();
-        Self { met, found, others, others_since, next }
+        let (readers, found, others) = Default::default();
+        Self { readers, found, others, others_since, next, next_pid: 0 }
     }
 }
 
 impl MappedFiles {
-    /// Somebody read a file.
+    /// Records which process read a file.
     pub fn event(&mut self, event: &ProbeEvent) {
-        if let Some(file) = event.access.file {
-            self.met.insert((file, event.inode), event.pid);
+        let Some(file) = event.access.file else { return };
+        let key = (file, event.inode);
+        if self.readers.len() >= MAX_FILES && !self.readers.contains_key(&key) {
+            return;
+        }
+        let readers = self.readers.entry(key).or_default();
+        if readers.len() < MAX_READERS {
+            readers.insert(event.pid);
         }
     }
 
-    /// The open files that were read of late, or are among the wanted ones, and are mapped.
-    /// `listed` has those with a descriptor.
-    ///
-    /// # Errors
-    ///
-    /// If the mappings of a process cannot be listed.
+    /// The mapped files among the wanted ones, or among all that were read since the last call.
+    /// `listed` has the open files with a descriptor.
     pub fn find(
         &mut self,
         census: &Census,
         wanted: Option<&BTreeSet<OpenFileId>>,
         listed: &[OpenFile],
-    ) -> Result<Vec<OpenFile>, ObserveError> {
-        let listed: BTreeSet<MappedKey> = listed.iter().map(|file| (file.id, file.inode)).collect();
-        let is_wanted = |key: &MappedKey| {
-            wanted.is_none_or(|ids| ids.contains(&key.0)) && !listed.contains(key)
-        };
-        self.found.retain(|key, _| is_wanted(key));
+    ) -> Vec<OpenFile> {
+        let listed: BTreeSet<OpenFileId> = listed.iter().map(|file| file.id).collect();
         if self.others_since.elapsed() > RETRY_INTERVAL {
             self.others.clear();
             self.others_since = Instant::now();
         }
-        let (found, others) = (&self.found, &self.others);
-        self.met
-            .retain(|key, _| is_wanted(key) && !found.contains_key(key) && !others.contains(key));
+        let Self { readers, found, others, .. } = self;
+        let is_wanted =
+            |(id, _): &MappedKey| wanted.is_none_or(|ids| ids.contains(id)) && !listed.contains(id);
+        readers.retain(|key, _| is_wanted(key) && !others.contains(key));
+        found.retain(|key, _| readers.contains_key(key));
         let begun = Instant::now();
         if begun >= self.next {
-            self.look(census)?;
-            self.next = begun + begun.elapsed() * PAUSE_LOOKS;
+            self.look(census, begun);
+            self.next = Instant::now() + begun.elapsed() * PAUSE_LOOKS;
         }
-        Ok(self.found.values().cloned().collect())
+        self.found.values().cloned().collect()
     }
 
     /// Looks through the mappings of the processes that read a file that may be mapped.
-    fn look(&mut self, census: &Census) -> Result<(), ObserveError> {
-        let known = std::mem::take(&mut self.found);
-        let known =
-            known.into_iter().filter_map(|(key, file)| Some((key, file.holders.first()?.pid)));
+    fn look(&mut self, census: &Census, begun: Instant) {
         let mut processes: BTreeMap<u32, BTreeSet<MappedKey>> = BTreeMap::new();
-        for (key, pid) in self.met.drain().chain(known) {
-            processes.entry(pid).or_default().insert(key);
-        }
-        for (pid, mut keys) in processes {
-            let ids = Some(keys.iter().map(|(id, _)| *id).collect());
-            let filter = OpenFileFilter { ids, ..OpenFileFilter::default() };
-            for file in census.mapped_files(pid, &filter)? {
-                let key = (file.id, file.inode);
-                if keys.remove(&key) {
-                    self.found.insert(key, file);
-                }
+        for (key, pids) in &self.readers {
+            for pid in pids {
+                processes.entry(*pid).or_default().insert(*key);
             }
-            self.others.extend(keys);
         }
-        Ok(())
+        let later = processes.split_off(&self.next_pid);
+        self.next_pid = 0;
+        for (pid, keys) in later.into_iter().chain(processes) {
+            if begun.elapsed() > MAX_LOOK_TIME {
+                self.next_pid = pid;
+                return;
+            }
+            self.look_at(census, pid, &keys);
+        }
+    }
+
+    /// Looks for these files among the mappings of one of their readers.
+    fn look_at(&mut self, census: &Census, pid: u32, keys: &BTreeSet<MappedKey>) {
+        let ids = Some(keys.iter().map(|(id, _)| *id).collect());
+        let filter = OpenFileFilter { ids, ..OpenFileFilter::default() };
+        let mapped = match census.mapped_files(pid, &filter) {
+            Ok(mapped) => mapped,
+            Err(error) => {
+                tracing::info!("the mappings of process {pid} are not listed: {error:#}");
+                return;
+            }
+        };
+        let mut mapped: BTreeMap<MappedKey, OpenFile> =
+            mapped.into_iter().map(|file| ((file.id, file.inode), file)).collect();
+        for key in keys {
+            let elsewhere = self.found.remove(key).and_then(|mut file| {
+                file.holders.retain(|holder| holder.pid != pid);
+                (!file.holders.is_empty()).then_some(file)
+            });
+            let here = mapped.remove(key);
+            if here.is_none() {
+                self.drop_reader(key, pid);
+            }
+            let file = match (elsewhere, here) {
+                (Some(elsewhere), Some(mut here)) => {
+                    here.holders.extend(elsewhere.holders);
+                    here.holders.sort();
+                    Some(here)
+                }
+                (elsewhere, here) => elsewhere.or(here),
+            };
+            self.found.extend(file.map(|file| (*key, file)));
+        }
+    }
+
+    /// A process has not mapped a file.
+    fn drop_reader(&mut self, key: &MappedKey, pid: u32) {
+        let Some(readers) = self.readers.get_mut(key) else { return };
+        readers.remove(&pid);
+        if readers.is_empty() {
+            self.readers.remove(key);
+            self.others.insert(*key);
+        }
     }
 }

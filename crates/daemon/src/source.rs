@@ -126,10 +126,8 @@ impl LiveSource {
         let mut snapshot = Snapshot::default();
         if let Some((probes, census)) = &mut self.probes {
             snapshot.files = census.open_files(filter)?;
-            match self.mapped.find(census, filter.ids.as_ref(), &snapshot.files) {
-                Ok(mapped) => snapshot.files.extend(mapped),
-                Err(error) => tracing::info!("mapped files are not listed: {error:#}"),
-            }
+            let mapped = self.mapped.find(census, filter.ids.as_ref(), &snapshot.files);
+            snapshot.files.extend(mapped);
             // Who acts on a file has a hand on it for an instant.
             let own = std::process::id();
             snapshot.files.iter_mut().for_each(|one| one.holders.retain(|it| it.pid != own));

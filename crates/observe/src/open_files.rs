@@ -188,7 +188,7 @@ pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError
 #[derive(Clone, Debug)]
 pub struct Census {
     descriptors: Arc<OwnedFd>,
-    /// `None` before Linux 6.2.
+    /// `None` before Linux 6.2, or if the kernel refuses it: most files have descriptors.
     mappings: Option<Arc<OwnedFd>>,
 }
 
@@ -205,8 +205,8 @@ impl Census {
         // mappings are listed makes the kernel crash.
         let mappings = types
             .has_member("bpf_iter_seq_task_vma_info", "mm")
-            .then(|| load(OPEN_FILES, types, MAPPED_PROGRAM, "task_vma"))
-            .transpose()?;
+            .then(|| load(OPEN_FILES, types, MAPPED_PROGRAM, "task_vma").ok())
+            .flatten();
         Ok(Self { descriptors: Arc::new(descriptors), mappings: mappings.map(Arc::new) })
     }
 

@@ -168,6 +168,8 @@ mod tests {
             (read("crates/daemon/src/service.rs"), read("packaging/foreread-auto.service"));
         let section = emitted.split("[Service]\n").nth(1).expect("a service");
         let section = section.split("[Install]").next().unwrap_or_default();
+        // Long lines are continued.
+        let section = section.replace("\\\n", "");
         let rules = section.lines().filter(|line| line.contains('=') && !line.starts_with('#'));
         let rules: Vec<&str> = rules.filter(|line| !line.contains("{program}")).collect();
         assert!(rules.len() > 20, "{rules:?}");

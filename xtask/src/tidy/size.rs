@@ -8,11 +8,11 @@ use super::source::SourceFile;
 /// Lines of Rust that are not tests, by package, comments and blank lines included: at most these.
 /// A change that adds a capability raises its row, and one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2415),
+    ("crates/actuate", 2420),
     ("crates/batch", 1735),
     ("crates/bench", 5680),
-    ("crates/control", 8800),
-    ("crates/daemon", 4710),
+    ("crates/control", 8820),
+    ("crates/daemon", 4760),
     ("crates/doctor", 4135),
     ("crates/experiment", 2690),
     ("crates/fleet", 1735),
