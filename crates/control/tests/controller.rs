@@ -283,3 +283,32 @@ fn an_idle_open_file_keeps_its_own_window_in_memory() {
     idle_for_two_minutes(&mut stage);
     assert_eq!(stage.controller.followed(), 1, "the changed one, not the other");
 }
+
+/// A reader of file 0 goes forward and waits; beside it, `with_mapping`, pages of a mapping without
+/// a descriptor are read at random. The window for files that are opened later.
+fn window_for_new_files(with_mapping: bool) -> Option<Pages> {
+    let mut stage = Stage::new(Bounds::default());
+    let (mut place, mut random) = (0, 1);
+    for _ in 0..40 {
+        for _ in 0..4 {
+            let pages = stage.windows[0].get().max(1);
+            stage.on_event(0, mark(place, pages));
+            stage.on_event(0, window(place, pages, false));
+            stage.on_event(0, stall(12));
+            place = (place + pages) % FILE;
+        }
+        for _ in 0..if with_mapping { 8 } else { 0 } {
+            random = random * 7919 % 10_007;
+            stage.on_event(ONLY_MAPPED, window(random * 64 % FILE, 32, true));
+            stage.on_event(ONLY_MAPPED, stall(5));
+        }
+        stage.tick(false, false);
+    }
+    stage.controller.new_file_window()
+}
+
+#[test]
+fn random_reads_of_a_mapping_without_a_descriptor_leave_new_files_alone() {
+    assert!(window_for_new_files(false) > Some(Pages::new(32)));
+    assert_eq!(window_for_new_files(true), None);
+}
