@@ -104,6 +104,7 @@ impl SimulatedAuto {
             files: BTreeMap::new(),
             by_file: BTreeMap::new(),
             unread: BTreeSet::new(),
+            only_mapped: BTreeSet::new(),
             new_file_window: None,
             policy_stats: PolicyStats::default(),
         };
@@ -134,6 +135,8 @@ struct ControlledKernel {
     by_file: BTreeMap<FileId, StreamId>,
     /// Open files of which nothing was read yet.
     unread: BTreeSet<StreamId>,
+    /// Open files without a descriptor.
+    only_mapped: BTreeSet<StreamId>,
     new_file_window: Option<Pages>,
     policy_stats: PolicyStats,
 }
@@ -341,7 +344,7 @@ impl EventSource for SimulatedBackend<'_> {
             position,
             unmanaged: false,
             random,
-            only_mapped: false,
+            only_mapped: self.machine.only_mapped.contains(&stream),
             prime: false,
             domain: 0,
             page: PAGE.bytes(),
@@ -424,6 +427,10 @@ impl Policy for SimulatedAuto {
         self.machine.kernel.open(cache, stream, file);
     }
 
+    fn descriptor_closed(&mut self, stream: StreamId) {
+        self.machine.only_mapped.insert(stream);
+    }
+
     fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
         self.machine.sample(cache.now(), stream, call);
         self.machine.kernel.begin(cache, stream, call);
@@ -468,6 +475,7 @@ impl Policy for SimulatedAuto {
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId) {
         self.machine.files.remove(&stream);
         self.machine.unread.remove(&stream);
+        self.machine.only_mapped.remove(&stream);
         self.machine.miss_prefetches.remove(&stream);
         self.machine.kernel.close(cache, stream);
     }

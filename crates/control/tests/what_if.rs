@@ -10,7 +10,7 @@ use sim::{
     Start, run,
 };
 use units::{Bytes, Kib, Nanos, Pages};
-use workload::{AccessClass, AccessMethod, Hint};
+use workload::{AccessClass, AccessMethod};
 
 const FILE: Pages = Pages::new(1 << 16);
 /// The largest difference between predicted and simulated waits: the simulator rounds service
@@ -52,7 +52,7 @@ fn simulated(model: Spec, window: Pages, history: &[PastAccess], cache: Pages) -
     let size = FILE.to_bytes(PAGE);
     let scenario = Scenario {
         files: vec![FileOnDisk { size, start: Bytes::ZERO, layout, pieces: None }],
-        opens: vec![SimOpenFile { file: 0, method, hint: Hint::None, code: None }],
+        opens: vec![SimOpenFile::new(0, method)],
         readers: vec![Reader { steps: history.iter().map(step).collect::<Vec<_>>().into_iter() }],
         limits: Limits::default(),
     };

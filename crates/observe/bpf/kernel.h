@@ -234,7 +234,18 @@ struct file_ra_state {
 	s64 prev_pos;
 } CORE;
 
+/* A counter of the kernel: an atomic64_t, or an atomic_long_t. */
+struct counter {
+	s64 counter;
+} CORE;
+
+struct file_ref {
+	struct counter refcnt;
+} CORE;
+
 struct file {
+	struct file_ref f_ref; /* since Linux 6.13: 0 for one reference */
+	struct counter f_count; /* before: the number of references */
 	u32 f_mode;
 	u32 f_flags;
 	s64 f_pos;

@@ -685,6 +685,18 @@ int call_returns(u64 *ctx)
 	return 0;
 }
 
+/* The number of references to an open file: descriptors, mappings, and calls and faults under way. */
+INLINE u32 references_to(struct file *file)
+{
+	s64 count = 0;
+	if (HAS(file, f_ref)) {
+		READ_FIELD(count, file, f_ref.refcnt.counter);
+		return count + 1;
+	}
+	READ_FIELD(count, file, f_count.counter);
+	return count;
+}
+
 /* A page event of the current thread. */
 INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct file_ra_state *ra)
 {
@@ -721,6 +733,7 @@ INLINE int on_page(u32 kind, struct inode *inode, u64 index, u64 count, struct f
 	READ_FIELD(record->size_bytes, inode, i_size);
 	if (ra) {
 		record->ra_pages = GET(ra, ra_pages, COPIED);
+		record->mode = references_to((void *)file);
 		if (kind == PROFILE_WINDOW) {
 			record->offset = (u64)GET(ra, start, COPIED) << 12;
 			record->length = (u64)GET(ra, size, COPIED) << 12;

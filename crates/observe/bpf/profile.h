@@ -54,7 +54,8 @@ struct profile_record {
 	u32 pid;
 	u32 tid;
 	u32 kind;
-	u32 mode;        /* f_mode; of a request its operation */
+	u32 mode;        /* f_mode; of a request its operation; of a page event the number of references
+			  * to the open file, 0 if that is not known */
 	u32 flags;       /* f_flags; of a request how many were in flight at its issue; of an eviction
 			  * whether a chosen thread asked for it by fadvise */
 	u32 ra_pages;

@@ -102,6 +102,8 @@ pub struct PageEvent {
     pub window: Pages,
     /// Within a call that is recorded; otherwise within a fault or another call.
     pub in_call: bool,
+    /// The event belongs to a fault, and no descriptor of the open file is left.
+    pub only_mapped: bool,
 }
 
 /// Pages of a file that left the page cache.
@@ -327,6 +329,8 @@ fn page(kind: PageEventKind, record: &ProfileRecord) -> PageEvent {
         size: Bytes::new(record.size_bytes),
         window: Pages::new(u64::from(record.ra_pages)),
         in_call: record.flags != 0,
+        // The mapping has a reference, and so has a fault that submits pages.
+        only_mapped: record.flags == 0 && (1..=2).contains(&record.mode),
     }
 }
 

@@ -90,6 +90,10 @@ pub enum Advice {
 pub trait Policy: Send {
     fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId);
 
+    /// The program closes the descriptor of a mapped file: from then on, no process can set the
+    /// window of the open file.
+    fn descriptor_closed(&mut self, _stream: StreamId) {}
+
     fn begin(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _call: Call) {}
 
     /// The reader accesses a page that is not cached. If the policy does not submit this page or

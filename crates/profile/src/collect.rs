@@ -230,6 +230,7 @@ impl Collector {
             window_limit: Bytes::new(call.window.get() * PAGE_BYTES.get()),
             is_random: call.is_random,
             is_direct: call.is_direct,
+            only_mapped: false,
             calls: call.calls,
         };
         let accesses = &mut self.recording.accesses;
@@ -288,6 +289,7 @@ impl Collector {
             access.submitted += window + plain;
             access.largest_window = access.largest_window.max(window);
             access.window_limit = access.window_limit.max(limit);
+            access.only_mapped |= page.only_mapped;
         } else if page.in_call {
             pending.misses += u32::from(miss);
             pending.marks += u32::from(mark);
@@ -403,6 +405,7 @@ fn fault(at: Nanos, tid: u32, inode: u32, page: &PageEvent) -> FileAccess {
         window_limit: Bytes::ZERO,
         is_random: false,
         is_direct: false,
+        only_mapped: false,
         calls: 1,
     }
 }

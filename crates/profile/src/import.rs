@@ -154,6 +154,7 @@ fn access(trace: &Trace, record: &TraceRecord, tid: u32) -> FileAccess {
         window_limit: Bytes::ZERO,
         is_random: false,
         is_direct: trace.open_flags(record.open_file) & O_DIRECT != 0,
+        only_mapped: false,
         calls: 1,
     }
 }

@@ -40,6 +40,8 @@ pub struct FileAccess {
     pub window_limit: Bytes,
     pub is_random: bool,
     pub is_direct: bool,
+    /// A fault of a mapping whose open file has no descriptor left.
+    pub only_mapped: bool,
     /// Calls without a wait that were merged into this one, each where the last one ended.
     pub calls: u32,
 }
@@ -65,6 +67,7 @@ impl FileAccess {
             window_limit: Bytes::ZERO,
             is_random: false,
             is_direct: false,
+            only_mapped: false,
             calls: 1,
         }
     }

@@ -335,7 +335,8 @@ impl<'a> ProfileReplay<'a> {
             let open = *open_of.entry(inode).or_insert_with(|| {
                 let file = places[&inode];
                 let method = AccessMethod::Read;
-                opens.push(SimOpenFile { file, method, hint: Hint::Random, code: None });
+                let hint = Hint::Random;
+                opens.push(SimOpenFile { hint, ..SimOpenFile::new(file, method) });
                 opens.len() as u32 - 1
             });
             for offset in (start..end).step_by(ADVICE_BYTES as usize) {
@@ -436,6 +437,8 @@ impl<'a> ProfileReplay<'a> {
         };
         let method = if is_mapped { AccessMethod::Mmap } else { AccessMethod::Read };
         let code = self.code.get(&key.0).copied().filter(|_| is_mapped);
-        SimOpenFile { file, method, hint, code }
+        let missed = || accesses().filter(|it| !it.submitted.is_zero());
+        let only_mapped = missed().filter(|it| it.only_mapped).count() * 2 > missed().count();
+        SimOpenFile { file, method, hint, code, only_mapped }
     }
 }

@@ -12,6 +12,27 @@ use rustix::fs::{Advice, fadvise};
 use sys::lock::Lock;
 
 const SIZE: usize = 32 << 20;
+/// Maps a file, closes its descriptor if it is asked to, and touches a page of each 256 KiB.
+const MAPPER: &str = r#"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int main(int count, char **words)
+{
+	size_t size = 32 << 20;
+	int fd = open(words[2], O_RDONLY);
+	volatile char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (count != 3 || map == MAP_FAILED)
+		return 1;
+	if (!strcmp(words[1], "closed"))
+		close(fd);
+	for (size_t at = 0; at < size; at += 256 << 10)
+		(void)map[at];
+	return 0;
+}
+"#;
 /// Programs that wait in calls, in faults and in two threads.
 const FAULTS: [&str; 3] = ["needless-random", "mapped-sequential", "shared-open-file"];
 
@@ -24,14 +45,19 @@ struct Stage {
 impl Stage {
     /// `None`, with the reason printed, where the test cannot run.
     fn new(test: &str) -> Option<Self> {
+        let fault = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/fault.c");
+        Self::of(test, &fault)
+    }
+
+    /// The same with another program.
+    fn of(test: &str, source: &Path) -> Option<Self> {
         let skip = |why: &str| println!("SKIP {test}: {why}");
         if !rustix::process::geteuid().is_root() {
             skip("it needs root");
             return None;
         }
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let program = dir.path().join("fault");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/fault.c");
+        let program = dir.path().join("program");
         let compiled = Command::new("cc")
             .args(["-g", "-O1", "-pthread", "-o"])
             .arg(&program)
@@ -82,5 +108,26 @@ fn host_the_times_of_a_thread_add_up() {
             let span = thread.span.as_secs_f64();
             assert!((parts - span).abs() <= 0.02 * span + 1e-4, "{thread:?}");
         }
+    }
+}
+
+#[test]
+fn host_faults_show_whether_a_descriptor_is_left() {
+    let test = "host_faults_show_whether_a_descriptor_is_left";
+    let source = tempfile::Builder::new().suffix(".c").tempfile().unwrap();
+    fs::write(source.path(), MAPPER).unwrap();
+    let Some(stage) = Stage::of(test, source.path()) else { return };
+    for (word, is_closed) in [("open", false), ("closed", true)] {
+        let Some(recording) = stage.profile(test, word) else { return };
+        let data = fs::canonicalize(stage.dir.path().join("data")).unwrap();
+        let of_data =
+            |inode: u32| Path::new(&recording.files[inode as usize].path) == data.as_path();
+        let missed: Vec<_> = recording
+            .accesses
+            .iter()
+            .filter(|access| of_data(access.inode) && !access.submitted.is_zero())
+            .collect();
+        assert!(missed.len() >= 4, "{word}: {} faults", missed.len());
+        assert!(missed.iter().all(|access| access.only_mapped == is_closed), "{word}: {missed:?}");
     }
 }

@@ -8,7 +8,7 @@ use sim::{
     Start, lay_out, run,
 };
 use units::{Bytes, Kib, Nanos};
-use workload::{AccessClass, AccessMethod, Hint, Layout};
+use workload::{AccessClass, AccessMethod, Layout};
 
 use crate::ReproduceError;
 
@@ -66,7 +66,7 @@ impl Streams {
 }
 
 fn open_file(file: u32) -> SimOpenFile {
-    SimOpenFile { file, method: AccessMethod::Read, hint: Hint::None, code: None }
+    SimOpenFile::new(file, AccessMethod::Read)
 }
 
 fn step(open: u32, offset: Bytes, length: Bytes, class: AccessClass, rest: Nanos) -> ReadStep {

@@ -29,6 +29,15 @@ pub struct SimOpenFile {
     pub hint: Hint,
     /// The executable part of the mapping.
     pub code: Option<policy::Extent>,
+    /// The program closes the descriptor once the file is mapped.
+    pub only_mapped: bool,
+}
+
+impl SimOpenFile {
+    /// An open file without a hint, with its descriptor and without code.
+    pub fn new(file: u32, method: AccessMethod) -> Self {
+        Self { file, method, hint: Hint::None, code: None, only_mapped: false }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +235,7 @@ impl Scenario<AccessSteps> {
             if !shared {
                 let open = |&file: &u32| {
                     let (method, hint) = workload.access_of(file);
-                    SimOpenFile { file: data_file(file), method, hint, code: None }
+                    SimOpenFile { hint, ..SimOpenFile::new(data_file(file), method) }
                 };
                 for _ in 0..times {
                     opens.extend(own.iter().map(open));

@@ -6,7 +6,7 @@ use foreread_sim::{
 };
 use model::Spec;
 use units::{Bytes, Kib, Nanos, Pages};
-use workload::{AccessClass, AccessMethod, Hint, Layout, RangeAdvice};
+use workload::{AccessClass, AccessMethod, Layout, RangeAdvice};
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -29,7 +29,7 @@ fn simulate(method: AccessMethod, readers: Vec<Vec<ReadStep>>) -> SimOutcome {
     let files: Vec<FileOnDisk> = lay_out(&size, Layout::Contiguous, rule, Bytes::ZERO);
     let scenario = Scenario {
         files,
-        opens: vec![SimOpenFile { file: 0, method, hint: Hint::None, code: None }],
+        opens: vec![SimOpenFile::new(0, method)],
         readers: readers.into_iter().map(|it| Reader { steps: it.into_iter() }).collect(),
         limits: Limits::default(),
     };

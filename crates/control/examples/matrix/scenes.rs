@@ -47,7 +47,7 @@ const SELECTS_BESIDE: u64 = 30_000;
 pub const SELECTS_TIME: Nanos = Nanos::from_secs(400);
 
 fn opened(file: u32) -> SimOpenFile {
-    SimOpenFile { file, method: AccessMethod::Read, hint: Hint::None, code: None }
+    SimOpenFile::new(file, AccessMethod::Read)
 }
 
 fn step(open: u32, offset: u64, length: u64) -> ReadStep {

@@ -84,6 +84,7 @@ fn recording() -> ProfileRecording {
                 window_limit: length,
                 is_random: false,
                 is_direct: false,
+                only_mapped: false,
                 calls: 1,
             });
         }

@@ -73,6 +73,7 @@ impl Builder {
             window_limit: Bytes::from_kib(128),
             is_random: false,
             is_direct: false,
+            only_mapped: false,
             calls: 1,
         });
         self.recording.accesses.last_mut().unwrap()

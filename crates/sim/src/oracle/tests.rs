@@ -1,7 +1,7 @@
 use model::Spec;
 use proptest::prelude::*;
 use units::{Bytes, Kib, Pages};
-use workload::{AccessClass, AccessMethod, Hint};
+use workload::{AccessClass, AccessMethod};
 
 use super::*;
 use crate::machine::Costs;
@@ -18,8 +18,7 @@ fn work(readers: &[Vec<u64>], size: Bytes, shared: bool) -> OracleWork {
     let sizes = vec![size; files];
     let rule = FileSystem::PLAIN.layout;
     let files = lay_out(&sizes, workload::Layout::Contiguous, rule, Bytes::from_mib(1));
-    let open =
-        |file: u32| SimOpenFile { file, method: AccessMethod::Read, hint: Hint::None, code: None };
+    let open = |file: u32| SimOpenFile::new(file, AccessMethod::Read);
     let steps = |(reader, pages): (u32, &Vec<u64>)| {
         let step = |page: &u64| ReadStep {
             open: reader,

@@ -121,6 +121,9 @@ impl World {
             let stream = StreamId(index);
             let (policy, mut view) = self.view(index, Nanos::ZERO, None);
             policy.open(&mut view, stream, FileId(open.file));
+            if open.only_mapped {
+                policy.descriptor_closed(stream);
+            }
             match (open.method, open.hint) {
                 (AccessMethod::Mmap, _) | (_, Hint::None) => {}
                 (_, Hint::Sequential) => policy.advise(&mut view, stream, Advice::Sequential),
