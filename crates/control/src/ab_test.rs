@@ -1,8 +1,8 @@
-//! Measures on the live load whether control helps: slots of time with it (treatment) and without.
+//! A/B test: measures under the live load whether control makes readers faster.
 //!
-//! Slots come in pairs, one of each kind, in random order, so that a load that grows or shrinks
-//! over hours favours neither. The measure is what readers got from the disk in a slot. The first
-//! quarter of each slot is left out, because readers take a while to react.
+//! Time slots with control (treatment) and without alternate in pairs. The order within a pair is
+//! random, so that a load that grows or shrinks over hours favours neither. The test compares the
+//! throughput of readers. It skips the first quarter of each slot, as readers take time to react.
 
 use crate::tuning::ab_test as tuning;
 use rand::{RngExt, SeedableRng};
@@ -10,34 +10,34 @@ use rand_pcg::Pcg64Mcg;
 use stats::Estimate;
 use units::Nanos;
 
-/// What the slots have shown so far.
+/// The effect of treatment on the throughput of readers so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TreatmentEffect {
     pub pairs: usize,
-    /// Throughput of readers with treatment over that without: the median over the pairs.
+    /// Throughput with treatment ÷ throughput without: the median over the pairs.
     pub ratio: f64,
-    /// The lower end of its 95 % confidence interval.
+    /// The lower end of the 95 % confidence interval of `ratio`.
     pub low: f64,
     pub high: f64,
 }
 
 impl TreatmentEffect {
-    /// Whether treatment is worse than none: the whole interval is below 1.
+    /// Returns whether treatment makes readers slower: the whole interval is below 1.
     pub fn is_harm(&self) -> bool {
         self.pairs >= tuning::MIN_PAIRS && self.high < 1.0
     }
 }
 
-/// Alternates slots with and without treatment.
+/// Alternates time slots with and without treatment.
 #[derive(Clone, Debug)]
 pub struct AbTest {
     slot: Nanos,
     random: Pcg64Mcg,
     treated_first: bool,
-    /// Slots that are over; the one at work is the next.
+    /// The number of finished slots.
     number: u64,
     begun: Option<Nanos>,
-    /// When counting began in this slot, and from what.
+    /// The time and the count at which measurement of this slot started; `None` before that.
     counted: Option<(Nanos, u64)>,
     last: f64,
     with: Vec<f64>,
@@ -61,13 +61,13 @@ impl AbTest {
         test
     }
 
-    /// Whether the slot at work is one of treatment.
+    /// Returns whether the current slot is a treatment slot.
     pub fn is_treated(&self) -> bool {
         self.treated_first == self.number.is_multiple_of(2)
     }
 
-    /// Takes in what readers got so far, in any unit, as a count that only grows. Whether the slot
-    /// is one of treatment from now on.
+    /// Takes the cumulative progress `got` of readers, in any unit. Returns whether the current
+    /// slot is a treatment slot.
     pub fn tick(&mut self, now: Nanos, got: u64) -> bool {
         let begun = *self.begun.get_or_insert(now);
         let into = now.saturating_sub(begun);
@@ -93,7 +93,7 @@ impl AbTest {
         if self.number.is_multiple_of(2) {
             self.last = rate;
         } else if rate > 0.0 && self.last > 0.0 {
-            // A pair without reads says nothing.
+            // Slots without reads cannot be compared.
             let (with, without) =
                 if self.is_treated() { (rate, self.last) } else { (self.last, rate) };
             self.with.push(with);
@@ -105,7 +105,7 @@ impl AbTest {
         self.treated_first = self.random.random_bool(0.5);
     }
 
-    /// What the slots have shown so far; `None` before there are enough.
+    /// Returns the effect so far; `None` before `MIN_PAIRS` pairs are complete.
     pub fn effect(&self) -> Option<TreatmentEffect> {
         let estimate = Estimate::of_ratios(&self.with, &self.without)?;
         (self.with.len() >= tuning::MIN_PAIRS).then_some(TreatmentEffect {

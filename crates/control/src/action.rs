@@ -1,4 +1,4 @@
-//! What the controller wants done.
+//! Actions that the controller requests.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use units::{PageSize, Pages};
 use crate::inputs::FileKey;
 use crate::tuning::next_files::MAX_PREFETCHED_BYTES;
 
-/// What to do with an open file, and why.
+/// An action on an open file, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileAction {
     pub file: OpenFileId,
     pub kind: ActionKind,
-    /// One line for people; empty if it only continues an earlier action.
+    /// The reason, as one line of text; empty if the action only continues an earlier one.
     pub why: String,
-    /// Whether it primes: reads pages that no reader has asked for yet but random reads may want.
-    /// Such bytes are accounted for on their own.
+    /// True if the action primes: it prefetches pages that random reads are likely to need. Primed
+    /// bytes are counted separately.
     pub primes: bool,
 }
 
@@ -32,22 +32,22 @@ impl FileAction {
 #[serde(rename_all = "snake_case")]
 pub enum ActionKind {
     SetWindow(Pages),
-    /// Have these pages read.
+    /// Prefetch these pages.
     Prefetch(Vec<Extent>),
-    /// Have these files of its directory read; they need not be open.
+    /// Prefetch these files of the directory of the open file; they need not be open.
     PrefetchFiles(Vec<NextFile>),
-    /// From now on have the rest of a run of this length read as soon as one of its pages is missed
-    /// ([`MissPrefetch`](policy::MissPrefetch)); `None` ends it.
+    /// From now on, prefetch the rest of a run of this length when a reader misses one of its pages
+    /// ([`MissPrefetch`](policy::MissPrefetch)); `None` stops this.
     PrefetchMisses(Option<Pages>),
-    /// Nothing is to be done: an earlier action was to gain this much, and gained this much. 540
-    /// is ×5.4.
+    /// Requests nothing: reports the predicted and the measured gain of an earlier action, in
+    /// percent. 540 means ×5.4.
     Report {
         predicted_percent: u64,
         measured_percent: u64,
     },
 }
 
-/// For people; sizes in pages, whose size this does not know.
+/// Formats the action for people, with sizes in pages, as the page size is unknown here.
 impl fmt::Display for ActionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -69,16 +69,16 @@ impl fmt::Display for ActionKind {
     }
 }
 
-/// A file that will be wanted.
+/// A file that a reader is expected to read soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NextFile {
     pub file: FileKey,
-    /// How much of its beginning is left out, so that its reader is seen.
+    /// The pages at the start that are not prefetched, so that the reader misses and is noticed.
     pub from: Pages,
 }
 
 impl NextFile {
-    /// What is read of it, if it is long enough, in pages of this size.
+    /// Returns the extent to prefetch, for pages of size `page`. A short file may end within it.
     pub fn wanted(&self, page: PageSize) -> Extent {
         let start = Page::new(self.from.get());
         let end = Page::new(MAX_PREFETCHED_BYTES.to_pages_floor(page).get());

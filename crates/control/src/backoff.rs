@@ -4,7 +4,7 @@ use units::Nanos;
 
 use crate::tuning::shared::{BACKOFF_TIME, MAX_BACKOFF_DOUBLINGS};
 
-/// When an action that has failed may be tried again: the pause doubles with each failure.
+/// The pause before a failed action is tried again. It doubles with each failure, up to a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backoff {
     not_before: Nanos,

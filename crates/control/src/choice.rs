@@ -1,4 +1,4 @@
-//! The best action for an open file that is read in runs, by prediction.
+//! Selects the action with the best predicted outcome for an open file that is read in runs.
 
 use units::{Nanos, Pages};
 
@@ -8,14 +8,14 @@ use crate::what_if::{
     Candidate, DeviceTimes, Extra, FileView, PastAccess, PredictedOutcome, predict,
 };
 
-/// A run of the past: consecutive pages that were read in calls of one size.
+/// A recorded run: consecutive pages that a reader read in calls of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PastRun {
     pub first: u64,
     pub pages: u64,
-    /// The pages of a call.
+    /// Pages per read call.
     pub call: u64,
-    /// From its first miss to that of the next run, and how long its reader waited in that time.
+    /// Time from its first miss to that of the next run, and how much of it the reader waited.
     pub elapsed: Nanos,
     pub waited: Nanos,
 }
@@ -36,20 +36,20 @@ impl PastRun {
     }
 }
 
-/// What was chosen.
+/// The selected candidate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RunsChoice {
     pub candidate: Candidate,
-    /// How many times as fast as with the original window.
+    /// The predicted cost with the original window ÷ that of the candidate; above 1 is faster.
     pub gain: f64,
-    /// How many accesses were replayed to find it.
+    /// The number of accesses that were replayed, over all candidates.
     pub replayed: u64,
 }
 
-/// The candidates: the original window first, larger ones, and for the median and the longest run a
-/// window of a page with the rest of the run prefetched after a miss.
+/// Returns the candidates: the original window first, then larger windows, then, for the median and
+/// the longest run, miss prefetching of the run with a window of one page.
 fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> {
-    // The original window is 0 where read-ahead is off.
+    // The original window is 0 if read-ahead is off.
     let first = original.get().saturating_mul(2).max(1);
     let larger = std::iter::successors(Some(first), |window| window.checked_mul(2));
     let larger = larger.take_while(|window| *window <= most.get()).map(Pages::new);
@@ -59,7 +59,7 @@ fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> 
     lengths.sort_unstable();
     let mut calls: Vec<u64> = runs.iter().map(|run| run.call).collect();
     calls.sort_unstable();
-    // A reader that asks for a whole run at once leaves nothing to be prefetched.
+    // If one call reads a whole run, nothing is left to prefetch.
     let call = calls.get(calls.len() / 2).copied().unwrap_or(1);
     let mut usual: Vec<u64> = [lengths.get(lengths.len() / 2), lengths.last()]
         .into_iter()
@@ -75,7 +75,7 @@ fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> 
     all
 }
 
-/// The best of the candidates for runs like the last ones; `None` if too few are known.
+/// Returns the best candidate for the most recent runs; `None` if too few runs are recorded.
 pub(super) fn choose<'a>(
     runs: impl DoubleEndedIterator<Item = &'a PastRun>,
     original: Pages,
@@ -102,7 +102,7 @@ pub(super) fn choose<'a>(
     let outcome = |candidate: &Candidate| {
         predict(lately.iter().flat_map(PastRun::accesses), file, device, *candidate)
     };
-    // Device time is somebody's waiting, too: of all users of the device together.
+    // Transfer time counts, too: all other users of the device wait during it.
     let cost = |one: &PredictedOutcome| {
         let think = one.elapsed.saturating_sub(one.waited).as_secs_f64();
         think + one.cost(WAKE_TIME) + (device.page * one.read.get()).as_secs_f64()

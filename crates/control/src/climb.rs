@@ -1,10 +1,10 @@
-//! The window that streams of one device get, found by trying.
+//! Searches for the window of all streams of a device by trials (hill climbing).
 //!
-//! One stream needs a window that keeps the device at work while its reader is served, so its
-//! window grows in steps. Streams that compete cost a seek for each window, and no window between
-//! is better than a large one; they get the largest that lets each of them come round soon. A step
-//! that wins nothing, or takes from readers beside the streams, is taken back: but only if the
-//! streams still read as they did when it was made.
+//! The window of a single stream grows in steps until it keeps the device busy while the reader
+//! works. Streams that compete cost a seek per window, and no intermediate window beats a large
+//! one. They get the largest window with which each stream still gets its turn soon. A step that
+//! gains nothing or slows down other readers is reverted, but only if the streams still read as
+//! they did when the step was made.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -14,37 +14,37 @@ use super::sizes;
 use crate::tuning::rates::MIN_OTHER_READS_PER_SECOND;
 use crate::tuning::window_search as tuning;
 
-/// All streams of a device together, at a tick.
+/// A summary of all streams of a device at a tick.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StreamSummary {
-    /// How many open files are read forward now.
+    /// The number of open files that are read forward now.
     pub active: u64,
     pub waiting: bool,
     pub counts: ReadCounts,
-    /// The window that most of them have.
+    /// The median of their windows.
     pub typical: Pages,
-    /// The most that each may have.
+    /// The largest window that any of them may have.
     pub most: LimitedWindow,
     pub in_flight: Pages,
     pub page: Bytes,
-    /// Whether others read beside them, and when that was last seen.
+    /// True if open files besides the streams are read, and the time of their last event.
     pub beside: bool,
     pub beside_seen: Nanos,
-    /// Whether mappings that are read at random are among them.
+    /// True if a mapping on the device is read at random.
     pub mapped: bool,
-    /// Whether several of them are of one file: where each of them goes on then depends on how far
-    /// the others have read ahead.
+    /// True if a stream shares its file with another open file. Where a reader misses then depends
+    /// on how far the others have read ahead.
     pub shared: bool,
-    /// Whether a window that has not gained is reverted.
+    /// True if a window without a gain is reverted.
     pub trials: bool,
 }
 
-/// What became of the window at a tick.
+/// The outcome of one tick of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SearchOutcome {
     Unchanged,
     Trying,
-    /// The one that was tried is given up, for this reason.
+    /// The window under trial was reverted, for this reason.
     Reverted(String),
 }
 
@@ -52,18 +52,18 @@ pub(super) enum SearchOutcome {
 struct SearchTrial {
     before: Option<Pages>,
     reason_before: LimitReason,
-    /// What all have if nothing was found before.
+    /// The median window of the streams, which applies if `before` is `None`.
     typical: Pages,
     rates: ReadRates,
-    /// When the effect may begin to show, and what there was then.
+    /// When measurement may start, and the time and the counts when it did.
     begins: Nanos,
     begun: Option<(Nanos, ReadCounts)>,
     ends: Nanos,
-    /// Whether it was made longer, as what came of it was not clear.
+    /// True if the trial was extended because its result was unclear.
     longer: bool,
 }
 
-/// What holds until something changes.
+/// A finished search. It is valid for the time `holds` if the streams and their rate stay similar.
 #[derive(Clone, Copy, Debug)]
 struct Converged {
     since: Nanos,
@@ -72,43 +72,43 @@ struct Converged {
     rate: f64,
 }
 
-/// Finds the window for the streams of a device.
+/// The search for the window of the streams of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WindowSearch {
     window: Option<Pages>,
     reason: LimitReason,
     trial: Option<SearchTrial>,
     enough: Option<Converged>,
-    /// Trials in a row that found nothing.
+    /// Consecutive trials without a gain.
     failed_trials: u32,
     bad: Option<Pages>,
     last: Option<(Nanos, ReadCounts)>,
     begun: Option<Nanos>,
     measured: u32,
-    /// Of late, once that is known.
+    /// A moving average; `None` if there is no comparable measurement.
     rates: Option<ReadRates>,
-    /// Since when nothing else was changed.
+    /// Since when nothing else has changed, and the counts at that time.
     calm: Option<(Nanos, ReadCounts)>,
 }
 
 impl WindowSearch {
-    /// Somebody begins to read.
+    /// Records the first read on the device.
     pub fn begin(&mut self, at: Nanos) {
         self.last.get_or_insert((at, ReadCounts::default()));
         self.begun.get_or_insert(at);
     }
 
-    /// Something else was changed: what is measured now is not what was before.
+    /// Restarts the undisturbed measurement, because something other than the window has changed.
     pub fn disturb(&mut self) {
         self.calm = None;
     }
 
-    /// Whether a window is being tried.
+    /// Returns whether a trial is running.
     pub fn is_trying(&self) -> bool {
         self.trial.is_some()
     }
 
-    /// Readers are helped in another way from now on: what was measured says nothing any more.
+    /// Aborts the trial and discards the rates: they no longer show the effect of a window.
     pub fn abort_trial(&mut self) {
         if let Some(trial) = self.trial.take() {
             (self.window, self.reason) = (trial.before, trial.reason_before);
@@ -116,7 +116,7 @@ impl WindowSearch {
         (self.rates, self.calm) = (None, None);
     }
 
-    /// The window for streams that wait, and what became of it.
+    /// Advances the search by one tick. Returns the window for streams that wait, and the outcome.
     pub fn step(
         &mut self,
         now: Nanos,
@@ -137,15 +137,15 @@ impl WindowSearch {
                 self.measured = self.measured.saturating_add(1);
                 let weight = (seconds / 0.3).max(1.0 / f64::from(self.measured)).min(1.0);
                 let rates = ReadRates::over(before, counts, seconds);
-                // Before streams were known as such there was nothing to see of them.
+                // Progress is 0 until the first streams are classified: no rate to average with.
                 let known = self.rates.filter(|known| known.progress > 0.0).unwrap_or(rates);
                 self.rates = Some(known.towards(&rates, weight));
             }
         }
     }
 
-    /// The largest window that makes sense: within its share of memory, and so that nobody waits
-    /// too long for all others.
+    /// Returns the largest window to try: within its share of memory, and such that no stream waits
+    /// too long for the others.
     fn ceiling(&self, streams: &StreamSummary, rates: &ReadRates, before: Pages) -> LimitedWindow {
         let round = if streams.active <= tuning::MAX_LEAPING_STREAMS {
             tuning::MAX_ROUND_TIME.as_secs_f64()
@@ -162,7 +162,7 @@ impl WindowSearch {
         };
         let mut most = most.at_most(streams.most.pages, streams.most.reason);
         if streams.beside || rates.is_scattered() {
-            // What those reads lose while it is tried is lost.
+            // A trial slows down those reads, so its step is limited.
             let growth =
                 if streams.mapped { tuning::MIN_GROWTH } else { tuning::MAX_GROWTH_WITH_OTHERS };
             let reason =
@@ -189,7 +189,7 @@ impl WindowSearch {
             return SearchOutcome::Unchanged;
         }
         if let Some(enough) = self.enough {
-            // Other streams, or the same in another phase of their work.
+            // A lower rate, or another number of streams, means that the workload has changed.
             let slower = rates.progress < tuning::RESTART_BELOW_RATIO * enough.rate;
             let as_many = enough.active / 2 < streams.active && streams.active <= enough.active * 2;
             let same = as_many && !(slower && streams.waiting);
@@ -315,7 +315,7 @@ impl WindowSearch {
         let ended = trial.rates.beside > MIN_OTHER_READS_PER_SECOND
             && now.saturating_sub(streams.beside_seen) > gap;
         if ended || (!streams.shared && rates.are_of_other_work(&trial.rates)) {
-            // It says nothing of the window; what was done before is known no more.
+            // The workload has changed: this trial and the earlier rates are not comparable.
             self.rates = None;
             return SearchOutcome::Unchanged;
         }
@@ -330,7 +330,7 @@ impl WindowSearch {
         }
         if gain >= rates.winning(seconds, tuning::MIN_GAIN_RATIOS) {
             self.failed_trials = 0;
-            // What is tried next must win over this, not over what was before.
+            // The next step must beat this window, not the one before it.
             self.rates = Some(rates);
             if rates.next_may_hurt_beside(&trial.rates) {
                 self.reason = LimitReason::OtherReads;
@@ -356,7 +356,7 @@ impl WindowSearch {
     ) -> SearchOutcome {
         let tried = std::mem::replace(&mut self.window, trial.before);
         self.reason = if hurt { LimitReason::OtherReads } else { LimitReason::Harm };
-        // What it was while that was tried says nothing of what it will be.
+        // Rates during the trial do not apply to the restored window.
         self.rates = Some(trial.rates);
         self.failed_trials += 1;
         let tried = tried.unwrap_or_default();
@@ -364,7 +364,7 @@ impl WindowSearch {
         let room =
             tried.get() / tuning::STEP_GROWTH >= before.get().saturating_mul(tuning::MIN_GROWTH);
         if room && !hurt {
-            // Perhaps there is a good one between: one too large may win as little as none.
+            // A window in between may be better: one that is too large may gain nothing.
             self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));
         } else {
             self.settle(now, streams, trial.rates.progress);
@@ -399,8 +399,8 @@ mod tests {
         }
     }
 
-    /// The windows that come about while `rates` pages of streams and reads beside them are done a
-    /// second at each window.
+    /// Returns the windows that the search selects. `rates` maps a window to pages of streams and
+    /// to other reads, both per second.
     fn climb(active: u64, rates: impl Fn(u64) -> (f64, f64)) -> Vec<u64> {
         let (mut climb, mut windows) = (WindowSearch::default(), vec![32]);
         let (mut progress, mut beside) = (0.0, 0.0);
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_from_others_is_given_back() {
-        // Twice the window takes 7 % of what others read, four times takes 20 %.
+        // Doubling the window costs other readers 7 % of their reads, quadrupling it 20 %.
         let beside = |window: u64| 1000.0 * 0.93_f64.powf(window as f64 / 32.0 - 1.0);
         let windows = climb(2, |window| (window as f64 * 300.0, beside(window)));
         assert_eq!(windows, [32, 512, 32]);
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn readers_beside_who_have_ended_are_not_starved() {
-        // As long as the window is as at first, somebody else reads as well.
+        // Other reads occur only while the window has its initial size.
         let rate = |window| (10_000.0 + window as f64, if window > 32 { 0.0 } else { 500.0 });
         let windows = climb(2, rate);
         assert!(windows.last() > Some(&32), "{windows:?}");
@@ -475,7 +475,7 @@ mod tests {
         climb.begin(Nanos::ZERO);
         let mut counts = ReadCounts::default();
         for tick in 1..=10 {
-            // A scan until the first trial has begun, random reads from there on.
+            // A scan until the first trial starts, random reads afterwards.
             if tick <= 2 {
                 (counts.progress, counts.forward) = (counts.progress + 2000, counts.forward + 20);
             } else {

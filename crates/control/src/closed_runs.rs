@@ -1,4 +1,4 @@
-//! In what runs files were read through open files that are closed.
+//! Lengths of the runs of each file, remembered after its open files are closed or forgotten.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use super::inputs::FileKey;
 use crate::tuning::next_files::MAX_FILES_REMEMBERED;
 use crate::tuning::pattern::MAX_RUNS;
 
-/// The lengths of the last runs in pages, by file, the file that was closed last at the end.
+/// The lengths of the last runs of each file in pages, the most recently added file last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClosedRuns(VecDeque<(FileKey, Vec<u64>)>);
 
 impl ClosedRuns {
-    /// An open file of this file is closed, which was read in these runs.
+    /// Adds the run lengths of an open file that is no longer followed.
     pub fn add(&mut self, file: FileKey, runs: impl Iterator<Item = u64>) {
         let mut runs = runs.peekable();
         if runs.peek().is_none() {

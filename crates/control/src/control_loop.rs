@@ -1,6 +1,6 @@
-//! The loop of `auto` and `run`: collect events, sample the state of things, decide, act.
+//! The control loop of `auto` and `run`: it collects events, samples state, decides and acts.
 //!
-//! It is pure, and the same above a live kernel and a simulated one.
+//! It does no I/O itself, so the same loop drives a live kernel and a simulated one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,27 +15,27 @@ use crate::controller::BdiController;
 use crate::inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs, SampledFiles};
 use crate::tuning::control_loop as tuning;
 
-/// A bdi under control, by any number that the back end gives it.
+/// A key that the back end assigns to a bdi under control.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct BdiKey(pub u32);
 
-/// What was collected for a bdi, and its state.
+/// The events and the state of a bdi since the last sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BdiSample {
-    /// Bounds for its open files; they count when the bdi is seen first.
+    /// Limits for its open files. Only `samples` may change after the first sample.
     pub bounds: Bounds,
-    /// What its devices have completed so far.
+    /// Cumulative completions of its devices.
     pub completions: DeviceCompletions,
-    /// What happened to readers of its files, oldest first.
+    /// Events of readers of its files, oldest first.
     pub events: Vec<(FileKey, AccessEvent)>,
 }
 
-/// The state of things after an interval.
+/// The state of all bdis and of memory after an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopSample {
-    /// On the clock of the events.
+    /// The time of the sample, on the clock of the events.
     pub now: Nanos,
     pub bdis: BTreeMap<BdiKey, BdiSample>,
     pub memory: MemoryInputs,
@@ -43,60 +43,60 @@ pub struct LoopSample {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// The open file by which the directory was found.
+    /// The open file whose directory this is.
     pub file: OpenFileId,
-    /// Its files, in the orders in which they may be read.
+    /// The files of the directory, in each order in which a program may read them.
     pub orders: Vec<Vec<FileKey>>,
 }
 
-/// Where events come from.
+/// The part of a back end that observes: it collects events and samples state.
 pub trait EventSource {
     type Error;
 
-    /// The time, on the clock of the events.
+    /// Returns the time, on the clock of the events.
     fn now(&self) -> Nanos;
 
-    /// Collects what has happened since the last call. Whether anything was read from a disk.
+    /// Collects the events since the last call. Returns whether anything was read from a disk.
     fn poll(&mut self) -> bool;
 
-    /// Hands over what was collected, and samples the state of things. The controllers follow the
-    /// open files `followed`, and will ask for their states.
+    /// Returns the collected events and a sample of the state. The controllers follow the open
+    /// files `followed`, and will request their states.
     ///
     /// # Errors
     ///
-    /// If nothing can be observed any more.
+    /// If the back end can no longer observe.
     fn sample(
         &mut self,
         followed: &mut dyn Iterator<Item = OpenFileId>,
     ) -> Result<LoopSample, Self::Error>;
 
-    /// The state of an open file of a bdi as of the last sample; `None` if it is closed.
+    /// Returns the state of an open file of a bdi at the last sample; `None` if it is closed.
     fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState>;
 
-    /// Samples accesses to these files of a bdi, cached pages included, until the next call. A back
-    /// end that cannot do so reports misses only.
+    /// Samples accesses to these files of a bdi, including cached pages, until the next call. A
+    /// back end that cannot sample reports only misses.
     fn sample_accesses(&mut self, _bdi: BdiKey, _files: &SampledFiles) {}
 
-    /// The directory of one of these open files, the first that is open: at once, or in a later
-    /// call.
+    /// Finds the directory of the first of these open files that is open, in this call or a later
+    /// one.
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing>;
 
-    /// The path of an open file, for people, where it is known.
+    /// Returns the path of an open file for display; `None` if it is unknown.
     fn path(&self, _file: OpenFileId) -> Option<String> {
         None
     }
 }
 
-/// Another process has changed the window of a bdi, as a sentence says.
+/// A change of a bdi's window by another process, described in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalChange(pub String);
 
-/// What was restored when control of a bdi ended.
+/// The number of open files whose windows were changed and restored when control of a bdi ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Released {
     /// Open files whose windows had been changed.
     pub changed: usize,
-    /// Those of them that have their first windows again. The others are closed.
+    /// Those whose original windows were restored. Unless windows are kept, the others are closed.
     pub restored: usize,
 }
 
@@ -108,25 +108,26 @@ impl std::ops::AddAssign for Released {
 }
 
 pub trait ActionSink: EventSource {
-    /// Takes in the results of earlier actions. Called in every step that samples.
+    /// Processes the results of earlier actions. The loop calls it in every step that samples.
     ///
     /// # Errors
     ///
-    /// If no action can be carried out any more.
+    /// If actions can no longer be carried out.
     fn maintain(&mut self) -> Result<(), Self::Error>;
 
     /// Carries out actions on open files of a bdi.
     ///
     /// # Errors
     ///
-    /// If no action can be carried out any more. One that fails alone is reported and is no error.
+    /// If actions can no longer be carried out. A single failed action is reported instead.
     fn act(
         &mut self,
         bdi: BdiKey,
         actions: Vec<FileAction>,
     ) -> Result<Result<(), ExternalChange>, Self::Error>;
 
-    /// Has files of a bdi opened with this window from now on; `None` is the bdi's own.
+    /// Sets the window of files of a bdi that are opened from now on; `None` is the bdi's own
+    /// window.
     ///
     /// # Errors
     ///
@@ -137,14 +138,14 @@ pub trait ActionSink: EventSource {
         window: Option<Pages>,
     ) -> Result<Result<(), ExternalChange>, Self::Error>;
 
-    /// Reports what would be done, and does nothing.
+    /// Reports actions without carrying them out.
     ///
     /// # Errors
     ///
-    /// If it cannot be reported.
+    /// If they cannot be reported.
     fn advise(&mut self, bdi: BdiKey, actions: Vec<FileAction>) -> Result<(), Self::Error>;
 
-    /// Whether another process has changed the window of a bdi.
+    /// Checks whether another process has changed the window of a bdi.
     ///
     /// # Errors
     ///
@@ -154,44 +155,44 @@ pub trait ActionSink: EventSource {
         bdi: BdiKey,
     ) -> Result<Result<(), ExternalChange>, Self::Error>;
 
-    /// Keeps the directory that was found last, or lets go of it.
+    /// Keeps the directory that was found last, or releases it.
     fn keep_directory(&mut self, bdi: BdiKey, keep: bool);
 
-    /// Gives the bdi and its open files their first windows again.
+    /// Restores the original windows of the bdi and of its open files.
     ///
     /// # Errors
     ///
     /// As for [`ActionSink::act`].
     fn restore(&mut self, bdi: BdiKey) -> Result<(), Self::Error>;
 
-    /// Gives open files the windows again that they had before they were restored.
+    /// Sets the windows of open files again that they had before they were restored.
     ///
     /// # Errors
     ///
     /// As for [`ActionSink::act`].
     fn reapply(&mut self, bdi: BdiKey) -> Result<(), Self::Error>;
 
-    /// Ends control of a bdi; with `leave`, open files keep their windows.
+    /// Stops managing a bdi; with `leave`, open files keep their windows.
     ///
     /// # Errors
     ///
     /// As for [`ActionSink::act`].
     fn release(&mut self, bdi: BdiKey, leave: bool) -> Result<Released, Self::Error>;
 
-    /// Reports that the loop does something else from now on.
+    /// Reports a change of the state of the loop.
     fn note(&mut self, note: &LoopNote);
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopState {
     Acting,
-    /// It reports what it would do.
+    /// The loop only reports the actions that it would take.
     Advising,
-    /// It has restored everything, and waits until memory pressure is over.
+    /// The loop has restored all windows and waits until memory pressure is over.
     MemoryPressure,
-    /// It has restored everything, as the A/B test has shown harm.
+    /// The loop has restored all windows because the A/B test has shown harm.
     Harmful,
-    /// It manages no bdi any more.
+    /// The loop no longer manages any bdi.
     Unmanaged(ExternalChange),
 }
 
@@ -208,14 +209,14 @@ impl fmt::Display for LoopState {
     }
 }
 
-/// A change of what the loop does.
+/// A change of the state of the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopNote {
-    /// Everything is restored, and nothing is done in this state.
+    /// The loop has restored all windows and takes no action in this state.
     Stopped(LoopState),
     /// Memory pressure is over, and control resumes.
     Resumed,
-    /// Control of a bdi has ended; its open files keep their windows.
+    /// The loop no longer manages a bdi; its open files keep their windows.
     Unmanaged(BdiKey, ExternalChange),
 }
 
@@ -223,10 +224,9 @@ pub enum LoopNote {
 pub struct LoopConfig {
     /// Report actions instead of carrying them out.
     pub dry_run: bool,
-    /// Whether files that are opened later may get another window than the bdi's own, whichever
-    /// process opens them.
+    /// Whether files that any process opens later may get another window than the bdi's own.
     pub new_files: bool,
-    /// Leave windows as they are at the end.
+    /// Keep the changed windows when the loop ends.
     pub leave: bool,
     pub ab_test: Option<AbTest>,
     pub page: PageSize,
@@ -238,17 +238,17 @@ struct ManagedBdi {
     is_managed: bool,
 }
 
-/// The loop around the controllers of all bdis.
+/// The control loop, with a controller for each bdi.
 #[derive(Clone, Debug)]
 pub struct ControlLoop {
     config: LoopConfig,
     bdis: BTreeMap<BdiKey, ManagedBdi>,
     state: LoopState,
-    /// Whether the slot of the A/B test is one of treatment.
+    /// Whether the current slot of the A/B test is a treatment slot; true without a test.
     is_treated: bool,
-    /// Since when memory pressure has been other than what the state is for.
+    /// Since when memory pressure has disagreed with `state`.
     pressure_since: Option<Nanos>,
-    /// When something was last read from a disk, and when the state was last sampled.
+    /// The times of the last read from a disk and of the last sample.
     last_read: Option<Nanos>,
     last_sample: Option<Nanos>,
 }
@@ -276,23 +276,23 @@ impl ControlLoop {
         self.bdis.iter().map(|(key, bdi)| (*key, &bdi.controller))
     }
 
-    /// What the A/B test has shown so far.
+    /// Returns the effect that the A/B test has measured so far; `None` if there is none yet.
     pub fn effect(&self) -> Option<TreatmentEffect> {
         self.config.ab_test.as_ref().and_then(AbTest::effect)
     }
 
-    /// How long to wait before the next step. It is usually `interval`, and less while readers
-    /// begin; `step` is how long the last step took.
+    /// Returns the delay before the next step: at most `interval`, and less while readers are idle
+    /// or have just started. `step` is the duration of the last step.
     pub fn next_delay(&self, interval: Nanos, step: Nanos) -> Nanos {
         let wanted = self.bdis.values().map(|bdi| bdi.controller.next_delay(interval)).min();
         wanted.unwrap_or(interval).max(step * tuning::MIN_PAUSE_STEPS).min(interval)
     }
 
-    /// One interval.
+    /// Runs one interval: collects events, decides and acts.
     ///
     /// # Errors
     ///
-    /// If the back end can observe or act no more.
+    /// If the back end can no longer observe or act.
     pub fn step<B: ActionSink>(&mut self, backend: &mut B) -> Result<(), B::Error> {
         let read = backend.poll();
         let now = backend.now();
@@ -302,8 +302,8 @@ impl ControlLoop {
         let since = |at: Option<Nanos>| at.map_or(Nanos::MAX, |at| now.saturating_sub(at));
         let is_idle = since(self.last_read) > tuning::IDLE_TIMEOUT;
         if is_idle {
-            // What is opened next may be read in another way. A change by another process is found
-            // when there is something to do.
+            // Files opened next may be read in another way. A change by another process is detected
+            // before the next action.
             for key in self.managed() {
                 drop(backend.set_new_file_window(key, None)?);
             }
@@ -320,7 +320,7 @@ impl ControlLoop {
                 controller: BdiController::new(bdi.bounds, self.config.page),
                 is_managed: true,
             });
-            // Sampling may fail at any time.
+            // Access sampling may become unavailable at any time.
             managed.controller.set_samples(bdi.bounds.samples);
             for (file, event) in bdi.events.drain(..) {
                 managed.controller.on_event(file, &event);
@@ -341,7 +341,7 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Decides for one bdi, and acts.
+    /// Decides on actions for one bdi, and carries them out.
     fn control<B: ActionSink>(
         &mut self,
         key: BdiKey,
@@ -390,7 +390,7 @@ impl ControlLoop {
         if self.config.dry_run { Vec::new() } else { managed.map(|(key, _)| *key).collect() }
     }
 
-    /// Treatment and none in turns, if there is an A/B test.
+    /// Advances the A/B test, if there is one. A new kind of slot reapplies or restores windows.
     fn alternate<B: ActionSink>(&mut self, now: Nanos, backend: &mut B) -> Result<(), B::Error> {
         if !matches!(self.state, LoopState::Acting | LoopState::MemoryPressure) {
             return Ok(());
@@ -401,7 +401,7 @@ impl ControlLoop {
         let is_harm = test.effect().is_some_and(|effect| effect.is_harm());
         if is_treated != self.is_treated {
             self.is_treated = is_treated;
-            // Under memory pressure everything is restored anyhow.
+            // Under memory pressure, all windows are already restored.
             let keys = if self.state == LoopState::Acting { self.managed() } else { Vec::new() };
             for key in keys {
                 if is_treated { backend.reapply(key)? } else { backend.restore(key)? }
@@ -413,7 +413,7 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Restores everything if memory pressure lasts, and resumes after it.
+    /// Restores all windows if memory pressure lasts, and resumes control after it.
     fn on_memory_pressure<B: ActionSink>(
         &mut self,
         now: Nanos,
@@ -442,7 +442,7 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Restores everything and does nothing more in this state.
+    /// Restores all windows and enters `state`, in which the loop takes no action.
     fn stop<B: ActionSink>(&mut self, state: LoopState, backend: &mut B) -> Result<(), B::Error> {
         for key in self.managed() {
             backend.restore(key)?;
@@ -452,11 +452,11 @@ impl ControlLoop {
         Ok(())
     }
 
-    /// Ends: restores everything, unless it is to be left.
+    /// Stops managing all bdis. Restores their windows unless `leave` is configured.
     ///
     /// # Errors
     ///
-    /// The first error; the other bdis are restored nevertheless.
+    /// The first error. The other bdis are restored nevertheless.
     pub fn end<B: ActionSink>(self, backend: &mut B) -> Result<Released, B::Error> {
         let (mut all, mut failed) = (Released::default(), None);
         for key in self.managed() {

@@ -1,4 +1,4 @@
-//! All open files of one device.
+//! The controller of all open files of one device.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::totals::ReaderTotals;
 use crate::tuning::controller as tuning;
 use policy::{AccessEvent, EventKind, OpenFileId};
 
-/// Decides for all open files of one device. It does no I/O and reads no clock.
+/// Decides on actions for all open files of one device. Does no I/O and reads no clock.
 #[derive(Clone, Debug, Default)]
 pub struct BdiController {
     pub(super) bounds: Bounds,
@@ -31,28 +31,28 @@ pub struct BdiController {
     pub(super) streams: BTreeMap<OpenFileId, Stream>,
     pub(super) primings: BTreeMap<FileKey, FilePriming>,
     pub(super) pace: PrimingController,
-    /// How long readers of what is not primed waited before anything was, in seconds a second.
+    /// Waits that priming cannot shorten, in seconds per second, averaged while nothing is primed.
     pub(super) waits_elsewhere: f64,
     pub(super) domains: Domains,
     pub(super) scores: GainScores,
     pub(super) fault_waits: FaultWaits,
-    /// Before this time nothing is predicted for runs: the budget of processor time is spent.
+    /// Before this time, runs get no predictions: the budget of processor time is spent.
     pub(super) predict_at: Nanos,
-    /// Pages that readers of open files which are gone came by.
+    /// Pages reached through open files that are no longer followed, and in sequences of files.
     gone: u64,
-    /// When the first thing was seen, and when it last decided.
+    /// The times of the first event and of the last decision.
     pub(super) begun: Option<Nanos>,
     last: Option<Nanos>,
-    /// When readers began after a rest, and when something was last seen of them.
+    /// The times of the first event after an idle period and of the latest event.
     awake: Option<(Nanos, Nanos)>,
-    /// What was counted of all open files.
+    /// Cumulative counts of all open files.
     pub(super) counts: ReadCounts,
     totals: ReaderTotals,
-    /// The window for files that will be opened.
+    /// The window for files opened from now on; `None` for that of the device.
     pub(super) opens: Option<Pages>,
     pub(super) sequences: Sequences,
     closed_runs: ClosedRuns,
-    /// Whether nothing is to be done at the moment.
+    /// True while the controller only observes.
     paused: bool,
 }
 
@@ -61,17 +61,16 @@ impl BdiController {
         Self { bounds, page: page.bytes(), ..Self::default() }
     }
 
-    /// What it has learnt of the device.
     pub fn device(&self) -> &LearnedDevice {
         &self.device
     }
 
-    /// What readers did since the controller began.
+    /// Returns the totals of all readers since the controller started.
     pub fn totals(&self) -> ReaderTotals {
         self.totals
     }
 
-    /// Open files by window.
+    /// Returns the number of open files by window size.
     pub fn windows_in_use(&self) -> BTreeMap<Bytes, usize> {
         let mut files = BTreeMap::new();
         for facts in self.streams.values().filter_map(|stream| stream.facts) {
@@ -81,45 +80,45 @@ impl BdiController {
         files
     }
 
-    /// Predicted and measured gains so far.
+    /// Returns the scores of predictions against measured gains so far.
     pub fn gains(&self) -> &GainScores {
         &self.scores
     }
 
-    /// How priming goes, while something is primed.
+    /// Returns the state of priming; `None` while nothing is primed.
     pub fn priming(&self) -> Option<super::pace::PrimingStats> {
         self.pace.told()
     }
 
-    /// Pages from the disk that readers came by so far, as far as is known.
+    /// Returns the number of pages from the disk that readers have reached so far, an estimate.
     pub fn progress(&self) -> u64 {
         self.streams.values().map(|stream| stream.ahead.progress()).sum::<u64>() + self.gone
     }
 
-    /// The open files that it follows, of which it will want the facts.
+    /// Returns the open files that the controller follows, whose states it will request.
     pub fn keys(&self) -> impl Iterator<Item = OpenFileId> {
         self.streams.keys().copied()
     }
 
-    /// How many open files it follows.
+    /// Returns the number of open files that the controller follows.
     pub fn followed(&self) -> usize {
         self.streams.len()
     }
 
-    /// The window that files should have which are opened from now on; the device's own unless
-    /// there is one. Files that are read to their end within an interval can be helped only so.
+    /// Returns the window for files opened from now on; `None` for that of the device. No other
+    /// action helps files that are read to the end within an interval.
     pub fn new_file_window(&self) -> Option<Pages> {
         self.opens
     }
 
-    /// Has it look on without ordering anything, or go on: what it ordered meanwhile would not be
-    /// done, and it would take that for read.
+    /// Pauses or resumes decisions. While paused, the controller only observes: its actions would
+    /// not be carried out, and it would count their pages as read.
     pub fn pause(&mut self, paused: bool) {
         if paused == self.paused {
             return;
         }
         self.paused = paused;
-        // What was ordered and not begun is forgotten, and what readers get now is another matter.
+        // Pending actions are dropped, and rates measured so far are no longer comparable.
         for stream in self.streams.values_mut() {
             (stream.plan, stream.shrink, stream.answer) = (None, None, None);
             stream.runs.stop();
@@ -129,7 +128,7 @@ impl BdiController {
         self.climb.abort_trial();
     }
 
-    /// After how long it wants to decide again, where that is usually after this.
+    /// Returns the delay before the next decision: `interval` during steady reads, otherwise less.
     pub fn next_delay(&self, interval: Nanos) -> Nanos {
         let now = self.last.unwrap_or_default();
         let at_work = |(since, last): (Nanos, Nanos)| {
@@ -141,19 +140,19 @@ impl BdiController {
         if calm { interval } else { interval.min(tuning::EAGER_INTERVAL) }
     }
 
-    /// Whether accesses that find their pages in the cache can be sampled.
+    /// Sets whether accesses to cached pages can be sampled.
     pub fn set_samples(&mut self, samples: bool) {
         self.bounds.samples = samples;
     }
 
-    /// Takes in one thing that happened to a reader of a file. An event without an open file is
-    /// ignored, unless it is a sample of a file's first page.
+    /// Processes one event of a reader of a file. An event without an open file is ignored, unless
+    /// it is a sample of the file's first page.
     pub fn on_event(&mut self, file: FileKey, event: &AccessEvent) {
         if let EventKind::Access { .. } = event.kind {
             if event.index == 0 {
                 self.sequences.passed(file, event.at);
             }
-            // It shows how an open file is read that something else was seen of.
+            // Samples only add to open files that are already followed.
             let stream = event.file.and_then(|key| self.streams.get_mut(&key));
             if let Some(stream) = stream.filter(|stream| stream.file == file) {
                 stream.on_event(event, self.page);
@@ -170,7 +169,7 @@ impl BdiController {
             self.climb.begin(at);
         }
         if self.streams.len() >= tuning::MAX_OPEN_FILES && !self.streams.contains_key(&key) {
-            // What is on its way to a smaller window must not stay so, nor what is answered.
+            // Shrinking windows must be set in the end, and miss prefetching must be stopped.
             let settled = |stream: &Stream| stream.shrink.is_none() && stream.answer.is_none();
             let others = self.streams.iter().filter(|(_, stream)| settled(stream));
             let oldest = others.min_by_key(|(_, stream)| stream.seen);
@@ -180,7 +179,7 @@ impl BdiController {
         }
         let stream = self.streams.entry(key).or_default();
         if stream.file != file {
-            // New, or a number that was used before.
+            // A new open file, or one that reuses an earlier number.
             *stream = Stream::new(file, self.closed_runs.of(file));
         }
         stream.on_event(event, self.page);
@@ -199,7 +198,7 @@ impl BdiController {
         }
     }
 
-    /// Files whose accesses it wants to know, also those that find their pages in the cache.
+    /// Returns the files whose accesses should be sampled, including accesses to cached pages.
     pub fn wants_samples(&self, now: Nanos) -> SampledFiles {
         if !self.bounds.prefetch || self.paused {
             return SampledFiles::default();
@@ -211,20 +210,20 @@ impl BdiController {
         }
     }
 
-    /// Open files of one of which it wants to know the directory, if there are any: the files of
-    /// that may be read one after another. The one that was begun last comes first.
+    /// Returns open files, the latest first, if the directory of one of them should be listed
+    /// because its files may be read in sequence.
     pub fn wants_directory(&self, now: Nanos) -> Vec<OpenFileId> {
         let wanted = self.bounds.prefetch && self.bounds.features.files && !self.paused;
         if wanted { self.sequences.wants(now) } else { Vec::new() }
     }
 
-    /// Whether it follows readers through the files of a directory.
+    /// Returns whether the controller follows a reader through the files of a directory.
     pub fn follows_files(&self) -> bool {
         self.sequences.is_at_work()
     }
 
-    /// Takes in the files of the directory of an open file, in the orders in which they may be
-    /// read; and what to read of them at once.
+    /// Processes the files of the directory of an open file, in each order in which they may be
+    /// read. Returns the prefetch to start with, if any.
     pub fn on_directory(
         &mut self,
         key: OpenFileId,
@@ -242,7 +241,7 @@ impl BdiController {
         self.next_files(inputs)
     }
 
-    /// The memory that windows of an open file may fill.
+    /// Returns the share of memory for windows of an open file.
     pub(super) fn share(&self, inputs: &Inputs, file: &FileState) -> WindowShare {
         share_of(&self.domains, &self.bounds, inputs, file)
     }
@@ -256,14 +255,15 @@ impl BdiController {
         }
     }
 
-    /// What to do after an interval. `facts` tells of an open file; `None` if it is none any more.
+    /// Returns the actions after an interval. `facts` returns the state of an open file; `None` if
+    /// closed.
     pub fn decide(
         &mut self,
         inputs: &Inputs,
         mut facts: impl FnMut(OpenFileId) -> Option<FileState>,
     ) -> Vec<FileAction> {
         let now = inputs.now;
-        // What was seen before the first interval counts from when it began.
+        // The first interval starts at the first event.
         let since = self.last.replace(now).or(self.begun);
         let elapsed = since.map_or(Nanos::ZERO, |since| now.saturating_sub(since));
         self.device.learn(inputs.completions, elapsed);
@@ -273,7 +273,7 @@ impl BdiController {
         let mut closed = Vec::new();
         for (key, stream) in &mut self.streams {
             if now.saturating_sub(stream.seen) > tuning::FORGET_TIMEOUT {
-                // The first window of one that was changed is known here alone.
+                // Only this entry knows the original window of a changed open file.
                 if !stream.is_changed() || facts(*key).is_none() {
                     closed.push(*key);
                 }
@@ -315,7 +315,7 @@ impl BdiController {
         actions
     }
 
-    /// What readers came by, who is active in which domain, and where pages were evicted unused.
+    /// Counts the progress of readers, and the active streams and thrashing of each memory domain.
     fn count(&mut self, now: Nanos, elapsed: Nanos) {
         for domain in self.domains.values_mut() {
             (domain.active, domain.thrashed, domain.places) = (0, 0, 0);
@@ -323,8 +323,8 @@ impl BdiController {
         let files = self.sequences.interval(now) * self.sequences.typical().get();
         self.counts.progress += files;
         self.gone += files;
-        // What one reader of a file has read ahead others come by, so who did cannot be told: there
-        // the disk tells how much it was.
+        // Readers of a shared file use pages that others have read ahead, so progress cannot be
+        // attributed. It is derived from the bytes that the device has read.
         let shared = self.shared();
         let (mut alone, mut together, mut page) = (0_u64, 0, Bytes::from_kib(4));
         for stream in self.streams.values() {
@@ -353,11 +353,11 @@ impl BdiController {
     }
 }
 
-/// The pages that were asked for, or that the kernel reads with those.
+/// Returns the first page and the number of pages that a reader requested or a window covers.
 fn asked(event: &AccessEvent) -> Option<(u64, u64)> {
     match event.kind {
         EventKind::Miss { .. } => Some((event.index, event.request.get())),
-        // Where neighbours are cached it takes random reads for a stream now and then.
+        // The kernel sometimes takes random reads for a stream if their neighbours are cached.
         EventKind::Window { window, .. } => Some((window.start, window.size.get())),
         _ => None,
     }

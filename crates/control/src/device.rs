@@ -1,26 +1,26 @@
-//! What a device can do, learnt from what it completes.
+//! Properties of a device, learned from its completed reads.
 
 use crate::tuning::device as tuning;
 use policy::DeviceCompletions;
 use units::{Bytes, Nanos};
 
-/// What was learnt of a device.
+/// The learned properties of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LearnedDevice {
     before: Option<DeviceCompletions>,
-    /// The best rate seen, in bytes a second.
+    /// The highest rate so far, in bytes per second. It decays, as a device may become slower.
     rate: f64,
-    /// The shortest mean time of a read, in seconds, and the bytes of such a read.
+    /// The shortest mean time of a read, in seconds, and the mean size of those reads, in bytes.
     latency: f64,
     latency_bytes: f64,
-    /// The most reads that were under way on average.
+    /// The highest mean number of reads in flight.
     parallel: f64,
-    /// What it read over the last interval.
+    /// The bytes that were read over the last interval.
     now: Bytes,
 }
 
 impl LearnedDevice {
-    /// Takes in what there is after an interval.
+    /// Updates the properties from the cumulative completions after an interval.
     pub fn learn(&mut self, after: DeviceCompletions, elapsed: Nanos) {
         let Some(before) = self.before.replace(after) else { return };
         let seconds = elapsed.as_secs_f64();
@@ -43,38 +43,38 @@ impl LearnedDevice {
         }
     }
 
-    /// The best rate seen, in bytes a second.
+    /// Returns the highest rate so far, in bytes per second.
     pub fn rate(&self) -> Bytes {
         Bytes::new(self.rate as u64)
     }
 
-    /// What it read over the last interval.
+    /// Returns the bytes that were read over the last interval.
     pub(super) fn now(&self) -> Bytes {
         self.now
     }
 
-    /// The shortest mean time of a read.
+    /// Returns the shortest mean time of a read.
     pub fn latency(&self) -> Nanos {
         Nanos::from_secs_f64(self.latency)
     }
 
-    /// The part of a read's time that does not depend on its size, and the transfer of so many
-    /// bytes, if its rate is so many times the best that was seen.
+    /// Returns the part of a read's time that does not depend on its size, and the time to transfer
+    /// `bytes`, at `rate_factor` times the highest rate so far.
     pub(super) fn times(&self, bytes: Bytes, rate_factor: f64) -> (Nanos, Nanos) {
-        // A device that has served one reader with small reads has not shown its rate.
+        // Small reads of a single reader do not show the rate of a device.
         let rate = (self.rate * rate_factor).max(tuning::MIN_STREAM_BYTES_PER_SECOND);
         let fixed =
             (self.latency - self.latency_bytes / rate).max(tuning::MIN_FIXED_SHARE * self.latency);
         (Nanos::from_secs_f64(fixed), Nanos::from_secs_f64(bytes.get() as f64 / rate))
     }
 
-    /// The most reads that were under way on average.
+    /// Returns the highest mean number of reads in flight.
     pub fn parallelism(&self) -> f64 {
         self.parallel
     }
 
-    /// What flows while one read is under way: a window of this size is the least that can keep
-    /// the device from waiting for its reader, and in eight times as much a seek is of no account.
+    /// Returns the bytes transferred during one read (rate × latency). A smaller window lets the
+    /// device idle between reads; with eight times as much, a seek takes a ninth of the time.
     pub fn in_flight(&self) -> Bytes {
         Bytes::new((self.rate * self.latency) as u64)
     }
@@ -98,7 +98,7 @@ mod tests {
         assert!((10.0..11.0).contains(&device.latency().as_millis_f64()), "{device:?}");
         assert!(device.parallelism() > 8.9);
         assert!((0.9..1.1).contains(&device.in_flight().as_mib()));
-        // Reads of 128 KiB take 10 ms, 1.25 ms of which are transfer.
+        // A read of 128 KiB takes 10 ms, of which the transfer takes 1.25 ms.
         let read = |kib| {
             let (fixed, transfer) = device.times(Bytes::from_kib(kib), 1.0);
             (fixed + transfer).as_millis_f64()

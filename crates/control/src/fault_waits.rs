@@ -1,4 +1,4 @@
-//! How long readers of mappings wait for faults.
+//! Times that readers of mappings wait for faults.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,8 +6,8 @@ use crate::tuning::random_faults as tuning;
 use crate::what_if::DeviceTimes;
 use units::{Nanos, Pages};
 
-/// The last waits for faults of one kind. Their median counts: the first reads of a program also
-/// wait for metadata.
+/// The last waits for faults of one kind. The median counts, because the first reads of a program
+/// also wait for metadata.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentWaits(VecDeque<Nanos>);
 
@@ -26,8 +26,8 @@ impl RecentWaits {
     }
 }
 
-/// A wait for a fault, with the window of that time; whether the fault was adjacent to what the one
-/// before had read.
+/// A wait for a fault, with the window in use then. `is_adjacent` is true if the fault directly
+/// follows the pages that the previous fault read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FaultWait {
     pub window: Pages,
@@ -35,8 +35,8 @@ pub(super) struct FaultWait {
     pub wait: Nanos,
 }
 
-/// The waits for faults of all mappings of a device. Where several readers queue for a disk, those
-/// of one mapping vary too much: each wait is the time of whatever others asked for.
+/// The waits for faults of all mappings of a device. The waits of a single mapping vary too much if
+/// several readers queue for a disk: each depends on the requests of the others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FaultWaits(BTreeMap<(Pages, bool), RecentWaits>);
 
@@ -49,7 +49,7 @@ impl FaultWaits {
         self.0.get(&(window, is_adjacent))?.median()
     }
 
-    /// The service times that the waits with the original window and with a page show.
+    /// Estimates service times from the waits with the original window and with one page.
     pub fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
         let whole = self.median(original, false)?;
         let probe = tuning::PROBE_WINDOW_PAGES;

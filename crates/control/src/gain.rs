@@ -1,12 +1,11 @@
-//! Predicted against measured gains: how far the predictions for each kind of action can be
-//! trusted.
+//! Predicted against measured gains: how reliable the predictions are for each kind of action.
 
 use std::collections::BTreeMap;
 
 use crate::action::ActionKind;
 use crate::tuning::gain as tuning;
 
-/// The kind of action that a gain is of.
+/// The kind of action that a gain results from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GainSource {
     /// The window of a mapping that is read at random.
@@ -19,7 +18,7 @@ pub enum GainSource {
     Trend,
 }
 
-/// A gain of one action; both numbers are ratios, above 1 for an improvement.
+/// The predicted and the measured gain of one action, as ratios; above 1 is an improvement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredGain {
     pub predicted: f64,
@@ -27,7 +26,7 @@ pub struct MeasuredGain {
 }
 
 impl MeasuredGain {
-    /// The action that reports it.
+    /// Returns the action that reports this gain.
     pub(crate) fn report(self) -> ActionKind {
         let percent = |gain: f64| (100.0 * gain.min(tuning::MAX_GAIN)).round() as u64;
         let (predicted_percent, measured_percent) =
@@ -36,7 +35,7 @@ impl MeasuredGain {
     }
 }
 
-/// The gains that were measured of several mappings, for their geometric mean.
+/// The geometric mean of the gains that were measured for several mappings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MeanGain {
     sum_of_logarithms: f64,
@@ -48,7 +47,7 @@ impl MeanGain {
         Self { sum_of_logarithms: self.sum_of_logarithms + gain.ln(), count: self.count + 1 }
     }
 
-    /// Without one that is part of it.
+    /// Returns the mean without this gain, which must be part of it.
     pub fn without(self, gain: f64) -> Self {
         Self { sum_of_logarithms: self.sum_of_logarithms - gain.ln(), count: self.count - 1 }
     }
@@ -58,24 +57,24 @@ impl MeanGain {
     }
 }
 
-/// The predictions of one source that were measured. The logarithms count, so that a half and twice
-/// are the same error; later ones count more.
+/// Statistics of the measured predictions of one source. They use natural logarithms, so that ×0.5
+/// and ×2 are errors of equal size. Later predictions have more weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Record {
     count: u64,
     predicted: f64,
     measured: f64,
-    /// The mean of the absolute differences, and of those where less came than was predicted.
+    /// The mean absolute error, and the mean amount by which measured gains fall short.
     error: f64,
     shortfall: f64,
 }
 
-/// The score of all sources of a device.
+/// The scores of all sources on a device.
 #[derive(Clone, Debug, Default)]
 pub struct GainScores(BTreeMap<GainSource, Record>);
 
 impl GainScores {
-    /// Takes in what an action was to gain, and what it gained.
+    /// Adds the predicted and the measured gain of an action.
     pub(crate) fn add(&mut self, source: GainSource, gain: MeasuredGain) {
         let (predicted, measured) = (clamped(gain.predicted), clamped(gain.measured));
         let record = self.0.entry(source).or_insert(Record {
@@ -93,20 +92,20 @@ impl GainScores {
         towards(&mut record.shortfall, (predicted - measured).max(0.0));
     }
 
-    /// Whether an action with this predicted gain is worth trying: the gain exceeds the mean
-    /// shortfall of such predictions so far.
+    /// Returns whether an action with this predicted gain is worth trying: the gain exceeds the
+    /// mean shortfall of such predictions so far.
     pub(crate) fn is_worth(&self, source: GainSource, predicted: f64) -> bool {
         let shortfall = self.0.get(&source).map_or(tuning::FIRST_ERROR, |record| record.shortfall);
         predicted.max(1e-9).ln() > shortfall
     }
 
-    /// The typical error of the predictions of a source, as a ratio above 1.
+    /// Returns the typical error of the predictions of a source, as a ratio above 1.
     pub fn error(&self, source: GainSource) -> f64 {
         self.0.get(&source).map_or(tuning::FIRST_ERROR, |record| record.error).exp()
     }
 
-    /// The gains of all sources together, those of each weighted by their number; `None` before
-    /// the first.
+    /// Returns the mean gains of all sources, weighted by their numbers of predictions; `None`
+    /// before the first.
     pub fn overall(&self) -> Option<MeasuredGain> {
         let count: u64 = self.0.values().map(|record| record.count).sum();
         let mean = |of: fn(&Record) -> f64| {
@@ -119,7 +118,7 @@ impl GainScores {
         })
     }
 
-    /// `predicted ×6.1, measured ×5.4 (error so far ×1.20)`
+    /// Formats a gain: `predicted ×6.1, measured ×5.4 (error so far ×1.20)`.
     pub(crate) fn describe(&self, source: GainSource, gain: MeasuredGain) -> String {
         let MeasuredGain { predicted, measured } = gain;
         let error = self.error(source);

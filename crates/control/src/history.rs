@@ -7,17 +7,17 @@ use units::Nanos;
 use crate::tuning::choice::{MAX_ACCESSES, MAX_THINK_TIME};
 use crate::what_if::PastAccess;
 
-/// The last accesses, at most [`MAX_ACCESSES`], with the time that each took.
+/// The last accesses, at most [`MAX_ACCESSES`], each with the think time and wait before it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessLog {
     accesses: VecDeque<(PastAccess, Nanos)>,
     last: Option<Nanos>,
-    /// How long the reader has waited since the last access.
+    /// The time that the reader has waited since the last access.
     waited: Nanos,
 }
 
 impl AccessLog {
-    /// A reader asked for these pages. Several reports of one read count once.
+    /// Adds a read of these pages. Repeated reports of one read count once.
     pub fn access(&mut self, at: Nanos, first: u64, pages: u64, mapped: bool) {
         let pages = pages.max(1);
         if let Some((before, _)) = self.accesses.back_mut()
@@ -43,12 +43,12 @@ impl AccessLog {
         self.accesses.iter().map(|(access, _)| *access)
     }
 
-    /// The time that these accesses took.
+    /// Returns the total time of these accesses.
     pub fn elapsed(&self) -> Nanos {
         self.accesses.iter().map(|(_, took)| *took).sum()
     }
 
-    /// Pages a second over these accesses.
+    /// Returns the rate over these accesses, in pages per second.
     pub fn rate(&self) -> f64 {
         let pages: u64 = self.iter().map(|access| access.pages).sum();
         pages as f64 / self.elapsed().as_secs_f64().max(1e-9)

@@ -1,4 +1,4 @@
-//! What the controller knows when it decides.
+//! The inputs of the controller's decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use policy::{DeviceCompletions, OpenFileId};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
 
-/// A file: the number of its device, and its inode.
+/// A file, identified by the number of its device and its inode.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct FileKey(pub u64, pub u64);
 
-/// Files whose accesses are to be sampled.
+/// Files whose accesses should be sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampledFiles {
     #[serde(rename = "files")]
     pub open: Vec<OpenFileId>,
-    /// Files that are perhaps not open yet.
+    /// Files that may not be open yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<FileKey>,
 }
@@ -26,21 +26,21 @@ pub struct SampledFiles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileState {
     pub file_pages: Pages,
-    /// The window that it may have.
+    /// The limit of its window.
     pub window: Pages,
-    /// The byte after the last one read, where the kernel keeps it.
+    /// The offset after the last byte read; `None` if the kernel does not keep it.
     pub position: Option<Bytes>,
-    /// Whether it bypasses the page cache, or its program's advice is to be respected: then nothing
-    /// is done for it.
+    /// True if the controller must leave it alone: it bypasses the page cache, or its program has
+    /// given advice that must be respected.
     pub unmanaged: bool,
-    /// Whether its program advised that it reads at random. Its window stays as it is; it is
-    /// helped by prefetching if it is read in a predictable way all the same.
+    /// True if its program has advised random reads. Its window is not changed, but it is
+    /// prefetched if its reads are predictable nevertheless.
     #[serde(rename = "keeps_window")]
     pub random: bool,
-    /// Whether it is mapped and its descriptor is closed: then its window cannot be changed.
+    /// True if it is mapped and its descriptor is closed, so that its window cannot be changed.
     #[serde(default)]
     pub only_mapped: bool,
-    /// Whether the operator asked for it to be primed.
+    /// True if the operator requested priming of the file.
     #[serde(default)]
     pub prime: bool,
     /// The cache that its pages are charged to, a key of [`MemoryInputs::caches`].
@@ -53,7 +53,7 @@ impl FileState {
         self.has_read_ahead() && !self.only_mapped
     }
 
-    /// Whether it is managed, and the kernel reads ahead for it.
+    /// Returns whether it is managed and the kernel reads ahead for it.
     pub(crate) fn has_read_ahead(&self) -> bool {
         !self.unmanaged && !self.random
     }
@@ -62,17 +62,17 @@ impl FileState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
     pub now: Nanos,
-    /// What its devices have completed so far.
+    /// Cumulative completions of its devices.
     pub completions: DeviceCompletions,
     pub memory: MemoryInputs,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemoryInputs {
-    /// By domain: that of the machine (0), and those of cgroups with a limit.
+    /// The capacity of each domain's cache: the machine (0), and each cgroup with a limit.
     pub caches: BTreeMap<u64, Bytes>,
-    /// What may be cached of what is prefetched, if that is limited on its own: it is charged to
-    /// the process that asks for it, whoever reads it then.
+    /// The limit on cached prefetched pages, if they have one of their own: the kernel charges them
+    /// to the process that prefetches, not to the reader.
     pub prefetched: Option<Bytes>,
     /// The domains that have a limit of their own.
     pub limited: BTreeSet<u64>,
@@ -82,22 +82,22 @@ pub struct MemoryInputs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     pub most: Pages,
-    /// The smallest window that a forward reader is left with.
+    /// The smallest window of a forward reader.
     pub least: Pages,
-    /// Whether to prefetch, or to set windows only.
+    /// Whether to prefetch in addition to setting windows.
     pub prefetch: bool,
-    /// Whether accesses that find their pages in the cache can be sampled.
+    /// Whether accesses to cached pages can be sampled.
     #[serde(default)]
     pub samples: bool,
     /// Whether the device is a rotating disk.
     #[serde(default)]
     pub rotates: bool,
-    /// The parts of the controller that are at work.
+    /// The enabled parts of the controller.
     #[serde(default, skip_serializing_if = "Features::are_all")]
     pub features: Features,
 }
 
-/// The parts of the controller: all of them, except in simulations that show the effect of each.
+/// The parts of the controller. Only simulations disable any, to show the effect of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Features {
     /// The windows of streams.
@@ -107,13 +107,13 @@ pub struct Features {
     /// Prefetching the rest of short runs after a miss.
     pub misses: bool,
     pub trends: bool,
-    /// Small files in the order of their directory.
+    /// Prefetching small files in the order of their directory.
     pub files: bool,
     pub priming: bool,
-    /// Whether predictions decide; without them, short runs and mappings keep their windows, and
+    /// Whether predictions decide. Without them, short runs and mappings keep their windows, and
     /// all trends are followed.
     pub what_if: bool,
-    /// Whether an action that has not gained is reverted.
+    /// Whether an action without a gain is reverted.
     pub trials: bool,
 }
 
@@ -139,7 +139,7 @@ impl Features {
 }
 
 impl Default for Bounds {
-    /// Windows of 64 KiB to 8 MiB (of pages of 4 KiB), and prefetching.
+    /// Windows of 64 KiB to 8 MiB (with pages of 4 KiB), and prefetching.
     fn default() -> Self {
         Self {
             most: Pages::new(2048),

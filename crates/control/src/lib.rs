@@ -1,28 +1,28 @@
-//! The decisions of `foreread auto`: which window each open file should have, and what to read
-//! ahead that the kernel does not foresee.
+//! The decisions of `foreread auto`: the window of each open file, and the pages to prefetch that
+//! the kernel does not foresee.
 //!
-//! It is not a read-ahead algorithm but sits above the kernel's. A [`BdiController`] takes what
-//! probes report of readers ([`AccessEvent`](policy::AccessEvent)) and, in intervals, the state of
-//! things ([`Inputs`], [`FileState`]); it answers with [`FileAction`]s that a stock kernel can be
-//! made to carry out from outside: a window for an open file (`POSIX_FADV_NORMAL` while the bdi has
-//! that window), and pages to be read (`readahead(2)`).
+//! The controller does not replace the read-ahead algorithm of the kernel but works on top of it. A
+//! [`BdiController`] takes the events that probes report ([`AccessEvent`](policy::AccessEvent))
+//! and, once per interval, the state of the system ([`Inputs`], [`FileState`]). It returns
+//! [`FileAction`]s that an unmodified kernel supports: setting the window of an open file
+//! (`POSIX_FADV_NORMAL` while the bdi has that window) and prefetching pages (`readahead(2)`).
 //!
-//! [`ControlLoop`] is the loop around controllers, one for each bdi. It knows its surroundings by
-//! two traits: [`EventSource`] is where events come from, [`ActionSink`] carries actions out. A
-//! live kernel and a simulated one (the policy `auto`) differ in nothing but their implementations.
+//! [`ControlLoop`] runs one controller per bdi. Two traits connect it to its environment:
+//! [`EventSource`] provides events, [`ActionSink`] carries out actions. A live kernel and a
+//! simulated one (the policy `auto`) differ only in their implementations of these traits.
 //!
-//! - `WindowSearch` finds one window for the streams of a device: a guess from latency and rate,
-//!   then trial; each stream that waits gets it, within its share of memory.
-//! - `Shrink` makes the window of a stream that runs smaller, which the kernel does not by itself.
-//! - [`what_if`] predicts what a window or a prefetch would have done to the recent accesses of an
+//! - `WindowSearch` finds one window for the streams of a device: first a guess from latency and
+//!   rate, then trials. Each stream that waits gets this window, within its share of memory.
+//! - `Shrink` reduces the window of a running stream, which the kernel does not do by itself.
+//! - [`what_if`] predicts how a window or a prefetch would have affected the recent accesses of an
 //!   open file. `GainScores` compares predicted with measured gains.
 //! - `choice` predicts the best action for a file that is read in runs. `ShortRuns` prefetches the
 //!   rest of a short run after its first miss ([`MissPrefetch`](policy::MissPrefetch)).
 //! - `RandomFaults` chooses the window of a mapping that is read at random. While its file is
 //!   primed, it may keep the original window.
-//! - A `Trend` is what the last reads of an open file have in common, such as a step or the way
-//!   backward, and a `TrendPlan` prefetches along it. A `FilePriming` finishes the random reads of
-//!   a file that fits into memory. `Sequences` foresee the next ones of many small files.
+//! - A `Trend` is a regularity of the last reads of an open file, such as a step or backward order;
+//!   a `TrendPlan` prefetches along it. `FilePriming` reads the rest of a file that random reads
+//!   will cover, if it fits into memory. `Sequences` prefetches the next of many small files.
 
 mod ab_test;
 mod action;
@@ -78,8 +78,8 @@ pub use policy::DeviceCompletions;
 pub use simulated::SimulatedAuto;
 pub use totals::ReaderTotals;
 
-/// The read-ahead algorithms of this crate: `auto`, which is this controller above Linux 6.18.
+/// The read-ahead algorithms of this crate: `auto`, which is this controller on top of Linux 6.18.
 pub static REGISTRY: &[Entry] = &[simulated::ENTRY];
 
-/// All read-ahead algorithms that a simulation can be given by name.
+/// All read-ahead algorithms that a simulation accepts by name.
 pub const POLICIES: Catalogue = Catalogue(&[policy::REGISTRY, REGISTRY]);

@@ -1,8 +1,8 @@
-//! Windows that name their limit.
+//! Windows with the reason for their limit.
 
 use units::Pages;
 
-/// Why a window is not larger.
+/// The reason why a window is not larger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LimitReason {
     #[default]
@@ -19,7 +19,7 @@ pub(super) enum LimitReason {
 }
 
 impl LimitReason {
-    /// The end of a sentence with the reason for a window.
+    /// Returns the last clause of an explanation of a window.
     pub fn text(self) -> &'static str {
         match self {
             Self::Step => "not larger yet: windows grow in steps",
@@ -36,7 +36,7 @@ impl LimitReason {
     }
 }
 
-/// A window with its limit.
+/// A window with the reason for its limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LimitedWindow {
     pub pages: Pages,
@@ -48,7 +48,7 @@ impl LimitedWindow {
         Self { pages, reason }
     }
 
-    /// The same, or the largest window that another limit allows.
+    /// Returns this window, or `most` with its reason if that is not larger.
     pub fn at_most(self, most: Pages, reason: LimitReason) -> Self {
         if most <= self.pages { Self::new(most, reason) } else { self }
     }

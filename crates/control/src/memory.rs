@@ -1,4 +1,4 @@
-//! How much memory windows may fill.
+//! The memory that windows may fill.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +17,24 @@ struct ShareTrial {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryDomain {
-    /// The part of its share that windows may fill: less after thrashing.
+    /// The part of its share that windows may fill, 1/64 to 1; less than 1 after thrashing.
     squeeze: f64,
-    /// Streams in it that read forward.
+    /// Active streams in the domain that read forward.
     pub active: u64,
-    /// Pages read ahead that were gone when they were wanted, over the interval.
+    /// Misses of pages that were read ahead and evicted before use, over the interval.
     pub thrashed: u64,
-    /// Places where its streams were seen over the interval.
+    /// Places where readers of its streams were seen over the interval.
     pub places: u64,
-    /// Pages that readers came by so far, and how many a second of late.
+    /// Pages that readers have reached so far, and the recent rate in pages per second.
     pub progress: u64,
     rate: f64,
     intervals: u32,
-    /// Pages that were gone, and places, since that was last judged.
+    /// The sums of `thrashed` and of `places` since thrashing was last judged.
     lately: (u64, u64),
     judged: Nanos,
     before: u64,
     trial: Option<ShareTrial>,
-    /// When somebody first read, and not squeezed before this.
+    /// The time of the first interval, and the time before which the share is not reduced again.
     since: Option<Nanos>,
     rests: Nanos,
 }
@@ -84,7 +84,7 @@ impl MemoryDomain {
         }
         let known = self.rate;
         self.intervals = self.intervals.saturating_add(1);
-        // A mean of all at first, and of about a second later.
+        // The mean of all intervals at first, later of about the last second.
         let weight = seconds.max(1.0 / f64::from(self.intervals)).min(1.0);
         self.rate += weight * (rate - known);
         if self.thrashes(now)
@@ -101,7 +101,7 @@ impl MemoryDomain {
 }
 
 impl MemoryDomain {
-    /// Whether too much was gone of late, if enough was seen to tell.
+    /// Returns whether too many pages were evicted before use, if there is enough evidence.
     fn thrashes(&mut self, now: Nanos) -> bool {
         let (gone, places) = (self.lately.0 + self.thrashed, self.lately.1 + self.places);
         self.lately = (gone, places);
@@ -113,32 +113,32 @@ impl MemoryDomain {
     }
 }
 
-/// The most that a window may be.
+/// The limits of a window by its share of memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowShare {
     pub most: Pages,
-    /// The memory that what is read by request may fill.
+    /// The memory that prefetched pages may fill.
     pub memory: Pages,
-    /// Whether that is for want of memory.
+    /// True if memory limits `most`.
     pub is_tight: bool,
-    /// Whether pages are evicted before they are used.
+    /// True after thrashing or under memory pressure.
     pub is_squeezed: bool,
 }
 
-/// What files may fill together that are to stay in memory.
+/// Returns the pages that files may fill together if they are to stay in memory.
 pub(super) fn room(inputs: &Inputs, facts: &FileState) -> Pages {
     let cache = inputs.memory.caches.get(&facts.domain).or(inputs.memory.caches.get(&0));
     cache.map_or(Pages::ZERO, |cache| kept(*cache, facts))
 }
 
-/// What files may fill together that are to stay in a cache of that size.
+/// Returns the pages that files may fill together if they are to stay in a cache of this size.
 pub(super) fn kept(cache: Bytes, facts: &FileState) -> Pages {
     Pages::new(cache.get() / tuning::KEPT_FILES_DIVISOR / facts.page.get().max(1))
 }
 
 pub(super) type Domains = BTreeMap<u64, MemoryDomain>;
 
-/// The most that a window may be in a domain.
+/// Returns the limits of a window in the domain of an open file.
 pub(super) fn share_of(
     domains: &Domains,
     bounds: &Bounds,
@@ -164,7 +164,7 @@ pub(super) fn share_of(
     let each = each.max(bounds.least.get());
     let is_tight = each < bounds.most.get();
     let within = |pages: u64| Pages::new(pages).min(bounds.most);
-    // A power of two that is a little more than its share is better than half of that.
+    // A power of two slightly above the share is better than half of it.
     let rounded = sizes::even_at_most(within(each.saturating_add(each / tuning::SLACK_DIVISOR)));
     let most = sizes::at_most(within(each)).max(rounded);
     WindowShare { most, memory: Pages::new(memory as u64), is_tight, is_squeezed }

@@ -1,9 +1,9 @@
-//! What was read ahead, and how much of that was reached.
+//! Pages that were read ahead, and how many of them readers have reached.
 //!
-//! A read that finds its page in the cache passes no probe: that is what makes watching cheap. So
-//! what was used is known from where readers are next seen: at a mark, at a miss, at the position
-//! that the open file keeps. Pages behind that place in the same run of windows were used. What no
-//! reader came near within a while counts as wasted; it is an estimate, and it errs towards waste.
+//! A read of a cached page triggers no probe, which makes observation cheap. Usage is therefore
+//! inferred from the next place where a reader is seen: a mark, a miss, or the position of the open
+//! file. The pages before that place in the same run of windows were used. Pages that no reader
+//! reaches for some time count as wasted. This is an estimate that errs towards waste.
 
 use crate::tuning::outstanding as tuning;
 use std::collections::VecDeque;
@@ -19,19 +19,19 @@ struct Ahead {
     since: Nanos,
 }
 
-/// Windows that were submitted and not used up yet.
+/// Windows that were submitted and are not used up yet.
 #[derive(Clone, Debug, Default)]
 pub struct Outstanding {
     windows: VecDeque<Ahead>,
     /// Pages known to have been used.
     pub used: u64,
     pub wasted: u64,
-    /// Windows given up with pages that nobody came to.
+    /// Windows dropped with pages that no reader reached.
     pub(super) abandoned: u64,
 }
 
 impl Outstanding {
-    /// A window was submitted, of which `asked` pages from `at` on were wanted at once.
+    /// Adds a window, of which a reader requested `asked` pages from `at` on.
     pub fn submit(&mut self, start: u64, end: u64, at: u64, asked: u64, now: Nanos) {
         while self.windows.len() >= tuning::MAX_WINDOWS
             && let Some(oldest) = self.windows.pop_front()
@@ -40,12 +40,12 @@ impl Outstanding {
         }
         let end = end.max(start);
         let reached = if start <= at { at.saturating_add(asked).min(end) } else { start };
-        // Of a window around a fault only the faulting page was asked for.
+        // In a window around a fault, only the faulting page was requested.
         let reached = if start < at { start.saturating_add(asked).min(end) } else { reached };
         self.windows.push_back(Ahead { start, end, reached, since: now });
     }
 
-    /// A reader was seen at `page`: what leads up to it without a gap was used.
+    /// Records a reader at `page`. The pages that lead up to it without a gap were used.
     pub fn reader_at(&mut self, page: u64) {
         let mut place = page;
         let past = |one: &Ahead| {
@@ -56,7 +56,7 @@ impl Outstanding {
         {
             self.used = self.used.saturating_add(one.end - one.start);
         }
-        // Each window that ends where the next one starts; no window is met twice.
+        // Follows adjacent windows backward; no window is visited twice.
         for _ in 0..tuning::MAX_WINDOWS {
             let holds = |one: &Ahead| one.start < place && place <= one.end;
             let Some(at) = self.windows.iter().rposition(holds) else { break };
@@ -70,12 +70,12 @@ impl Outstanding {
         }
     }
 
-    /// Whether the page was read ahead and nobody came to it yet.
+    /// Returns whether the page was read ahead and no reader has reached it yet.
     pub fn awaits(&self, page: u64) -> bool {
         self.windows.iter().any(|one| one.reached <= page && page < one.end)
     }
 
-    /// Gives up what is too old. Pages from `pages` on are beyond the end of the file.
+    /// Drops windows that are too old. `pages` is the size of the file, where windows are cut off.
     pub fn expire(&mut self, now: Nanos, pages: Option<u64>) {
         if let Some(pages) = pages {
             for one in &mut self.windows {
@@ -91,13 +91,13 @@ impl Outstanding {
         }
     }
 
-    /// Pages that readers came by so far, as far as is known.
+    /// Returns the number of pages that readers are known to have reached.
     pub fn progress(&self) -> u64 {
         let reached = self.windows.iter().map(|one| one.reached.saturating_sub(one.start));
         self.used.saturating_add(reached.sum())
     }
 
-    /// Pages that are read ahead and not reached.
+    /// Returns the number of pages that were read ahead and not reached.
     pub fn ahead(&self) -> u64 {
         self.windows.iter().map(|one| one.end.saturating_sub(one.reached)).sum()
     }

@@ -1,14 +1,14 @@
-//! How fast to prime: as fast as the readers can bear.
+//! The rate of priming: as fast as possible with little loss for readers.
 //!
-//! While priming takes the part f of a device's time, whoever waits for it waits 1/(1-f) times as
-//! long; and while the share c of what is read at random is cached, only 1-c of those reads wait.
-//! So readers get (1-f)/(1-c) times what they would without priming, and f = 1-(1-LOSS)(1-c) costs
-//! them no more than LOSS at any moment. The share then grows by itself: with this LOSS all is
-//! cached after three times what one pass in order takes.
+//! If priming takes the share f of a device's time, each wait of a reader is 1/(1-f) times as long.
+//! If the share c of the randomly read data is cached, only 1-c of these reads wait. Readers then
+//! get (1-f)/(1-c) times their throughput without priming, so f = 1-(1-LOSS)(1-c) costs them at
+//! most LOSS (`MAX_LOSS_SHARE`) at any moment. f grows automatically as c grows: with this LOSS,
+//! all data is cached after three times the duration of one sequential pass.
 //!
-//! What a page costs of the device's time is not asked of the device, which may serve several at
-//! once, but learnt from how much longer its readers wait: the sum of 1 - (wait alone ÷ wait now)
-//! over time, for each page primed.
+//! The device time per page is not measured at the device, which may serve several requests at
+//! once. It is learned from how much longer readers wait: the sum of 1 - (wait without priming ÷
+//! wait now) over time, per primed page.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -16,7 +16,7 @@ use super::FileKey;
 use crate::tuning::device::MIN_STREAM_BYTES_PER_SECOND;
 use crate::tuning::pace as tuning;
 
-/// Waits over a time, and pages that were primed in it.
+/// Waits and primed pages of one measurement period.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
     span: Nanos,
@@ -31,48 +31,47 @@ impl Stretch {
     }
 }
 
-/// How the priming on a device goes.
+/// The state of priming on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PrimingStats {
-    /// Of the time for which readers waited before anything was primed, the share for which they
-    /// still wait.
+    /// The share of the readers' wait time before priming that still remains, 0 to 1.
     pub missing: f64,
-    /// The share of the device's time that it may take.
+    /// The share of the device's time that priming may take, 0 to 1.
     pub share: f64,
-    /// How much may be read in a second; nothing while it looks how long waits take without.
+    /// The permitted rate; 0 while waits without priming are measured or the queue is full.
     pub pages_per_second: f64,
-    /// What a page is taken to cost of the device's time.
+    /// The estimated device time per page.
     pub page_cost: Nanos,
-    /// How long one wait takes without priming, as far as is known.
+    /// The mean wait without priming; zero if it is unknown.
     pub wait: Nanos,
-    /// What was ordered, and the device has not read yet as far as is known.
+    /// Pages that were requested and that the device has not read yet, an estimate.
     pub queued: Pages,
 }
 
-/// The pace of all priming on one device.
+/// Controls the rate of all priming on one device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrimingController {
-    /// How long one wait takes without priming, in seconds; nothing if it is not known.
+    /// The mean wait without priming, in seconds; 0 if it is unknown.
     alone: f64,
     now: Stretch,
-    /// Sums: of the time that readers lost, in seconds, and of pages primed meanwhile.
+    /// Decaying sums: the time that readers lost, in seconds, and the pages primed meanwhile.
     lost: (f64, f64),
-    /// Pages that may be read now, and those that the device has not read yet as far as is known.
+    /// Pages that may be requested now, and requested pages not read yet (an estimate).
     owed: f64,
     queued: f64,
     begun: bool,
-    /// The next burst, in pages, until it is known how fast the device is.
+    /// The size of the next probe burst, in pages; `None` if no further burst is due.
     burst: Option<f64>,
-    /// How many there were, and how long readers waited in all, in seconds.
+    /// The number of bursts so far, and the total wait time of readers, in seconds.
     bursts: u32,
     waited: f64,
     file: Option<FileKey>,
-    /// Whether even the least rate, or the dearest page, seems too much, for how many stretches,
-    /// and stretches for which it rests.
+    /// Whether the rate is minimal or the cost per page maximal, for how many stretches in a row,
+    /// and for how many more stretches priming pauses.
     too_much: bool,
     slowest: u64,
     rests: u64,
-    /// Whether windows have changed since waits were looked at without priming, and how many
+    /// Whether windows have changed since waits were last measured without priming, and how many
     /// stretches ago that was.
     changed: bool,
     age: u64,
@@ -80,12 +79,12 @@ pub(super) struct PrimingController {
 }
 
 impl PrimingController {
-    /// How it goes, while something is primed.
+    /// Returns the state of priming; `None` while nothing is primed.
     pub fn told(&self) -> Option<PrimingStats> {
         self.told
     }
 
-    /// Readers waited so often and so long over an interval.
+    /// Adds the number and the total time of waits over an interval.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
         self.now.stalls += stalls;
         self.now.stalled += stalled.as_secs_f64();
@@ -104,7 +103,7 @@ impl PrimingController {
             self.rests = self.rests.saturating_sub(1);
             (self.changed, self.age) = (false, 0);
         } else if self.alone > 0.0 {
-            // A piece may be read after the stretch in which it was asked for: sums bear that.
+            // A piece may be read in a later stretch than it was requested in; sums tolerate that.
             let lost = 1.0 - self.alone / over.mean().max(1e-9);
             let (lost, pages) = (lost * over.span.as_secs_f64(), over.pages as f64);
             self.lost = (
@@ -115,19 +114,19 @@ impl PrimingController {
         }
     }
 
-    /// The device has read so much more over an interval.
+    /// Updates the queue estimate with the bytes that the device read over an interval.
     pub fn completed(&mut self, read: Bytes, page: Bytes, elapsed: Nanos) {
         let kept = self.queued
             * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::LOST_HALF_LIFE.as_secs_f64());
         self.queued = (kept - read.get() as f64 / page.get().max(1) as f64).max(0.0);
     }
 
-    /// How many pages may be read over an interval. `missing`: the share of what is waited for that
-    /// is not cached; `rate`: the best that the device was seen to read in a second.
+    /// Returns the budget for an interval in pages, from which the caller subtracts. `missing`: see
+    /// [`PrimingStats`]; `rate`: the highest rate of the device so far, per second.
     pub fn allows(&mut self, missing: f64, rate: Bytes, page: Bytes, elapsed: Nanos) -> &mut f64 {
         if !self.begun {
             (self.begun, self.burst) = (true, Some(tuning::PROBE_PAGES));
-            // What is known of waits so far is without priming.
+            // The waits so far are without priming.
             let now = std::mem::take(&mut self.now);
             if self.alone == 0.0 && now.stalls > 0 {
                 self.alone = now.mean();
@@ -159,7 +158,7 @@ impl PrimingController {
         &mut self.owed
     }
 
-    /// What is to be read at once now, in pages, to see how fast the device is.
+    /// Returns the size of a burst that probes the rate of the device, in pages; 0 if none is due.
     fn next_burst(&mut self) -> f64 {
         if f64::from(self.bursts + 1) * tuning::PROBE_SECONDS > tuning::MAX_LOSS_SHARE * self.waited
         {
@@ -172,7 +171,7 @@ impl PrimingController {
         next.unwrap_or(0.0)
     }
 
-    /// How long one wait takes without priming, in seconds, if that is known.
+    /// Returns the mean wait without priming, in seconds; `None` if it is unknown.
     pub fn wait_alone(&self) -> Option<f64> {
         (self.alone > 0.0).then_some(self.alone)
     }
@@ -181,9 +180,9 @@ impl PrimingController {
         self.changed = true;
     }
 
-    /// This file is primed now, whose readers waited so often, and so long in seconds, before
-    /// anything was: reads of another take another time. If it is known of few it is looked at
-    /// first: with too short a wait in mind all priming seems dear.
+    /// Sets the file that is primed now. `alone`: the number of its waits without priming and their
+    /// mean in seconds, as waits differ between files. If there were few, priming first pauses to
+    /// measure more: with too short a mean, all priming appears too costly.
     pub fn primes(&mut self, file: FileKey, alone: Option<(u64, f64)>) {
         let before = self.file.replace(file);
         if before != Some(file)
@@ -196,12 +195,12 @@ impl PrimingController {
         }
     }
 
-    /// The file whose readers' waits count; those of all count while none is primed.
+    /// Returns the file whose waits count; `None` while nothing is primed, when all waits count.
     pub fn file(&self) -> Option<FileKey> {
         self.file
     }
 
-    /// So many pages are being read.
+    /// Adds pages that were requested.
     pub fn took(&mut self, pages: u64) {
         self.now.pages += pages;
         self.queued += pages as f64;
@@ -211,17 +210,17 @@ impl PrimingController {
         (self.begun, self.file, self.told) = (false, None, None);
     }
 
-    /// What a page costs of the device's time, in seconds; `pass`: in a pass in order.
+    /// Returns the device time per page in seconds; `pass`: the same in a sequential pass.
     fn cost(&self, pass: f64) -> f64 {
-        // Before anything is known it is as if two seconds had shown this.
+        // The prior weighs as much as two seconds of measurement at the maximum loss.
         let first = tuning::INTERLEAVE_COST_RATIO * pass;
         let weight = 2.0 * tuning::MAX_LOSS_SHARE / first;
         let cost = (first * weight + self.lost.0) / (weight + self.lost.1);
         cost.clamp(tuning::COST_RATIOS.0 * pass, tuning::COST_RATIOS.1 * pass)
     }
 
-    /// A stretch with priming is over. If pages seem too dear for long, others may read more
-    /// than before: waits without priming are looked at again.
+    /// Ends a stretch with priming. If pages appear too costly for long, others may read more than
+    /// before, so waits without priming are measured again.
     fn look_again(&mut self) {
         self.age += 1;
         self.slowest = if self.too_much { self.slowest + 1 } else { 0 };
@@ -240,8 +239,8 @@ mod tests {
     const TICK: Nanos = Nanos::from_millis(100);
     const PAGE: Bytes = Bytes::from_kib(4);
 
-    /// A disk that serves one at a time, with `readers` that always wait for it: what a read and a
-    /// page take, in seconds.
+    /// A disk that serves one request at a time, with `readers` that always wait for it. `read` and
+    /// `page` are the times of a random read and of a primed page, in seconds.
     struct Disk {
         readers: f64,
         read: f64,
@@ -249,8 +248,8 @@ mod tests {
     }
 
     impl Disk {
-        /// Primes so many pages; how long it takes, and the least of what readers get of what they
-        /// would without, over five seconds.
+        /// Primes `pages` pages. Returns how many seconds that takes, and the lowest throughput of
+        /// readers relative to that without priming, over five seconds.
         fn primes(&self, pages: f64) -> (f64, f64) {
             let (mut pace, mut done, mut seconds, mut got) =
                 (PrimingController::default(), 0.0, 0.0, Vec::new());
@@ -260,7 +259,7 @@ mod tests {
                 stalls += count;
                 let whole = stalls as u64;
                 stalls -= whole as f64;
-                // All readers wait all the time, and are counted when they have waited.
+                // All readers wait all the time; their wait counts when it ends.
                 waited += self.readers * TICK.as_secs_f64();
                 let stalled = if whole > 0 { std::mem::take(&mut waited) } else { 0.0 };
                 pace.waited(whole, Nanos::from_secs_f64(stalled), TICK);
@@ -289,7 +288,7 @@ mod tests {
     #[test]
     fn it_takes_little_more_than_three_passes_and_costs_readers_little() {
         let pages = 160_000.0;
-        // As fast as it looks, with many seeks between, and with several heads.
+        // A page costs as much as in a pass, more because of seeks, or less with several heads.
         for (cost, most, got) in
             [(1.0, 4.0, 0.9), (1.3, 4.0, 0.88), (2.0, 4.0, 0.85), (0.5, 4.5, 0.9)]
         {
@@ -354,7 +353,7 @@ mod tests {
             tuning::STRETCH_TIME,
         );
         pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
-        // As much again as the device may be behind with, and it reads nothing.
+        // More than the queue limit allows, and the device reads none of it.
         pace.took(10_000);
         let mut ticks = 0;
         while *pace.allows(0.5, Bytes::from_mib(90), PAGE, TICK) == 0.0 {

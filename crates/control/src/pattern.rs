@@ -1,4 +1,4 @@
-//! How an open file is read, from the places where its readers missed or met a mark.
+//! How an open file is read, from the places where its readers missed or reached a mark.
 
 use crate::tuning::pattern as tuning;
 use std::fmt;
@@ -11,12 +11,12 @@ use units::Pages;
 pub enum AccessPattern {
     Unknown,
     Sequential,
-    /// Several runs forward on one open file.
+    /// Several forward runs on one open file.
     Interleaved,
     Strided,
     Backward,
     Random,
-    /// Here and there, over so much of the file that all of it will be read.
+    /// Random reads over so much of the file that all of it is likely to be read.
     RandomDense,
 }
 
@@ -36,25 +36,25 @@ impl fmt::Display for AccessPattern {
 
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The page where it began.
+    /// The first page of the run.
     first: u64,
-    /// The page where it was last.
+    /// The page of the last miss or mark.
     last: u64,
-    /// The page behind the last that was asked for.
+    /// The page after the last requested one.
     end: u64,
-    /// The page where it goes on.
+    /// The page after the last requested or read-ahead one, up to which the run may continue.
     next: u64,
-    /// How many places had been seen when it began or last went on.
+    /// The number of places seen when the run started or last continued.
     seen: u64,
 }
 
-/// Places where readers were seen so far; it only grows.
+/// Cumulative counts of places where readers were seen: misses and marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceCounts {
-    /// Where a run went on, and of those where another one had been before.
+    /// Places that continued a run, and those of them that switched to another run.
     pub forward: u64,
     pub switched: u64,
-    /// Where none went on.
+    /// Places that continued no run.
     pub elsewhere: u64,
 }
 
@@ -64,7 +64,7 @@ impl PlaceCounts {
     }
 }
 
-/// Tells patterns apart. What is old counts less and less.
+/// Classifies access patterns. Older observations have less weight.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
     runs: Vec<Run>,
@@ -75,9 +75,9 @@ pub struct Classifier {
     backward: f64,
     random: f64,
     places: PlaceCounts,
-    /// How long runs usually are, once that is known.
+    /// The usual length of a run; `None` until it is known.
     usual_run: Option<Pages>,
-    /// The pages of runs through earlier open files of the same file.
+    /// The lengths in pages of runs through earlier open files of the same file.
     earlier_runs: Vec<u64>,
 }
 
@@ -86,23 +86,23 @@ impl Classifier {
         Self { earlier_runs: earlier_runs.to_vec(), ..Self::default() }
     }
 
-    /// The pages of each run that ended before this one. Behind the end of a file nothing is read
-    /// in vain.
+    /// Returns the lengths in pages of the runs that ended before `page`, the end of the file. Runs
+    /// up to the end are left out, as nothing is read in vain after them.
     pub(super) fn runs_before(&self, page: u64) -> impl Iterator<Item = u64> + '_ {
         let ended = self.runs.iter().filter(move |run| run.end < page);
         ended.map(|run| run.end.saturating_sub(run.first))
     }
 
-    /// A reader missed `pages` pages at `index`, or met a mark there.
-    /// Whether a run went on there.
+    /// Adds a place: a reader missed `pages` pages at `index`, or reached a mark there. Returns
+    /// whether the place continues a run.
     pub fn reader_at(&mut self, index: u64, pages: u64) -> bool {
         self.reader_from(index, pages, None)
     }
 
-    /// The same, where it is known at which page the read call before ended.
+    /// Like `reader_at`, with the page at which the previous read call ended, if it is known.
     pub fn reader_from(&mut self, index: u64, pages: u64, previous: Option<u64>) -> bool {
         let next = index.saturating_add(pages);
-        // A mark may lie anywhere between where its run was and where it goes on.
+        // A mark may lie anywhere between the last place of its run and the end of its window.
         let goes_on = |run: &Run| run.last <= index && index <= run.next && run.next > run.last;
         if let Some(at) = self.runs.iter().rposition(goes_on) {
             if at + 1 != self.runs.len() {
@@ -118,7 +118,7 @@ impl Classifier {
             return true;
         }
         if previous == Some(index) && !self.runs.is_empty() {
-            // It came through pages that were cached already.
+            // The reader came through cached pages.
             self.sequential += 1.0;
             self.places.forward += 1;
             self.begin(index, next);
@@ -147,19 +147,19 @@ impl Classifier {
         self.runs.push(Run { first: index, last: index, end: next, next, seen });
     }
 
-    /// Whether streams take turns on the open file: where a run ends is not known then.
+    /// Returns whether streams take turns on the open file, so that the ends of runs are unknown.
     pub(super) fn is_in_turns(&self) -> bool {
         self.switched > tuning::MAX_SWITCHED_SHARE * (self.sequential + self.random)
     }
 
-    /// How long the run is that a page is read in on average, if enough runs have ended. Where
-    /// streams take turns, one that has not gone on for a while may still do so: it has ended if as
-    /// many places were seen since as runs are followed.
+    /// Returns the mean length of the run that a page belongs to; `None` if too few runs have
+    /// ended. If streams take turns, a silent run may still continue: it has ended if `MAX_RUNS`
+    /// places were seen since.
     pub(super) fn run_of_a_page(&self) -> Option<Pages> {
         let silence = if self.is_in_turns() { tuning::MAX_RUNS as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
-        // Its own runs take the place of those, one by one.
+        // Its own runs replace the earlier ones, one by one.
         let earlier = self.earlier_runs.iter().rev().take(tuning::MAX_RUNS - self.runs.len());
         if ((ended + earlier.len()) as u64) < tuning::MIN_RUNS {
             return None;
@@ -171,20 +171,20 @@ impl Classifier {
         Some(Pages::new((squares / pages.max(1.0)) as u64))
     }
 
-    /// Whether a run at `first` can have come to `end` with what was read for it. Where several
-    /// readers come by an open file, the end may be that of another one.
+    /// Returns whether a run that contains `first` was read or read ahead up to `end`. If not,
+    /// `end` may belong to another reader of the open file.
     pub(super) fn covers(&self, first: u64, end: u64) -> bool {
         let holds = |run: &Run| run.first <= first && first <= run.next && end <= run.next;
         self.runs.iter().any(holds)
     }
 
-    /// How long runs usually are. What is known stays known until a run is seen that is much
-    /// longer: with larger windows there are few places to learn it from.
+    /// Returns the usual length of a run. It stays valid until a run is more than twice as long,
+    /// because larger windows leave few places to learn from.
     pub(super) fn usual_run(&self) -> Option<Pages> {
         self.usual_run
     }
 
-    /// Takes in how long runs were up to now.
+    /// Updates the usual length of a run after an interval.
     pub(super) fn interval(&mut self) {
         if let Some(run) = self.run_of_a_page() {
             self.usual_run = Some(run);
@@ -198,14 +198,14 @@ impl Classifier {
         self.places
     }
 
-    /// How many of the places where readers were seen went on from others, of all.
+    /// Returns the share of places that continued a run, 0 to 1; recent places have more weight.
     pub fn forward_share(&self) -> f64 {
         let all = self.sequential + self.strided + self.backward + self.random;
         if all < 0.01 { 0.0 } else { self.sequential / all }
     }
 
-    /// A window was submitted up to `end` for a reader at `index`: its run goes on there. Another
-    /// reader may have missed meanwhile.
+    /// Extends the run of a reader at `index` by a window up to `end`. Another reader may have
+    /// missed in the meantime.
     pub fn window_to(&mut self, index: u64, end: u64) {
         let asked = |run: &&mut Run| run.last <= index && index <= run.next;
         if let Some(run) = self.runs.iter_mut().rev().find(asked) {
@@ -217,7 +217,7 @@ impl Classifier {
         self.fade(0.5);
     }
 
-    /// What was seen so far counts for this part only.
+    /// Multiplies the weight of all observations so far by `part`.
     pub fn fade(&mut self, part: f64) {
         for score in [
             &mut self.sequential,
@@ -230,7 +230,7 @@ impl Classifier {
         }
     }
 
-    /// The pattern; `touched` is the share of the file that was asked for.
+    /// Returns the pattern; `touched` is the share of the file that readers requested.
     pub fn pattern(&self, touched: f64) -> AccessPattern {
         let scores = [
             (self.sequential, AccessPattern::Sequential),
@@ -308,7 +308,7 @@ mod tests {
         let enough = vec![8; tuning::MAX_RUNS];
         assert_eq!(run(&enough, 0), Some(8));
         assert_eq!(run(&enough[1..tuning::MIN_RUNS as usize], 0), None, "too few");
-        // Runs of 64 pages take their place, one by one.
+        // Runs of 64 pages replace them, one by one.
         let half = run(&enough, tuning::MAX_RUNS as u64 / 2).expect("enough runs");
         assert!((9..64).contains(&half), "{half}");
         assert_eq!(run(&enough, tuning::MAX_RUNS as u64), Some(64));

@@ -1,14 +1,14 @@
-//! Finishing what random reads have begun: where they will read all of a file that fits into
-//! memory, it is read once, in order.
+//! Priming: reads all of a file once, in order, if random reads are going to cover it and it fits
+//! into memory.
 //!
-//! The rule is that of renting or buying: who buys once the rent has cost as much pays at most
-//! twice what the best decision would have cost, whatever comes. Here the rent is what readers wait
-//! for a file, and the price what it takes to read the rest of it in order. But it is not bought at
-//! once: the readers must not suffer, so their waits may grow only as far as there are fewer of
-//! them, because part of the file is there already (`PrimingController`): little is read at first.
-//! So it begins when half of the price has been waited for. Programs that end sooner lose nothing,
-//! and whoever stops when it has cost all of the price has let little be read in vain. Of the waits
-//! only those count that reading the same pages in order would have saved.
+//! The start follows the rent-or-buy (ski rental) rule: buying once the rent paid equals the price
+//! costs at most twice the optimum, whatever happens later. The rent is the time that readers wait
+//! for a file, the price the time to read the rest of it in order. However, priming reads little at
+//! first: readers must not become slower, so each wait may grow only as far as the number of waits
+//! falls because part of the file is cached (`PrimingController`). Priming therefore starts when
+//! the waits have reached half of the price. A program that exits earlier loses nothing; if it
+//! exits when the waits reach the price, little was read in vain. Only waits that reading the same
+//! pages in order would have avoided count.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -18,23 +18,23 @@ use policy::{Extent, Page};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilePriming {
-    /// A bit for each page that was asked for or primed.
+    /// A bitmap of the pages that readers requested or priming read.
     touched: Vec<u64>,
     count: u64,
-    /// How many of them were primed before a reader asked for them.
+    /// The number of pages that were primed before a reader requested them.
     primed: u64,
-    /// How long readers waited in all, in seconds, and how often.
+    /// The total time of waits since the last complete pass, in seconds, and their number.
     stalled: f64,
     stalls: u64,
-    /// How long they wait of late, before anything is primed, in seconds for each second.
+    /// The recent wait time before priming, in seconds per second.
     waits: f64,
-    /// Waits while nothing was primed, and how long they took in all.
+    /// The number of waits while nothing was primed, and their total time in seconds.
     alone: (u64, f64),
-    /// The next page, while it is at work.
+    /// The next page to prime; `None` while priming is inactive.
     at: Option<u64>,
-    /// How often it was read to its end.
+    /// The number of complete passes.
     times: i32,
-    /// Since how long nobody has asked for anything.
+    /// The time since a reader last waited for the file.
     quiet: Nanos,
 }
 
@@ -53,11 +53,11 @@ impl FilePriming {
         }
     }
 
-    /// Readers waited so often and so long over an interval. Where several wait at once, the time
-    /// that is lost is no longer than the interval.
+    /// Adds the number and the total time of waits over an interval. If several readers wait at
+    /// once, the lost time is at most the interval.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
         if self.at.is_none() {
-            // What they do not wait for any more is won, for whatever else is primed.
+            // Avoided waits still count for a while, so that other files are primed faster.
             let won = self.waits
                 * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::GAIN_HALF_LIFE.as_secs_f64());
             let won = if self.times > 0 { won } else { 0.0 };
@@ -68,58 +68,58 @@ impl FilePriming {
         self.stalled += stalled.min(elapsed).as_secs_f64();
     }
 
-    /// Readers waited so often and so long over an interval, and nothing is primed.
+    /// Adds the number and the total time of waits over an interval without priming.
     pub fn waited_alone(&mut self, stalls: u64, stalled: Nanos) {
         self.alone = (self.alone.0 + stalls, self.alone.1 + stalled.as_secs_f64());
     }
 
-    /// How many waits for it were seen while nothing was primed, and how long one took, in seconds,
-    /// if there were enough to tell.
+    /// Returns the number of waits while nothing was primed, and their mean in seconds; `None` if
+    /// there were too few.
     pub fn alone(&self) -> Option<(u64, f64)> {
         (self.alone.0 >= tuning::MIN_WAITS)
             .then(|| (self.alone.0, self.alone.1 / self.alone.0 as f64))
     }
 
-    /// How long readers waited for it before it was primed, in seconds for each second, and the
-    /// share of that for which they still have to. What they read themselves is no merit of
-    /// priming: it would be cached without.
+    /// Returns the wait time before priming, in seconds per second, and the share of it that
+    /// remains. Pages that readers read themselves do not count for priming: they would be cached
+    /// without it.
     pub fn waits(&self, file: Pages) -> (f64, f64) {
         let missing = file.get().saturating_sub(self.count);
         (self.waits, missing as f64 / (missing + self.primed).max(1) as f64)
     }
 
-    /// What a page of it saves, in seconds of waiting for each second; nothing while it is not at
-    /// work or nobody asks for it.
+    /// Returns the wait time that a page of the file saves, in seconds per second; `None` while
+    /// priming is inactive or no reader waits for the file.
     pub fn worth(&self, file: Pages) -> Option<f64> {
         self.is_wanted().then(|| self.waits / (file.get() as f64).max(1.0))
     }
 
-    /// Whether it is at work.
+    /// Returns whether priming is active.
     pub fn is_at_work(&self) -> bool {
         self.at.is_some()
     }
 
-    /// Whether it is at work, and somebody asks for the file.
+    /// Returns whether priming is active and readers have recently waited for the file.
     pub fn is_wanted(&self) -> bool {
         self.at.is_some() && self.quiet <= tuning::IDLE_TIMEOUT
     }
 
-    /// Nobody has the file open any more.
+    /// Stops priming, as no process has the file open any more.
     pub fn stop(&mut self) {
         self.at = None;
     }
 
-    /// How many pages are to be read if it begins; `None` if it may not: it is at work, nothing is
-    /// missing, or what is missing does not fit.
+    /// Returns the number of pages that priming would read; `None` if it cannot start: it is
+    /// active, nothing is missing, or the file does not fit.
     fn missing(&self, file: Pages, room: Pages) -> Option<u64> {
-        // Who still waits for what was read once has lost it again.
+        // If readers still wait after a complete pass, its pages were evicted.
         let present = if self.times > 0 { 0 } else { self.count };
         let missing = file.get().saturating_sub(present);
         let fits = file.get() <= tuning::MAX_FILE_PAGES && missing <= room.get();
         (self.at.is_none() && missing > 0 && fits).then_some(missing)
     }
 
-    /// Begins, if it fits and the operator has asked for it, the first time that a reader waits.
+    /// Starts priming at the operator's request, once, if the file fits. Returns the reason.
     pub fn begin_as_asked(&mut self, file: Pages, room: Pages) -> Option<String> {
         if self.times > 0 {
             return None;
@@ -129,7 +129,7 @@ impl FilePriming {
         Some("it is read, and --prime names it".to_owned())
     }
 
-    /// Whether it is worth while to begin, and why.
+    /// Starts priming if that is worth the cost. Returns the reason; `None` if it does not start.
     pub fn begin(&mut self, file: Pages, page: Bytes, rate: Bytes, room: Pages) -> Option<String> {
         if self.stalls < tuning::MIN_WAITS {
             return None;
@@ -139,13 +139,13 @@ impl FilePriming {
             (pages * page.get()) as f64 / (rate.get() as f64).max(MIN_STREAM_BYTES_PER_SECOND)
         };
         let cost = in_order(missing);
-        // What was read may be lost as often as it is read: each time it must have cost twice as
-        // much.
+        // The pages may be evicted after each pass, so each further pass requires twice the wait
+        // time.
         let again = self.times > 0;
         let is_worth = if again {
             self.stalled >= cost * 2_f64.powi(self.times)
         } else {
-            // Where readers ask for large pieces, they get them almost as fast as in order.
+            // Large random reads are almost as fast as reading in order.
             self.stalled - in_order(self.count) >= tuning::START_COST_SHARE * cost
         };
         if !is_worth {
@@ -164,7 +164,7 @@ impl FilePriming {
         ))
     }
 
-    /// What is to be read now of so many pages that may be, from which it is taken.
+    /// Returns the extents to read now, and subtracts their pages from the budget `owed`.
     pub fn due(&mut self, file: Pages, owed: &mut f64) -> Vec<Extent> {
         let Some(mut at) = self.at else { return Vec::new() };
         let mut due = Vec::new();
@@ -192,7 +192,7 @@ impl FilePriming {
     }
 }
 
-/// How long readers wait of late, in seconds for each second.
+/// Returns the updated moving average of the wait time, in seconds per second.
 pub(super) fn lately(before: f64, stalled: Nanos, elapsed: Nanos) -> f64 {
     let seconds = elapsed.as_secs_f64().max(1e-6);
     let weight = seconds.min(1.0);
@@ -268,7 +268,7 @@ mod tests {
             priming.begin(file, PAGE, Bytes::ZERO, Pages::new(1 << 20)).is_some()
         };
         assert!(!again(&mut priming), "once");
-        // All of it comes in 1.02 s.
+        // Reading all of it in order takes 1.02 s.
         for _ in 0..2 {
             priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
         }

@@ -1,4 +1,4 @@
-//! What the kernel's tracepoints report of one access, collected in the simulated kernel.
+//! Collects, in the simulated kernel, what the kernel's tracepoints report of one access.
 
 use policy::{
     AccessEvent, Cache, DeviceLimits, EventKind, Extent, Fill, Folio, Memory, Page, Submission,
@@ -10,14 +10,14 @@ pub(super) fn event(at: Nanos, kind: EventKind, index: Page, request: Pages) -> 
     AccessEvent { at, kind, file: None, index: index.get(), request, previous: None }
 }
 
-/// A cache that collects what the kernel's tracepoints report.
+/// A cache wrapper that collects what the kernel's tracepoints report.
 pub(super) struct Probed<'a> {
     cache: &'a mut dyn Cache,
     events: &'a mut Vec<AccessEvent>,
     page: Page,
-    /// The page of a miss or mark whose window is to come.
+    /// The page of a miss or mark whose window was not submitted yet.
     asked: Option<Page>,
-    /// Pages of what was submitted that were not cached.
+    /// Submitted pages that were not cached.
     pub read: Pages,
 }
 

@@ -1,13 +1,13 @@
-//! The window of a mapping that is read at random.
+//! Selects the window of a mapping that is read at random.
 //!
-//! A fault reads as much as the window allows around itself. Where single pages are wanted, most
-//! of that is wasted; where pieces of several pages are wanted, a small window causes several
-//! faults for each. The original window hides how long pieces are. So the mapping gets a window of
-//! one page for a few pieces, a *probe*: then every touched page is a fault, from which
-//! [`what_if`](crate::what_if) says which window serves best.
+//! A fault reads the pages around it, up to the size of the window. If readers need single pages,
+//! most of these are wasted. If they need pieces of several pages, a small window causes several
+//! faults per piece. The original window hides how long pieces are. So the mapping gets a window of
+//! one page for a few pieces, a *probe*: every touched page then faults, and from these faults
+//! [`what_if`](crate::what_if) predicts the best window.
 //!
-//! Readers may come back to the pages beside a piece much later, for example if they read one
-//! column of a table after another. So the prediction is repeated as faults accumulate.
+//! Readers may return to the pages next to a piece much later, for example if they read a table
+//! column by column. So the prediction is repeated as faults accumulate.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::what_if::{Candidate, FileView, PastAccess, PredictedOutcome, predict}
 use policy::Window;
 use units::{Bytes, Nanos, Pages};
 
-/// A piece: the pages between its first and its last fault, and all that was read for it.
+/// A piece: its first and last page that faulted, and the range of pages that was read for it.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     first: u64,
@@ -28,15 +28,15 @@ struct Piece {
     read: (u64, u64),
 }
 
-/// What was seen with one window.
+/// Observations with one window.
 #[derive(Clone, Debug, Default)]
 struct WindowTally {
     window: Pages,
     pieces: u64,
-    /// Faults that were not adjacent to what the one before had read, and those that were.
+    /// Faults that did not directly follow the pages read by the previous one, and those that did.
     faults: (u64, u64),
-    /// The time from each fault to the next: the wait, what else the fault costs, and the work of
-    /// the reader.
+    /// The times from each fault to the next, by the same two kinds: the wait, other costs of the
+    /// fault, and the work of the reader.
     gaps: (RecentWaits, RecentWaits),
 }
 
@@ -53,7 +53,7 @@ impl WindowTally {
         self.pieces >= tuning::MIN_PIECES || self.faults() >= tuning::MAX_FAULTS
     }
 
-    /// How long a piece takes, without outliers.
+    /// Returns the time per piece in seconds, without outliers; `None` if nothing was measured.
     fn per_piece(&self) -> Option<f64> {
         let time = |faults: u64, gaps: &RecentWaits| {
             faults as f64 * gaps.median().unwrap_or_default().as_secs_f64()
@@ -69,7 +69,7 @@ struct Fault {
     think: Nanos,
 }
 
-/// The window that was chosen, and its gain over the original one.
+/// The selected window, and its gain over the original one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Choice {
     window: Pages,
@@ -87,15 +87,15 @@ enum Phase {
     Chosen(Choice),
 }
 
-/// A mapping, its device, and the predictions for that so far.
+/// A mapping, its device, and the scores of predictions on that device.
 #[derive(Debug)]
 pub(super) struct MappingView<'a> {
     pub original: Pages,
     pub waits: &'a FaultWaits,
-    /// What the windows of the mappings of the device have gained, this one included.
+    /// The mean measured gain of the mappings on the device, including this one.
     pub gains: MeanGain,
     pub file: FileView,
-    /// How many reads the device serves at once.
+    /// The number of reads that the device serves at once.
     pub parallel: usize,
     pub scores: &'a GainScores,
 }
@@ -106,27 +106,27 @@ pub(super) struct RandomFaults {
     original: WindowTally,
     probe: WindowTally,
     chosen: WindowTally,
-    /// The faults since the probe began, and how many of them the last prediction had.
+    /// The faults since the probe started, and how many of them the last prediction used.
     history: VecDeque<Fault>,
     decided_at: usize,
     /// The windows of the last prediction, each with its gain over the original one.
     candidates: Vec<(Pages, f64)>,
-    /// The end of what the last fault read, and when that was.
+    /// The page after those that the last fault read, and the time at which its wait ended.
     end: Option<(u64, Nanos)>,
-    /// The kind of the last fault, and when it was.
+    /// The window and the adjacency of the last fault, and its time.
     last: Option<(Pages, bool)>,
     last_at: Option<Nanos>,
     recent: VecDeque<Piece>,
     /// Waits since the last interval.
     waits: Vec<FaultWait>,
-    /// Pieces and their pages of late.
+    /// The number of recent pieces and of their pages; both decay.
     pieces: f64,
     pages: f64,
     backoff: Backoff,
 }
 
 impl RandomFaults {
-    /// A fault had this window read around itself, in a mapping with that original window.
+    /// Adds a fault that read `window`, in a mapping with this original window.
     pub fn fault(&mut self, at: Nanos, index: u64, window: Window, original: Pages) {
         let read = (window.start, window.end());
         let goes_on = self.goes_on(index, read, original);
@@ -171,12 +171,12 @@ impl RandomFaults {
         }
     }
 
-    /// A reader met this page within what was read before.
+    /// Records that a reader reached a mark at `index`, among pages read before.
     pub fn mark(&mut self, index: u64, original: Pages) {
         self.goes_on(index, (index, index), original);
     }
 
-    /// Whether a fault belongs to a piece that has begun; then it does.
+    /// Adds a fault to a recent piece near it. Returns whether there is one.
     fn goes_on(&mut self, index: u64, read: (u64, u64), original: Pages) -> bool {
         let near = |piece: &Piece| {
             let (start, end) = piece.read;
@@ -193,8 +193,8 @@ impl RandomFaults {
         true
     }
 
-    /// A reader waited; the original window is not known before the file was first sampled, and
-    /// has not been changed until then.
+    /// Adds a wait. `original` is `None` before the state of the file is first sampled; until then,
+    /// its window is unchanged.
     pub fn waited(&mut self, wait: Nanos, original: Option<Pages>) {
         if let Some((_, at)) = &mut self.end {
             *at += wait;
@@ -203,7 +203,7 @@ impl RandomFaults {
         let of_phase = match self.phase {
             Phase::Original => original.unwrap_or(window),
             Phase::Probe => tuning::PROBE_WINDOW_PAGES,
-            // Others may read more by then: these waits do not compare with those before.
+            // Other readers may read more by then, so these waits are not comparable.
             Phase::Chosen(_) => return,
         };
         if self.waits.len() < tuning::MAX_WAITS_REMEMBERED && window == of_phase {
@@ -211,12 +211,12 @@ impl RandomFaults {
         }
     }
 
-    /// The waits since the last call.
+    /// Takes the waits since the last call.
     pub fn take_waits(&mut self) -> Vec<FaultWait> {
         std::mem::take(&mut self.waits)
     }
 
-    /// What its window has gained, if it has another than the original one.
+    /// Returns the measured gain of the selected window; `None` if none was measured.
     pub fn measured(&self) -> Option<f64> {
         match self.phase {
             Phase::Chosen(choice) => choice.measured,
@@ -224,25 +224,25 @@ impl RandomFaults {
         }
     }
 
-    /// The windows of other readers of the device change: what its pieces take from now on does not
-    /// compare with what they took before.
+    /// Discards the observations, because windows of other readers change: the times per piece
+    /// before and after are not comparable.
     pub fn disturb(&mut self) {
         for tally in [&mut self.original, &mut self.probe, &mut self.chosen] {
             *tally = WindowTally::new(tally.window);
         }
     }
 
-    /// What was seen so far counts for this part only in the length of pieces.
+    /// Multiplies the weight of pieces so far by `part`, for their mean length.
     pub fn fade(&mut self, part: f64) {
         (self.pieces, self.pages) = (self.pieces * part, self.pages * part);
     }
 
-    /// Whether pieces are no longer than the original window on average: it is read here and there.
+    /// Returns whether pieces are on average no longer than the original window: a random pattern.
     pub fn is_random(&self, original: Pages) -> bool {
         self.pieces > 0.0 && self.pages <= self.pieces * original.get() as f64
     }
 
-    /// Decides what is next after an interval; the gain of the chosen window when it is known.
+    /// Decides on the next phase after an interval. Returns a gain once it has been measured.
     pub fn step(
         &mut self,
         now: Nanos,
@@ -283,8 +283,8 @@ impl RandomFaults {
         }
     }
 
-    /// Compares the time for pieces with that of the original window. It varies with what others
-    /// ask for: harm counts if all mappings together have it, or this one twice.
+    /// Compares the time per piece with that of the original window. It also depends on other
+    /// readers, so harm counts only if all mappings show it together, or this one twice.
     fn measure(
         &mut self,
         now: Nanos,
@@ -305,21 +305,21 @@ impl RandomFaults {
             self.give_up(now);
             return Some(gain);
         }
-        // What comes later must not be worse than that by which it was kept.
+        // The window is measured again, and must not be harmful then either.
         self.phase = Phase::Chosen(Choice { measured: Some(measured), ..choice });
         self.chosen = WindowTally::new(choice.window);
         choice.measured.is_none().then_some(gain)
     }
 
-    /// Back to the original window, which is measured anew.
+    /// Returns to the original window, which is measured again.
     fn give_up(&mut self, now: Nanos) {
         self.backoff.fail(now);
         self.original = WindowTally::new(self.original.window);
         self.phase = Phase::Original;
     }
 
-    /// Chooses the window by what each would have done to the faults since the probe began. A
-    /// smaller window than the current one would need another probe.
+    /// Selects the window by the predicted outcome of each for the faults since the probe started.
+    /// A window smaller than the current one would require another probe.
     fn choose(&mut self, now: Nanos, mapping: &MappingView<'_>) {
         let MappingView { original, waits, ref file, parallel, scores, .. } = *mapping;
         self.decided_at = self.history.len();
@@ -348,7 +348,7 @@ impl RandomFaults {
         let cost = |prediction: &PredictedOutcome| prediction.cost(overhead).max(1e-9);
         outcomes.push((original, of_original));
         let best = outcomes.iter().map(|(_, one)| cost(one)).fold(f64::INFINITY, f64::min);
-        // Of those that serve as well as the best, the one that reads least.
+        // Of the windows that are about as fast as the best, the one that reads least.
         let enough =
             |one: &&(Pages, PredictedOutcome)| cost(&one.1) <= tuning::EQUAL_WAIT_RATIO * best;
         let choice = outcomes.iter().filter(enough).min_by_key(|(_, one)| one.read);
@@ -368,15 +368,15 @@ impl RandomFaults {
         self.original.window = original;
     }
 
-    /// What a fault costs besides its wait, as the probe shows between adjacent faults.
+    /// Returns the cost of a fault besides its wait, measured between adjacent faults of the probe.
     fn overhead(&self, waits: &FaultWaits) -> Nanos {
         let wait = waits.median(tuning::PROBE_WINDOW_PAGES, true);
         let both = wait.zip(self.probe.gaps.1.median());
         both.map_or(WAKE_TIME, |(wait, gap)| gap.saturating_sub(wait))
     }
 
-    /// The window that it is to have; `primed`: its file is being primed, and what is read around
-    /// a fault is part of that.
+    /// Returns the window for the mapping. If its file is being primed (`primed`), the pages read
+    /// around a fault contribute to priming.
     pub fn window(&self, original: Pages, primed: bool) -> Pages {
         match self.phase {
             Phase::Original => original,
@@ -389,7 +389,7 @@ impl RandomFaults {
         }
     }
 
-    /// Why it is to have that window, with the candidates that it was chosen from.
+    /// Returns the reason for that window, with the candidates that it was selected from.
     pub fn why(&self, original: Pages, page: Bytes) -> String {
         match self.phase {
             Phase::Probe => {
@@ -413,7 +413,7 @@ impl RandomFaults {
         }
     }
 
-    /// `from 40 faults: 4 KiB ×0.80, 8 KiB ×1.02`
+    /// Formats the candidates: `from 40 faults: 4 KiB ×0.80, 8 KiB ×1.02`.
     fn describe_candidates(&self, page: Bytes) -> String {
         let one = |(window, gain): &(Pages, f64)| {
             format!("{} ×{gain:.2}", Bytes::new(window.get() * page.get()))
@@ -438,7 +438,7 @@ mod tests {
         FileView { pages, folio_limit: None, max_request, cache: Pages::new(cache) }
     }
 
-    /// A mapping whose faults take `fault` microseconds and `page` for each page that they read.
+    /// A mapping whose faults take `fault` µs, and `page` µs for each page that they read.
     struct Reader {
         faults: RandomFaults,
         waits: FaultWaits,
@@ -470,7 +470,7 @@ mod tests {
             self.windows.last().copied().unwrap_or_default()
         }
 
-        /// One fault; the end of what it read.
+        /// Simulates one fault. Returns the page after those that it read.
         fn fault(&mut self, at: u64, more: u64) -> u64 {
             let size = self.window();
             let read = window(at.saturating_sub(size / 2), size);
@@ -502,7 +502,7 @@ mod tests {
             }
         }
 
-        /// Reads pieces of so many pages; all windows that it had.
+        /// Reads pieces of `pages` pages. Returns all windows that the mapping had.
         fn settled(mut self, pages: u64) -> Vec<u64> {
             for piece in 0_u64..1000 {
                 self.piece(piece * 7919 % 1000 * 1000, pages, 0);
@@ -518,7 +518,7 @@ mod tests {
     fn a_probe_shows_which_window_serves() {
         assert_eq!(Reader::new(100, 8).settled(1), [32, 1], "single pages");
         assert_eq!(Reader::new(300, 32).settled(4), [32, 1, 16], "one fault for each piece");
-        // With 16 pages, a reader of eight comes to the mark, and the kernel reads 16 more.
+        // With a window of 16 pages, pieces of 8 reach the mark, and the kernel reads 16 more.
         assert_eq!(Reader::new(300, 32).settled(8), [32, 1, 32]);
         let long = Reader::new(300, 32).settled(16);
         assert_eq!(long.last(), Some(&32), "no smaller window does: {long:?}");

@@ -1,4 +1,4 @@
-//! What is read ahead by other means than a window: trends, and the rest of what random reads want.
+//! Prefetching in addition to windows: along trends, of the next files, and priming.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl BdiController {
             }
             let share = self.share(inputs, &facts);
             let Some(stream) = self.streams.get_mut(&key) else { continue };
-            // Readers that share a file out among them seem to leave out what others read.
+            // Readers that divide a file among themselves appear to skip what the others read.
             let deals = shared.contains(&stream.file);
             let steps = stream.steps(&facts).filter(|steps| !deals || steps.step < 0);
             let mut why = String::new();
@@ -96,7 +96,7 @@ impl BdiController {
         actions
     }
 
-    /// The next ones of many files.
+    /// Returns the prefetch of the next files of a sequence; `None` if there is nothing to read.
     pub(super) fn next_files(&mut self, inputs: &Inputs) -> Option<FileAction> {
         let facts = self.sequences.facts()?;
         let share = self.share(inputs, &facts);
@@ -108,7 +108,7 @@ impl BdiController {
         let waits = self.waits(inputs.now, elapsed);
         let mut actions: Vec<FileAction> = Vec::new();
         let mut files = BTreeMap::new();
-        // One action for a file that many have open.
+        // One action per file, even if it is open many times.
         for (key, stream) in &self.streams {
             if let Some(facts) = stream.facts.filter(FileState::has_read_ahead) {
                 files.entry(stream.file).or_insert((*key, facts));
@@ -124,7 +124,7 @@ impl BdiController {
             let Some(priming) = self.primings.get_mut(file) else { continue };
             let mut stalled = Nanos::new(random.stalled);
             if waits.primed {
-                // What priming adds to the waits is no reason to prime more.
+                // Waits that priming causes are no reason to prime more.
                 let alone = priming.alone().map(|(_, wait)| wait).or(self.pace.wait_alone());
                 let usual = alone.map(|wait| Nanos::from_secs_f64(wait * random.stalls as f64));
                 stalled = usual.map_or(stalled, |usual| stalled.min(usual));
@@ -138,7 +138,7 @@ impl BdiController {
             let room = room(inputs, facts);
             let asked = inputs.memory.prefetched.map(|asked| kept(asked, facts));
             let room = asked.map_or(room, |asked| room.min(asked));
-            // All that is read at random must fit, or one file pushes the other out.
+            // All randomly read files must fit together, or they evict each other.
             let others = waits.pages.saturating_sub(facts.file_pages.get());
             let room = Pages::new(room.get().saturating_sub(others));
             let rate = self.device.rate();
@@ -156,7 +156,7 @@ impl BdiController {
             .iter()
             .filter_map(|(file, (key, facts))| Some((worth(file, facts)?, *file, *key, *facts)))
             .collect();
-        // First where a page saves most.
+        // Files whose pages save the most wait time come first.
         work.sort_by(|a, b| b.0.total_cmp(&a.0));
         let Some((_, file, _, first)) = work.first().filter(|_| !inputs.memory.under_pressure)
         else {
@@ -192,8 +192,8 @@ impl BdiController {
         actions
     }
 
-    /// Of the time for which readers of the device waited before anything was primed, the share for
-    /// which they still have to wait: what is cached of a file saves as much of the waits for it.
+    /// Returns the share of the readers' wait time before priming that remains, 0 to 1. The cached
+    /// share of a file is taken to save the same share of the waits for it.
     fn missing(&self, files: &BTreeMap<FileKey, (OpenFileId, FileState)>) -> f64 {
         let (mut all, mut still) = (self.waits_elsewhere, self.waits_elsewhere);
         for (file, (_, facts)) in files {
@@ -205,7 +205,7 @@ impl BdiController {
         if all > 0.0 { still / all } else { 1.0 }
     }
 
-    /// How often, and how long, readers waited over the interval.
+    /// Returns the waits of readers over the interval.
     fn waits(&mut self, now: Nanos, elapsed: Nanos) -> Waits {
         let mut waits = Waits::default();
         let mut elsewhere = Sum::default();
@@ -228,7 +228,7 @@ impl BdiController {
                 lately(self.waits_elsewhere, Nanos::new(elsewhere.stalled), elapsed);
             self.pace.is_over();
         }
-        // Streams wait otherwise, and their windows change meanwhile.
+        // Waits of streams differ, and change with their windows, so they do not count.
         let counts = |file: &FileKey| self.pace.file().is_none_or(|primed| primed == *file);
         let counted = waits.random.iter().filter(|(file, _)| counts(file));
         let (stalls, stalled) = counted.fold((0, 0), |(stalls, stalled), (_, one)| {
@@ -240,7 +240,7 @@ impl BdiController {
     }
 }
 
-/// How often, and how long, in nanoseconds, readers waited.
+/// The number and the total time, in nanoseconds, of waits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     stalls: u64,
@@ -254,7 +254,7 @@ impl Sum {
     }
 }
 
-/// Waits of random reads by file, and how many pages those files have together.
+/// Waits of random reads by file, the pages of these files, and whether priming is active.
 #[derive(Debug, Default)]
 struct Waits {
     random: BTreeMap<FileKey, Sum>,
@@ -262,8 +262,8 @@ struct Waits {
     primed: bool,
 }
 
-/// The gain of prefetching along a trend if it goes on, and how many accesses were replayed to
-/// find it.
+/// Predicts the gain of prefetching along a trend that continues. Also returns the number of
+/// replayed accesses. `None` if the device or the accesses are unknown.
 fn predict_trend(
     stream: &Stream,
     steps: TrendSteps,
@@ -272,7 +272,7 @@ fn predict_trend(
     cache: Pages,
 ) -> Option<(f64, u64)> {
     if device.fixed == Nanos::ZERO {
-        // Nothing is known of the device yet.
+        // The service times of the device are not known yet.
         return None;
     }
     let accesses = continued(&stream.log, steps)?;
@@ -288,7 +288,7 @@ fn predict_trend(
     Some((along.gain_over(&without), 2 * accesses.len() as u64))
 }
 
-/// The last accesses, and after them more of the same kind along the trend.
+/// Returns the last accesses, and more of the same kind along the trend; `None` without any.
 fn continued(log: &AccessLog, steps: TrendSteps) -> Option<Vec<PastAccess>> {
     let mut accesses: Vec<PastAccess> = log.iter().collect();
     let missing = TREND_ACCESSES.saturating_sub(accesses.len());

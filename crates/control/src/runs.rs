@@ -1,10 +1,9 @@
 //! The runs of an open file, and prefetching the rest of a run after its first miss
 //! ([`MissPrefetch`](policy::MissPrefetch)).
 //!
-//! The end of a run is known when the next one begins, as the kernel keeps the place where the
-//! last read ended. Which runs are completed is predicted ([`choice`](crate::choice)). The
-//! prediction is then tried: if the reader reads less than before, the file gets its original
-//! window back.
+//! The end of a run is known when the next run starts, because the kernel keeps the end of the last
+//! read. A prediction ([`choice`](crate::choice)) selects the length of the runs to complete. A
+//! trial then checks the prediction: if throughput falls, the file gets its original window back.
 
 use crate::backoff::Backoff;
 use crate::choice::PastRun;
@@ -14,18 +13,18 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Nanos, Pages};
 
-/// A change of prefetching on misses.
+/// A change of miss prefetching.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum RunsChange {
-    /// From now on, with runs of so many pages.
+    /// Starts, or continues with another length: completes runs of this many pages.
     Begin(Pages),
-    /// It ends: the reader is slower with it.
+    /// Ends, because the reader is slower with it.
     Harm,
-    /// It ends: prefetches arrive too late, or never.
+    /// Ends, because prefetches arrive too late, or never.
     Late,
-    /// It ends: another action is predicted to be better.
+    /// Ends, because the file no longer qualifies, or another action is predicted to be better.
     Over,
-    /// It has gained this much: throughput with it over that before.
+    /// Measured gain: throughput with it ÷ throughput before.
     Gained(f64),
 }
 
@@ -40,19 +39,19 @@ struct Mark {
 #[derive(Clone, Copy, Debug)]
 struct Answered {
     with: Pages,
-    /// Pages a second before, over so many runs.
+    /// Pages per second before miss prefetching, and the number of runs.
     before: CountedRate,
-    /// How many runs must have been answered when it is compared next.
+    /// Number of runs at which the rate is compared next.
     compared_at: u64,
-    /// The runs and the misses within them up to which it was looked whether answers are late.
+    /// Counts of runs, and of misses within runs, at the last check for late prefetches.
     looked: (u64, u64),
 }
 
-/// The run in which a reader is.
+/// The run that a reader is in.
 #[derive(Clone, Copy, Debug)]
 struct CurrentRun {
     first: u64,
-    /// The last page where it met a mark.
+    /// Last page at which the reader reached a mark; the first page of the run before that.
     last: u64,
     marks: u64,
     call: u64,
@@ -65,21 +64,21 @@ struct CurrentRun {
 pub(super) struct ShortRuns {
     current: Option<CurrentRun>,
     log: VecDeque<PastRun>,
-    /// Runs that ended so far, and their pages.
+    /// Number of runs that have ended, and their pages.
     runs: u64,
     pages: u64,
     within: u64,
-    /// How long its readers waited so far.
+    /// Total wait of the readers.
     waited: Nanos,
-    /// Since when what the reader gets is counted.
+    /// Start of the current measurement of the reader's rate.
     mark: Option<Mark>,
     answered: Option<Answered>,
     backoff: Backoff,
 }
 
 impl ShortRuns {
-    /// A reader missed this page of a call of so many pages; the read before ended right before
-    /// page `behind`; `is_of_run`: in the run that was seen last, not in that of another reader.
+    /// Records a miss at page `index` in a call of `pages` pages. The previous read ended before
+    /// page `behind`; `is_of_run` means in the current run, not in the run of another reader.
     pub fn miss(
         &mut self,
         at: Nanos,
@@ -96,7 +95,7 @@ impl ShortRuns {
             self.current = Some(next);
             return;
         };
-        // In the run, or where it goes on.
+        // The miss is within the run, or continues it.
         if is_of_run && (run.first..=behind).contains(&index) {
             self.within += 1;
             return;
@@ -120,14 +119,14 @@ impl ShortRuns {
         self.pages += length;
     }
 
-    /// Where the run that was seen last began.
+    /// Returns the first page of the current run.
     pub fn current(&self) -> Option<u64> {
         self.current.map(|run| run.first)
     }
 
-    /// A reader came to the mark at this page.
+    /// Records that a reader reached the mark at this page.
     pub fn mark(&mut self, index: u64) {
-        // A run that begins in the cache misses nothing: its mark is elsewhere.
+        // A run that starts with cached pages has no miss: its mark is far from the current run.
         let near = |run: &&mut CurrentRun| {
             (run.last..=run.last.saturating_add(tuning::MAX_RUN_PAGES)).contains(&index)
         };
@@ -136,8 +135,8 @@ impl ShortRuns {
         }
     }
 
-    /// The last runs, and how many there were so far. None while the current run is longer than
-    /// all of them together: it is read in another way now.
+    /// Returns the last runs, and the number of runs so far; `None` while the current run is longer
+    /// than the last runs together, because the access pattern has changed.
     pub fn lately(&self) -> Option<(&VecDeque<PastRun>, u64)> {
         let known: u64 = self.log.iter().map(|run| run.pages).sum();
         let streams = |run: CurrentRun| {
@@ -146,18 +145,18 @@ impl ShortRuns {
         (!self.current.is_some_and(streams)).then_some((&self.log, self.runs))
     }
 
-    /// A reader waited so long.
+    /// Adds a wait of a reader.
     pub fn waited(&mut self, wait: Nanos) {
         self.waited += wait;
     }
 
-    /// Forgets that anything is answered, as nobody does it any more.
+    /// Ends miss prefetching, and the measurement of the reader's rate.
     pub fn stop(&mut self) {
         (self.answered, self.mark) = (None, None);
     }
 
-    /// What to do after an interval; `short`: its misses may trigger a prefetch, and it has this
-    /// window; `best`: the length of the runs that should be completed.
+    /// Decides after an interval. `short` is the current window, `None` if misses must not trigger
+    /// a prefetch; `best` is the length of the runs to complete.
     pub fn step(
         &mut self,
         now: Nanos,
@@ -212,13 +211,13 @@ impl ShortRuns {
         self.fit(here, best)
     }
 
-    /// Tries it again after some time.
+    /// Ends miss prefetching until a backoff is over.
     fn give_up(&mut self, now: Nanos) {
         self.stop();
         self.backoff.fail(now);
     }
 
-    /// Whether more than half of the runs since the last look missed a page that was to be there.
+    /// Returns whether more than half of the runs since the last check missed a prefetched page.
     fn is_late(&mut self, answered: Answered) -> bool {
         let runs = self.runs - answered.looked.0;
         if runs < tuning::COMPARISON_RUNS.0 {
@@ -252,7 +251,7 @@ impl ShortRuns {
         if ratio.max(1.0 / ratio) < tuning::MIN_CHANGE_RATIO {
             return None;
         }
-        // What its reader read with other runs says nothing.
+        // Rates with different run lengths are not compared.
         self.begin(here, Answered { with, compared_at: u64::MAX, ..answered });
         Some(RunsChange::Begin(with))
     }
@@ -260,15 +259,15 @@ impl ShortRuns {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadEnd {
-    /// The page that the next byte is in: where a kernel says that the call ended.
+    /// Page of the next byte, which is where the kernel reports the end of the call.
     pub at: u64,
-    /// The page behind the last one that the call read anything of; the same one, if the call ended
-    /// with a page.
+    /// Page after the last page that the call read from; equal to `at` if the call ended at a page
+    /// boundary.
     pub behind: u64,
 }
 
 impl ReadEnd {
-    /// The end of a call; `next` is the byte after its last.
+    /// Returns the end of a call; `next` is the offset after its last byte.
     pub fn new(next: Bytes, page: Bytes) -> Self {
         let page = page.get().max(1);
         Self { at: next.get() / page, behind: next.get().div_ceil(page) }
@@ -284,7 +283,7 @@ mod tests {
 
     const RUN: Option<Pages> = Some(Pages::new(4));
 
-    /// A reader that reads runs of these lengths here and there.
+    /// Reads runs of these lengths, 5000 pages apart.
     fn read(runs: &mut ShortRuns, lengths: impl IntoIterator<Item = u64>) {
         for length in lengths {
             let began = runs.current.map_or(0, |run| run.first);
@@ -296,7 +295,7 @@ mod tests {
         runs.log.iter().map(|run| run.pages).collect()
     }
 
-    /// What comes of so many intervals with so many runs of four pages each.
+    /// Returns the changes over `count` intervals with `each` runs of four pages.
     fn intervals(runs: &mut ShortRuns, now: &mut Nanos, count: u64, each: u64) -> Vec<RunsChange> {
         let mut changes = Vec::new();
         for _ in 0..count {
@@ -326,7 +325,7 @@ mod tests {
     #[test]
     fn a_run_that_ends_within_a_page_counts_that_page() {
         let (page, mut runs) = (Bytes::from_kib(4), ShortRuns::default());
-        // Records of 10 KiB, each at the beginning of a page.
+        // Records of 10 KiB, each at the start of a page.
         for record in 0_u64..5 {
             let before = Bytes::new((record * 100).saturating_sub(100) * 4096 + 10 * 1024);
             let behind = ReadEnd::new(before, page).behind;

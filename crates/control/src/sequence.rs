@@ -1,13 +1,12 @@
-//! The next files of a sequence of small files, before anybody opens them.
+//! Prefetches the next of many small files before they are opened.
 //!
-//! Who reads the files of a directory one after another waits for the disk at each of them, and no
-//! window helps where a file is as small as one. Where files are begun in an order of their
-//! directory (that in which it lists them, of their names, or of their inodes), the next ones are
-//! read ahead.
+//! A reader of many small files waits for the disk at each file, and a larger window does not help
+//! if a file is no larger than the window. If files are started in an order of their directory (as
+//! listed, by name, or by inode), the next ones are prefetched.
 //!
-//! How far the reader has come is seen at one file in some, whose accesses are sampled. Where the
-//! kernel permits no samples, a read that finds its page in the cache is not seen: the first page
-//! of such a file is left out then, and its reader misses it.
+//! Access samples of some files, the markers, show the reader's progress. If accesses cannot be
+//! sampled, reads of cached pages are invisible. Then the first page of each marker is not
+//! prefetched, so that the reader misses it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,56 +26,56 @@ struct Begun {
     at: Nanos,
 }
 
-/// Files that are read in an order of their directory.
+/// A directory whose files are read in one of its orders.
 #[derive(Clone, Debug)]
 struct Sequence {
-    /// The open file by which the directory was found.
+    /// Open file through which the directory was found.
     key: OpenFileId,
     files: Vec<FileKey>,
     places: BTreeMap<FileKey, u64>,
-    /// The reader has begun those before `at`, and those before `done` were asked for.
+    /// The reader has started the files before index `at`; files before `done` are requested.
     at: u64,
     done: u64,
     depth: u64,
-    /// Files between two markers.
+    /// Distance between two markers, in files.
     spacing: u64,
     late: bool,
     moved: Nanos,
-    /// Files that were begun elsewhere since the last one of these.
+    /// Number of files started outside the directory since the last one in it.
     elsewhere: u64,
-    /// Where the reader was at the last interval, and the most files that it came by in one.
+    /// Position at the last interval, and the decaying maximum of files per interval.
     before: u64,
     pace: u64,
     told: bool,
-    /// Before reading ahead.
+    /// Rate of files before prefetching.
     original: CountedRate,
-    /// How many intervals reading ahead has lasted, and where and when its rate had settled.
+    /// Intervals since prefetching started; position and time at which its rate had settled.
     intervals: u64,
     settled: (u64, Nanos),
     judged: bool,
 }
 
-/// Follows the files that are begun on a device.
+/// Tracks the files that readers start on a device.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     begun: VecDeque<Begun>,
-    /// How many files were begun, and how many must be before a directory is listed again.
+    /// Files started so far, and the count below which no directory is listed again.
     count: u64,
     list_after: u64,
-    /// Listings in a row of which no order fitted.
+    /// Consecutive listings without a fitting order.
     unfit: u32,
     current: Option<Sequence>,
-    /// Until when nothing is tried, and how often in a row nothing was won.
+    /// Time before which nothing is tried; number of consecutive attempts without a gain.
     rests: Nanos,
     vain: u32,
-    /// The size of files that are begun, of late.
+    /// Moving average of file sizes in pages; 0 before the first file.
     typical: f64,
-    /// What is known of the one that was looked at last.
+    /// State of the file that was examined last.
     facts: Option<FileState>,
 }
 
 impl Sequences {
-    /// The first page of a file was missing.
+    /// Records that a reader missed the first page of a file: it starts to read the file.
     pub fn begun(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
         if self.begun.back().is_some_and(|last| last.file == file) {
             return;
@@ -89,20 +88,20 @@ impl Sequences {
         if let Some(current) = &mut self.current {
             current.reader_at(file, at);
         }
-        // Who goes through a tree is in another directory now.
+        // The reader of a directory tree has moved on to another directory.
         if self.current.as_ref().is_some_and(Sequence::is_left) {
             self.current = None;
         }
     }
 
-    /// The beginning of a file was read, which a sample shows.
+    /// Records an access sample of the first page of a file.
     pub fn passed(&mut self, file: FileKey, at: Nanos) {
         if let Some(current) = &mut self.current {
             current.passed(file, at);
         }
     }
 
-    /// Files whose accesses show how far the reader has come.
+    /// Returns the files whose access samples show the reader's progress.
     pub fn markers(&self) -> Vec<FileKey> {
         self.current.as_ref().map(Sequence::markers).unwrap_or_default()
     }
@@ -111,8 +110,8 @@ impl Sequences {
         self.current = None;
     }
 
-    /// An open file was looked at first. One of which its program says that it knows better is none
-    /// of a sequence.
+    /// Records the state of a new open file. A file that is unmanaged, or whose program advised
+    /// random reads, is not part of a sequence.
     pub fn met(&mut self, key: OpenFileId, facts: FileState) {
         if !facts.has_read_ahead() {
             self.begun.retain(|one| one.key != key);
@@ -124,12 +123,12 @@ impl Sequences {
         self.facts = Some(facts);
     }
 
-    /// What is known of the file that was looked at last: whose memory is filled.
+    /// Returns the state of the file examined last, whose cache limits the prefetches.
     pub fn facts(&self) -> Option<FileState> {
         self.facts
     }
 
-    /// Open files of one of which the directory should be listed, the one begun last first.
+    /// Returns open files, the latest first; the directory of one of them should be listed.
     pub fn wants(&self, now: Nanos) -> Vec<OpenFileId> {
         let lately =
             self.begun.iter().filter(|one| now.saturating_sub(one.at) < tuning::ORDER_TIME).count();
@@ -143,8 +142,8 @@ impl Sequences {
         self.begun.iter().rev().take(tuning::MIN_FILES as usize).map(|one| one.key).collect()
     }
 
-    /// The files of the directory of an open file, in the orders in which they may be read. The one
-    /// that fits best is followed.
+    /// Takes the files of the directory of an open file, in the orders in which they may be read,
+    /// and follows the order that fits best.
     pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos, rotates: bool) {
         let mut best = 0;
         for files in orders {
@@ -167,7 +166,7 @@ impl Sequences {
         }
     }
 
-    /// An interval is over: how many files the reader of the sequence came by.
+    /// Ends an interval; returns the number of files that the reader passed in it.
     pub fn interval(&mut self, now: Nanos) -> u64 {
         let Some(current) = &mut self.current else { return 0 };
         if now.saturating_sub(current.moved) > tuning::IDLE_TIMEOUT {
@@ -189,7 +188,7 @@ impl Sequences {
         came
     }
 
-    /// The size of the files, of late.
+    /// Returns the moving average of file sizes, at least 1 page.
     pub fn typical(&self) -> Pages {
         Pages::new((self.typical as u64).max(1))
     }
@@ -198,8 +197,8 @@ impl Sequences {
         self.current.is_some()
     }
 
-    /// What is to be read now, in order of use; and why, the first time. Where accesses can be
-    /// sampled, nothing is left out.
+    /// Returns the open file, the files to prefetch now in order of use, and the reason, which is
+    /// empty except the first time. With `samples`, no first page is left out.
     pub fn due(
         &mut self,
         share: &WindowShare,
@@ -241,8 +240,8 @@ impl Sequence {
         }
     }
 
-    /// How many files were begun one after another in this order, if it fits the last ones; it goes
-    /// on where they ended.
+    /// Returns how many files were started one directly after another in this order, or 0 if the
+    /// last files do not fit. The sequence continues after the last of them.
     fn fit(&mut self, begun: &VecDeque<Begun>) -> usize {
         let lately = begun.iter().rev().take(2 * tuning::MIN_FILES as usize).rev();
         let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one.at)));
@@ -264,14 +263,14 @@ impl Sequence {
         neighbors(&all)
     }
 
-    /// Whether a rotating disk reads these files ahead itself, and few are left.
+    /// Returns whether a rotating disk reads these files ahead itself, and few are left.
     fn is_left_to_the_disk(&self) -> bool {
         let left = (self.files.len() as u64).saturating_sub(self.at);
         let is_fast = self.original.per_second * tuning::MIN_ROTATING_FILE_TIME.as_secs_f64() > 1.0;
         is_fast && left < tuning::MIN_ROTATING_FILES
     }
 
-    /// A reader began this file. One that goes on elsewhere in the directory is not followed.
+    /// Records that a reader started this file. A jump to another part of the directory is ignored.
     fn reader_at(&mut self, file: FileKey, at: Nanos) {
         let Some(place) = self.places.get(&file).copied() else {
             self.elsewhere += 1;
@@ -284,30 +283,30 @@ impl Sequence {
         let overtakes = place >= self.done;
         self.late |= overtakes;
         (self.at, self.moved) = (place + 1, at);
-        // What it overtook need not be read any more.
+        // Files that the reader has overtaken need no prefetch.
         self.done = self.done.max(self.at);
     }
 
-    /// The beginning of a file was read. Others may read what is before it or behind it.
+    /// Records a read of a file's first page. Other readers may read files outside `at..done`.
     fn passed(&mut self, file: FileKey, at: Nanos) {
         if self.places.get(&file).is_some_and(|place| (self.at..self.done).contains(place)) {
             self.reader_at(file, at);
         }
     }
 
-    /// The files ahead of the reader that show how far it has come.
+    /// Returns the files ahead of the reader that show its progress.
     fn markers(&self) -> Vec<FileKey> {
         let first = self.at.next_multiple_of(self.spacing);
         let places = (first..self.done).step_by(self.spacing as usize).take(tuning::MAX_MARKERS);
         places.filter_map(|place| self.files.get(place as usize).copied()).collect()
     }
 
-    /// Whether all that was begun of late is elsewhere.
+    /// Returns whether the last files were all started outside the directory.
     fn is_left(&self) -> bool {
         self.elsewhere >= tuning::MIN_FILES
     }
 
-    /// An interval is over: whether reading ahead stays, once that is known.
+    /// Ends an interval; returns whether to keep prefetching when that is decided, else `None`.
     fn wins(&mut self) -> Option<bool> {
         if self.judged {
             return None;
@@ -317,7 +316,7 @@ impl Sequence {
         result
     }
 
-    /// Whether it is faster than before after a while.
+    /// Returns whether the reader is faster than before prefetching; `None` if still unknown.
     fn wins_over_before(&mut self) -> Option<bool> {
         self.intervals = self.intervals.saturating_add(1);
         if self.intervals == tuning::SETTLING_INTERVALS {
@@ -383,7 +382,7 @@ mod tests {
         }
     }
 
-    /// Files that are begun one each ten milliseconds.
+    /// Starts one of these files each 10 ms.
     fn begun(numbers: impl IntoIterator<Item = u64>) -> Sequences {
         let mut sequences = Sequences::default();
         sequences.met(OpenFileId::new(0), facts(4, false));
@@ -442,7 +441,7 @@ mod tests {
         assert!(!sequences.wants(TICK).is_empty());
         list(&mut sequences);
         assert!(sequences.is_at_work());
-        // Where nothing fits, the next time comes later and later.
+        // If no order fits, the next listing comes later each time.
         let mut sequences = begun(500..516);
         for (round, more) in [(1, 8), (2, 16), (3, 32)] {
             list(&mut sequences);
@@ -451,7 +450,7 @@ mod tests {
             begin(&mut sequences, round * 1000 + more..round * 1000 + more + 1);
             assert!(!sequences.wants(TICK).is_empty(), "{round}");
         }
-        // At last, time must pass as well.
+        // After several listings, time must pass as well.
         (0..4).for_each(|_| list(&mut sequences));
         begin(&mut sequences, 5000..6000);
         assert!(sequences.wants(TICK).is_empty());
@@ -482,7 +481,7 @@ mod tests {
         let left: Vec<u64> =
             next.iter().filter(|it| !it.from.is_zero()).map(|it| it.file.1).collect();
         assert_eq!((next.len(), left), (64, vec![16, 32, 48, 64]));
-        // At the third of those it is seen, and at the end it has overtaken.
+        // The reader is seen at the third marker, and then overtakes the prefetched files.
         sequences.begun(key(48), OpenFileId::new(48), TICK * 2);
         sequences.interval(TICK * 2);
         assert_eq!(due(&mut sequences), Vec::from_iter(72..113));
@@ -504,8 +503,8 @@ mod tests {
         assert!(!sequences.is_at_work());
     }
 
-    /// What is followed when readers have begun so many files in each interval; they began ten
-    /// before.
+    /// Returns the sequences after a reader has started `files_each` files in each interval,
+    /// compared with ten before.
     fn followed(files_each: u64) -> Sequences {
         let mut sequences = begun(0..16);
         sequences.list(OpenFileId::new(15), vec![files(0..10_000)], TICK, false);
@@ -514,7 +513,7 @@ mod tests {
         sequences
     }
 
-    /// A reader begins these files, one in each of these intervals.
+    /// Starts each of these files in its interval.
     fn go_on(sequences: &mut Sequences, files: impl Iterator<Item = (u64, u64)>) {
         for (interval, place) in files {
             sequences.begun(key(place), OpenFileId::new(place), TICK * (interval + 1));

@@ -1,19 +1,19 @@
-//! A smaller window for a stream that runs.
+//! Reduces the window of an active stream.
 //!
-//! Linux 6.18 makes no window of a run smaller than the one before
-//! (`page_cache_async_ra()`: `ra->size = max(ra->size, …)`), whatever the open file may have. A
-//! run begins anew where its reader misses a page, and it misses one where the mark before it led
-//! to nothing, which is so while the open file may have no window at all. So it gets none until
-//! its reader has missed, and then the smaller one. Until then it reads page by page: until the
-//! next decision mostly, and for half a second at most.
+//! Linux 6.18 never makes a window of a run smaller than the previous one (`page_cache_async_ra()`:
+//! `ra->size = max(ra->size, …)`), whatever the limit of the open file. A run restarts when its
+//! reader misses a page, and the reader misses if its last mark triggered nothing because the limit
+//! was 0. So the open file gets the limit 0 until its reader has missed, and then the smaller
+//! window. Until then it is read page by page: mostly until the next decision, and at most for 0.5
+//! s.
 
 use crate::tuning::shrink as tuning;
 use units::{Nanos, Pages};
 
-/// The window of one open file on its way down.
+/// The pending reduction of the window of one open file.
 #[derive(Clone, Debug)]
 pub(super) struct Shrink {
-    /// The one that it is to have, and why.
+    /// The new window, and the reason for it.
     to: Pages,
     why: String,
     since: Nanos,
@@ -21,7 +21,7 @@ pub(super) struct Shrink {
 }
 
 impl Shrink {
-    /// It has none from now on.
+    /// Starts a reduction: the open file has no window from `now` on.
     pub fn new(to: Pages, why: String, now: Nanos) -> Self {
         Self { to, why, since: now, missed: false }
     }
@@ -30,7 +30,7 @@ impl Shrink {
         self.missed = true;
     }
 
-    /// The window that it may have now, if it may, and why.
+    /// Returns the new window and the reason once the reader has missed or 0.5 s have passed.
     pub fn over(&self, now: Nanos) -> Option<(Pages, String)> {
         let over = self.missed || now.saturating_sub(self.since) > tuning::MAX_MISS_WAIT;
         over.then(|| (self.to, self.why.clone()))

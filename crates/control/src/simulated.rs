@@ -1,9 +1,9 @@
-//! `foreread auto` above Linux 6.18: the kernel's own read-ahead, and a controller that sees it
-//! through probes and acts from outside.
+//! `foreread auto` on a simulated Linux 6.18: the kernel's own read-ahead, and a controller that
+//! observes it through probes and acts from user space.
 //!
-//! It is a back end of the same loop as a live kernel. The controller learns what the kernel's
-//! tracepoints report and nothing else, decides in intervals, and does only what can be done to a
-//! stock kernel: windows of open files, and `readahead(2)` with its limit.
+//! It is a back end of the same loop as a live kernel. The controller receives only what the
+//! kernel's tracepoints report, decides in intervals, and uses only what a stock kernel offers:
+//! windows of open files, and `readahead(2)` with its limit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ use crate::controller::BdiController;
 use crate::inputs::{Bounds, Features, FileKey, FileState, MemoryInputs, SampledFiles};
 use crate::probed::{Probed, event};
 
-/// This algorithm's line in the registry.
+/// The registry entry of this algorithm.
 pub const ENTRY: Entry = Entry {
     name: "auto",
     summary: "Linux 6.18 with `foreread auto`: windows and prefetching from outside",
@@ -68,12 +68,12 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The only bdi that there is.
+/// The only bdi of the simulation.
 const BDI: BdiKey = BdiKey(0);
-/// The first decisions, which are kept word by word.
+/// Number of decisions whose text is kept, starting with the first.
 const MAX_DECISIONS_KEPT: usize = 512;
 
-/// Linux 6.18 under control: see the module.
+/// Linux 6.18 controlled by `auto`; see the module documentation.
 #[derive(Clone, Debug)]
 pub struct SimulatedAuto {
     control: ControlLoop,
@@ -83,7 +83,7 @@ pub struct SimulatedAuto {
 }
 
 impl SimulatedAuto {
-    /// A kernel without open files, and a controller within these bounds.
+    /// Creates a kernel without open files, and a controller within these bounds.
     pub fn new(bounds: Bounds, interval: Nanos, reaction: Nanos) -> Self {
         let control = ControlLoop::new(LoopConfig {
             dry_run: false,
@@ -108,13 +108,13 @@ impl SimulatedAuto {
             new_file_window: None,
             policy_stats: PolicyStats::default(),
         };
-        // As a live loop that has sampled once and seen no reader.
+        // Like a live loop that has sampled once and seen no reader.
         let next_step = BdiController::new(bounds, PAGE).next_delay(interval);
         Self { control, machine, interval, next_step }
     }
 }
 
-/// The simulated kernel with what acts on it.
+/// The simulated kernel, and the state of the actions on it.
 #[derive(Clone, Debug)]
 struct ControlledKernel {
     kernel: Linux618,
@@ -123,17 +123,17 @@ struct ControlledKernel {
     reaction: Nanos,
     /// Files whose accesses are sampled, open or not.
     sampled: BTreeSet<FileKey>,
-    /// What the tracepoints have reported since the last step.
+    /// Events that the tracepoints have reported since the last step.
     events: Vec<(FileKey, AccessEvent)>,
-    /// What the device had completed at the last step.
+    /// Completions of the device up to the last step.
     completed: DeviceCompletions,
     miss_prefetches: BTreeMap<StreamId, MissPrefetch>,
-    /// What is to be read after misses, and when, in order of time.
+    /// Pending prefetches after misses, in order of the time at which they are due.
     due: VecDeque<(Nanos, StreamId, Extent)>,
     files: BTreeMap<StreamId, FileId>,
-    /// The open file by which a file may be read.
+    /// An open file through which to prefetch each file.
     by_file: BTreeMap<FileId, StreamId>,
-    /// Open files of which nothing was read yet.
+    /// Open files that have not been read yet.
     unread: BTreeSet<StreamId>,
     /// Open files without a descriptor.
     only_mapped: BTreeSet<StreamId>,
@@ -171,15 +171,15 @@ impl ControlledKernel {
         }
     }
 
-    /// Has the kernel act on `touch`, and collects what its tracepoints report of that.
+    /// Runs `act` on the kernel for `touch`, and collects the events of its tracepoints.
     fn probe(
         &mut self,
         cache: &mut dyn Cache,
         touch: Touch,
         act: impl FnOnce(&mut Linux618, &mut Probed<'_>),
     ) {
-        // A stream that misses for the first time has just opened the file: one that waits to be
-        // read was not opened yet.
+        // The first miss of a stream stands for the open of its file: until then, a real program
+        // would not have opened it.
         if self.unread.remove(&touch.stream)
             && let Some(window) = self.new_file_window
         {
@@ -198,7 +198,7 @@ impl ControlledKernel {
         }
     }
 
-    /// Reads what is due after misses.
+    /// Carries out the prefetches after misses that are due.
     fn prefetch_misses(&mut self, ctx: &mut dyn TickContext) {
         let now = ctx.now();
         while let Some((at, stream, rest)) = self.due.front().copied()
@@ -241,7 +241,7 @@ impl ControlledKernel {
         }
     }
 
-    /// Has files read that need not be open: what is to be opened has its number already.
+    /// Prefetches files that need not be open yet: the simulation has numbered them already.
     fn prefetch_files(&mut self, files: &[NextFile], ctx: &mut dyn TickContext) {
         for next in files {
             let is_it = |file: &FileId| u64::from(file.0) == next.file.1;
@@ -257,9 +257,9 @@ impl ControlledKernel {
         }
     }
 
-    /// Has these pages read. How many of them were not cached.
+    /// Prefetches these pages; returns how many of them were not cached.
     fn prefetch(&mut self, cache: &mut dyn Cache, stream: StreamId, extents: &[Extent]) -> Pages {
-        // One call is cut off at this size.
+        // The kernel truncates a call to this size.
         let window = self.kernel.state(stream).map_or(Pages::ZERO, |state| state.0);
         let piece = cache.limits().max_request.max(window).max(Pages::new(1));
         let mut unreported = Vec::new();
@@ -324,7 +324,7 @@ impl EventSource for SimulatedBackend<'_> {
             completions: self.machine.completed,
             events: std::mem::take(&mut self.machine.events),
         };
-        // The simulated cache is all that there is for these readers.
+        // The simulated cache is the only cache of these readers.
         let memory = MemoryInputs {
             caches: BTreeMap::from([(0, self.ctx.memory().available.to_bytes(PAGE))]),
             limited: BTreeSet::from([0]),
@@ -356,7 +356,7 @@ impl EventSource for SimulatedBackend<'_> {
     }
 
     fn find_directory(&mut self, _bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
-        // All files are in one directory, and listed as they were made.
+        // All files are in one directory, which lists them in order of creation.
         let files = || self.machine.by_file.keys().map(|file| file_key(*file)).collect();
         wanted.first().map(|file| Listing { file: *file, orders: vec![files()] })
     }
@@ -396,7 +396,7 @@ impl ActionSink for SimulatedBackend<'_> {
         Ok(Ok(()))
     }
 
-    // A simulation ends without undoing anything, and is never a dry run or an A/B test.
+    // A simulation ends without restoring anything, and is never a dry run or an A/B test.
 
     fn advise(&mut self, _bdi: BdiKey, _actions: Vec<FileAction>) -> Result<(), Infallible> {
         Ok(())

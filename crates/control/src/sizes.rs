@@ -1,16 +1,16 @@
 //! Sizes of windows.
 //!
-//! Windows of 17 · 2ⁿ pages ramp well on file systems with large folios, where powers of two do
-//! not: the kernel aligns the end of each window down to the largest power of two in the largest
-//! window (`page_cache_async_ra()` since 6.17), and loses marks of several streams on one open
-//! file. Small windows are better powers of two, as there is nothing between 4 and 17 pages.
+//! On file systems with large folios, windows of 17 · 2ⁿ pages ramp well and powers of two do not:
+//! the kernel aligns the end of each window down to the largest power of two in the largest window
+//! (`page_cache_async_ra()` since 6.17), and loses marks of several streams on one open file. Small
+//! windows are powers of two, because 17 · 2ⁿ is never less than 17 pages.
 
 use units::Pages;
 
 const ODD_FACTOR: u64 = 17;
 
-/// The largest good window of at most this many pages: 17 · 2ⁿ, or 2ⁿ where that is much larger or
-/// the window is small. At least one page.
+/// Returns the largest good window of at most this many pages: 17 · 2ⁿ, or 2ⁿ if that is over 1.5
+/// times as large or the window is small. At least one page.
 pub fn at_most(most: Pages) -> Pages {
     let times = most.get() / ODD_FACTOR;
     let even = most.get().checked_ilog2().map_or(1, |power| 1 << power);
@@ -18,13 +18,13 @@ pub fn at_most(most: Pages) -> Pages {
     Pages::new(if even > odd + odd / 2 { even } else { odd })
 }
 
-/// The largest window of 2ⁿ pages that is at most this large; at least one page. For a stream that
-/// is alone: its requests then fall together with the stripes of what is below.
+/// Returns the largest window of 2ⁿ pages that is at most this large; at least one page. For a
+/// single stream: its requests then align with the stripes of the device below.
 pub fn even_at_most(most: Pages) -> Pages {
     Pages::new(most.get().checked_ilog2().map_or(1, |power| 1 << power))
 }
 
-/// The smallest window of 17 · 2ⁿ pages, or of 2ⁿ up to 16, that is at least this large.
+/// Returns the smallest window of 17 · 2ⁿ pages, or 2ⁿ up to 16, that is at least this large.
 pub fn at_least(least: Pages) -> Pages {
     let up = |count: u64| count.checked_next_power_of_two().unwrap_or(1 << 63);
     match least.get() {

@@ -1,4 +1,4 @@
-//! What is known of one open file.
+//! The state that the controller keeps of one open file.
 
 use units::{Bytes, Nanos, Pages};
 
@@ -20,23 +20,23 @@ use crate::tuning::stream as tuning;
 use crate::what_if::Extra;
 use policy::{AccessEvent, EventKind, MissPrefetch};
 
-/// How an open file is read, as far as a window matters.
+/// How an open file is read, as far as its window is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamKind {
-    /// Forward, in one run or several, perhaps with other reads between.
+    /// Forward, in one run or several, possibly with other reads in between.
     Forward,
-    /// By faults, here and there, in pieces that are no longer than its window.
+    /// By faults at random places, in pieces that are no longer than the original window.
     MappedRandom,
-    /// In a way that a window does not help, or too little to tell.
+    /// In a pattern that a larger window does not help, or with too few events to classify.
     Other,
 }
 
-/// Access samples of an open file, which are taken in bursts.
+/// The access samples of an open file, which are taken in bursts.
 #[derive(Clone, Copy, Debug, Default)]
 struct SampleBurst {
     count: u64,
     last: Option<Nanos>,
-    /// When the next burst may begin.
+    /// Earliest start of the next burst.
     next: Nanos,
 }
 
@@ -45,7 +45,7 @@ impl SampleBurst {
         (self.count, self.last) = (self.count + 1, Some(at));
     }
 
-    /// Whether reads are reported one by one, so that misses say nothing more of them.
+    /// Returns whether reads are sampled one by one, so that misses add no information.
     fn is_current(&self, at: Nanos) -> bool {
         self.last.is_some_and(|last| at.saturating_sub(last) < tuning::SAMPLE_TIMEOUT)
     }
@@ -58,37 +58,37 @@ impl SampleBurst {
     }
 }
 
-/// What a plan was to gain, and what its reader read before it.
+/// The predicted gain of a plan, and the rate of its reader before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrendTrial {
     pub predicted: f64,
-    /// Pages a second.
+    /// Pages per second.
     pub before: f64,
     pub since: Nanos,
 }
 
-/// What is known of one open file.
+/// The state of one open file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     pub file: FileKey,
     pub classifier: Classifier,
     pub ahead: Outstanding,
     pub mapped: bool,
-    /// Whether its file is read through other open files too: of what is read ahead behind the end
-    /// of a run, another reader may use a part.
+    /// Whether its file is also read through other open files: another reader may then use pages
+    /// that were read ahead beyond the end of a run.
     pub shares_file: bool,
-    /// The share of time that its readers wait, over the last half second or so.
+    /// Share of time that its readers wait, averaged over about 0.5 s.
     pub waiting: f64,
-    /// When something was last seen of it.
+    /// Time of the last event that is not an access sample.
     pub seen: Nanos,
     pub trend: Trend,
     pub plan: Option<TrendPlan>,
-    /// The trial of that plan, until its gain is known.
+    /// The trial of that plan; `None` once its gain is known.
     pub trend_trial: Option<TrendTrial>,
     pub log: AccessLog,
-    /// Until then a trend that was predicted to gain nothing is not predicted again.
+    /// Time before which a trend without a predicted gain is not predicted again.
     pub no_trend_before: Nanos,
-    /// The best action by prediction, and how many runs were known then.
+    /// The best action by prediction, and the number of runs at that time.
     pub choice: Option<(RunsChoice, u64)>,
     pub runs: ShortRuns,
     pub answer: Option<MissPrefetch>,
@@ -96,19 +96,19 @@ pub(super) struct Stream {
     pub predicted: f64,
     pub shrink: Option<Shrink>,
     pub faults: RandomFaults,
-    /// The window that it had when it was first looked at.
+    /// The window when its state was first read; `None` before that.
     pub original: Option<Pages>,
-    /// The window that was ordered last, and when.
+    /// The window that the controller requested last, and when.
     pub ordered: Option<(Pages, Nanos)>,
-    /// Its state at the last tick.
+    /// State at the last tick; `None` before the first.
     pub facts: Option<FileState>,
     pub stalled: u64,
     pub stalls: u64,
     pub thrashed: u64,
     samples: SampleBurst,
-    /// Up to the last tick.
+    /// Progress in pages, and places, up to the last tick.
     before: (u64, PlaceCounts),
-    /// What was used and wasted before the interval.
+    /// Pages used and wasted before the interval.
     tallied: (u64, u64),
     pub asked: u64,
     windows: u64,
@@ -116,13 +116,13 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// An open file of which nothing is known but that its file was read in these runs before.
+    /// Creates the state of an open file; `earlier_runs` are lengths of its file's earlier runs.
     pub fn new(file: FileKey, earlier_runs: &[u64]) -> Self {
         let classifier = Classifier::after(earlier_runs);
         Self { file, classifier, ..Self::default() }
     }
 
-    /// Takes in one thing that happened to its reader; `page` is the size of a page.
+    /// Processes an event of a reader; `page` is the page size.
     pub fn on_event(&mut self, event: &AccessEvent, page: Bytes) {
         let AccessEvent { at, index, .. } = *event;
         if !matches!(event.kind, EventKind::Access { .. }) {
@@ -148,7 +148,7 @@ impl Stream {
                 previous.inspect(|previous| self.trend.left_out(index, pages, previous.at));
                 self.read(index, pages, in_run, at);
                 match &mut self.shrink {
-                    // Its misses are not where runs begin.
+                    // While it has no window, a miss is not the start of a run.
                     Some(shrink) => shrink.missed(),
                     None => self.runs.miss(at, index, pages, behind, is_of_run),
                 }
@@ -213,7 +213,7 @@ impl Stream {
         }
     }
 
-    /// What was read in answer to a miss will be told by nobody else.
+    /// Records the prefetch that a miss triggers, because no event reports it.
     fn answered(&mut self, index: u64, pages: u64, at: Nanos) {
         let file = self.facts.map_or(Pages::ZERO, |facts| facts.file_pages);
         let Some(answer) = &mut self.answer else { return };
@@ -235,14 +235,14 @@ impl Stream {
         }
     }
 
-    /// How its reader goes on, where the kernel does not foresee it.
+    /// Returns how its reader continues, if the kernel does not foresee that.
     pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
         let trend = self.trend.steps(facts.has_read_ahead());
         let around = self.original.filter(|_| self.mapped && facts.has_read_ahead());
         trend.map(|steps| around.map_or(steps, |original| steps.with_window(original)))
     }
 
-    /// Takes in how it is after an interval.
+    /// Updates the state after an interval.
     pub fn look(&mut self, facts: FileState, now: Nanos, elapsed: Nanos) {
         if let Some(position) = facts.position.filter(|position| !position.is_zero()) {
             self.ahead.reader_at(position.get().div_ceil(facts.page.get()));
@@ -255,7 +255,7 @@ impl Stream {
         let seconds = elapsed.as_secs_f64().max(1e-6);
         let share = self.stalled as f64 / 1e9 / seconds;
         let weight = (seconds / 0.5).min(1.0);
-        // At first there is nothing before it.
+        // The first interval has no earlier average.
         let weight = if self.facts.is_none() { 1.0 } else { weight };
         self.waiting += weight * (share - self.waiting);
         self.classifier.interval();
@@ -271,7 +271,7 @@ impl Stream {
         self.tallied = (self.ahead.used, self.ahead.wasted);
     }
 
-    /// What its readers did over the interval, for a file with pages of this size.
+    /// Returns the totals of its readers over the interval; `page` is the page size.
     pub fn totals(&self, page: Bytes) -> ReaderTotals {
         let bytes = |now: u64, before: u64| {
             Bytes::new(now.saturating_sub(before).saturating_mul(page.get()))
@@ -284,18 +284,18 @@ impl Stream {
         }
     }
 
-    /// The pages that its readers came by over the interval.
+    /// Returns the pages that its readers passed over the interval.
     pub fn came(&self) -> Pages {
         Pages::new(self.ahead.progress().saturating_sub(self.before.0))
     }
 
-    /// What was counted over the interval.
+    /// Returns the counts over the interval.
     pub fn counts(&self) -> ReadCounts {
         let (progress, now) = (self.ahead.progress(), self.classifier.places());
         let (progress_before, before) = self.before;
         let all = (now.forward - before.forward) + (now.elsewhere - before.elsewhere);
         if !self.is_known() {
-            // It may turn out to be a stream, and would then be missed beside the streams.
+            // It may turn out to be a stream, and would then be missing from the other reads.
             return ReadCounts::default();
         }
         if self.reading() != StreamKind::Forward {
@@ -310,7 +310,7 @@ impl Stream {
         }
     }
 
-    /// Whether it should be sampled: while there is a plan, and in bursts until there is one.
+    /// Returns whether to sample its accesses: always with a plan, and in bursts without one.
     pub fn wants_samples(&self, now: Nanos) -> bool {
         let is_read = now.saturating_sub(self.seen) <= tuning::MAX_UNSEEN_TIME;
         let is_managed = self.facts.is_some_and(|facts| !facts.unmanaged);
@@ -319,7 +319,7 @@ impl Stream {
             && (self.plan.is_some() || (may_have_trend && self.reading() == StreamKind::Other))
     }
 
-    /// Whether its reader has come to the end of the file.
+    /// Returns whether its reader has reached the end of the file.
     pub fn is_done(&self) -> bool {
         self.facts.is_some_and(|facts| {
             let position = facts.position.map_or(0, Bytes::get);
@@ -327,17 +327,17 @@ impl Stream {
         })
     }
 
-    /// Whether it has another window than when it was seen first.
+    /// Returns whether its window differs from the original one.
     pub fn is_changed(&self) -> bool {
         self.facts
             .is_some_and(|facts| self.original.is_some_and(|original| original != facts.window))
     }
 
-    /// The largest window that it should have, where its runs are known.
+    /// Returns the largest window that its runs justify; `None` if they are unknown.
     pub fn window_limit(&self) -> Option<Pages> {
         let original = self.original?;
         let Some((choice, _)) = self.choice else {
-            // No choice yet, or several readers come by this open file.
+            // No choice yet, or several readers use this open file.
             let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
             return Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(original));
         };
@@ -348,7 +348,7 @@ impl Stream {
         })
     }
 
-    /// The length of the runs whose rest should be prefetched after a miss.
+    /// Returns the length of the runs to complete after a miss, if that is the best action.
     pub fn completed_run(&self) -> Option<Pages> {
         match self.choice?.0.candidate.extra {
             Extra::AfterMiss(run, _) => Some(run),
@@ -356,7 +356,7 @@ impl Stream {
         }
     }
 
-    /// Whether enough events have come to know how it is read.
+    /// Returns whether there are enough events to know how it is read.
     pub fn is_known(&self) -> bool {
         let few = if self.is_done() { tuning::MIN_WINDOWS - 1 } else { tuning::MIN_WINDOWS };
         self.windows >= few && self.pattern() != AccessPattern::Unknown

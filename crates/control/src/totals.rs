@@ -1,14 +1,14 @@
-//! What readers did.
+//! Totals over readers.
 
 use units::{Bytes, Nanos};
 
 /// Sums over the readers of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReaderTotals {
-    /// How often, and how long, readers waited for a page.
+    /// Number of waits for a page, and their total time.
     pub waits: u64,
     pub waited: Nanos,
-    /// What was read ahead, by whether a reader came to it. An estimate, which errs towards waste.
+    /// Bytes read ahead that a reader used, or none used: estimates that err towards waste.
     pub used: Bytes,
     pub wasted: Bytes,
 }

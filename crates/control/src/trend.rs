@@ -1,11 +1,11 @@
-//! The trend of the reads of an open file, and what its reader will want next.
+//! The trend of the reads of an open file, and the pages that its reader will request next.
 //!
 //! The trend is the majority of the last moves from one read to the next, as in Leap (Maruf and
-//! Chowdhury, ATC'20): first of the last few, then of more. A *move* is a step in pages, or an
-//! advance to pages that touch or overlap those of the read before, so that reads of uneven size
-//! have a trend, too. A [`TrendPlan`] proposes the pages ahead of the reader. It keeps a score of
-//! the reads that it foresaw; a plan that foresees too few of them ends, and the next one needs a
-//! longer trend.
+//! Chowdhury, ATC'20): first among the last few moves, then among more. A *move* is a step in
+//! pages, or an advance to pages that touch or overlap those of the previous read, so that reads of
+//! uneven size also have a trend. A [`TrendPlan`] proposes the pages ahead of the reader. It keeps
+//! a score of the reads that it foresaw; a plan that foresees too few of them ends, and the next
+//! one needs a longer trend.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use units::{Bytes, Nanos, Pages};
 use super::memory::WindowShare;
 use crate::tuning::trend as tuning;
 
-/// The pages of a read: the first one, and the one behind the last.
+/// The pages of a read: the first page, and the page after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PageSpan {
     first: u64,
@@ -32,14 +32,14 @@ impl PageSpan {
     }
 }
 
-/// From one read to the next.
+/// The move from one read to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
-    /// To pages that touch or overlap those before, backward.
+    /// Backward, to pages that touch or overlap those of the previous read.
     Backward,
-    /// The same forward.
+    /// Forward, to pages that touch or overlap those of the previous read.
     Forward,
-    /// By so many pages. It is near if no more was left out than is read at a time.
+    /// By this many pages; near if the gap is no longer than the longer of the two reads.
     Step { pages: i64, is_near: bool },
 }
 
@@ -61,7 +61,7 @@ impl Move {
             || matches!(self, Self::Step { pages, is_near: true } if pages < 0)
     }
 
-    /// Whether it may be of the same trend.
+    /// Returns whether both moves may belong to the same trend.
     fn agrees(self, other: Self) -> bool {
         self == other || (self.is_near_backward() && other.is_near_backward())
     }
@@ -71,26 +71,26 @@ impl Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TrendSteps {
     pub last: u64,
-    /// How far it goes, backward if negative; never zero.
+    /// Distance in pages, negative for backward; never zero.
     pub step: i64,
     pub len: u64,
-    /// Pages before each piece that are read with it.
+    /// Pages before each of these positions that are read with it.
     pub before: u64,
-    /// Whether all pages on the way are read, in reads of any size.
+    /// Whether all pages are read, in reads of any size.
     pub is_gapless: bool,
-    /// Whether the kernel takes it for one run, and reads what is left out, too.
+    /// Whether the kernel treats the reads as one run, and also reads the gaps.
     pub is_filled: bool,
 }
 
 impl TrendSteps {
-    /// All pages from this one on, in pieces of so many; backward if that is negative.
+    /// Returns steps over all pages from `last` on, `step` at a time; backward if negative.
     pub fn gapless(last: u64, step: i64) -> Self {
         let len = step.unsigned_abs();
         Self { last, step, len, before: 0, is_gapless: true, is_filled: false }
     }
 
-    /// The same steps, with the pages that the kernel reads around a fault of a mapping with this
-    /// window: its readers may come back for those.
+    /// Returns the same steps with the pages that the kernel reads around a fault of a mapping with
+    /// this window, because readers may return to those pages.
     pub fn with_window(self, window: Pages) -> Self {
         let around = window.get().min(self.step.unsigned_abs());
         if self.is_gapless || around <= self.len {
@@ -100,11 +100,11 @@ impl TrendSteps {
     }
 }
 
-/// The same gap before each of several reads: what a reader leaves out although all of it is read
+/// Equal gaps before consecutive reads: the reader skips pages, although the kernel reads them
 /// ahead.
 #[derive(Clone, Copy, Debug, Default)]
 struct EqualGaps {
-    /// The pages left out, and those read.
+    /// Pages skipped, and pages read.
     gap: (u64, u64),
     at: u64,
     count: u64,
@@ -139,16 +139,16 @@ pub(super) struct Trend {
     last: Option<PageSpan>,
     before: Option<PageSpan>,
     moves: VecDeque<Move>,
-    /// Moves that agree with each other, of late.
+    /// Number of recent moves that agree with each other.
     streak: u64,
-    /// What the streak must be in addition to [`tuning::MIN_MOVES`], after plans that failed.
+    /// Minimum of `streak` after failed plans, in addition to [`tuning::MIN_MOVES`].
     needed: u64,
     gaps: EqualGaps,
 }
 
 impl Trend {
-    /// A reader asked for `pages` pages at `index`. Several reports of one read count once. Where
-    /// the kernel took it for the next read of a run, it is one: reads between are not reported.
+    /// Records a read of `pages` pages at `index`; several reports of one read count once. `in_run`
+    /// means that the kernel continues a run: a forward move, as reads between are unreported.
     pub fn read(&mut self, index: u64, pages: u64, in_run: bool) {
         let span = PageSpan::new(index, pages);
         let Some(last) = self.last else {
@@ -174,13 +174,13 @@ impl Trend {
         (self.before, self.last) = (self.last, Some(span));
     }
 
-    /// A read began behind the end of the call before; the kernel reads what is between, too.
+    /// Records a read after a gap, which the kernel also reads; the last call ended at `previous`.
     pub fn left_out(&mut self, index: u64, pages: u64, previous: u64) {
         self.gaps.read(index, pages, previous);
     }
 
-    /// How the reader goes on, if there is a majority. A kernel that reads ahead foresees forward
-    /// reads by itself.
+    /// Returns how the reader continues, if there is a majority. A kernel that reads ahead foresees
+    /// forward reads itself.
     pub fn steps(&self, kernel_reads_ahead: bool) -> Option<TrendSteps> {
         if self.streak < self.needed {
             return None;
@@ -207,7 +207,7 @@ impl Trend {
         })
     }
 
-    /// The majority of the last moves: of the fewest all must agree.
+    /// Returns the majority of the last moves; the last [`tuning::MIN_MOVES`] must all agree.
     fn majority(&self) -> Option<Move> {
         let mut among = tuning::MIN_MOVES;
         let mut least = among;
@@ -234,7 +234,7 @@ impl Trend {
         None
     }
 
-    /// A plan has ended. After one of which little was used, the next needs a longer trend.
+    /// Ends a plan. If few of its pieces were used, the next plan needs a longer trend.
     pub fn end(&mut self, plan: &TrendPlan) {
         self.needed = if plan.used_share() < tuning::MIN_SCORE {
             (self.needed * 2).clamp(tuning::FIRST_BACKOFF_MOVES, tuning::MAX_BACKOFF_MOVES)
@@ -245,8 +245,8 @@ impl Trend {
     }
 }
 
-/// Pieces along a trend, of which the reader has had those before `at`, and those before `done`
-/// were asked for.
+/// Pieces to prefetch along a trend. The reader has reached the pieces before `at`; those before
+/// `done` are requested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrendPlan {
     steps: TrendSteps,
@@ -254,23 +254,23 @@ pub(super) struct TrendPlan {
     done: u64,
     depth: u64,
     moved: Nanos,
-    /// The share of reads of late that were foreseen.
+    /// Share of recent reads that the plan foresaw.
     score: f64,
-    /// Where the reader was at the last interval, and the most pieces that it came by in one.
+    /// Position at the last interval, and the decaying maximum of pieces per interval.
     before: u64,
     pace: u64,
-    /// The pieces that it came by in an interval without a plan.
+    /// Pieces per interval without a plan.
     original: u64,
-    /// How many intervals the plan has lasted, and where the reader was when it had settled.
+    /// Intervals since the start of the plan, and the position when its pace had settled.
     intervals: u64,
     settled: u64,
-    /// Whether what is left out is read as well: devices that count requests are slower otherwise.
+    /// Whether to read the gaps, too: devices with a limit on requests are slower otherwise.
     through: bool,
 }
 
 impl TrendPlan {
-    /// A plan for a reader that has just read the last piece of these steps, and came by so many
-    /// pages over the last interval.
+    /// Creates a plan for a reader that has just read the piece at `steps.last`, and that passed
+    /// `came` pages over the last interval.
     pub fn new(steps: TrendSteps, now: Nanos, came: Pages) -> Self {
         let each = if steps.is_filled { steps.step.unsigned_abs() } else { steps.len };
         let pace = came.get() / each.max(1);
@@ -290,7 +290,7 @@ impl TrendPlan {
         }
     }
 
-    /// The reader was seen to read at this page.
+    /// Records a read at this page.
     pub fn reader_at(&mut self, page: u64, now: Nanos) {
         let piece = self.piece_of(page).filter(|piece| self.is_near(*piece));
         let foreseen = f64::from(u8::from(piece.is_some()));
@@ -300,7 +300,7 @@ impl TrendPlan {
         }
     }
 
-    /// The reader's last read ended before this byte.
+    /// Records the file position: the reader's last read ended before this byte.
     pub fn position(&mut self, position: Bytes, page_bytes: Bytes, now: Nanos) {
         let end = position.get().div_ceil(page_bytes.get());
         let read = if self.steps.is_gapless { 1 } else { self.steps.len - self.steps.before };
@@ -314,12 +314,12 @@ impl TrendPlan {
         if piece >= self.at {
             self.at = piece + 1;
             self.moved = now;
-            // What it overtook need not be read any more.
+            // Pieces that the reader has overtaken need no prefetch.
             self.done = self.done.max(self.at);
         }
     }
 
-    /// Whether a piece is where the reader may have come: it may overtake the plan, not jump.
+    /// Returns whether the reader may have reached a piece: it may overtake the plan, not jump.
     fn is_near(&self, piece: u64) -> bool {
         piece <= self.done.saturating_add(self.depth.max(tuning::MIN_ROOM_PIECES))
     }
@@ -338,42 +338,42 @@ impl TrendPlan {
         }
     }
 
-    /// The reader waited although it was foreseen: what it will want must be asked for earlier.
+    /// Increases the depth, because the reader waited although its reads were foreseen.
     pub fn late(&mut self, share: &WindowShare) {
         self.depth = (self.depth * tuning::DEPTH_GROWTH)
             .min(self.room(share).max(tuning::FIRST_DEPTH_PIECES));
     }
 
-    /// Pieces that may be read ahead: as many as the reader comes by until the interval after the
-    /// next, also if that is more than fits into the largest window.
+    /// Returns how many pieces may be prefetched: as many as the reader passes in the next
+    /// intervals if they fit into memory, even if they exceed the largest window.
     fn room(&self, share: &WindowShare) -> u64 {
         let fits = |pages: Pages| pages.get() / self.piece().max(1);
         let paced = (tuning::LOOKAHEAD_INTERVALS * self.pace).min(fits(share.memory));
         fits(share.most).min(tuning::MIN_ROOM_PIECES).max(paced).max(1)
     }
 
-    /// The pages of a piece.
+    /// Returns the size of a piece in pages.
     fn piece(&self) -> u64 {
         if self.through { self.steps.step.unsigned_abs() } else { self.steps.len }
     }
 
-    /// Whether the reader rests, or goes elsewhere.
+    /// Returns whether the reader is idle, or reads elsewhere.
     pub fn is_over(&self, now: Nanos) -> bool {
         self.score < tuning::MIN_SCORE || now.saturating_sub(self.moved) > tuning::IDLE_TIMEOUT
     }
 
-    /// The pages that the reader came to so far, once that shows its pace.
+    /// Returns the pages that the reader has read so far; `None` until they show its pace.
     pub fn progress(&self) -> Option<u64> {
         (self.intervals >= tuning::JUDGE_INTERVALS).then(|| (self.at - 1) * self.steps.len)
     }
 
-    /// Of what was asked for, the share that the reader came to.
+    /// Returns the share of the requested pieces that the reader has reached.
     fn used_share(&self) -> f64 {
         let (used, asked) = (self.at - 1, self.done - 1);
         if asked == 0 { 0.0 } else { used.min(asked) as f64 / asked as f64 }
     }
 
-    /// What is to be read now, in order of use.
+    /// Returns the extents to prefetch now, in order of use.
     pub fn due(&mut self, file: Pages, share: &WindowShare) -> Vec<Extent> {
         let room = self.room(share);
         let until = self.at.saturating_add(self.depth.min(room));
@@ -405,13 +405,13 @@ impl TrendPlan {
         )
     }
 
-    /// The pages of a piece that lie in the file, if any do.
+    /// Returns the part of a piece that lies in the file, if any.
     fn piece_at(&self, piece: u64, file: Pages) -> Option<Extent> {
         let way = i64::try_from(piece).ok()?.checked_mul(self.steps.step)?;
         let mut pages = self.piece();
         let from = self.steps.last.checked_add_signed(way);
         let start = from.map(|from| from.saturating_sub(self.steps.before)).or_else(|| {
-            // The first pages of the file are perhaps fewer than a piece.
+            // The piece at the start of the file may be shorter.
             pages = self.steps.last.checked_add_signed(way.checked_add(pages.cast_signed())?)?;
             (self.steps.is_gapless && pages > 0).then_some(0)
         })?;
@@ -436,7 +436,7 @@ impl TrendPlan {
     }
 }
 
-/// Two pieces in one, where they touch and are not too large.
+/// Joins two pieces if they touch and the result is not too large.
 fn joined(a: Extent, b: Extent) -> Option<Extent> {
     let (first, second) = if b.end() == a.start { (b, a) } else { (a, b) };
     let pages = Pages::new(a.pages.get() + b.pages.get());

@@ -1,4 +1,4 @@
-//! Which window each open file is to have.
+//! Decides the window of each open file.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ impl BdiController {
                 }
             }
             let Some(stream) = self.streams.get_mut(&key) else { continue };
-            // Also if its program has given advice meanwhile: it must not stay without a window.
+            // Even if its program has given advice meanwhile: it must not stay without a window.
             if let Some(shrink) = &stream.shrink {
                 if let Some((window, why)) = shrink.over(now) {
                     stream.shrink = None;
@@ -114,9 +114,9 @@ impl BdiController {
                 stream.ordered = Some((window, now));
                 let runs = matches!(stream.reading(), StreamKind::Forward);
                 others_changed |= !runs;
-                // Beyond its limit, its runs are short, and it begins anew soon enough.
+                // Above its limit, runs are short: the next one soon starts with the new window.
                 let within = |limit: Pages| facts.window <= limit;
-                // A mapping might lose its descriptor on the way, and stay without a window.
+                // A mapping might lose its descriptor meanwhile, and stay without a window.
                 let smaller = runs
                     && !stream.mapped
                     && window < facts.window
@@ -136,7 +136,7 @@ impl BdiController {
         actions
     }
 
-    /// Decides what is next for a mapping that is read at random; what its window has gained, when
+    /// Runs the next step of a mapping that is read at random; returns the gain of its window once
     /// that is known.
     fn step_mapping(
         &mut self,
@@ -194,26 +194,26 @@ impl BdiController {
         }
     }
 
-    /// The service times of the device, as learnt online.
+    /// Returns the service times of the device as measured so far.
     pub(super) fn device_times(&self, page: Bytes) -> DeviceTimes {
         let (fixed, transfer) = self.device.times(page, 1.0);
         DeviceTimes { fixed, adjacent: fixed, page: transfer, parallel: self.parallel() }
     }
 
-    /// The same for several reads at once. A reader that waits for each read shows neither how many
-    /// the device serves at once nor its rate.
+    /// Returns the service times for [`ASSUMED_PARALLEL`] or more reads at once. A reader that
+    /// waits for each read shows neither the parallelism of the device nor its rate.
     pub(super) fn assumed_device_times(&self, page: Bytes) -> DeviceTimes {
         let parallel = self.parallel().max(ASSUMED_PARALLEL);
         let (fixed, transfer) = self.device.times(page, parallel as f64 / self.parallel() as f64);
         DeviceTimes { fixed, adjacent: fixed, page: transfer, parallel }
     }
 
-    /// How many reads its device serves at once.
+    /// Returns how many reads the device serves at once, 1 to [`MAX_PARALLEL`].
     fn parallel(&self) -> usize {
         self.device.parallelism().ceil().clamp(1.0, MAX_PARALLEL) as usize
     }
 
-    /// Begins to answer the misses of an open file that is read in short runs, or ends it.
+    /// Starts or ends miss prefetching for an open file that is read in short runs.
     fn answer(&mut self, key: OpenFileId, now: Nanos) -> Vec<FileAction> {
         let Some(stream) = self.streams.get_mut(&key) else { return Vec::new() };
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
@@ -270,7 +270,7 @@ impl BdiController {
         acts.into_iter().map(action).collect()
     }
 
-    /// Files that are read through several open files.
+    /// Returns the files that are read through several open files.
     pub(super) fn shared(&self) -> BTreeSet<FileKey> {
         let (mut once, mut twice) = (BTreeSet::new(), BTreeSet::new());
         for stream in self.streams.values() {
@@ -310,7 +310,7 @@ impl BdiController {
                 }
                 continue;
             }
-            // The original window is the best.
+            // No larger window than the original one is useful.
             if stream.window_limit().is_some_and(|limit| Some(limit) == stream.original) {
                 continue;
             }
@@ -331,9 +331,9 @@ impl BdiController {
         }
         windows.sort_unstable();
         let active = active.max(u64::from(stalled > 0.0));
-        // Many short files, each with a little of it.
+        // Many short files may share the wait time, each with a small part.
         waiting |= stalled / active.max(1) as f64 > MIN_WAIT_SHARE * elapsed.get() as f64;
-        // Who looks at readers that are at work already sees one of them first.
+        // If readers are already active at the start, one of them is seen before the others.
         let young =
             self.begun.is_some_and(|begun| now.saturating_sub(begun) < tuning::STARTUP_TIME);
         waiting &= !(young && 4 * unknown > active);
@@ -356,13 +356,13 @@ impl BdiController {
                 trials,
             },
         );
-        // A mapping that is read at random would suffer until it is known as such.
+        // A new mapping that is read at random would be slower until it is recognised as such.
         let found = result.0.map(|window| window.pages);
         self.opens = found.filter(|_| !mapped && !inputs.memory.under_pressure);
         result
     }
 
-    /// Takes in a measured gain, and reports it next to the predicted one.
+    /// Records a measured gain; returns the action that reports it with the predicted one.
     pub(super) fn report(
         &mut self,
         file: OpenFileId,
@@ -395,7 +395,7 @@ impl BdiController {
             return taken_back(stream, facts, wanted, news);
         }
         let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
-        // What was taken for want of memory comes back.
+        // A window that was reduced for lack of memory is restored.
         let less =
             stream.ordered.zip(stream.original).filter(|(ordered, original)| ordered.0 < *original);
         let before = less.filter(|_| !share.is_squeezed).map(|(_, original)| original);
@@ -425,7 +425,7 @@ impl BdiController {
     }
 }
 
-/// The window that an open file had before a trial that is over, if it took part in it.
+/// Returns the window before a reverted trial, for an open file that took part in it.
 fn taken_back(
     stream: &Stream,
     facts: &FileState,
@@ -438,7 +438,7 @@ fn taken_back(
     stream.ordered.map(|_| (before, why.clone()))
 }
 
-/// The window of a mapping whose faults follow a trend: the one in which it is prefetched.
+/// Returns the window of a mapping along a trend: the original one, for which it is prefetched.
 fn along_a_trend(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> {
     let why = "its mapping is read along a trend, which is prefetched with this window";
     stream
@@ -447,19 +447,19 @@ fn along_a_trend(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> 
         .map(|original| (original, why.to_owned()))
 }
 
-/// The window of a mapping that is read at random.
+/// Returns the window of a mapping that is read at random; `None` if it stays the same.
 fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages, String)> {
     let original = stream.original?;
     let window = stream.faults.window(original, primed);
     (window != facts.window).then(|| (window, stream.faults.why(original, facts.page)))
 }
 
-/// How long no further prediction is made after one of so many replayed accesses.
+/// Returns the pause after a prediction that replayed this many accesses.
 pub(super) fn prediction_pause(replayed: u64) -> Nanos {
     (ACCESS_COST * replayed).scaled(1.0 / MAX_PROCESSOR_SHARE)
 }
 
-/// The file for predictions; `cache`: what may be cached of it.
+/// Returns the file as predictions need it; `cache` is how many of its pages may be cached.
 pub(super) fn file_view(facts: &FileState, cache: Pages) -> FileView {
     FileView {
         pages: facts.file_pages,
@@ -480,7 +480,7 @@ fn is_beyond_limit(stream: &Stream, facts: &FileState) -> bool {
     stream.window_limit().is_some_and(|limit| limit < facts.window)
 }
 
-/// The largest window that serves an open file by its runs.
+/// Returns the largest window that the runs of an open file justify.
 fn back_to_limit(stream: &Stream) -> Option<(Pages, String)> {
     let why = match stream.choice {
         Some(_) => "its runs are short: a larger window is predicted to be no faster",

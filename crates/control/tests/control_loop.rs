@@ -1,4 +1,4 @@
-//! The loop above a back end that only writes down what it is told to do.
+//! Tests the control loop with a simulated back end that records its calls.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use units::{Bytes, Nanos, PageSize, Pages};
 const BDI: BdiKey = BdiKey(0);
 const INTERVAL: Nanos = Nanos::from_millis(100);
 
-/// What the loop has had done.
+/// A call of the loop to the back end.
 #[derive(Clone, Debug, PartialEq)]
 enum Call {
     Act(Vec<ActionKind>),
@@ -26,7 +26,7 @@ enum Call {
     Note(LoopNote),
 }
 
-/// A bdi with sequential readers who wait half of their time.
+/// A bdi with sequential readers that wait for about half of the time.
 struct Fake {
     now: Nanos,
     windows: Vec<Pages>,
@@ -56,7 +56,7 @@ impl Fake {
         }
     }
 
-    /// An interval of reading: larger windows get more.
+    /// Simulates one interval of reading: larger windows read more.
     fn read(&mut self) {
         self.now += INTERVAL;
         if !self.reads {

@@ -1,4 +1,4 @@
-//! What the controller never does, whatever it sees.
+//! Invariants of the controller under any events, and its behaviour in some situations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use units::{Bytes, Nanos, PageSize, Pages};
 const PAGE: PageSize = PageSize::FOUR_KIB;
 const FILE: u64 = 1 << 20;
 const OPENS: u64 = 6;
-/// This one bypasses the cache, the program of this one advised that it reads at random, this one
-/// has no descriptor any more, and this one is closed after a while.
+/// Open files, in this order: one that bypasses the cache, one whose program advised random reads,
+/// one whose descriptor is closed but which is mapped, and one that is closed after a while.
 const UNMANAGED: u64 = 4;
 const RANDOM: u64 = 3;
 const ONLY_MAPPED: u64 = 2;
@@ -68,7 +68,7 @@ fn any_event() -> impl Strategy<Value = AccessEvent> {
     ]
 }
 
-/// A machine whose open files take the windows that they are given.
+/// A machine whose open files get the windows that the controller requests.
 struct Stage {
     controller: BdiController,
     windows: [Pages; OPENS as usize],
@@ -199,8 +199,8 @@ fn a_predictable_reader_that_advised_random_reads_is_prefetched() {
     assert!(first < 20, "it begins where the reader is, not {first} pages before the end");
 }
 
-/// Most reads find their pages in the cache; what is missing has no steps. Only samples show the
-/// way backward, and how far the reader has come.
+/// Most reads hit the cache, and the misses have no regular step. Only samples show the backward
+/// trend and the progress of the reader.
 #[test]
 fn samples_of_cached_reads_show_a_trend_and_keep_a_plan_alive() {
     let mut stage = Stage::new(Bounds::default());
@@ -228,14 +228,14 @@ fn samples_of_cached_reads_show_a_trend_and_keep_a_plan_alive() {
     assert!((5000..9000).contains(&prefetched), "{prefetched} pages for a reader of 6,400");
 }
 
-/// Four streams that always wait and get the same whatever their window is, for ten minutes.
+/// Four streams that always wait and have the same rate with any window, for ten minutes.
 #[test]
 fn where_nothing_is_won_it_comes_to_rest() {
     let mut stage = Stage::new(Bounds::default());
     let (mut changes, mut at) = (Vec::new(), [0_u64; 4]);
     for tick in 0..6000 {
         for open in 0..4_u64 {
-            // 64 pages a tick, in windows of its current size or less.
+            // 64 pages per tick, in windows of the current size, at most 64 pages.
             let place = &mut at[open as usize];
             let size = stage.windows[open as usize].get().clamp(1, 64);
             for _ in 0..64 / size {
@@ -256,8 +256,8 @@ fn where_nothing_is_won_it_comes_to_rest() {
     assert!(late <= 32, "{late} changes in the last five minutes");
 }
 
-/// After a minute without an event an open file is forgotten, but not if its window was changed:
-/// the changed window would be taken for its own.
+/// An open file is forgotten after a minute without an event, unless its window was changed: the
+/// changed window would be mistaken for the original one.
 #[test]
 fn an_idle_open_file_keeps_its_own_window_in_memory() {
     const LIMIT: u64 = 272;
@@ -284,8 +284,8 @@ fn an_idle_open_file_keeps_its_own_window_in_memory() {
     assert_eq!(stage.controller.followed(), 1, "the changed one, not the other");
 }
 
-/// A reader of file 0 goes forward and waits; beside it, `with_mapping`, pages of a mapping without
-/// a descriptor are read at random. The window for files that are opened later.
+/// Returns the window for files opened later, while file 0 is read forward by a reader that waits.
+/// `with_mapping` adds random reads of a mapping without a descriptor.
 fn window_for_new_files(with_mapping: bool) -> Option<Pages> {
     let mut stage = Stage::new(Bounds::default());
     let (mut place, mut random) = (0, 1);

@@ -1,9 +1,9 @@
-//! A few cells of the matrix: the controller must not get worse. Time is simulated, so that what
-//! is demanded here holds on any machine.
+//! Bounds for the controller on a few cells of the matrix. Time is simulated, so that the results
+//! are the same on any machine.
 //!
-//! The rules were tuned on seed 1, and not every demand holds on others: with seeds 2 and 777, half
-//! random reads on raid10-2008 get 0.92 and 0.93 of the static window's rate, where 0.95 is
-//! demanded. `FOREREAD_MATRIX_SEED` runs the cells with another seed.
+//! The rules were tuned on seed 1, and not every bound holds for other seeds: with seeds 2 and 777,
+//! 50 % random reads on raid10-2008 reach 0.92 and 0.93 of the static window's rate, below the
+//! bound of 0.95. `FOREREAD_MATRIX_SEED` sets another seed.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -40,8 +40,8 @@ fn cell(device: &str, case: MatrixCase, policy: &str, window: u64) -> (f64, SimO
     (rate, outcome)
 }
 
-/// How many times what a static window gives `auto` gives, which starts at 128 KiB, and the bytes
-/// that it has read for each that was wanted. What they had not come to at the end does not count.
+/// Returns the throughput of `auto`, which starts at 128 KiB, relative to a static window, and its
+/// amplification without priming and without pages that await their reader at the end.
 fn gain(device: &str, case: MatrixCase, window: u64) -> (f64, f64) {
     let fixed = cell(device, case, "linux-6.18", window).0;
     let (rate, outcome) = cell(device, case, "auto", 128);
@@ -90,7 +90,7 @@ fn what_the_kernel_does_not_foresee_is_read_ahead() {
 #[test]
 fn short_runs_are_read_whole_and_no_more() {
     at_least(1.3, 1.2, "ssd-sata", MatrixCase::SeekRead64KiB, 128);
-    // The first runs, by which their length is learnt, are read as before.
+    // The first runs, which show their length, are read as before.
     at_least(1.0, 1.4, "hdd-2008", MatrixCase::SeekRead16KiB, 128);
 }
 

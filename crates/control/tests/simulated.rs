@@ -1,4 +1,4 @@
-//! What holds for every read-ahead algorithm holds for `auto`, too.
+//! Checks that `auto` keeps the invariants of every read-ahead algorithm.
 
 extern crate policy as foreread_policy;
 extern crate sim as foreread_sim;

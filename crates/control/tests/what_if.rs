@@ -1,4 +1,4 @@
-//! The replay of past accesses predicts what the simulator would show.
+//! Checks that replays of past accesses agree with the simulator.
 
 use foreread_control::what_if::{Candidate, DeviceTimes, FileView, PastAccess, predict};
 use model::Spec;
@@ -13,11 +13,11 @@ use units::{Bytes, Kib, Nanos, Pages};
 use workload::{AccessClass, AccessMethod};
 
 const FILE: Pages = Pages::new(1 << 16);
-/// The largest difference between predicted and simulated waits: the simulator rounds service
-/// times, and lets requests reach the device one after another.
+/// Largest relative difference between predicted and simulated waits: the simulator rounds service
+/// times, and sends requests to the device one after another.
 const TOLERANCE: f64 = 0.03;
 
-/// A volume without variation and limits, as [`DeviceTimes`] describes one.
+/// Returns a volume without variation and limits, and its [`DeviceTimes`].
 fn volume(latency_us: u64, mib_s: u64) -> (Spec, DeviceTimes) {
     let latency_ms = latency_us as f64 / 1e3;
     let text = format!(
@@ -59,7 +59,7 @@ fn simulated(model: Spec, window: Pages, history: &[PastAccess], cache: Pages) -
     run(&machine, scenario).expect("a simulation")
 }
 
-/// Runs of reads or faults from place to place, forward, backward or in steps.
+/// Generates runs of reads or faults at random places, forward, backward or in steps.
 fn any_history() -> impl Strategy<Value = Vec<PastAccess>> {
     let run = (0..FILE.get() - 4096, 1_u64..24, 1_u64..12, -40_i64..40, 0_u64..2000);
     (prop::collection::vec(run, 1..20), any::<bool>()).prop_map(|(runs, mapped)| {

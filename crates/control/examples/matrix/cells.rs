@@ -1,4 +1,4 @@
-//! One workload on one device under every setting.
+//! Runs one workload on one device with each static window and with the policy under test.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -14,24 +14,24 @@ use super::works::MatrixCase;
 
 pub const DEVICES: &[&str] =
     &["hdd-2008", "raid10-2008", "cloud-hdd", "cloud-ssd", "ssd-sata", "nvme", "nfs"];
-/// Both families of windows, in KiB.
+/// Sizes of the static windows in KiB: powers of two, and 17 · 2ⁿ pages of 4 KiB.
 pub const WINDOWS: &[u64] =
     &[4, 16, 64, 128, 256, 512, 544, 1024, 1088, 2048, 2176, 4096, 4352, 8192];
-/// The place of the usual default among them.
+/// Index of the kernel's default, 128 KiB, in [`WINDOWS`].
 pub const DEFAULT_PLACE: usize = 3;
 
 #[derive(Clone, Debug)]
 pub struct MatrixCell {
-    /// MiB/s that readers got; of readers of two kinds that do not wait for each other, the
-    /// geometric mean of what each kind got.
+    /// Throughput of all readers in MiB/s. If streams and random reads belong to readers that do
+    /// not wait for each other, the geometric mean of the throughputs of both classes.
     pub rate: f64,
-    /// Bytes that the device read for each that was wanted, without those that primed a file and
-    /// those that its readers had not come to when time was over.
+    /// Bytes read from the device ÷ bytes that readers requested, without priming and without
+    /// read-ahead pages that still awaited their reader at the end.
     pub amplification: f64,
-    /// Bytes that primed a file for each that was wanted.
+    /// Bytes read to prime files ÷ bytes that readers requested.
     pub primed: f64,
     pub stalls: u64,
-    /// Of a cell that was run, not remembered.
+    /// Outcome of the simulation; `None` for a cell from the file of remembered results.
     outcome: Option<Box<SimOutcome>>,
 }
 
@@ -49,7 +49,7 @@ impl MatrixCell {
         }
     }
 
-    /// Exact counts, and the decisions that led to them.
+    /// Prints exact counts and the first 60 decisions; only the main figures if remembered.
     pub fn explain(&self, name: &str) {
         let Some(outcome) = &self.outcome else {
             println!(
@@ -86,19 +86,19 @@ impl MatrixCell {
     }
 }
 
-/// What static windows gave in earlier runs of this example, in a file: they do not depend on the
-/// controller that is being worked on.
+/// Results of static windows from earlier runs of this example, stored in a file. They do not
+/// depend on the controller under development.
 pub struct RememberedCells {
     known: BTreeMap<String, MatrixCell>,
     file: Option<Mutex<std::fs::File>>,
 }
 
 impl RememberedCells {
-    /// Of this file, which is made if there is none; of nothing without one.
+    /// Reads the results in this file, and creates it if it is missing; empty without a path.
     ///
     /// # Errors
     ///
-    /// If it cannot be read or written.
+    /// If the file cannot be created or read.
     pub fn of(path: Option<PathBuf>) -> std::io::Result<Self> {
         let Some(path) = path else { return Ok(Self { known: BTreeMap::new(), file: None }) };
         let file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
@@ -124,7 +124,7 @@ impl RememberedCells {
         let cell = run();
         if let Some(mut file) = self.file.as_ref().and_then(|file| file.lock().ok()) {
             let (rate, read, stalls) = (cell.rate, cell.amplification, cell.stalls);
-            // What is not remembered is run again.
+            // A result that cannot be stored is simulated again in the next run.
             let _ = writeln!(file, "{key}\t{rate}\t{read}\t{stalls}");
         }
         cell
@@ -133,9 +133,9 @@ impl RememberedCells {
 
 #[derive(Debug)]
 pub struct MatrixOptions {
-    /// What is compared with static windows.
+    /// Policy that is compared with static windows.
     pub policy: String,
-    /// How long each cell runs, in the simulated world.
+    /// Simulated time limit of a cell, unless its workload sets its own.
     pub time: Nanos,
     pub seed: u64,
 }
@@ -182,19 +182,19 @@ impl MatrixRow {
         &self.statics[DEFAULT_PLACE]
     }
 
-    /// The window that is best for it; of those that are equal, the smallest.
+    /// Returns the index of the smallest static window within 0.01 % of the highest throughput.
     pub fn best(&self) -> usize {
         let most = self.statics.iter().map(|cell| cell.rate).fold(0.0, f64::max);
         self.statics.iter().position(|cell| cell.rate >= most * 0.9999).unwrap_or(DEFAULT_PLACE)
     }
 
-    /// How many times what the default gives `auto` gives.
+    /// Returns the throughput with `auto` ÷ the throughput with the default window.
     pub fn gain(&self) -> f64 {
         self.auto.rate / self.default().rate.max(1e-9)
     }
 }
 
-/// What looks rotational gets twice its largest request; an export of NFS the default.
+/// Returns the kernel's own default in KiB: twice the largest request if rotational, else 128.
 fn own_default(device: &str, machine: &SimMachine) -> u64 {
     let rotational = matches!(device, "hdd-2008" | "raid10-2008" | "cloud-hdd");
     let largest = machine.model.host().max_request.to_kib_floor().get();

@@ -1,13 +1,13 @@
-//! Every micro-workload, a database and mixes on every kind of device, with every static window and
-//! with `auto`: is it worth having, and does it ever do harm?
+//! Compares `auto` with every static window for all micro-workloads, a database and mixes on every
+//! kind of device: is it faster, and does it ever do harm?
 //!
 //! `cargo run --release -p foreread-control --example matrix [-- --device NAME] [--work WORDS]
-//! [--policy WORDS] [--seconds S] [--seed N] [--jobs N] [--explain] [--remember FILE]`. It prints
-//! tables in Markdown, and whether what is demanded of `auto` is met: what the book has is its
-//! output. It ends with 1 if a demand is not met over all devices. `--explain` adds exact counts
-//! and decisions for each cell; `--remember` keeps what static windows gave in a file, for work on
-//! the controller alone (remove it when anything else has changed); `--ablation` prints one line
-//! for each part of `auto` that can be switched off.
+//! [--policy WORDS] [--seconds S] [--seed N] [--jobs N] [--explain] [--remember FILE]
+//! [--ablation]`. It prints tables in Markdown and whether `auto` meets each requirement; the book
+//! contains this output. It exits with status 1 if a requirement is not met over all devices.
+//! `--explain` adds exact counts and decisions for each cell. `--remember` stores the results of
+//! static windows in a file, for work on the controller alone (remove the file after any other
+//! change). `--ablation` prints one line for each part of `auto` that can be switched off.
 
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
@@ -106,7 +106,7 @@ fn print_ablation(
     }
 }
 
-/// All rows, device by device, by so many threads.
+/// Computes all rows with `jobs` threads and returns them device by device.
 fn run(
     devices: &[&str],
     works: &[MatrixCase],

@@ -1,4 +1,4 @@
-//! Workloads that no declaration has: who reads what is written out.
+//! Workloads that a declaration cannot express: the code lists the reads of each reader.
 
 use sim::{
     FileOnDisk, Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome, Start,
@@ -9,7 +9,7 @@ use workload::{AccessClass, AccessMethod, Hint, Layout};
 
 type Reads = Box<dyn Iterator<Item = ReadStep>>;
 
-/// Files, open files and readers, before they have a place on a disk.
+/// Files, open files and readers before the files are placed on a disk.
 pub struct MatrixScene {
     sizes: Vec<u64>,
     opens: Vec<SimOpenFile>,
@@ -32,18 +32,18 @@ pub fn place(machine: &SimMachine, sizes: &[Bytes]) -> Vec<FileOnDisk> {
 
 const MIB: u64 = 1 << 20;
 
-/// The file that is partly cached.
+/// Size of the partly cached file.
 const PRIMED_BYTES: u64 = 512 * MIB;
 
-/// 1,500,000 rows of pgbench: 100 bytes each and an index over them, in blocks of 8 KiB.
+/// Sizes of a pgbench table with 1,500,000 rows of 100 bytes and of its index, in blocks of 8 KiB.
 const HEAP_SIZE: u64 = 192 * MIB;
 const INDEX_SIZE: u64 = 32 * MIB;
 const CLIENT_COUNT: u32 = 8;
-/// So many that next to every block was wanted, and enough to see the cache fill beside a scan.
+/// Selects in all: enough to request nearly every block, and, during a scan, to fill the cache.
 const SELECT_COUNT: u64 = 240_000;
 const SELECTS_BESIDE: u64 = 30_000;
 
-/// Time enough for all selects of the slowest device without read-ahead.
+/// Time limit, long enough for all selects on the slowest device without read-ahead.
 pub const SELECTS_TIME: Nanos = Nanos::from_secs(400);
 
 fn opened(file: u32) -> SimOpenFile {
@@ -76,8 +76,8 @@ fn scan(open: u32, size: u64, block: u64) -> Reads {
     Box::new((0..size / block).map(move |at| step(open, at * block, block)))
 }
 
-/// A scan of a file of which some pieces of 16 KiB are cached. They are read in order before, so
-/// that this takes little time.
+/// Returns a scan of a file with some cached pieces of 16 KiB. The same reader first reads these
+/// pieces in order, so that this takes little time.
 fn partly(cached: impl Fn(u64) -> bool + 'static) -> MatrixScene {
     let some = (0..PRIMED_BYTES / 16_384).filter(move |piece| cached(scramble(*piece)));
     let prime = some.map(|piece| step(1, piece * 16_384, 16_384));
@@ -86,18 +86,18 @@ fn partly(cached: impl Fn(u64) -> bool + 'static) -> MatrixScene {
     MatrixScene { sizes: vec![PRIMED_BYTES], opens: vec![opened(0), random], readers: vec![steps] }
 }
 
-/// One piece of so many is cached.
+/// Returns a scan with on average one in `of` pieces cached.
 pub fn primed(of: u64) -> MatrixScene {
     partly(move |number| number.is_multiple_of(of))
 }
 
-/// All pieces but one of so many are cached.
+/// Returns a scan with on average all but one in `of` pieces cached.
 pub fn primed_all_but(of: u64) -> MatrixScene {
     partly(move |number| !number.is_multiple_of(of))
 }
 
-/// Scan, random reads and four streams in turns by one open file; the reads of each phase are as
-/// many as take some seconds at a fair rate.
+/// A scan, random reads and four interleaved streams, one phase after another, through one open
+/// file. At a fair rate each phase takes some seconds.
 pub fn phases(data: Bytes) -> MatrixScene {
     let (size, blocks) = (data.get(), data.get() / 65_536);
     let phase = move |number: u64| -> Reads {
@@ -117,7 +117,7 @@ pub fn phases(data: Bytes) -> MatrixScene {
     MatrixScene { sizes: vec![size], opens: vec![opened(0)], readers: vec![steps] }
 }
 
-/// Selects by a random key: a leaf of the index, then the row. Open files 0 to 15 are theirs.
+/// Selects by a random key: an index leaf, then the row. The clients use open files 0 to 15.
 fn clients(selects: u64) -> (Vec<SimOpenFile>, Vec<Reads>) {
     let opens = (0..CLIENT_COUNT).flat_map(|_| [opened(0), opened(1)]).collect();
     let client = |client: u32| -> Reads {
@@ -131,23 +131,23 @@ fn clients(selects: u64) -> (Vec<SimOpenFile>, Vec<Reads>) {
     (opens, (0..CLIENT_COUNT).map(client).collect())
 }
 
-/// A database that was just started, until nearly all of it is cached.
+/// Selects in a database that has just started, until nearly all of it is cached.
 pub fn selects() -> MatrixScene {
     let (opens, readers) = clients(SELECT_COUNT / u64::from(CLIENT_COUNT));
     MatrixScene { sizes: vec![INDEX_SIZE, HEAP_SIZE], opens, readers }
 }
 
-/// The same beside a scan of another table.
+/// Fewer selects, during a scan of another table.
 pub fn selects_and_scan(data: Bytes) -> MatrixScene {
     let (mut opens, mut readers) = clients(SELECTS_BESIDE / u64::from(CLIENT_COUNT));
     opens.push(opened(2));
-    // It goes on as long as the selects do.
+    // The scan repeats until the selects are done.
     let table = data.get();
     readers.push(Box::new((0..1000).flat_map(move |_| scan(2 * CLIENT_COUNT, table, 8192))));
     MatrixScene { sizes: vec![INDEX_SIZE, HEAP_SIZE, table], opens, readers }
 }
 
-/// Three workers share the scan of a table, each taking the next 64 blocks when it is done.
+/// Three workers share the scan of a table: each reads every third chunk of 64 blocks.
 pub fn parallel_scan(data: Bytes) -> MatrixScene {
     const WORKER_COUNT: u64 = 3;
     const CHUNK_SIZE: u64 = 64;
@@ -166,8 +166,8 @@ pub fn parallel_scan(data: Bytes) -> MatrixScene {
     }
 }
 
-/// Eight threads read one column of a columnar file through one descriptor: a part of each group of
-/// rows, in calls of so many bytes. Each takes the next group when it is done.
+/// Eight threads read one column of a columnar file through one descriptor. Each reads a part of
+/// every eighth row group, in calls of at most `call` bytes.
 pub fn column(data: Bytes, call: u64) -> MatrixScene {
     const THREAD_COUNT: u64 = 8;
     const GROUP_SIZE: u64 = 8 * MIB;
@@ -187,7 +187,7 @@ pub fn column(data: Bytes, call: u64) -> MatrixScene {
     }
 }
 
-/// Two streams beside two mappings that are read at random.
+/// Two streams, and two mappings that are read at random.
 pub fn streams_and_mapping(data: Bytes) -> MatrixScene {
     let size = data.get() / 4;
     let mapped = |file| SimOpenFile { method: AccessMethod::Mmap, ..opened(file) };

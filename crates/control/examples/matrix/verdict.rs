@@ -1,36 +1,36 @@
-//! Is it worth having, and does it ever do harm? What the matrix must show, and whether it does.
+//! The requirements on the results of the matrix, and whether `auto` meets them.
 
 use super::cells::{MatrixRow, WINDOWS};
 
 const OVER_DEFAULT: f64 = 2.0;
 const MIN_GAIN: f64 = 0.95;
-/// Of the time that the best window for each workload saves.
+/// Share of the time saved by the best window for each workload that `auto` must save, too.
 const MIN_CAPTURED_SHARE: f64 = 0.8;
 const MAX_AMPLIFICATION: f64 = 1.3;
-/// What the best window must win for there to be headroom.
+/// Throughput of the best window relative to 128 KiB above which a cell has headroom.
 const MIN_HEADROOM_RATIO: f64 = 1.02;
-/// The same for headroom that counts for itself: of little, chance captures much or nothing.
+/// The same for large headroom. With little headroom, the captured share is mostly chance.
 const LARGE_GAIN_RATIO: f64 = 1.1;
 
 #[derive(Debug)]
 pub struct MatrixVerdict {
     over_default: f64,
     over_single: f64,
-    /// What the best window for each workload gives, and the better of that and `auto`.
+    /// Gain over 128 KiB of the best window for each workload, and of the better of it and `auto`.
     bounds: (f64, f64),
     worst: (f64, String),
     captured: f64,
-    /// Cells of which less than what is wanted of all was captured, and those with headroom.
+    /// Cells below [`MIN_CAPTURED_SHARE`], and the number of cells with headroom.
     short: (Vec<String>, usize),
-    /// The same of cells with much headroom only, and how many there are.
+    /// Captured share of the cells with large headroom, and the number of these cells.
     captured_of_much: (f64, usize),
-    /// Cells that read more than is wanted of all, and how much; and with 128 KiB.
+    /// Cells above [`MAX_AMPLIFICATION`], with their amplification at 128 KiB and with `auto`.
     wasteful: Vec<String>,
     most_read: (f64, String),
     most_primed: (f64, String),
 }
 
-/// The window with which a device does best over all workloads.
+/// Returns the index of the window with the highest geometric mean throughput over all rows.
 pub fn best_single(rows: &[MatrixRow]) -> usize {
     let score =
         |at: &usize| rows.iter().map(|row| row.statics[*at].rate.max(1e-9).ln()).sum::<f64>();
@@ -94,8 +94,8 @@ impl MatrixVerdict {
         }
     }
 
-    /// A line of the ablation table: gain over 128 KiB, worst cell, captured share of the headroom,
-    /// highest amplification.
+    /// Returns a line of the ablation table: gain over 128 KiB, worst cell, captured share of the
+    /// headroom, highest amplification.
     pub fn ablation_row(&self, name: &str) -> String {
         let (worst, cell) = &self.worst;
         format!(
@@ -106,7 +106,7 @@ impl MatrixVerdict {
         )
     }
 
-    /// Prints a line for each demand, and remarks. Returns whether all demands are met.
+    /// Prints a line for each requirement, and remarks. Returns whether all requirements are met.
     pub fn print(&self) -> bool {
         let demands = self.demands();
         for (met, demand) in &demands {
@@ -116,7 +116,7 @@ impl MatrixVerdict {
         demands.iter().all(|(met, _)| *met)
     }
 
-    /// Whether each demand is met, and what it is.
+    /// Returns whether each requirement is met, and its description.
     fn demands(&self) -> [(bool, String); 5] {
         [
             (
@@ -160,7 +160,7 @@ impl MatrixVerdict {
         ]
     }
 
-    /// What explains the figures and demands nothing.
+    /// Prints remarks that explain the figures.
     fn print_remarks(&self) {
         println!(
             "- For comparison, relative to 128 KiB: the best window for each workload ×{:.2}, the \
@@ -200,8 +200,8 @@ impl MatrixVerdict {
     }
 }
 
-/// The part of the time which the best window saves that `auto` saves, at most all of it, and at
-/// worst as much lost as there is to save; `None` where there is next to none to save.
+/// Returns the time that `auto` saves ÷ the time that the best window saves, limited to -1 to 1;
+/// `None` for a cell without headroom.
 pub fn captured_of(row: &MatrixRow) -> Option<f64> {
     let time = |rate: f64| 1.0 / rate.max(1e-9);
     let (base, best) = (row.default().rate, row.statics[row.best()].rate);

@@ -1,7 +1,7 @@
-//! The twelve micro-workloads that tell read-ahead algorithms apart, a database, and mixes.
+//! The twelve micro-workloads that distinguish read-ahead algorithms, a database, and mixes.
 //!
-//! Each of the twelve is there in the variants in which algorithms differ. Files are as large as
-//! the whole data together, unless a workload says otherwise; that is four times the cache.
+//! Each micro-workload has the variants in which algorithms differ. Unless a workload says
+//! otherwise, its files together hold all data, which is four times the cache.
 
 use sim::{Limits, Scenario, SimMachine, SimOutcome, run};
 use units::{Bytes, Nanos};
@@ -11,8 +11,8 @@ use super::scenes::{self, MatrixScene, place};
 
 macro_rules! matrix_cases {
     ($($(#[$doc:meta])* $case:ident: $name:literal,)*) => {
-        /// The workloads of the matrix, in the order of the tables. Blocks are of 64 KiB unless
-        /// the case says otherwise.
+        /// The workloads of the matrix, in the order of the tables. Blocks have 64 KiB unless the
+        /// case says otherwise.
         #[derive(Clone, Copy, Debug)]
         pub enum MatrixCase {
             $($(#[$doc])* $case,)*
@@ -52,7 +52,7 @@ matrix_cases! {
     OneFd8Streams: "w6 8 streams, one fd",
     /// Eight threads that read parts of 0.5 to 1 MiB through one open file, each in one call.
     OneFdParts: "w6 8 threads, parts at once, one fd",
-    /// The same in blocks of 64 KiB.
+    /// The same parts, in calls of 64 KiB.
     OneFdPartsBy64KiB: "w6 8 threads, parts by 64K, one fd",
     /// Two sequential readers, each with a file of its own.
     Streams2: "w6 2 streams",
@@ -76,11 +76,11 @@ matrix_cases! {
     Backward4KiB: "w5 backward 4K",
     /// Blocks of 64 KiB from the end of the file to its start.
     Backward64KiB: "w5 backward 64K",
-    /// A stream with 10 % random reads of 4 KiB by the same open file.
+    /// A stream with 10 % random reads of 4 KiB through the same open file.
     Mixed10Percent: "w7 10 % random, one fd",
-    /// A stream with 50 % random reads of 4 KiB by the same open file.
+    /// A stream with 50 % random reads of 4 KiB through the same open file.
     Mixed50Percent: "w7 50 % random, one fd",
-    /// A stream with 90 % random reads of 4 KiB by the same open file.
+    /// A stream with 90 % random reads of 4 KiB through the same open file.
     Mixed90Percent: "w7 90 % random, one fd",
     /// A seek to a random offset, then 16 KiB in blocks of 4 KiB.
     SeekRead16KiB: "w10 seek and read 16K",
@@ -100,7 +100,7 @@ matrix_cases! {
     Cached25Percent: "w9 scan, 25 % cached",
     /// A scan of a file of which 75 % is cached, in pieces of 16 KiB.
     Cached75Percent: "w9 scan, 75 % cached",
-    /// A scan, random reads and four streams, one phase after another, by one open file.
+    /// A scan, random reads and four streams, one phase after another, through one open file.
     Phases: "w12 phases",
     /// 10,000 files of 4 KiB, each read whole.
     SmallFiles4KiB: "w11 files of 4K",
@@ -116,7 +116,7 @@ matrix_cases! {
     ParallelScan: "pg parallel scan",
     /// Selects by a random key during a scan of another table.
     SelectsAndScan: "mix pg selects and scan",
-    /// Four readers that stream, with 10 % random reads of 8 KiB by open files of their own.
+    /// Four streaming readers with 10 % random reads of 8 KiB through separate open files.
     StreamsAndRandom: "mix streams and random",
     /// Two streams and two mappings that are read at random.
     StreamsAndMmap: "mix streams and mmap",
@@ -124,11 +124,11 @@ matrix_cases! {
 
 pub struct MatrixWork {
     kind: WorkKind,
-    /// The page cache; that of the matrix unless given.
+    /// Size of the page cache; `None` for that of the matrix.
     cache: Option<Bytes>,
-    /// How long it runs; as long as all unless given.
+    /// Time limit of a cell; `None` for that of the matrix.
     time: Option<Nanos>,
-    /// Whether streams and random reads are of readers that do not wait for each other.
+    /// Whether streams and random reads belong to readers that do not wait for each other.
     pub apart: bool,
 }
 
@@ -194,7 +194,7 @@ fn scene(scene: fn(Bytes) -> MatrixScene) -> MatrixWork {
     of_kind(WorkKind::MatrixScene(scene))
 }
 
-/// 64 sequential readers with this page cache.
+/// 64 sequential readers with a page cache of this size in MiB.
 fn tight(cache_mib: u64) -> MatrixWork {
     MatrixWork { cache: Some(Bytes::from_mib(cache_mib)), ..declared(sequential(64, 64)) }
 }
@@ -257,7 +257,7 @@ impl MatrixCase {
 }
 
 impl MatrixWork {
-    /// One trial. The order of random reads follows from the machine's seed; with seed 1 it is that
+    /// Runs one trial. The machine's seed determines the order of random reads; seed 1 gives that
     /// of the published tables.
     pub fn run(&self, machine: &SimMachine, data: Bytes, time: Nanos) -> SimOutcome {
         let machine = SimMachine { cache: self.cache.unwrap_or(machine.cache), ..machine.clone() };

@@ -9,7 +9,7 @@ fn trend(reads: impl IntoIterator<Item = (u64, u64)>) -> Option<TrendSteps> {
     trend.steps(true)
 }
 
-/// The pages of reads of so many bytes each, one before the other.
+/// Returns the pages of adjacent backward reads of these sizes in bytes.
 fn backward(sizes: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut end = 64 << 20;
     let reads = sizes.into_iter().map(|size| {
@@ -52,7 +52,7 @@ fn what_the_kernel_foresees_needs_no_plan_unless_it_was_forbidden_to_read_ahead(
     (0..20).for_each(|n| trend.read(n * 3, 3, false));
     assert_eq!(trend.steps(true), None);
     assert!(trend.steps(false).is_some_and(|steps| steps.is_gapless && steps.step > 0));
-    // Marks are as far apart as windows are large.
+    // The distance between marks is the size of the window.
     let mut trend = Trend::default();
     (0..20).for_each(|n| trend.read(n * 32, 1, true));
     assert_eq!(trend.steps(true), None);
@@ -61,7 +61,7 @@ fn what_the_kernel_foresees_needs_no_plan_unless_it_was_forbidden_to_read_ahead(
 #[test]
 fn what_a_reader_leaves_out_of_a_run_is_seen() {
     let mut trend = Trend::default();
-    // Every other page; the kernel reads four at a time, so each other read finds its page.
+    // Every other page. The kernel reads four at a time, so every second read hits the cache.
     (1..20).for_each(|n| trend.left_out(4 * n, 1, 4 * n - 1));
     let steps =
         TrendSteps { last: 76, step: 2, len: 1, before: 0, is_gapless: false, is_filled: true };
@@ -137,8 +137,8 @@ fn lateness_looks_further_within_bounds() {
     assert_eq!(plan.due(Pages::new(1 << 30), &share(40)).len(), 40);
 }
 
-/// Where the next pieces begin and how long they are, if the reader comes by so many in each
-/// interval, and came by ten before.
+/// Returns the start and size of the next extent for a reader that passes `came` pieces per
+/// interval, compared with ten before.
 fn filled(came: u64) -> (u64, u64) {
     let steps =
         TrendSteps { last: 0, step: 2, len: 1, before: 0, is_gapless: false, is_filled: true };

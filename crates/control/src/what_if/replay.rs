@@ -16,14 +16,14 @@ use crate::trend::{Trend, TrendPlan};
 
 const STREAM: StreamId = StreamId(0);
 
-/// The requests that a device serves.
+/// The request queue of the device.
 #[derive(Debug)]
 struct Queue {
     times: DeviceTimes,
-    /// When each of the places becomes free, and when the transfer does.
+    /// Times at which each of the parallel slots becomes free, and the link.
     free: Vec<Nanos>,
     link: Nanos,
-    /// Where the last request ended.
+    /// End of the last request.
     end: Page,
 }
 
@@ -33,7 +33,7 @@ impl Queue {
         Self { times, free, link: Nanos::ZERO, end: Page::new(u64::MAX) }
     }
 
-    /// When a request that is made now has been served.
+    /// Submits a request at `now`; returns the time of its completion.
     fn request(&mut self, now: Nanos, extent: Extent) -> Nanos {
         let is_adjacent = extent.start == self.end;
         let fixed = if is_adjacent { self.times.adjacent } else { self.times.fixed };
@@ -52,16 +52,16 @@ struct ReplayCache {
     file: FileView,
     tree: PageTree,
     now: Nanos,
-    /// What is submitted now reaches the device this much later.
+    /// Time from a submission until it reaches the device.
     delay: Nanos,
     queue: Queue,
     in_flight: Vec<(Extent, Nanos)>,
-    /// What is cached, in the order in which it was read.
+    /// Cached extents, in the order in which they were read.
     order: VecDeque<Extent>,
     read: Pages,
     reads: u64,
     evicted_unused: Pages,
-    /// The miss that the algorithm reported last: its page, and the pages asked for.
+    /// The last miss that the algorithm reported: its page, and the pages requested.
     missed: Option<(Page, Pages)>,
 }
 
@@ -72,7 +72,7 @@ impl ReplayCache {
         later.map(|(_, at)| *at).max()
     }
 
-    /// Drops the pages that were read first while more is cached than fits, and unmaps them.
+    /// Evicts and unmaps the pages that were read first, until the others fit into the cache.
     fn evict(&mut self, mapping: &mut Mapping) {
         while self.tree.cached() > self.file.cache
             && let Some(oldest) = self.order.pop_front()
@@ -125,7 +125,7 @@ impl Cache for ReplayCache {
         let filled = fill(&mut self.tree, &window, end, self.file.folio_limit);
         let (at, most) = (self.now + self.delay, self.file.max_request.max(Pages::new(1)));
         for batch in &filled.batches {
-            // A batch is one bio, which ends as a whole however it was split.
+            // A batch is one bio, which completes as a whole, however it is split.
             let (mut start, mut done) = (batch.start, at);
             while start < batch.end() {
                 let request = Extent::new(start, most.min(batch.end().since(start)));
@@ -157,7 +157,7 @@ impl Cache for ReplayCache {
         self.tree.set_used(extent);
     }
 
-    /// The window of the open file is set by itself; this one is that of files opened later.
+    /// The window of the open file is set separately; this one is for files opened later.
     fn limits(&self) -> DeviceLimits {
         DeviceLimits { read_ahead: Pages::ZERO, max_request: self.file.max_request }
     }
@@ -185,7 +185,7 @@ struct TrendReplay {
     interval: Nanos,
     next: Nanos,
     share: WindowShare,
-    /// The waits up to the last interval.
+    /// Number of waits up to the last interval.
     waits: u64,
 }
 
@@ -197,7 +197,7 @@ impl TrendReplay {
         }
     }
 
-    /// What is to be prefetched; `waits`: how often the reader has waited so far.
+    /// Returns the extents to prefetch; `waits` is the number of waits of the reader so far.
     fn due(&mut self, now: Nanos, file: Pages, waits: u64) -> Vec<Extent> {
         if now < self.next {
             return Vec::new();
@@ -337,7 +337,7 @@ impl WhatIfReplay {
         self.cache.delay = Nanos::ZERO;
     }
 
-    /// Has these pages read in calls that the kernel does not cut off.
+    /// Prefetches these pages in calls that the kernel does not truncate.
     fn prefetch(&mut self, extent: Extent) {
         let most = self.cache.file.max_request.max(self.window).max(Pages::new(1));
         let mut start = extent.start;
