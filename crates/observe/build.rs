@@ -1,7 +1,7 @@
-//! Compiles the BPF programs, which become part of the binary: nothing of this is needed to run.
+//! Compiles the BPF programs into the binary, so that no compiler is needed at run time.
 //!
-//! A development build without clang has no probes. It says so where they would be used, and polls
-//! instead. A release build without clang fails, unless `FOREREAD_WITHOUT_PROBES` is set.
+//! A development build without clang has no probes: commands report this where they would use them,
+//! and poll instead. A release build without clang fails, unless `FOREREAD_WITHOUT_PROBES` is set.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::{env, fs, io};
 use flate2::Compression;
 use flate2::read::DeflateEncoder;
 
-/// Each is an object of its own, so that no map is made that is not used.
+/// Each program is a separate object, so that only the maps that are used are created.
 const PROGRAMS: [&str; 4] = ["open_files", "events", "profile", "samples"];
 
 fn main() {
@@ -30,13 +30,13 @@ fn main() {
                 "cargo:warning=built without kernel probes: {problem}; to list open files and to \
                  watch, install clang (scripts/deps does) and build again"
             );
-            // A file that is never there: the next build tries again.
+            // A file that never exists, so that the next build tries again.
             println!("cargo:rerun-if-changed=bpf/compiled");
         }
     }
 }
 
-/// What is released must not lose its probes unnoticed.
+/// Returns whether probes are required: a release must not lack them unnoticed.
 fn are_required() -> bool {
     env::var("PROFILE").as_deref() == Ok("release")
         && env::var_os("FOREREAD_WITHOUT_PROBES").is_none()
@@ -51,7 +51,7 @@ fn compile(name: &str) -> Result<(), String> {
         Ok("big") => "bpfeb",
         _ => "bpfel",
     };
-    // System calls have numbers and registers of their own on each machine.
+    // The numbers and registers of system calls depend on the architecture.
     let machine = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "-DFOREREAD_X86_64",
         _ => "-DFOREREAD_GENERIC_CALLS",
@@ -59,7 +59,7 @@ fn compile(name: &str) -> Result<(), String> {
     let output = Command::new(&clang)
         .args(["-O2", "-g", "-mcpu=v3", "-ffreestanding", "-nostdinc", "-Wall", "-Wextra"])
         .args(["-Werror", "-target", endian, machine])
-        // No path of the machine it was built on gets into the object.
+        // Paths of the build machine must not be in the object.
         .arg(format!("-ffile-prefix-map={}=.", source.display()))
         .arg("-fdebug-compilation-dir=.")
         .arg("-c")
@@ -80,7 +80,7 @@ fn compile(name: &str) -> Result<(), String> {
     }
 }
 
-/// Most of an object describes its types and lines, and it is read only when programs are loaded.
+/// Compresses an object: it is read only at load time, and describes mostly types and lines.
 fn deflate(object: &Path) -> io::Result<()> {
     let bytes = fs::read(object)?;
     let mut packer = DeflateEncoder::new(bytes.as_slice(), Compression::best());

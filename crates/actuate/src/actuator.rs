@@ -1,4 +1,4 @@
-//! Advice and prefetch on single open files.
+//! Gives advice on single open files and prefetches ranges of them.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -35,7 +35,7 @@ impl FileAdvice {
         }
     }
 
-    /// The window and the random flag that `file` has after this advice.
+    /// Returns the window and the random flag that `file` has after this advice.
     fn result(self, file: &OpenFile) -> (Bytes, bool) {
         match self {
             Self::Normal => (file.bdi_window, false),
@@ -54,7 +54,7 @@ pub struct Actuator {
 }
 
 impl Actuator {
-    /// Starts a [`Census`].
+    /// Loads a [`Census`].
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Actuator {
         Ok(Self::new(Census::load()?, limits))
     }
 
-    /// Uses an existing census.
+    /// Uses a census that is already loaded.
     pub fn new(census: Census, limits: AccessRules) -> Self {
         Self { census, limits, root: Root::system() }
     }
@@ -77,8 +77,8 @@ impl Actuator {
         Ok(self.census.open_files(filter)?)
     }
 
-    /// Sets the window of an open file to the current one of its bdi. This also clears the advice
-    /// of its process: the kernel does both in `POSIX_FADV_NORMAL`.
+    /// Sets the window of an open file to the current window of its bdi. `POSIX_FADV_NORMAL` also
+    /// clears the advice that the process gave earlier.
     ///
     /// # Errors
     ///
@@ -87,11 +87,11 @@ impl Actuator {
         self.advise(file, FileAdvice::Normal)
     }
 
-    /// Gives advice on an open file, as its process could itself, and reads the result back.
+    /// Gives advice on an open file, as its own process could, and reads the result back.
     ///
     /// # Errors
     ///
-    /// If open files cannot be listed. A failure that concerns this file only is an outcome.
+    /// If open files cannot be listed. A failure that concerns only this file is an outcome.
     pub fn advise(
         &self,
         file: &OpenFile,
@@ -125,7 +125,7 @@ impl Actuator {
     /// data. Returns the number of bytes requested, which is smaller at the end of the file.
     ///
     /// The kernel silently limits one call to the larger of the device's largest request and the
-    /// window (`force_page_cache_ra()` in mm/readahead.c), so this makes several calls.
+    /// window (`force_page_cache_ra()` in mm/readahead.c), so this method makes several calls.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Actuator {
         let now = confirm(&self.census, &[(file, &duplicate)])?.pop().flatten();
         let Some(now) = now else { return Ok(Err(ActuateFailure::Gone)) };
         if file.is_only_mapped() {
-            // Found without opening it, it has a size, but no window.
+            // The `O_PATH` duplicate has a size but no window, and cannot be read ahead.
             return Ok(duplicate.open_mapped(&self.root).map(|opened| (opened, now)));
         }
         Ok(Ok((duplicate, now)))
@@ -214,12 +214,12 @@ pub(crate) fn read_ahead(
     Ok(at.saturating_sub(from))
 }
 
-/// The largest amount that one call reads from this device, for a file with this window.
+/// Returns the largest amount that one call reads from this device, for a file with this window.
 pub(crate) fn largest_piece(root: &Root, device: DevNo, window: Bytes) -> Bytes {
     window.max(largest_request(root, device)).max(MIN_PIECE_BYTES)
 }
 
-/// The largest request of the disk of this device; zero if there is no disk.
+/// Returns the largest request of the disk of this device; zero if there is no disk.
 fn largest_request(root: &Root, device: DevNo) -> Bytes {
     let facts = device_facts(root, device).ok();
     facts.and_then(|facts| facts.max_sectors).unwrap_or(Bytes::ZERO)

@@ -30,7 +30,7 @@ const MAX_ENTRIES: usize = 1 << 16;
 /// Limits on the sibling directories that are listed, and on the files in all of them.
 const MAX_SIBLINGS: usize = 128;
 const MAX_SIBLING_FILES: usize = 1 << 14;
-/// How long a positive check of the access rules stays valid after the process has exited. A
+/// How long a positive check of the access rules stays valid after the process has exited: a
 /// program may start one process for each file.
 const GRANT_LIFETIME: Duration = Duration::from_secs(2);
 
@@ -38,9 +38,9 @@ const GRANT_LIFETIME: Duration = Duration::from_secs(2);
 /// includes the directories that follow in the parent directory.
 #[derive(Debug)]
 pub struct Directory {
-    /// The open file by which it was found.
+    /// The open file through which the directory was found.
     file: OpenFile,
-    /// The owner of that file, and its device as `stat(2)` reports it.
+    /// The user id of the owner of that file, and its device as `stat(2)` reports it.
     owner: (u32, u64),
     /// The directory of the file, then its siblings in the order in which the parent lists them.
     listed: Vec<ListedDirectory>,
@@ -56,7 +56,7 @@ type ListedFile = (u64, OsString);
 #[derive(Debug)]
 struct ListedDirectory {
     name: OsString,
-    /// The parent lists it after the directory of the open file.
+    /// True if the parent lists it after the directory of the open file.
     is_listed_later: bool,
     descriptor: OwnedFd,
     files: Vec<ListedFile>,
@@ -65,16 +65,16 @@ struct ListedDirectory {
 /// The last reader of the files of a directory.
 #[derive(Debug)]
 struct Readers {
-    /// The file of the directory that was found open last.
+    /// The open file of the directory that was seen last.
     last: OpenFile,
     /// When the access rules last allowed a process that had one of the files open.
     granted: Instant,
 }
 
 impl Directory {
-    /// Lists the directory of an open file; `path` is the path as its holder sees it. `None` if it
-    /// no longer exists, or the access rules exclude the file. A directory that is too large has no
-    /// files. `with_siblings` adds the directories that follow it in its parent.
+    /// Lists the directory of an open file; `path` is the path as its holder sees it. With
+    /// `with_siblings`, adds the directories that follow in its parent. Too large a directory has
+    /// no files. `None` if the directory no longer exists, or the access rules exclude the file.
     pub fn find(
         root: &Root,
         limits: &AccessRules,
@@ -136,8 +136,8 @@ impl Directory {
         }
     }
 
-    /// Checks the access rules for the last reader. If it has exited, its last check stays valid
-    /// for [`GRANT_LIFETIME`].
+    /// Checks the access rules for the last reader. If this reader has exited, its last check stays
+    /// valid for [`GRANT_LIFETIME`].
     fn check(&self, root: &Root, limits: &AccessRules) -> Result<(), ActuateFailure> {
         limits.check_mount(root, self.file.device)?;
         if !limits.select_processes() {
@@ -152,13 +152,13 @@ impl Directory {
         Ok(())
     }
 
-    /// The open file by which it was found.
+    /// Returns the open file through which the directory was found.
     pub fn file(&self) -> &OpenFile {
         &self.file
     }
 
-    /// The inodes of the files, in each order in which a program may read them. Files are as
-    /// listed, by name or by inode; directories are as listed or by name.
+    /// Returns the inodes of the files in each order in which a program may read them. Files are
+    /// ordered as listed, by name or by inode; directories as listed or by name.
     pub fn orders(&self) -> Vec<Vec<u64>> {
         let Some((own, siblings)) = self.listed.split_first() else { return Vec::new() };
         let mut named: Vec<&ListedDirectory> = siblings.iter().collect();
@@ -194,7 +194,7 @@ impl Directory {
     }
 }
 
-/// The inodes of the files of directories; within each directory they are sorted by `compare`.
+/// Returns the inodes of the files of these directories, sorted by `compare` within each directory.
 fn in_order(
     directories: &[&ListedDirectory],
     compare: impl Fn(&ListedFile, &ListedFile) -> Ordering,
@@ -207,8 +207,8 @@ fn in_order(
     sorted.collect()
 }
 
-/// The directories that follow `own` in `above`, as listed or by name, and that the owner of the
-/// open file may search. Mount points are left out.
+/// Returns the directories that follow `own` in `above`, as listed or by name, and that the owner
+/// of the open file may search. Skips mount points.
 fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<ListedDirectory> {
     let Ok(entries) = Dir::read_from(above) else { return Vec::new() };
     let mut names: Vec<OsString> = entries
@@ -246,7 +246,7 @@ fn may_be_searched(directory: &OwnedFd, (owner, device): (u32, u64)) -> bool {
     })
 }
 
-/// The regular files of a directory with their inodes; empty if it has more than [`MAX_ENTRIES`].
+/// Lists the regular files of a directory with their inodes; none if it exceeds [`MAX_ENTRIES`].
 fn list(descriptor: &OwnedFd) -> Option<Vec<ListedFile>> {
     let mut entries = Vec::new();
     for (entry, count) in Dir::read_from(descriptor).ok()?.zip(0..) {
@@ -262,15 +262,15 @@ fn list(descriptor: &OwnedFd) -> Option<Vec<ListedFile>> {
     Some(entries)
 }
 
-/// Whether the file that was found by its name is this open file. The inode alone is not enough:
+/// Returns whether the file that was found by its name is this open file. The inode is not enough:
 /// the holder could mount another file system there that has a file with the same inode number.
 fn is_same_file(root: &Root, holder: &Holder, file: &OpenFile, stat: &Stat) -> bool {
     if stat.st_ino != file.inode || !is_regular(stat) {
         return false;
     }
     let device = DevNo::from_raw(stat.st_dev);
-    // On btrfs, stat(2) reports another device for each subvolume; then the stat of the holder's
-    // descriptor must be the same.
+    // On btrfs, stat(2) reports another device for each subvolume; then the stat(2) result of the
+    // holder's descriptor must be the same.
     let link = || root.path(holder.link());
     let agrees = |open: Stat| (open.st_dev, open.st_ino) == (stat.st_dev, stat.st_ino);
     let is_unnamed = device.major == 0 && file.device.major == 0;
@@ -283,8 +283,8 @@ fn is_regular(stat: &Stat) -> bool {
 
 impl Actuator {
     /// Starts reading files of a directory, each given by its inode, with the offset and the length
-    /// of a range of it. Does not wait for the data, and skips files that no longer exist. Returns
-    /// the number of bytes requested.
+    /// of a range. Does not wait for the data, and skips files that no longer exist. Returns the
+    /// number of bytes requested.
     ///
     /// # Errors
     ///

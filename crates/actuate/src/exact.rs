@@ -18,7 +18,7 @@ use crate::actuator::apply_advice;
 use crate::reach::{ConfirmedFile, DupFd, confirm, duplicate};
 use crate::{AccessRules, ActionOutcome, ActuateError, ActuateFailure, Actuator, FileAdvice};
 
-/// A file that got a temporary window of the bdi because it was opened, or got advice, meanwhile.
+/// A file that was opened or advised while the bdi had a temporary window, and its restoration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CollateralRestore {
     pub file: OpenFile,
@@ -28,7 +28,7 @@ pub struct CollateralRestore {
 /// The result of [`Actuator::set_windows`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WindowsSet {
-    /// One for each open file, in the order of the request.
+    /// One outcome for each requested open file, in the order of the request.
     pub outcomes: Vec<ActionOutcome>,
     /// Other files that got the window and were restored.
     pub mended: Vec<CollateralRestore>,
@@ -37,8 +37,8 @@ pub struct WindowsSet {
 impl Actuator {
     /// Sets the windows of open files on the bdi of `lease`. Their `FADV_RANDOM` flags are kept.
     ///
-    /// The bdi has its original window when this returns, also on an error. If foreread is killed
-    /// meanwhile, the guard of the lease restores it.
+    /// The bdi has its original window when this returns, even on an error. If foreread is killed
+    /// meanwhile, the guard of the lease restores the window.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Actuator {
         }
         let tunable = find("read_ahead")?;
         let original = lease.read(tunable)?.bytes().unwrap_or_default();
-        // If advice alone gives the window, no other process is affected.
+        // If advice alone sets the window, no other process is affected.
         if window == original {
             batch.advise(FileAdvice::Normal);
         } else if window == original * 2 {
@@ -103,7 +103,7 @@ impl Actuator {
         Ok((batch.outcomes(window, &self.own_files()?), Vec::new()))
     }
 
-    /// The open files of this process, which include the duplicates.
+    /// Lists the open files of this process, which include the duplicates.
     fn own_files(&self) -> Result<Vec<OpenFile>, ActuateError> {
         Ok(self.census.of_process(std::process::id())?)
     }
@@ -164,7 +164,7 @@ impl<'a> Batch<'a> {
         for (_, taken) in &mut self.members {
             let result = match taken {
                 Ok((duplicate, now)) => apply_advice(duplicate, advice).and_then(|()| {
-                    // Advice on the window clears this flag.
+                    // The advice that sets the window clears this flag.
                     if now.random { apply_advice(duplicate, FileAdvice::Random) } else { Ok(()) }
                 }),
                 Err(_) => Ok(()),
@@ -191,16 +191,16 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A window that the bdi had for a limited time.
+/// A window that the bdi had temporarily.
 pub(crate) struct TemporaryWindow {
     pub window: Bytes,
-    /// The window before and after.
+    /// The window of the bdi before and after.
     pub original: Bytes,
 }
 
 impl TemporaryWindow {
-    /// The advice by which a file got `window` from the temporary value; `None` if `window` has
-    /// another cause.
+    /// Returns the advice by which a file got `window` from the temporary value; `None` if `window`
+    /// has another cause.
     fn advice_for(&self, window: Bytes) -> Option<FileAdvice> {
         if window == self.original
             || self.window == self.original
@@ -216,13 +216,13 @@ impl TemporaryWindow {
         }
     }
 
-    /// Whether a file may have `window` because of the temporary value.
+    /// Returns whether a file may have `window` because of the temporary value.
     pub(crate) fn explains(&self, window: Bytes) -> bool {
         self.advice_for(window).is_some()
     }
 
-    /// The open files in `after` that have the temporary window, did not have it in `before`, and
-    /// are not `intended` to have it.
+    /// Returns the open files in `after` that have the temporary window, did not have it in
+    /// `before`, and are not `intended` to have it.
     pub(crate) fn collateral<'a>(
         &self,
         before: &[OpenFile],
@@ -238,7 +238,7 @@ impl TemporaryWindow {
             .collect()
     }
 
-    /// Gives a file the window that it would have without the temporary value.
+    /// Sets the window that a file would have without the temporary value.
     pub(crate) fn restore(
         &self,
         actuator: &Actuator,

@@ -20,7 +20,7 @@ pub type FoundDirectory = (Directory, String);
 pub struct Finder {
     ask: SyncSender<(OpenFile, String)>,
     answers: Receiver<Option<FoundDirectory>>,
-    /// The thread has not answered the last request yet.
+    /// True until the thread has answered the last request.
     is_pending: bool,
 }
 
@@ -58,7 +58,7 @@ impl Finder {
         }
     }
 
-    /// The requested directory, if the thread has found it.
+    /// Returns the requested directory, if the thread has found it.
     pub fn found(&mut self) -> Option<FoundDirectory> {
         let answer = self.answers.try_recv().ok()?;
         self.is_pending = false;
@@ -66,8 +66,8 @@ impl Finder {
     }
 }
 
-/// Whether a reader that read in `before` and then in `directory` walks through a tree: the two
-/// have the same parent.
+/// Returns whether a reader that read in `before` and then in `directory` walks through a tree:
+/// both directories have the same parent.
 fn is_next_in_tree(before: &Path, directory: &Path) -> bool {
     before != directory && before.parent().is_some_and(|above| directory.parent() == Some(above))
 }

@@ -1,10 +1,10 @@
-//! Sets the windows of other processes' open files and prefetches their data. No other crate does.
+//! Sets the windows of other processes' open files and prefetches their data; no other crate does.
 //!
 //! `pidfd_getfd(2)` duplicates a descriptor of another process; the duplicate refers to the same
-//! open file. This crate only gives advice through it. Advice never changes the data that a process
-//! reads, only when the data is read from the device. Before each action, the [`AccessRules`] are
-//! checked, and the kernel's list of open files confirms that the duplicate is the intended open
-//! file: a process may exit, or close or open a file, at any moment.
+//! open file. This crate only gives advice and starts reads through it. Both affect only when data
+//! is read from the device, never the data that a process reads. Before each action, the
+//! [`AccessRules`] are checked, and the kernel's list of open files confirms that the duplicate is
+//! the intended open file: a process may exit, or close or open a file, at any moment.
 
 mod actuator;
 mod directory;

@@ -1,7 +1,7 @@
 //! Decides which open files foreread may act on.
 //!
-//! A process cannot forge what is checked here. Its name is not used. Its executable is compared by
-//! device and inode, because a path may belong to the mount namespace of the process.
+//! The rules use only properties that a process cannot forge, so they ignore its name. They compare
+//! its executable by device and inode, because a path may belong to its mount namespace.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,7 +23,7 @@ const REMOTE: &[&str] =
 pub struct AccessRules {
     /// If not empty, only these are included.
     pub allow: Vec<AccessRule>,
-    /// These are excluded, also files that one of these processes shares with others.
+    /// These are excluded, including files that one of these processes shares with others.
     pub deny: Vec<AccessRule>,
 }
 
@@ -45,24 +45,24 @@ impl AccessRules {
         if !by_name && let Some(fstype) = mounts.iter().find_map(remote) {
             return Err(ActuateFailure::Remote { fstype });
         }
-        // If there are rules for mounts, one of them must match, in addition to those for
+        // If there are rules for mounts, one of them must match, in addition to the rules for
         // processes.
         let chosen = self.allow.iter().any(|rule| matches!(rule, AccessRule::Mount(_)));
         if chosen && !by_name { Err(ActuateFailure::NotAllowed) } else { Ok(()) }
     }
 
-    /// Whether any rule is about processes.
+    /// Returns whether any rule selects processes.
     pub(crate) fn select_processes(&self) -> bool {
         let mut rules = self.allow.iter().chain(&self.deny);
         rules.any(|rule| !matches!(rule, AccessRule::Mount(_)))
     }
 
-    /// The rule that excludes this holder, if there is one.
+    /// Returns the rule that excludes this holder, if there is one.
     pub(crate) fn denies(&self, root: &Root, holder: &Holder) -> Option<AccessRule> {
         self.deny.iter().find(|rule| rule.matches(root, holder, true)).cloned()
     }
 
-    /// Whether the rules include this holder.
+    /// Returns whether the rules include this holder.
     pub(crate) fn allows(&self, root: &Root, holder: &Holder) -> bool {
         let mut rules =
             self.allow.iter().filter(|rule| !matches!(rule, AccessRule::Mount(_))).peekable();
@@ -70,7 +70,7 @@ impl AccessRules {
     }
 }
 
-/// The type of the file system, if it is remote or served by a process.
+/// Returns the type of the file system, if it is remote or served by a process.
 fn remote(info: &MountInfo) -> Option<String> {
     let fstype = &info.mount.fstype;
     // `fuseblk`, for example of ntfs-3g, is also served by a process.
@@ -79,8 +79,8 @@ fn remote(info: &MountInfo) -> Option<String> {
 }
 
 impl AccessRule {
-    /// Whether the rule matches this holder. If that is unknown, a rule that denies matches and a
-    /// rule that allows does not.
+    /// Returns whether the rule matches this holder. If that is unknown, a rule that denies matches
+    /// and a rule that allows does not.
     fn matches(&self, root: &Root, holder: &Holder, denies: bool) -> bool {
         match self {
             Self::Pid(pid) => *pid == holder.pid,
@@ -99,8 +99,8 @@ fn is_below(cgroup: &str, path: &str) -> bool {
     cgroup.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a process runs the program at `path`. If the file was replaced while the program ran,
-/// rules that deny still match and rules that allow do not.
+/// Returns whether a process runs the program at `path`. If the file was replaced while the program
+/// ran, rules that deny still match and rules that allow do not.
 fn runs(root: &Root, pid: u32, path: &Path, denies: bool) -> bool {
     let link = root.path(format!("/proc/{pid}/exe"));
     let number = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));

@@ -92,7 +92,7 @@ impl Shared {
         state.done.missed.push((file.clone(), why));
     }
 
-    /// The watched file of a miss, if it is watched.
+    /// Returns the watched file of a miss, or `None` if it is no longer watched.
     fn watched_file(&self, miss: &Miss) -> Option<Arc<OpenFile>> {
         let file = self.lock().watched.get(&miss.file).map(|it| Arc::clone(&it.file))?;
         // For a block device, the miss reports another inode than the one that was opened.
@@ -105,7 +105,7 @@ impl Shared {
         None
     }
 
-    /// The pages to read for a miss, if the file is still watched.
+    /// Returns the pages to read for a miss, if the file is still watched.
     fn extent(&self, miss: &Miss, size: Bytes) -> Option<Extent> {
         let pages = size.to_pages_ceil(page_size());
         let mut state = self.lock();
@@ -198,7 +198,7 @@ impl MissPrefetcher {
         self.shared.stop(|_| true);
     }
 
-    /// The watched open files.
+    /// Returns the watched open files.
     pub fn files(&self) -> Vec<OpenFileId> {
         self.shared.lock().watched.keys().copied().collect()
     }
@@ -284,7 +284,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes and confirms a duplicate of an open file, unless there is one.
+    /// Makes and confirms a duplicate of an open file, unless one exists.
     fn ensure_duplicate(
         &mut self,
         file: &Arc<OpenFile>,

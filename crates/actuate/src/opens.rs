@@ -1,8 +1,8 @@
 //! The window of files that are opened in the future.
 //!
 //! An open file gets the window of its bdi at open (`file_ra_state_init()` in mm/readahead.c). A
-//! file that is read to its end at once can be helped only by setting the bdi before. When the bdi
-//! is restored, files that were opened meanwhile and are still open get the original window, too.
+//! file that is read to its end immediately benefits only if the bdi is set before. When foreread
+//! restores the bdi, it also restores files that were opened meanwhile and are still open.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -30,23 +30,23 @@ pub struct NewFiles {
 }
 
 impl NewFiles {
-    /// `own` is the original window of the bdi.
+    /// Creates the state of a bdi whose original window is `own`.
     pub fn new(own: Bytes) -> Self {
         Self { original: own, now: None, temporary: BTreeSet::new(), preexisting: HashSet::new() }
     }
 
-    /// The original window of the bdi.
+    /// Returns the original window of the bdi.
     pub fn own(&self) -> Bytes {
         self.original
     }
 
-    /// The window of the bdi, unless another process has set it.
+    /// Returns the window that foreread set on the bdi, or the original one.
     pub fn window(&self) -> Bytes {
         self.now.unwrap_or(self.original)
     }
 
     /// Sets the window of files that are opened from now on; `None` restores the original one.
-    /// Returns whether that is a change.
+    /// Returns whether this changed the bdi.
     ///
     /// # Errors
     ///
@@ -74,14 +74,14 @@ impl NewFiles {
         Ok(true)
     }
 
-    /// Records which of these files have their window already, before the bdi is set to it.
+    /// Records which of these files already have the window, before the bdi is set to it.
     fn remember(&mut self, files: Vec<OpenFile>) {
         let preexisting: Vec<FileWithWindow> =
             files.iter().filter(|file| !self.has_temporary(file)).map(key).collect();
         self.preexisting.extend(preexisting);
     }
 
-    /// Whether an open file got its window from a temporary value of the bdi.
+    /// Returns whether an open file got its window from a temporary value of the bdi.
     fn has_temporary(&self, file: &OpenFile) -> bool {
         let explains = |window: &Bytes| {
             TemporaryWindow { window: *window, original: self.original }.explains(file.window)
@@ -89,7 +89,7 @@ impl NewFiles {
         self.temporary.iter().any(explains) && !self.preexisting.contains(&key(file))
     }
 
-    /// The window that an open file would have if the bdi had kept its original one.
+    /// Returns the window that an open file would have if the bdi had kept its original one.
     pub fn would_have(&self, file: &OpenFile) -> Bytes {
         match self.temporary.contains(&file.window) {
             _ if !self.has_temporary(file) => file.window,

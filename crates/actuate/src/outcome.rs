@@ -49,13 +49,13 @@ pub enum ActionOutcome {
 }
 
 impl ActionOutcome {
-    /// Whether the open file now has the intended state.
+    /// Returns whether the open file now has the intended state.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::AsWanted { .. })
     }
 }
 
-/// One line for people: `window 128 KiB → 1088 KiB`.
+/// Prints one line: `window 128 KiB → 1088 KiB`.
 impl fmt::Display for ActionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,7 +96,7 @@ pub enum ActuateFailure {
          CAP_SYS_ADMIN is required"
     )]
     MappingNotPermitted { pid: u32 },
-    /// Its process has mapped it and closed its descriptor.
+    /// The process has mapped the file and closed its descriptor.
     #[error("its window cannot be changed: it is mapped and has no descriptor")]
     OnlyMapped,
     /// A system call failed.

@@ -22,7 +22,7 @@ pub struct OwnFiles {
 }
 
 impl OwnFiles {
-    /// `root` is where `/sys` is read.
+    /// Reads `/sys` below `root`.
     pub fn new(root: &Root) -> Self {
         Self { root: root.clone() }
     }
@@ -43,7 +43,7 @@ impl OwnFiles {
         read_places(duplicate.as_fd(), wanted, size, piece)
     }
 
-    /// Gives advice on an open file, as its process could itself.
+    /// Gives advice on an open file, as its own process could.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl OwnFiles {
     }
 }
 
-/// A duplicate of a descriptor of this file, and the current size of the file.
+/// Duplicates a descriptor of this file; also returns the current size of the file.
 fn duplicate(root: &Root, file: &OpenFile) -> Result<(DupFd, Bytes), ActuateFailure> {
     let mut failure = ActuateFailure::Gone;
     for holder in &file.holders {

@@ -114,8 +114,8 @@ impl Prefetcher {
         Self::spawn(Worker::Any(actuator))
     }
 
-    /// Starts the thread for the open files of the user's own processes. It ignores files of
-    /// directories.
+    /// Starts the thread for the open files of the user's own processes. This thread ignores jobs
+    /// for files of directories.
     ///
     /// # Errors
     ///

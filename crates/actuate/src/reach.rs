@@ -22,11 +22,11 @@ pub(crate) struct DupFd {
 }
 
 impl DupFd {
-    /// Opens a mapped file that was found and confirmed. This is another open file than the one
-    /// that is mapped, so only prefetching is possible.
+    /// Opens a mapped file that was found and confirmed. The result is another open file than the
+    /// mapped one, so it can only be used to prefetch.
     pub(crate) fn open_mapped(self, root: &Root) -> Result<Self, ActuateFailure> {
         let path = root.path(format!("/proc/self/fd/{}", self.descriptor.as_raw_fd()));
-        // Without waiting for the holder of a lease.
+        // O_NONBLOCK, so as not to wait for the holder of a lease.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let opened = open(path, flags, Mode::empty());
         let descriptor =
@@ -61,7 +61,7 @@ pub(crate) fn duplicate(
     Err(failure)
 }
 
-/// The processes that held `file` when it was listed, if the access rules allow all of them.
+/// Opens the processes that held `file` when it was listed, if the access rules allow all of them.
 pub(crate) fn holders<'a>(
     root: &Root,
     limits: &AccessRules,
@@ -95,8 +95,8 @@ pub(crate) fn holders<'a>(
 }
 
 /// Looks up the duplicates in the list of this process's open files. Returns the current state of
-/// each intended file, or `None` if the duplicate is another open file. Of a file that is only
-/// mapped, the duplicate is always another open file, but of the same inode.
+/// each intended file, or `None` if the duplicate is another open file. If a file is only mapped,
+/// its duplicate is always another open file, which must have the same inode.
 pub(crate) fn confirm(
     census: &Census,
     wanted: &[(&OpenFile, &DupFd)],
@@ -119,7 +119,7 @@ pub(crate) fn confirm(
     Ok(confirmed.collect())
 }
 
-/// A process that holds an open file, identified by a pidfd: unlike a pid, it is never reused.
+/// A process that holds an open file, identified by a pidfd: unlike a pid, a pidfd is never reused.
 #[derive(Debug)]
 pub(crate) struct HolderProcess<'a> {
     pub holder: &'a Holder,
@@ -138,7 +138,7 @@ impl<'a> HolderProcess<'a> {
         }
     }
 
-    /// Whether the process still runs: a pidfd becomes readable when its process exits.
+    /// Returns whether the process still runs: a pidfd becomes readable when its process exits.
     fn is_alive(&self) -> bool {
         let mut exited = [PollFd::new(&self.pidfd, PollFlags::IN)];
         poll(&mut exited, Some(&Timespec::default())) == Ok(0)
@@ -157,7 +157,7 @@ impl<'a> HolderProcess<'a> {
         Ok(DupFd { descriptor, pid })
     }
 
-    /// Finds the mapped file, without opening it yet: another file may be mapped there by now.
+    /// Finds the mapped file without opening it: another file may be mapped there by now.
     fn find_mapped(&self, root: &Root) -> Result<OwnedFd, ActuateFailure> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         open(root.path(self.holder.link()), flags, Mode::empty()).map_err(|errno| match errno {

@@ -51,7 +51,7 @@ pub struct Reverted {
 }
 
 impl RefreshedFiles {
-    /// A record of files that are about to get the window `window`.
+    /// Creates a record of files that are about to get the window `window`.
     pub fn new(
         journal: &str,
         site: &TunableScope,
@@ -102,8 +102,8 @@ impl RefreshedFiles {
         }
     }
 
-    /// All records of the current boot, the latest first, and the errors of those that cannot be
-    /// read.
+    /// Lists all records of the current boot, the latest first, and the errors of the records that
+    /// cannot be read.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl RefreshedFiles {
         Ok(record)
     }
 
-    /// The access rules of the `apply`.
+    /// Returns the access rules of the `apply`.
     ///
     /// # Errors
     ///
@@ -176,8 +176,8 @@ impl RefreshedFiles {
         directory(dirs).join(format!("{}.json", self.journal))
     }
 
-    /// The original state of the open file `now`, if it is in this record and `window`, its present
-    /// or future window, is the one of the record.
+    /// Returns the original state of the open file `now`, if this record contains it and `window`,
+    /// its present or future window, is the recorded one.
     fn original(&self, now: &OpenFile, window: Bytes) -> Option<&OpenFile> {
         let same = |then: &&OpenFile| {
             (then.id, then.device, then.inode) == (now.id, now.device, now.inode)
@@ -196,8 +196,8 @@ impl Actuator {
         crate::reach::holders(&self.root, &self.limits, file).map(drop)
     }
 
-    /// The open files of a record that still have the recorded window, or will have it after those
-    /// in `planned` have been restored.
+    /// Lists the open files of a record that still have the recorded window, or will have it after
+    /// those in `planned` have been restored.
     ///
     /// # Errors
     ///
@@ -249,7 +249,7 @@ fn directory(dirs: &Dirs) -> PathBuf {
     dirs.state.join("open-files")
 }
 
-/// The kernel's random identifier of the current boot.
+/// Returns the kernel's random identifier of the current boot.
 fn boot_id() -> String {
     Root::system().read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

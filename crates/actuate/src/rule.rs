@@ -72,7 +72,7 @@ impl FromStr for AccessRule {
     }
 }
 
-/// The id of a user, given as a number or as a name of `/etc/passwd`.
+/// Returns the id of a user, given as a number or as a name of `/etc/passwd`.
 fn user_id(name: &str) -> Option<u32> {
     if let Ok(uid) = name.parse() {
         return Some(uid);

@@ -1,4 +1,4 @@
-//! Windows and prefetch on open files of other processes, on a loop device. Needs root.
+//! Tests windows and prefetch on open files of other processes, on a loop device. Needs root.
 
 // Skipped tests print their reason.
 #![allow(clippy::print_stdout)]
@@ -151,7 +151,7 @@ fn host_files_are_opened_with_a_temporary_window() {
     assert!(!opens.set(&actuator, &mut lease, Some(kib(1088))).expect("no change"));
     let (first, kept) = (Reader::of(&path), Reader::of(&path));
     assert_eq!((window(&first), opens.window(), stage.bdi_kib()), (kib(1088), kib(1088), 1088));
-    // One of them gets another window; the window that it would have is known.
+    // One file gets another window; the window that it would have otherwise is known.
     let file = stage.one(&actuator, &kept);
     assert_eq!(opens.would_have(&file), kib(128));
     assert_eq!(opens.would_have(&stage.one(&actuator, &early)), kib(1088));
@@ -302,7 +302,7 @@ fn host_files_that_no_rule_allows_are_left_alone() {
         outcome(limits.clone(), &shared),
         ActionOutcome::Failed(ActuateFailure::Denied(pid))
     );
-    // So is a file that is shared with a process that no rule allows.
+    // A file that is shared with a process that no rule allows is also left alone.
     assert_eq!(outcome(only(&shared), &shared), not_allowed);
     assert!(outcome(limits, &reader).is_good());
 }
@@ -329,7 +329,7 @@ fn host_a_reused_descriptor_is_detected() {
             assert_eq!(outcome, ActionOutcome::Failed(ActuateFailure::Gone));
         }
     }
-    // A process that has exited.
+    // The process has exited.
     let mut reader = Reader::of(&path);
     let seen = stage.one(&actuator, &reader);
     reader.end();

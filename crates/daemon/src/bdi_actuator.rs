@@ -1,4 +1,4 @@
-//! Windows and prefetch on the open files of one bdi of a live kernel.
+//! Sets windows and prefetches on the open files of one bdi of a live kernel.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::DaemonError;
 use crate::config::LiveConfig;
 use crate::decision::{ActionResult, DecisionLog, FileDecision, NewFileWindow};
 
-/// How often the records of closed files are dropped.
+/// Interval at which records of closed files are dropped.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(30);
-/// The window of new files is not set more often than this.
+/// Minimum time between two temporary windows of new files.
 const MIN_NEW_FILE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The result of an attempt that another process may have frustrated by changing the bdi.
+/// The result of an action that cannot be done if another process has changed the bdi.
 pub(crate) type Attempt = Result<Result<(), ExternalChange>, DaemonError>;
 
 /// An open file whose window was changed.
@@ -39,21 +39,21 @@ pub(crate) struct BdiActuator {
     /// Prefetches on misses, for all bdis.
     miss_prefetcher: Arc<MissPrefetcher>,
     lease: BdiLease,
-    /// The window of the bdi. If it is another, another process has changed it.
+    /// The window that foreread set on the bdi. Any other value was set by another process.
     new_files: NewFiles,
     new_files_set: Option<Instant>,
     changed: BTreeMap<OpenFileId, Changed>,
-    /// The windows before of open files that have none at present, on the way to a smaller one.
+    /// Previous windows of open files whose window is temporarily 0, before it becomes smaller.
     shrinking: BTreeMap<OpenFileId, Bytes>,
-    /// How many open files were changed and are closed now.
+    /// Number of changed open files that have been closed.
     closed: usize,
-    /// Open files that another process gives advice on, and their inodes.
+    /// Changed open files on which a process has given advice since, with their inodes.
     yielded: BTreeMap<OpenFileId, u64>,
     /// Open files for which a failure was reported.
     failures: BTreeSet<OpenFileId>,
-    /// The last decisions to prefetch that were reported.
+    /// The last reported decisions to prefetch.
     prefetched: BTreeMap<OpenFileId, FileDecision>,
-    /// Open files whose misses trigger a prefetch, as last decided.
+    /// Open files whose misses trigger a prefetch, with the last decision on each.
     on_miss: BTreeMap<OpenFileId, FileDecision>,
     pruned: Instant,
     /// The directory whose files are prefetched.
@@ -91,7 +91,7 @@ impl BdiActuator {
         })
     }
 
-    /// Whether another process has set the window of the bdi: then it is not foreread's any more.
+    /// Returns an [`ExternalChange`] if another process has set the window of the bdi.
     pub fn check_external_change(&self) -> Attempt {
         let now = self.lease.read(find("read_ahead")?)?;
         let ours = self.new_files.window();
@@ -105,7 +105,7 @@ impl BdiActuator {
         })
     }
 
-    /// Has files opened with this window from now on; `None` is the bdi's own.
+    /// Sets the window of files that are opened from now on; `None` restores the bdi's own.
     pub fn set_new_file_window(&mut self, window: Option<Bytes>, log: &mut DecisionLog) -> Attempt {
         let is_recent = |at: Instant| at.elapsed() <= MIN_NEW_FILE_INTERVAL;
         if window.is_some() && self.new_files_set.is_some_and(is_recent) {
@@ -141,8 +141,8 @@ impl BdiActuator {
         Ok(Ok(()))
     }
 
-    /// Takes in the results of prefetches, and drops the records of closed files. `files`: those of
-    /// the last sample.
+    /// Collects the results of prefetches and drops the records of closed files. `files` are the
+    /// open files of the last sample.
     pub fn maintain(
         &mut self,
         files: &[OpenFile],
@@ -217,7 +217,7 @@ impl BdiActuator {
             let original = earlier.map_or_else(|| self.untouched(file), |one| one.original);
             let first = original.window;
             self.changed.insert(file.id, Changed { original, window });
-            // A window on the way to another one is not reported.
+            // A temporary window of 0 is not reported.
             if window.is_zero() {
                 self.shrinking.insert(file.id, file.window);
                 continue;
@@ -228,13 +228,13 @@ impl BdiActuator {
         Ok(())
     }
 
-    /// An open file that was not changed yet, as it would be if the bdi had not been either.
+    /// Returns an open file that was not changed yet, as if the bdi had kept its own window.
     fn untouched(&self, file: &OpenFile) -> OpenFile {
         OpenFile { window: self.new_files.would_have(file), ..file.clone() }
     }
 
-    /// Whether an open file has neither the window it was given nor the one before: its program, or
-    /// another process, has given advice since.
+    /// Returns whether an open file has neither the window that foreread set nor its original one:
+    /// its program, or another process, has given advice since.
     fn is_yielded(&mut self, file: &OpenFile) -> bool {
         if let Some(one) = self.changed.get(&file.id)
             && one.original.inode == file.inode
@@ -270,7 +270,7 @@ impl BdiActuator {
         }
     }
 
-    /// Prefetches on misses from now on, or no longer.
+    /// Starts prefetching on the misses of an open file; stops it if `run` is `None`.
     fn prefetch_misses(
         &mut self,
         decision: FileDecision,
@@ -278,7 +278,7 @@ impl BdiActuator {
         log: &mut DecisionLog,
     ) {
         let file = &decision.file;
-        // Whether another process gives advice is checked in every interval.
+        // `check_yielded` detects new advice of other processes in every interval.
         let is_yielded = self.yielded.get(&file.id) == Some(&file.inode);
         let is_news = !decision.why.is_empty();
         let Some(run) = run.filter(|_| !is_yielded) else {
@@ -295,21 +295,21 @@ impl BdiActuator {
         self.on_miss.insert(file.id, decision);
     }
 
-    /// Prefetching on the misses of an open file has ended, as the file could not be reached.
+    /// Reports that prefetching on the misses of an open file has stopped because of a failure.
     pub fn on_miss_prefetch_failed(
         &mut self,
         file: &OpenFile,
         missed: ActuateFailure,
         log: &mut DecisionLog,
     ) {
-        // Perhaps it was begun again meanwhile.
+        // It may have been started again meanwhile.
         self.miss_prefetcher.stop(&[file.id]);
         if let Some(decision) = self.on_miss.remove(&file.id) {
             self.failed(&decision, &ActionOutcome::Failed(missed), log);
         }
     }
 
-    /// Ends prefetching on the misses of open files that another process has given advice on.
+    /// Stops prefetching on the misses of open files on which another process has given advice.
     pub fn check_yielded(&mut self, files: &[OpenFile]) {
         for file in files {
             if self.on_miss.contains_key(&file.id) {
@@ -323,8 +323,8 @@ impl BdiActuator {
         self.miss_prefetcher.stop(&files);
     }
 
-    /// The directory whose files are prefetched. As long as it is held, its file system cannot be
-    /// unmounted.
+    /// Sets the directory whose files are prefetched. While this directory is held, its file system
+    /// cannot be unmounted.
     pub fn set_directory(&mut self, directory: Option<Directory>) {
         self.directory = directory.map(Arc::new);
     }
@@ -333,7 +333,7 @@ impl BdiActuator {
         self.directory.as_deref()
     }
 
-    /// Reports a failure, once for each open file. A file that was closed meanwhile is none.
+    /// Reports a failure, once for each open file. A file that was closed is not a failure.
     fn failed(&mut self, decision: &FileDecision, outcome: &ActionOutcome, log: &mut DecisionLog) {
         let is_closed = *outcome == ActionOutcome::Failed(ActuateFailure::Gone);
         if !is_closed && self.failures.insert(decision.file.id) {
@@ -341,35 +341,35 @@ impl BdiActuator {
         }
     }
 
-    /// Gives the bdi and the open files their first windows again. How many of these.
+    /// Restores the windows of the bdi and of open files. Returns the number of open files.
     pub fn restore(&mut self) -> Result<usize, DaemonError> {
         self.prefetcher.clear();
         self.stop_miss_prefetches();
         let others: HashSet<OpenFileId> = self.changed.keys().copied().collect();
         if let Err(error) = self.new_files.end(&self.actuator, &mut self.lease, &others) {
-            // If another process has changed the bdi, files opened since are its business.
+            // If another process has changed the bdi, files opened since keep their windows.
             external(error.into())?.ok();
         }
         let restored = self.swap(|original, window| (window, original));
-        // Also if another process has changed the bdi.
+        // This is required even if another process has changed the bdi.
         self.finish_shrinking()?;
-        // Whether to prefetch on misses is decided anew, and takes a window of its own.
+        // `reapply` skips these files: prefetching on misses is decided anew, with its window.
         let (on_miss, before) = (std::mem::take(&mut self.on_miss), self.changed.len());
         self.changed.retain(|id, _| !on_miss.contains_key(id));
         self.closed += before - self.changed.len();
         restored
     }
 
-    /// Gives open files the windows again that they had before they were restored.
+    /// Sets the windows that open files had before they were restored.
     pub fn reapply(&mut self) -> Result<(), DaemonError> {
-        // Those without a window were only on their way to another.
+        // A window of 0 was only temporary.
         self.changed.retain(|_, one| !one.window.is_zero());
         self.swap(|original, window| (original, window)).map(drop)
     }
 
-    /// Changes the windows of open files that were changed before, unless another process has
-    /// changed them since. `direction` has the window that a file must have, and the one it gets,
-    /// of its original one and the one that it was given.
+    /// Changes the windows of open files that foreread has changed, unless another process has
+    /// changed them since. From the original and the set window, `direction` returns the window
+    /// that a file must have and the window that it gets.
     fn swap(
         &mut self,
         direction: fn(Bytes, Bytes) -> (Bytes, Bytes),
@@ -395,7 +395,7 @@ impl BdiActuator {
         }
     }
 
-    /// No open file stays without a window on its way to another, or with the one that goes with
+    /// Sets the bdi's window on open files that have a temporary window of 0 or the window for
     /// prefetching on misses, whichever process has changed the bdi.
     fn finish_shrinking(&self) -> Result<(), DaemonError> {
         let passing =
@@ -414,12 +414,12 @@ impl BdiActuator {
         Ok(())
     }
 
-    /// Restores all windows, unless `leave`, and the bdi.
+    /// Restores the bdi and, unless `leave` is true, all windows.
     pub fn release(mut self, leave: bool) -> Result<Released, DaemonError> {
         self.stop_miss_prefetches();
         let restored = if leave { self.finish_shrinking().map(|()| 0) } else { self.restore() };
         let changed = self.changed.len() + self.closed;
-        // The bdi is restored also if open files could not be.
+        // The bdi is restored even if open files could not be.
         self.lease.restore()?;
         Ok(Released { changed, restored: restored? })
     }
@@ -429,7 +429,7 @@ fn external(error: DaemonError) -> Attempt {
     if error.is_external_change() { Ok(Err(ExternalChange(error.to_string()))) } else { Err(error) }
 }
 
-/// Where an extent begins and how long it is, in bytes.
+/// Returns the offset and the length of an extent, in bytes.
 pub(crate) fn bytes_of(extent: Extent) -> (Bytes, Bytes) {
     let start = Pages::new(extent.start.get()).to_bytes(page_size());
     (start, extent.pages.to_bytes(page_size()))

@@ -1,4 +1,4 @@
-//! The loop of `run`: steps while a command runs, for the command and its descendants.
+//! The loop of `run`: runs steps for a command and its descendants until the command exits.
 
 use std::collections::BTreeSet;
 use std::process::Child;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::{Daemon, DaemonBackend, DaemonError};
 
 impl<B: DaemonBackend> Daemon<B> {
-    /// Steps until `child` exits or `stop` returns true; `/proc` below `root` lists its
+    /// Runs steps until `child` exits or `stop` returns true; `/proc` below `root` lists its
     /// descendants. The first signal that `signal` returns is sent to the child.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ impl<B: DaemonBackend> Daemon<B> {
         while child.try_wait().map_err(DaemonError::Wait)?.is_none() {
             if !is_signalled && let Some(signal) = signal() {
                 is_signalled = true;
-                // A command that has exited meanwhile needs none.
+                // A command that has exited meanwhile needs no signal.
                 let _ = kill_process(Pid::from_child(child), signal);
             }
             self.follow(descendants(root, child.id()));
@@ -42,7 +42,7 @@ impl<B: DaemonBackend> Daemon<B> {
     }
 }
 
-/// A process and its descendants, but for those whose parent has exited.
+/// Lists a process and its descendants, except those whose parent has exited.
 fn descendants(root: &Root, first: u32) -> BTreeSet<u32> {
     let mut family = BTreeSet::from([first]);
     let mut new = vec![first];
@@ -89,7 +89,7 @@ mod tests {
         fn note(&mut self, _: &str) {}
     }
 
-    /// A daemon that needs no rights.
+    /// A daemon that needs no privileges.
     fn daemon() -> Daemon<UnprivilegedBackend> {
         let log = DecisionLog::new(Status::starting(), Box::new(SilentReporter), false);
         let root = Root::system();
@@ -128,7 +128,7 @@ mod tests {
         let after_two_steps = |steps| (steps >= 2).then_some(Signal::TERM);
         let (status, _) = run("exec sleep 1000", after_two_steps, |_| false);
         assert_eq!(status.and_then(|status| status.signal()), Some(Signal::TERM.as_raw()));
-        // A second signal would end the shell, as its handler is removed by the first.
+        // A second signal would terminate the shell, because the first one removes its handler.
         let dir = tempfile::tempdir().unwrap();
         let ready = dir.path().join("ready");
         let script = "trap 'trap - TERM; sleep 0.2; exit 3' TERM; : > READY; \

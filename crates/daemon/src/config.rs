@@ -1,4 +1,4 @@
-//! How a live kernel is controlled.
+//! Options for controlling a live kernel.
 
 use actuate::AccessRules;
 use host::{Dirs, Root};
@@ -7,20 +7,20 @@ use units::Bytes;
 
 use crate::PrimedFiles;
 
-/// How a live kernel is controlled.
+/// Options for controlling a live kernel.
 #[derive(Clone, Debug)]
 pub struct LiveConfig {
     pub root: Root,
     pub dirs: Dirs,
-    /// What restores the bdi if this process is killed.
+    /// The process that restores the bdi if this process is killed.
     pub guard: GuardCommand,
-    /// Which open files may be touched.
+    /// The rules for the open files that foreread may act on.
     pub limits: AccessRules,
     pub max_window: Bytes,
-    /// Whether to prefetch, or to set windows only.
+    /// Whether to prefetch in addition to setting windows.
     pub prefetch: bool,
-    /// Whether to leave open files alone whose programs advised that they read at random. Otherwise
-    /// they are prefetched if they are read in a predictable way.
+    /// Whether to leave open files alone if their programs advised random access. Otherwise,
+    /// foreread prefetches them if they are read in a predictable way.
     pub respect_advice: bool,
     /// Files that are primed as soon as they are read at random.
     pub primed: PrimedFiles,

@@ -1,4 +1,4 @@
-//! The daemon: the control loop above a back end, with its status, metrics and service manager.
+//! The daemon: the control loop on a back end, with its status, metrics and service manager.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use crate::decision::DecisionLog;
 use crate::status::{DeviceStatus, StatusEffect};
 use crate::{DaemonError, StatusPublisher};
 
-/// What the daemon needs of a back end besides what the loop does.
+/// The methods that the daemon needs of a back end in addition to those of the loop.
 pub trait DaemonBackend: ActionSink<Error = DaemonError> {
     fn log(&mut self) -> &mut DecisionLog;
 
     fn bdi_name(&self, bdi: BdiKey) -> String;
 
-    /// Only readers among these processes count from now on.
+    /// Restricts control to readers among these processes.
     fn follow(&mut self, pids: BTreeSet<u32>);
 }
 
@@ -29,7 +29,7 @@ pub struct Daemon<B> {
     publisher: Option<StatusPublisher>,
     is_dry_run: bool,
     leave: bool,
-    /// How long the last step took.
+    /// The duration of the last step.
     step: Duration,
 }
 
@@ -43,19 +43,19 @@ impl<B: DaemonBackend> Daemon<B> {
         daemon
     }
 
-    /// Tells the service manager that the daemon is at work.
+    /// Notifies the service manager that the daemon is ready.
     pub fn ready(&mut self) {
         if let Some(publisher) = &self.publisher {
             publisher.ready(&self.backend.log().status);
         }
     }
 
-    /// Only readers among these processes count from now on.
+    /// Restricts control to readers among these processes.
     pub fn follow(&mut self, pids: BTreeSet<u32>) {
         self.backend.follow(pids);
     }
 
-    /// One interval.
+    /// Runs one step of the loop and publishes the status.
     ///
     /// # Errors
     ///
@@ -71,13 +71,13 @@ impl<B: DaemonBackend> Daemon<B> {
         result
     }
 
-    /// How long to wait before the next step, which is usually `interval`.
+    /// Returns the delay before the next step, at most `interval`.
     pub fn next_delay(&self, interval: Duration) -> Duration {
         let delay = self.control.next_delay(Nanos::from(interval), Nanos::from(self.step));
         Duration::from_nanos(delay.get())
     }
 
-    /// Steps until `stop` says so.
+    /// Runs steps until `stop` returns true.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl<B: DaemonBackend> Daemon<B> {
         Ok(())
     }
 
-    /// What the A/B test has shown so far.
+    /// Returns the result of the A/B test so far; `None` if there is none.
     pub fn effect(&self) -> Option<StatusEffect> {
         self.control.effect().map(Into::into)
     }
@@ -127,11 +127,11 @@ impl<B: DaemonBackend> Daemon<B> {
         status.effect = effect;
     }
 
-    /// Ends: restores everything, unless it is to be left. The text says what was done in all.
+    /// Restores bdis and, unless `leave` is set, windows. Returns a summary; `None` in a dry run.
     ///
     /// # Errors
     ///
-    /// If something could not be restored; everything else is.
+    /// If a setting could not be restored; the other ones are.
     pub fn end(mut self) -> Result<Option<String>, DaemonError> {
         drop(self.publisher.take());
         let released = self.control.end(&mut self.backend)?;
@@ -142,7 +142,7 @@ impl<B: DaemonBackend> Daemon<B> {
     }
 }
 
-/// A change of what the loop does, as it is reported.
+/// Formats a change of the loop's state for the log.
 pub(crate) fn describe(note: &LoopNote, bdi_name: impl Fn(BdiKey) -> String) -> String {
     match note {
         LoopNote::Stopped(state @ LoopState::MemoryPressure) => {

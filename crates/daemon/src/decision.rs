@@ -1,4 +1,4 @@
-//! Decisions as they are reported: which process, what, why, how to undo it, and the result.
+//! Decisions as reported: the process, the action, the reason, how to undo it, and the result.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use crate::Status;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDecision {
     pub file: OpenFile,
-    /// The path of the file, where it is known.
+    /// The path of the file, if it is known.
     pub path: Option<String>,
     pub kind: ActionKind,
-    /// One line for people; empty if it only continues an earlier decision.
+    /// The reason in one line; empty if the action only continues an earlier decision.
     pub why: String,
 }
 
@@ -34,28 +34,28 @@ impl FileDecision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionResult {
     WindowSet {
-        /// The window that the end restores: the first one, after several decisions, and never one
-        /// that the bdi was only held at.
+        /// The window that foreread restores on exit: the one before the first decision, never a
+        /// temporary window of the bdi.
         first: Bytes,
     },
-    /// Pages are prefetched, or prefetching on misses has begun or ended.
+    /// Pages are prefetched, or prefetching on misses has started or stopped.
     Prefetching,
-    /// Nothing was to be done: the measured gain of an earlier decision was reported.
+    /// The measured gain of an earlier decision was reported; there was no other action.
     Reported,
-    /// A dry run: nothing was done.
+    /// The action was reported in a dry run and not carried out.
     Advised,
-    /// It could not be done, or must not.
+    /// The action failed or was not allowed; the text is the reason.
     Failed(String),
 }
 
-/// A decision as it is reported to programs; its text is the line for people.
+/// A decision as reported to programs; `Display` prints the line for users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecisionRecord {
     pub schema_version: u32,
-    /// The process that holds the open file, if one still does.
+    /// A process that holds the open file; `None` if it is closed.
     pub pid: Option<u32>,
     pub comm: Option<String>,
-    /// The path, where it is known.
+    /// The path, if it is known.
     pub path: Option<String>,
     pub device: DevNo,
     pub inode: u64,
@@ -65,11 +65,11 @@ pub struct DecisionRecord {
     pub window_kib: Option<u64>,
     /// The length of the runs that are prefetched on a miss.
     pub prefetch_run_kib: Option<u64>,
-    /// Of an earlier decision; 540 is ×5.4.
+    /// The predicted gain of an earlier decision; 540 is ×5.4.
     pub predicted_gain_percent: Option<u64>,
     pub measured_gain_percent: Option<u64>,
     pub why: String,
-    /// How to undo it.
+    /// How to undo the action.
     pub undo: String,
     /// `applied`, `advised` or `failed`.
     pub result: &'static str,
@@ -77,7 +77,7 @@ pub struct DecisionRecord {
 }
 
 impl DecisionRecord {
-    /// With `leave`, windows stay as they are at the end.
+    /// With `leave`, windows are not restored on exit.
     pub fn new(decision: &FileDecision, result: ActionResult, leave: bool) -> Self {
         let file = &decision.file;
         let holder = file.holders.first();
@@ -172,7 +172,7 @@ impl fmt::Display for DecisionRecord {
     }
 }
 
-/// The window of files that are opened later on a bdi has changed.
+/// A change of the window of files that are opened later on a bdi.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFileWindow {
     pub bdi: BdiId,
@@ -206,7 +206,7 @@ pub trait Reporter {
     fn note(&mut self, text: &str);
 }
 
-/// Reports decisions, and counts and keeps them in the status.
+/// Reports decisions, counts them, and adds them to the status.
 pub struct DecisionLog {
     pub status: Status,
     reporter: Box<dyn Reporter>,
@@ -214,7 +214,7 @@ pub struct DecisionLog {
 }
 
 impl DecisionLog {
-    /// With `leave`, windows stay as they are at the end.
+    /// With `leave`, windows are not restored on exit.
     pub fn new(status: Status, reporter: Box<dyn Reporter>, leave: bool) -> Self {
         Self { status, reporter, leave }
     }
@@ -230,7 +230,7 @@ impl DecisionLog {
         self.reporter.decision(&record);
     }
 
-    /// Reports what would be done. A decision without a reason continues one that had it.
+    /// Reports decisions of a dry run. Skips those without a reason, which continue earlier ones.
     pub fn advice(&mut self, decisions: &[FileDecision]) {
         for decision in decisions.iter().filter(|decision| !decision.why.is_empty()) {
             self.decision(decision, ActionResult::Advised);

@@ -1,4 +1,4 @@
-//! Why the daemon cannot go on.
+//! Errors that stop the daemon.
 
 use std::io;
 
@@ -27,7 +27,7 @@ pub enum DaemonError {
 }
 
 impl DaemonError {
-    /// Whether the reason is that another process has changed the bdi.
+    /// Returns whether the cause is that another process has changed the bdi.
     pub(crate) fn is_external_change(&self) -> bool {
         let tunable = match self {
             Self::Actuate(ActuateError::Tunable(error)) | Self::Tunable(error) => error,

@@ -1,10 +1,9 @@
-//! `auto`, `run` and `watch`.
+//! The commands `auto`, `run` and `watch`.
 //!
-//! [`Daemon`] runs the loop of crate `control` above one of two back ends: [`LiveBackend`], which
-//! observes the kernel by BPF, and [`UnprivilegedBackend`], which follows processes by `/proc`.
-//! A [`RecordingBackend`] records what the loop is given and what it decides.
-//! [`WatchLoop`] is the loop of `watch`. Its [`Tracker`] is pure: it takes [`Record`]s, live or
-//! from a recording, and makes the views.
+//! [`Daemon`] runs the loop of crate `control` on one of two back ends: [`LiveBackend`] observes
+//! the kernel through BPF, and [`UnprivilegedBackend`] follows processes through `/proc`. A
+//! [`RecordingBackend`] records the inputs and the decisions of the loop. [`WatchLoop`] is the loop
+//! of `watch`. Its [`Tracker`] is pure: it turns [`Record`]s, live or from a recording, into views.
 
 mod bdi_actuator;
 mod command;

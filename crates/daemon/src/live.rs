@@ -1,4 +1,4 @@
-//! The live kernel as the back end of the loop: observed by BPF, changed from outside.
+//! The back end of the loop for a live kernel, which is observed through BPF.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -24,46 +24,46 @@ use crate::{DaemonError, LiveSource, MemoryState, Snapshot};
 
 struct LiveBdi {
     storage: Storage,
-    /// Whether a rotating disk is among its devices.
+    /// Whether one of its devices is a rotating disk.
     rotates: bool,
     /// `None` in a dry run, and when the bdi is no longer managed.
     actuator: Option<BdiActuator>,
     finder: Finder,
-    /// The open file by which the directory was found whose files are prefetched, and its path.
+    /// The open file through which the directory of prefetched files was found, and its path.
     directory_file: Option<(OpenFile, String)>,
 }
 
-/// The live kernel, observed by BPF.
+/// A live kernel, observed through BPF.
 pub struct LiveBackend {
     config: LiveConfig,
     source: LiveSource,
     bdis: Vec<LiveBdi>,
     /// Prefetches on misses, for all bdis; `None` in a dry run.
     miss_prefetcher: Option<Arc<MissPrefetcher>>,
-    /// Only readers among these processes count, if it is given; otherwise those of the bdis that
+    /// If set, only readers among these processes count; otherwise all readers on the bdis that
     /// were added.
     pids: Option<BTreeSet<u32>>,
-    /// The file systems of managed bdis, and others.
+    /// The file systems on managed bdis, and the other ones.
     filesystems: BTreeMap<DevNo, BdiKey>,
     other_filesystems: BTreeSet<DevNo>,
     /// The files of each bdi whose accesses are sampled.
     sampled: BTreeMap<BdiKey, BTreeSet<(DevNo, u64)>>,
-    /// What has happened since the last sample.
+    /// The events since the last sample.
     events: Vec<ProbeEvent>,
     snapshot: Snapshot,
-    /// Which of its open files each is.
+    /// The index of each open file in the snapshot.
     places: HashMap<OpenFileId, usize>,
     memory: MemoryState,
     log: DecisionLog,
 }
 
-/// The device and inode of a file as the controller knows it.
+/// Returns the key of a file for the controller, made of its device and inode.
 fn file_key(device: DevNo, inode: u64) -> FileKey {
     FileKey(u64::from(device.major) << 32 | u64::from(device.minor), inode)
 }
 
-/// Whether a device is a rotating disk. Those of virtual machines and networks are called so
-/// whatever is behind them.
+/// Returns whether a device is a rotating disk. Disks of virtual machines and networks do not
+/// count: they report that they rotate whatever is behind them.
 fn rotates(root: &Root, device: DevNo) -> bool {
     device_facts(root, device).is_ok_and(|facts| {
         let is_elsewhere =
@@ -76,7 +76,7 @@ fn device_and_inode(file: &FileKey) -> (DevNo, u64) {
     (DevNo { major: (file.0 >> 32) as u32, minor: file.0 as u32 }, file.1)
 }
 
-/// The state of an open file, as the controller wants it.
+/// Returns the state of an open file for the controller.
 pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState, respect_advice: bool) -> FileState {
     let page = page_size();
     FileState {
@@ -92,7 +92,7 @@ pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState, respect_advice: 
     }
 }
 
-/// What the devices of a bdi have completed, as a snapshot has it.
+/// Sums the completed reads of the devices of a bdi in a snapshot.
 pub(crate) fn completions(devices: &[DevNo], snapshot: &Snapshot) -> DeviceCompletions {
     let mut completions = DeviceCompletions::default();
     for stat in devices.iter().filter_map(|device| snapshot.devices.get(device)) {
@@ -103,8 +103,8 @@ pub(crate) fn completions(devices: &[DevNo], snapshot: &Snapshot) -> DeviceCompl
     completions
 }
 
-/// Sorts what has happened by bdi. Events without an open file, and those of other file systems,
-/// are left out.
+/// Assigns events to their bdis. Drops events of other file systems, and those without an open file
+/// unless they are access samples.
 pub(crate) fn events_of_bdis(
     events: impl Iterator<Item = ProbeEvent>,
     bdi_of: impl Fn(DevNo) -> Option<BdiKey>,
@@ -118,8 +118,8 @@ pub(crate) fn events_of_bdis(
     }
 }
 
-/// Finds the open files of access samples, which name only file and process. Where a process has a
-/// file open more than once, it is not known by which one it was read: such samples stay without.
+/// Finds the open files of access samples, which name only the file and the process. If a process
+/// has opened a file more than once, its samples are ambiguous and get no open file.
 pub(crate) fn attribute_samples(events: &mut [ProbeEvent], files: &[OpenFile]) {
     let is_sample = |event: &ProbeEvent| matches!(event.access.kind, EventKind::Access { .. });
     if !events.iter().any(is_sample) {
@@ -140,11 +140,11 @@ pub(crate) fn attribute_samples(events: &mut [ProbeEvent], files: &[OpenFile]) {
 }
 
 impl LiveBackend {
-    /// Observes by `source`, which must see readers.
+    /// Creates a back end that observes through `source`, which must see readers.
     ///
     /// # Errors
     ///
-    /// If the misses cannot be observed.
+    /// If misses cannot be observed, or no thread can be started.
     pub fn new(
         config: LiveConfig,
         mut source: LiveSource,
@@ -176,7 +176,7 @@ impl LiveBackend {
         })
     }
 
-    /// Takes a storage under control, unless its bdi is already.
+    /// Adds a storage to the controlled ones, unless its bdi is already controlled.
     ///
     /// # Errors
     ///
@@ -211,8 +211,8 @@ impl LiveBackend {
         (0..).map(BdiKey).zip(&self.bdis)
     }
 
-    /// Takes under control the storages that the processes have opened files on. One that another
-    /// foreread controls is left alone.
+    /// Adds the storages on which the processes have opened files. Skips those that cannot be
+    /// added, for example because another foreread controls them.
     fn add_new(&mut self) {
         let is_new = |file: &&OpenFile| file.bdi.as_ref().is_some_and(|b| self.key(b).is_none());
         let new = self.snapshot.files.iter().filter(is_new);
@@ -227,13 +227,13 @@ impl LiveBackend {
         }
     }
 
-    /// An open file of a bdi, as it was last sampled.
+    /// Returns an open file of a bdi, as it was last sampled.
     fn open_file(&self, bdi: &BdiId, id: OpenFileId) -> Option<&OpenFile> {
         let file = self.snapshot.files.get(*self.places.get(&id)?)?;
         (file.bdi.as_ref() == Some(bdi)).then_some(file)
     }
 
-    /// The actions, with the open files that they are about.
+    /// Combines actions with the open files that they concern.
     fn decisions(&self, key: BdiKey, actions: Vec<FileAction>) -> Vec<FileDecision> {
         let Some(bdi) = self.bdis.get(key.0 as usize) else { return Vec::new() };
         let decision = |FileAction { file: id, kind, why, .. }: FileAction| {
@@ -272,8 +272,8 @@ impl EventSource for LiveBackend {
         self.events.len() > before
     }
 
-    /// Of open files it samples those that something happened to or that are followed: there may be
-    /// hundreds of thousands of others.
+    /// Samples only open files that had an event or are followed: there may be hundreds of
+    /// thousands of others.
     fn sample(
         &mut self,
         followed: &mut dyn Iterator<Item = OpenFileId>,
@@ -344,7 +344,7 @@ impl EventSource for LiveBackend {
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
         let Self { bdis, snapshot, places, .. } = self;
         let bdi = bdis.get_mut(bdi.0 as usize)?;
-        // Of files that are closed as quickly as opened, one is perhaps open now.
+        // A reader may close its files quickly: take the first one that is open now.
         let open = wanted.iter().find_map(|id| {
             let file = snapshot.files.get(*places.get(id)?)?;
             Some((file, snapshot.paths.get(id)?))

@@ -1,36 +1,36 @@
-//! Open files that are mapped and have no descriptor any more.
+//! Finds open files that are mapped and no longer have a descriptor.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
 
-/// The pause after a look is this many times as long as the look, as in the control loop.
+/// The pause after a search as a multiple of its duration, as in the control loop.
 const PAUSE_LOOKS: u32 = 30;
-/// A look that takes longer is continued after the pause.
+/// A search that takes longer is continued after the pause.
 const MAX_LOOK_TIME: Duration = Duration::from_millis(10);
-/// After this time, open files that were not found are looked for again.
+/// Interval after which open files that were not found are searched for again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Open files whose readers are remembered, and readers of each. Bounds memory.
+/// Limits on open files whose readers are remembered, and on readers of each. They bound memory.
 const MAX_FILES: usize = 65_536;
 const MAX_READERS: usize = 8;
 
-/// An open file and its inode, as the kernel reuses addresses.
+/// An open file and its inode, because the kernel reuses addresses.
 type MappedKey = (OpenFileId, u64);
 
 /// Finds mapped files among the mappings of the processes that read them. A process may have tens
-/// of thousands of mappings, so the time that this takes is limited.
+/// of thousands of mappings, so the search time is limited.
 #[derive(Debug)]
 pub(crate) struct MappedFiles {
     /// The processes that read each open file.
     readers: HashMap<MappedKey, BTreeSet<u32>>,
     found: BTreeMap<MappedKey, OpenFile>,
-    /// Not found: closed since, or a program or library. Cleared every [`RETRY_INTERVAL`].
+    /// Not found: closed, or a program or library. Cleared every [`RETRY_INTERVAL`].
     others: BTreeSet<MappedKey>,
     others_since: Instant,
-    /// No look before this.
+    /// The earliest time of the next search.
     next: Instant,
-    /// The process at which the next look begins.
+    /// The process at which the next search continues.
     next_pid: u32,
 }
 
@@ -56,7 +56,7 @@ impl MappedFiles {
         }
     }
 
-    /// The mapped files among the wanted ones, or among all that were read since the last call.
+    /// Returns the mapped files among `wanted`, or all that were read if `wanted` is `None`.
     /// `listed` has the open files with a descriptor.
     pub fn find(
         &mut self,
@@ -82,7 +82,7 @@ impl MappedFiles {
         self.found.values().cloned().collect()
     }
 
-    /// Looks through the mappings of the processes that read a file that may be mapped.
+    /// Searches the mappings of all processes that read a file that may be mapped.
     fn look(&mut self, census: &Census, begun: Instant) {
         let mut processes: BTreeMap<u32, BTreeSet<MappedKey>> = BTreeMap::new();
         for (key, pids) in &self.readers {
@@ -101,7 +101,7 @@ impl MappedFiles {
         }
     }
 
-    /// Looks for these files among the mappings of one of their readers.
+    /// Searches the mappings of one reader for these files.
     fn look_at(&mut self, census: &Census, pid: u32, keys: &BTreeSet<MappedKey>) {
         let ids = Some(keys.iter().map(|(id, _)| *id).collect());
         let filter = OpenFileFilter { ids, ..OpenFileFilter::default() };
@@ -135,7 +135,7 @@ impl MappedFiles {
         }
     }
 
-    /// A process has not mapped a file.
+    /// Removes a reader that has not mapped the file.
     fn drop_reader(&mut self, key: &MappedKey, pid: u32) {
         let Some(readers) = self.readers.get_mut(key) else { return };
         readers.remove(&pid);

@@ -1,4 +1,4 @@
-//! What the caches of the machine and of cgroups can hold, and memory pressure.
+//! Limits of the page caches of the machine and of cgroups, and memory pressure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,32 +11,32 @@ use units::Nanos;
 /// Memory is under pressure if tasks stalled for it more than this share of the last ten seconds
 /// (PSI `some avg10`), in percent ...
 const MAX_STALL_PERCENT: f64 = 5.0;
-/// ... and at most one part in this many of the machine's memory is available. Otherwise tasks
-/// stall at the limit of a cgroup, which the windows of that cgroup's files keep to.
+/// ... and at most one part in this many of the machine's memory is available. Otherwise, tasks
+/// stall at the limit of a cgroup, which the windows of that cgroup's files already respect.
 const MIN_AVAILABLE_DIVISOR: u64 = 4;
 
-/// So long a sample counts for the same processes: limits and free memory change slowly, and
-/// looking them up takes more calls than all else of a step.
+/// How long a sample is valid for the same processes: limits and free memory change slowly, and
+/// reading them takes more system calls than the rest of a step.
 const SAMPLE_LIFETIME: Nanos = Nanos::from_millis(500);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryState {
     pub inputs: MemoryInputs,
-    /// When it was sampled, and for which processes.
+    /// The time of the sample and its processes; `None` before the first sample.
     sampled: Option<(Nanos, BTreeSet<u32>)>,
-    /// The memory cgroup of processes, on hosts whose memory controller is of version 1: there it
-    /// is not the one that the kernel reports of them.
+    /// The memory cgroups of processes, on hosts with a memory controller of cgroup version 1:
+    /// there, the kernel reports another cgroup for a process.
     cgroups: BTreeMap<u32, u64>,
 }
 
 impl MemoryState {
-    /// The cache that the pages of an open file are charged to, a key of [`MemoryInputs::caches`].
+    /// Returns the cache that the file's pages are charged to, a key of [`MemoryInputs::caches`].
     pub fn domain(&self, file: &OpenFile) -> u64 {
         let of = |holder: &Holder| self.cgroups.get(&holder.pid).copied().unwrap_or(holder.cgroup);
         file.holders.first().map_or(0, of)
     }
 
-    /// Samples again, unless that was done a moment ago for the processes that hold these files.
+    /// Samples again, unless a recent sample covers the processes that hold these files.
     pub fn refresh(&mut self, root: &Root, now: Nanos, files: &[OpenFile]) {
         let holders = files.iter().filter_map(|file| file.holders.first());
         let pids: BTreeSet<u32> = holders.map(|holder| holder.pid).collect();
@@ -48,8 +48,8 @@ impl MemoryState {
         }
     }
 
-    /// Samples the machine, and the cgroups of the processes that hold these files. For what cannot
-    /// be read, the machine's cache counts.
+    /// Samples the machine, and the cgroups of the processes that hold these files. A cgroup
+    /// without a readable limit gets the available memory of the machine.
     fn sample<'a>(root: &Root, files: impl IntoIterator<Item = &'a OpenFile>) -> Self {
         let meminfo = root.read("/proc/meminfo").map(|text| parse_meminfo(&text));
         let meminfo = meminfo.unwrap_or_default();

@@ -1,10 +1,10 @@
-//! What can be seen of readers where the kernel may not be looked into.
+//! Observes readers through `/proc`, without the privileges that BPF needs.
 //!
-//! Of one's own processes `/proc` shows in which call a thread waits and with which words
-//! (`/proc/PID/task/TID/syscall`), where a descriptor stands, and how many calls a thread has made
-//! to read. That is looked at every so often: whoever is met waiting in a read of a file has missed
-//! there. What lies between two looks is known only where it was equal steps. Faults of mappings
-//! are not seen, as they are no calls.
+//! For the user's own processes, `/proc` shows the system call in which a thread waits and its
+//! arguments (`/proc/PID/task/TID/syscall`), the position of a descriptor, and the number of read
+//! calls of a thread. These are sampled. A thread that waits in a read of a file has a miss there.
+//! Reads between two samples are known only if they were at equal distances. Page faults of
+//! mappings are not system calls, so they are not observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,46 +20,46 @@ use units::{Bytes, Kib, Nanos, Pages};
 use crate::Snapshot;
 use crate::source::now;
 
-/// The calls `read` and `pread64`.
+/// The numbers of the system calls `read` and `pread64`.
 const READ_SYSCALLS: (u64, u64) = if cfg!(target_arch = "x86_64") { (0, 17) } else { (63, 67) };
-/// The most that one call reads (`MAX_RW_COUNT`), and an offset that no file reaches.
+/// The maximum length of one read (`MAX_RW_COUNT`), and an offset that no file reaches.
 const MAX_READ_BYTES: u64 = 0x7fff_f000;
 const MAX_OFFSET_BYTES: u64 = 1 << 62;
-/// Steps between two looks that are filled in at most.
+/// Maximum number of reads between two samples that are filled in.
 const MAX_FILLED_STEPS: u64 = 64;
 
-/// A read in which a thread waits.
+/// A read call in which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReadCall {
     fd: u32,
     length: u64,
-    /// Of `pread`; else it is where the descriptor stands.
+    /// The offset of `pread64`; `None` for `read`, which uses the position of the descriptor.
     offset: Option<u64>,
 }
 
-/// An open file as it was met first.
+/// An open file on which a reader has waited.
 #[derive(Clone, Debug)]
 struct KnownFile {
     file: OpenFile,
     path: String,
     storage: Storage,
-    /// Whether its reads say where: then its position says nothing.
+    /// True if it is read with `pread64`: then its position is meaningless.
     explicit: bool,
 }
 
 impl KnownFile {
-    /// Whether a descriptor is still of this file.
+    /// Returns whether a descriptor still refers to this file.
     fn is(&self, file: &fs::Metadata) -> bool {
         (self.file.device, self.file.inode) == (DevNo::from_raw(file.dev()), file.ino())
     }
 }
 
-/// Follows processes by `/proc`.
+/// Follows processes through `/proc`.
 #[derive(Debug)]
 pub struct Positions {
     root: Root,
     files: BTreeMap<(u32, u32), KnownFile>,
-    /// Where each thread was met last.
+    /// The last observed read of each thread.
     threads: BTreeMap<(u32, u32), ThreadPosition>,
     met: u64,
     looked: Nanos,
@@ -71,7 +71,7 @@ impl Positions {
         Self { root: root.clone(), files, threads, met: 0, looked: now() }
     }
 
-    /// Looks at processes: what their readers wait for, and how their open files are.
+    /// Samples processes. Returns the events of their readers and the state of their open files.
     pub fn look(&mut self, pids: &BTreeSet<u32>) -> (Vec<ProbeEvent>, Snapshot) {
         let at = now();
         let elapsed = at.saturating_sub(std::mem::replace(&mut self.looked, at));
@@ -89,7 +89,7 @@ impl Positions {
         (events, self.snapshot(at))
     }
 
-    /// The storage on which an open file lies.
+    /// Returns the storage of each open file.
     pub fn storages(&self) -> impl Iterator<Item = &Storage> {
         self.files.values().map(|known| &known.storage)
     }
@@ -136,7 +136,7 @@ impl Positions {
         Some(())
     }
 
-    /// The open file of a descriptor, if that is a file on a disk.
+    /// Returns the open file of a descriptor, if it is a regular file on a disk.
     fn meet(&mut self, pid: u32, fd: u32) -> Option<&mut KnownFile> {
         let link = self.root.path(format!("/proc/{pid}/fd/{fd}"));
         let file = fs::metadata(&link).ok().filter(fs::Metadata::is_file)?;
@@ -194,7 +194,7 @@ impl Positions {
             snapshot.paths.insert(known.file.id, known.path.clone());
             for device in &known.storage.devices {
                 if snapshot.devices.contains_key(device) {
-                    continue; // as of another file on it
+                    continue; // already read for another file on it
                 }
                 if let Ok(stat) = block_stat(&self.root, *device) {
                     snapshot.devices.insert(*device, stat);
@@ -204,7 +204,7 @@ impl Positions {
         snapshot
     }
 
-    /// An open file was told to have this window.
+    /// Records the window that an open file got from advice.
     pub fn has_window(&mut self, id: OpenFileId, window: Bytes) {
         for known in self.files.values_mut().filter(|known| known.file.id == id) {
             known.file.window = window;
@@ -212,17 +212,17 @@ impl Positions {
     }
 }
 
-/// Where a thread was met reading.
+/// The last observed read of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct ThreadPosition {
     file: (u32, u32),
     offset: u64,
-    /// Calls that it had made before.
+    /// Number of reads that the thread had made before.
     reads: u64,
 }
 
 impl ThreadPosition {
-    /// It is met again. The places that it has come to since, with their lengths.
+    /// Updates the position. Returns the offset and length of each range that was read since.
     fn goes_on(
         &mut self,
         file: (u32, u32),
@@ -236,7 +236,7 @@ impl ThreadPosition {
             return vec![(offset, length)];
         }
         if calls == 0 {
-            return Vec::new(); // it still waits there
+            return Vec::new(); // the thread still waits in the same call
         }
         let way = offset.wrapping_sub(before.offset).cast_signed();
         let count = calls.cast_signed();
@@ -251,7 +251,7 @@ impl ThreadPosition {
     }
 }
 
-/// The read that a thread waits in, as `/proc/PID/task/TID/syscall` has it.
+/// Parses the read in which a thread waits, in the format of `/proc/PID/task/TID/syscall`.
 fn call(text: &str) -> Option<ReadCall> {
     let mut words = text.split_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
@@ -259,7 +259,7 @@ fn call(text: &str) -> Option<ReadCall> {
     let (fd, _, length, offset) = (word()?, word()?, word()?, word()?);
     let explicit = number == READ_SYSCALLS.1;
     let reads = explicit || number == READ_SYSCALLS.0;
-    // Of `read` the word is whatever was in that register.
+    // `read` has no fourth argument, so its register holds an arbitrary value.
     let offset = if explicit { offset } else { 0 };
     let fd = u32::try_from(fd).ok().filter(|_| reads && length > 0 && offset < MAX_OFFSET_BYTES)?;
     Some(ReadCall { fd, length: length.min(MAX_READ_BYTES), offset: explicit.then_some(offset) })

@@ -1,4 +1,4 @@
-//! Files that are primed as soon as they are read at random, because the operator asked for it.
+//! Files that are primed as soon as they are read at random, because the user requested it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use observe::OpenFile;
 use thiserror::Error;
 use units::{Classified, ErrorKind};
 
-/// The most files below the directories that are named. Bounds memory and the time of the walk.
+/// Maximum number of files below each named directory. Bounds memory and the time of the walk.
 const MAX_FILES: usize = 65_536;
 
 /// Why files cannot be primed on request.
@@ -36,17 +36,17 @@ impl Classified for PrimedFilesError {
     }
 }
 
-/// Files by their bdi and inode.
+/// Files to prime, by bdi and inode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrimedFiles(BTreeSet<(BdiId, u64)>);
 
 impl PrimedFiles {
-    /// These files, and the regular files below these directories on the same file system. Below a
-    /// directory, symbolic links are not followed.
+    /// Finds these files, and the regular files below these directories on the same file system.
+    /// Symbolic links below a directory are not followed.
     ///
     /// # Errors
     ///
-    /// If a path cannot be read, is something else, or has too many files below it.
+    /// If a path cannot be read, is no file or directory, or has too many files below it.
     pub fn find(root: &Root, paths: &[PathBuf]) -> Result<Self, PrimedFilesError> {
         let mut files = BTreeSet::new();
         for path in paths {
@@ -64,7 +64,7 @@ impl PrimedFiles {
     }
 }
 
-/// The inodes of a file, or of the files below a directory.
+/// Returns the inode of a file, or the inodes of the regular files below a directory.
 fn inodes(path: &Path) -> Result<BTreeSet<u64>, PrimedFilesError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -83,7 +83,7 @@ fn inodes(path: &Path) -> Result<BTreeSet<u64>, PrimedFilesError> {
             let entry = entry.map_err(failed(&directory))?;
             let about = match entry.metadata() {
                 Ok(about) if about.dev() == top.dev() => about,
-                // Gone meanwhile, or another file system.
+                // Removed meanwhile, or on another file system.
                 Ok(_) | Err(_) => continue,
             };
             if about.is_dir() {

@@ -1,4 +1,4 @@
-//! What a running daemon publishes: its status, its metrics, and that it is alive.
+//! Publishes the status and metrics of a running daemon, and notifies the service manager.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use sys::replace::{Durability, FileMode, replace};
 use crate::service::watchdog;
 use crate::{ServiceManager, Status};
 
-/// How often the status is published, unless the service manager expects it more often.
+/// Interval between updates of the status, unless the service manager requires a shorter one.
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Takes the text of the metrics.
+/// Writes the text of the metrics.
 type MetricsWriter = Box<dyn FnMut(&str)>;
 
 pub struct StatusPublisher {
@@ -23,8 +23,8 @@ pub struct StatusPublisher {
 }
 
 impl StatusPublisher {
-    /// Keeps the status in the file `path`, and hands the text of the metrics to `metrics`. The
-    /// status is there at once.
+    /// Writes the status to the file `path`, first immediately, and passes the text of the metrics
+    /// to `metrics`.
     pub fn new(path: PathBuf, metrics: Option<MetricsWriter>) -> Self {
         let address = std::env::var("NOTIFY_SOCKET").ok();
         let manager = address.and_then(|address| ServiceManager::at(&address).ok());
@@ -36,14 +36,14 @@ impl StatusPublisher {
         publisher
     }
 
-    /// Tells the service manager that the daemon is at work.
+    /// Notifies the service manager that the daemon is ready.
     pub fn ready(&self, status: &Status) {
         self.write(status);
         self.notify("READY=1");
     }
 
-    /// Publishes status and metrics, and tells the service manager that the daemon is alive, once
-    /// in an interval.
+    /// Publishes the status and the metrics, and notifies the service manager that the daemon is
+    /// alive, at most once per interval.
     pub fn publish(&mut self, status: &Status) {
         if self.published.elapsed() < self.interval {
             return;
@@ -59,11 +59,11 @@ impl StatusPublisher {
 
     fn write(&self, status: &Status) {
         let text = serde_json::to_string_pretty(status).unwrap_or_default();
-        // The daemon works without it.
+        // The daemon works without a status file.
         let _ = replace_status(&self.path, &text);
     }
 
-    /// Whether the status in the file is that of this process: another may have started since.
+    /// Returns whether the status file is that of this process: another one may have started since.
     fn is_own(&self) -> bool {
         let text = std::fs::read_to_string(&self.path).unwrap_or_default();
         let status = serde_json::from_str::<Status>(&text);
@@ -72,13 +72,13 @@ impl StatusPublisher {
 
     fn notify(&self, state: &str) {
         if let Some(manager) = &self.manager {
-            // The manager notices a lack of messages.
+            // The service manager detects missing messages.
             let _ = manager.notify(state);
         }
     }
 }
 
-/// Reports the end and removes the status, also where an error ends the daemon.
+/// Notifies the service manager and removes the status, even if the daemon stops on an error.
 impl Drop for StatusPublisher {
     fn drop(&mut self) {
         self.notify("STOPPING=1");
@@ -88,8 +88,8 @@ impl Drop for StatusPublisher {
     }
 }
 
-/// Replaces the status, so that a reader sees it whole. All users may read it, as far as the umask
-/// allows.
+/// Replaces the status atomically, so that a reader sees a complete file. All users may read it, as
+/// far as the umask allows.
 fn replace_status(path: &Path, text: &str) -> std::io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir)?;

@@ -1,4 +1,4 @@
-//! What was seen, in the form in which it is kept in a file: one line of JSON for each record.
+//! The records of `watch`, and their file format: one line of JSON for each record.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _, Write};
@@ -9,29 +9,29 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// The form of record that this foreread writes and reads.
+/// The format version that this foreread writes and reads.
 pub const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
     pub version: u32,
-    /// The size of a memory page.
+    /// The size of a memory page, in bytes.
     pub page_bytes: u64,
-    /// The probes that were at work.
+    /// The signals of the probes; empty without probes.
     pub signals: Vec<Signal>,
 }
 
-/// What there was at one time.
+/// The state of open files and devices at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub at: Nanos,
-    /// What is open, where it may be seen.
+    /// Open files; empty if they cannot be listed.
     pub files: Vec<OpenFile>,
-    /// The paths of these, as far as they are known.
+    /// The paths of these files, as far as they are known.
     pub paths: BTreeMap<OpenFileId, String>,
     pub devices: BTreeMap<DevNo, BlockStat>,
     pub names: BTreeMap<DevNo, String>,
-    /// Events that were lost so far.
+    /// Number of events lost so far.
     pub lost: u64,
 }
 
@@ -50,10 +50,10 @@ pub fn write_record(to: &mut dyn Write, record: &Record) -> io::Result<()> {
     to.write_all(line.as_bytes())
 }
 
-/// The longest line: a snapshot of several hundred thousand open files.
+/// The maximum length of a line: a snapshot of several hundred thousand open files.
 pub const LINE_BYTES_MAX: u64 = 64 << 20;
 
-/// The lines of an input that may have no end, or no end of a line. Nothing follows an error.
+/// Splits an input into lines, whose lengths are limited. Stops after the first error.
 fn lines(mut from: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
     let mut failed = false;
     std::iter::from_fn(move || {
@@ -75,8 +75,8 @@ fn lines(mut from: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
     })
 }
 
-/// Reads records one by one. A line that is none is an error that says which; a last line that was
-/// cut short is not.
+/// Reads records one by one. An invalid line is an error with its line number. An invalid last line
+/// counts as cut short and is ignored, unless it is the only one.
 ///
 /// A line longer than [`LINE_BYTES_MAX`] is an error of the kind `FileTooLarge`.
 pub fn read_records(from: impl BufRead) -> impl Iterator<Item = io::Result<Record>> {

@@ -5,13 +5,13 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// A unit that runs `program auto` with these arguments. The service has few rights besides those
-/// that it needs: to observe the kernel (BPF), to duplicate other processes' open files
-/// (SYS_PTRACE), and to write the settings of its bdi.
+/// Returns a unit that runs `program auto` with these arguments. The service has few privileges
+/// beyond those that it needs: to observe the kernel (BPF), to duplicate other processes' open
+/// files (SYS_PTRACE), and to write the settings of its bdi.
 ///
 /// Before it starts, it restores the settings that killed runs left, but not those that the user
-/// applied or persisted. Its runtime directory is preserved, as the locks and virtual disks of
-/// other runs are in it.
+/// applied or persisted. Its runtime directory is preserved, because it contains the locks and
+/// virtual disks of other runs.
 pub fn unit(program: &str, words: &str) -> String {
     // systemd does not expand variables in the path of the program.
     let program = in_quotes(program);
@@ -69,7 +69,7 @@ WantedBy=multi-user.target
     )
 }
 
-/// An argument as systemd reads it back from the command line of a unit (systemd.service(5)).
+/// Quotes an argument for the command line of a unit (systemd.service(5)).
 pub fn quoted(word: &str) -> String {
     in_quotes(word).replace('$', "$$")
 }
@@ -79,7 +79,7 @@ fn in_quotes(word: &str) -> String {
     format!("\"{}\"", escaped.replace('%', "%%"))
 }
 
-/// The service manager that started this program, if one did (sd_notify(3)).
+/// The service manager that started this program (sd_notify(3)).
 ///
 /// Version 0.5 of the crate `sd-notify` does not support abstract addresses (`@name`).
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The service manager at an address (`NOTIFY_SOCKET`): a path, or `@name`.
+    /// Opens a socket to the service manager at an address (`NOTIFY_SOCKET`): a path, or `@name`.
     pub fn at(address: &str) -> io::Result<Self> {
         let address = match address.strip_prefix('@') {
             Some(name) => SocketAddr::from_abstract_name(name)?,
@@ -104,7 +104,7 @@ impl ServiceManager {
     }
 }
 
-/// How often to send `WATCHDOG=1`: half of the time that `WATCHDOG_USEC` allows.
+/// Returns the interval between `WATCHDOG=1` messages: half of `WATCHDOG_USEC`.
 pub fn watchdog(micros: &str) -> Option<Duration> {
     let micros: u64 = micros.parse().ok().filter(|micros| *micros > 0)?;
     Some(Duration::from_micros(micros / 2))
@@ -149,7 +149,7 @@ mod tests {
         let unit = unit("/opt/my tools/foreread", "/srv");
         let before: Vec<_> = unit.lines().filter(|line| line.contains("rollback")).collect();
         assert_eq!(before, ["ExecStartPre=-\"/opt/my tools/foreread\" rollback left"]);
-        // Without this systemd would remove the locks and virtual disks of others with it.
+        // Without this, systemd would remove the locks and virtual disks of other runs.
         assert!(unit.contains("\nRuntimeDirectoryPreserve=yes\n"));
         assert_eq!(quoted(r#"a "b\c" 5% $x"#), r#""a \"b\\c\" 5%% $$x""#);
     }

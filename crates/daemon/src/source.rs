@@ -1,4 +1,4 @@
-//! Live records: the probes, the census of open files and the counters of block devices.
+//! Live records, from the probes, the census of open files and the counters of block devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,20 +19,18 @@ use crate::{Begin, Record, Snapshot};
 
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// The kernel cannot be looked into.
     #[error("cannot observe the kernel")]
     Observe(#[from] ObserveError),
-    /// The devices cannot be looked at.
     #[error("cannot read the devices")]
     Host(#[from] HostError),
 }
 
-/// Where the records of `watch` come from.
+/// The source of the records of `watch`.
 pub trait WatchSource {
-    /// The first record of a recording.
+    /// Returns the first record of a recording.
     fn beginning(&self) -> Record;
 
-    /// Passes on what has happened since the last call, then a snapshot.
+    /// Passes the events since the last call to `take`, then a snapshot.
     ///
     /// # Errors
     ///
@@ -40,22 +38,22 @@ pub trait WatchSource {
     fn collect(&mut self, take: &mut dyn FnMut(Record)) -> Result<(), SourceError>;
 }
 
-/// Where records come from while things happen.
+/// The source of live records.
 #[derive(Debug)]
 pub struct LiveSource {
     root: Root,
-    /// `None` where the kernel refuses them: then there are counters only.
+    /// `None` if the kernel refuses them: then only counters are available.
     probes: Option<(Probes, Census)>,
-    /// Why there are none, or what could not be tried.
+    /// Why there are no probes, or why they were not tested.
     note: Option<String>,
     mapped: MappedFiles,
-    /// Paths that are known. The kernel uses an address again, so the inode must be the same, too.
+    /// Known paths. The kernel reuses addresses, so the inode is part of the key.
     paths: BTreeMap<(OpenFileId, u64), String>,
 }
 
 impl LiveSource {
-    /// Begins to look. The probes are tried on a file in `dir`, which should not be on tmpfs; if
-    /// they do not tell the truth, that is an error. Where they may not be used, counters remain.
+    /// Loads the probes and tests them on a file in `dir`, which should not be on tmpfs. It is an
+    /// error if they report wrong events. If they are not available, counters remain.
     pub fn new(root: &Root, dir: &Path) -> Result<Self, SourceError> {
         let (probes, note) = match open_probes(dir) {
             Ok((probes, note)) => (Some(probes), note),
@@ -73,29 +71,28 @@ impl LiveSource {
         })
     }
 
-    /// What to tell the user of how things are seen.
+    /// Returns a note for the user on missing or untested probes.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Whether readers are seen at all.
+    /// Returns whether readers can be observed.
     pub fn sees_readers(&self) -> bool {
         self.probes.is_some()
     }
 
-    /// Lists open files, for whoever acts on them; `None` where the kernel may not be looked into.
+    /// Returns the census, for listing open files; `None` without probes.
     pub fn census(&self) -> Option<&Census> {
         self.probes.as_ref().map(|(_, census)| census)
     }
 
-    /// Misses of chosen open files, for whoever answers them; `None` where the kernel may not be
-    /// looked into.
+    /// Takes the misses of chosen open files, for prefetching on them; `None` without probes.
     pub fn take_misses(&mut self) -> Result<Option<Misses>, SourceError> {
         let Some((probes, _)) = &mut self.probes else { return Ok(None) };
         Ok(Some(probes.take_misses()?))
     }
 
-    /// Hands over what has happened since the last time, but for what this process did.
+    /// Passes the events since the last call to `take`, except those of this process.
     pub fn events(&mut self, mut take: impl FnMut(ProbeEvent)) {
         let Self { probes: Some((probes, _)), mapped, .. } = self else { return };
         let own = std::process::id();
@@ -107,13 +104,13 @@ impl LiveSource {
         });
     }
 
-    /// Whether accesses can be sampled.
+    /// Returns whether accesses can be sampled.
     pub fn samples_accesses(&self) -> bool {
         self.probes.as_ref().is_some_and(|(probes, _)| probes.samples_accesses())
     }
 
     /// Samples accesses to these files from now on, as [`Probes::sample`] does. If that fails, only
-    /// misses are seen.
+    /// misses are reported.
     pub fn sample_accesses(&mut self, files: &BTreeSet<(DevNo, u64)>) {
         let Some((probes, _)) = &mut self.probes else { return };
         if let Err(error) = probes.sample(files) {
@@ -121,14 +118,14 @@ impl LiveSource {
         }
     }
 
-    /// How things are now; of open files those that `filter` lets pass.
+    /// Takes a snapshot; its open files are those that `filter` selects.
     pub fn snapshot(&mut self, filter: &OpenFileFilter) -> Result<Snapshot, SourceError> {
         let mut snapshot = Snapshot::default();
         if let Some((probes, census)) = &mut self.probes {
             snapshot.files = census.open_files(filter)?;
             let mapped = self.mapped.find(census, filter.ids.as_ref(), &snapshot.files);
             snapshot.files.extend(mapped);
-            // Who acts on a file has a hand on it for an instant.
+            // An action on a file holds a duplicate of its descriptor for a moment.
             let own = std::process::id();
             snapshot.files.iter_mut().for_each(|one| one.holders.retain(|it| it.pid != own));
             snapshot.files.retain(|one| !one.holders.is_empty());
@@ -139,9 +136,9 @@ impl LiveSource {
         let is_used = |stat: &BlockStat| (stat.reads, stat.writes) != (0, 0);
         let disks: BTreeSet<String> = self.root.names("/sys/block").into_iter().collect();
         for (device, name, stat) in block_stats(&self.root).unwrap_or_default() {
-            // As a directory has it: `cciss!c0d0`.
+            // Directories in sysfs have `!` for `/`: `cciss!c0d0`.
             let name = name.replace('/', "!");
-            // Partitions are not among the disks.
+            // `/sys/block` does not list partitions.
             if is_used(&stat) && disks.contains(&name) {
                 snapshot.devices.insert(device, stat);
                 snapshot.names.insert(device, name);
@@ -150,7 +147,7 @@ impl LiveSource {
         Ok(snapshot)
     }
 
-    /// Finds the paths of files, once for each.
+    /// Adds the paths of files, each of which is looked up only once.
     fn name(&mut self, snapshot: &mut Snapshot) {
         let mut paths = BTreeMap::new();
         for file in &snapshot.files {
@@ -194,8 +191,8 @@ fn open_probes(dir: &Path) -> Result<((Probes, Census), Option<String>), Observe
     Ok(((probes, census), note))
 }
 
-/// The path of an open file, as its holder has it: of that file, whatever its descriptor is used
-/// for by now. No path is walked and no server is asked, as one might not answer.
+/// Returns the path of an open file as its holder sees it, unless the descriptor now refers to
+/// another file. Does not resolve the path or query a server, which may not respond.
 fn path_of(root: &Root, file: &OpenFile) -> Option<String> {
     let holder = file.holders.first()?;
     let link = root.path(holder.link());
@@ -203,7 +200,7 @@ fn path_of(root: &Root, file: &OpenFile) -> Option<String> {
         let asked = statx(CWD, &link, AtFlags::STATX_DONT_SYNC, StatxFlags::INO);
         asked.is_ok_and(|open| open.stx_ino == file.inode)
     };
-    // Between two looks it was that file all the time.
+    // If both checks succeed, the link was that of this file in between.
     let name = is_it().then(|| std::fs::read_link(&link).ok()).flatten()?;
     is_it().then(|| name.to_string_lossy().into_owned())
 }

@@ -1,4 +1,4 @@
-//! The state of a running daemon: a file for `auto status`, and metrics for Prometheus.
+//! The status of a running daemon: a file for `auto status`, and metrics for Prometheus.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -10,30 +10,30 @@ use units::text::MetricKind::{Counter, Gauge};
 use units::text::{Exposition, MetricSeries};
 use units::{Bytes, Kib};
 
-/// Decisions that `auto status` shows.
+/// Number of decisions that `auto status` shows.
 const MAX_DECISIONS_KEPT: usize = 20;
 
-/// What was learnt of a device, and what its readers did. A status of an earlier version has less.
+/// Measurements of a device and of its readers. A status of an earlier version has fewer fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceStatus {
-    /// The shortest mean time of a read that was seen.
+    /// The shortest mean read time so far.
     pub latency_ms: f64,
-    /// The best rate that was seen.
+    /// The highest read rate so far.
     pub rate_mib_s: f64,
-    /// The most reads that were under way, on average over an interval.
+    /// The largest mean number of reads in flight in an interval.
     pub parallelism: f64,
-    /// The typical gains of actions, as predicted and as measured (geometric means; later ones
-    /// count more).
+    /// The typical gains of actions, as predicted and as measured (geometric means that give later
+    /// actions more weight).
     pub predicted_gain_ratio: Option<f64>,
     pub measured_gain_ratio: Option<f64>,
     pub followed: usize,
-    /// Open files by window in KiB, rounded up to a power of two.
+    /// Number of open files by window in KiB, rounded up to a power of two.
     pub windows_kib: BTreeMap<u64, usize>,
-    /// How often, and how long, readers waited for a page.
+    /// Number of waits for a page, and their total time.
     pub waits: u64,
     pub waited_s: f64,
-    /// What was read ahead, by whether a reader came to it: an estimate, which errs towards waste.
+    /// Bytes read ahead that readers used, or none used: estimates that err towards waste.
     pub used_bytes: u64,
     pub wasted_bytes: u64,
 }
@@ -55,7 +55,7 @@ impl DeviceStatus {
     }
 }
 
-/// The state of a running daemon.
+/// The status of a running daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     pub schema_version: u32,
@@ -65,21 +65,21 @@ pub struct Status {
     pub state: String,
     pub devices: BTreeMap<String, DeviceStatus>,
     pub windows_set: u64,
-    /// Actions that could not, or must not, be carried out.
+    /// Number of actions that failed or were not allowed.
     pub failed_actions: u64,
-    /// Open files that got a window because they were opened while the bdi was held at it, and
-    /// whose window was restored.
+    /// Number of open files that got a temporary window of the bdi, because they were opened
+    /// meanwhile, and whose window was restored.
     pub collateral_windows_restored: u64,
     pub prefetched_bytes: u64,
-    /// Misses after which the rest of their run was prefetched.
+    /// Number of misses after which the rest of the run was prefetched.
     pub miss_prefetches: u64,
-    /// Prefetches that were dropped because too many were queued.
+    /// Number of prefetches that were dropped because too many were queued.
     pub dropped_prefetches: u64,
-    /// Events of the kernel that were lost.
+    /// Number of kernel events that were lost.
     pub lost_events: u64,
-    /// What the A/B test has shown.
+    /// The result of the A/B test so far.
     pub effect: Option<StatusEffect>,
-    /// The last decisions, the newest last.
+    /// The last decisions, the oldest first.
     pub decisions: VecDeque<String>,
 }
 
@@ -87,9 +87,9 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusEffect {
     pub pairs: usize,
-    /// Throughput of readers with treatment over that without.
+    /// Throughput of readers with treatment divided by that without.
     pub ratio: f64,
-    /// The lower end of its 95 % confidence interval.
+    /// Bounds of the 95 % confidence interval.
     pub low: f64,
     pub high: f64,
 }
@@ -116,7 +116,7 @@ impl fmt::Display for StatusEffect {
 impl Status {
     pub const SCHEMA_VERSION: u32 = 2;
 
-    /// The status of this process, which has just started.
+    /// Returns the status of this process, which has just started.
     pub fn starting() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -128,7 +128,7 @@ impl Status {
         }
     }
 
-    /// Adds a line to the last decisions.
+    /// Appends a line to the last decisions.
     pub fn push_decision(&mut self, line: &str) {
         if self.decisions.len() == MAX_DECISIONS_KEPT {
             self.decisions.pop_front();
@@ -136,7 +136,7 @@ impl Status {
         self.decisions.push_back(line.to_owned());
     }
 
-    /// In the text format of Prometheus, in base units.
+    /// Returns the metrics in the text format of Prometheus, in base units.
     pub fn metrics(&self) -> String {
         let mut text = Exposition::new();
         let is_active = f64::from(u8::from(self.state == "acting"));

@@ -1,4 +1,4 @@
-//! Puts records together: devices, and the streams on them.
+//! Turns records into views of devices and of the streams on them.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use units::{Bytes, Nanos};
 use crate::{AccessPattern, Record, Snapshot};
 use control::{Classifier, Outstanding};
 
-/// Open files that are followed at once; of more, those that rested longest are forgotten.
+/// Maximum number of followed open files. A new one then replaces the one idle for longest.
 const MAX_OPEN_FILES: usize = 65_536;
 
-/// Counts that only grow.
+/// Counters of a stream, which only grow. Sizes are in pages, `stalled` is in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct StreamCounts {
     misses: u64,
@@ -28,7 +28,7 @@ struct StreamCounts {
     wasted: u64,
 }
 
-/// What is known of one open file.
+/// The state of one open file.
 #[derive(Clone, Debug, Default)]
 struct TrackedStream {
     file: Option<OpenFile>,
@@ -44,92 +44,92 @@ struct TrackedStream {
     ahead: Outstanding,
     classifier: Classifier,
     mapped: bool,
-    /// A miss or mark whose window has not come yet.
+    /// The page and size of a miss or mark whose window has not been reported yet.
     asked: Option<(u64, u64)>,
     seen: Nanos,
 }
 
-/// A block device over the last interval, as iostat and gstat show it.
+/// Rates of a block device over the last interval, as iostat and gstat show them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceRates {
     pub device: DevNo,
     pub name: String,
     pub queue: f64,
     pub reads_s: f64,
-    /// MiB read in a second.
+    /// MiB read per second.
     pub read_mib_s: f64,
-    /// How long a read took, on average; `None` if there was none.
+    /// The mean time of a read; `None` if there was none.
     pub read_ms: Option<f64>,
-    /// The size of a read as the device saw it, on average.
+    /// The mean size of a read request to the device.
     pub mean_read_kib: Option<f64>,
     pub writes_s: f64,
-    /// MiB written in a second.
+    /// MiB written per second.
     pub write_mib_s: f64,
-    /// The share of time in which at least one request was under way.
+    /// The share of time in which at least one request was in flight.
     pub busy: f64,
 }
 
-/// One open file over the last interval, and since it was first seen.
+/// One open file in the last interval, and since it was first observed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamView {
     pub id: OpenFileId,
     /// The device of its file system.
     pub device: DevNo,
-    /// The bdi that it took its window from, while it is open.
+    /// The bdi that it got its window from; `None` if it is closed.
     pub bdi: Option<BdiId>,
     pub inode: u64,
-    /// Its path, where it is known.
+    /// The path, if it is known.
     pub path: Option<String>,
     pub pid: u32,
     pub comm: String,
     pub cgroup: u64,
     pub pattern: AccessPattern,
-    /// Whether it is read by faults of a mapping.
+    /// Whether it is read by page faults of a mapping.
     pub mapped: bool,
-    /// The window that it may have, while it is open.
+    /// The maximum window; `None` if the file is closed.
     pub limit_kib: Option<u64>,
     pub bdi_kib: Option<u64>,
     /// Whether it is under `FADV_RANDOM`.
     pub random_advice: bool,
-    /// The last window submitted: below the limit while it ramps up.
+    /// The last submitted window: below the limit during the ramp.
     pub window_kib: u64,
-    /// Misses in a second: each made a reader wait for the disk.
+    /// Misses per second: each made a reader wait for the disk.
     pub misses_s: f64,
-    /// Waits for the disk in a second, of which misses are a part.
+    /// Waits for the disk per second, including those at misses.
     pub stalls_s: f64,
-    /// Time spent waiting in a second.
+    /// Time spent waiting per second.
     pub stalled_ms_s: f64,
-    /// MiB submitted in a second, by windows and for themselves.
+    /// MiB submitted per second, as windows or as other pages.
     pub submitted_mib_s: f64,
-    /// MiB submitted since it was first seen.
+    /// MiB submitted since it was first observed.
     pub submitted_mib: f64,
-    /// MiB of these that were used.
+    /// Submitted MiB that were used.
     pub used_mib: f64,
-    /// MiB of these that nobody came to for ten seconds, or until it was closed: an estimate.
+    /// Submitted MiB that no reader reached within ten seconds or before the close: an estimate.
     pub wasted_mib: f64,
-    /// MiB that are read ahead now, and not reached.
+    /// MiB that are read ahead and not reached yet.
     pub ahead_mib: f64,
-    /// Misses of pages that had been read ahead and were evicted before anybody came.
+    /// Misses of pages that had been read ahead and were evicted before a reader reached them.
     pub thrashed: u64,
-    /// MiB that were asked for by `readahead(2)` or advice.
+    /// MiB requested by `readahead(2)` or advice.
     pub advised_mib: f64,
 }
 
-/// What there is to show after an interval.
+/// The view of an interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WatchView {
-    /// When it ended, on the monotonic clock.
+    /// The end of the interval, on the monotonic clock.
     pub at_s: f64,
     pub interval_s: f64,
     /// Block devices that have ever been used.
     pub devices: Vec<DeviceRates>,
-    /// Open files that read from a disk, those that waited longest first.
+    /// Open files that read from a disk, in descending order of waiting time.
     pub streams: Vec<StreamView>,
-    /// Events that were lost: if there are any, the figures are too low.
+    /// Number of lost events. If it is not 0, the figures are too low.
     pub lost_events: u64,
 }
 
-/// Puts records together. It reads no clock and asks nobody: the same records give the same views.
+/// Turns records into views. It reads no clock and no files: the same records give the same views.
 #[derive(Clone, Debug, Default)]
 pub struct Tracker {
     page_bytes: u64,
@@ -143,7 +143,7 @@ impl Tracker {
         Self { page_bytes: 4096, ..Self::default() }
     }
 
-    /// Takes a record; after a snapshot there is something to show.
+    /// Processes a record. Returns a view after each snapshot.
     pub fn take(&mut self, record: Record) -> Option<WatchView> {
         match record {
             Record::Begin(begin) => {
@@ -158,7 +158,7 @@ impl Tracker {
         }
     }
 
-    /// An open file as the census last had it.
+    /// Returns an open file as the census last listed it.
     pub fn open_file(&self, id: OpenFileId) -> Option<&OpenFile> {
         self.streams.get(&id)?.file.as_ref()
     }
@@ -173,7 +173,7 @@ impl Tracker {
         }
         let stream = self.streams.entry(id).or_default();
         if (stream.inode, stream.device) != (event.inode, Some(event.device)) {
-            // New, or the address of one that was closed.
+            // A new open file, or another one at the address of a closed one.
             *stream = TrackedStream {
                 device: Some(event.device),
                 inode: event.inode,
@@ -187,7 +187,7 @@ impl Tracker {
         stream.event(event);
     }
 
-    /// Pages that somebody asked for without reading: known by file alone.
+    /// Counts pages that were requested without a read: the event names only the file.
     fn forced(&mut self, event: &ProbeEvent) {
         let same = |stream: &&mut TrackedStream| {
             (stream.inode, stream.device) == (event.inode, Some(event.device))
@@ -293,7 +293,7 @@ impl TrackedStream {
                 self.ahead.used = self.ahead.used.saturating_add(pages);
                 self.asked = None;
             }
-            // `watch` samples no accesses.
+            // `watch` does not sample accesses.
             EventKind::Access { .. } => {}
             EventKind::Stall { wait } => {
                 self.now.stalls += 1;
@@ -302,10 +302,10 @@ impl TrackedStream {
         }
     }
 
-    /// Takes in what the census says; `None` if it is not open any more.
+    /// Updates the stream from the census; `file` is `None` if it is closed.
     fn look(&mut self, file: Option<OpenFile>, path: Option<String>, at: Nanos, page: u64) {
         if let Some(file) = file {
-            // Where the last read ended: in whole pages, and also by readers who met no probe.
+            // The end of the last read in whole pages, even if that read passed no probe.
             if let Some(previous) = file.previous.filter(|previous| !previous.is_zero()) {
                 self.ahead.reader_at(previous.get().div_ceil(page));
             }

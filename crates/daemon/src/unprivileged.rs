@@ -1,5 +1,5 @@
-//! The kernel as the back end of the loop without the right to observe it: readers are followed by
-//! `/proc`, and the only actions are prefetching and twice the bdi's own window.
+//! The back end of the loop without the privilege to observe the kernel. It follows readers through
+//! `/proc`; its only actions are prefetching, and windows of once or twice the bdi's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::live::{completions, events_of_bdis, file_state};
 use crate::source::now;
 use crate::{DaemonError, MemoryState, Positions, Snapshot};
 
-/// What `POSIX_FADV_SEQUENTIAL` multiplies the bdi's window by.
+/// The factor by which `POSIX_FADV_SEQUENTIAL` multiplies the bdi's window.
 const SEQUENTIAL_FACTOR: u64 = 2;
 
-/// The kernel, as far as `/proc` shows it.
+/// A kernel that is observed through `/proc`.
 pub struct UnprivilegedBackend {
     root: Root,
     max_window: Bytes,
@@ -32,9 +32,9 @@ pub struct UnprivilegedBackend {
     bdis: Vec<Storage>,
     own_files: OwnFiles,
     prefetcher: Prefetcher,
-    /// Open files whose windows were changed, as they were before.
+    /// Open files whose windows were changed, in their original state.
     changed: BTreeMap<OpenFileId, OpenFile>,
-    /// How many were changed and are closed now.
+    /// Number of changed open files that have been closed.
     closed: usize,
     /// Open files for which a failure was reported.
     failures: BTreeSet<OpenFileId>,
@@ -45,7 +45,7 @@ pub struct UnprivilegedBackend {
 }
 
 impl UnprivilegedBackend {
-    /// Windows of at most `max_window`; prefetches only if `prefetch`.
+    /// Creates a back end with windows of at most `max_window`; it prefetches only if `prefetch`.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl UnprivilegedBackend {
         })
     }
 
-    /// Bounds of what advice can give.
+    /// Returns the bounds of the windows that advice can set.
     fn bounds(&self, bdi: &BdiId) -> Bounds {
         let file = self.snapshot.files.iter().find(|file| file.bdi.as_ref() == Some(bdi));
         let most = file.map_or(Bytes::ZERO, |file| file.bdi_window * SEQUENTIAL_FACTOR);
@@ -112,9 +112,9 @@ impl UnprivilegedBackend {
                     self.log.decision(decision, ActionResult::Prefetching);
                 }
             }
-            // No directory is known and no miss is observed here, and no window takes the right to
-            // set the bdi.
             ActionKind::Report { .. } => self.log.decision(decision, ActionResult::Reported),
+            // Directories and misses are not observed here, and a window of 0 requires the
+            // privilege to set the bdi.
             ActionKind::PrefetchFiles(_)
             | ActionKind::PrefetchMisses(_)
             | ActionKind::SetWindow(Pages::ZERO) => {}
@@ -230,7 +230,7 @@ impl ActionSink for UnprivilegedBackend {
         Ok(Ok(()))
     }
 
-    /// That takes the right to set the bdi.
+    /// Does nothing: setting the bdi requires privileges.
     fn set_new_file_window(
         &mut self,
         _bdi: BdiKey,
@@ -245,7 +245,7 @@ impl ActionSink for UnprivilegedBackend {
         Ok(())
     }
 
-    /// The bdi is not foreread's here.
+    /// Returns no change, because foreread does not set the bdi here.
     fn check_external_change(
         &mut self,
         _bdi: BdiKey,
@@ -258,13 +258,13 @@ impl ActionSink for UnprivilegedBackend {
     fn restore(&mut self, _bdi: BdiKey) -> Result<(), DaemonError> {
         self.prefetcher.clear();
         for file in self.changed.values() {
-            // A file that is closed needs nothing.
+            // A closed file needs no restoring.
             let _ = self.own_files.advise(file, FileAdvice::Normal);
         }
         Ok(())
     }
 
-    /// Only an A/B test asks for it, which `run` does not have.
+    /// Does nothing: only an A/B test calls this, and `run` has none.
     fn reapply(&mut self, _bdi: BdiKey) -> Result<(), DaemonError> {
         Ok(())
     }
@@ -276,7 +276,7 @@ impl ActionSink for UnprivilegedBackend {
         let of = |file: &OpenFile| file.bdi.as_ref() == Some(&storage.bdi);
         let ours = self.changed.values().filter(|file| of(file));
         let restored = |file: &&OpenFile| self.own_files.advise(file, FileAdvice::Normal).is_ok();
-        // Those that are closed are counted with the first bdi.
+        // Closed files are counted with the first bdi.
         let closed = std::mem::take(&mut self.closed);
         Ok(Released {
             changed: ours.clone().count() + closed,

@@ -8,10 +8,10 @@ use thiserror::Error;
 
 use crate::{Record, SourceError, Tracker, WatchSource, WatchView, write_record};
 
-/// How long the loop waits before it checks again whether it is stopped.
+/// How long the loop waits before it checks again whether to stop.
 const MAX_WAIT: Duration = Duration::from_millis(100);
 
-/// The longest time between two views of a recording, in seconds.
+/// The longest pause between two views of a recording, in seconds.
 const MAX_REPLAY_WAIT_S: f64 = 60.0;
 
 #[derive(Debug, Error)]
@@ -22,29 +22,29 @@ pub enum WatchError {
     Recording(#[source] io::Error),
 }
 
-/// What shows views, and says when to stop.
+/// Shows views, and decides when to stop.
 pub trait WatchDisplay {
     type Error: From<WatchError>;
 
-    /// Shows the view of an interval, which is cut short if the display `is_stopping`.
+    /// Shows the view of an interval, which was cut short if `is_stopping` is true.
     ///
     /// # Errors
     ///
-    /// Those of the display.
+    /// Errors of the display.
     fn show(&mut self, view: WatchView, is_stopping: bool) -> Result<(), Self::Error>;
 
-    /// Whether the loop is to stop.
+    /// Returns whether the loop must stop.
     fn is_stopped(&self) -> bool;
 
-    /// Waits for `time`, or until the user asks to stop: then it returns true.
+    /// Waits for `time`. Returns true early if the user asks to stop.
     ///
     /// # Errors
     ///
-    /// Those of the display.
+    /// Errors of the display.
     fn wait(&mut self, time: Duration) -> Result<bool, Self::Error>;
 }
 
-/// A watch of a source, with its recording.
+/// The loop of `watch` on a source, with its recording.
 pub struct WatchLoop<S> {
     source: S,
     tracker: Tracker,
@@ -52,8 +52,8 @@ pub struct WatchLoop<S> {
 }
 
 impl<S: WatchSource> WatchLoop<S> {
-    /// Takes the snapshot from which the first interval is measured. Every record is also written
-    /// to `recording`.
+    /// Takes the snapshot at which the first interval starts. Every record is also written to
+    /// `recording`.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl<S: WatchSource> WatchLoop<S> {
         Ok(())
     }
 
-    /// The view of what has happened since the last call.
+    /// Returns the view of the time since the last call.
     fn collect(&mut self) -> Result<Option<WatchView>, WatchError> {
         let Self { source, tracker, recording } = self;
         let (mut view, mut written) = (None, Ok(()));
@@ -111,17 +111,17 @@ impl<S: WatchSource> WatchLoop<S> {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReplayOptions {
-    /// The most views that are shown.
+    /// Maximum number of views; `None` for all.
     pub count: Option<u64>,
-    /// Whether views are shown at the pace at which they were recorded.
+    /// Whether to show views at the pace at which they were recorded.
     pub is_paced: bool,
-    /// Whether only the last view is shown.
+    /// Whether to show only the last view.
     pub is_last_only: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayEnd {
-    /// The records or the views asked for were all shown.
+    /// All records, or the requested number of views, were shown.
     Complete,
     Stopped,
     /// The recording has no complete interval.
@@ -132,7 +132,7 @@ pub enum ReplayEnd {
 ///
 /// # Errors
 ///
-/// Those of the records and of the display.
+/// Errors of the records and of the display.
 pub fn replay<D: WatchDisplay>(
     records: impl Iterator<Item = Result<Record, D::Error>>,
     options: ReplayOptions,
@@ -165,7 +165,7 @@ pub fn replay<D: WatchDisplay>(
     Ok(if shown > 0 { ReplayEnd::Complete } else { ReplayEnd::NoInterval })
 }
 
-/// Waits for `time`; true if the display is stopped before.
+/// Waits for `time`; returns true early if the display is stopped.
 fn wait<D: WatchDisplay>(time: Duration, display: &mut D) -> Result<bool, D::Error> {
     let end = Instant::now() + time;
     loop {

@@ -21,7 +21,7 @@ use units::{Bytes, Nanos, PageSize, Pages};
 
 const INTERVAL: Nanos = Nanos::from_millis(100);
 
-/// How a drawn reader reads in an interval.
+/// The reads of a random reader in an interval.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
     Forward,
@@ -31,7 +31,7 @@ enum Reading {
     Closed,
 }
 
-/// Readers that follow a drawn script.
+/// Readers that follow a random script.
 struct Scripted {
     now: Nanos,
     script: Vec<Vec<Reading>>,
@@ -224,7 +224,7 @@ impl Write for Shared {
     }
 }
 
-/// Runs a script with a recording; the recording and the actions.
+/// Runs and records a script; returns the recording and the actions.
 fn record(header: &SessionHeader, script: Scripted) -> (Vec<u8>, Vec<FileAction>) {
     let file = Shared::default();
     let steps = script.script.len();
@@ -252,7 +252,7 @@ fn header(dry_run: bool, ab_test: Option<(Nanos, u64)>) -> SessionHeader {
     SessionHeader { ab_test, ..SessionHeader::new(dry_run, true, false, PageSize::FOUR_KIB) }
 }
 
-/// Four readers, of which each does one thing for a while and then another.
+/// Generates scripts of four readers, each of which changes its pattern after some steps.
 fn scripts() -> impl Strategy<Value = Vec<Vec<Reading>>> {
     let reading = prop_oneof![
         4 => Just(Reading::Forward),
@@ -287,7 +287,7 @@ proptest! {
         prop_assert_eq!(again, acted);
     }
 
-    /// Whatever the file holds, there is an answer.
+    /// Any content of the file gives a report or an error.
     #[test]
     fn a_damaged_recording_is_an_error_or_ends_early(
         at in any::<prop::sample::Index>(),
@@ -346,7 +346,7 @@ fn what_is_no_recording_is_refused() {
     assert!(matches!(refused, Err(SessionError::Newer { .. })), "{refused:?}");
 }
 
-/// Recordings of programs on a virtual disk (`hdd-2008`): data/sessions/README.md.
+/// Lists recordings of programs on a virtual disk (`hdd-2008`): data/sessions/README.md.
 fn kept_sessions() -> Vec<std::path::PathBuf> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/sessions");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -1,4 +1,4 @@
-//! The tracker over records made by hand: what it says of each way of reading.
+//! Tests the tracker on synthetic records of each access pattern.
 
 use std::io::Cursor;
 
@@ -35,7 +35,7 @@ fn window(at_ms: u64, start: u64, size: u64, mapped: Option<u64>) -> Record {
     event(at_ms, kind, mapped.unwrap_or(start), size)
 }
 
-/// The file of those events, 4000 pages long, last read up to this page.
+/// Returns the file of those events, 4000 pages long, last read up to this page.
 fn open(read_to: u64) -> OpenFile {
     serde_json::from_value(json!({
         "id": 77, "kind": "regular", "device": "8:1", "inode": 9, "bdi": "8:0",

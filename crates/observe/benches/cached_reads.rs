@@ -1,10 +1,10 @@
-//! What watching costs a program that reads from the cache: a `pread(2)` loop with and without
-//! probes, in turns, and the ratio of the two. The probes sample no file, another file, or the one
-//! that is read, which is chosen anew as often as `auto` does.
+//! Measures the cost of the probes for a program that reads from the cache: the ratio of the rates
+//! of a `pread(2)` loop with and without probes, in alternation. The probes sample no file, another
+//! file, or the file that is read, which is selected again as often as in `auto`.
 //!
-//! It counts processor time, which other programs on the machine disturb less than the clock.
+//! The rates are per processor time, which other programs affect less than wall-clock time.
 
-// Results are for whoever runs the benchmark.
+// The benchmark prints its results.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const READS: u64 = 120_000;
 /// The usual interval between decisions of `auto`.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What is sampled while the loop runs.
+/// The file that is sampled while the loop runs.
 #[derive(Clone, Copy, Debug)]
 enum Sampled {
     Nothing,
@@ -50,7 +50,7 @@ fn compare(file: &File, sampled: Sampled, bytes: usize) -> Result<(), Box<dyn st
     let reads = READS * 4096 / bytes as u64;
     for round in 0..ROUNDS {
         let mut pair = [0.0; 2];
-        // Each goes first every other time.
+        // Each of the two is first in every other round.
         for probed in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
             let sampler = if probed == 1 { Some(Sampler::begin(file, sampled)?) } else { None };
             pair[probed] = loop_over(file, bytes, reads)?;
@@ -60,7 +60,7 @@ fn compare(file: &File, sampled: Sampled, bytes: usize) -> Result<(), Box<dyn st
         ratios.push(pair[1] / pair[0]);
     }
     ratios.sort_by(f64::total_cmp);
-    // The interval of order statistics that holds the median nineteen times of twenty.
+    // The order statistics that bound the 95 % confidence interval of the median.
     let off = (0.98 * (ROUNDS as f64).sqrt()) as usize;
     let (low, high) = (ratios[ROUNDS / 2 - off], ratios[ROUNDS / 2 + off]);
     println!(
@@ -73,7 +73,7 @@ fn compare(file: &File, sampled: Sampled, bytes: usize) -> Result<(), Box<dyn st
     Ok(())
 }
 
-/// The probes, and a thread that drains them and chooses the sampled file as often as `auto`.
+/// The probes, and a thread that drains them and selects the sampled file as often as `auto`.
 struct Sampler {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -106,7 +106,7 @@ impl Drop for Sampler {
     }
 }
 
-/// The files to sample: the other one has no reader, and the same last digits as none or this one.
+/// Returns the files to sample. The other file is not read; its inode differs in the lowest bits.
 fn files(file: &File, sampled: Sampled) -> io::Result<BTreeSet<(DevNo, u64)>> {
     let metadata = file.metadata()?;
     let (device, inode) = (DevNo::from_raw(metadata.dev()), metadata.ino());
@@ -117,7 +117,7 @@ fn files(file: &File, sampled: Sampled) -> io::Result<BTreeSet<(DevNo, u64)>> {
     })
 }
 
-/// Reads per second of processor time.
+/// Returns the reads per second of processor time.
 fn loop_over(file: &File, bytes: usize, reads: u64) -> io::Result<f64> {
     let mut buffer = vec![0; bytes];
     let begun = processor_time();

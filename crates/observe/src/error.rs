@@ -1,4 +1,4 @@
-//! What may go wrong when looking into the kernel.
+//! Errors of observing the kernel.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use units::ErrorKind;
 
-/// Why the kernel could not be looked into.
+/// Why the kernel could not be observed.
 #[derive(Debug, Error)]
 pub enum ObserveError {
     /// This foreread was built without clang.
@@ -20,39 +20,39 @@ pub enum ObserveError {
          container may withhold these even from root)"
     )]
     NotPermitted { source: io::Error },
-    /// The probes would name processes by other numbers than this process knows them by.
+    /// The probes would report other PIDs than those of this process's PID namespace.
     #[error(
         "this PID namespace is not that of the host, as in a container, but kernel probes report \
          the host's PIDs: run foreread in the host's PID namespace (docker run --pid=host, or \
          hostPID: true in Kubernetes)"
     )]
     OwnProcessIds,
-    /// The kernel describes its types nowhere.
+    /// The kernel provides no description of its types.
     #[error(
         "this kernel has no BTF type information, which probes need (/sys/kernel/btf/vmlinux is \
          missing: CONFIG_DEBUG_INFO_BTF)"
     )]
     NoTypes,
-    /// The kernel does not take a program.
+    /// The kernel rejects a program.
     #[error("the kernel refuses the probe {program}: {problem}")]
     Refused {
         program: &'static str,
-        /// What it, or the loader, says.
+        /// The message of the kernel or of the loader.
         problem: String,
     },
-    /// The mechanism that the user names does not exist.
+    /// The mechanism that the user named does not exist.
     #[error("FOREREAD_PROBES={value}: must be tp-btf, fentry or kprobe")]
     Mechanism { value: String },
-    /// The probes tell something else than what was done to try them: nothing they tell is shown.
+    /// The probes reported other events than their self-test caused, so no events are shown.
     #[error("the probes of read-ahead report wrong events on this kernel: {problem}")]
     Untrue {
-        /// What was done, and what was told.
+        /// The action of the self-test, and the reported events.
         problem: String,
     },
-    /// The file that the probes are tried on cannot be made or read.
+    /// The file for the self-test cannot be created or read.
     #[error("cannot try the probes on a file in {dir}", dir = dir.display())]
     Trial { dir: PathBuf, source: io::Error },
-    /// Reading from the kernel failed on the way.
+    /// Reading from a probe failed.
     #[error("reading from the probe {program} failed")]
     Read { program: &'static str, source: io::Error },
 }

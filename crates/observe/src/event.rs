@@ -1,4 +1,4 @@
-//! One thing that happened to a reader.
+//! Events of readers.
 
 use host::DevNo;
 use policy::{AccessEvent, EventKind, OpenFileId, Window};
@@ -8,7 +8,7 @@ use units::{Bytes, Nanos, Pages};
 use crate::open_files::device;
 use crate::record::{EventRecord, text};
 
-/// One thing that happened to a reader, and who that is.
+/// An event of a reader, with the identity of the reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeEvent {
     #[serde(flatten)]
@@ -16,7 +16,7 @@ pub struct ProbeEvent {
     /// The device of the file system, or the disk itself.
     pub device: DevNo,
     pub inode: u64,
-    /// The window that the open file may have at most.
+    /// The maximum window of the open file.
     pub limit: Pages,
     pub pid: u32,
     pub tid: u32,
@@ -25,10 +25,10 @@ pub struct ProbeEvent {
     pub cgroup: u64,
 }
 
-/// The page at which a fault asked for a window. The probe sees where the window begins; the kernel
-/// puts half of the largest one before the page, unless the file begins sooner (`mm/filemap.c`,
-/// `do_sync_mmap_readahead`). There it may have been any page up to the middle, and counts as the
-/// first.
+/// Returns the page at which a fault requested a window. The probe reports the start of the window.
+/// The kernel starts it half of the largest window before the page, unless that is before the file
+/// (`mm/filemap.c`, `do_sync_mmap_readahead`). In that case the fault may be at any page up to the
+/// middle, and the first page is used.
 fn fault_page(record: &EventRecord) -> u64 {
     let is_around = record.index == record.start && record.size == record.ra_pages;
     if is_around && record.start > 0 {
@@ -60,7 +60,7 @@ pub(crate) fn event(record: &EventRecord) -> Option<ProbeEvent> {
         _ => Pages::new(record.count),
     };
     let has_previous = matches!(kind, EventKind::Miss { .. } | EventKind::Mark { .. });
-    // Before the first call it is -1.
+    // It is -1 before the first read.
     let previous = i64::try_from(record.previous_bytes).ok().filter(|_| has_previous);
     let access = AccessEvent {
         at: Nanos::new(record.time_ns),

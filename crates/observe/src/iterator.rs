@@ -1,7 +1,7 @@
-//! Loading an iterator, and running it over all processes or over one only (Linux 6.1).
+//! Loads a BPF iterator, and runs it over all processes or over one (Linux 6.1).
 //!
-//! aya cannot ask for one process. It can load an iterator, but each of its loaders reads all types
-//! of the kernel first, which takes 25 ms.
+//! aya cannot select one process. It can load an iterator, but each of its loaders first reads all
+//! types of the kernel, which takes 25 ms.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,7 +20,7 @@ const BPF_ITER_CREATE: libc::c_long = 33;
 const BPF_PROG_TYPE_TRACING: u32 = 26;
 const BPF_TRACE_ITER: u32 = 28;
 
-/// Enough for the log of a program of some hundred instructions.
+/// The size of the log in bytes: enough for a program of some hundred instructions.
 const LOG_LENGTH: usize = 1 << 20;
 
 /// The part of `union bpf_attr` that loads a program.
@@ -38,14 +38,14 @@ struct ProgramLoad {
     name: [u8; 16],
     interface: u32,
     attach_kind: u32,
-    /// Descriptions of the program's own functions and lines, which are left out.
+    /// Descriptions of the program's own functions and lines, which are omitted.
     types_and_lines: [u32; 9],
     attach_type_id: u32,
     attach_program: u32,
     padding: u32,
 }
 
-/// The part of `union bpf_attr` that makes a link for an iterator.
+/// The part of `union bpf_attr` that creates a link for an iterator.
 #[repr(C)]
 struct LinkCreate {
     program: u32,
@@ -57,7 +57,7 @@ struct LinkCreate {
     padding: u32,
 }
 
-/// The part of `union bpf_iter_link_info` that chooses a process.
+/// The part of `union bpf_iter_link_info` that selects a process.
 #[repr(C)]
 struct ChosenTask {
     thread: u32,
@@ -95,7 +95,7 @@ pub(crate) fn load(
     let code = object.functions.get(&found.function_key()).ok_or_else(missing)?;
     let attempt = |log: &mut [u8]| submit(program, &code.instructions, &found.license, id, log);
     attempt(&mut []).map_err(|error| {
-        // The verifier is slower with a log, and a program that is taken needs none.
+        // The verifier is slower with a log, and an accepted program needs none.
         let mut log = vec![0; LOG_LENGTH];
         let again = attempt(&mut log).err().unwrap_or(error);
         let log = CStr::from_bytes_until_nul(&log).unwrap_or_default();
@@ -113,7 +113,7 @@ fn submit(
     let mut short = [0; 16];
     // The last byte stays zero.
     short.iter_mut().take(15).zip(name.bytes()).for_each(|(to, from)| *to = from);
-    // Exposed, as the kernel writes the log behind the back of the compiler.
+    // Exposed provenance, because the kernel writes the log, which the compiler cannot see.
     let address = |of: *const u8| of.expose_provenance() as u64;
     let attributes = ProgramLoad {
         kind: BPF_PROG_TYPE_TRACING,
@@ -136,18 +136,18 @@ fn submit(
     bpf(BPF_PROG_LOAD, &attributes)
 }
 
-/// The output of the iterator `program`, run over all processes.
+/// Runs the iterator `program` over all processes, and returns its output.
 pub(crate) fn over_all(program: BorrowedFd<'_>) -> io::Result<File> {
     run(program, 0, 0)
 }
 
-/// The output of the iterator `program`, run over the process `pid` alone.
+/// Runs the iterator `program` over the process `pid` alone, and returns its output.
 pub(crate) fn over_process(program: BorrowedFd<'_>, pid: u32) -> io::Result<File> {
     let chosen = ChosenTask { thread: 0, process: pid, pidfd: 0 };
     run(program, (&raw const chosen).addr() as u64, size_of::<ChosenTask>() as u32)
 }
 
-/// `choice` is the address of `length` bytes that say over what, or 0.
+/// `choice` is the address of `length` bytes that select the processes, or 0 for all.
 fn run(program: BorrowedFd<'_>, choice: u64, length: u32) -> io::Result<File> {
     let attributes = LinkCreate {
         program: number(program.as_raw_fd()),
@@ -167,14 +167,14 @@ fn number(descriptor: RawFd) -> u32 {
     u32::try_from(descriptor).unwrap_or(u32::MAX)
 }
 
-/// A command that gives a descriptor.
+/// Executes a command that returns a descriptor.
 fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
     let size = size_of::<T>();
     // SAFETY: the kernel reads `size` bytes of the attributes, and what they point at, all of which
     // live until the call returns; it writes nothing but the log, which is borrowed mutably.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size) };
     match RawFd::try_from(result) {
-        // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+        // SAFETY: the kernel has just created this descriptor, and no other code uses it.
         Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
         _ => Err(io::Error::last_os_error()),
     }

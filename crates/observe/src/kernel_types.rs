@@ -1,7 +1,7 @@
-//! The kernel's description of its types (BTF), without what the programs do not read.
+//! The kernel's type information (BTF), without the types that the programs do not read.
 //!
-//! The whole describes some hundred thousand types. The loader makes an object of each with a list
-//! of its members, which takes 25 ms, and looks through all of them for each type of a program.
+//! The complete BTF has some hundred thousand types. The loader creates an object with a list of
+//! members for each, which takes 25 ms, and searches all of them for each type of a program.
 //!
 //! The format: <https://docs.kernel.org/bpf/btf.html>.
 
@@ -12,19 +12,19 @@ use aya_obj::btf::BtfKind;
 const HEADER_LENGTH: usize = 24;
 const MAGIC_NUMBER: u16 = 0xeb9f;
 
-/// Name, kind and number of members, size or type.
+/// Length of the fixed part of a type: name, kind and number of members, size or type.
 const TYPE_LENGTH: usize = 12;
 
-/// A description, of the kernel or of a program.
+/// The BTF of the kernel or of a program.
 pub(crate) struct Types<'a> {
     header: &'a [u8],
-    /// The types by number, of which 0 is `void` and has no bytes.
+    /// The types by id; id 0 is `void` and has no bytes.
     types: Vec<&'a [u8]>,
     strings: &'a [u8],
 }
 
 impl<'a> Types<'a> {
-    /// `None` if this is not a description in the byte order of this machine, or has kinds of type
+    /// Parses BTF. `None` if it is not in the byte order of this machine, or has kinds of types
     /// that were unknown when this was written.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let magic = u16::from_ne_bytes(bytes.first_chunk().copied()?);
@@ -46,15 +46,15 @@ impl<'a> Types<'a> {
         Some(Self { header, types, strings })
     }
 
-    /// The names of the types that have one, without the flavour that a program may add to tell
-    /// its versions of a structure apart (`request___old`).
+    /// Returns the names of the types that have one, without the flavour that a program may add to
+    /// distinguish versions of a structure (`request___old`).
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.types.iter().map(|one| essential(self.name(one)));
         names.filter(|name| !name.is_empty())
     }
 
-    /// A description of only the types with these names and those that are part of them. Their
-    /// numbers are not those of the kernel, and pointers to other types point to `void`.
+    /// Returns the BTF of only the types with these names and those that they contain. Their ids
+    /// are not those of the kernel, and pointers to other types point to `void`.
     pub(crate) fn reduced_to(&self, names: &HashSet<&[u8]>) -> Vec<u8> {
         let needed = self.needed(names);
         let mut last = 0;
@@ -77,8 +77,8 @@ impl<'a> Types<'a> {
         self.with_types(&body)
     }
 
-    /// A description of all types with the kernel's numbers, which it asks for when a program is
-    /// attached. Those that have members lose their names and members.
+    /// Returns the BTF of all types with the kernel's ids, which are required to attach a program.
+    /// Types that have members lose their names and members.
     pub(crate) fn without_members(&self) -> Vec<u8> {
         let mut body = Vec::new();
         for one in &self.types {
@@ -91,19 +91,19 @@ impl<'a> Types<'a> {
         self.with_types(&body)
     }
 
-    /// The number of a function.
+    /// Returns the id of a function.
     pub(crate) fn function(&self, name: &str) -> Option<u32> {
         let is_wanted =
             |one: &&[u8]| kind(one) == BtfKind::Func && self.name(one) == name.as_bytes();
         self.types.iter().position(is_wanted)?.try_into().ok()
     }
 
-    /// Whether a structure has a member of this name.
+    /// Returns whether a structure has a member of this name.
     pub(crate) fn has_member(&self, structure: &str, member: &str) -> bool {
         let is_wanted =
             |one: &&&[u8]| kind(one) == BtfKind::Struct && self.name(one) == structure.as_bytes();
         self.types.iter().find(is_wanted).is_some_and(|one| {
-            // Like a type, a member begins with its name.
+            // Like a type, a member starts with its name.
             one[TYPE_LENGTH..].chunks(12).any(|part| self.name(part) == member.as_bytes())
         })
     }
@@ -119,8 +119,8 @@ impl<'a> Types<'a> {
         bytes
     }
 
-    /// Whether each type has one of these names, or is contained in one that has. What a pointer
-    /// points to is not contained.
+    /// Returns for each type whether it has one of these names, or is contained in one that has.
+    /// The target of a pointer is not contained.
     fn needed(&self, names: &HashSet<&[u8]>) -> Vec<bool> {
         let is_named = |one: &[u8]| {
             (has_members(kind(one)) || kind(one) == BtfKind::Typedef)
@@ -147,7 +147,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// Where a type names those that it contains.
+/// Returns the offsets in a type at which it has the ids of types that it contains.
 fn parts(one: &[u8]) -> Vec<usize> {
     match kind(one) {
         BtfKind::Struct | BtfKind::Union => (TYPE_LENGTH + 4..one.len()).step_by(12).collect(),
@@ -161,7 +161,7 @@ fn parts(one: &[u8]) -> Vec<usize> {
     }
 }
 
-/// Where a type names one that it does not contain.
+/// Returns the offset in a type at which it has the id of a type that it does not contain.
 fn distant(one: &[u8]) -> Option<usize> {
     match kind(one) {
         BtfKind::Ptr => Some(8),
@@ -181,7 +181,7 @@ fn hollow(one: &[u8]) -> [u8; TYPE_LENGTH] {
     bytes
 }
 
-/// The bytes of the first type; `None` for a kind that is not known.
+/// Returns the length of the first type in bytes; `None` for an unknown kind.
 fn length(types: &[u8]) -> Option<usize> {
     let members = word(types, 4)? as usize & 0xffff;
     let further = match kind(types) {
@@ -276,7 +276,7 @@ mod tests {
         let reduced = Types::parse(&bytes).unwrap();
         assert_eq!(reduced.types[1..5], whole.types[1..5]);
         assert_eq!(reduced.types.len(), 6);
-        // What the pointer points to is not there.
+        // The target of the pointer is not included.
         assert_eq!((kind(reduced.types[5]), word(reduced.types[5], 8)), (BtfKind::Ptr, Some(0)));
     }
 

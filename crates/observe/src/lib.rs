@@ -1,10 +1,9 @@
-//! What the kernel does, seen from outside: open files with the window that each of them has
-//! ([`Census`]), read-ahead as it happens ([`Probes`]), every access to chosen files
-//! ([`Probes::sample`]), and misses while their readers wait ([`Misses`]).
+//! Observes the kernel: open files with their windows ([`Census`]), read-ahead ([`Probes`]), every
+//! access to selected files ([`Probes::sample`]), and misses while their readers wait ([`Misses`]).
 //!
 //! The programs in `bpf/` only read. They are compiled when foreread is built and are part of the
-//! binary; where each field lies in the running kernel is looked up when they are loaded. A
-//! foreread that was built without clang has none, and says so ([`ObserveError::NotBuilt`]).
+//! binary; the offset of each field in the running kernel is determined at load time. A foreread
+//! that was built without clang has no programs, and reports this ([`ObserveError::NotBuilt`]).
 
 #![allow(unsafe_code)]
 

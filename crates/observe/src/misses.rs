@@ -1,8 +1,8 @@
-//! Misses of chosen open files, told while their readers still wait.
+//! Misses of selected open files, reported while their readers still wait.
 //!
-//! Events are drained in intervals, which is too late to do something about a single read. Of open
-//! files that are watched here each miss is told at once; of others it costs one look into a map,
-//! and reads that find their pages in the cache pass none of this.
+//! Events are drained in intervals, which is too late to act on a single read. Each miss of an open
+//! file that is watched here is reported immediately. A miss of another file costs one map lookup,
+//! and reads that find their pages in the cache do not reach this probe.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,23 +22,23 @@ use crate::{ObserveError, OpenFileId};
 
 const PROGRAM: &str = "misses";
 
-/// A reader found a page missing, and waits for it.
+/// A reader accessed a missing page, and waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Miss {
     pub at: Nanos,
-    /// The open file, or one that has its address now: whoever acts compares the file, too.
+    /// The open file, or another one that has its address now, so the inode must be compared, too.
     pub file: OpenFileId,
     /// The device of its file system, or the disk itself.
     pub device: DevNo,
     pub inode: u64,
     pub index: u64,
-    /// How many pages were asked for from there on.
+    /// Number of pages requested from `index` on.
     pub request: Pages,
     pub pid: u32,
     pub tid: u32,
 }
 
-/// Misses of chosen open files. It may be shared: one thread waits, others say for what.
+/// Misses of selected open files. Can be shared: one thread waits, others select the files.
 pub struct Misses {
     watched: Mutex<HashMap<MapData, u64, u32>>,
     ring: Mutex<RingBuf<MapData>>,
@@ -52,13 +52,13 @@ impl std::fmt::Debug for Misses {
     }
 }
 
-/// No thread panics while it holds one of the locks, so what they guard is whole.
+/// Ignores poisoning: no thread panics while it holds one of the locks.
 fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
     guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Misses {
-    /// Takes the maps that the probes have for this.
+    /// Takes the maps for misses from the loaded programs.
     pub(crate) fn from_ebpf(ebpf: &mut Ebpf) -> Result<Self, ObserveError> {
         let missing = || ObserveError::Refused {
             program: PROGRAM,
@@ -76,25 +76,25 @@ impl Misses {
         })
     }
 
-    /// Tells the misses of this open file from now on. Fails if too many are watched: 256.
+    /// Reports the misses of this open file from now on. Fails if 256 files are already watched.
     pub fn watch(&self, file: OpenFileId) -> Result<(), ObserveError> {
         let added = lock(&self.watched).insert(file.get(), 0, 0);
         added.map_err(|error| of_chain(PROGRAM, &error))
     }
 
-    /// Tells no more of them. What was missed before may still be told.
+    /// Stops reporting the misses of this open file. Earlier ones may still be reported.
     pub fn unwatch(&self, file: OpenFileId) {
-        // One that is not watched needs nothing.
+        // This fails only if the file is not watched.
         let _ = lock(&self.watched).remove(&file.get());
     }
 
-    /// The open files that are watched.
+    /// Returns the watched open files.
     pub fn watched(&self) -> Vec<OpenFileId> {
         lock(&self.watched).keys().filter_map(Result::ok).map(OpenFileId::new).collect()
     }
 
-    /// Waits for misses, for so long at most or until [`Misses::wake`], and hands them over, oldest
-    /// first.
+    /// Waits for misses, until `most` has elapsed or [`Misses::wake`] is called, and passes them to
+    /// `take`, oldest first.
     pub fn wait(&self, most: Duration, mut take: impl FnMut(Miss)) -> Result<(), ObserveError> {
         let mut ring = lock(&self.ring);
         let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
@@ -107,7 +107,7 @@ impl Misses {
             Err(errno) => return Err(failed(errno)),
         }
         if !ready[1].revents().is_empty() {
-            // Whoever else was quicker has woken, too.
+            // Another thread may have read it first, and was woken, too.
             let _ = rustix::io::read(&self.waker, &mut [0; 8]);
         }
         while let Some(item) = ring.next() {
@@ -118,13 +118,13 @@ impl Misses {
         Ok(())
     }
 
-    /// Ends the waiting, or the next if nobody waits.
+    /// Wakes the waiting thread; if no thread waits, the next wait returns immediately.
     pub fn wake(&self) {
-        // It fails only where it was woken more often than a number can tell.
+        // This fails only if the counter of the eventfd overflows.
         let _ = rustix::io::write(&self.waker, &1_u64.to_ne_bytes());
     }
 
-    /// Misses that could not be told since the beginning, as nobody took those before.
+    /// Returns the number of misses that were lost so far because the ring buffer was full.
     pub fn untold(&self) -> u64 {
         self.untold.get(&0, 0).map_or(0, |counts| counts.iter().sum())
     }

@@ -1,4 +1,4 @@
-//! The compiled programs, and how they get into the kernel. No type of the loader leaves here.
+//! The compiled programs, and how they are loaded. Types of the loader are not public.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -14,10 +14,10 @@ use flate2::read::DeflateDecoder;
 use crate::ObserveError;
 use crate::kernel_types::Types;
 
-/// Where the kernel describes its types.
+/// Where the kernel provides its BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// A compiled object, deflated by build.rs; `None` where there was no clang.
+/// A compiled object, deflated by build.rs; `None` if it was built without clang.
 pub(crate) type Object = Option<&'static [u8]>;
 
 #[cfg(bpf_object)]
@@ -38,18 +38,18 @@ pub(crate) const EVENTS: Object = object!("events");
 pub(crate) const PROFILE: Object = object!("profile");
 pub(crate) const SAMPLES: Object = object!("samples");
 
-/// Whether the programs are part of this binary: they are not if it was built without clang.
+/// Returns whether the programs are part of this binary: not if it was built without clang.
 pub fn built_in() -> bool {
     OPEN_FILES.is_some()
 }
 
-/// The kernel's description of its types. It takes some milliseconds to read and megabytes to hold,
-/// so whoever loads several programs reads it once, and lets it go then.
+/// The kernel's type information (BTF). It takes some milliseconds to read and megabytes of memory,
+/// so a caller that loads several programs reads it once, and then drops it.
 pub struct KernelTypes {
-    /// What the programs read; with numbers of its own.
+    /// The types that the programs read, with ids of their own.
     fields: Btf,
     whole: Vec<u8>,
-    /// Made when it is first asked for.
+    /// Created on first use.
     places: OnceCell<Btf>,
 }
 
@@ -60,9 +60,9 @@ impl std::fmt::Debug for KernelTypes {
 }
 
 impl KernelTypes {
-    /// Reads it from the running kernel.
+    /// Reads the BTF of the running kernel.
     pub fn read() -> Result<Self, ObserveError> {
-        // First of all, so that nobody is asked for rights that would not help.
+        // This is checked first, so that no user is asked for privileges that would not help.
         OPEN_FILES.ok_or(ObserveError::NotBuilt)?;
         if !sys::process::has_host_ids() {
             return Err(ObserveError::OwnProcessIds);
@@ -80,12 +80,12 @@ impl KernelTypes {
         Ok(Self { fields, whole, places: OnceCell::new() })
     }
 
-    /// Where the fields lie that the programs read.
+    /// Returns the types whose fields the programs read.
     pub(crate) fn fields(&self) -> &Btf {
         &self.fields
     }
 
-    /// The functions and tracepoints that programs are attached to.
+    /// Returns the functions and tracepoints that programs are attached to.
     pub(crate) fn places(&self) -> Result<&Btf, BtfError> {
         if let Some(places) = self.places.get() {
             return Ok(places);
@@ -95,12 +95,12 @@ impl KernelTypes {
         Ok(self.places.get_or_init(|| places))
     }
 
-    /// Whether a structure of the kernel has a member of this name.
+    /// Returns whether a structure of the kernel has a member of this name.
     pub(crate) fn has_member(&self, structure: &str, member: &str) -> bool {
         Types::parse(&self.whole).is_some_and(|types| types.has_member(structure, member))
     }
 
-    /// The number of a function.
+    /// Returns the id of a function.
     pub(crate) fn function(&self, name: &str) -> Result<u32, BtfError> {
         match Types::parse(&self.whole).and_then(|types| types.function(name)) {
             Some(number) => Ok(number),
@@ -109,8 +109,7 @@ impl KernelTypes {
     }
 }
 
-/// Of the kernel's types, those that the programs name; `None` if the description has another form
-/// than is known here.
+/// Returns the kernel's types that the programs name; `None` if the format of the BTF is unknown.
 fn reduced(whole: &[u8]) -> Option<Vec<u8>> {
     let objects = [OPEN_FILES, EVENTS, PROFILE, SAMPLES].into_iter().filter(Option::is_some);
     let own: Option<Vec<Vec<u8>>> = objects.map(own_types).collect();
@@ -121,13 +120,13 @@ fn reduced(whole: &[u8]) -> Option<Vec<u8>> {
     Some(Types::parse(whole)?.reduced_to(&names))
 }
 
-/// The description of types in a compiled object.
+/// Returns the BTF of a compiled object.
 fn own_types(object: Object) -> Option<Vec<u8>> {
     let object = inflated(object).ok()?;
     Some(aya_obj::Object::parse(&object).ok()?.btf?.to_bytes())
 }
 
-/// A compiled object as clang wrote it.
+/// Returns a compiled object as clang wrote it.
 pub(crate) fn inflated(object: Object) -> Result<Vec<u8>, ObserveError> {
     let mut packed = DeflateDecoder::new(object.ok_or(ObserveError::NotBuilt)?);
     let mut bytes = Vec::new();
@@ -135,7 +134,7 @@ pub(crate) fn inflated(object: Object) -> Result<Vec<u8>, ObserveError> {
     Ok(bytes)
 }
 
-/// Parses the object, fits it to the kernel, and makes its maps.
+/// Parses the object, relocates it for the kernel, and creates its maps.
 pub(crate) fn load(object: Object, types: &KernelTypes) -> Result<Ebpf, ObserveError> {
     let object = inflated(object)?;
     EbpfLoader::new().btf(Some(types.fields())).load(&object).map_err(|error| match error {
@@ -145,7 +144,7 @@ pub(crate) fn load(object: Object, types: &KernelTypes) -> Result<Ebpf, ObserveE
     })
 }
 
-/// What an error of one program means.
+/// Converts an error of one program.
 pub(crate) fn of_program(program: &'static str, error: &ProgramError) -> ObserveError {
     match error {
         ProgramError::LoadError { io_error, verifier_log } => {
@@ -155,9 +154,9 @@ pub(crate) fn of_program(program: &'static str, error: &ProgramError) -> Observe
     }
 }
 
-/// Why the kernel does not take a program.
+/// Converts an error of loading a program.
 pub(crate) fn of_verifier(program: &'static str, error: &io::Error, log: &str) -> ObserveError {
-    // The verifier refuses with EACCES, too, but it has a log then.
+    // The verifier rejects with EACCES, too, but then there is a log.
     if denied(error) && log.trim().is_empty() {
         ObserveError::NotPermitted { source: again(error) }
     } else {
@@ -165,10 +164,10 @@ pub(crate) fn of_verifier(program: &'static str, error: &io::Error, log: &str) -
     }
 }
 
-/// Why the verifier refuses a program, in one line: its log lists every instruction, and the reason
-/// last, before figures about the verification.
+/// Returns the verifier's reason for a rejection in one line: its log lists every instruction, then
+/// the reason, then statistics of the verification.
 fn verdict(log: &str, error: &io::Error) -> String {
-    // The loader puts this call where a field is read that the running kernel does not have.
+    // The loader inserts this call where a program reads a field that the kernel does not have.
     const MISSING_FIELD: &str = "unknown#195896080";
     let figures = ["processed ", "verification time ", "stack depth "];
     let is_reason =
@@ -182,7 +181,7 @@ fn verdict(log: &str, error: &io::Error) -> String {
     }
 }
 
-/// Looks for a missing right among the causes.
+/// Converts an error, of which a missing privilege may be any cause.
 pub(crate) fn of_chain(
     program: &'static str,
     error: &(dyn std::error::Error + 'static),
@@ -208,7 +207,7 @@ pub(crate) fn refused(program: &'static str, error: &dyn std::error::Error) -> O
     ObserveError::Refused { program, problem }
 }
 
-/// Whether a right is missing, as the kernel says it for BPF.
+/// Returns whether a privilege is missing, as the kernel reports it for BPF.
 fn denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
@@ -221,7 +220,7 @@ fn again(error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
 
-    /// On the kernel that runs the tests.
+    /// Uses the types of the running kernel.
     #[test]
     fn programs_are_fitted_to_the_reduced_types_as_to_all() {
         let Ok(whole) = fs::read(KERNEL_TYPES) else {

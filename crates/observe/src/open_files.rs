@@ -1,14 +1,14 @@
-//! Every open file with the window that it has.
+//! Lists every open file with its window.
 //!
-//! The kernel copies `ra_pages` from the bdi into an open file when that is opened, and fadvise
-//! changes it there; nothing in `/proc` shows it. A BPF iterator over the descriptors of all
-//! processes does (`bpf_iter` of `task_file`, Linux 5.8 and later).
+//! The kernel copies `ra_pages` from the bdi into an open file at open, and fadvise changes it
+//! there. `/proc` does not show it, but a BPF iterator over the descriptors of all processes does
+//! (`bpf_iter` of `task_file`, Linux 5.8 and later).
 //!
 //! A program may map a file and close its descriptor. Such open files are listed by an iterator
 //! over the mappings of a process (`task_vma`, Linux 6.2 and later).
 //!
-//! A file on overlayfs is read through another open file below, which belongs to no process; what
-//! is listed of it is the upper one, whose window nobody uses. Its mappings are not listed.
+//! A file on overlayfs is read through another open file on a lower layer, which belongs to no
+//! process. Only the upper one is listed, whose window is not used. Its mappings are not listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -32,10 +32,10 @@ const MAPPED_PROGRAM: &str = "list_mapped_files";
 const FMODE_READ: u32 = 1 << 0;
 const FMODE_WRITE: u32 = 1 << 1;
 const FMODE_RANDOM: u32 = 1 << 12;
-/// The open file below one of overlayfs.
+/// An open file on a lower layer of overlayfs.
 const FMODE_BACKING: u32 = 1 << 25;
 
-/// `S_IFBLK`, the kind of inode that a disk has.
+/// `S_IFBLK`, the inode type of a block device.
 const BLOCK_DEVICE: u32 = 0o060_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,21 +65,21 @@ pub struct Holder {
     pub pid: u32,
     #[serde(flatten)]
     pub handle: Handle,
-    /// The program's name, as `ps -o comm` has it: at most fifteen bytes, and any of them.
+    /// The command name as in `ps -o comm`: at most fifteen bytes of any value.
     pub comm: String,
     /// The user that the process runs as.
     pub uid: u32,
-    /// Its cgroup: the inode of the directory in the unified hierarchy.
+    /// The cgroup: the inode of its directory in the unified hierarchy.
     pub cgroup: u64,
 }
 
 impl Holder {
-    /// Whether it reaches the open file by this descriptor.
+    /// Returns whether the process reaches the open file through this descriptor.
     pub fn has_descriptor(&self, number: u32) -> bool {
         self.handle == Handle::Descriptor { fd: number }
     }
 
-    /// The link in `/proc` to the file.
+    /// Returns the link in `/proc` to the file.
     pub fn link(&self) -> String {
         match self.handle {
             Handle::Descriptor { fd } => format!("/proc/{}/fd/{fd}", self.pid),
@@ -90,57 +90,57 @@ impl Holder {
     }
 }
 
-/// One open file: one open file description, through however many descriptors it is reached.
+/// One open file description, which several descriptors may share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenFile {
-    /// Tells it from every other.
+    /// Distinguishes it from all other open files.
     pub id: OpenFileId,
     pub kind: FileKind,
-    /// The device of its file system, as `/proc/self/mountinfo` has it, or the disk itself.
-    /// `stat(2)` gives another under btrfs.
+    /// The device of its file system, as in `/proc/self/mountinfo`, or the disk itself. `stat(2)`
+    /// reports another one on btrfs.
     pub device: DevNo,
-    /// Its inode; of a disk, that of the node in `/dev`.
+    /// The inode; for a disk, that of the node in `/dev`.
     pub inode: u64,
-    /// The bdi that it took its window from.
+    /// The bdi that it got its window from.
     pub bdi: Option<BdiId>,
     pub size: Bytes,
-    /// Where the next `read(2)` begins.
+    /// The offset of the next `read(2)`.
     pub position: Bytes,
-    /// Where the last read through the cache ended, `pread(2)` or not; `None` before the first.
+    /// The end of the last read through the cache, `pread(2)` or not; `None` before the first.
     pub previous: Option<Bytes>,
     pub readable: bool,
     pub writable: bool,
-    /// Opened with `O_DIRECT`: what it reads passes the cache by, and read-ahead too.
+    /// Opened with `O_DIRECT`: its reads bypass the cache and read-ahead.
     pub direct: bool,
     pub window: Bytes,
     /// The window that it would have if it were opened now.
     pub bdi_window: Bytes,
     /// Whether it is under `FADV_RANDOM`, which turns read-ahead off for `read(2)`.
     pub random: bool,
-    /// Who holds it, and how.
+    /// The processes that hold it, and how.
     pub holders: Vec<Holder>,
 }
 
 impl OpenFile {
-    /// Whether it is mapped and its descriptor is closed: then its window cannot be changed.
+    /// Returns whether it is mapped without a descriptor: then its window cannot be changed.
     pub fn is_only_mapped(&self) -> bool {
         let is_mapping = |holder: &Holder| matches!(holder.handle, Handle::Mapping { .. });
         !self.holders.is_empty() && self.holders.iter().all(is_mapping)
     }
 
-    /// Whether it has another window than files opened now get.
+    /// Returns whether its window differs from that of files that are opened now.
     pub fn differs_from_bdi(&self) -> bool {
         self.window != self.bdi_window
     }
 }
 
-/// Which open files are wanted. A condition that is left empty lets all pass.
+/// Selects open files. An empty condition selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenFileFilter {
     pub bdis: BTreeSet<BdiId>,
-    /// On one of these devices, as [`OpenFile::device`] has them.
+    /// On one of these devices, as in [`OpenFile::device`].
     pub devices: BTreeSet<DevNo>,
-    /// This very file: device and inode.
+    /// One of these files: device and inode.
     pub files: BTreeSet<(DevNo, u64)>,
     /// Held by one of these processes. The other holders of such a file are listed, too.
     pub pids: BTreeSet<u32>,
@@ -149,12 +149,12 @@ pub struct OpenFileFilter {
 }
 
 impl OpenFileFilter {
-    /// All that are open on a bdi.
+    /// Selects all files that are open on a bdi.
     pub fn on_bdi(bdi: &BdiId) -> Self {
         Self { bdis: BTreeSet::from([bdi.clone()]), ..Self::default() }
     }
 
-    /// Whether an open file is among those wanted.
+    /// Returns whether an open file is selected.
     pub fn matches(&self, file: &OpenFile) -> bool {
         let on_bdi = || file.bdi.as_ref().is_some_and(|bdi| self.bdis.contains(bdi));
         let held = || file.holders.iter().any(|holder| self.pids.contains(&holder.pid));
@@ -166,7 +166,7 @@ impl OpenFileFilter {
             && (self.windows.is_empty() || self.windows.contains(&file.window))
     }
 
-    /// Whether a descriptor may be of an open file that is wanted, as far as can be told cheaply.
+    /// Returns whether a descriptor may refer to a selected open file: a cheap first check.
     fn may_match(&self, record: &OpenFileRecord) -> bool {
         let of_them = |ids: &BTreeSet<_>| ids.contains(&OpenFileId::new(record.file));
         let window = Pages::new(u64::from(record.ra_pages)).to_bytes(page_size());
@@ -176,29 +176,28 @@ impl OpenFileFilter {
     }
 }
 
-/// Lists the open files that `filter` lets pass, in a fixed order.
+/// Lists the open files that `filter` selects, in a fixed order.
 ///
-/// Loading the program takes longer than running it: whoever asks more than once keeps a
-/// [`Census`].
+/// Loading the program takes longer than running it: use a [`Census`] for repeated calls.
 pub fn open_files(filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
     Census::load()?.open_files(filter)
 }
 
-/// The iterators over open files, in the kernel and ready to run. A clone is the same programs.
+/// The iterators over open files, loaded and ready to run. Clones share the same programs.
 #[derive(Clone, Debug)]
 pub struct Census {
     descriptors: Arc<OwnedFd>,
-    /// `None` before Linux 6.2, or if the kernel refuses it: most files have descriptors.
+    /// `None` before Linux 6.2, or if the kernel rejects it: most files have descriptors.
     mappings: Option<Arc<OwnedFd>>,
 }
 
 impl Census {
-    /// Loads the iterators. They cost nothing until they are asked.
+    /// Loads the iterators. They have no cost until they are run.
     pub fn load() -> Result<Self, ObserveError> {
         Self::fitted(&KernelTypes::read()?)
     }
 
-    /// The same with a description of the kernel's types that is there already.
+    /// As [`Census::load`], with kernel types that were already read.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
         let descriptors = load(OPEN_FILES, types, PROGRAM, "task_file")?;
         // Without this member, which came as a fix in Linux 6.2, a process that exits while its
@@ -210,10 +209,10 @@ impl Census {
         Ok(Self { descriptors: Arc::new(descriptors), mappings: mappings.map(Arc::new) })
     }
 
-    /// Lists the open files that `filter` lets pass, in a fixed order: by bdi, file, holders.
+    /// Lists the open files that `filter` selects, in a fixed order: by bdi, file, holders.
     ///
-    /// It is no snapshot: a file that is opened or closed meanwhile may be listed or not, and one
-    /// that goes from process to process may be listed with fewer holders than it has.
+    /// The list is not a snapshot: a file that is opened or closed meanwhile may be listed or
+    /// not, and one that is passed between processes may be listed with too few holders.
     pub fn open_files(&self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, ObserveError> {
         let mut found = Found::new(filter, None);
         let listed = over_all(self.descriptors.as_fd()).and_then(|output| found.add(output));
@@ -223,12 +222,12 @@ impl Census {
         Ok(files)
     }
 
-    /// Lists what one process has open, with no other holders: much faster than asking for all.
+    /// Lists the open files of one process, without other holders: much faster than listing all.
     pub fn of_process(&self, pid: u32) -> Result<Vec<OpenFile>, ObserveError> {
         let filter = OpenFileFilter::default();
         let mut found = Found::new(&filter, Some(pid));
         let listed = match over_process(self.descriptors.as_fd(), pid) {
-            // Kernels before 6.1 list all or none, and refuse the choice as invalid or too long.
+            // Kernels before 6.1 cannot select a process, and reject the option with these errors.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG)) => {
                 over_all(self.descriptors.as_fd()).and_then(|output| found.add(output))
             }
@@ -238,9 +237,9 @@ impl Census {
         Ok(found.in_order())
     }
 
-    /// Lists the files that a process has mapped and that `filter` lets pass, with no other
-    /// holders. Programs and libraries, of which a part is mapped as code, are left out. Before
-    /// Linux 6.2 there are none.
+    /// Lists the files that a process has mapped and that `filter` selects, without other holders.
+    /// Programs and libraries, of which a part is mapped as code, are left out. Before Linux 6.2,
+    /// the list is empty.
     pub fn mapped_files(
         &self,
         pid: u32,
@@ -256,18 +255,18 @@ impl Census {
     }
 }
 
-/// Open files made of what an iterator lists, of those only that `filter` may let pass: a machine
-/// may have hundreds of thousands.
+/// The open files that an iterator lists. Keeps only those that `filter` may select: a machine may
+/// have hundreds of thousands.
 struct Found<'a> {
     filter: &'a OpenFileFilter,
-    /// The only holder that counts.
+    /// If set, other holders are ignored.
     pid: Option<u32>,
     files: BTreeMap<FoundKey, OpenFile>,
-    /// Files of which a part is mapped as code.
+    /// Files that are partly mapped as code.
     code: BTreeSet<FoundKey>,
 }
 
-/// Address, device and inode, as an address may be used again while the kernel is listing.
+/// Address, device and inode, because the kernel may reuse an address during the listing.
 type FoundKey = (u64, u32, u64);
 
 impl<'a> Found<'a> {
@@ -294,7 +293,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Adds what is listed of one process. Nothing is open in one that has gone.
+    /// Adds the files of one process. A process that has exited has none.
     fn add_of_process(&mut self, output: io::Result<File>) -> io::Result<()> {
         match output.and_then(|output| self.add(output)) {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
@@ -316,7 +315,7 @@ impl<'a> Found<'a> {
             self.code.insert(key);
         }
         let file = self.files.entry(key).or_insert_with(|| open_file(record));
-        // A file may be mapped in thousands of pieces. One of them is enough to reach it.
+        // A file may be mapped in thousands of pieces, of which one is enough to reach it.
         if is_mapping && file.holders.iter().any(|holder| holder.pid == record.pid) {
             return;
         }
@@ -337,7 +336,7 @@ impl<'a> Found<'a> {
         let mut files: Vec<OpenFile> = self.files.into_values().collect();
         for file in &mut files {
             file.holders.sort();
-            // A process of several threads is met once for each where they share no descriptors.
+            // A process is listed once for each of its threads if they share no descriptors.
             file.holders.dedup();
         }
         files.sort_by(|a, b| {
@@ -373,7 +372,7 @@ fn open_file(record: &OpenFileRecord) -> OpenFile {
     }
 }
 
-/// The kernel's own `dev_t`, which is not that of system calls: twelve bits and twenty.
+/// Converts the kernel's internal `dev_t`: 12 bits major, 20 bits minor, unlike in system calls.
 pub(crate) fn device(dev: u32) -> DevNo {
     DevNo { major: dev >> 20, minor: dev & 0xf_ffff }
 }

@@ -1,9 +1,9 @@
-//! The probes of read-ahead: which of them this kernel takes, and what they tell.
+//! The probes of read-ahead: the signals that this kernel supports, and their events.
 //!
-//! Each signal is tried rung by rung when the probes begin, never by the kernel's version: a
-//! tracepoint with types first, then the entry of the function, then a kprobe there. What no rung
-//! gives is missing and said to be. A read that finds its pages in the cache passes none of the
-//! probes, unless its file is sampled.
+//! Each signal is tried rung by rung at load time, regardless of the kernel's version: first a
+//! tracepoint with types, then the entry of the function (fentry), then a kprobe. A signal without
+//! a working rung is reported as missing. A read of cached pages passes none of the probes, unless
+//! its file is sampled.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use crate::{Misses, ObserveError, ProbeEvent};
 pub(crate) struct ProbeAttempt {
     pub signal: &'static str,
     rung: Rung,
-    /// The function or tracepoint.
+    /// The name of the function or tracepoint.
     place: &'static str,
     program: &'static str,
 }
@@ -43,7 +43,7 @@ pub(crate) const fn kprobe(signal: Name, place: Name, program: Name) -> ProbeAtt
     ProbeAttempt { signal, rung: Rung::Kprobe, place, program }
 }
 
-/// Every signal with the ways to receive it, the best first.
+/// All signals with the ways to receive them, the best first.
 const ATTEMPTS: &[ProbeAttempt] = &[
     tracepoint("miss", "page_cache_sync_ra", "miss_tp_btf"),
     fentry("miss", "page_cache_sync_ra", "miss_fentry"),
@@ -66,15 +66,15 @@ const ATTEMPTS: &[ProbeAttempt] = &[
 
 const SIGNALS: &[&str] = &["miss", "mark", "window", "plain", "stall"];
 
-/// What can stand beside a measurement: one record for each window, one count for each request.
+/// Signals for use during a measurement: one record per window, one count per request.
 const BESIDE: &[&str] = &["window", "size"];
 
-/// The attempts at each signal.
+/// Groups the attempts by signal.
 pub(crate) fn ladders(attempts: &[ProbeAttempt]) -> impl Iterator<Item = &[ProbeAttempt]> {
     attempts.chunk_by(|one, next| one.signal == next.signal)
 }
 
-/// The key of a count of requests: the device in the kernel's form, and which size.
+/// The key of a count of requests: the device in the kernel's form, and the size class.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct SizeKey {
@@ -82,17 +82,17 @@ struct SizeKey {
     bucket: u32,
 }
 
-// SAFETY: two numbers without padding, as bpf/records.h has them.
+// SAFETY: two integers without padding, as in bpf/records.h.
 unsafe impl aya::Pod for SizeKey {}
 
-/// The probes at work; dropped, nothing of them is left in the kernel.
+/// The attached probes. Dropping them removes everything from the kernel.
 pub struct Probes {
     signals: Vec<Signal>,
     ring: RingBuf<MapData>,
     lost: PerCpuArray<MapData, u64>,
     sizes: PerCpuHashMap<MapData, SizeKey, u64>,
     sampler: Option<Sampler>,
-    /// Last, as it holds the programs and what attaches them.
+    /// Dropped last, because it holds the programs and their links.
     ebpf: Ebpf,
 }
 
@@ -103,13 +103,13 @@ impl std::fmt::Debug for Probes {
 }
 
 impl Probes {
-    /// Loads and attaches what this kernel takes. Fails if it takes no probe of misses, without
-    /// which the rest means nothing.
+    /// Loads and attaches the probes that this kernel supports. Fails if it supports no probe of
+    /// misses, because the others are useless without it.
     pub fn load() -> Result<Self, ObserveError> {
         Self::fitted(&KernelTypes::read()?)
     }
 
-    /// The same with a description of the kernel's types that is there already.
+    /// As [`Probes::load`], with kernel types that were already read.
     pub fn fitted(types: &KernelTypes) -> Result<Self, ObserveError> {
         let mut probes = Self::climb_all(types, SIGNALS, "miss")?;
         let (sampler, signals) = Sampler::fitted(types);
@@ -118,14 +118,14 @@ impl Probes {
         Ok(probes)
     }
 
-    /// As [`Probes::fitted`], of submitted windows and sizes of requests alone, which can stand
-    /// beside a measurement. Who asked for a window is not told: all look like those of mapped
+    /// As [`Probes::fitted`], with only the signals of submitted windows and request sizes, for use
+    /// during a measurement. The cause of a window is not reported: all look like those of mapped
     /// files.
     pub fn of_windows(types: &KernelTypes) -> Result<Self, ObserveError> {
         Self::climb_all(types, BESIDE, "window")
     }
 
-    /// Fails if this kernel does not take the signal that is needed.
+    /// Fails if this kernel does not support the signal `needed`.
     fn climb_all(types: &KernelTypes, wanted: &[&str], needed: &str) -> Result<Self, ObserveError> {
         let only = Rung::named()?;
         let mut ebpf = load(EVENTS, types)?;
@@ -153,25 +153,25 @@ impl Probes {
         Ok(Self { signals, ring, lost, sizes, sampler: None, ebpf })
     }
 
-    /// The signals, and how each is taken.
+    /// Returns the signals, and the rung of each.
     pub fn signals(&self) -> &[Signal] {
         &self.signals
     }
 
-    /// Misses of chosen open files, for whoever answers them while their readers wait. There is one
-    /// for all: a second time they are not there.
+    /// Takes the misses of selected open files, for acting on them while their readers wait. Fails
+    /// if they were already taken.
     pub fn take_misses(&mut self) -> Result<Misses, ObserveError> {
         Misses::from_ebpf(&mut self.ebpf)
     }
 
-    /// Whether accesses can be sampled.
+    /// Returns whether accesses can be sampled.
     pub fn samples_accesses(&self) -> bool {
         self.sampler.is_some()
     }
 
     /// Samples accesses to these files from now on, cached pages included: [`SAMPLES_PER_FILE`]
-    /// accesses to each until the next call. Whether this kernel reports reads; where it does not,
-    /// misses remain.
+    /// accesses to each until the next call. Returns whether this kernel reports reads; if not,
+    /// only misses are reported.
     ///
     /// [`SAMPLES_PER_FILE`]: crate::SAMPLES_PER_FILE
     pub fn sample(&mut self, files: &BTreeSet<(DevNo, u64)>) -> Result<bool, ObserveError> {
@@ -185,7 +185,7 @@ impl Probes {
         }
     }
 
-    /// Samples nothing any more, as the samples are wrong or cannot be taken.
+    /// Stops sampling, because the samples are wrong or cannot be taken.
     pub(crate) fn give_up_samples(&mut self, problem: &str) {
         self.sampler = None;
         for signal in self.signals.iter_mut().filter(|signal| is_sample(signal)) {
@@ -193,9 +193,9 @@ impl Probes {
         }
     }
 
-    /// Hands over what has happened since the last time, oldest first; a sample of an access does
-    /// not name its open file. Whoever does not ask for long loses the newest, which
-    /// [`Probes::lost`] counts: the ring holds some forty thousand.
+    /// Passes the events since the last call to `take`, oldest first. A sample of an access does
+    /// not name its open file. The ring holds some forty thousand events; when it is full, new
+    /// events are lost, which [`Probes::lost`] counts.
     pub fn drain(&mut self, mut take: impl FnMut(ProbeEvent)) {
         let mut samples = Vec::new();
         if let Some(sampler) = &mut self.sampler {
@@ -214,9 +214,9 @@ impl Probes {
         samples.for_each(take);
     }
 
-    /// Requests to read that drivers of these devices or partitions were given since the beginning,
-    /// by size: the first up to 4 KiB, each next twice as large. Empty if there were none, or if
-    /// they are not looked at, which is so but with [`Probes::of_windows`].
+    /// Returns the number of read requests issued to the drivers of these devices or partitions
+    /// since the probes were loaded, by size: the first up to 4 KiB, each next twice as large.
+    /// Empty if there were none, or if these are not probes of [`Probes::of_windows`].
     pub fn request_sizes(&self, devices: &[DevNo]) -> Vec<u64> {
         let mut counts = Vec::new();
         for (key, count) in self.sizes.iter().filter_map(Result::ok) {
@@ -234,12 +234,12 @@ impl Probes {
     }
 }
 
-/// Whether a signal is one of access samples.
+/// Returns whether a signal is one of access samples.
 fn is_sample(signal: &Signal) -> bool {
     TRACEPOINTS.iter().any(|(name, ..)| *name == signal.name)
 }
 
-/// Takes the first rung that holds.
+/// Attaches the first rung that works.
 pub(crate) fn climb(
     ebpf: &mut Ebpf,
     types: &KernelTypes,

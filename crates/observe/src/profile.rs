@@ -1,4 +1,4 @@
-//! The profiler's probes: waits of chosen processes with their stacks, and what led to them.
+//! The profiler's probes: waits of selected processes with their stacks, and their causes.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::{ObserveError, Rung, Signal};
 
 const OBJECT: &str = "profile";
 
-/// Of pages of mappings that are cached but not mapped.
+/// Accesses to pages of mappings that are cached but not mapped.
 const TOUCHES: &str = "filemap_map_pages";
-/// What the tracepoint of touched pages needs besides, as it does not say which page it was.
+/// Further signals for the tracepoint of touched pages, which does not report the page.
 const FAULTS_OF_TOUCHES: [&str; 2] = ["page_fault_user", "page_fault_kernel"];
 
-/// Without these nothing can be said.
+/// Signals that the profiler requires.
 const NEEDED: &[ProbeAttempt] = &[
     tracepoint("sched_switch", "sched_switch", "thread_switches"),
     tracepoint("sched_switch", "sched_switch", "thread_switches_3"),
@@ -66,16 +66,16 @@ const FURTHER: &[ProbeAttempt] = &[
     tracepoint("block_io_start", "block_io_start", "request_starts"),
     tracepoint("io_uring_submit_req", "io_uring_submit_req", "uring_submits"),
     tracepoint("io_uring_queue_async_work", "io_uring_queue_async_work", "uring_punts"),
-    // First: a request that is issued before this is attached, and is over by then, would count as
-    // in flight for ever.
+    // Attached first: otherwise, a request that is issued and completed before this is attached
+    // would count as in flight for ever.
     tracepoint("block_rq_complete", "block_rq_complete", "request_completes"),
     tracepoint("block_rq_issue", "block_rq_issue", "request_issued"),
 ];
 
-/// Whom to profile.
+/// The processes to profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileScope {
-    /// The children of this process that are started from now on, and all of theirs.
+    /// The children that this process starts from now on, and all of their descendants.
     ChildrenOf(u32),
     /// These processes, and the children that they start.
     Processes(Vec<u32>),
@@ -85,15 +85,15 @@ pub enum ProfileScope {
     AllBut(u32),
 }
 
-/// Losses since the beginning.
+/// Losses since the probes were loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProfileLosses {
     pub events: u64,
-    /// Stacks and names.
+    /// Lost stacks and names.
     pub details: u64,
 }
 
-/// The probes at work; dropped, nothing of them is left in the kernel.
+/// The attached probes. Dropping them removes everything from the kernel.
 pub struct ProfileProbes {
     signals: Vec<Signal>,
     events: RingBuf<MapData>,
@@ -101,7 +101,7 @@ pub struct ProfileProbes {
     lost: PerCpuArray<MapData, u64>,
     uring_reads: PerCpuArray<MapData, u64>,
     times: HashMap<MapData, u32, ThreadTimeRecord>,
-    /// Last, as it holds the programs and what attaches them.
+    /// Dropped last, because it holds the programs and their links.
     _ebpf: Ebpf,
 }
 
@@ -112,11 +112,11 @@ impl std::fmt::Debug for ProfileProbes {
 }
 
 impl ProfileProbes {
-    /// Loads and attaches what this kernel takes.
+    /// Loads and attaches the probes that this kernel supports.
     ///
     /// # Errors
     ///
-    /// If rights are missing, or if the kernel takes no probe of waits.
+    /// If privileges are missing, or if the kernel supports no probe of waits.
     pub fn new(scope: &ProfileScope) -> Result<Self, ObserveError> {
         let types = KernelTypes::read()?;
         let mut ebpf = load(PROFILE, &types)?;
@@ -158,13 +158,13 @@ impl ProfileProbes {
         })
     }
 
-    /// The signals, and whether each is available here.
+    /// Returns the signals, and whether each is available.
     pub fn signals(&self) -> &[Signal] {
         &self.signals
     }
 
-    /// Waits until a stack of unknown code has come or half of the ring of stacks and names is
-    /// full, until `also` is readable, or for `most`.
+    /// Waits until a stack of unknown code arrives, the ring of stacks and names is half full, or
+    /// `also` is readable; at most for `most`.
     pub fn wait(&self, most: Duration, also: Option<BorrowedFd<'_>>) -> Result<(), ObserveError> {
         let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -176,18 +176,18 @@ impl ProfileProbes {
         }
     }
 
-    /// Hands over what has happened since the last time, oldest first, each event after the stacks
-    /// and names that it refers to.
+    /// Passes the events since the last call to `take`, oldest first, each after the stacks and
+    /// names that it refers to.
     pub fn drain(&mut self, mut take: impl FnMut(ProfileItem)) {
         drain_details(&mut self.details, &mut take);
         while let Some(item) = self.events.next() {
-            // The probes send them first.
+            // The probes send stacks and names before the events that refer to them.
             drain_details(&mut self.details, &mut take);
             profile_events(&item).map(ProfileItem::Event).for_each(&mut take);
         }
     }
 
-    /// Where the time of the threads went that were profiled.
+    /// Returns how the profiled threads spent their time.
     pub fn thread_times(&self) -> Vec<ThreadTime> {
         let times = self.times.iter().filter_map(Result::ok);
         times.map(|(tid, record)| thread_time(tid, &record)).collect()
@@ -197,7 +197,7 @@ impl ProfileProbes {
         ProfileLosses { events: sum(&self.lost, 0), details: sum(&self.lost, 1) }
     }
 
-    /// The reads of profiled processes through io_uring.
+    /// Returns the number of reads of profiled processes through io_uring.
     pub fn uring_reads(&self) -> UringReads {
         UringReads { submitted: sum(&self.uring_reads, 0), punted: sum(&self.uring_reads, 1) }
     }
@@ -220,7 +220,7 @@ fn has_touch_tracepoint(signals: &[Signal]) -> bool {
     touches.is_some_and(|touches| touches.rung == Rung::TpBtf)
 }
 
-/// The tracepoint of touches reports none without the addresses of faults.
+/// The tracepoint of touched pages reports nothing without the addresses of faults.
 fn without_addresses(signals: &mut [Signal]) {
     let is_missing = |one: &Signal| one.name == FAULTS_OF_TOUCHES[0] && one.rung == Rung::Missing;
     if signals.iter().any(is_missing)
@@ -230,7 +230,7 @@ fn without_addresses(signals: &mut [Signal]) {
     }
 }
 
-/// A count of all processors.
+/// Sums a count over all processors.
 fn sum(counts: &PerCpuArray<MapData, u64>, which: u32) -> u64 {
     counts.get(&which, 0).map_or(0, |counts| counts.iter().sum())
 }
@@ -239,7 +239,7 @@ fn of_map(error: MapError) -> ObserveError {
     of_chain(OBJECT, &error)
 }
 
-/// Writes down whom to profile, before anything is attached.
+/// Writes the scope into the maps. This must be done before any program is attached.
 fn choose(ebpf: &mut Ebpf, scope: &ProfileScope) -> Result<(), ObserveError> {
     let missing = |name: &str| ObserveError::Refused {
         program: OBJECT,

@@ -1,4 +1,4 @@
-//! What the profiler's probes report, with types.
+//! Typed events of the profiler's probes.
 
 use host::DevNo;
 use units::{Bytes, Nanos, Pages};
@@ -16,12 +16,12 @@ const REQUESTER_OTHER: u32 = 2;
 const BLOCK_DEVICE: u32 = 0o060_000;
 /// `FMODE_RANDOM` in `f_mode`.
 const FMODE_RANDOM: u32 = 1 << 12;
-/// `readahead(2)`; the numbers of x86-64 and of the generic table.
+/// System call numbers of `readahead(2)` on x86-64 and in the generic table.
 const READAHEAD_CALLS: [u32; 2] = [187, 213];
-/// `madvise(2)`, likewise.
+/// System call numbers of `madvise(2)`, likewise.
 const MADVISE_CALLS: [u32; 2] = [28, 233];
 
-/// A file, as the kernel knows it.
+/// A file, as the kernel identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InodeId {
     /// The device of its file system, or the disk itself.
@@ -35,10 +35,10 @@ pub struct ThreadId {
     pub tid: u32,
 }
 
-/// One thing that the profiler's probes report.
+/// An event of the profiler's probes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileEvent {
-    /// When it was over (`CLOCK_MONOTONIC`).
+    /// The end of the event (`CLOCK_MONOTONIC`).
     pub at: Nanos,
     pub thread: ThreadId,
     pub what: ProfileEventKind,
@@ -61,10 +61,10 @@ pub struct ReturnedRead {
     pub file: u64,
     pub inode: InodeId,
     pub offset: Bytes,
-    /// Bytes that it got, or the negative error.
+    /// Number of bytes read, or the negative error number.
     pub result: i64,
     pub duration: Nanos,
-    /// How long the thread was blocked in it.
+    /// The time that the thread was blocked in the call.
     pub blocked: Nanos,
     pub size: Bytes,
     /// Under `FADV_RANDOM`.
@@ -72,7 +72,7 @@ pub struct ReturnedRead {
     /// Opened with `O_DIRECT`.
     pub is_direct: bool,
     pub window: Pages,
-    /// How many calls in order of equal length, all cached, it stands for: the result is theirs.
+    /// Number of consecutive cached calls of equal length, whose total `result` and `duration` are.
     pub calls: u32,
 }
 
@@ -82,62 +82,62 @@ pub enum PageEventKind {
     Miss,
     Mark,
     Window,
-    /// Pages that are no window.
+    /// Pages that were submitted without a window.
     Plain,
-    /// A mapped page that was not mapped was touched, in the cache or not: the length is that from
-    /// it to the end of what is mapped around it.
+    /// A reader touched a page of a mapping that was not mapped, cached or not. The length is that
+    /// from this page to the end of the range that is mapped around it.
     Touch,
 }
 
-/// A page that was looked for or submitted.
+/// A page that was requested or submitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageEvent {
     pub kind: PageEventKind,
-    /// 0 if unknown.
+    /// The address of the open file; 0 if unknown.
     pub file: u64,
     pub inode: InodeId,
     pub offset: Bytes,
     pub length: Bytes,
     pub size: Bytes,
     pub window: Pages,
-    /// Within a call that is recorded; otherwise within a fault or another call.
+    /// True within a recorded call; false within a fault or another call.
     pub in_call: bool,
     /// The event belongs to a fault, and no descriptor of the open file is left.
     pub only_mapped: bool,
 }
 
-/// Pages of a file that left the page cache.
+/// Pages of a file that were removed from the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictedPages {
     pub inode: InodeId,
     pub offset: Bytes,
     pub length: Bytes,
-    /// By `posix_fadvise(2)` of a profiled thread, not by reclaim.
+    /// True if a profiled thread requested it with `posix_fadvise(2)`; false for reclaim.
     pub is_advised: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
-    /// No page event preceded it in its call.
+    /// No page event preceded the wait in its call.
     None,
     Miss,
     Mark,
     Fault,
 }
 
-/// A thread was blocked and runs again.
+/// A completed wait of a blocked thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockedWait {
-    /// Until its wake-up.
+    /// The time until the wake-up.
     pub blocked: Nanos,
-    /// From its wake-up until it ran.
+    /// The time from the wake-up until the thread ran.
     pub runnable: Nanos,
-    /// The key of its stack, unique with the process.
+    /// The key of the stack, unique together with the process.
     pub stack: u64,
-    /// The kernel counts it as waiting for I/O.
+    /// Whether the kernel counts the wait as waiting for I/O.
     pub in_iowait: bool,
     pub reason: WaitReason,
-    /// The last page or call of the thread; inode 0 if there was none.
+    /// The file of the last page or call of the thread; inode 0 if there was none.
     pub inode: InodeId,
     pub file: u64,
     pub offset: Bytes,
@@ -154,15 +154,15 @@ pub enum AdviceCallKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdviceCall {
     pub call: AdviceCallKind,
-    /// The value; 0 for `readahead(2)`.
+    /// The advice value; 0 for `readahead(2)`.
     pub advice: u32,
     pub file: u64,
-    /// Inode 0 for `madvise(2)`.
+    /// The file; inode 0 for `madvise(2)`.
     pub inode: InodeId,
-    /// An offset, or an address of `madvise(2)`.
+    /// An offset, or an address for `madvise(2)`.
     pub offset: u64,
     pub length: Bytes,
-    /// 0, or the negative error.
+    /// 0, or the negative error number.
     pub result: i64,
     pub blocked: Nanos,
     pub duration: Nanos,
@@ -177,12 +177,12 @@ pub struct DeviceRequest {
     pub device: DevNo,
     pub sector: u64,
     pub length: Bytes,
-    /// From the driver's start to the completion.
+    /// The time from the issue to the driver until the completion.
     pub service: Nanos,
-    /// Requests in flight when it was issued, itself included.
+    /// Number of requests in flight when it was issued, including this one.
     pub depth: u32,
     pub is_read: bool,
-    /// From its start to the driver's.
+    /// The time from the start of the request to its issue to the driver.
     pub queued: Nanos,
     /// The name of the thread of the event, if its process is not profiled.
     pub neighbour: Option<String>,
@@ -192,7 +192,7 @@ pub struct DeviceRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UringReads {
     pub submitted: u64,
-    /// Handed to a worker thread of the kernel.
+    /// Reads that were handed to a worker thread of the kernel.
     pub punted: u64,
 }
 
@@ -201,17 +201,17 @@ pub struct UringReads {
 pub struct ProfileStack {
     pub key: u64,
     pub pid: u32,
-    /// A hash that changes with most changes of the mappings of code; 0 if the process has none.
+    /// A hash that changes with most changes of the code mappings; 0 if the process has none.
     pub code_mappings: u64,
     /// Addresses, the innermost first.
     pub kernel: Vec<u64>,
     pub user: Vec<u64>,
-    /// The words from the stack pointer on: where functions without a frame return to is among
-    /// them.
+    /// The words from the stack pointer on, which include the return addresses of functions without
+    /// a frame.
     pub words: Vec<u64>,
 }
 
-/// The name of a file below the root of its file system.
+/// The path of a file below the root of its file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
     pub inode: InodeId,
@@ -219,12 +219,12 @@ pub struct FileName {
     /// A process that has used it.
     pub pid: u32,
     pub is_block_device: bool,
-    /// From the outermost part; `is_cut` if there are more before the first.
+    /// Components, the outermost first; `is_cut` if there are more before the first.
     pub parts: Vec<String>,
     pub is_cut: bool,
 }
 
-/// What the probes hand over. Stacks and names must be looked up while their process lives.
+/// Items from the probes. Stacks and names must be resolved while their process exists.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProfileItem {
     Stack(ProfileStack),
@@ -232,12 +232,11 @@ pub enum ProfileItem {
     Event(ProfileEvent),
 }
 
-/// Where a thread's time went.
+/// How a thread spent its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadTime {
     pub pid: u32,
     pub tid: u32,
-    /// Its name.
     pub comm: String,
     pub first: Nanos,
     pub last: Nanos,
@@ -253,7 +252,7 @@ fn is_direct(flags: u32) -> bool {
 /// `PROFILE_CACHED` in bpf/profile.h.
 const CACHED_KIND: u32 = 12;
 
-/// The events of a record; none if this foreread does not know its kind.
+/// Decodes the events of a record; none if its kind is unknown.
 pub(crate) fn profile_events(item: &[u8]) -> impl Iterator<Item = ProfileEvent> + '_ {
     let record = ProfileRecord::read(item);
     let one = record.as_ref().and_then(profile_event);

@@ -1,22 +1,22 @@
-//! What the profiler's programs hand out: the Rust side of `bpf/profile.h`.
+//! Records of the profiler's programs: the Rust side of `bpf/profile.h`.
 
 use crate::record::Plain;
 
-/// Frames that a stack has at most.
+/// Maximum number of frames of a stack.
 pub(crate) const KERNEL_FRAMES: usize = 32;
 pub(crate) const USER_FRAMES: usize = 48;
 const STACK_WORDS: usize = 64;
-/// Parts of a name, and bytes of each.
+/// Maximum number of components of a name, and of bytes of each.
 pub(crate) const NAME_PARTS: usize = 16;
 pub(crate) const NAME_BYTES: usize = 64;
 
-/// `struct profile_record`: one thing that happened.
+/// `struct profile_record`: one event.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct ProfileRecord {
     pub time_ns: u64,
     pub duration_ns: u64,
-    /// Of a request, this and the inode are the name of its thread.
+    /// For a request, this and the inode contain the name of its thread.
     pub file: u64,
     pub inode: u64,
     pub offset: u64,
@@ -39,7 +39,7 @@ pub(crate) struct ProfileRecord {
 
 const _: () = assert!(size_of::<ProfileRecord>() == 120);
 
-/// `struct cached_reads`: an entry behind a record of cached reads.
+/// `struct cached_reads`: an entry that follows a record of cached reads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct CachedReads {
@@ -85,7 +85,7 @@ pub(crate) struct NameRecord {
 
 const _: () = assert!(size_of::<NameRecord>() == 1056);
 
-/// `struct thread_time`: where a thread's time went.
+/// `struct thread_time`: how a thread spent its time.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadTimeRecord {
@@ -101,7 +101,7 @@ pub(crate) struct ThreadTimeRecord {
 
 const _: () = assert!(size_of::<ThreadTimeRecord>() == 64);
 
-/// `struct profile_config`: whom to profile.
+/// `struct profile_config`: the processes to profile.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct ProfileConfig {
@@ -109,7 +109,7 @@ pub(crate) struct ProfileConfig {
     pub mode: u32,
 }
 
-// SAFETY: integers and arrays of bytes, and their sizes add up to the structure's: no padding.
+// SAFETY: integers and byte arrays whose sizes add up to the structure's: no padding.
 unsafe impl Plain for ProfileRecord {}
 // SAFETY: as above.
 unsafe impl Plain for CachedReads {}
@@ -117,7 +117,7 @@ unsafe impl Plain for CachedReads {}
 unsafe impl Plain for StackRecord {}
 // SAFETY: as above.
 unsafe impl Plain for NameRecord {}
-// SAFETY: numbers without padding, as bpf/profile.h has them.
+// SAFETY: integers without padding, as in bpf/profile.h.
 unsafe impl aya::Pod for ProfileConfig {}
 // SAFETY: as above.
 unsafe impl aya::Pod for ThreadTimeRecord {}

@@ -1,4 +1,4 @@
-//! What the programs hand out: the Rust side of `bpf/records.h`.
+//! Records of the BPF programs: the Rust side of `bpf/records.h`.
 
 use std::mem::size_of;
 
@@ -30,7 +30,7 @@ pub(crate) struct OpenFileRecord {
 
 const _: () = assert!(size_of::<OpenFileRecord>() == 184);
 
-/// `struct event_record`: one thing that happened.
+/// `struct event_record`: one event.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct EventRecord {
@@ -55,7 +55,7 @@ pub(crate) struct EventRecord {
 
 const _: () = assert!(size_of::<EventRecord>() == 112);
 
-/// `struct miss_record`: a miss of an open file whose misses are told at once.
+/// `struct miss_record`: a miss of a watched open file, which is reported immediately.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct MissRecord {
@@ -72,7 +72,7 @@ pub(crate) struct MissRecord {
 
 const _: () = assert!(size_of::<MissRecord>() == 56);
 
-/// `struct sample_record`: an access to a file that is sampled.
+/// `struct sample_record`: an access to a sampled file.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct SampleRecord {
@@ -88,22 +88,22 @@ pub(crate) struct SampleRecord {
 
 const _: () = assert!(size_of::<SampleRecord>() == 48);
 
-/// Implemented by structures of plain numbers without padding, for which any bytes will do.
+/// Implemented by structures of plain integers without padding, for which any bytes are valid.
 ///
 /// # Safety
 ///
 /// Every bit pattern must be a value of the type.
 pub(crate) unsafe trait Plain: Copy {
-    /// The record that stands at the beginning of `bytes`; `None` if they are too few.
+    /// Reads the record at the start of `bytes`; `None` if they are too few.
     fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..size_of::<Self>())?;
-        // SAFETY: there are enough bytes, any bytes are a value of the type (the trait says so),
-        // and an unaligned read asks for nothing more.
+        // SAFETY: there are enough bytes, any bytes are a value of the type (the trait requires
+        // it), and an unaligned read has no other requirement.
         Some(unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
     }
 }
 
-// SAFETY: integers and arrays of bytes, and their sizes add up to the structure's: no padding.
+// SAFETY: integers and byte arrays whose sizes add up to the structure's: no padding.
 unsafe impl Plain for OpenFileRecord {}
 // SAFETY: as above.
 unsafe impl Plain for EventRecord {}
@@ -112,7 +112,7 @@ unsafe impl Plain for MissRecord {}
 // SAFETY: as above.
 unsafe impl Plain for SampleRecord {}
 
-/// The text in a field that ends with a zero, or with the field.
+/// Returns the text of a field, which ends with a zero byte or with the field.
 pub(crate) fn text(field: &[u8]) -> String {
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     String::from_utf8_lossy(&field[..end]).into_owned()

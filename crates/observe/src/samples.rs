@@ -1,9 +1,9 @@
-//! Access samples: the reads and faults of chosen files, those that find their pages in the cache
-//! included.
+//! Access samples: the reads and faults of selected files, including those that find their pages in
+//! the cache.
 //!
-//! The probes of read-ahead see only what the cache lacks. Whether a prediction comes true, and how
-//! far a reader has come, is seen from here. The programs are attached only while files are
-//! chosen. Of each file, so many samples are taken until it is chosen again: that bounds the cost.
+//! The probes of read-ahead report only uncached pages. Samples also show whether a prediction is
+//! correct, and how far a reader has advanced. The programs are attached only while files are
+//! selected. To bound the cost, samples of a file are limited until its next selection.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +20,15 @@ use crate::open_files::device;
 use crate::record::{Plain, SampleRecord};
 use crate::{ObserveError, ProbeEvent, Rung, Signal};
 
-/// Names the programs in messages.
+/// The name of the programs in messages.
 const PROGRAM: &str = "samples";
-/// Files that are sampled at once, as `bpf/records.h` has it.
+/// Maximum number of files that are sampled at once, as in `bpf/records.h`.
 pub const MAX_SAMPLED_FILES: usize = 256;
-/// Samples of a file until it is chosen again: four times a second, a thousand cost a reader about
-/// a fifth of a millisecond.
+/// Number of samples of a file until its next selection. A thousand samples, about four selections
+/// in a second, cost a reader about 0.2 ms.
 pub const SAMPLES_PER_FILE: u64 = 256;
 
-/// What is sampled: the signal, its tracepoint, and the program. Only the first is needed.
+/// The signals, their tracepoints and programs. Only the first signal is required.
 pub(crate) const TRACEPOINTS: [(&str, &str, &str); 3] = [
     ("read", "mm_filemap_get_pages", "read_tp_btf"),
     ("fault", "mm_filemap_fault", "fault_tp_btf"),
@@ -44,7 +44,7 @@ struct SampleKey {
     zero: u32,
 }
 
-// SAFETY: numbers without padding, as bpf/records.h has them.
+// SAFETY: integers without padding, as in bpf/records.h.
 unsafe impl aya::Pod for SampleKey {}
 
 impl SampleKey {
@@ -53,20 +53,20 @@ impl SampleKey {
     }
 }
 
-/// Samples accesses of chosen files.
+/// Samples accesses to selected files.
 pub(crate) struct Sampler {
     sampled: HashMap<MapData, SampleKey, u64>,
     bits: Array<MapData, u64>,
     ring: RingBuf<MapData>,
     files: BTreeSet<(DevNo, u64)>,
-    /// The programs that this kernel takes, and their links while they are attached.
+    /// The programs that this kernel supports, and their links while they are attached.
     programs: Vec<&'static str>,
     links: Vec<(&'static str, BtfTracePointLinkId)>,
     ebpf: Ebpf,
 }
 
 impl Sampler {
-    /// Loads what this kernel takes; no sampler if it does not report reads (before Linux 6.11).
+    /// Loads the supported programs; no sampler if reads are not reported (before Linux 6.11).
     pub(crate) fn fitted(types: &KernelTypes) -> (Option<Self>, Vec<Signal>) {
         let missing = |problem: String| {
             let signal = |(name, ..): &(&str, _, _)| Signal {
@@ -129,13 +129,13 @@ impl Sampler {
         Ok((Some(sampler), signals))
     }
 
-    /// Samples these files and no others from now on, [`SAMPLES_PER_FILE`] accesses of each; of
-    /// more than [`MAX_SAMPLED_FILES`], the first.
+    /// Samples only these files from now on, [`SAMPLES_PER_FILE`] accesses of each; if there are
+    /// more than [`MAX_SAMPLED_FILES`], only the first ones.
     pub(crate) fn choose(&mut self, files: &BTreeSet<(DevNo, u64)>) -> Result<(), ObserveError> {
         let fail = |error: MapError| of_chain(PROGRAM, &error);
         let wanted: BTreeSet<_> = files.iter().copied().take(MAX_SAMPLED_FILES).collect();
         for gone in self.files.difference(&wanted) {
-            // One that is not there needs nothing.
+            // This fails only if the file is no longer in the map.
             let _ = self.sampled.remove(&SampleKey::new(*gone));
         }
         let bits = wanted.iter().fold(0, |bits, (_, inode)| bits | 1_u64 << (inode & 63));
@@ -169,7 +169,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Hands over the samples since the last time, oldest first. The open file is not known.
+    /// Passes the samples since the last call to `take`, oldest first, without their open files.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(ProbeEvent)) {
         while let Some(item) = self.ring.next() {
             if let Some(event) = SampleRecord::read(&item).and_then(|record| sample(&record)) {
@@ -189,7 +189,7 @@ fn tracepoint<'a>(
     found.try_into().map_err(|error| of_program(program, &error))
 }
 
-/// Reads a record; `None` if this foreread does not know its kind.
+/// Decodes a record; `None` if its kind is unknown.
 pub(crate) fn sample(record: &SampleRecord) -> Option<ProbeEvent> {
     let mapped = match record.kind {
         1 => false,

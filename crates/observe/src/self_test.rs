@@ -1,4 +1,4 @@
-//! Tries the probes on a file of our own before anything that they tell is believed.
+//! Tests the probes on a private file before their events are used.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,23 +13,23 @@ use units::Bytes;
 
 use crate::{Census, EventKind, ObserveError, OpenFile, ProbeEvent, Probes};
 
-/// Pages of the file, and of each read of it.
+/// Number of pages of the file, and of each read.
 const FILE_PAGES: u64 = 512;
 const READ_PAGES: u64 = 16;
-/// The page that is read for itself, far from any other.
+/// A page that is read alone, far from any other.
 const LONE_PAGE: u64 = 301;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SelfTest {
-    /// The probes told exactly what was done.
+    /// The probes reported exactly the expected events.
     Passed,
-    /// It could not be tried here.
+    /// The test is not possible here.
     NotHere { reason: String },
 }
 
-/// Reads a private file in `dir` in a known pattern, and compares what the probes tell with that.
-/// What else happened until now is forgotten by this.
+/// Reads a private file in `dir` in a known pattern, and compares the reported events with it.
+/// Discards all earlier events.
 pub fn self_test(
     probes: &mut Probes,
     census: &Census,
@@ -67,14 +67,14 @@ pub fn self_test(
         let problem = format!("of one page read for itself, {misses} misses instead of 1");
         return Err(ObserveError::Untrue { problem });
     }
-    // Misses show how files are read where accesses cannot be sampled.
+    // Without access samples, misses still show how files are read.
     if let Err(problem) = check_samples(probes, &file, &seen) {
         probes.give_up_samples(&problem);
     }
     Ok(SelfTest::Passed)
 }
 
-/// Reads a cached page and compares the samples with that, where this kernel gives any.
+/// Reads a cached page and checks the samples, if this kernel supports them.
 fn check_samples(probes: &mut Probes, file: &File, seen: &OpenFile) -> Result<(), String> {
     let chosen = BTreeSet::from([(seen.device, seen.inode)]);
     if !probes.sample(&chosen).map_err(|error| error.to_string())? {
@@ -99,7 +99,7 @@ fn check_samples(probes: &mut Probes, file: &File, seen: &OpenFile) -> Result<()
     Err(format!("of one cached page read, {all} accesses, {right} of them right"))
 }
 
-/// A file that nobody else can open, none of it cached.
+/// Creates a file that no other process can open, with none of it cached.
 fn lay_out(dir: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let mut file = match rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
@@ -129,7 +129,7 @@ fn read(file: &File, reads: std::ops::Range<u64>, pages: u64) -> io::Result<()> 
     reads.into_iter().try_for_each(|number| file.read_exact_at(&mut buffer, number * size))
 }
 
-/// What the census tells of our file.
+/// Returns the entry of our file in the census.
 fn known(census: &Census, file: &File) -> Result<Option<OpenFile>, ObserveError> {
     let number = u32::try_from(file.as_fd().as_raw_fd()).unwrap_or(u32::MAX);
     let mine = census.of_process(std::process::id())?;

@@ -1,4 +1,4 @@
-//! Which signals a kernel gives, and how they are taken.
+//! The signals that a kernel supports, and how they are received.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,17 @@ pub enum Rung {
     /// A tracepoint, with the types of its arguments.
     TpBtf,
     Fentry,
-    /// A kprobe at the entry of the function: slower, and on kernels whose architecture has no
+    /// A kprobe at the entry of the function: slower, and for kernels whose architecture has no
     /// function entries for BPF.
     Kprobe,
     Missing,
 }
 
-/// Names the only mechanism that may be used, for signals that it can give.
+/// Environment variable with the only mechanism that may be used, for signals that support it.
 const MECHANISM: &str = "FOREREAD_PROBES";
 
 impl Rung {
-    /// The mechanism that the user names, if any.
+    /// Returns the mechanism that the user named, if any.
     pub(crate) fn named() -> Result<Option<Self>, ObserveError> {
         let Some(value) = std::env::var_os(MECHANISM).filter(|value| !value.is_empty()) else {
             return Ok(None);
@@ -34,11 +34,11 @@ impl Rung {
     }
 }
 
-/// A signal, and how it is taken here.
+/// A signal, and how it is received on this kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     pub name: String,
     pub rung: Rung,
-    /// Why no better rung held, as the kernel or the loader says it.
+    /// Why no better rung works, in the words of the kernel or the loader.
     pub refused: Vec<String>,
 }

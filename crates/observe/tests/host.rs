@@ -1,6 +1,6 @@
-//! Open files as the running kernel has them. Needs root and a kernel with BTF.
+//! Tests the census and the probes on the running kernel. Needs root and a kernel with BTF.
 
-// A skipped test says so.
+// Skipped tests print their reason.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use sys::mapping::FileMapping;
 use tempfile::TempDir;
 use units::Bytes;
 
-/// A directory on a real file system, and the census; tests of the host take turns.
+/// A directory on a real file system, and the census. A lock serialises the host tests.
 struct Stage {
     dir: TempDir,
     census: Census,
@@ -59,7 +59,7 @@ impl Stage {
         path
     }
 
-    /// What is open at `path`.
+    /// Lists this process's open files at `path`.
     fn look(&self, path: &Path) -> Vec<OpenFile> {
         let inode = fs::metadata(path).expect("a file").ino();
         let own = OpenFileFilter { pids: [std::process::id()].into(), ..Default::default() };
@@ -95,7 +95,7 @@ fn host_an_open_file_is_listed_with_all_that_is_known_of_it() {
     assert!(holder.comm.starts_with("host"), "the test program: {holder:?}");
     let cgroup = own_cgroup().map(|dir| fs::metadata(dir).expect("a directory").ino());
     assert!(cgroup.is_none_or(|cgroup| cgroup == holder.cgroup), "{cgroup:?} {holder:?}");
-    // What the kernel says of the bdi agrees with sysfs.
+    // The kernel's data on the bdi agree with sysfs.
     let bdi = seen.bdi.clone().expect("a bdi");
     let text = fs::read_to_string(bdi.dir().join("read_ahead_kb")).expect("sysfs");
     assert_eq!(seen.bdi_window, Bytes::from_kib(text.trim().parse().expect("a number")));
@@ -103,7 +103,7 @@ fn host_an_open_file_is_listed_with_all_that_is_known_of_it() {
     assert!(!seen.differs_from_bdi());
 }
 
-/// The directory of this process's cgroup in the unified hierarchy, where there is one.
+/// Returns the directory of this process's cgroup in the unified hierarchy, if there is one.
 fn own_cgroup() -> Option<PathBuf> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -168,8 +168,8 @@ fn host_one_open_file_has_many_holders() {
     assert_eq!(stage.look(&path).len(), usize::from(other.is_ok()));
 }
 
-/// Starts a program and waits until it is that program: the kernel lets go of whoever starts it
-/// before it has closed what the program is not to inherit.
+/// Starts a program and waits until its `execve` is complete: until then it may still have
+/// inherited descriptors open.
 fn started(command: &mut Command, name: &str) -> Child {
     let child = command.spawn().expect(name);
     let comm = format!("/proc/{}/comm", child.id());
@@ -179,7 +179,7 @@ fn started(command: &mut Command, name: &str) -> Child {
     child
 }
 
-/// A process that has a file as its standard input, and waits.
+/// A process that has a file open as its standard input, and waits.
 struct Heir(Child);
 
 impl Heir {
@@ -217,7 +217,7 @@ fn host_nothing_is_left_behind() {
     assert_eq!(descriptors(), before);
 }
 
-/// What this process holds: programs, maps and links of BPF live as long as their descriptors.
+/// Counts this process's descriptors: BPF programs, maps and links live as long as these.
 fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("proc").count()
 }
@@ -227,7 +227,7 @@ fn host_without_rights_it_is_said_what_root_would_add() {
     let test = "host_without_rights_it_is_said_what_root_would_add";
     let Some(stage) = Stage::set(test) else { return };
     drop(stage);
-    // Rights belong to the thread: what this one gives up, the others keep.
+    // Privileges belong to a thread: the others keep those that this one drops.
     let said = std::thread::spawn(|| {
         let none = rustix::thread::CapabilitySet::empty();
         let sets =
@@ -245,8 +245,7 @@ fn host_without_rights_it_is_said_what_root_would_add() {
     }
 }
 
-/// Probes that have passed their own test, or the reason for which the test called `name` is
-/// skipped.
+/// Returns probes that have passed their self-test, or prints why the test `name` is skipped.
 fn probes(stage: &Stage, name: &str) -> Option<Probes> {
     let mut probes = match Probes::load() {
         Ok(probes) => probes,
@@ -264,7 +263,7 @@ fn probes(stage: &Stage, name: &str) -> Option<Probes> {
     }
 }
 
-/// A file with data, none of it cached.
+/// Creates a file with data, none of it cached.
 fn cold(stage: &Stage, bytes: usize) -> (PathBuf, File) {
     let path = stage.dir.path().join("cold");
     fs::write(&path, vec![7; bytes]).expect("a file");
@@ -316,7 +315,7 @@ fn host_probes_tell_misses_marks_windows_and_waits() {
         let waited = count(|kind| matches!(kind, EventKind::Stall { wait } if wait.get() > 0));
         assert!(waited >= 1, "the first read of a cold file waits");
     }
-    // Cached, it passes no probe.
+    // A read of cached pages passes no probe.
     for at in 0..64 {
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, at * 65536).expect("read");
     }
@@ -363,7 +362,7 @@ fn host_accesses_to_a_sampled_file_are_told_when_it_is_cached() {
     let is_fault =
         |(mapped, first, pages): &(bool, u64, u64)| *mapped && (*first..first + pages).contains(&7);
     assert!(told[2..].iter().any(is_fault), "{told:?}");
-    // What is sampled of a file until it is chosen again is bounded.
+    // The number of samples of a file until its next selection is bounded.
     probes.sample(&chosen).expect("sampling");
     (0..1000).for_each(|page| read(page, 1));
     assert_eq!(accesses(&mut probes).len() as u64, SAMPLES_PER_FILE);
@@ -377,7 +376,7 @@ fn host_a_fault_is_told_with_its_page() {
     let test = "host_a_fault_is_told_with_its_page";
     let Some(stage) = Stage::set(test) else { return };
     let Some(mut probes) = probes(&stage, test) else { return };
-    // A window of at most 16 MiB, with what is on both sides of it.
+    // Room for a window of at most 16 MiB with pages on both sides of it.
     let (path, file) = cold(&stage, 64 << 20);
     let seen = stage.one(&path);
     if !(Bytes::from_kib(4)..=Bytes::from_mib(16)).contains(&seen.window) || page_size() != 4096 {
@@ -430,7 +429,7 @@ fn host_probes_leave_nothing_behind() {
         drop(probes(&stage, test));
     }
     assert_eq!(descriptors(), before.0);
-    // Programs go when the kernel gets to it.
+    // The kernel removes programs asynchronously.
     let gone = (0..100).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
         programs() <= before.1
@@ -438,7 +437,7 @@ fn host_probes_leave_nothing_behind() {
     assert!(gone, "{} programs before, {} after", before.1, programs());
 }
 
-/// Programs of foreread in the kernel, of this or of any process.
+/// Counts the programs of foreread in the kernel, of all processes.
 fn programs() -> usize {
     let ours = |name: &[u8]| name.ends_with(b"_tp_btf") || name.ends_with(b"_fentry");
     aya::programs::loaded_programs()
@@ -446,7 +445,7 @@ fn programs() -> usize {
         .count()
 }
 
-/// Misses that are told by now, by page.
+/// Returns the pages of the misses reported so far.
 fn told(misses: &Misses) -> Vec<u64> {
     let mut pages = Vec::new();
     misses.wait(Duration::ZERO, |miss| pages.push(miss.index)).expect("misses");
@@ -496,12 +495,12 @@ fn host_misses_of_watched_files_are_told_at_once() {
     misses.unwatch(seen.id);
     read(&file, 60);
     assert_eq!((told(&misses), misses.watched()), (Vec::new(), Vec::new()));
-    // Whoever waits can be woken.
+    // A waiting thread can be woken.
     std::thread::scope(|scope| {
         scope.spawn(|| misses.wait(Duration::MAX, |_| ()).expect("woken"));
         misses.wake();
     });
-    // What does not fit is counted.
+    // Misses that do not fit are counted.
     misses.watch(seen.id).expect("watched");
     (100..2500).for_each(|page| read(&file, page));
     let kept = told(&misses).len() as u64;

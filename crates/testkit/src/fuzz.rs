@@ -45,13 +45,13 @@ const TOKENS: &[&str] = &[
     ":", "+", " ", "\t", "-", "*", "%", "\u{fe0f}", "\u{a0}",
 ];
 
-/// The time that a test may spend: `FOREREAD_FUZZ_SECONDS`, or 2 s.
+/// Returns the time that a test may spend: `FOREREAD_FUZZ_SECONDS`, or 2 s.
 pub fn budget() -> Duration {
     let asked = std::env::var("FOREREAD_FUZZ_SECONDS").ok();
     asked.and_then(|text| text.parse().ok()).map_or(DEFAULT_BUDGET, Duration::from_secs)
 }
 
-/// The contents of the files of a directory, in order of their names.
+/// Returns the contents of the files of a directory, in order of their names.
 pub fn seeds(dir: &Path) -> Vec<Vec<u8>> {
     let mut paths: Vec<_> =
         fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -59,7 +59,7 @@ pub fn seeds(dir: &Path) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
-/// An input made from the corpus: one of its members with up to eight changes.
+/// Returns an input made from the corpus: one of its members with up to eight changes.
 pub fn mutate(corpus: &[Vec<u8>], rng: &mut Pcg64Mcg) -> Vec<u8> {
     let mut input = pick(corpus, rng);
     for _ in 0..rng.random_range(1..=8u32) {
@@ -73,7 +73,7 @@ fn pick(corpus: &[Vec<u8>], rng: &mut Pcg64Mcg) -> Vec<u8> {
     if corpus.is_empty() { Vec::new() } else { corpus[rng.random_range(0..corpus.len())].clone() }
 }
 
-/// A random range of the input, empty only if the input is.
+/// Returns a random range of the input, which is empty only if the input is.
 fn part(input: &[u8], rng: &mut Pcg64Mcg) -> std::ops::Range<usize> {
     if input.is_empty() {
         return 0..0;
@@ -91,7 +91,7 @@ fn line(input: &[u8], rng: &mut Pcg64Mcg) -> std::ops::Range<usize> {
     start..end
 }
 
-/// The digits that follow a random position, if any do.
+/// Returns the range of the digits that follow a random position, if any do.
 fn number(input: &[u8], rng: &mut Pcg64Mcg) -> Option<std::ops::Range<usize>> {
     let at = part(input, rng).start;
     let start = at + input[at..].iter().position(u8::is_ascii_digit)?;
@@ -150,7 +150,7 @@ fn change(input: &mut Vec<u8>, corpus: &[Vec<u8>], rng: &mut Pcg64Mcg) {
 ///
 /// # Panics
 ///
-/// If `test` does; the name of a file with the input and the seed are printed.
+/// If `test` panics; the name of a file with the input and the seed are printed.
 pub fn run(budget: Duration, corpus: &[Vec<u8>], mut test: impl FnMut(&[u8])) -> u64 {
     let start = Instant::now();
     let seed = seed();
@@ -170,14 +170,14 @@ pub fn run(budget: Duration, corpus: &[Vec<u8>], mut test: impl FnMut(&[u8])) ->
     inputs
 }
 
-/// `FOREREAD_FUZZ_SEED`, or another number in every run.
+/// Returns `FOREREAD_FUZZ_SEED`, or another number in every run.
 fn seed() -> u64 {
     let given = std::env::var("FOREREAD_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     given.unwrap_or_else(|| u64::from(now().subsec_nanos()))
 }
 
-/// The file for the input that made a test of this process panic.
+/// Returns the path of the file for the input that made a test of this process panic.
 fn panic_input_path() -> PathBuf {
     std::env::temp_dir().join(format!("foreread-fuzz-{}.seed", std::process::id()))
 }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// A disk of a [`HostTree`], with the file system on it.
 #[derive(Clone, Debug)]
 pub struct TreeDisk<'a> {
-    /// Its number, from which it gets its name: `nvme0n1`, `nvme1n1`, …
+    /// The number in its name: `nvme0n1`, `nvme1n1`, …
     pub index: u32,
     pub read_ahead_kib: u64,
-    /// Where it is mounted, as in mountinfo: a blank is `\040`.
+    /// The mount point, as in mountinfo: a blank is `\040`.
     pub mount: &'a str,
     pub wwn: &'a str,
 }
@@ -24,7 +24,7 @@ pub struct HostTree {
 }
 
 impl HostTree {
-    /// A host without storage in the directory `path`.
+    /// Creates a host without storage in the directory `path`.
     pub fn new(path: &Path, name: &str, machine_id: &str) -> io::Result<Self> {
         let tree = Self { path: path.to_owned(), mounts: String::new() };
         tree.file("proc/sys/kernel/osrelease", "6.12.0\n")?;
@@ -36,7 +36,7 @@ impl HostTree {
         Ok(tree)
     }
 
-    /// An existing host, to change its read-ahead.
+    /// Opens an existing host, to change its read-ahead.
     pub fn open(path: &Path) -> Self {
         Self { path: path.to_owned(), mounts: String::new() }
     }

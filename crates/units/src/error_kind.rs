@@ -19,13 +19,13 @@ pub enum ErrorKind {
     Failed,
 }
 
-/// An error that knows its kind.
+/// An error that has a kind.
 pub trait Classified: Error {
     fn kind(&self) -> ErrorKind;
 }
 
 impl ErrorKind {
-    /// The kind of an error of a system call.
+    /// Returns the kind of an error of a system call.
     pub fn from_io(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -35,8 +35,8 @@ impl ErrorKind {
         }
     }
 
-    /// The kind of an error of opening or reading a file that the user named: if there is no such
-    /// file, the name is wrong.
+    /// Returns the kind of an error of opening or reading a file that the user named: if there is
+    /// no such file, the name is wrong.
     pub fn from_named_file(error: &io::Error) -> Self {
         // std has no stable kind for a loop of symbolic links.
         const ELOOP_ERRNO: i32 = 40;
@@ -52,7 +52,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind of an error of starting a command that the user named.
+    /// Returns the kind of an error of starting a command that the user named.
     pub fn from_start(error: io::ErrorKind) -> Self {
         if error == io::ErrorKind::NotFound {
             Self::CommandNotFound

@@ -33,7 +33,7 @@ impl BytesPerSecond {
         self.0 / 1e6
     }
 
-    /// The time for `amount` at this rate; the maximum at a rate of 0.
+    /// Returns the time for `amount` at this rate; the maximum at a rate of 0.
     pub fn time_for(self, amount: Bytes) -> Nanos {
         if self.0 == 0.0 { Nanos::MAX } else { Nanos::from_secs_f64(amount.get() as f64 / self.0) }
     }

@@ -93,7 +93,7 @@ impl Bytes {
         Pages(self.0 / page.0)
     }
 
-    /// Pages that hold all of it.
+    /// Pages that hold the whole amount, rounded up.
     pub const fn to_pages_ceil(self, page: PageSize) -> Pages {
         Pages(self.0.div_ceil(page.0))
     }
@@ -114,8 +114,8 @@ impl Bytes {
     }
 }
 
-/// An amount for people, to about three digits: `7.28 TiB`, `16 GiB`, `4 KiB`. For sizes of disks
-/// and of memory, which are seldom a whole number of a large unit; a setting is shown exactly.
+/// Formats an amount to about three digits: `7.28 TiB`, `16 GiB`, `4 KiB`. For sizes of disks and
+/// of memory, which are seldom a whole number of a large unit; settings are shown exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounded(Bytes);
 

@@ -11,7 +11,7 @@ use crate::Bytes;
 /// `policy/tests/data` reach this bound and never pass it.
 pub const WINDOWS_PER_STREAM: u64 = 2;
 
-/// Maximum page cache for read-ahead with this window and number of sequential streams:
+/// Returns the maximum page cache for read-ahead with this window and number of sequential streams:
 /// [`WINDOWS_PER_STREAM`] × window × streams, or the largest amount if that overflows.
 ///
 /// The only formula for the memory cost of read-ahead. It omits two cases: an open file under

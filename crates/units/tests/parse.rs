@@ -1,4 +1,4 @@
-//! What people type, and what it must mean.
+//! Tests that sizes, times and rates are parsed and printed with the right unit.
 
 use proptest::prelude::*;
 use units::{Bytes, BytesPerSecond, Kib, Nanos, ParseUnitError};

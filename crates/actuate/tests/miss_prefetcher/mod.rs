@@ -1,4 +1,4 @@
-//! Prefetching on misses: of the watched open file only, and only while it is watched.
+//! Tests that misses of an open file trigger prefetches only while it is watched.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -28,7 +28,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A reader of one file, and a prefetcher with these access rules.
+    /// Starts a reader of one file, and a prefetcher with these access rules.
     fn new(stage: &Stage, limits: impl FnOnce(&Reader) -> AccessRules) -> Self {
         stage.set_bdi(4);
         let reader = Reader::of(&stage.file("runs", 8 << 20));
@@ -66,13 +66,13 @@ impl Fixture {
         all
     }
 
-    /// How many of the eight pages from `page` are cached.
+    /// Returns how many of the eight pages from `page` on are cached.
     fn cached(&self, page: u64) -> u64 {
         let stat = cachestat(self.file.as_fd(), Bytes::new(page * PAGE), Bytes::new(8 * PAGE));
         stat.expect("cachestat").cached.get()
     }
 
-    /// How many duplicates of the file this process has, without the test's own descriptor.
+    /// Counts the duplicates of the file in this process, without the test's own descriptor.
     fn duplicates(&self) -> usize {
         let census = Census::load().expect("a census");
         let own = census.of_process(std::process::id()).expect("open files");
@@ -92,7 +92,7 @@ fn no_rules(_: &Reader) -> AccessRules {
     AccessRules::default()
 }
 
-/// Whether the test `name` is skipped because pages have another size here.
+/// Returns whether the test `name` is skipped because the page size is not [`PAGE`].
 fn skips(name: &str) -> bool {
     let skips = rustix::param::page_size() as u64 != PAGE;
     if skips {
@@ -192,12 +192,12 @@ fn host_another_file_at_the_same_address_is_not_prefetched() {
         );
         assert_eq!((fixture.cached(page), fixture.duplicates()), (1, 0));
     };
-    // As if the watched file had been closed and this one had its address.
+    // Simulates that the watched file was closed and this file got its address.
     let mut other = fixture.watched.clone();
     other.inode += 1;
     fixture.watch(&other);
     is_gone(&fixture, 100);
-    // The watched file, with a descriptor that is another file.
+    // The watched file, with a descriptor that refers to another file.
     let mut other = fixture.watched.clone();
     other.holders.iter_mut().for_each(|it| it.handle = Handle::Descriptor { fd: 1 });
     fixture.watch(&other);

@@ -73,7 +73,7 @@ impl Stage {
         text.trim().parse().expect("a number")
     }
 
-    /// A file of this size with data, none of which is cached.
+    /// Creates a file of this size with data, none of which is cached.
     pub fn file(&self, name: &str, bytes: usize) -> PathBuf {
         let path = self.point().join(name);
         if !path.exists() {
@@ -91,12 +91,12 @@ impl Stage {
         BdiLease::begin(&dirs, &Root::system(), &storage, &guard()).expect("a lease")
     }
 
-    /// All open files of the file system.
+    /// Lists all open files of the file system.
     pub fn all(&self, actuator: &Actuator) -> Vec<OpenFile> {
         actuator.open_files(&OpenFileFilter::on_bdi(&self.bdi)).expect("open files")
     }
 
-    /// The one file that a reader has open there.
+    /// Returns the one file that a reader has open there.
     pub fn one(&self, actuator: &Actuator, reader: &Reader) -> OpenFile {
         let mut files = self.all(actuator);
         files.retain(|file| file.holders.iter().any(|holder| holder.pid == reader.pid()));
@@ -137,7 +137,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The guard is an example of this crate, built beside the tests.
+/// Returns the guard, an example of this crate that is built next to the tests.
 fn guard() -> GuardCommand {
     let own = std::env::current_exe().expect("this test");
     let target = own.parent().and_then(Path::parent).expect("a target folder");
@@ -165,7 +165,7 @@ impl Reader {
         Self::with(File::open(path).expect("open"))
     }
 
-    /// A process that holds this open file.
+    /// Starts a process that holds this open file.
     pub fn with(file: File) -> Self {
         let stdin = Stdio::from(file);
         Self(started(Command::new("sleep").arg("60").stdin(stdin), "sleep"))
@@ -175,7 +175,7 @@ impl Reader {
         self.0.id()
     }
 
-    /// A duplicate of the child's descriptor in this process.
+    /// Duplicates the child's descriptor into this process.
     pub fn share(&self) -> File {
         let pid = rustix::process::Pid::from_child(&self.0);
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());

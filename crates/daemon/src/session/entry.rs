@@ -1,4 +1,4 @@
-//! What a recording of the loop holds.
+//! Entries of a recording of the loop.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,19 +10,19 @@ use observe::OpenFileId;
 use serde::{Deserialize, Serialize};
 use units::{Nanos, PageSize, Pages};
 
-/// The form that this foreread writes and reads.
+/// The format version that this foreread writes and reads.
 pub(super) const SESSION_VERSION: u32 = 1;
 
-/// How the loop was begun.
+/// The options of the recorded loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionHeader {
     pub session_version: u32,
-    /// The foreread that recorded it.
+    /// The version of foreread that recorded the session.
     pub foreread: String,
     pub dry_run: bool,
     pub new_files: bool,
     pub leave: bool,
-    /// The length of a slot of the A/B test, and its seed.
+    /// The length of a slot of the A/B test, and the seed; `None` without a test.
     pub ab_test: Option<(Nanos, u64)>,
     #[serde(rename = "page_bytes")]
     pub page: PageSize,
@@ -41,7 +41,7 @@ impl SessionHeader {
         }
     }
 
-    /// What the loop is begun with, live and in a replay.
+    /// Returns the options of the loop, for a live run and for a replay.
     pub fn loop_config(&self) -> LoopConfig {
         let Self { dry_run, new_files, leave, page, .. } = *self;
         let ab_test = self.ab_test.map(|(slot, seed)| AbTest::new(slot, seed));
@@ -54,32 +54,32 @@ impl SessionHeader {
 #[serde(rename_all = "snake_case")]
 pub enum SessionEntry {
     Begin(SessionHeader),
-    /// A step begins.
+    /// The start of a step.
     Poll {
         now: Nanos,
         read: bool,
     },
     Sample(LoopSample),
-    /// An open file whose state differs from what the loop was last told.
+    /// The state of an open file, if it differs from the last one that the loop received.
     File {
         bdi: BdiKey,
         file: OpenFileId,
         state: Option<FileState>,
-        /// When it is met first.
+        /// The path, in the first entry of an open file.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
     Directory(Listing),
-    /// The answer to this call: another process changed the window of the bdi.
+    /// This call failed, because another process had changed the window of the bdi.
     Changed(CallOnBdi, ExternalChange),
     Decision(LoopDecision),
-    /// The error that ended it.
+    /// The error that stopped the session.
     Failed(String),
-    /// The proper end.
+    /// The regular end of the session.
     End,
 }
 
-/// A call that another process can interfere with.
+/// A call that fails if another process has changed the bdi.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOnBdi {
@@ -88,7 +88,7 @@ pub enum CallOnBdi {
     NewFileWindow,
 }
 
-/// What the loop told its back end to do.
+/// A call of the loop to its back end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopDecision {
@@ -111,7 +111,7 @@ pub struct SampledOnBdi {
     pub files: SampledFiles,
 }
 
-/// What both sides of a recording know already, so that it is not written in every step.
+/// State that is known from earlier entries, so that it is not recorded in every step.
 #[derive(Debug, Default)]
 pub(super) struct KnownState {
     files: HashMap<(BdiKey, OpenFileId), FileState>,
@@ -122,7 +122,7 @@ pub(super) struct KnownState {
 }
 
 impl KnownState {
-    /// Whether a decision is other than what the loop decided for the bdi before.
+    /// Returns whether to record a decision: not if it repeats the last one or has no actions.
     pub(super) fn is_news(&mut self, decision: &LoopDecision) -> bool {
         fn differs<T: Clone + Default + PartialEq>(
             known: &mut BTreeMap<BdiKey, T>,
@@ -158,7 +158,7 @@ impl KnownState {
         }
     }
 
-    /// Forgets open files that the loop follows no more.
+    /// Removes open files that the loop no longer follows.
     pub(super) fn keep_files(&mut self, followed: &BTreeSet<OpenFileId>) {
         self.files.retain(|(_, file), _| followed.contains(file));
     }

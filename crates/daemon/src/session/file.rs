@@ -1,4 +1,4 @@
-//! The file of a recording: a line of JSON for each entry, compressed by gzip.
+//! Recording files: one line of JSON for each entry, compressed with gzip.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -9,15 +9,15 @@ use flate2::write::GzEncoder;
 use super::entry::SessionEntry;
 use crate::record::read_lines;
 
-/// A recording that grows beyond this ends, so that a forgotten one does not fill a disk: days of
-/// a server that is read from all the time.
+/// Maximum size of a recording, so that a forgotten one does not fill a disk: enough for days of a
+/// server under constant load.
 const SESSION_BYTES_MAX: u64 = 1 << 30;
-/// What a killed process may lose: the steps of about a second.
+/// Number of steps that a killed process may lose: about one second.
 const STEPS_PER_FLUSH: u32 = 10;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Counts what passes through.
+/// Counts the bytes written.
 struct Counted<W> {
     to: W,
     bytes: u64,
@@ -67,7 +67,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Writes the end.
+    /// Writes the end of the compressed data.
     ///
     /// # Errors
     ///
@@ -77,8 +77,8 @@ impl SessionWriter {
     }
 }
 
-/// Reads a recording entry by entry, compressed or not. One that was cut short ends there; any
-/// other line that is no entry is an error that says which (`InvalidData`), and nothing follows.
+/// Reads a recording entry by entry, compressed or not. A recording that was cut short ends there;
+/// any other invalid line is an error with its line number (`InvalidData`).
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub fn read_session(
     Ok(read_lines(BufReader::new(from)))
 }
 
-/// A compressed file whose writer was killed has no end: what is there counts.
+/// Treats the missing end of a compressed file, whose writer was killed, as its end.
 struct UntilCut<R>(R);
 
 impl<R: Read> Read for UntilCut<R> {

@@ -1,8 +1,8 @@
-//! Recordings of `auto`: everything that the loop was given, and everything that it decided.
+//! Recordings of `auto`: all inputs of the loop, and all its decisions.
 //!
-//! A [`RecordingBackend`] stands between the loop and its back end and writes down both. Replaying
-//! hands the same answers to the same loop and compares its decisions with the recorded ones, so
-//! that what happened on a machine in the field can be looked at, and kept as a test.
+//! A [`RecordingBackend`] wraps the back end of the loop and records both. A replay gives the
+//! recorded inputs to the same loop and compares its decisions with the recorded ones. With it, the
+//! behaviour on a machine in the field can be analysed, and kept as a test.
 
 mod entry;
 mod file;

@@ -16,19 +16,19 @@ use super::file::SessionWriter;
 use crate::daemon::DaemonBackend;
 use crate::decision::DecisionLog;
 
-/// A back end whose answers, and the loop's decisions, are written down; without a writer it only
-/// passes both on.
+/// A back end that records the answers of another back end and the decisions of the loop. Without a
+/// writer, it only forwards calls.
 pub struct RecordingBackend<B> {
     backend: B,
     writer: Option<SessionWriter>,
     known: KnownState,
     now: Nanos,
-    /// Why recording ended early.
+    /// Why recording stopped early, until this is reported.
     failed: Option<String>,
 }
 
 impl<B> RecordingBackend<B> {
-    /// Records into `writer`, if there is one.
+    /// Records into `writer`; without one, only forwards calls.
     pub fn new(backend: B, header: &SessionHeader, writer: Option<SessionWriter>) -> Self {
         let (known, now) = (KnownState::default(), Nanos::ZERO);
         let mut recording = Self { backend, writer, known, now, failed: None };
@@ -36,7 +36,7 @@ impl<B> RecordingBackend<B> {
         recording
     }
 
-    /// What it passes everything on to.
+    /// Returns the wrapped back end.
     pub fn backend(&self) -> &B {
         &self.backend
     }
@@ -45,7 +45,7 @@ impl<B> RecordingBackend<B> {
         &mut self.backend
     }
 
-    /// Control goes on if the recording cannot.
+    /// Writes an entry. On an error, recording stops, but control continues.
     fn write(&mut self, entry: impl FnOnce() -> SessionEntry) {
         let Some(writer) = &mut self.writer else { return };
         if let Err(error) = writer.write(&entry()) {

@@ -1,4 +1,4 @@
-//! Replays a recording: the same answers to the same loop, whose decisions are compared.
+//! Replays a recording: gives its inputs to the same loop and compares the decisions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -29,19 +29,19 @@ pub enum SessionError {
     Newer { found: u32, known: u32 },
 }
 
-/// Where a replay decides something else than was recorded.
+/// A decision of a replay that differs from the recorded one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionDifference {
     /// The number of the step, from 1.
     pub step: u64,
-    /// Since the recording began.
+    /// Time since the start of the recording.
     pub at_ns: Nanos,
-    /// `None`: nothing more was decided in this step.
+    /// `None` if the recording has no further decision in this step.
     pub recorded: Option<LoopDecision>,
     pub decided: Option<LoopDecision>,
 }
 
-/// What a replay has shown.
+/// The result of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SessionReport {
     /// The version of foreread that recorded it.
@@ -50,33 +50,33 @@ pub struct SessionReport {
     pub duration_ns: Nanos,
     pub events: u64,
     pub open_files: u64,
-    /// Actions on open files.
+    /// Number of actions on open files.
     pub actions: u64,
-    /// Whether the recording has no proper end.
+    /// Whether the recording was cut short.
     pub is_cut: bool,
-    /// The error by which the session ended.
+    /// The error that stopped the session; `None` if there was none.
     pub failed: Option<String>,
     pub difference: Option<SessionDifference>,
 }
 
-/// Why a step of a replay ended early.
+/// Why a step of a replay stopped early.
 #[derive(Debug, Error)]
 enum Stop {
     #[error("the recording ends within a step")]
     Cut,
-    /// The session ended by this error.
+    /// The session stopped because of this error.
     #[error("{0}")]
     Failed(String),
     #[error("another decision")]
     Different,
 }
 
-/// Replays a recording, up to the first decision that differs. Actions are passed to `show` with
-/// the time since the beginning and the path of the open file, where it is known.
+/// Replays a recording up to the first decision that differs. Passes actions to `show` with the
+/// time since the start and the path of the open file, if it is known.
 ///
 /// # Errors
 ///
-/// If it cannot be read or is no recording.
+/// If it cannot be read or is not a recording.
 pub fn replay_session(
     entries: impl Iterator<Item = io::Result<SessionEntry>>,
     show: impl FnMut(Nanos, &FileAction, Option<&str>),
@@ -98,12 +98,12 @@ pub fn replay_session(
     Ok(backend.report)
 }
 
-/// Replays a recording and writes another one, with the same answers and the decisions that the
-/// loop makes now: for recordings that are kept as tests, after a change of the rules.
+/// Replays a recording and writes another one, with the same inputs and the decisions that the loop
+/// makes now. Updates recordings that are kept as tests after the rules have changed.
 ///
 /// # Errors
 ///
-/// If it cannot be read, is no recording, or the other one cannot be written.
+/// If it cannot be read or is not a recording, or if the other one cannot be written.
 pub fn decide_session_again(
     entries: impl Iterator<Item = io::Result<SessionEntry>>,
     writer: SessionWriter,
@@ -123,7 +123,7 @@ pub fn decide_session_again(
     Ok(())
 }
 
-/// The beginning of a recording, and what follows it.
+/// Reads the header of a recording; returns it and the remaining entries.
 fn begin<I: Iterator<Item = io::Result<SessionEntry>>>(
     entries: I,
 ) -> Result<(SessionHeader, Peekable<I>), SessionError> {
@@ -140,7 +140,7 @@ fn begin<I: Iterator<Item = io::Result<SessionEntry>>>(
     if found > known { Err(SessionError::Newer { found, known }) } else { Ok((header, entries)) }
 }
 
-/// What was recorded in one step, and after the last one.
+/// The recorded entries of one step; for the last step, also the following ones.
 #[derive(Default)]
 struct StepEntries {
     now: Nanos,
@@ -149,16 +149,16 @@ struct StepEntries {
     files: Vec<(BdiKey, OpenFileId, Option<FileState>, Option<String>)>,
     listings: VecDeque<Listing>,
     changes: VecDeque<(CallOnBdi, ExternalChange)>,
-    /// `None` if nothing is compared.
+    /// `None` if decisions are not compared.
     decisions: Option<VecDeque<LoopDecision>>,
     failed: Option<String>,
     is_last: bool,
-    /// Whether the recording ends here without an end.
+    /// Whether the recording stops here without a regular end.
     is_cut: bool,
 }
 
 impl StepEntries {
-    /// The next step; `None` after the last one.
+    /// Reads the next step; `None` after the last one.
     fn read(
         entries: &mut Peekable<impl Iterator<Item = io::Result<SessionEntry>>>,
     ) -> io::Result<Option<Self>> {
@@ -192,7 +192,7 @@ impl StepEntries {
     }
 }
 
-/// Answers as the recording says.
+/// A back end that answers from the recording.
 struct ReplayBackend<F> {
     step: StepEntries,
     show: Option<F>,
@@ -216,13 +216,13 @@ impl<F> Default for ReplayBackend<F> {
 }
 
 impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ReplayBackend<F> {
-    /// Lets the loop do something, and notes why it ended early; whether the next step follows.
+    /// Runs a part of the loop. Returns whether the next step follows, and records why not.
     fn carry_on(&mut self, run: impl FnOnce(&mut Self) -> Result<(), Stop>) -> bool {
         match run(self) {
             Err(Stop::Cut) => self.report.is_cut = true,
             Err(Stop::Failed(error)) => self.report.failed = Some(error),
             Err(Stop::Different) => {}
-            // Control of the bdis ends after the last step.
+            // After the last step, the end of control makes the remaining decisions.
             Ok(()) if self.step.is_last && self.report.difference.is_none() => return true,
             Ok(()) => {
                 if let Some(recorded) = self.step.decisions.as_mut().and_then(VecDeque::pop_front) {
@@ -237,7 +237,7 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ReplayBackend<F> {
         self.step.now.saturating_sub(self.begun.unwrap_or(self.step.now))
     }
 
-    /// Notes the first difference.
+    /// Records the first difference.
     fn differ(&mut self, recorded: Option<LoopDecision>, decided: Option<LoopDecision>) {
         let (step, at_ns) = (self.report.steps, self.at());
         let difference = SessionDifference { step, at_ns, recorded, decided };
@@ -253,7 +253,7 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ReplayBackend<F> {
         }
         match decisions.pop_front() {
             Some(recorded) if recorded == decision => self.on_decision(&decision),
-            // What was recorded ends before this.
+            // The recording ends before this decision.
             None if self.step.is_cut || self.step.failed.is_some() => {
                 self.report.is_cut = self.step.is_cut;
             }
@@ -273,7 +273,7 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ReplayBackend<F> {
         }
     }
 
-    /// Whether the step may go on.
+    /// Returns an error if the step must stop.
     fn done(&mut self) -> Result<(), Stop> {
         let is_exhausted = self.step.decisions.as_ref().is_none_or(VecDeque::is_empty);
         if self.report.difference.is_some() {
@@ -287,7 +287,7 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ReplayBackend<F> {
         }
     }
 
-    /// As [`Self::done`], with the answer to a call that another process can interfere with.
+    /// As [`Self::done`]; also returns the answer to a call that fails on an external change.
     fn answer(&mut self, call: CallOnBdi) -> Result<Result<(), ExternalChange>, Stop> {
         self.done()?;
         let is_next = self.step.changes.front().is_some_and(|(of, _)| *of == call);

@@ -1,4 +1,4 @@
-//! Drives headless Chromium, to see pages as people see them.
+//! Drives headless Chromium, to test pages as users see them.
 //!
 //! Uses the DevTools protocol over a pair of pipes (`--remote-debugging-pipe`): commands and events
 //! are JSON documents with a zero byte after each. No port is opened.
@@ -24,18 +24,18 @@ pub enum BrowserError {
     Missing,
     #[error("chromium: {0}")]
     Io(#[from] std::io::Error),
-    /// It has exited or does not respond.
+    /// Chromium has exited or does not respond.
     #[error("chromium says nothing for {waited:?} while waiting for {what}")]
     Silent { what: String, waited: Duration },
-    /// It rejects a command, or a script throws an exception.
+    /// Chromium rejects a command, or a script throws an exception.
     #[error("{what}: {said}")]
     Refused { what: String, said: String },
 }
 
-/// Names of the program.
+/// Possible names of the program.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// Its options: no background services, and the protocol over a pipe.
+/// Options of Chromium: no background services, and the protocol over a pipe.
 const OPTIONS: &[&str] = &[
     "--headless",
     "--no-sandbox",
@@ -68,8 +68,8 @@ impl Browser {
     pub fn start() -> Result<Self, BrowserError> {
         let program = program().ok_or(BrowserError::Missing)?;
         let profile = tempfile::tempdir()?;
-        // It reads commands from descriptor 3 and writes to 4. The shell sets these up, which would
-        // otherwise have to happen between fork and exec.
+        // Chromium reads commands from descriptor 3 and writes to 4. The shell sets these up, which
+        // would otherwise have to happen between fork and exec.
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])

@@ -16,7 +16,7 @@ pub enum Theme {
 /// Problems that a page reported, and its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Happened {
-    /// Errors and warnings of the console, exceptions, violations of policy.
+    /// Errors and warnings of the console, exceptions, and policy violations.
     pub complaints: Vec<String>,
     pub requests: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl<'a> BrowserPage<'a> {
         self.pipe.wait("Page.loadEventFired")
     }
 
-    /// The value of an expression; waits for promises.
+    /// Returns the value of an expression; waits for promises.
     pub fn eval(&mut self, expression: &str) -> Result<Value, BrowserError> {
         let params =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -162,7 +162,7 @@ impl<'a> BrowserPage<'a> {
         Ok(())
     }
 
-    /// A screenshot, as a PNG in base 64.
+    /// Takes a screenshot and returns it as a PNG in base64.
     pub fn picture(&mut self) -> Result<String, BrowserError> {
         let mut shot = self.call("Page.captureScreenshot", &json!({ "format": "png" }))?;
         Ok(shot["data"].take().as_str().unwrap_or_default().to_owned())

@@ -1,4 +1,4 @@
-//! Commands, answers and events.
+//! Sends commands and receives answers and events.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::BrowserError;
 
-/// Long, because a browser starts slowly on a busy machine.
+/// Timeout of an answer: long, because a browser starts slowly on a busy machine.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// The two pipes, and the events that were received but not taken yet.
@@ -35,7 +35,7 @@ impl DevToolsPipe {
         Self { to, from: receiver, events: VecDeque::new(), last: 0 }
     }
 
-    /// Sends a command; returns the number of its answer.
+    /// Sends a command and returns the number of its answer.
     pub(crate) fn send(
         &mut self,
         session: Option<&str>,
@@ -98,7 +98,7 @@ impl DevToolsPipe {
         Ok(())
     }
 
-    /// All events since the last call.
+    /// Returns all events since the last call.
     pub(crate) fn drain(&mut self) -> Vec<Value> {
         while let Ok(document) = self.from.try_recv() {
             self.events.push_back(document);

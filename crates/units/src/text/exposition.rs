@@ -30,7 +30,7 @@ impl MetricSeries {
         self
     }
 
-    /// `{bdi="8:0",storage="/"}`, or nothing.
+    /// Formats the labels as `{bdi="8:0",storage="/"}`, or as nothing.
     fn labels(&self) -> String {
         let pairs: Vec<String> =
             self.labels.iter().map(|(name, text)| format!("{name}=\"{}\"", escape(text))).collect();
@@ -38,8 +38,8 @@ impl MetricSeries {
     }
 }
 
-/// The text of some metrics: each with a help text and a type, and no series twice. One duplicate
-/// makes node_exporter refuse a whole file.
+/// The text of some metrics: each with a help text and a type, and no series twice. A duplicate
+/// makes node_exporter reject the whole file.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition {
     text: String,
@@ -85,7 +85,7 @@ impl Exposition {
         self.metric(name, kind, help, [MetricSeries::new(value)]);
     }
 
-    /// Number of series so far.
+    /// Returns the number of series so far.
     pub fn series(&self) -> usize {
         self.series
     }

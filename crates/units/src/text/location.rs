@@ -10,8 +10,8 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// The position of the character that starts at byte `offset` of `text`; the end of the text
-    /// if no character starts there.
+    /// Returns the position of the character that starts at byte `offset` of `text`; the end of the
+    /// text if no character starts there.
     pub fn from_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);

@@ -1,9 +1,9 @@
-//! Names from outside on a terminal.
+//! Escapes external names for a terminal.
 
 use std::fmt::Write;
 
-/// The text for a terminal or a line of a log: control characters, direction marks and invisible
-/// characters are written as `\u{1b}`.
+/// Escapes text for a terminal or a line of a log: control characters, direction marks and
+/// invisible characters are written as `\u{1b}`.
 pub fn plain(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in text.chars() {
@@ -16,8 +16,8 @@ pub fn plain(text: &str) -> String {
     cleaned
 }
 
-/// Invisible characters and those that reverse the direction of text (Unicode TR 36: bidirectional
-/// controls, zero-width characters, line separators, tags and variation selectors).
+/// Returns whether a character is invisible or reverses the direction of text (Unicode TR 36:
+/// bidirectional controls, zero-width characters, line separators, tags and variation selectors).
 fn is_invisible(c: char) -> bool {
     matches!(
         c,

@@ -32,7 +32,7 @@ pub fn explain_serde_message(message: &str) -> String {
     }
 }
 
-/// The value in serde's description of it: ``integer `-1` ``, `string "fast"`, `map`.
+/// Returns the value in serde's description of it: ``integer `-1` ``, `string "fast"`, `map`.
 fn value(found: &str) -> &str {
     match (found.split_once('`'), found.find('"')) {
         (Some((_, value)), _) => value.trim_end_matches('`'),

@@ -16,7 +16,7 @@ pub struct NamedSettings<'a> {
     pub settings: Vec<(&'a str, &'a str)>,
 }
 
-/// Why a text of this grammar is refused.
+/// Why a text of this grammar is rejected.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingError {
     #[error("{word:?} is not a setting: write key=value")]
@@ -44,8 +44,8 @@ impl<'a> NamedSettings<'a> {
         Self::parse_with(text, ',', |_, _| None)
     }
 
-    /// The same with another separator; `bare` gives the key and value that the n-th word after
-    /// the name stands for if it has no `=`.
+    /// As [`NamedSettings::parse`], with another separator. For the n-th word after the name, if it
+    /// has no `=`, `bare` returns the key and value that it stands for.
     ///
     /// # Errors
     ///
@@ -77,19 +77,19 @@ impl<'a> NamedSettings<'a> {
 }
 
 impl SettingError {
-    /// An invalid value; `problem` says what it must be.
+    /// Creates the error for an invalid value; `problem` says what it must be.
     pub fn invalid(key: &str, value: impl Display, problem: impl Into<String>) -> Self {
         Self::Invalid { key: key.to_owned(), value: value.to_string(), problem: problem.into() }
     }
 
-    /// A key that does not exist, with the one of `known` that was meant, or all.
+    /// Creates the error for an unknown key; its hint has the most similar one of `known`, or all.
     pub fn unknown_key(key: &str, known: &[&str]) -> Self {
         let hint = if known.is_empty() { "it has no keys".to_owned() } else { hint(key, known) };
         Self::UnknownKey { key: key.to_owned(), hint }
     }
 }
 
-/// The value of `key` as one of a few words.
+/// Parses the value of `key` as one of a few words.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ pub fn parse_choice<T: Copy>(
     })
 }
 
-/// The value of `key` as a number; `wanted` describes it, as in "a whole number of 0 or more".
+/// Parses the value of `key` as a number; `wanted` describes it: "a whole number of 0 or more".
 ///
 /// # Errors
 ///
@@ -115,7 +115,7 @@ pub fn parse_number<T: FromStr>(key: &str, value: &str, wanted: &str) -> Result<
     value.parse().map_err(|_| SettingError::invalid(key, value, format!("must be {wanted}")))
 }
 
-/// The value of `key` as an amount with a unit.
+/// Parses the value of `key` as an amount with a unit.
 ///
 /// # Errors
 ///

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 /// Longer words are not typing mistakes, and the edit distance is quadratic in their length.
 const MAX_CHARS: usize = 64;
 
-/// The most similar name, if one is similar enough: at most a third of the characters of `word`
-/// differ, or `word` is a prefix or suffix of the name. Case is ignored.
+/// Returns the most similar name, if it is similar enough: at most a third of the characters of
+/// `word` differ, or `word` is a prefix or suffix of the name. Case is ignored.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let length = word.chars().count();
@@ -24,7 +24,7 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     (edits <= (length / 3).max(1) && length > edits).then_some(name)
 }
 
-/// The hint for a name that does not exist: `did you mean "x"?`, or `there are` and all names.
+/// Returns the hint for an unknown name: `did you mean "x"?`, or `there are` and all names.
 pub fn hint(word: &str, names: &[&str]) -> String {
     match nearest(word, names.iter().copied()) {
         Some(name) => format!("did you mean {name:?}?"),
@@ -32,7 +32,7 @@ pub fn hint(word: &str, names: &[&str]) -> String {
     }
 }
 
-/// The edit distance, swaps of neighbours included; a prefix or suffix of the name counts as one.
+/// Returns the edit distance with transpositions; a prefix or suffix of the name counts as one.
 fn edits(word: &str, length: usize, name: &str) -> usize {
     let is_affix = length >= 3 && (name.starts_with(word) || name.ends_with(word));
     if is_affix && word.len() < name.len() { 1 } else { strsim::osa_distance(word, name) }
