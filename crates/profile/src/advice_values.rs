@@ -1,4 +1,4 @@
-//! Values of `posix_fadvise(2)` and `madvise(2)`, the same on all machines but s390.
+//! Values of `posix_fadvise(2)` and `madvise(2)`, the same on all architectures except s390.
 
 use observe::AdviceCallKind;
 
@@ -7,8 +7,8 @@ pub(crate) const SEQUENTIAL_VALUE: u32 = 2;
 pub(crate) const WILLNEED_VALUE: u32 = 3;
 pub(crate) const DONTNEED_VALUE: u32 = 4;
 
-/// Whether advice says how a file will be read from now on, or was refused; other advice reads or
-/// drops pages at once.
+/// Returns whether an advice call sets a lasting access pattern (`NORMAL`, `RANDOM`, `SEQUENTIAL`)
+/// or is a failed fadvise or madvise. Other advice reads or drops pages at once.
 pub(crate) fn lasts(call: AdviceCallKind, advice: u32, result: i64) -> bool {
     call != AdviceCallKind::Readahead && (advice <= SEQUENTIAL_VALUE || result < 0)
 }

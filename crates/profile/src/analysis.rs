@@ -1,4 +1,4 @@
-//! From a recording to diagnoses with predicted gains.
+//! Analyses a recording: diagnoses with predicted gains.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,16 +18,16 @@ use crate::stream::{FileStream, streams};
 use crate::warm::WarmAccesses;
 use crate::what_if::{ReplaySetting, WhatIfTable, what_if};
 
-/// Above this share of lost events nothing is predicted.
+/// Largest share of lost events at which gains are still predicted.
 const MAX_LOSS_SHARE: f64 = 0.01;
 const NO_MODEL: &str = "no model of the device: give --device MODEL";
 
-/// What a fix would win.
+/// Time that a fix would save.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PredictedGain {
-    /// Time saved, from the least to the most.
+    /// Time saved, and its lower and upper bound.
     Predicted { saved: Nanos, least: Nanos, most: Nanos },
-    /// Why it is not known.
+    /// Reason why the gain is unknown.
     NotPredictable(String),
 }
 
@@ -39,7 +39,7 @@ impl PredictedGain {
         }
     }
 
-    /// The same where no more than `limit` can be saved.
+    /// Returns the gain limited to `limit`; the bounds scale with it.
     pub(crate) fn at_most(&self, limit: Nanos) -> Self {
         match *self {
             Self::Predicted { saved, least, most } if saved > limit => {
@@ -55,72 +55,72 @@ impl PredictedGain {
     }
 }
 
-/// A rule that applies, to what, and what its fix would win.
+/// A rule that applies, its finding and the predicted gain of its fix.
 #[derive(Clone, Debug)]
 pub struct ProfileDiagnosis {
     pub rule: &'static DiagnosisRule,
-    /// The place of the stream; `None` if it is about the whole run.
+    /// Index of the stream; `None` if the diagnosis is about the whole run.
     pub stream: Option<usize>,
     pub finding: RuleFinding,
     pub gain: PredictedGain,
-    /// What the fix wins once those of the diagnoses before it are made, if that is known.
+    /// Gain in addition to the fixes of the diagnoses before it; `None` if unknown.
     pub marginal: Option<Nanos>,
 }
 
 impl ProfileDiagnosis {
-    /// Whether there is anything to change: not where the device is the limit or writes are.
+    /// Returns whether a change is needed: not if the device or writes are the limit.
     pub fn is_problem(&self) -> bool {
         !matches!(self.rule.name, "device-bound" | "write-back")
     }
 
-    /// The streams that it is about.
+    /// Returns the streams that the diagnosis is about.
     fn streams<'a>(&'a self, all: &'a [FileStream]) -> impl Iterator<Item = &'a FileStream> {
         self.stream.iter().chain(&self.finding.others).map(|place| &all[*place])
     }
 
-    /// Problems come first, and of them those that were waited for longest.
+    /// Sort key: problems first, then by descending wait time.
     fn rank(&self) -> (Reverse<bool>, Reverse<Nanos>) {
         (Reverse(self.is_problem()), Reverse(self.finding.waited))
     }
 
-    /// What the fix adds to those before it.
+    /// Returns the gain in addition to earlier fixes, or the full gain if that is unknown.
     fn adds(&self) -> Nanos {
         self.marginal.unwrap_or_else(|| self.gain.saved())
     }
 }
 
-/// What came of a recording.
+/// Result of the analysis of a recording.
 #[derive(Clone, Debug)]
 pub struct ProfileAnalysis {
     pub streams: Vec<FileStream>,
-    /// The most expensive first.
+    /// Problems first, then by descending wait time.
     pub diagnoses: Vec<ProfileDiagnosis>,
     pub waited: Nanos,
-    /// Predicted to be saved, at most what was waited.
+    /// Predicted savings of all diagnoses, at most `waited`.
     pub avoidable: Nanos,
     pub cpu: Nanos,
     pub runnable: Nanos,
-    /// Time of all threads, and what of it is none of the above.
+    /// Time of all threads, and the part outside `waited`, `cpu` and `runnable`.
     pub threads: Nanos,
     pub other: Nanos,
-    /// Why nothing is predicted at all.
+    /// Reason why no gain is predicted at all.
     pub no_prediction: Option<String>,
-    /// What the settings that were asked for would do, or why that is not known.
+    /// Predictions for the requested settings, or why there are none; `None` if none requested.
     pub what_if: Option<Result<WhatIfTable, String>>,
 }
 
 impl ProfileAnalysis {
-    /// Time of the threads on a processor, or waiting for one.
+    /// Returns the time that threads were running or runnable.
     pub fn compute(&self) -> Nanos {
         self.cpu + self.runnable
     }
 
-    /// What shares are of: time without idling, of which threads that serve others have a lot.
+    /// Denominator of shares: time without idling, because server threads idle a lot.
     pub fn busy(&self) -> Nanos {
         self.compute() + self.waited
     }
 
-    /// Waits with a problem whose fix has no predicted gain.
+    /// Returns the wait time of problems whose fix has no predicted gain.
     pub fn unpredicted(&self) -> Nanos {
         let unknown = self
             .diagnoses
@@ -130,7 +130,7 @@ impl ProfileAnalysis {
         waited.min(self.waited.saturating_sub(self.avoidable))
     }
 
-    /// The rest of the waits.
+    /// Returns the wait time that is neither avoidable nor unpredicted.
     pub fn device_bound(&self) -> Nanos {
         self.waited.saturating_sub(self.avoidable + self.unpredicted())
     }
@@ -190,9 +190,9 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// What a change of these streams wins on all of their devices. Each device is simulated by
-    /// itself: what others do is time between its reads. A prediction in doubt is none, unless it
-    /// is too small for a report with all of its error.
+    /// Returns the gain of a change of these streams on all their devices. Each device is simulated
+    /// separately; work on other devices counts as time between reads. A doubtful prediction is an
+    /// error, unless gain plus error is too small to be reported.
     fn simulated(
         &mut self,
         streams: &[&FileStream],
@@ -231,7 +231,7 @@ impl<'a> Predictor<'a> {
         doubt.map_or(Ok(PredictedGain::Predicted { saved, least, most }), Err)
     }
 
-    /// The part of waits that the thread has that waited longest: the others wait meanwhile.
+    /// Returns the part of `waits` in the thread that waited longest; others wait in parallel.
     fn in_longest_thread(&self, streams: &[&FileStream], waits: Nanos) -> Nanos {
         let mut waited: BTreeMap<u32, Nanos> = BTreeMap::new();
         for wait in streams.iter().flat_map(|stream| stream.waits(self.recording)) {
@@ -247,13 +247,13 @@ impl<'a> Predictor<'a> {
     }
 }
 
-/// Whether a time is worth a report.
+/// Returns whether a time is long enough to be reported.
 fn matters(recording: &ProfileRecording, time: Nanos) -> bool {
     time.get() as f64 >= MIN_COST_SHARE * recording.wall.get() as f64
 }
 
-/// Whether a finding is worth a report: its gain is unknown, or large enough and not zero within
-/// its error.
+/// Returns whether a finding is reported: its gain is unknown, or large enough and above zero
+/// within its error.
 fn is_worth(recording: &ProfileRecording, gain: &PredictedGain) -> bool {
     match gain {
         PredictedGain::NotPredictable(_) => true,
@@ -263,7 +263,7 @@ fn is_worth(recording: &ProfileRecording, gain: &PredictedGain) -> bool {
     }
 }
 
-/// Applies the rules and predicts gains, and what each of `settings` would do.
+/// Applies the rules, predicts their gains and predicts the effect of each of `settings`.
 pub fn analyse(
     recording: &ProfileRecording,
     choice: &ModelChoice,
@@ -305,14 +305,14 @@ pub fn analyse(
     let mut diagnoses = kept;
     for (place, rule) in dropped.iter().filter_map(|one| Some((one.stream?, one.rule))) {
         let others = diagnose(&run, place, &streams[place], &mut predictor, Some(rule));
-        // What was predicted for it alone would be too much again.
+        // A gain predicted for the stream alone would be too large again.
         diagnoses.extend(others.into_iter().filter(|one| one.gain.saved() == Nanos::ZERO));
     }
     diagnoses.sort_by_key(ProfileDiagnosis::rank);
     ProfileAnalysis { what_if, ..account(recording, streams, diagnoses, predictor.refusal) }
 }
 
-/// Open files of one file that waited too little for a report, for each file that has several.
+/// Returns open files whose waits are too short to report, for each file with several of them.
 fn little_waited(run: &RunView<'_>, explained: &BTreeSet<usize>) -> Vec<Vec<usize>> {
     let mut of_files: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (place, stream) in run.streams.iter().enumerate() {
@@ -324,8 +324,8 @@ fn little_waited(run: &RunView<'_>, explained: &BTreeSet<usize>) -> Vec<Vec<usiz
     of_files.into_values().filter(|places| places.len() > 1).collect()
 }
 
-/// Replays all streams of the device that was waited for most together: what each fix adds to
-/// those before it, and what the settings would do.
+/// Replays all streams of the device with the longest wait together. Sets the marginal gain of each
+/// fix and returns the predictions for `settings`.
 fn together(
     streams: &[FileStream],
     diagnoses: &mut [ProfileDiagnosis],
@@ -364,7 +364,7 @@ fn together(
             let are_several = fixes.len() > 1;
             for (one, gain) in fixes.iter_mut().zip(gains) {
                 one.marginal = are_several.then(|| gain.min(one.gain.saved()));
-                // Each was predicted as if it had the device for itself.
+                // Each gain was predicted as if the stream had the device to itself.
                 if is_shared {
                     one.gain = one.gain.at_most(most);
                 }
@@ -375,8 +375,8 @@ fn together(
     asked.then(|| replay.and_then(|replay| what_if(&replay, settings, recording.wall)))
 }
 
-/// The first rules but `except` that apply to the waits and to the calls of a stream, and whose fix
-/// is worth it.
+/// Returns the first rule for the waits and the first rule for the calls of a stream that apply and
+/// are worth reporting. Skips the rule `except`.
 fn diagnose(
     run: &RunView<'_>,
     place: usize,

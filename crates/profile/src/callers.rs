@@ -1,9 +1,9 @@
-//! Callers that left no frame.
+//! Finds callers that left no frame on the stack.
 //!
-//! Most functions of the C library keep no frame pointer, so a stack by frame pointers goes from
-//! the wrapper of a system call to the caller of its caller, or ends there. The one between is the
-//! first word above the stack pointer that is a return address outside the library. A stale address
-//! may be taken for it.
+//! Most functions of the C library keep no frame pointer. A frame-pointer stack therefore skips
+//! from the wrapper of a system call to its caller's caller, or stops at the wrapper. The missing
+//! caller is the first word above the stack pointer that is a return address outside the library. A
+//! stale address may be mistaken for it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,21 +13,21 @@ use std::sync::Arc;
 use crate::maps::{CodeMapping, find};
 use crate::recording::is_runtime_module;
 
-/// The longest call instruction that is recognised.
+/// Length of the longest call instruction that is recognised, in bytes.
 const MAX_CALL_BYTES: usize = 7;
 
-/// Files that are kept open.
+/// Maximum number of open files; all are closed when it is reached.
 const MAX_OPEN_FILES: usize = 256;
 
-/// Files of code, to look at the instructions before return addresses.
+/// Open executables and libraries, to check the instructions before return addresses.
 #[derive(Debug, Default)]
 pub(crate) struct CodeFiles {
     files: HashMap<Arc<str>, Option<File>>,
 }
 
 impl CodeFiles {
-    /// Inserts the caller behind the innermost frame, unless a frame has it already, and drops
-    /// frames that are not code. `words` are those from the stack pointer on.
+    /// Inserts the caller after the innermost frame, unless another frame has it, and removes
+    /// frames outside code. `words` are the words of the stack from the stack pointer on.
     pub(crate) fn insert_caller(
         &mut self,
         user: &mut Vec<u64>,
@@ -35,7 +35,7 @@ impl CodeFiles {
         maps: &[CodeMapping],
     ) {
         let Some(innermost) = user.first().and_then(|at| find(maps, *at)) else { return };
-        // Where a program calls the kernel itself, only a function without any frame is missing.
+        // If the program itself calls the kernel, only a function without a frame can be missing.
         let searched = if is_runtime_module(&innermost.path) { words.len() } else { 1 };
         let caller = words.iter().take(searched).find(|word| {
             find(maps, **word).is_some_and(|map| {
@@ -64,10 +64,10 @@ impl CodeFiles {
     }
 }
 
-/// Whether machine code ends with a call.
+/// Returns whether machine code ends with a call instruction.
 #[cfg(target_arch = "x86_64")]
 fn ends_with_call(code: &[u8; MAX_CALL_BYTES]) -> bool {
-    // E8 and a distance, or FF /2 with the length that its operand has.
+    // E8 with a displacement, or FF /2 whose length matches its operand.
     code[2] == 0xe8
         || (2..=MAX_CALL_BYTES).any(|length| {
             let call = &code[MAX_CALL_BYTES - length..];
@@ -75,7 +75,7 @@ fn ends_with_call(code: &[u8; MAX_CALL_BYTES]) -> bool {
         })
 }
 
-/// The length of `FF /2` by its ModRM byte and, if there is one, its SIB byte.
+/// Returns the length of `FF /2`, given its ModRM byte and its SIB byte, if any.
 #[cfg(target_arch = "x86_64")]
 fn indirect_call_length(call: &[u8]) -> usize {
     let (mode, base) = (call[1] >> 6, call[1] & 7);
@@ -90,14 +90,14 @@ fn indirect_call_length(call: &[u8]) -> usize {
     2 + usize::from(has_sib) + displacement
 }
 
-/// Whether machine code ends with BL or BLR.
+/// Returns whether machine code ends with BL or BLR.
 #[cfg(target_arch = "aarch64")]
 fn ends_with_call(code: &[u8; MAX_CALL_BYTES]) -> bool {
     let word = u32::from_le_bytes([code[3], code[4], code[5], code[6]]);
     word & 0xfc00_0000 == 0x9400_0000 || word & 0xffff_fc1f == 0xd63f_0000
 }
 
-/// On other machines the frames have to do.
+/// Other architectures rely on frame pointers only.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn ends_with_call(_code: &[u8; MAX_CALL_BYTES]) -> bool {
     false
@@ -119,7 +119,7 @@ mod tests {
         let calls: [&[u8]; 7] = [
             &[0xe8, 1, 2, 3, 4],             // near
             &[0xff, 0xd0],                   // *%rax
-            &[0xff, 0x15, 1, 2, 3, 4],       // *next to the code
+            &[0xff, 0x15, 1, 2, 3, 4],       // *disp(%rip)
             &[0xff, 0x14, 0xc5, 1, 2, 3, 4], // *table(,%rax,8)
             &[0xff, 0x50, 0x18],             // *0x18(%rax)
             &[0xff, 0x54, 0x24, 8],          // *8(%rsp)

@@ -1,14 +1,14 @@
-//! What a thread waits for, by the functions of the kernel that it waits in.
+//! Classifies waits by the kernel functions on the stack.
 //!
-//! The kernel's own mark of a wait for I/O (`in_iowait`) is absent from waits for XFS buffers, FUSE
-//! and `io_getevents`, so the functions decide.
+//! The kernel's own flag for waits for I/O (`in_iowait`) is not set in waits for XFS buffers, FUSE
+//! and `io_getevents`, so the functions take precedence.
 
 use observe::WaitReason;
 
 use crate::recording::WaitClass;
 
-/// Functions by class, in the order in which they are looked for: the first class that has one of
-/// the stack's functions wins. A name that ends with `*` is the beginning of one.
+/// Kernel functions of each class, in order of precedence: the first class with a function on the
+/// stack wins. A name that ends with `*` is a prefix.
 const CLASSES: &[(WaitClass, &[&str])] = &[
     (
         WaitClass::Throttle,
@@ -123,8 +123,8 @@ fn has(kernel: &[&str], name: &str) -> bool {
     }
 }
 
-/// The class of a wait in these functions of the kernel. Without any, only the kernel's mark and
-/// what the thread was looking for decide.
+/// Returns the class of a wait with these kernel functions on its stack. If the functions do not
+/// decide, the kernel's flag and the last page event of the thread do.
 pub(crate) fn classify(kernel: &[&str], in_iowait: bool, reason: WaitReason) -> WaitClass {
     for (class, functions) in CLASSES {
         if functions.iter().any(|function| has(kernel, function)) {
@@ -158,7 +158,7 @@ mod tests {
             class(&["schedule", "vfs_fsync_range", "folio_wait_bit"], true),
             WaitClass::WriteBack
         );
-        // Of writes, which the kernel holds back so that reads come first.
+        // Writes, which the kernel delays so that reads come first.
         let of_writes = ["io_schedule", "rq_qos_wait", "wbt_wait", "__rq_qos_throttle"];
         assert_eq!(class(&of_writes, true), WaitClass::WriteBack);
         let of_limit = ["io_schedule", "ioc_rqos_throttle", "__rq_qos_throttle"];

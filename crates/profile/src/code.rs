@@ -1,4 +1,4 @@
-//! Which part of a file is code.
+//! Finds the part of a file that is code.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use units::Pages;
 use crate::advice_values::SEQUENTIAL_VALUE;
 use crate::recording::{AccessKind, AdviceRecord, FileAccess, PAGE_BYTES, ProfileRecording};
 
-/// The fewest faults that show code.
+/// Minimum number of faults that identify code.
 const MIN_CODE_FAULTS: usize = 2;
-/// The share of other faults that may lie between them.
+/// Maximum number of other faults between them, as a share of the faults of code.
 const MAX_OTHER_SHARE: f64 = 0.1;
 
-/// The part of each file whose pages are mapped executable. Since Linux 6.17, a miss there reads
-/// from its page on, and elsewhere as much before the page as behind it. Where an architecture
-/// wants larger folios for code, as arm64 does, windows begin before the page and none is found.
+/// Returns the part of each file that is mapped executable. Since Linux 6.17, a miss there reads
+/// from its page on; elsewhere it reads as much before the page as after it. On architectures that
+/// want larger folios for code, such as arm64, windows begin before the page, and no code is found.
 pub(crate) fn mapped_code(recording: &ProfileRecording) -> BTreeMap<u32, Extent> {
-    // Windows of such mappings begin at the fault, too.
+    // Windows of mappings with `MADV_SEQUENTIAL` also begin at the fault.
     let is_sequential =
         |one: &AdviceRecord| one.call == AdviceCallKind::Madvise && one.advice == SEQUENTIAL_VALUE;
     if recording.advice.iter().any(is_sequential) {
@@ -35,7 +35,7 @@ pub(crate) fn mapped_code(recording: &ProfileRecording) -> BTreeMap<u32, Extent>
     code.flatten().collect()
 }
 
-/// What of a file is code, by faults that read a window.
+/// Returns the part of a file that is code, inferred from faults that read a window.
 fn code_of(recording: &ProfileRecording, faults: &[&FileAccess]) -> Option<Extent> {
     let (mut code, mut others) = (Vec::new(), Vec::new());
     for fault in faults {
@@ -54,7 +54,7 @@ fn code_of(recording: &ProfileRecording, faults: &[&FileAccess]) -> Option<Exten
     is_code.then(|| Extent::new(Page::new(start / PAGE_BYTES), pages))
 }
 
-/// The first window that was submitted within a fault, in bytes.
+/// Returns the first window submitted within a fault, as start and end in bytes.
 fn first_window(recording: &ProfileRecording, fault: &FileAccess) -> Option<(u64, u64)> {
     let from = recording.submitted.partition_point(|one| one.at < fault.start);
     let within = recording.submitted[from..].iter().take_while(|one| one.at <= fault.end);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::recording::SubmittedPages;
 
-    /// Faults of these pages, with the page where the window of each begins.
+    /// Records faults, given as pairs of the faulting page and the first page of its window.
     fn recorded(faults: &[(u64, u64)]) -> ProfileRecording {
         let mut recording = ProfileRecording::default();
         for (number, (page, window)) in (1..).zip(faults) {

@@ -1,4 +1,4 @@
-//! From events to accesses and waits.
+//! Turns events into accesses and waits.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,15 +15,15 @@ use crate::recording::{
 };
 use crate::stretches::KeptStretches;
 
-/// The most of each that is kept: less than 100 MB together, and about as much to analyse them.
+/// Maximum records of each kind: less than 100 MB in total, and about as much to analyse them.
 const MAX_RECORDS: usize = 200_000;
 
-/// Evictions that follow one another within this time are one, as reclaim reports each folio.
+/// Adjacent evictions within this time are merged, because reclaim reports each folio.
 const SAME_EVICTION: Nanos = Nanos::from_millis(1);
 
 const PAGE_BYTES: Bytes = Bytes::new(4096);
 
-/// What a thread has done since its last call returned.
+/// State of a thread since its last call returned.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     misses: u32,
@@ -32,13 +32,13 @@ struct Pending {
     largest: u64,
     plain: u64,
     window_limit: u64,
-    /// The last fault: its access, and whether it was within a call.
+    /// Index of the last fault's access, and whether the fault was within a call.
     fault: Option<(usize, bool)>,
-    /// The last access.
+    /// Index of the last read, which the next one may continue.
     last: Option<usize>,
 }
 
-/// Looks a stack up: its place among the recording's, and the class of a wait in it.
+/// Maps stack keys to indexes of the recording's stacks, and classifies waits.
 pub(crate) trait StackIndex {
     fn place(&mut self, pid: u32, key: u64) -> u32;
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass;
@@ -52,7 +52,7 @@ pub(crate) struct Collector {
     kept: KeptStretches,
     threads: HashMap<u32, Pending>,
     files: HashMap<InodeId, u32>,
-    /// With more files, those are forgotten that no record is of.
+    /// Number of files at which files without records are removed.
     most_files: usize,
 }
 
@@ -61,12 +61,12 @@ impl Collector {
         Self { most_files: MAX_RECORDS, ..Self::default() }
     }
 
-    /// Leaves out what happened before this time of `CLOCK_MONOTONIC`.
+    /// Ignores events before this time (`CLOCK_MONOTONIC`).
     pub(crate) fn start_at(&mut self, start: Nanos) {
         self.start = start;
     }
 
-    /// The place of a file, which is unnamed until its name comes.
+    /// Returns the index of a file; a new file has a placeholder path until its name arrives.
     pub(crate) fn file(&mut self, id: InodeId, size: Bytes) -> u32 {
         let files = &mut self.recording.files;
         let place = *self.files.entry(id).or_insert_with(|| {
@@ -88,7 +88,7 @@ impl Collector {
     }
 
     pub(crate) fn event(&mut self, event: &ProfileEvent, stacks: &mut impl StackIndex) {
-        // Requests of the time before belong to others.
+        // Earlier requests belong to other processes.
         if event.at < self.start {
             return;
         }
@@ -139,7 +139,7 @@ impl Collector {
         }
     }
 
-    /// Keeps fewer stretches if one kind of record has no room left.
+    /// Keeps fewer stretches while one kind of record has no room left.
     fn make_room(&mut self, now: Nanos) {
         while self.is_full() && self.kept.halve(now) {
             self.kept.filter(&mut self.recording);
@@ -192,7 +192,7 @@ impl Collector {
         keep(&mut self.recording.evictions, eviction, &mut self.recording.not_kept);
     }
 
-    /// File systems without large folios report a window and then its pages: that is one.
+    /// Adds a submission once: file systems without large folios report a window and its pages.
     fn submitted(&mut self, pages: SubmittedPages) {
         let last = self.recording.submitted.last();
         let is_same = last.is_some_and(|last| {
@@ -364,11 +364,11 @@ impl Collector {
         keep(&mut self.recording.advice, advice, &mut self.recording.not_kept);
     }
 
-    /// The recording of a run of this length.
+    /// Returns the recording of a run of this length.
     pub(crate) fn finish(self, wall: Nanos) -> ProfileRecording {
         let mut recording = self.recording;
         recording.wall = wall;
-        // Processors may have told of theirs in another order.
+        // Processors may have reported their submissions in another order.
         recording.submitted.sort_by_key(|pages| pages.at);
         self.kept.join(&mut recording);
         recording
@@ -410,7 +410,7 @@ fn fault(at: Nanos, tid: u32, inode: u32, page: &PageEvent) -> FileAccess {
     }
 }
 
-/// Whether a call goes on where the last one of its thread ended, neither with an event of its own.
+/// Returns whether `next` continues `last` with equal calls, both without waits, misses and marks.
 fn continues(last: &FileAccess, next: &FileAccess) -> bool {
     let is_plain = |access: &FileAccess| {
         access.blocked == Nanos::ZERO && access.misses == 0 && access.marks == 0
@@ -424,7 +424,7 @@ fn continues(last: &FileAccess, next: &FileAccess) -> bool {
         && last.length.get() / u64::from(last.calls) == next.length.get() / u64::from(next.calls)
 }
 
-/// Adds a record if there is room; its place.
+/// Adds a record and returns its index; `None` if there is no room.
 fn keep<T>(records: &mut Vec<T>, record: T, not_kept: &mut u64) -> Option<usize> {
     if records.len() >= MAX_RECORDS {
         *not_kept += 1;

@@ -1,4 +1,4 @@
-//! A model of the device below a file: one that the user names, or rates that are measured.
+//! The model of the device below a file: named by the user, or measured.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,38 +14,38 @@ use crate::error::ProfileError;
 use crate::recording::IoRequest;
 use crate::shape::median;
 
-/// A device in the simulator.
+/// A device model for the simulator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceModel {
     pub spec: Spec,
-    /// How many times slower than its model the device is, as a virtual disk may be.
+    /// Factor by which the device is slower than its model, as a virtual disk may be.
     pub dilation: f64,
 }
 
 impl DeviceModel {
-    /// As fast as its model.
+    /// Creates a model with a dilation of 1.
     pub fn new(spec: Spec) -> Self {
         Self { spec, dilation: 1.0 }
     }
 }
 
-/// Which device model predicts gains.
+/// The device model that predicts gains.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelChoice {
     Named(Box<DeviceModel>),
-    /// Those of these devices are known; of others, rates are measured with direct reads of the
-    /// file, for half a second at most.
+    /// Known models of some devices. Other devices are measured with direct reads of the file, in
+    /// six measurements of at most 120 ms each.
     Measured(BTreeMap<DevNo, DeviceModel>),
-    /// No prediction.
+    /// Gains are not predicted.
     None,
 }
 
 impl ModelChoice {
-    /// The model of this name, or in this file.
+    /// Selects the model with this name, or the model in this file.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such model.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         Ok(Self::Named(Box::new(DeviceModel::new(Spec::named(name)?))))
     }
@@ -54,13 +54,13 @@ impl ModelChoice {
 const SMALL_READ: usize = 4096;
 const LARGE_READ: usize = 1 << 20;
 const MEDIUM_READ: usize = 128 << 10;
-/// Time for each of the measurements.
+/// Maximum duration of each measurement.
 const MEASURE_TIME: Duration = Duration::from_millis(120);
 const MAX_READS: u64 = 64;
-/// Readers at the same time, to see whether the device serves several.
+/// Number of concurrent readers in the test for parallel service.
 const PARALLEL_READERS: u64 = 8;
 
-/// Direct reads of one file.
+/// A file opened with `O_DIRECT`.
 struct DirectFile {
     file: File,
     size: u64,
@@ -74,7 +74,7 @@ impl DirectFile {
         (size >= 4 * LARGE_READ as u64).then_some(Self { file, size })
     }
 
-    /// The mean seconds of a read of this length at places that `place` gives.
+    /// Returns the lower quartile of the read times in seconds; `place` gives each read's offset.
     fn seconds(&self, length: usize, place: impl Fn(u64) -> u64) -> Option<f64> {
         let mut room = vec![0_u8; length + SMALL_READ];
         let start = room.as_ptr().align_offset(SMALL_READ);
@@ -91,16 +91,16 @@ impl DirectFile {
                 break;
             }
         }
-        // The first one may seek.
+        // The first read may include a seek.
         let skipped = usize::from(times.len() > 2);
         let times = &mut times[skipped..];
         times.sort_unstable();
-        // The lower quartile: others use the machine, too.
+        // The lower quartile, because other processes use the machine too.
         let quartile = times.get(times.len() / 4)?;
         Some(*quartile as f64 / 1e9)
     }
 
-    /// How many reads at random a second, by so many readers.
+    /// Returns the number of random reads per second with this many concurrent readers.
     fn random_rate(&self, readers: u64) -> Option<f64> {
         let read = |reader: u64| {
             let count = std::cell::Cell::new(0_u64);
@@ -118,20 +118,20 @@ impl DirectFile {
     }
 }
 
-/// Numbers without order, the same each time (SplitMix64).
+/// Returns a pseudo-random number that is the same in each run (SplitMix64).
 pub(crate) fn scattered(index: u64) -> u64 {
     let mut word = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word ^ (word >> 31)
 }
 
-/// Latencies of requests that were alone in the queue, without the time for their bytes.
+/// Latencies in seconds of recorded requests alone in the queue, without the transfer time.
 struct RecordedLatencies {
     random: Option<f64>,
     sequential: Option<f64>,
 }
 
-/// Requests below which recorded latencies say nothing.
+/// Minimum number of requests for a recorded latency.
 const MIN_REQUESTS: usize = 8;
 
 impl RecordedLatencies {
@@ -156,9 +156,9 @@ impl RecordedLatencies {
     }
 }
 
-/// A volume with the rates that direct reads of this file show, and with the latencies of the
-/// recorded requests where there are enough of them, as they are those of the pattern; `None` if
-/// the file is too small, gone, or on a file system without direct reads.
+/// Returns a volume with the rates that direct reads of this file achieve. Latencies come from the
+/// recorded requests if there are enough, because these have the program's pattern. Returns `None`
+/// if the file is missing, smaller than 4 MiB or on a file system without direct reads.
 pub fn learnt_model(path: &Path, requests: &[IoRequest]) -> Option<DeviceModel> {
     let file = DirectFile::open(path)?;
     let base = scattered(7);
@@ -188,15 +188,15 @@ pub fn learnt_model(path: &Path, requests: &[IoRequest]) -> Option<DeviceModel> 
         ("link_mib_s", format!("{:.3}", 1.0 / per_byte / (1 << 20) as f64)),
         ("max_request", "1280KiB".to_owned()),
     ];
-    // A volume without limits of its provider, but for what was measured.
+    // The values replace the provider's limits of the preset.
     let mut spec = Spec::preset("cloud-ssd")?;
     values.iter().try_for_each(|(key, value)| spec.set(key, value)).ok()?;
     spec.name = "measured".to_owned();
     spec.validate().is_ok().then(|| DeviceModel::new(spec))
 }
 
-/// Requests that are served at once, from how much faster eight readers are than one. A device that
-/// keeps eight busy may take more.
+/// Returns the number of requests served in parallel, given the speed-up of eight readers over one.
+/// A device that keeps eight readers busy may serve more: 32 is assumed.
 fn concurrency(ratio: f64) -> usize {
     match ratio {
         ratio if ratio >= 0.75 * PARALLEL_READERS as f64 => 32,
@@ -234,7 +234,7 @@ mod tests {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = dir.path().join("data");
         std::fs::write(&path, vec![1_u8; 16 << 20]).unwrap();
-        // Not every file system has direct reads.
+        // Not every file system supports direct reads.
         if let Some(learnt) = learnt_model(&path, &[]) {
             assert!(learnt.spec.validate().is_ok());
         }

@@ -1,4 +1,4 @@
-//! Why nothing could be profiled.
+//! Errors of the profiler.
 
 use std::io;
 use std::path::PathBuf;

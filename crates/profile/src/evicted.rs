@@ -1,4 +1,4 @@
-//! Waits for pages that had been in memory before.
+//! Waits for pages that were in memory before and left it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::recording::{FileAccess, PageEviction, ProfileRecording, StorageWait};
 use crate::spans::{covered, merged};
 use crate::stream::FileStream;
 
-/// How a page that is waited for had left the page cache.
+/// Reason why a page had left the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Departure {
     Advised,
@@ -17,40 +17,40 @@ enum Departure {
     ReclaimedUnused,
 }
 
-/// Waits of one kind.
+/// Number and total time of waits of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WaitSum {
     pub count: u64,
     pub waited: Nanos,
 }
 
-/// Waits of a stream for pages that had been in memory before.
+/// Waits of a stream for pages that were in memory before, by reason of the eviction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RepeatedWaits {
-    /// For pages that the program's advice had dropped.
+    /// Pages that the program's advice had dropped.
     pub advised: WaitSum,
-    /// For pages that were reclaimed after they were used.
+    /// Pages reclaimed after they were used.
     pub used: WaitSum,
-    /// For pages that were reclaimed before the program came to them.
+    /// Pages reclaimed before the program used them.
     pub unused: WaitSum,
 }
 
-/// What happens to a file, in the order of time.
+/// An event of a file.
 enum Step<'a> {
     Access(&'a FileAccess),
     Eviction(&'a PageEviction),
-    /// With the place of its stream.
+    /// A wait and the index of its stream.
     Wait(&'a StorageWait, usize),
 }
 
-/// Which pages of a file were used since they came, and how the others had left.
+/// Pages of a file that were used since they were read, and why other pages left the cache.
 #[derive(Default)]
 struct FilePages {
     used: RangeSet<Bytes>,
     gone: RangeMap<Bytes, Departure>,
 }
 
-/// The repeated waits of each of these streams.
+/// Returns the waits of each stream for pages that were in memory before.
 pub(crate) fn repeated_waits(
     recording: &ProfileRecording,
     streams: &[&FileStream],
@@ -65,7 +65,7 @@ pub(crate) fn repeated_waits(
     if files.is_empty() {
         return result;
     }
-    // A wait comes before its access, and after what was evicted before it began.
+    // A wait counts from its start: before its access, and after earlier evictions.
     let mut steps: Vec<(Nanos, u32, Step<'_>)> = Vec::new();
     steps.extend(recording.accesses.iter().map(|one| (one.end, one.inode, Step::Access(one))));
     steps.extend(recording.evictions.iter().map(|one| (one.at, one.inode, Step::Eviction(one))));
@@ -83,7 +83,7 @@ pub(crate) fn repeated_waits(
                 file.used.extend(merged([(access.offset, access.offset + access.length)]));
             }
             Step::Eviction(one) => {
-                // What happened between kept stretches is not known.
+                // Accesses between kept stretches are unknown.
                 let is_used = recording.kept_of.is_some() || file.used.contains(&one.offset);
                 let departure = match (one.is_advised, is_used) {
                     (true, _) => Departure::Advised,
@@ -110,7 +110,7 @@ pub(crate) fn repeated_waits(
     result
 }
 
-/// What was read before the kernel first reclaimed a page of this file; `None` if it did not.
+/// Returns the bytes read before the first reclaim of a page of this file; `None` if none.
 pub(crate) fn bytes_before_reclaim(recording: &ProfileRecording, inode: u32) -> Option<Bytes> {
     let reclaims = recording.evictions.iter().filter(|one| one.inode == inode && !one.is_advised);
     let first = reclaims.map(|one| one.at).min()?;
@@ -119,7 +119,7 @@ pub(crate) fn bytes_before_reclaim(recording: &ProfileRecording, inode: u32) -> 
     Some(reads.map(|one| one.length).sum())
 }
 
-/// The bytes of a stream that no access returns to; 0 if it reads a tenth more than it covers.
+/// Returns the bytes that a stream covers; 0 if it reads over 10 % more than it covers.
 pub(crate) fn one_touch_bytes(recording: &ProfileRecording, stream: &FileStream) -> u64 {
     let accesses = stream.accesses(recording);
     let ranges = accesses.map(|one| (one.offset.get(), (one.offset + one.length).get()));

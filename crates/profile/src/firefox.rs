@@ -1,5 +1,5 @@
-//! The profile in the form of the Firefox Profiler (processed format, version 48), which Perfetto
-//! opens too. Later versions of its loader upgrade the file.
+//! Writes the profile for the Firefox Profiler (processed format, version 48). Later versions of
+//! its loader upgrade the file. Perfetto opens it too.
 //!
 //! Format: docs-developer/CHANGELOG-formats.md of firefox-devtools/profiler.
 
@@ -12,12 +12,12 @@ use crate::recording::{Frame, IoRequest, ProfileRecording, StorageWait, ThreadAc
 use crate::samples::rules_of_waits;
 use crate::{ProfileAnalysis, StackTrace};
 
-/// The version of the processed format.
+/// Version of the processed format.
 const FORMAT_VERSION: u32 = 48;
-/// The version of the format that Firefox itself writes, which loaders ignore.
+/// Version of the format that Firefox itself writes; loaders ignore it.
 const GECKO_VERSION: u32 = 24;
 
-/// Categories by their place: the loader needs a grey one as the default.
+/// Categories by index; the loader requires a grey one as the default.
 const CATEGORIES: [(&str, &str); 6] = [
     ("Other", "grey"),
     ("Program", "green"),
@@ -32,19 +32,19 @@ const WAIT_CATEGORY: usize = 3;
 const DEVICE_READ_CATEGORY: usize = 4;
 const DEVICE_WRITE_CATEGORY: usize = 5;
 
-/// A marker with a start and an end.
+/// Phase of a marker with a start and an end.
 const INTERVAL_PHASE: u32 = 1;
-/// Lanes of a device: requests that are in flight at the same time need one each, because viewers
-/// drop markers of a name that overlap.
+/// Maximum number of lanes of a device. Concurrent requests need a lane each, because viewers drop
+/// overlapping markers of the same name. Requests without a free lane are left out.
 const MAX_LANES: usize = 64;
 
-/// Milliseconds, the format's unit.
+/// Converts a time to milliseconds, the unit of the format.
 fn millis(time: Nanos) -> f64 {
     time.get() as f64 / 1e6
 }
 
-/// Waits as markers with stacks and as samples with their time as weight; requests of devices as
-/// markers in lanes.
+/// Returns the profile as JSON. Waits are markers with stacks and samples weighted by time; device
+/// requests are markers in lanes.
 pub fn firefox(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<u8> {
     let rules = rules_of_waits(analysis);
     let mut waits: HashMap<u32, Vec<(u32, &StorageWait)>> = HashMap::new();
@@ -98,7 +98,7 @@ fn field(key: &str, label: &str, format: &str) -> Json {
     json!({ "key": key, "label": label, "format": format, "searchable": true })
 }
 
-/// How markers look, and what their fields are.
+/// Returns the layout and the fields of the markers.
 fn marker_schema() -> Json {
     json!([
         {
@@ -129,7 +129,7 @@ fn marker_schema() -> Json {
     ])
 }
 
-/// Rows of a table that is kept by columns.
+/// The table of markers, stored by column.
 #[derive(Default)]
 struct Markers {
     names: Vec<u32>,
@@ -161,14 +161,14 @@ impl Markers {
     }
 }
 
-/// The tables of one thread: in this format, each thread has all of its own.
+/// The tables of one thread; the format has no tables shared by threads.
 #[derive(Default)]
 struct Tables {
     texts: HashMap<String, u32>,
     text_list: Vec<String>,
     frames: HashMap<Frame, usize>,
     frame_list: Vec<(Frame, usize)>,
-    /// By prefix and frame.
+    /// Index of each stack, by prefix and frame.
     stacks: HashMap<(Option<usize>, usize), usize>,
     stack_list: Vec<(Option<usize>, usize)>,
     samples: Vec<(Option<usize>, f64, f64)>,
@@ -186,7 +186,7 @@ impl Tables {
         number
     }
 
-    /// The place of a stack, the outermost frame first; `None` if it is empty.
+    /// Adds a stack, the outermost frame first; returns its index, or `None` if it is empty.
     fn stack(&mut self, stack: &StackTrace) -> Option<usize> {
         let user = stack.user.iter().rev().map(|frame| (frame, PROGRAM_CATEGORY));
         let kernel = stack.kernel.iter().rev().map(|frame| (frame, KERNEL_CATEGORY));
@@ -239,7 +239,7 @@ impl Tables {
         self.json(name, &account.pid.to_string(), account.tid, is_main, end)
     }
 
-    /// One thread of the document.
+    /// Returns one thread of the document.
     fn json(&mut self, name: &str, pid: &str, tid: u32, is_main: bool, end: Nanos) -> Json {
         let frames = std::mem::take(&mut self.frame_list);
         let functions: Vec<u32> =
@@ -322,7 +322,7 @@ fn marker_name(class: WaitClass) -> &'static str {
     }
 }
 
-/// Each device as a process of its own, whose threads are lanes.
+/// Returns the lanes of each device, as the threads of one process per device.
 fn devices(recording: &ProfileRecording) -> Vec<Json> {
     let mut threads = Vec::new();
     for (nth, (device, name)) in recording.devices.iter().enumerate() {
@@ -439,7 +439,7 @@ mod tests {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// Every column as long as its table says, and every reference within the table it is to.
+    /// Checks that columns are as long as their table, and that references lie within theirs.
     #[test]
     fn columns_have_the_length_of_their_table_and_references_exist() {
         let document = document();
@@ -479,7 +479,7 @@ mod tests {
                     assert!(within, "{table}.{column}: {value} of {most}");
                 }
             }
-            // A prefix comes before what it is the prefix of.
+            // A prefix precedes the stacks that refer to it.
             let prefixes = thread["stackTable"]["prefix"].as_array().unwrap();
             for (at, prefix) in prefixes.iter().enumerate() {
                 assert!(prefix.as_u64().is_none_or(|prefix| (prefix as usize) < at));
@@ -497,7 +497,7 @@ mod tests {
         assert_eq!(meta["preprocessedProfileVersion"], 48);
         let categories = meta["categories"].as_array().unwrap();
         assert!(categories.iter().any(|one| one["color"] == "grey"));
-        // Each type of marker is described.
+        // Each marker type has a schema.
         let described: Vec<&Json> =
             meta["markerSchema"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
         for thread in document["threads"].as_array().unwrap() {

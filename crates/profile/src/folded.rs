@@ -1,4 +1,4 @@
-//! Folded stacks: one line for each stack, as flame graph programs read them.
+//! Folded stacks: one line per stack, as flame graph programs read them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use units::Nanos;
 
 use crate::recording::{ProfileRecording, StackTrace};
 
-/// The outermost frame first, the file last.
+/// Returns the function names, the outermost first and the kernel's last.
 pub(crate) fn frames(stack: &StackTrace) -> Vec<&str> {
     let user = stack.user.iter().rev().map(|frame| frame.function.as_str());
     user.chain(stack.kernel.iter().rev().map(|frame| frame.function.as_str())).collect()
 }
 
-/// Waits by stack and file, in microseconds.
+/// Returns the waits by thread name, stack and file, in microseconds.
 pub fn folded(recording: &ProfileRecording) -> String {
     let mut lines: BTreeMap<String, Nanos> = BTreeMap::new();
     for wait in recording.waits.iter().filter(|wait| wait.class.is_storage()) {

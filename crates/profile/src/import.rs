@@ -1,8 +1,8 @@
-//! Recordings of other programs: traces with the time that each call took, and stacks if they have
-//! them.
+//! Imports recordings of other programs: traces with the duration of each call, and with stacks if
+//! available.
 //!
-//! Such a recording knows how long calls took, but no windows, requests or evictions, so fewer
-//! rules apply. All time outside of calls counts as computing.
+//! Such a recording has no windows, device requests or evictions, so fewer rules apply. All time
+//! outside of waits counts as CPU time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -21,20 +21,20 @@ use crate::recording::{
 };
 use crate::symbols::{frames, symbolizer};
 
-/// A call that takes no longer than this and the copying of its bytes has not waited: strace alone
-/// makes a call of 1 µs last 15 µs or more.
+/// A call without a wait takes at most this long, plus the time to copy its data: strace alone
+/// extends a call of 1 µs to 15 µs or more.
 const MAX_CALL_TIME: Nanos = Nanos::from_micros(50);
-/// How fast cached data is copied, at least.
+/// Minimum rate at which cached data is copied.
 const COPY_BYTES_PER_SECOND: f64 = 2e9;
-/// `open(2)`: read around the page cache.
+/// `open(2)` flag for reads that bypass the page cache.
 const O_DIRECT: u32 = 0o40_000;
 
-/// Reads a recording of `strace -f -ttt -T -y -k`, of `perf script`, or any trace with times.
-/// `form` is the name of its form if that cannot be told.
+/// Imports the output of `strace -f -ttt -T -y -k` or `perf script`, or any trace with call
+/// durations. `form` names the format if it cannot be detected.
 ///
 /// # Errors
 ///
-/// If it is in no known form, or does not say how long calls took.
+/// If the format is unknown, or the trace has no call durations.
 pub fn imported(path: &Path, form: Option<String>) -> Result<ProfileRecording, ProfileError> {
     let options = ReadOptions { format: form, ..ReadOptions::default() };
     let found = trace::read_with_stacks(path, &options)?;
@@ -123,7 +123,7 @@ fn files(trace: &Trace) -> Vec<ProfiledFile> {
     (1..).zip(trace.files()).map(file).collect()
 }
 
-/// The address of an open file stands for it; here its number does, which is 0 for mappings only.
+/// Returns a unique key in place of the address of an open file; 0 only for mappings.
 fn open_file_key(trace: &Trace, open_file: u32) -> u64 {
     match trace.open_files()[open_file as usize].access {
         AccessMethod::Mmap => 0,
@@ -203,7 +203,7 @@ fn advised(
     }
 }
 
-/// The stacks of a recording, each once; the first is empty.
+/// The distinct stacks of a recording; the first is empty.
 #[derive(Debug)]
 struct Stacks {
     stacks: Vec<StackTrace>,
@@ -240,9 +240,9 @@ impl Stacks {
     }
 }
 
-/// The functions of a printed frame, and whether it is of the kernel. strace prints
-/// `/bin/cat(main+0x39) [0x11ea]` with the offset in the file, so that lines can be found where the
-/// file is the same here; perf prints `55d0c0de1192 main+0x39 (/bin/cat)`.
+/// Returns the functions of a printed frame, and whether it is a kernel frame. strace prints
+/// `/bin/cat(main+0x39) [0x11ea]` with the offset in the file, which yields source lines if this
+/// host has the same file. perf prints `55d0c0de1192 main+0x39 (/bin/cat)`.
 fn printed_frame(line: &str, symbolizer: &Symbolizer) -> (bool, Vec<Frame>) {
     let clean = |text: &str| units::text::plain(text);
     if let Some((module, rest)) = line.split_once('(').filter(|_| line.starts_with('/')) {
@@ -293,7 +293,7 @@ mod tests {
         assert!(recording.accesses.iter().all(|access| access.is_random));
         let [wait] = recording.waits.as_slice() else { panic!("{:?}", recording.waits) };
         let stack = &recording.stacks[wait.stack as usize];
-        // That of the C library is not the program's.
+        // The frame of the C library is not the program's.
         assert_eq!(stack.code().map(|frame| frame.function.as_str()), Some("backward"));
         assert_eq!(recording.advice.len(), 1);
     }

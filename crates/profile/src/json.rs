@@ -11,20 +11,20 @@ use crate::proof::FixProof;
 use crate::recording::{Frame, ProfileRecording};
 use crate::what_if::WhatIfTable;
 
-/// The version of the form; it grows when a field changes its meaning.
+/// Version of the schema; it increases when the meaning of a field changes.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What `foreread profile --json` prints.
+/// Output of `foreread profile --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProfileDocument {
     pub schema_version: u32,
     pub target: String,
     pub wall_s: f64,
-    /// How long the run took, if only stretches of it were kept: all other times are of those.
+    /// Duration of the run if only stretches were kept; other times then cover the stretches.
     pub kept_of_s: Option<f64>,
     pub waited_s: f64,
     pub avoidable_s: f64,
-    /// Waits with a problem whose fix has no predicted gain.
+    /// Wait time of problems whose fix has no predicted gain.
     pub unpredicted_s: f64,
     pub device_bound_s: f64,
     pub cpu_s: f64,
@@ -39,14 +39,14 @@ pub struct ProfileDocument {
     pub missing_signals: Vec<String>,
     pub no_prediction: Option<String>,
     pub proofs: Vec<ProofEntry>,
-    /// What the settings of `--what-if` would do.
+    /// Predictions for the settings of `--what-if`.
     pub what_if: Option<WhatIfEntry>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WhatIfEntry {
     pub not_predictable: Option<String>,
-    /// What the simulation waits under the recorded settings, beside `waited_s`.
+    /// Wait time of the replay under the recorded settings, to compare with `waited_s`.
     pub simulated_s: Option<f64>,
     pub read_bytes: Option<u64>,
     pub settings: Vec<SettingEntry>,
@@ -56,9 +56,9 @@ pub struct WhatIfEntry {
 pub struct SettingEntry {
     pub setting: String,
     pub wall_s: f64,
-    /// The same if of mappings only those pages were touched that are known to have been.
+    /// The same if only those pages of mappings were touched that are known to be touched.
     pub wall_least_s: f64,
-    /// Whether both say about the same.
+    /// True if both durations agree.
     pub is_certain: bool,
     pub waited_s: f64,
     pub read_bytes: u64,
@@ -68,7 +68,7 @@ pub struct SettingEntry {
 pub struct ProofEntry {
     pub change: String,
     pub predicted_s: Option<f64>,
-    /// The median of the differences of the pairs, with its interval or range.
+    /// Median of the differences of the pairs; the next two are its 95 % CI or range.
     pub saved_s: Option<f64>,
     pub least_s: Option<f64>,
     pub most_s: Option<f64>,
@@ -97,7 +97,7 @@ pub struct GainEntry {
     pub saved_s: Option<f64>,
     pub least_s: Option<f64>,
     pub most_s: Option<f64>,
-    /// What the fix adds to those of the diagnoses before it.
+    /// Gain in addition to the fixes of the diagnoses before it.
     pub marginal_s: Option<f64>,
     pub not_predictable: Option<String>,
 }
@@ -186,7 +186,7 @@ fn proof_entry(proof: &FixProof) -> ProofEntry {
     }
 }
 
-/// The document of a profile.
+/// Returns the JSON document of a profile.
 pub fn profile_json(
     recording: &ProfileRecording,
     analysis: &ProfileAnalysis,

@@ -1,10 +1,10 @@
-//! Where programs wait for storage, why, and what a change would win.
+//! Finds where programs wait for storage, why, and how much time a change would save.
 //!
 //! A [`Recorder`] turns the events of the profiler's probes into a [`ProfileRecording`]: accesses,
 //! waits, advice and device requests, with stacks and names. [`analyse`] groups the accesses by
 //! open file ([`FileStream`]), applies the [`RULES`] and predicts gains by replaying the accesses
-//! in the simulator. Recording, looking up symbols and measuring a device ([`learnt_model`]) do
-//! I/O; all else is pure.
+//! in the simulator. Recording, importing, looking up symbols, measuring a device
+//! ([`learnt_model`]) and proofs do I/O; everything else is pure.
 
 mod advice_values;
 mod analysis;

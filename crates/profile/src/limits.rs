@@ -1,34 +1,34 @@
-//! Limits of the cgroups of profiled processes, which hold their requests back.
+//! Limits of the cgroups of profiled processes, which delay their requests.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use host::Root;
 
-/// Files of a cgroup with limits of reads: of version 2, and of the controller `blkio` of
+/// Files of a cgroup that limit reads: those of version 2, and those of the controller `blkio` of
 /// version 1.
 const LIMIT_FILES: [&str; 2] = ["io.max", "io.latency"];
 const OLD_LIMIT_FILES: [&str; 2] =
     ["blkio.throttle.read_bps_device", "blkio.throttle.read_iops_device"];
-/// A process may be moved after its start.
+/// Time after which a process is checked again: it may be moved after its start.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Processes that are remembered; more are looked at again.
+/// Maximum number of remembered processes; more are checked again.
 const MAX_PROCESSES: usize = 4096;
-/// Where the hierarchies are mounted, alone and beside version 1.
+/// Mount points of version 2, alone and next to version 1.
 const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const OLD_MOUNT: &str = "/sys/fs/cgroup/blkio";
 
-/// The limits of the cgroups that processes are seen in.
+/// Read limits of the cgroups of profiled processes.
 #[derive(Debug, Default)]
 pub(crate) struct CgroupLimits {
-    /// What `/proc/PID/cgroup` said last, and when.
+    /// Last content of `/proc/PID/cgroup`, and when it was read, by process ID.
     seen: HashMap<u32, (Instant, String)>,
     found: BTreeSet<String>,
 }
 
 impl CgroupLimits {
-    /// Looks at a process if it is a new program or was not looked at for a while, and at its
-    /// cgroups if they have changed.
+    /// Checks a process if it is a new program or was not checked within the last second, and reads
+    /// the limits of its cgroups if they have changed.
     pub(crate) fn look(&mut self, root: &Root, pid: u32, is_new: bool) {
         let now = Instant::now();
         let is_recent = |(at, _): &(Instant, String)| now.duration_since(*at) < LOOK_INTERVAL;
@@ -55,7 +55,7 @@ impl CgroupLimits {
         self.seen.insert(pid, (now, text));
     }
 
-    /// Reads the limits of a cgroup and of those above it.
+    /// Reads the limits of a cgroup and of its ancestors.
     fn climb(&mut self, root: &Root, mount: &str, path: &str, files: &[&str]) {
         let mut path = path.trim_end_matches('/');
         while !path.is_empty() {
@@ -70,13 +70,13 @@ impl CgroupLimits {
         }
     }
 
-    /// Each as `FILE: DEVICE LIMIT`.
+    /// Returns the limits, each as `FILE: DEVICE LIMIT`.
     pub(crate) fn into_found(self) -> Vec<String> {
         self.found.into_iter().collect()
     }
 }
 
-/// Whether a line of one of the files limits reads: `io.max` also has those of writes.
+/// Returns whether a line limits reads: `io.max` also has limits of writes.
 fn limits_reads(line: &str) -> bool {
     line.split_ascii_whitespace().skip(1).any(|word| match word.split_once('=') {
         Some(("rbps" | "riops", limit)) => limit != "max",

@@ -1,20 +1,20 @@
-//! Where the code of a process comes from: `/proc/PID/maps`.
+//! Code mappings of a process, from `/proc/PID/maps`.
 
 use std::sync::Arc;
 
-/// A mapping of code.
+/// An executable mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeMapping {
     pub start: u64,
     pub end: u64,
-    /// Where in the file it begins.
+    /// Offset in the file at which the mapping begins.
     pub offset: u64,
-    /// Shared with the stacks that go through it.
+    /// Path of the file, shared with the stacks that refer to it.
     pub path: Arc<str>,
 }
 
-/// The mappings of code that the text lists, in the order of their addresses. Lines that are none
-/// are passed over: the file may be cut off.
+/// Returns the executable mappings in the text, sorted by address. Skips lines that cannot be
+/// parsed: the text may be truncated.
 pub(crate) fn parse_maps(text: &str) -> Vec<CodeMapping> {
     let mut maps: Vec<CodeMapping> = text.lines().filter_map(mapping).collect();
     maps.sort_by_key(|map| map.start);
@@ -37,7 +37,7 @@ fn mapping(line: &str) -> Option<CodeMapping> {
     })
 }
 
-/// The mapping that an address lies in.
+/// Returns the mapping that contains an address.
 pub(crate) fn find(maps: &[CodeMapping], address: u64) -> Option<&CodeMapping> {
     let behind = maps.partition_point(|map| map.start <= address);
     maps[..behind].last().filter(|map| address < map.end)

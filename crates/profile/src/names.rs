@@ -1,4 +1,4 @@
-//! Paths of files from the parts that the kernel has.
+//! Builds file paths from the name components that the kernel reports.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use host::{DevNo, Root, parse_mountinfo};
 use observe::FileName;
 
-/// Where file systems are mounted, and what devices are called.
+/// Mount points of file systems, by device.
 #[derive(Debug, Default)]
 pub(crate) struct MountPoints {
     points: BTreeMap<DevNo, PathBuf>,
@@ -23,7 +23,7 @@ impl MountPoints {
         Self { points }
     }
 
-    /// The path of a file; where it was not found out, its inode and device.
+    /// Returns the path of a file, or its inode and device if the name is unknown.
     pub(crate) fn path(&self, root: &Root, name: &FileName) -> String {
         if name.is_block_device {
             let device = name.inode.device;
@@ -41,7 +41,7 @@ impl MountPoints {
     }
 }
 
-/// What the kernel calls a device.
+/// Returns the kernel's name of a block device.
 pub(crate) fn device_name(root: &Root, device: DevNo) -> Option<String> {
     let link = root.path(format!("/sys/dev/block/{device}")).canonicalize().ok()?;
     Some(link.file_name()?.to_str()?.to_owned())

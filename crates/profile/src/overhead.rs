@@ -1,5 +1,5 @@
-//! What a wait costs beyond what the device model says: on the device, from the recorded requests,
-//! and on the processor, from the recorded calls.
+//! Overhead of a wait beyond the device model: on the device, from the recorded requests, and on
+//! the CPU, from the recorded calls.
 
 use sim::SimOutcome;
 use units::Nanos;
@@ -8,30 +8,30 @@ use crate::recording::{AccessKind, FileAccess, IoRequest, ProfileRecording};
 use crate::shape::median;
 use crate::stream::FileStream;
 
-/// Requests and calls below which nothing is said.
+/// Minimum number of requests or calls for an estimate.
 const MIN_SAMPLES: usize = 8;
-/// A cached call or fault and a copied byte, where no cached call was recorded: those of
-/// [`sim::Costs::TODAY`].
+/// Costs of a cached call or fault and of a copied byte, if too few cached calls were recorded. The
+/// former lies between the call and the fault of [`sim::Costs::TODAY`]; the latter is the same.
 const CACHED_CALL_NS: f64 = 500.0;
 const COPY_NS: f64 = 0.1;
 
-/// What a wait takes that the model of the device does not have.
+/// Time of a wait that the device model does not include.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct WaitOverhead {
-    /// What each request is delayed by in the simulation, in its time.
+    /// Delay of each request in the simulation, in simulated time.
     pub request_delay: Nanos,
-    /// What a wait has of it, in nanoseconds of the recording.
+    /// Delay of a wait by `request_delay`, in nanoseconds of the recording.
     pub delay_ns: f64,
-    /// What remains, in nanoseconds: negative if the device is faster than its model.
+    /// Remaining overhead of the device, in ns; negative if the device is faster than its model.
     pub device_ns: f64,
-    /// Both as a share of the wait without them. Which of them larger requests have is not known.
+    /// Their sum as a share of the wait without them, in case it grows with the request.
     pub device_share: f64,
-    /// Of the processor, which a read of cached data does not have: submission, switches.
+    /// CPU overhead in ns beyond a read of cached data: submission and task switches.
     pub processor_ns: f64,
 }
 
 impl WaitOverhead {
-    /// Only that of the processor: the calls of these streams that waited, and those that did not.
+    /// Returns the CPU overhead only, from the calls of these streams with and without waits.
     pub(crate) fn of_processor(
         recording: &ProfileRecording,
         streams: &[&FileStream],
@@ -41,8 +41,8 @@ impl WaitOverhead {
         Self { processor_ns, ..Self::default() }
     }
 
-    /// The same with that of the device: its requests took `service_ns` on average, and those of a
-    /// simulation with `request_delay` took less, or more.
+    /// Adds the overhead of the device: recorded requests took `service_ns` on average, and those
+    /// of a simulation with `request_delay` took less or more.
     pub(crate) fn with_device(
         self,
         streams: &[&FileStream],
@@ -53,7 +53,7 @@ impl WaitOverhead {
     ) -> Self {
         let nanos = |time: Nanos| time.get() as f64 * dilation;
         let [stalled, queued] = [simulated.stalled(), simulated.device.queued].map(nanos);
-        // What comes ahead of its reader delays it by the part of its time that is waited for.
+        // A request ahead of its reader delays the reader only by the part that it waits for.
         let awaited = (stalled / queued.max(1.0)).min(1.0);
         let delay_ns = nanos(request_delay) * awaited;
         let missing = service_ns - service(simulated, dilation);
@@ -64,8 +64,8 @@ impl WaitOverhead {
         Self { request_delay, delay_ns, device_ns, device_share, ..self }
     }
 
-    /// The same where requests are delayed by this part of what they were, and the rest is added to
-    /// the waits.
+    /// Returns the overhead with this part of the request delay in the simulation; the rest is
+    /// added to the waits.
     pub(crate) fn partly_within(self, part: f64) -> Self {
         Self {
             request_delay: self.request_delay.scaled(part),
@@ -75,8 +75,8 @@ impl WaitOverhead {
         }
     }
 
-    /// What waits of this time in the simulation take in nanoseconds: the larger of both, so that a
-    /// fix is not said to win too much.
+    /// Returns the recorded time of simulated waits, in nanoseconds. Takes the larger of a constant
+    /// and a proportional overhead of the device, so that no gain is overestimated.
     pub(crate) fn waited(&self, simulated: Nanos, waits: u64) -> f64 {
         let (time, waits) = (simulated.get() as f64, waits as f64);
         let without = (time - self.delay_ns * waits).max(0.0);
@@ -89,21 +89,21 @@ fn stalls(simulated: &SimOutcome) -> u64 {
     simulated.readers.iter().map(|reader| reader.stalls).sum()
 }
 
-/// How many waits were recorded for each simulated one, which may count a read of several pages as
-/// several; at most 1.
+/// Returns the number of recorded waits per simulated stall, at most 1: the simulation may count a
+/// read of several pages as several stalls.
 fn waits_of_stall(streams: &[&FileStream], simulated: &SimOutcome) -> f64 {
     let waits: usize = streams.iter().map(|stream| stream.waits.len()).sum();
     (waits as f64 / stalls(simulated).max(1) as f64).min(1.0)
 }
 
-/// How long a simulated request takes on average, in nanoseconds of the recording.
+/// Returns the mean time of a simulated request, in nanoseconds of the recording.
 pub(crate) fn service(simulated: &SimOutcome, dilation: f64) -> f64 {
     let requests = simulated.device.requests.max(1) as f64;
     simulated.device.queued.get() as f64 * dilation / requests
 }
 
-/// How long requests took that one of the streams waited for, in nanoseconds: the mean, and the
-/// standard deviation; `None` if there were too few.
+/// Returns the mean and the standard deviation of the time of requests that a stream waited for, in
+/// nanoseconds; `None` if there were too few.
 pub(crate) fn recorded_service(
     recording: &ProfileRecording,
     streams: &[&FileStream],
@@ -116,8 +116,8 @@ pub(crate) fn recorded_service(
     })
 }
 
-/// How long the reads took that completed while one of the streams waited, in nanoseconds, with
-/// their time in the queue of the scheduler.
+/// Returns the times of the reads that completed while a stream waited, in nanoseconds, including
+/// the time in the scheduler's queue.
 fn awaited(recording: &ProfileRecording, streams: &[&FileStream]) -> Vec<u64> {
     let waits = streams.iter().flat_map(|stream| stream.waits(recording));
     let mut spans: Vec<(u64, u64)> =
@@ -126,21 +126,21 @@ fn awaited(recording: &ProfileRecording, streams: &[&FileStream]) -> Vec<u64> {
     let is_awaited = |request: &&IoRequest| {
         let end = request.end.get();
         let later = spans.partition_point(|span| span.0 <= end);
-        // Waits of several threads overlap: a longer one may lie before the last.
+        // Waits of several threads overlap: an earlier wait may end later.
         request.is_read && spans[..later].iter().rev().take(8).any(|span| end <= span.1)
     };
     let awaited = recording.requests.iter().filter(is_awaited);
     awaited.map(|request| (request.queued + request.service).get()).collect()
 }
 
-/// The mean without the largest hundredth: pauses of the machine.
+/// Returns the mean without the largest 1 % of the values: pauses of the machine.
 fn trimmed_mean(values: &mut [u64]) -> f64 {
     values.sort_unstable();
     let kept = &values[..values.len() - values.len() / 100];
     kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64
 }
 
-/// What a call that waits takes of the processor beyond one that does not.
+/// Returns the CPU time of a call that waits beyond that of a cached call, in nanoseconds.
 fn processor_ns(recording: &ProfileRecording, streams: &[&FileStream]) -> f64 {
     let (mut waiting, mut cached, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     let mut faults = 0;
@@ -176,7 +176,7 @@ mod tests {
     use crate::stream::streams;
     use units::Bytes;
 
-    /// Reads that wait 300 µs each, of which requests take 250, and 20 on the processor.
+    /// Records reads that wait 300 µs each, 250 µs for the request, and run on the CPU for 20 µs.
     fn recording() -> ProfileRecording {
         let mut recording = ProfileRecording::default();
         let device = host::DevNo { major: 7, minor: 1 };
@@ -246,7 +246,7 @@ mod tests {
         let after = of(0.0, 100.0, 0.5);
         assert!(near(after.waited(Nanos::new(400), 4), 800.0), "many short waits");
         assert!(near(after.waited(Nanos::new(400), 1), 600.0), "one long wait");
-        // The same within the simulation.
+        // The same overhead within the simulation.
         let within = of(100.0, 0.0, 0.5);
         assert!(near(within.waited(Nanos::new(800), 4), 800.0));
         assert!(near(within.waited(Nanos::new(500), 1), 600.0));
@@ -259,7 +259,7 @@ mod tests {
         let recording = recording();
         let all = streams(&recording);
         let extra = processor_ns(&recording, &[&all[0]]);
-        // 20 µs, less a cached call of a page.
+        // 20 µs, minus a cached call that copies one page.
         assert!((extra - (20_000.0 - 500.0 - 409.6)).abs() < 1.0, "{extra}");
     }
 }

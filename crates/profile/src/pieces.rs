@@ -1,12 +1,12 @@
-//! What a program touched of its mappings: the kernel reports a touch only of a page that is not
-//! mapped yet, and maps the cached pages around it at once (`fault_around_bytes`). So of a piece of
-//! several pages its first is seen, and one in each further range that is mapped at once.
+//! Infers the pages of mappings that a program touched. The kernel reports a touch only of a page
+//! that is not mapped yet, and maps the cached pages around it at once (`fault_around_bytes`). The
+//! recording therefore shows the first page of a piece, and one page in each further range.
 //!
-//! How far a piece goes on within the last range is not seen. But how often pieces that begin so
-//! many pages before the end of a range go beyond it says how long pieces are: the share that do is
-//! the share of pieces that are longer (current status data; the estimate that is never increasing
-//! is that of pooled adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955).
-//! Where there are too few pieces for that, all that is known is a least and a most.
+//! The recording does not show how far a piece extends within its last range. The share of pieces
+//! that cross the end of a range, by its distance from the start of the piece, is the share of
+//! pieces that are longer than this distance (current status data). The estimate, which never
+//! increases, pools adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955.
+//! With too few pieces, only a lower and an upper bound are known.
 
 use std::collections::BTreeMap;
 
@@ -14,31 +14,31 @@ use units::Nanos;
 
 use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, PageTouch, ProfileRecording};
 
-/// The pages that are mapped at once where the recording does not say it: an aligned 64 KiB.
+/// Pages that are mapped at once if the recording does not say: an aligned 64 KiB.
 const AROUND_PAGES: u64 = 16;
-/// With fewer pieces of a file nothing is inferred from them: a share of one half has a standard
-/// error of a tenth then.
+/// Minimum number of pieces of a file for an inference: a share of one half then has a standard
+/// error of one tenth.
 const MIN_PIECES: usize = 30;
-/// The fractional part of the golden ratio: its multiples fall evenly between 0 and 1.
+/// Fractional part of the golden ratio: its multiples are spread evenly between 0 and 1.
 const GOLDEN_SHARE: f64 = 0.618_033_988_749_894_9;
 
-/// A touch that the kernel saw, and what it stands for.
+/// A touch that the kernel reported, and the bytes that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MappedPiece {
-    /// The place of the access if it is one; other touches were of cached pages.
+    /// Index of the access; `None` for a touch of a cached page.
     pub access: Option<u32>,
     pub start: Nanos,
     pub end: Nanos,
     pub tid: u32,
     pub inode: u32,
     pub offset: u64,
-    /// The least and the most bytes that were touched up to the next one; equal where that is known
-    /// or inferred.
+    /// Lower and upper bound of the bytes that were touched up to the next touch; equal if known or
+    /// inferred.
     pub least: u64,
     pub most: u64,
 }
 
-/// A touch before anything is inferred.
+/// A touch before the inference.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     access: Option<u32>,
@@ -47,14 +47,14 @@ struct Seen {
     tid: u32,
     inode: u32,
     page: u64,
-    /// Pages up to the end of what is mapped at once.
+    /// Pages up to the end of the range that is mapped at once.
     room: u64,
 }
 
-/// The faults of a recording and the touches of cached pages, by thread and time.
+/// Returns the faults and the touches of cached pages, sorted by thread and time.
 pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
     let seen = seen(recording);
-    // Pieces: consecutive touches of one thread, each where the one before it may have gone on.
+    // Pieces: consecutive touches of one thread, each of which may continue the one before it.
     let mut chains: Vec<std::ops::Range<usize>> = Vec::new();
     for index in 0..seen.len() {
         match chains.last_mut() {
@@ -68,7 +68,7 @@ pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
     }
     let lengths: BTreeMap<u32, PieceLengths> = of_file
         .into_iter()
-        // Faults alone do not show where a piece went on to cached pages.
+        // Faults alone do not show whether a piece continued to cached pages.
         .filter(|(_, chains)| chains.len() >= MIN_PIECES && !recording.touches.is_empty())
         .map(|(inode, chains)| (inode, PieceLengths::of(&chains)))
         .collect();
@@ -102,7 +102,7 @@ impl Seen {
     }
 }
 
-/// Faults, and touches that are none, each once, by thread and time.
+/// Returns the faults and all other touches, each once, sorted by thread and time.
 fn seen(recording: &ProfileRecording) -> Vec<Seen> {
     let faults = (0..).zip(&recording.accesses).filter(|(_, it)| it.kind == AccessKind::Fault);
     let faults = faults.map(|(place, access)| of_access(place, access));
@@ -110,7 +110,7 @@ fn seen(recording: &ProfileRecording) -> Vec<Seen> {
     all.sort_by_key(|one| (one.tid, one.start, one.access.is_some()));
     let mut seen: Vec<Seen> = Vec::with_capacity(all.len());
     for one in all {
-        // A fault is a touch before it looks for its page, and another one when the page is there.
+        // A fault is reported as a touch before its page lookup, and again when the page is there.
         match seen.last_mut() {
             Some(last) if (last.tid, last.inode, last.page) == (one.tid, one.inode, one.page) => {
                 let room = if one.access.is_none() { one.room } else { last.room };
@@ -148,20 +148,20 @@ fn of_touch(touch: &PageTouch) -> Seen {
     }
 }
 
-/// Whether a touch may be where the piece of the one before it went on.
+/// Returns whether a touch may continue the piece of the touch before it.
 fn goes_on(last: &Seen, next: &Seen) -> bool {
     (last.tid, last.inode) == (next.tid, next.inode)
         && (last.page + 1..=last.page + last.room).contains(&next.page)
 }
 
-/// How long pieces are: the share that is longer than so many pages.
+/// Distribution of piece lengths: the share of pieces longer than each number of pages.
 #[derive(Clone, Debug, Default)]
 struct PieceLengths(BTreeMap<u64, f64>);
 
 impl PieceLengths {
     fn of(chains: &[&[Seen]]) -> Self {
-        // Of the pieces that came to the end of a range so many pages after their start, how many
-        // went beyond it.
+        // By pages from the start of a piece to the end of a range: the pieces that crossed this
+        // end, and all pieces that came to it.
         let mut ends: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         for chain in chains {
             for (index, one) in chain.iter().enumerate() {
@@ -182,7 +182,7 @@ impl PieceLengths {
             let share = before.map_or(1.0, |(_, share)| *share) * beyond as f64 / all as f64;
             shares.insert(end, share);
             blocks.push((share, all as f64, vec![end]));
-            // What increases is pooled with what is before it.
+            // A share that increases is pooled with the one before it.
             while let [.., before, last] = blocks.as_mut_slice()
                 && last.0 > before.0
             {
@@ -200,12 +200,12 @@ impl PieceLengths {
         Self(pooled.collect())
     }
 
-    /// The share of pieces that are longer than this.
+    /// Returns the share of pieces that are longer than `pages`.
     fn longer(&self, pages: u64) -> f64 {
         self.0.range(..=pages).next_back().map_or(1.0, |(_, share)| *share)
     }
 
-    /// A length above `least` and up to `most`: that of which `share` of those pieces are shorter.
+    /// Returns a length above `least` and up to `most`, at the quantile `share` of such pieces.
     fn draw(&self, least: u64, most: u64, share: f64) -> u64 {
         let (from, to) = (self.longer(least), self.longer(most));
         let wanted = from - share * (from - to);
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use units::Bytes;
 
-    /// The touches that the kernel reports of pieces of `pages` pages at places all over a file.
+    /// Records the touches that the kernel reports for pieces of `pages` pages all over a file.
     fn recording(pages: u64, count: u64) -> ProfileRecording {
         let mut recording = ProfileRecording::default();
         for number in 0..count {
@@ -282,7 +282,7 @@ mod tests {
         let pieces = mapped_pieces(&recording(8, 3));
         let bounds: Vec<(u64, u64)> =
             pieces.iter().map(|it| (it.least / PAGE_BYTES, it.most / PAGE_BYTES)).collect();
-        // Pages 0, 7919 (15 in its range, so one and seven more in the next), 15838 (14).
+        // Pieces start at page 0, 7919 (the last of its range: one page and seven more) and 15838.
         assert_eq!(bounds, [(1, 16), (1, 1), (1, 16), (2, 2), (1, 16)]);
     }
 

@@ -1,5 +1,5 @@
-//! The profile in the form of pprof (`profile.proto`, compressed), for `go tool pprof`, speedscope
-//! and others.
+//! The profile in pprof format (`profile.proto`, compressed), for `go tool pprof`, speedscope and
+//! others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use crate::analysis::ProfileAnalysis;
 use crate::recording::{Frame, ProfileRecording};
 use crate::samples::{SampleKey, SampleValues, wait_samples};
 
-/// Fields of the messages of `profile.proto`.
+/// Field numbers of the messages of `profile.proto`.
 mod field {
     pub(super) const PROFILE_SAMPLE_TYPE: u64 = 1;
     pub(super) const PROFILE_SAMPLE: u64 = 2;
@@ -22,7 +22,7 @@ mod field {
     pub(super) const PROFILE_DEFAULT_TYPE: u64 = 14;
 }
 
-/// A message under way: protocol buffers, varints and nested messages only.
+/// A protocol buffer message under construction; it has varints and nested messages only.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -53,7 +53,7 @@ impl Message {
     }
 }
 
-/// Texts, functions and locations by their number in the file.
+/// Strings, functions and locations, by their number in the file.
 #[derive(Default)]
 struct Tables {
     texts: HashMap<String, u64>,
@@ -78,8 +78,8 @@ impl Tables {
     }
 }
 
-/// Waits, their time, what fixes save of it, and the bytes that were read for them, each with file,
-/// diagnosis and thread.
+/// Returns the waits, their time, the predicted savings and the bytes read, per stack, labelled
+/// with file, diagnosis and thread.
 pub fn pprof(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<u8> {
     let mut tables = Tables::default();
     let mut profile = Message::default();

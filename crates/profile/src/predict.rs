@@ -1,4 +1,4 @@
-//! What fixes would win: the recorded accesses replayed without and with them.
+//! Predicts gains of fixes by replaying the recorded accesses without and with them.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::stream::{FileStream, StreamKey};
 use crate::warm::WarmAccesses;
 use crate::what_if::agree;
 
-/// What was predicted.
+/// A predicted gain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Prediction {
     pub saved: Nanos,
-    /// How far the waits of the unchanged replay were off, or what chance does; at least 5 % of
-    /// what is saved.
+    /// Error of `saved`: the largest of the error of the unchanged replay's waits, two standard
+    /// deviations of single replays, and 5 % of `saved`.
     pub error: Nanos,
-    /// Why it is no more than a guess.
+    /// Reason why the prediction is only a guess; `None` if it is reliable.
     pub doubt: Option<String>,
 }
 
 impl Prediction {
-    /// With what is won on another device.
+    /// Adds the gain on another device.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             saved: self.saved + other.saved,
@@ -35,14 +35,14 @@ impl Prediction {
     }
 }
 
-/// Why the fix of a mapping is not predicted.
+/// Reason why the gain of a fix of a mapping is not predicted.
 const UNSEEN_PAGES: &str = "it depends on mapped pages that were not seen";
-/// The least error of a prediction, as a share.
+/// Minimum error of a prediction, as a share of the gain.
 const MIN_ERROR: f64 = 0.05;
-/// The interval has so many standard deviations of single replays on each side.
+/// Half width of the interval, in standard deviations of single replays.
 const INTERVAL_DEVIATIONS: f64 = 2.0;
 
-/// Predicts what a change of these streams wins.
+/// Predicts the gain of a change of these streams.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub(crate) fn predict(
     let [mut saved, chance] =
         [mean, INTERVAL_DEVIATIONS * deviation].map(|time| Nanos::new(time as u64));
     let mut doubt = replay.check().err();
-    // The same where as few pages of mappings were touched as possible.
+    // The same with the fewest pages of mappings that may have been touched.
     let before = replay.run_least(&Changes::default()).transpose()?;
     let after = replay.run_least(&changes).transpose()?;
     if let Some((before, after)) = before.zip(after) {
@@ -78,7 +78,7 @@ pub(crate) fn predict(
     Ok(Prediction { saved, error, doubt })
 }
 
-/// What each fix wins once those before it are made.
+/// Returns the gain of each fix in addition to the fixes before it.
 ///
 /// # Errors
 ///

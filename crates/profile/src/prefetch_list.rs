@@ -1,4 +1,4 @@
-//! What a run read, as a list to be read ahead before the next one.
+//! The ranges that a run read, to be prefetched before the next run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,10 +12,10 @@ use units::Bytes;
 use crate::recording::ProfileRecording;
 use crate::spans::merged;
 
-/// What the kernel submits of one piece of advice at the default window.
+/// Bytes that the kernel submits per advice call at the default window.
 pub(crate) const ADVICE_BYTES: u64 = 128 << 10;
 
-/// Part of a file.
+/// A range of a file, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileRange {
     path: PathBuf,
@@ -23,12 +23,12 @@ struct FileRange {
     end: u64,
 }
 
-/// Ranges in the order of the device.
+/// Ranges to prefetch, in device order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefetchList(Arc<Vec<FileRange>>);
 
-/// Ranges of files (number, start, end) without overlap, within the file, in the order of the
-/// device.
+/// Merges ranges (file index, offset, length) to disjoint ones (file index, start, end), cut at the
+/// end of the file, in device order.
 pub(crate) fn in_place_order(
     recording: &ProfileRecording,
     ranges: impl Iterator<Item = (u32, u64, u64)>,
@@ -40,7 +40,7 @@ pub(crate) fn in_place_order(
     let mut placed = Vec::new();
     for (inode, ranges) in of_file {
         let file = &recording.files[inode as usize];
-        // Programs ask for more than a small file has.
+        // Programs may ask for more than a small file contains.
         let within = |end: u64| end.min(file.size.get());
         let ranges = merged(ranges).into_iter().map(|range| (range.start, within(range.end)));
         placed.extend(ranges.filter(|(start, end)| start < end).map(|(start, end)| {
@@ -53,7 +53,7 @@ pub(crate) fn in_place_order(
 }
 
 impl PrefetchList {
-    /// What was read of these files.
+    /// Returns the ranges that were read of these files.
     pub(crate) fn of(recording: &ProfileRecording, inodes: &BTreeSet<u32>) -> Self {
         let submitted = recording.submitted.iter().map(|it| (it.inode, it.offset, it.length));
         let accesses = recording.accesses.iter().map(|it| (it.inode, it.offset, it.length));
@@ -79,7 +79,7 @@ impl PrefetchList {
         Bytes::new(self.0.iter().map(|range| range.end - range.start).sum())
     }
 
-    /// Reads it into the page cache until `stop`. Files that have gone are left out.
+    /// Reads the ranges into the page cache until `stop` is set. Skips files that are gone.
     pub(crate) fn prefetch(&self, stop: &AtomicBool) {
         let mut open: Option<(&PathBuf, File)> = None;
         for range in self.0.iter() {

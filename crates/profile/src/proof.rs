@@ -1,8 +1,8 @@
-//! Whether a fix wins what was predicted: the command runs again, cold, with and without it.
+//! Measures the gain of a fix: the command runs again, cold, with and without the fix.
 //!
-//! A fix is applied from outside. The program's own advice is dropped by a seccomp filter; the
-//! window of a bdi is held during a run; a recorded list is read ahead while the command starts; a
-//! file is read into the page cache before a run.
+//! A fix is applied from outside: a seccomp filter drops the program's own advice, a run has
+//! another window of its bdi, a recorded list is prefetched while the command starts, a file is
+//! read into the page cache before a run, or the command runs under `foreread run`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -30,15 +30,15 @@ use crate::proof_plan::ProofChange;
 use crate::recording::ProfileRecording;
 use crate::text::time;
 
-/// The share of a file that may stay in memory for it to be cold: other processes map some pages.
+/// Maximum share of a cold file in the page cache: other processes map some pages.
 const MAX_WARM_SHARE: f64 = 0.01;
-/// The share of a file that must be in memory for it to be cached.
+/// Minimum share of a cached file in the page cache.
 const MIN_CACHED_SHARE: f64 = 0.99;
-/// How often the command is looked at.
+/// Interval between checks whether the command has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const READ_BYTES: usize = 1 << 20;
 
-/// How long the command took, run by run.
+/// Elapsed time of the command in each run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProofRuns {
     pub plain: Vec<Duration>,
@@ -48,7 +48,7 @@ pub struct ProofRuns {
 }
 
 impl ProofRuns {
-    /// Seconds saved: the median of the differences of the pairs.
+    /// Returns the seconds saved: the median of the differences of the pairs.
     pub fn saved(&self) -> Option<Estimate> {
         let pairs = self.plain.iter().zip(&self.changed);
         let saved: Vec<f64> = pairs.map(|(a, b)| a.as_secs_f64() - b.as_secs_f64()).collect();
@@ -56,18 +56,18 @@ impl ProofRuns {
     }
 }
 
-/// What a proof is about, and what came of it.
+/// A proof and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FixProof {
-    /// What was different, for people.
+    /// Description of the change, for output.
     pub title: String,
-    /// The gain that the diagnoses predict, if they do.
+    /// Gain that the diagnoses predict; `None` if they predict none.
     pub predicted: Option<Nanos>,
     pub runs: ProofRuns,
 }
 
 impl FixProof {
-    /// Predicted beside measured.
+    /// Formats the predicted and the measured gain.
     pub fn text(&self) -> String {
         let runs = &self.runs;
         let mut text = format!(
@@ -110,8 +110,8 @@ impl FixProof {
     }
 }
 
-/// Files that the recording waited for, or may have waited for: what a cold run must find on the
-/// device.
+/// Returns the files that the recording waited for, or all files if only stretches were kept: a
+/// cold run must read these from the device.
 pub fn cold_files(recording: &ProfileRecording) -> Vec<PathBuf> {
     let waited: BTreeSet<u32> = match recording.kept_of {
         None => recording.waits.iter().filter_map(|wait| wait.inode).collect(),
@@ -121,28 +121,28 @@ pub fn cold_files(recording: &ProfileRecording) -> Vec<PathBuf> {
     paths.filter(|path| path.is_absolute() && path.is_file()).map(Path::to_owned).collect()
 }
 
-/// What a proof needs to hold the window of a bdi.
+/// Environment of a proof, to set the window of a bdi and to execute `foreread run`.
 #[derive(Clone, Debug)]
 pub struct ProofStage {
     pub dirs: Dirs,
     pub root: Root,
     pub guard: GuardCommand,
-    /// This program, for `foreread run`.
+    /// Path of this program, for `foreread run`.
     pub foreread: PathBuf,
 }
 
-/// Writes down when the command starts and ends: loading probes takes longer than some commands.
+/// Records the start and the exit of the command: loading probes takes longer than some commands.
 const TIMED: &str = "clock=$1; shift; date +%s.%N > \"$clock\"; \"$@\"; status=$?; \
                      date +%s.%N >> \"$clock\"; exit $status";
 
 impl ProofStage {
-    /// Runs the command under `foreread run`; how long it took itself.
+    /// Runs the command under `foreread run` and returns the command's own elapsed time.
     fn run_adaptive(
         &self,
         command: &[String],
         stop: &mut impl FnMut() -> Option<Signal>,
     ) -> Result<Duration, ProfileError> {
-        // Only root can get here, and this directory is root's.
+        // Only root gets here, and this directory belongs to root.
         let clock = self.dirs.runtime.join(format!("proof-{}", std::process::id()));
         let [foreread, file] = [&self.foreread, &clock].map(|path| path.display().to_string());
         let timed = [&foreread, "run", "--", "sh", "-c", TIMED, "sh", &file];
@@ -158,7 +158,7 @@ impl ProofStage {
         })
     }
 
-    /// The right to change what this change changes, if it does.
+    /// Acquires the lease of the bdi whose window the change sets; `None` for other changes.
     fn lease(&self, change: &ProofChange) -> Result<Option<BdiLease>, ProfileError> {
         let ProofChange::Window { path, .. } = change else { return Ok(None) };
         let storage = host::resolve(&self.root, path)?;
@@ -166,13 +166,13 @@ impl ProofStage {
     }
 }
 
-/// Runs the command `pairs` times as it is and `pairs` times with the change, each cold, in random
-/// order within each pair. Its output is discarded.
+/// Runs the command `pairs` times unchanged and `pairs` times with the change, each time cold, in
+/// random order within each pair. Its standard output is discarded.
 ///
 /// # Errors
 ///
 /// If the command cannot be started or fails, if a file cannot be read into memory, if the window
-/// cannot be set, or if `stop` returns a signal, which the command gets.
+/// cannot be set, or if `stop` returns a signal, which is sent to the command.
 pub fn prove(
     command: &[String],
     change: &ProofChange,
@@ -248,7 +248,7 @@ fn run(
     Ok(elapsed)
 }
 
-/// A thread that reads a list ahead, until this is dropped.
+/// A thread that prefetches a list until this value is dropped.
 struct Prefetching {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -273,7 +273,7 @@ impl Drop for Prefetching {
     }
 }
 
-/// The share of a file that is in memory.
+/// Returns the share of a file that is in the page cache; `None` if it is unknown.
 fn cached_share(path: &Path) -> Option<f64> {
     let file = File::open(path).ok()?;
     let size = file.metadata().ok()?.len();
@@ -282,10 +282,10 @@ fn cached_share(path: &Path) -> Option<f64> {
     Some(stat.cached.get() as f64 / pages as f64)
 }
 
-/// Drops a file from the page cache; whether that worked.
+/// Drops a file from the page cache. Returns false if more than 1 % of it stays there.
 fn cool(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return true };
-    // Dirty pages stay.
+    // The advice does not drop dirty pages.
     let _ = file.sync_data();
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     cached_share(path).is_none_or(|share| share <= MAX_WARM_SHARE)

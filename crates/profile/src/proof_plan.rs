@@ -1,4 +1,4 @@
-//! Which fixes can be applied from outside, and what each is predicted to win.
+//! Plans proofs of the fixes that can be applied from outside, with their predicted gains.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,37 +12,37 @@ use crate::prefetch_list::PrefetchList;
 use crate::recording::ProfileRecording;
 use crate::rules::FixChange;
 
-/// What is different in the second run of each pair.
+/// The change in one of the two runs of each pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofChange {
-    /// The program gives none of this advice.
+    /// This advice of the program has no effect.
     Muted(MutedAdvice),
-    /// This file is in memory.
+    /// This file is in the page cache.
     Cached(PathBuf),
-    /// The read-ahead of this file's bdi, and so of all files that are opened there.
+    /// The bdi of this file has this read-ahead, and so have all files that are opened there.
     Window { path: PathBuf, window: Bytes },
-    /// This is read ahead from the start of the command on.
+    /// These ranges are prefetched from the start of the command on.
     Prefetched(PrefetchList),
-    /// `foreread run` adapts to the command: it asks for what the fix would ask for.
+    /// `foreread run` adapts to the command and issues the requests of the fix.
     Adaptive,
 }
 
-/// A fix to be proved.
+/// A proof to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedProof {
     pub change: ProofChange,
-    /// For people, after "cold runs each, in random order,".
+    /// Text for output, after "cold runs each, in random order,".
     pub title: String,
-    /// The gain that the diagnoses predict, if they do.
+    /// Gain that the diagnoses predict; `None` if they predict none.
     pub predicted: Option<Nanos>,
 }
 
-/// A window of one page: a fault reads just that.
+/// A window of one page, so that a fault reads only its page.
 const PAGE_WINDOW: Bytes = Bytes::from_kib(4);
 
 impl PlannedProof {
-    /// Of all diagnoses whose fix can be applied from outside: advice that is to be deleted, in one
-    /// proof, then each window and each list of what to prefetch.
+    /// Plans proofs for all fixes that can be applied from outside: one for all advice to be
+    /// deleted, then one for each window, each prefetch list and `foreread run`.
     pub fn of_diagnoses(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<Self> {
         let mut planned: Vec<Self> = muted(analysis).into_iter().collect();
         for one in &analysis.diagnoses {
@@ -81,8 +81,8 @@ fn predicted(one: &ProfileDiagnosis) -> Option<Nanos> {
     }
 }
 
-/// The advice that diagnoses say to delete, with the gain predicted for all of them if it is
-/// predictable.
+/// Plans a proof without the advice that diagnoses say to delete. Its predicted gain is the sum of
+/// theirs; `None` if one of them is unpredictable.
 fn muted(analysis: &ProfileAnalysis) -> Option<PlannedProof> {
     let mut muted = MutedAdvice::default();
     let (mut sum, mut rules) = (Some(Nanos::ZERO), Vec::new());
@@ -108,7 +108,7 @@ fn muted(analysis: &ProfileAnalysis) -> Option<PlannedProof> {
     })
 }
 
-/// Fixes that a window of the file system makes.
+/// Returns the window of the bdi that has the effect of the fix; `None` if there is none.
 fn window(
     recording: &ProfileRecording,
     analysis: &ProfileAnalysis,
@@ -116,9 +116,9 @@ fn window(
 ) -> Option<ProofChange> {
     let window = match (&one.finding.change, one.rule.name) {
         (FixChange::SetWindow(window), _) => *window,
-        // Advice is submitted up to the window.
+        // The kernel submits advice only up to the window.
         (FixChange::Chunks(asked), "cut-advice") => *asked,
-        // Harmful if faults use more than a page.
+        // Slower if the program uses more than a page per fault.
         (FixChange::SinglePages, _) if predicted(one).is_some() => PAGE_WINDOW,
         _ => return None,
     };
@@ -127,13 +127,13 @@ fn window(
     path.is_absolute().then(|| ProofChange::Window { path: path.to_owned(), window })
 }
 
-/// Fixes that prefetch what was recorded.
+/// Returns the ranges to prefetch for the fix; `None` if it is not one that prefetches.
 fn prefetch(
     recording: &ProfileRecording,
     analysis: &ProfileAnalysis,
     one: &ProfileDiagnosis,
 ) -> Option<ProofChange> {
-    // A list of part of the run is not what was predicted.
+    // The prediction does not hold for a list of only a part of the run.
     if recording.kept_of.is_some() || !matches!(one.rule.name, "cold-start" | "small-files") {
         return None;
     }

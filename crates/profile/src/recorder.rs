@@ -1,4 +1,4 @@
-//! ProfileRecording: the probes, the command and the clock.
+//! Records a profile: the probes, the command and the clock.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,24 +19,24 @@ use crate::names::{MountPoints, device_name};
 use crate::recording::ProfileRecording;
 use crate::symbols::StackTable;
 
-/// How long events wait in the kernel at most: the ring holds 131,000, and that of stacks and names
-/// wakes its reader when it is half full.
+/// Maximum time that events stay in the kernel. Its ring holds 131,000 events; the ring of stacks
+/// and names wakes its reader when it is half full.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
-/// How many files are asked where they lie.
+/// Maximum number of files whose location on the device is looked up.
 const MAX_PLACED_FILES: usize = 4096;
 
-/// Whom to profile.
+/// Processes to profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordTarget {
-    /// A command, which is started, and all its children.
+    /// A command, which the recorder starts, and all its children.
     Command(Vec<String>),
     Process(u32),
-    /// Cgroups by the inodes of their directories.
+    /// Cgroups, by the inodes of their directories.
     Cgroups(Vec<u64>),
     System,
 }
 
-/// A recording under way.
+/// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
     probes: ProfileProbes,
@@ -54,7 +54,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// If rights are missing or the kernel does not take the probes.
+    /// If privileges are missing or the kernel rejects the probes.
     pub fn new(target: RecordTarget) -> Result<Self, ProfileError> {
         let own = std::process::id();
         let scope = match &target {
@@ -76,15 +76,15 @@ impl Recorder {
         })
     }
 
-    /// Sends the standard output of the command to stderr.
+    /// Redirects the standard output of the command to stderr.
     #[must_use]
     pub fn with_output_to_stderr(mut self) -> Self {
         self.output_to_stderr = true;
         self
     }
 
-    /// Records until the command or the process exits, `most` has passed, or `stop` says so. The
-    /// first signal that `stop` returns is sent to the command, which is waited for.
+    /// Records until the command or process exits, `most` elapses or `stop` returns a signal. A
+    /// command receives the first such signal or, after `most`, `SIGTERM`; its exit is awaited.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Recorder {
         self.collector.start_at(monotonic_now());
         let mut child = self.start()?;
         let began = Instant::now();
-        // Readable when the command has exited.
+        // The descriptor is readable when the command has exited.
         let exit = child.as_ref().map(Pid::from_child);
         let exit = exit.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         let mut status = None;
@@ -227,7 +227,7 @@ fn pass_on(child: Option<&Child>, signal: Signal) {
     }
 }
 
-/// The read-ahead of a file system on this device, which may be a partition.
+/// Returns the read-ahead of a file system on this device, which may be a partition.
 fn read_ahead(root: &Root, device: host::DevNo) -> Option<Bytes> {
     let places = [
         format!("/sys/class/bdi/{device}/read_ahead_kb"),
@@ -237,7 +237,7 @@ fn read_ahead(root: &Root, device: host::DevNo) -> Option<Bytes> {
     texts.filter_map(|text| text.trim().parse().ok()).next().map(Bytes::from_kib)
 }
 
-/// Asks the file system where files begin, if their paths still name them.
+/// Looks up where files lie on their devices, if their paths still refer to them.
 fn place_files(recording: &mut ProfileRecording) {
     use std::os::unix::fs::MetadataExt as _;
     let accesses = recording.accesses.iter().map(|access| access.inode);
@@ -255,7 +255,7 @@ fn place_files(recording: &mut ProfileRecording) {
     }
 }
 
-/// Where a file goes on at another place.
+/// Returns the offsets at which a file continues elsewhere on the device.
 fn jumps(extents: &[FileExtent]) -> Vec<Bytes> {
     let pairs = extents.windows(2).filter(|two| two[0].physical + two[0].length != two[1].physical);
     pairs.map(|two| two[1].logical).collect()

@@ -1,4 +1,4 @@
-//! What was recorded: the input of every diagnosis.
+//! A recording: the input of all diagnoses.
 
 use std::collections::BTreeMap;
 
@@ -18,37 +18,37 @@ pub enum AccessKind {
 /// A read call or a fault of a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileAccess {
-    /// Since the start of the recording.
+    /// Time since the start of the recording.
     pub start: Nanos,
     pub end: Nanos,
     pub tid: u32,
-    /// The address of the open file; 0 for faults.
+    /// Address of the open file; 0 for faults.
     pub file: u64,
-    /// The place of the file among the recording's.
+    /// Index of the file in the recording.
     pub inode: u32,
     pub offset: Bytes,
     pub length: Bytes,
     pub blocked: Nanos,
     pub kind: AccessKind,
-    /// How often a page was missing, or the mark was reached.
+    /// Number of missing pages and of marks reached.
     pub misses: u32,
     pub marks: u32,
-    /// Bytes in windows that it had submitted, and the largest.
+    /// Bytes submitted by it (by a read, in windows only), and its largest window.
     pub submitted: Bytes,
     pub largest_window: Bytes,
-    /// The most that a window of its open file may have.
+    /// Maximum window of the open file.
     pub window_limit: Bytes,
     pub is_random: bool,
     pub is_direct: bool,
     /// A fault of a mapping whose open file has no descriptor left.
     pub only_mapped: bool,
-    /// Calls without a wait that were merged into this one, each where the last one ended.
+    /// Number of calls without waits merged into this one, each contiguous; 1 if none were.
     pub calls: u32,
 }
 
 #[cfg(test)]
 impl FileAccess {
-    /// A read of the first page, without a wait.
+    /// Returns a read of the first page, without a wait.
     pub(crate) fn cached(start: Nanos, end: Nanos) -> Self {
         Self {
             start,
@@ -73,20 +73,20 @@ impl FileAccess {
     }
 }
 
-/// What a thread waits for.
+/// Reason of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitClass {
-    /// A page that was missing.
+    /// A page missing from the page cache.
     Miss,
     /// A page in flight.
     InFlight,
-    /// A read or write around the page cache.
+    /// A read or write that bypasses the page cache.
     Direct,
     Metadata,
     WriteBack,
     Throttle,
-    /// AdviceRecord that blocks its caller.
+    /// An advice call that blocks its caller.
     Advice,
     /// Swapped-out memory.
     Swap,
@@ -114,17 +114,17 @@ impl WaitClass {
     }
 }
 
-/// A thread was blocked.
+/// A wait of a thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StorageWait {
     pub end: Nanos,
     pub blocked: Nanos,
     pub tid: u32,
     pub pid: u32,
-    /// The place of the stack among the recording's.
+    /// Index of the stack in the recording.
     pub stack: u32,
     pub class: WaitClass,
-    /// The place of the file, if one is known.
+    /// Index of the file; `None` if unknown.
     pub inode: Option<u32>,
     pub file: u64,
     pub offset: Bytes,
@@ -136,7 +136,7 @@ impl StorageWait {
     }
 }
 
-/// A program's advice to the kernel.
+/// An advice call of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdviceRecord {
     pub at: Nanos,
@@ -144,7 +144,7 @@ pub struct AdviceRecord {
     pub call: AdviceCallKind,
     pub advice: u32,
     pub file: u64,
-    /// `None` for `madvise(2)`.
+    /// Index of the file; `None` for `madvise(2)`.
     pub inode: Option<u32>,
     pub offset: u64,
     pub length: Bytes,
@@ -152,7 +152,7 @@ pub struct AdviceRecord {
     pub blocked: Nanos,
     pub stack: u32,
     pub is_direct: bool,
-    /// Bytes that were submitted within the call.
+    /// Bytes submitted within the call.
     pub submitted: Bytes,
 }
 
@@ -166,9 +166,9 @@ pub struct IoRequest {
     pub length: Bytes,
     pub depth: u32,
     pub is_read: bool,
-    /// From its start to the driver's.
+    /// Time from its creation until the driver starts it.
     pub queued: Nanos,
-    /// The process that asked for it, if it is not profiled.
+    /// Process that issued it, if that process is not profiled.
     pub neighbour: Option<u32>,
 }
 
@@ -178,7 +178,7 @@ impl IoRequest {
     }
 }
 
-/// Pages that were submitted to be read.
+/// Pages submitted to be read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SubmittedPages {
     pub at: Nanos,
@@ -186,19 +186,19 @@ pub struct SubmittedPages {
     pub inode: u32,
     pub offset: Bytes,
     pub length: Bytes,
-    /// A read-ahead window; otherwise single pages, or the pages of advice.
+    /// True for a read-ahead window; false for single pages and pages of advice.
     pub is_window: bool,
 }
 
-/// A page of a mapping was touched that was not mapped. If it was cached, those around it were
-/// mapped along with it, and touching these is not seen.
+/// A touch of a page that was not mapped. If it was cached, the kernel also mapped the cached pages
+/// around it; touches of those are not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageTouch {
     pub at: Nanos,
     pub tid: u32,
     pub inode: u32,
     pub offset: Bytes,
-    /// From its start to the end of what may be mapped along with it.
+    /// Bytes from `offset` to the end of the range that the kernel may map along with it.
     pub length: Bytes,
 }
 
@@ -209,19 +209,19 @@ pub struct PageEviction {
     pub inode: u32,
     pub offset: Bytes,
     pub length: Bytes,
-    /// By the program's `posix_fadvise(2)`, not by reclaim.
+    /// True if the program's `posix_fadvise(2)` dropped them, false if reclaim did.
     pub is_advised: bool,
 }
 
-/// A file that was used.
+/// A file used during the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfiledFile {
     pub id: InodeId,
     pub path: String,
     pub size: Bytes,
-    /// Where it begins on its device, if the file system says so.
+    /// Position of its start on the device; `None` if the file system does not report it.
     pub start: Option<Bytes>,
-    /// Where in the file it goes on at another place of the device, in order.
+    /// Offsets at which the file continues elsewhere on the device, in ascending order.
     pub jumps: Vec<Bytes>,
 }
 
@@ -229,43 +229,43 @@ pub struct ProfiledFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct Frame {
     pub function: String,
-    /// The program or library; empty in the kernel.
+    /// Path of the program or library; empty for the kernel.
     pub module: String,
-    /// Where in the source, if the debug information says so.
+    /// Source file and line, if the debug information has them.
     pub source: Option<(String, u32)>,
 }
 
-/// A stack, the innermost frame first.
+/// A stack, innermost frame first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackTrace {
     pub kernel: Vec<Frame>,
     pub user: Vec<Frame>,
 }
 
-/// Parts of the C and C++ libraries, which call the kernel for others.
+/// Name prefixes of parts of the C and C++ libraries, which call the kernel for programs.
 const RUNTIME_MODULES: [&str; 8] =
     ["libc.so", "libc-", "ld-linux", "libpthread", "[vdso]", "ld-musl", "libstdc++", "libc++"];
-/// Packages of Go's library that do so, as its functions are named.
+/// Prefixes of functions in packages of Go's library that do the same.
 const GO_PACKAGES: [&str; 6] = ["syscall.", "internal/", "os.", "io.", "bufio.", "runtime."];
 
-/// Whether a file is part of the C or C++ library.
+/// Returns whether a file is part of the C or C++ library.
 pub(crate) fn is_runtime_module(path: &str) -> bool {
     let base = path.rsplit('/').next().unwrap_or_default();
     RUNTIME_MODULES.iter().any(|module| base.starts_with(module))
 }
 
-/// Programs and libraries that run other programs' code, by the beginning of their names.
+/// Name prefixes of interpreters and their libraries.
 const INTERPRETERS: [&str; 9] =
     ["python", "libpython", "node", "ruby", "libruby", "perl", "libperl", "php", "libjvm"];
 
 impl Frame {
-    /// The interpreter that it is part of: the line of the script is not known.
+    /// Returns the interpreter that the frame is part of: the line of the script is unknown.
     pub fn interpreter(&self) -> Option<&str> {
         let base = self.module.rsplit('/').next().unwrap_or_default();
         INTERPRETERS.iter().any(|name| base.starts_with(name)).then_some(base)
     }
 
-    /// Whether it belongs to the library of a language, which is part of programs in Rust and Go.
+    /// Returns whether the frame is in a language's library, which Rust and Go link statically.
     fn is_of_runtime(&self) -> bool {
         let in_language = self.source.as_ref().is_some_and(|(file, _)| {
             let of_go = || GO_PACKAGES.iter().any(|package| self.function.starts_with(package));
@@ -276,8 +276,8 @@ impl Frame {
 }
 
 impl StackTrace {
-    /// The line of the program that led to it: the innermost that is not in the library of its
-    /// language.
+    /// Returns the program's line that led to the stack: the innermost frame outside the library of
+    /// its language, preferably with a source line.
     pub fn code(&self) -> Option<&Frame> {
         let mut own = self.user.iter().filter(|frame| !frame.is_of_runtime());
         let first = own.clone().next();
@@ -285,7 +285,7 @@ impl StackTrace {
     }
 }
 
-/// Where the time of a thread went.
+/// How a thread spent its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadAccount {
     pub pid: u32,
@@ -297,14 +297,14 @@ pub struct ThreadAccount {
     pub blocked: Nanos,
 }
 
-/// All that was recorded.
+/// All recorded data.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileRecording {
-    /// What was profiled, for titles.
+    /// Name of the target, for titles.
     pub target: String,
     pub wall: Nanos,
-    /// How long it took, if only stretches of it were kept: `wall` and all other times are those of
-    /// the stretches, one after another.
+    /// Duration of the whole run if only stretches of it were kept: `wall` and all other times are
+    /// then those of the stretches, one after another.
     pub kept_of: Option<Nanos>,
     pub files: Vec<ProfiledFile>,
     pub accesses: Vec<FileAccess>,
@@ -313,43 +313,43 @@ pub struct ProfileRecording {
     pub requests: Vec<IoRequest>,
     pub submitted: Vec<SubmittedPages>,
     pub evictions: Vec<PageEviction>,
-    /// Of mappings; none where the kernel does not report them.
+    /// Touches of mapped pages; empty if the kernel does not report them.
     pub touches: Vec<PageTouch>,
     pub stacks: Vec<StackTrace>,
     pub threads: Vec<ThreadAccount>,
-    /// Events and details that the kernel could not hand over.
+    /// Events, stacks and names lost in the kernel, because a ring was full.
     pub lost: u64,
-    /// Events that were taken in.
+    /// Number of events received.
     pub taken: u64,
-    /// Accesses, waits or requests for which one stretch had no room.
+    /// Number of records dropped because a single stretch had no room for them.
     pub not_kept: u64,
-    /// Tracepoints that this kernel does not have.
+    /// Signals that could not be recorded, for example tracepoints that this kernel lacks.
     pub missing: Vec<String>,
-    /// Limits of the cgroups of the processes, each as `FILE: DEVICE LIMIT`.
+    /// Limits of the processes' cgroups, each as `FILE: DEVICE LIMIT`.
     pub limits: Vec<String>,
     /// Reads through io_uring, which are only counted.
     pub uring_reads: UringReads,
-    /// Programs of the processes that are not profiled and used the devices.
+    /// Names of processes that are not profiled and used the devices, by process ID.
     pub neighbours: BTreeMap<u32, String>,
     /// Names of the devices.
     pub devices: BTreeMap<host::DevNo, String>,
-    /// The read-ahead of the file systems of the files, by their devices.
+    /// Read-ahead of the file systems of the files, by device.
     pub read_ahead: BTreeMap<host::DevNo, Bytes>,
 }
 
 impl ProfileRecording {
-    /// How long threads waited for storage, summed over them.
+    /// Returns the time that threads waited for storage, summed over all threads.
     pub fn waited(&self) -> Nanos {
         self.waits.iter().filter(|wait| wait.class.is_storage()).map(|wait| wait.blocked).sum()
     }
 
-    /// What a time of the kept stretches is in the whole run.
+    /// Scales a time of the kept stretches to the whole run.
     pub fn in_whole_run(&self, time: Nanos) -> Nanos {
         let whole = self.kept_of.unwrap_or(self.wall);
         time.scaled(whole.get() as f64 / self.wall.get().max(1) as f64)
     }
 
-    /// The share of events that were lost.
+    /// Returns the share of events that were lost or not kept.
     pub fn loss_share(&self) -> f64 {
         let all = self.lost + self.not_kept + self.taken;
         if all == 0 { 0.0 } else { (self.lost + self.not_kept) as f64 / all as f64 }

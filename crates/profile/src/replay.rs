@@ -1,4 +1,4 @@
-//! The recorded accesses in the simulator, unchanged and changed.
+//! Replays the recorded accesses in the simulator, unchanged and changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,36 +25,36 @@ use crate::stream::{FileStream, StreamKey};
 use crate::waits::PageWaits;
 use crate::warm::WarmAccesses;
 
-/// The replay may be off by this share of the recorded waits.
+/// Maximum error of a replay, as a share of the recorded waits.
 const MAX_REPLAY_ERROR: f64 = 0.2;
-/// The window of files whose window was not seen: the kernel's default.
+/// Window of files whose window was not recorded: the kernel's default.
 const DEFAULT_WINDOW: Bytes = Bytes::from_kib(128);
 
-/// How often the delay of requests is corrected.
+/// Number of corrections of the request delay.
 const FITTING_STEPS: u32 = 3;
-/// The way to a device and back takes no longer; what is left is the model's.
+/// Maximum delay of a request to a device and back; the rest is a matter of the model.
 const MAX_REQUEST_DELAY: Nanos = Nanos::from_micros(100);
-/// Where the times of requests differ by so many times that, their mean says nothing of it: a disk
-/// that turns decides more.
+/// Maximum standard deviation of request times, in multiples of `MAX_REQUEST_DELAY`. Above it,
+/// their mean does not show the delay: the rotation of a disk has a larger effect.
 const MOST_DEVIATION: f64 = 10.0;
-/// What is done with parts of that delay, each with a seed of its own: where a disk has turned a
-/// little further, a request may take a whole turn longer.
+/// Factors of the request delay in the variations of a replay, each with its own seed: a slightly
+/// later request may take a whole rotation of a disk longer.
 const DELAY_PARTS: [f64; 5] = [1.0, 0.5, 0.75, 1.25, 1.5];
-/// In a recording of more steps, chance evens out.
+/// Maximum number of steps of a recording that is varied; with more, chance averages out.
 const MAX_STEPS_VARIED: usize = 20_000;
 
-/// What a replay took.
+/// Results of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReplayTimes {
     pub elapsed: Nanos,
     pub waited: Nanos,
     /// Bytes that the device read.
     pub read: Bytes,
-    /// How often readers waited.
+    /// Number of waits of all readers.
     pub stalls: u64,
 }
 
-/// A simulation, and the lane of each of its readers.
+/// A simulation and the lane of each of its readers.
 #[derive(Clone, Debug)]
 struct Simulated {
     outcome: SimOutcome,
@@ -62,42 +62,42 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// How often the readers waited.
+    /// Returns the number of waits of all readers.
     fn stalls(&self) -> u64 {
         self.outcome.readers.iter().map(|reader| reader.stalls).sum()
     }
 
-    /// How often the reader of each lane waited.
+    /// Returns the number of waits of each lane.
     fn stalls_of_lanes(&self) -> BTreeMap<u32, u64> {
         let stalls = self.outcome.readers.iter().map(|reader| reader.stalls);
         self.lanes.iter().copied().zip(stalls).collect()
     }
 }
 
-/// The accesses of some streams, on a device.
+/// The accesses of some streams, to be replayed on a device.
 #[derive(Debug)]
 pub(crate) struct ProfileReplay<'a> {
     recording: &'a ProfileRecording,
     streams: Vec<&'a FileStream>,
-    /// With the most that touches of mappings stand for, and with the least where that differs.
+    /// Steps with the upper bound of each touch of a mapping; the lower bound if that differs.
     steps: Vec<Step>,
     least_steps: Option<Vec<Step>>,
     model: &'a DeviceModel,
     /// The part of each mapped file that is code.
     code: BTreeMap<u32, Extent>,
-    /// What was recorded as waits of these streams for pages.
+    /// Recorded waits of these streams for pages.
     recorded: Nanos,
     overhead: WaitOverhead,
-    /// How often each lane waits, unchanged.
+    /// Number of waits of each lane in the unchanged replay.
     stalls: BTreeMap<u32, u64>,
-    /// Unchanged.
+    /// Results of the unchanged replay.
     pub times: ReplayTimes,
-    /// How far its waits are off.
+    /// Absolute error of its waits.
     pub error: Nanos,
 }
 
 impl<'a> ProfileReplay<'a> {
-    /// Replays the accesses unchanged.
+    /// Creates a replay and runs it unchanged.
     ///
     /// # Errors
     ///
@@ -132,8 +132,8 @@ impl<'a> ProfileReplay<'a> {
         Ok(replay)
     }
 
-    /// Finds what each request takes beyond what the model says, so that requests take as long as
-    /// the recorded ones; not if the waits are closer to the recorded ones without that: where
+    /// Fits the time of each request beyond the device model, so that requests take as long as the
+    /// recorded ones. Keeps the model's time if the waits then match the recording better: if
     /// requests differ in size, their mean says nothing about the device.
     fn fit(&mut self) -> Result<(), String> {
         let unchanged = |delay| self.simulated(&self.steps, &Changes::default(), delay, 0);
@@ -166,7 +166,7 @@ impl<'a> ProfileReplay<'a> {
         Ok(())
     }
 
-    /// Fails if the accesses do not wait about as long as they did when they were recorded.
+    /// Fails if the waits differ from the recorded ones by more than `MAX_REPLAY_ERROR`.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.error <= self.recorded.scaled(MAX_REPLAY_ERROR) {
             return Ok(());
@@ -176,18 +176,18 @@ impl<'a> ProfileReplay<'a> {
         Err(format!("the replay waits {simulated:.0} ms where {recorded:.0} ms were recorded"))
     }
 
-    /// The most that a change can save: all waits, and what the processor does for them.
+    /// Returns the upper bound of savings: all waits and their CPU overhead.
     pub(crate) fn most_saved(&self) -> Nanos {
         let stalls = self.times.stalls as f64;
         self.recorded() + Nanos::new((self.overhead.processor_ns * stalls) as u64)
     }
 
-    /// What was recorded as waits of these streams for pages.
+    /// Returns the recorded waits of these streams for pages.
     pub(crate) fn recorded(&self) -> Nanos {
         self.recorded
     }
 
-    /// How many times slower than its model the device was.
+    /// Returns the factor by which the device was slower than its model.
     pub(crate) fn dilation(&self) -> f64 {
         self.model.dilation
     }
@@ -197,7 +197,7 @@ impl<'a> ProfileReplay<'a> {
         self.run_steps(&self.steps, changes)
     }
 
-    /// The same if touches of mappings stand for as little as possible, where that is not known.
+    /// Replays with the lower bound of touches of mappings; `None` if the bounds are equal.
     pub(crate) fn run_least(&self, changes: &Changes<'_>) -> Option<Result<ReplayTimes, String>> {
         self.least_steps.as_ref().map(|steps| self.run_steps(steps, changes))
     }
@@ -206,7 +206,7 @@ impl<'a> ProfileReplay<'a> {
         self.run_varied(steps, changes, 0)
     }
 
-    /// How many variations say what chance does.
+    /// Returns the number of variations that estimate the effect of chance.
     fn variations(&self) -> usize {
         if self.steps.len() > MAX_STEPS_VARIED { 1 } else { DELAY_PARTS.len() }
     }
@@ -222,8 +222,8 @@ impl<'a> ProfileReplay<'a> {
         Ok(self.times_of(&simulated, &overhead))
     }
 
-    /// What the changes save on average, and the standard deviation of single replays, both in
-    /// nanoseconds. How long it takes without them was recorded.
+    /// Returns the mean savings of the changes and the standard deviation of single replays, in
+    /// nanoseconds. The unchanged replay is not varied, because its times were recorded.
     pub(crate) fn saved(&self, changes: &Changes<'_>) -> Result<(f64, f64), String> {
         let before = self.times.elapsed.get() as f64;
         let saved = (0..self.variations()).map(|variation| {
@@ -237,9 +237,9 @@ impl<'a> ProfileReplay<'a> {
         Ok((mean, (squares / (count - 1.0).max(1.0)).sqrt()))
     }
 
-    /// The times with the overhead of each wait. The steps of a lane have the processor's part of
-    /// as many waits as it has unchanged. Who hardly waits for storage mostly waits for others,
-    /// as a shell does, and would end earlier if they did.
+    /// Returns the times with the overhead of each wait. A lane's steps already contain the CPU
+    /// overhead of its waits in the unchanged replay. Lanes with less than 10 % of the most waits
+    /// are left out: they mostly wait for other lanes, as a shell does, and would exit earlier too.
     fn times_of(&self, simulated: &Simulated, overhead: &WaitOverhead) -> ReplayTimes {
         let outcome = &simulated.outcome;
         let most = self.stalls.values().max().copied().unwrap_or(0);
@@ -312,7 +312,7 @@ impl<'a> ProfileReplay<'a> {
         Ok(Simulated { outcome, lanes })
     }
 
-    /// The advice by which `--prove` prefetches, for [`FixChange::Prefetched`].
+    /// Returns the advice calls with which `--prove` prefetches, for [`FixChange::Prefetched`].
     fn prefetcher(
         &self,
         changes: &Changes<'_>,
@@ -321,7 +321,7 @@ impl<'a> ProfileReplay<'a> {
     ) -> Vec<ReadStep> {
         let prefetched =
             changes.streams.iter().filter(|(_, change)| ***change == FixChange::Prefetched);
-        // Others may lie on another device.
+        // Other files may be on another device.
         let inodes = prefetched.map(|(key, _)| key.0).filter(|inode| places.contains_key(inode));
         let inodes: BTreeSet<u32> = inodes.collect();
         let read = self.steps.iter().filter(|step| step.advice.is_none() && !step.is_warm);
@@ -353,7 +353,7 @@ impl<'a> ProfileReplay<'a> {
         steps
     }
 
-    /// Files with their places, and the window of each.
+    /// Returns the files, the index of each by inode, and the window of each.
     fn files(&self, changes: &Changes<'_>) -> (Vec<FileOnDisk>, BTreeMap<u32, u32>, Vec<Kib>) {
         let inodes: BTreeSet<u32> = self.streams.iter().map(|stream| stream.inode).collect();
         let (mut files, mut places, mut windows) = (Vec::new(), BTreeMap::new(), Vec::new());
@@ -388,7 +388,7 @@ impl<'a> ProfileReplay<'a> {
         &self.recording.files[inode as usize]
     }
 
-    /// The end of the furthest step in each file.
+    /// Returns the end of the furthest step in each file.
     fn reached(&self) -> BTreeMap<u32, u64> {
         let mut reached = BTreeMap::new();
         for step in self.steps.iter().filter(|step| step.advice.is_none()) {
@@ -398,7 +398,7 @@ impl<'a> ProfileReplay<'a> {
         reached
     }
 
-    /// The window of a file without advice: `SEQUENTIAL` doubles that of an open file.
+    /// Returns a file's window without advice: `SEQUENTIAL` doubles that of an open file.
     fn window(&self, inode: u32) -> Bytes {
         let streams = self.streams.iter().filter(|stream| stream.inode == inode);
         let seen = streams.filter_map(|stream| {
@@ -411,7 +411,7 @@ impl<'a> ProfileReplay<'a> {
         seen.or_else(of_device).unwrap_or(DEFAULT_WINDOW)
     }
 
-    /// Whether the program advised that it reads in order.
+    /// Returns whether the program advised sequential reads on its open file.
     fn is_sequential(&self, stream: &FileStream) -> bool {
         let mut advice = stream.advice(self.recording, true);
         stream.file != 0

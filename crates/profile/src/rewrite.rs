@@ -1,4 +1,4 @@
-//! The steps of a replay under changes.
+//! Applies changes to the steps of a replay.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,17 +10,17 @@ use crate::rules::FixChange;
 use crate::steps::Step;
 use crate::stream::StreamKey;
 
-/// What a replay changes.
+/// Changes of a replay.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes<'a> {
     pub streams: BTreeMap<StreamKey, &'a FixChange>,
-    /// The window of every file.
+    /// Window of all files; `None` leaves them as recorded.
     pub window: Option<Bytes>,
-    /// Who decides what is read ahead; the kernel unless it is given.
+    /// Read-ahead algorithm; by default the kernel's.
     pub policy: PolicySpec,
 }
 
-/// The steps under changes, each with its reader; the steps of a reader are in order.
+/// Returns the changed steps, each with its reader; the steps of a reader are in order.
 pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step)> {
     let mut rewriter = Rewriter::new(steps, changes);
     let has_memory = changes.streams.values().any(|one| **one == FixChange::EnoughMemory);
@@ -42,15 +42,15 @@ pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step
 #[derive(Debug, Default)]
 struct Rewriter {
     steps: Vec<(u32, Step)>,
-    /// The time of what is not done any more, by lane.
+    /// Time of removed steps in nanoseconds, by lane.
     thinking: BTreeMap<u32, u64>,
-    /// Pieces that were read.
+    /// Pieces that were already read.
     loaded: BTreeSet<(StreamKey, u64)>,
-    /// What each lane is to ask for ahead.
+    /// Pieces that each lane will request ahead.
     ahead: BTreeMap<(StreamKey, u32), PiecesAhead>,
-    /// Where the last step of each of those ended.
+    /// End of the last step, for each of these.
     read_to: BTreeMap<(StreamKey, u32), u64>,
-    /// The place of the last advice that was added, by lane.
+    /// Index of the last added advice, by lane.
     asked: BTreeMap<u32, usize>,
 }
 
@@ -58,12 +58,12 @@ struct Rewriter {
 #[derive(Debug, Default)]
 struct PiecesAhead {
     to_ask: VecDeque<Step>,
-    /// Pieces that were asked for and are still to be read.
+    /// Number of pieces that were requested and not yet read.
     asked: usize,
 }
 
 impl Rewriter {
-    /// Finds the pieces that are to be asked for.
+    /// Finds the pieces to be requested ahead.
     fn new(steps: &[Step], changes: &Changes<'_>) -> Self {
         let mut rewriter = Self::default();
         let asks =
@@ -89,8 +89,8 @@ impl Rewriter {
         *self.thinking.entry(step.lane).or_default() += step.think;
     }
 
-    /// Reads whole aligned pieces at the first access of each; the rest only takes the program's
-    /// time.
+    /// Reads whole aligned pieces at the first access of each; other accesses only take the
+    /// program's time.
     fn chunk(&mut self, step: &Step, size: u64) {
         self.think(step);
         let last = (step.offset + step.length.max(1) - 1) / size;
@@ -101,7 +101,7 @@ impl Rewriter {
         }
     }
 
-    /// Reads a run of contiguous steps at once.
+    /// Merges a run of contiguous steps into one read.
     fn whole_run(&mut self, step: &Step) {
         match self.steps.last_mut() {
             Some((lane, run))
@@ -117,7 +117,7 @@ impl Rewriter {
         }
     }
 
-    /// Asks for a piece before its first step.
+    /// Requests a piece before its first step.
     fn ask(&mut self, step: &Step) {
         let last = self.asked.get(&step.lane).map(|place| &mut self.steps[*place].1);
         let is_next =
@@ -135,7 +135,7 @@ impl Rewriter {
         }
     }
 
-    /// Asks for pieces until this many are to be read after the one that begins here.
+    /// Requests pieces until `count` are outstanding besides the one that begins here.
     fn ask_ahead(&mut self, step: &Step, count: usize) {
         self.think(step);
         let key = (step.key, step.lane);
@@ -154,7 +154,7 @@ impl Rewriter {
         self.push(Step { think: 0, ..*step });
     }
 
-    /// Time after the last read of a lane is not lost: its last byte is read again after it.
+    /// Keeps the time after the last read of each lane: one byte of this read is read again.
     fn finish(mut self) -> Vec<(u32, Step)> {
         for (lane, think) in std::mem::take(&mut self.thinking) {
             let mut of_lane = self.steps.iter().rev().filter(|(_, step)| step.lane == lane);
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(offsets, [0, 1, 0, 2, 1, 3, 2, 3]);
         let times: Vec<u64> = asked.iter().map(|(_, _, _, think)| *think).collect();
         assert_eq!(times, [10, 0, 0, 10, 0, 10, 0, 10]);
-        // A piece whose first page was in memory is asked for from the next one on.
+        // A piece whose first page was in memory is requested from its next page on.
         let warm = Step { is_warm: true, ..step(40_960, false) };
         let steps = [step(0, false), warm, step(45_056, true), step(81_920, false)];
         let asked = under(&FixChange::AskedAhead(1), &steps);
@@ -242,7 +242,7 @@ mod tests {
         let first = [(1, 0, 8192, 10), (1, 0, 4096, 0), (1, 4096, 4096, 10)];
         assert_eq!(asked[..3], first);
         assert_eq!(asked[3..], [(1, 40_960, 4096, 10), (1, 40_960, 4096, 0)]);
-        // What was in memory lies between them.
+        // A page that was in memory separates two pieces.
         let warm = Step { is_warm: true, ..step(81_920, false) };
         let steps = [step(0, false), warm, step(86_016, true)];
         let asked = under(&FixChange::AskedPieces, &steps);

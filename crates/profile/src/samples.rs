@@ -1,4 +1,4 @@
-//! Waits by what they have in common: the samples of flame graphs.
+//! Groups waits into samples for flame graphs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,34 +7,34 @@ use units::{Bytes, Nanos};
 use crate::analysis::ProfileAnalysis;
 use crate::recording::ProfileRecording;
 
-/// What the waits of one sample have in common.
+/// Properties that the waits of a sample share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SampleKey {
-    /// The place of the stack among the recording's.
+    /// Index of the stack in the recording.
     pub stack: u32,
-    /// The place of the file, if one is known.
+    /// Index of the file; `None` if unknown.
     pub inode: Option<u32>,
-    /// The diagnosis that explains them.
+    /// Name of the rule that explains the waits; `None` without a diagnosis.
     pub rule: Option<&'static str>,
     pub tid: u32,
 }
 
-/// Waits with the same key.
+/// Sums over waits with the same key.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SampleValues {
     pub waits: u64,
     pub waited: Nanos,
-    /// Predicted to be saved.
+    /// Predicted savings.
     pub saved: Nanos,
-    /// Submitted to be read.
+    /// Bytes submitted to be read.
     pub bytes: Bytes,
 }
 
-/// A thread and a file.
+/// A thread ID and the index of a file.
 type ThreadFile = (u32, Option<u32>);
 
-/// The rule that explains each wait, and the share of its time that the fix saves: the gain of a
-/// diagnosis is spread over its waits.
+/// Returns, by index of the wait, the rule that explains it and the share of its time that the fix
+/// saves. The gain of a diagnosis is spread over its waits in proportion to their time.
 pub(crate) fn rules_of_waits(analysis: &ProfileAnalysis) -> HashMap<u32, (&'static str, f64)> {
     let mut rules = HashMap::new();
     for one in &analysis.diagnoses {
@@ -49,8 +49,8 @@ pub(crate) fn rules_of_waits(analysis: &ProfileAnalysis) -> HashMap<u32, (&'stat
     rules
 }
 
-/// Waits by stack, file, diagnosis and thread. Bytes belong to the wait that follows their
-/// submission on the same thread, or to the last one before.
+/// Groups waits by stack, file, diagnosis and thread. Submitted bytes count for the next wait of
+/// the same thread and file, or for the last wait if there is no next one.
 pub fn wait_samples(
     recording: &ProfileRecording,
     analysis: &ProfileAnalysis,

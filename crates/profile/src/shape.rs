@@ -1,37 +1,37 @@
-//! How an open file is read: steps between accesses, runs, majorities.
+//! Access pattern of an open file: steps between accesses, runs and majorities.
 
 use crate::recording::{AccessKind, FileAccess};
 
-/// Pages that a fault maps around itself if they are cached (`fault_around_bytes`, 64 KiB).
+/// Bytes around a fault that the kernel maps if they are cached (`fault_around_bytes`, 64 KiB).
 const FAULT_AROUND_BYTES: i64 = 64 << 10;
 const PAGE_BYTES: i64 = 4096;
-/// Two windows of the usual size.
+/// Two windows of the default size.
 const NEAR_BYTES: i64 = 256 << 10;
 
-/// What the steps of a sequence of accesses have in common.
+/// Statistics of a sequence of accesses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AccessShape {
-    /// Calls, merged ones counted each.
+    /// Number of calls; each merged call counts.
     pub calls: u64,
     pub steps: u64,
-    /// Steps to where the last access ended.
+    /// Steps to the end of the previous access.
     pub contiguous: u64,
-    /// Steps to before the start of the last access.
+    /// Steps to before the start of the previous access.
     pub backward: u64,
-    /// Steps forward, by no more than a window or two.
+    /// Contiguous steps, and steps forward by at most 256 KiB.
     pub near: u64,
-    /// The most frequent other distance between starts, and how often it came.
+    /// Majority candidate of the distances between starts in other steps, and its count.
     pub stride: Option<(i64, u64)>,
     /// Bytes of each run of contiguous accesses.
     pub runs: Vec<u64>,
-    /// Accesses in each run.
+    /// Calls in each run.
     pub run_calls: Vec<u64>,
     pub bytes: u64,
     pub median_length: u64,
 }
 
 impl AccessShape {
-    /// Of accesses in the order of time.
+    /// Computes the shape of accesses in order of time.
     pub(crate) fn new<'a>(accesses: impl Iterator<Item = &'a FileAccess>) -> Self {
         let mut shape = Self::default();
         let mut last: Option<&FileAccess> = None;
@@ -43,7 +43,7 @@ impl AccessShape {
             shape.calls += calls;
             shape.bytes += length;
             lengths.push(length / calls.max(1));
-            // Calls that were merged follow one another.
+            // Merged calls are contiguous.
             shape.steps += calls - 1;
             shape.contiguous += calls - 1;
             shape.near += calls - 1;
@@ -107,8 +107,8 @@ fn start(access: &FileAccess) -> i64 {
     i64::try_from(access.offset.get()).unwrap_or(i64::MAX)
 }
 
-/// Whether an access goes on where the last one ended, within a page; a fault also within what the
-/// fault before may have mapped.
+/// Returns whether a read starts at the end of the last access or less than a page before it, or a
+/// fault starts within the range that the last fault may have mapped.
 fn is_contiguous(last: &FileAccess, next: &FileAccess) -> bool {
     let gap = start(next) - start(last) - i64::try_from(last.length.get()).unwrap_or(i64::MAX);
     match next.kind {
@@ -117,7 +117,7 @@ fn is_contiguous(last: &FileAccess, next: &FileAccess) -> bool {
     }
 }
 
-/// The middle value, the upper one of two; 0 of none.
+/// Returns the middle value, the upper one of two, or 0 if there are no values.
 pub(crate) fn median(values: &mut [u64]) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or(0)

@@ -1,19 +1,19 @@
-//! Ranges without overlap, and times with something under way.
+//! Disjoint ranges, and times of activity.
 
 use rangemap::RangeSet;
 use units::Nanos;
 
-/// Ranges in order, without overlap; empty ones are left out.
+/// Merges ranges to disjoint ones in ascending order; drops empty ones.
 pub(crate) fn merged<T: Clone + Ord>(ranges: impl IntoIterator<Item = (T, T)>) -> RangeSet<T> {
     ranges.into_iter().map(|(start, end)| start..end).filter(|range| !range.is_empty()).collect()
 }
 
-/// How much ranges cover together.
+/// Returns the total length of ranges.
 pub(crate) fn covered(ranges: &RangeSet<u64>) -> u64 {
     ranges.iter().map(|range| range.end - range.start).sum()
 }
 
-/// Times in order, without overlap.
+/// Disjoint time spans in ascending order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BusySpans(RangeSet<Nanos>);
 
@@ -24,7 +24,7 @@ impl FromIterator<(Nanos, Nanos)> for BusySpans {
 }
 
 impl BusySpans {
-    /// How much of a time they cover.
+    /// Returns the part of a time span that they cover.
     pub(crate) fn overlap(&self, start: Nanos, end: Nanos) -> Nanos {
         if start >= end {
             return Nanos::ZERO;

@@ -1,4 +1,4 @@
-//! The recorded accesses as steps of readers.
+//! Turns the recorded accesses into steps of readers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,28 +13,28 @@ use crate::stream::{FileStream, StreamKey};
 use crate::waits::PageWaits;
 use crate::warm::WarmAccesses;
 
-/// Beyond so many calls, several that follow on one another are one step.
+/// Maximum number of steps: with more calls, several contiguous ones form one step.
 const MAX_STEPS: u64 = 300_000;
 
-/// Names the open file by which the kernel itself drops pages of a file, as `DONTNEED` would.
+/// Open file of steps in which the kernel itself drops pages of a file, like `DONTNEED`.
 pub(crate) const RECLAIM_KEY: u64 = u64::MAX;
 
-/// A read, a fault or advice before it is changed.
+/// A read, a fault or an advice call, before changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub key: StreamKey,
-    /// Who does it: threads that ran one after another share a lane.
+    /// The simulated reader: threads that ran one after another share a lane.
     pub lane: u32,
     pub tid: u32,
     pub offset: u64,
     pub length: u64,
-    /// The program's own time before it, in nanoseconds, and what it waited for other than pages.
+    /// Time before the step, except waits for pages, in nanoseconds.
     pub think: u64,
-    /// It begins where the one before it in its lane ended.
+    /// True if it begins where the previous step of its lane ended.
     pub goes_on: bool,
-    /// What it reads was in memory before the recording.
+    /// True if its data was in memory before the recording.
     pub is_warm: bool,
-    /// It is advice for the range, not a read.
+    /// The advice that it gives for the range, if it is not a read.
     pub advice: Option<RangeAdvice>,
 }
 
@@ -44,23 +44,23 @@ impl Step {
     }
 }
 
-/// How much a touch of a mapping stands for, where that is not known.
+/// Bound of the bytes that a touch of a mapping stands for, if their number is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceBound {
-    /// The page itself.
+    /// The bytes that were certainly touched: the page itself.
     Least,
-    /// All that was mapped with it and follows it.
+    /// The range that was mapped with the page and follows it.
     Most,
 }
 
-/// What a thread did.
+/// An action of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Action<'a> {
     Read(&'a FileAccess, bool),
-    /// With its access, unless the page was cached, and whether it was in memory before.
+    /// A touch, its access unless the page was cached, and whether it was in memory before.
     Touch(MappedPiece, Option<&'a FileAccess>, bool),
     Advice(&'a AdviceRecord, RangeAdvice),
-    /// Meanwhile, the kernel dropped pages that are read again.
+    /// A reclaim, meanwhile, of pages that are read again.
     Reclaim(&'a PageEviction),
 }
 
@@ -83,7 +83,7 @@ impl Action<'_> {
         }
     }
 
-    /// The stream, and the bytes that it touched.
+    /// Returns the stream, and the offset and the length in bytes.
     fn range(&self, bound: PieceBound) -> (StreamKey, u64, u64) {
         match self {
             Self::Read(access, _) => {
@@ -101,7 +101,7 @@ impl Action<'_> {
         }
     }
 
-    /// How many calls of equal length it stands for.
+    /// Returns the number of calls of equal length that it stands for.
     fn calls(&self) -> u64 {
         match self {
             Self::Read(access, _) => u64::from(access.calls.max(1)),
@@ -121,7 +121,7 @@ impl Action<'_> {
         }
     }
 
-    /// Its time without waits for pages.
+    /// Returns its time without waits for pages, in nanoseconds.
     fn working(&self, waits: &PageWaits) -> u64 {
         match self {
             Self::Read(access, _) | Self::Touch(_, Some(access), _) => waits.working(access).get(),
@@ -130,7 +130,7 @@ impl Action<'_> {
     }
 }
 
-/// The steps of all lanes, each lane's in order.
+/// Returns the steps of all lanes; those of each lane are in order.
 pub(crate) fn steps(
     recording: &ProfileRecording,
     streams: &[&FileStream],
@@ -145,7 +145,7 @@ pub(crate) fn steps(
     let mut before: Option<(u32, Action<'_>)> = None;
     for (lane, action) in actions {
         let last = before.filter(|(of, _)| *of == lane).map(|(_, action)| action);
-        // From the program's start on, so that a prefetcher has the time before the first read.
+        // Counted from the program start, so that a prefetcher has the time before the first read.
         let since = last.map_or(Nanos::ZERO, |last| last.span().1);
         let idle = action.span().0.saturating_sub(since).get();
         let (key, offset, length) = action.range(bound);
@@ -178,7 +178,7 @@ pub(crate) fn steps(
     steps
 }
 
-/// What all threads did with the files of these streams, with their lanes, each lane's in order.
+/// Returns the actions of all threads on the files of these streams, by lane and time.
 fn actions<'a>(
     recording: &'a ProfileRecording,
     streams: &[&FileStream],
@@ -218,7 +218,7 @@ fn actions<'a>(
     actions
 }
 
-/// What was reclaimed of files that are read again, in the lane that reads the file next.
+/// Returns reclaims of files that are read again, in the lane that reads the file next.
 fn reclaims<'a>(
     recording: &'a ProfileRecording,
     actions: &[(u32, Action<'a>)],
@@ -239,7 +239,7 @@ fn reclaims<'a>(
     reclaims.collect()
 }
 
-/// Advice that reads or drops pages. What belongs to an open file is one of its properties.
+/// Returns the advice if it reads or drops pages; other advice is a property of an open file.
 fn range_advice(advice: &AdviceRecord) -> Option<RangeAdvice> {
     match (advice.call, advice.advice) {
         (AdviceCallKind::Readahead, _) | (AdviceCallKind::Fadvise, WILLNEED_VALUE) => {
@@ -250,8 +250,8 @@ fn range_advice(advice: &AdviceRecord) -> Option<RangeAdvice> {
     }
 }
 
-/// The lane of each thread. A thread that began after another's last access goes on in its lane, as
-/// the commands of a shell do: if one is done earlier, the next one begins earlier.
+/// Returns the lane of each thread. A thread that starts after another's last access continues in
+/// its lane, like the commands of a shell: if one exits earlier, the next one starts earlier.
 fn lanes<'a>(actions: impl Iterator<Item = &'a Action<'a>>) -> HashMap<u32, u32> {
     let mut spans: BTreeMap<u32, (Nanos, Nanos)> = BTreeMap::new();
     for action in actions {
@@ -306,7 +306,7 @@ mod tests {
             length: Bytes::new(4096),
             is_advised,
         };
-        // Advice is in the steps already, and what is not read again does not matter.
+        // Advice is in the steps already, and evictions without a later read do not matter.
         let evictions = vec![eviction(30, false), eviction(31, true), eviction(70, false)];
         let recording = ProfileRecording { evictions, ..ProfileRecording::default() };
         let found = reclaims(&recording, &actions);

@@ -9,18 +9,18 @@ use crate::recording::{
 };
 use crate::shape::AccessShape;
 
-/// Names a stream: the place of its file, and its open file.
+/// Key of a stream: the index of its file, and the address of its open file.
 pub(crate) type StreamKey = (u32, u64);
 
-/// One open file, or one file's mappings.
+/// The accesses of one open file, or of all mappings of one file.
 #[derive(Clone, Debug)]
 pub struct FileStream {
-    /// The address of the open file; 0 for mappings.
+    /// Address of the open file; 0 for mappings.
     pub file: u64,
-    /// The place of the file among the recording's.
+    /// Index of the file in the recording.
     pub inode: u32,
     pub kind: AccessKind,
-    /// Places of its accesses and waits in the recording, by time.
+    /// Indexes of its accesses, by start time, and of its waits in the recording.
     pub accesses: Vec<u32>,
     pub waits: Vec<u32>,
     pub waited: Nanos,
@@ -29,7 +29,7 @@ pub struct FileStream {
 }
 
 impl FileStream {
-    /// Several open files of one file as if they were one.
+    /// Merges several open files of one file into one stream; `None` if there are none.
     pub(crate) fn merged(streams: &[&Self], recording: &ProfileRecording) -> Option<Self> {
         let (first, others) = streams.split_first()?;
         let mut all = (*first).clone();
@@ -70,17 +70,17 @@ impl FileStream {
         self.waits(recording).filter(|wait| wait.class == class).map(|wait| wait.blocked).sum()
     }
 
-    /// Calls or faults.
+    /// Returns the number of calls or faults.
     pub fn calls(&self) -> u64 {
         self.shape.calls
     }
 
-    /// Bytes that they returned.
+    /// Returns the number of bytes that they returned.
     pub fn bytes(&self) -> Bytes {
         Bytes::new(self.shape.bytes)
     }
 
-    /// AdviceRecord on its file by any open file, or on its own open file only.
+    /// Returns the advice on its file: by its own open file if `own`, otherwise by any.
     pub fn advice<'a>(
         &self,
         recording: &'a ProfileRecording,
@@ -91,7 +91,7 @@ impl FileStream {
         all.filter(move |one| !own || one.file == file)
     }
 
-    /// The stack in which it waited longest.
+    /// Returns the stack with the longest total wait.
     pub fn hottest_stack(&self, recording: &ProfileRecording) -> Option<u32> {
         let mut waited: BTreeMap<u32, Nanos> = BTreeMap::new();
         for wait in self.waits(recording) {
@@ -100,13 +100,13 @@ impl FileStream {
         waited.into_iter().max_by_key(|(_, waited)| *waited).map(|(stack, _)| stack)
     }
 
-    /// How many of its accesses were blocked.
+    /// Returns the number of accesses that were blocked.
     pub fn blocked_accesses(&self, recording: &ProfileRecording) -> usize {
         self.accesses(recording).filter(|access| access.blocked > Nanos::ZERO).count()
     }
 }
 
-/// Whether a wait happened in a fault.
+/// Returns whether a wait happened in a fault.
 fn in_fault(recording: &ProfileRecording, wait: &StorageWait) -> bool {
     let stack = recording.stacks.get(wait.stack as usize);
     stack.is_some_and(|stack| stack.kernel.iter().any(|frame| is_fault(&frame.function)))
@@ -116,7 +116,7 @@ fn is_fault(function: &str) -> bool {
     matches!(function, "handle_mm_fault" | "filemap_fault" | "do_user_addr_fault")
 }
 
-/// Groups accesses and waits; the streams that were waited for longest come first.
+/// Groups accesses and waits into streams, sorted by descending wait time.
 pub(crate) fn streams(recording: &ProfileRecording) -> Vec<FileStream> {
     let mut streams: BTreeMap<(u32, u64), FileStream> = BTreeMap::new();
     for (place, access) in recording.accesses.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which parts of a long recording are kept: stretches of time, chosen at random.
+//! Samples a long recording: only some stretches of time, chosen at random, are kept.
 
 use units::Nanos;
 
@@ -6,13 +6,13 @@ use crate::advice_values::lasts;
 use crate::device::scattered;
 use crate::recording::{ProfileRecording, ThreadAccount};
 
-/// Long enough for many windows of a reader.
+/// Length of a stretch: enough for many windows of a reader.
 pub(crate) const STRETCH_TIME: Nanos = Nanos::from_millis(250);
-/// The first advice that lasts is kept whenever it was given: most is given once for a whole run.
+/// Advice records up to which lasting advice is always kept: most is given once per run.
 const FIRST_ADVICE: usize = 10_000;
 
-/// One of so many stretches is kept. Which ones does not depend on what happened in them, and those
-/// that are still kept after a [`halve`](Self::halve) were kept before.
+/// Keeps one of `one_of` stretches. The choice does not depend on the events, and the stretches
+/// that remain after a [`halve`](Self::halve) were kept before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptStretches {
     one_of: u64,
@@ -29,19 +29,19 @@ impl KeptStretches {
         self.keeps(at.get() / STRETCH_TIME.get())
     }
 
-    /// Whether any part of this time is kept.
+    /// Returns whether any part of a time span is kept.
     pub(crate) fn touches(self, start: Nanos, end: Nanos) -> bool {
         let mut stretches = start.get() / STRETCH_TIME.get()..=end.get() / STRETCH_TIME.get();
         stretches.any(|stretch| self.keeps(stretch))
     }
 
-    /// Whether two times lie in one stretch.
+    /// Returns whether two times lie in the same stretch.
     pub(crate) fn are_together(one: Nanos, other: Nanos) -> bool {
         one.get() / STRETCH_TIME.get() == other.get() / STRETCH_TIME.get()
     }
 
-    /// Whether advice is kept that comes after so much other. What it did to pages is known only
-    /// within a kept stretch.
+    /// Returns whether advice is kept, given the number of records before it. Its effect on pages
+    /// is known only within a kept stretch.
     pub(crate) fn keeps_advice(self, before: usize, at: Nanos, lasts: bool) -> bool {
         (lasts && before < FIRST_ADVICE) || self.contains(at)
     }
@@ -50,7 +50,7 @@ impl KeptStretches {
         scattered(stretch) & (self.one_of - 1) == 0
     }
 
-    /// Keeps about half as many, if one of those up to `now` is left then.
+    /// Keeps about half as many stretches, and returns true, unless none up to `now` would be left.
     pub(crate) fn halve(&mut self, now: Nanos) -> bool {
         let half = Self { one_of: self.one_of * 2 };
         let is_any_left = half.touches(Nanos::ZERO, now);
@@ -60,7 +60,7 @@ impl KeptStretches {
         is_any_left
     }
 
-    /// Leaves what happened outside the kept stretches out.
+    /// Removes records outside the kept stretches.
     pub(crate) fn filter(self, recording: &mut ProfileRecording) {
         recording.accesses.retain(|one| self.touches(one.start, one.end));
         recording.waits.retain(|one| self.touches(one.start(), one.end));
@@ -75,7 +75,7 @@ impl KeptStretches {
         recording.touches.retain(|one| self.contains(one.at));
     }
 
-    /// Makes the kept stretches follow on one another, as if nothing had happened between them.
+    /// Joins the kept stretches, as if nothing had happened between them.
     pub(crate) fn join(self, recording: &mut ProfileRecording) {
         if self.one_of == 1 {
             return;
@@ -111,10 +111,10 @@ impl KeptStretches {
     }
 }
 
-/// Where a time lies once the kept stretches follow on one another.
+/// Maps times to the time line of the joined stretches.
 struct JoinedLine {
     kept: KeptStretches,
-    /// How many stretches before each are kept.
+    /// Number of kept stretches before each stretch.
     before: Vec<u64>,
 }
 
@@ -130,7 +130,7 @@ impl JoinedLine {
         Self { kept, before: before.collect() }
     }
 
-    /// Of a time that is not kept: the end of the last one before it.
+    /// Returns the joined time; outside kept stretches, the end of the last one before.
     fn at(&self, at: Nanos) -> Nanos {
         let last = self.before.len() as u64 - 1;
         let stretch = (at.get() / STRETCH_TIME.get()).min(last);
@@ -192,7 +192,7 @@ mod tests {
         kept.filter(&mut recording);
         kept.join(&mut recording);
         assert_eq!(recording.kept_of, Some(Nanos::from_millis(40_000)));
-        // Each stretch has 25 accesses of 10 ms.
+        // Each stretch has 25 accesses, one every 10 ms.
         assert_eq!(recording.wall, Nanos::from_millis(recording.accesses.len() as u64 * 10));
         let gaps = recording.accesses.windows(2).map(|two| two[1].start - two[0].start);
         assert!(gaps.into_iter().all(|gap| gap == Nanos::from_millis(10)));
@@ -242,7 +242,7 @@ mod tests {
         assert!(kept.keeps_advice(FIRST_ADVICE, start, false));
     }
 
-    /// The start of a kept stretch before one that is not.
+    /// Returns a choice and the start of a kept stretch that precedes one that is not.
     fn first_before_a_gap() -> (KeptStretches, Nanos) {
         let mut kept = KeptStretches::default();
         assert!(kept.halve(Nanos::new(SECOND * 100)));

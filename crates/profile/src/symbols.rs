@@ -1,5 +1,5 @@
-//! Functions and lines of stacks. Addresses are turned into offsets in files while their process
-//! lives; symbols are looked up at the end, so that nothing of it delays the program.
+//! Functions and lines of stacks. Addresses are converted to file offsets while their process runs.
+//! Symbols are looked up at the end, so that the lookup does not delay the program.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::collect::StackIndex;
 use crate::maps::{CodeMapping, find, parse_maps};
 use crate::recording::{Frame, StackTrace, WaitClass};
 
-/// The kernel's functions in the order of their addresses.
+/// The kernel's functions, sorted by address.
 #[derive(Debug, Default)]
 struct KernelSymbols(Vec<(u64, String)>);
 
@@ -27,7 +27,7 @@ impl KernelSymbols {
         Self(symbols)
     }
 
-    /// The place of the function at an address.
+    /// Returns the index of the function at an address.
     fn place(&self, address: u64) -> Option<usize> {
         self.0.partition_point(|(start, _)| *start <= address).checked_sub(1)
     }
@@ -45,12 +45,12 @@ fn kernel_symbol(line: &str) -> Option<(u64, String)> {
     is_code.then(|| (address, words.next().unwrap_or_default().to_owned()))
 }
 
-/// Whether a function belongs to the probe that took the stack.
+/// Returns whether a function belongs to the probe that captured the stack.
 fn is_of_probe(function: &str) -> bool {
     ["bpf_", "__bpf_", "__traceiter_"].iter().any(|start| function.starts_with(start))
 }
 
-/// An address of a process: its file and the offset in it.
+/// An address of a process, as a file and an offset in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct UserAddress {
     module: Arc<str>,
@@ -59,34 +59,34 @@ struct UserAddress {
 
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 struct RawStack {
-    /// Places of functions.
+    /// Indexes of kernel functions.
     kernel: Vec<usize>,
     user: Vec<UserAddress>,
 }
 
-/// The place of a stack that was lost, or that there was no room for.
+/// Index of stacks that were lost or for which there was no room.
 const UNKNOWN_STACK: u32 = 0;
-/// The most that is kept of what grows with a recording: 30 MB of whole stacks and of their keys,
-/// 10 MB of short stacks, 5 MB of mappings.
+/// Limits of what grows with a recording: 30 MB of whole stacks and their keys, 10 MB of short
+/// stacks, 5 MB of mappings.
 const MAX_STACKS: usize = 32_768;
 const MAX_SHORT_STACKS: usize = 32_768;
-/// Of stacks beyond these, only so many callers are kept, so that most are known already.
+/// Callers kept of a stack beyond `MAX_STACKS`, so that most such stacks are already known.
 const MAX_CALLERS: usize = 8;
-/// Keys that are kept for certain. The probe sends a stack again where its key is none of the last
-/// 16,384 that were used.
+/// Number of the latest keys that are always kept. The probe sends a stack again if its key is not
+/// among the last 16,384 keys used.
 const MAX_KEYS: usize = 250_000;
 const MAX_PROCESSES: usize = 512;
 
-/// The code of a process.
+/// Executable mappings of a process.
 #[derive(Debug, Default)]
 struct ProcessCode {
-    /// [`ProfileStack::code_mappings`].
+    /// Hash of the mappings, as in [`ProfileStack::code_mappings`].
     id: u64,
     maps: Vec<CodeMapping>,
 }
 
 impl ProcessCode {
-    /// Whether it is that of a stack: code that a program writes may change without the hash.
+    /// Returns whether they are those of a stack: generated code may not change the hash.
     fn has(&self, stack: &ProfileStack) -> bool {
         let innermost = stack.user.first();
         self.id == stack.code_mappings && innermost.is_none_or(|at| find(&self.maps, *at).is_some())
@@ -99,11 +99,11 @@ pub(crate) struct StackTable {
     kernel: KernelSymbols,
     maps: HashMap<u32, ProcessCode>,
     code: CodeFiles,
-    /// By process and key, those that were used lately and the ones before.
+    /// Index of each stack by process and key: recently used keys, and older ones.
     places: HashMap<(u32, u64), u32>,
     old_places: HashMap<(u32, u64), u32>,
     known: HashMap<Arc<RawStack>, u32>,
-    /// The first is empty.
+    /// Distinct stacks; the first is empty.
     stacks: Vec<Arc<RawStack>>,
 }
 
@@ -113,7 +113,7 @@ impl StackTable {
         Self { kernel: KernelSymbols::read(), stacks, ..Self::default() }
     }
 
-    /// Takes a stack in. Returns whether the mappings of its process had to be read.
+    /// Adds a stack. Returns whether the mappings of its process had to be read.
     pub(crate) fn add(&mut self, stack: &ProfileStack) -> bool {
         let is_known = stack.code_mappings == 0
             || self.maps.get(&stack.pid).is_some_and(|code| code.has(stack));
@@ -133,7 +133,7 @@ impl StackTable {
         !is_known
     }
 
-    /// Reads the mappings of a process. Those that were known remain if it has exited.
+    /// Reads the mappings of a process. If it has exited, the known mappings remain.
     fn read_maps(&mut self, stack: &ProfileStack) {
         let text = std::fs::read_to_string(format!("/proc/{}/maps", stack.pid));
         let maps = parse_maps(&text.unwrap_or_default());
@@ -141,7 +141,7 @@ impl StackTable {
             return;
         }
         if self.maps.len() >= MAX_PROCESSES && !self.maps.contains_key(&stack.pid) {
-            // Those that live are read again.
+            // Mappings of running processes are read again.
             self.maps.clear();
         }
         self.maps.insert(stack.pid, ProcessCode { id: stack.code_mappings, maps });
@@ -154,7 +154,7 @@ impl StackTable {
         self.places.insert(key, place);
     }
 
-    /// The place of a stack, which others of the same program may have, too.
+    /// Returns the index of a stack; stacks of the same program may share it.
     fn intern(&mut self, mut raw: RawStack) -> u32 {
         let is_full = self.stacks.len() >= MAX_STACKS;
         if is_full && !self.known.contains_key(&raw) {
@@ -172,7 +172,7 @@ impl StackTable {
         place
     }
 
-    /// Looks the symbols of these stacks up; the others are empty.
+    /// Looks up the symbols of the used stacks; other stacks are empty.
     pub(crate) fn resolve(&self, used: &BTreeSet<u32>) -> Vec<StackTrace> {
         let symbolizer = symbolizer();
         let mut known: HashMap<UserAddress, Vec<Frame>> = HashMap::new();
@@ -233,12 +233,12 @@ fn user_address(maps: &[CodeMapping], address: u64) -> UserAddress {
     }
 }
 
-/// With lines and inlined functions.
+/// Creates a symbolizer for functions, lines and inlined functions.
 pub(crate) fn symbolizer() -> Symbolizer {
     Symbolizer::builder().enable_code_info(true).enable_inlined_fns(true).build()
 }
 
-/// The function at an offset of a file, the innermost inlined one first.
+/// Returns the function at an offset of a file, the innermost inlined function first.
 pub(crate) fn frames(symbolizer: &Symbolizer, module: &str, offset: u64) -> Vec<Frame> {
     let base = module.rsplit('/').next().unwrap_or_default();
     let unknown = || {
@@ -249,7 +249,7 @@ pub(crate) fn frames(symbolizer: &Symbolizer, module: &str, offset: u64) -> Vec<
     if !module.starts_with('/') || !Path::new(module).is_file() {
         return unknown();
     }
-    // Debug information that cannot be read must not hide the table of symbols.
+    // If debug information cannot be read, the symbol table is still used.
     let sources = [true, false].map(|debug_syms| {
         let mut elf = Elf::new(module);
         elf.debug_syms = debug_syms;

@@ -1,4 +1,4 @@
-//! The one screen that a profile ends with.
+//! The text report of a profile, one screen long.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +11,12 @@ use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
 use crate::recording::{ProfileRecording, StackTrace};
 use crate::stretches::STRETCH_TIME;
 
-/// How many places are shown.
+/// Maximum number of places shown.
 const MAX_PLACES: usize = 5;
-/// Frames of a stack that are shown.
+/// Maximum number of stack frames shown.
 const STACK_FRAMES: usize = 4;
 
-/// How the screen looks.
+/// Options of the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
     /// Show the stack of each place.
@@ -34,7 +34,7 @@ fn share(part: Nanos, all: Nanos) -> String {
     format!("{:.0} %", 100.0 * part.get() as f64 / all.get().max(1) as f64)
 }
 
-/// The line of code, for people.
+/// Formats the line of code; `None` without frames of the program.
 pub fn code_line(stack: Option<&StackTrace>) -> Option<String> {
     let frame = stack?.code()?;
     if let Some(interpreter) = frame.interpreter() {
@@ -47,7 +47,7 @@ pub fn code_line(stack: Option<&StackTrace>) -> Option<String> {
     })
 }
 
-/// The predicted gain in the run's time, or why there is none.
+/// Formats the predicted gain in the run's time, or the reason why there is none.
 pub fn gain_line(one: &ProfileDiagnosis, wall: Nanos) -> String {
     let gain = match &one.gain {
         PredictedGain::Predicted { saved, least, most } => {
@@ -72,7 +72,7 @@ fn interval(least: Nanos, most: Nanos) -> Option<String> {
     (least != most).then(|| format!("{} to {}", time(least), time(most)))
 }
 
-/// The screen.
+/// Formats the whole report.
 pub fn profile_text(
     recording: &ProfileRecording,
     analysis: &ProfileAnalysis,
@@ -118,7 +118,7 @@ pub fn profile_text(
     text
 }
 
-/// The diagnoses, each with those of other open files that have the same rule, file and code.
+/// Returns the diagnoses, each with those of other open files that share rule, file and code.
 pub fn places<'a>(
     recording: &ProfileRecording,
     analysis: &'a ProfileAnalysis,
@@ -139,7 +139,7 @@ pub fn places<'a>(
     places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// What the other open files of a place cost, and what the fix of that line saves for all of them.
+/// Formats the wait time of a place's other open files, and the savings of the fix in all.
 pub fn others_line(one: &ProfileDiagnosis, others: &[&ProfileDiagnosis]) -> Option<String> {
     if others.is_empty() {
         return None;
@@ -147,7 +147,7 @@ pub fn others_line(one: &ProfileDiagnosis, others: &[&ProfileDiagnosis]) -> Opti
     let waited: Nanos = others.iter().map(|one| one.finding.waited).sum();
     let files = counted(others.len(), "more open file");
     let mut line = format!("{files} at this line, {} together", time(waited));
-    // Each adds to those before it, so together they save the sum.
+    // Each marginal gain adds to those before it, so the sum is saved.
     let all = others.iter().chain([&one]).map(|one| one.marginal);
     if let Some(saved) = all.sum::<Option<Nanos>>().filter(|saved| *saved > Nanos::ZERO) {
         let count = others.len() + 1;
@@ -183,7 +183,7 @@ fn diagnosis(
     }
 }
 
-/// A time with its share of the run; threads that wait at the same time may exceed it together.
+/// Formats a time with its share of the run, or with its threads if it exceeds the run.
 fn cost(
     waited: Nanos,
     recording: &ProfileRecording,
@@ -199,8 +199,8 @@ fn cost(
     format!("{} in {}", time(waited), counted(threads.len(), "thread"))
 }
 
-/// Places that cost time and that no rule explains: the waits of all open files of one file at one
-/// line of code together.
+/// Adds places that cost at least 5 % of the run and that no rule explains: the waits of all open
+/// files of one file at one line of code.
 fn unexplained(
     text: &mut String,
     recording: &ProfileRecording,
@@ -244,7 +244,7 @@ fn mebibytes(bytes: Bytes) -> String {
     format!("{:.1} MiB", bytes.get() as f64 / f64::from(1 << 20))
 }
 
-/// What other settings would do.
+/// Adds the predictions for other settings.
 fn what_if(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnalysis) {
     let table = match &analysis.what_if {
         None => return,
@@ -287,7 +287,7 @@ fn what_if(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAn
     }
 }
 
-/// What was kept, if that is not all.
+/// Describes the part of the run that was kept; `None` if all was.
 pub fn kept_note(recording: &ProfileRecording) -> Option<String> {
     let whole = recording.kept_of?;
     Some(format!(

@@ -1,4 +1,4 @@
-//! What accesses waited for: pages, which a replay waits for again, or all else.
+//! Separates waits for pages, which a replay simulates, from all other waits.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use units::Nanos;
 
 use crate::recording::{FileAccess, ProfileRecording, WaitClass};
 
-/// The waits of each thread for pages, by when they ended.
+/// Waits for pages by thread, each as its end and its duration, sorted by end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageWaits(BTreeMap<u32, Vec<(Nanos, Nanos)>>);
 
@@ -24,7 +24,7 @@ impl PageWaits {
         Self(threads)
     }
 
-    /// How long an access waited for pages.
+    /// Returns how long an access waited for pages.
     pub(crate) fn waited(&self, access: &FileAccess) -> Nanos {
         let Some(waits) = self.0.get(&access.tid).filter(|_| access.blocked > Nanos::ZERO) else {
             return Nanos::ZERO;
@@ -34,8 +34,8 @@ impl PageWaits {
         within.map(|(_, blocked)| *blocked).sum::<Nanos>().min(access.end - access.start)
     }
 
-    /// The time of an access without its waits for pages. Others stay: what a file system reads to
-    /// find the data takes as long under any window.
+    /// Returns the time of an access without its waits for pages. Other waits remain: reads of file
+    /// system metadata take as long under any window.
     pub(crate) fn working(&self, access: &FileAccess) -> Nanos {
         (access.end - access.start).saturating_sub(self.waited(access))
     }

@@ -1,4 +1,4 @@
-//! What was in memory before the recording.
+//! Data that was in memory before the recording.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,12 +9,12 @@ use crate::pieces::MappedPiece;
 use crate::recording::{PageTouch, ProfileRecording, SubmittedPages};
 use crate::spans::merged;
 
-/// Accesses to what was in memory before the recording began: they miss nothing, and nobody
-/// submitted what they read. Where nothing is known of what was submitted, there are none.
+/// Accesses to data that was in memory before the recording: they miss nothing, and no recorded
+/// submission contains their data. Empty if no submissions were recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WarmAccesses {
     accesses: BTreeSet<u32>,
-    /// Touches of mapped pages, by their thread and time.
+    /// Touches of mapped pages, by thread and time.
     touches: BTreeSet<(u32, Nanos)>,
 }
 
@@ -57,13 +57,13 @@ impl WarmAccesses {
         self.accesses.contains(&place)
     }
 
-    /// Of a touch that is no access.
+    /// Returns whether a touch without an access is warm.
     pub(crate) fn contains_touch(&self, piece: &MappedPiece) -> bool {
         self.touches.contains(&(piece.tid, piece.start))
     }
 }
 
-/// What was submitted of each file up to a time that only grows.
+/// The submitted ranges of each file up to a time that only increases.
 struct SubmittedRanges<'a> {
     ahead: std::iter::Peekable<std::vec::IntoIter<&'a SubmittedPages>>,
     files: HashMap<u32, RangeSet<u64>>,

@@ -1,4 +1,4 @@
-//! What other settings would do: all accesses replayed under each.
+//! Predicts the effect of other settings by replaying all accesses under each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,23 +13,23 @@ use crate::rewrite::Changes;
 /// A setting under which a recording is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaySetting {
-    /// `foreread auto`, from the windows that were recorded.
+    /// `foreread auto`, starting with the recorded windows.
     Auto,
-    /// This read-ahead for every file.
+    /// The same read-ahead for every file.
     Window(Bytes),
 }
 
-/// Walls that differ by more than this do not say the same.
+/// Maximum relative difference of two durations of a run that agree.
 const MAX_BOUND_DIFFERENCE: f64 = 0.15;
 
 impl WhatIf {
-    /// Whether it does not matter which pages of mappings were touched that nobody saw.
+    /// Returns whether the result does not depend on touches that were not recorded.
     pub fn is_certain(&self) -> bool {
         agree(self.wall, self.wall_least)
     }
 }
 
-/// Whether two times of a run, with the most and the least pages touched, say the same.
+/// Returns whether two durations of a run, with the most and the fewest touched pages, agree.
 pub(crate) fn agree(most: Nanos, least: Nanos) -> bool {
     (most.get() as f64 / least.get().max(1) as f64 - 1.0).abs() <= MAX_BOUND_DIFFERENCE
 }
@@ -58,38 +58,38 @@ impl fmt::Display for ReplaySetting {
     }
 }
 
-/// What a setting would do.
+/// Predicted results of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhatIf {
     pub setting: ReplaySetting,
-    /// How long the run would take.
+    /// Duration of the run.
     pub wall: Nanos,
-    /// How long it would take if of mappings only those pages were touched that are known to have
-    /// been.
+    /// Duration of the run if only those pages of mappings were touched that are known to have been
+    /// touched.
     pub wall_least: Nanos,
-    /// How long threads would wait, summed over them.
+    /// Time that threads wait, summed over all threads.
     pub waited: Nanos,
-    /// What the device would read.
+    /// Bytes that the device reads.
     pub read: Bytes,
 }
 
-/// The replay of a whole recording, unchanged and under settings.
+/// Replay of a whole recording, unchanged and under each setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WhatIfTable {
-    /// What was recorded as waits, and what the replay waits unchanged.
+    /// Recorded waits, and waits of the unchanged replay.
     pub recorded: Nanos,
     pub replayed: Nanos,
-    /// What the device reads in the replay, unchanged.
+    /// Bytes that the device reads in the unchanged replay.
     pub read: Bytes,
     pub rows: Vec<WhatIf>,
 }
 
-/// What `auto` takes between decisions, and from a miss to its answer.
+/// Interval between decisions of `auto`, and its reaction time to a miss.
 const AUTO_INTERVAL: Nanos = Nanos::from_millis(100);
 const AUTO_REACTION: Nanos = Nanos::from_micros(50);
 
-/// `foreread auto` on a disk that is so many times slower than its model: it does not slow down
-/// with the disk, so in the time of the model it is faster.
+/// Returns the policy of `foreread auto` on a disk that is `dilation` times slower than its model.
+/// `auto` does not slow down with the disk, so it is faster in the model's time.
 fn auto(dilation: f64) -> Result<PolicySpec, String> {
     if dilation <= 1.0 {
         return control::POLICIES.parse("auto").map_err(|error| error.to_string());
@@ -100,7 +100,7 @@ fn auto(dilation: f64) -> Result<PolicySpec, String> {
     control::POLICIES.parse(&words).map_err(|error| error.to_string())
 }
 
-/// Replays under each setting; `wall` is the recorded time of the run.
+/// Replays the recording under each setting; `wall` is the recorded duration of the run.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub(crate) fn what_if(
         let rest = wall.saturating_sub(elapsed);
         let least = match (&least_unchanged, replay.run_least(&changes).transpose()?) {
             (Some(unchanged), Some(least)) => {
-                // Against the same accesses without a setting.
+                // Compared with the same accesses without a setting.
                 wall.saturating_sub(unchanged.elapsed) + least.elapsed
             }
             _ => rest + times.elapsed,

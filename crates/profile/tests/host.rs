@@ -1,5 +1,5 @@
-//! Where the time of threads goes, on the disk of this machine. What is found in programs with
-//! faults is tested on virtual disks, by foreread's own tests. Needs root and a C compiler.
+//! Checks on this host's disk that the times of threads add up. Tests in the crate foreread check
+//! the diagnoses of faulty programs on virtual disks. Needs root and a C compiler.
 #![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
 
 use std::fs::{self, File};
@@ -33,7 +33,7 @@ int main(int count, char **words)
 	return 0;
 }
 "#;
-/// Programs that wait in calls, in faults and in two threads.
+/// Patterns of the program: waits in calls, in faults and in two threads.
 const FAULTS: [&str; 3] = ["needless-random", "mapped-sequential", "shared-open-file"];
 
 struct Stage {
@@ -43,7 +43,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// `None`, with the reason printed, where the test cannot run.
+    /// Prepares the file and the program; prints the reason and returns `None` if it cannot.
     fn new(test: &str) -> Option<Self> {
         let fault = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/fault.c");
         Self::of(test, &fault)
@@ -76,7 +76,7 @@ impl Stage {
         Some(Self { dir, program, _turn: turn })
     }
 
-    /// Profiles the program from a cold cache; `None` if the kernel does not take the probes.
+    /// Profiles the program with a cold cache; `None` if the kernel rejects the probes.
     fn profile(&self, test: &str, fault: &str) -> Option<ProfileRecording> {
         let data = self.dir.path().join("data");
         fadvise(File::open(&data).unwrap(), 0, None, Advice::DontNeed).unwrap();

@@ -1,4 +1,4 @@
-//! The program reads from the end to the start.
+//! The program reads a file backward.
 
 use units::{Bytes, Nanos};
 
@@ -18,7 +18,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// What is asked for at once in the predicted fix.
+/// Bytes per request in the predicted fix.
 const CHUNK_SIZE: Bytes = Bytes::from_kib(512);
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {

@@ -1,4 +1,4 @@
-//! The kernel cuts what the program asks it to read.
+//! The kernel shortens a prefetch that the program requests.
 
 use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
 use crate::advice_values::WILLNEED_VALUE;
@@ -16,10 +16,10 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// How much of a range is in the file.
+/// Returns the bytes of the advised range that lie in the file.
 fn asked(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> u64 {
     let rest = run.size(stream).get().saturating_sub(advice.offset);
-    // A length of 0 means to the end.
+    // A length of 0 means up to the end.
     match advice.length.get() {
         0 => rest,
         length => length.min(rest),
@@ -32,7 +32,7 @@ pub(super) fn is_prefetch(advice: &AdviceRecord) -> bool {
         && (advice.call == Readahead || advice.call == Fadvise && advice.advice == WILLNEED_VALUE)
 }
 
-/// Whether it is for all of a file. Who then reads in order meant SEQUENTIAL, see `void_advice`.
+/// Returns whether advice is for a whole file. A sequential reader means SEQUENTIAL: `void_advice`.
 pub(super) fn is_whole(advice: &AdviceRecord) -> bool {
     advice.offset == 0 && advice.length.is_zero()
 }

@@ -1,4 +1,4 @@
-//! The device is busy: only reading less helps.
+//! The device is busy all the time: only reading less helps.
 
 use units::Nanos;
 
@@ -37,7 +37,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     })
 }
 
-/// Whether the device of a stream has a request in flight nearly all the time.
+/// Returns whether the device of a stream has a request in flight in 90 % of the run or more.
 pub(crate) fn is_busy(run: &RunView<'_>, stream: &FileStream) -> bool {
     busy_share(run, stream) >= MIN_BUSY_SHARE
 }
@@ -46,7 +46,7 @@ fn busy_share(run: &RunView<'_>, stream: &FileStream) -> f64 {
     busy(&run.requests_of(stream)).get() as f64 / run.recording.wall.get().max(1) as f64
 }
 
-/// The time with a request in flight.
+/// Returns the time with at least one request in flight.
 pub(super) fn busy(requests: &[IoRequest]) -> Nanos {
     let spans = requests.iter().map(|one| (one.start(), one.end));
     spans.collect::<BusySpans>().total()

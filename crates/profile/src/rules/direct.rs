@@ -16,7 +16,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// Reads from this size on keep a device busy.
+/// Reads of at least this size keep a device busy.
 const LARGE_READ: Bytes = Bytes::from_mib(1);
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {

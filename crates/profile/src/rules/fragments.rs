@@ -1,4 +1,4 @@
-//! The file lies in many places.
+//! The file is fragmented.
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
 use crate::stream::FileStream;
@@ -15,7 +15,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// The share of windows in several places.
+/// Minimum share of the windows that span several places.
 const MIN_BROKEN_SHARE: f64 = 0.5;
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {

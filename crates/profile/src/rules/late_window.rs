@@ -19,7 +19,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// The share of full windows that must have been waited for.
+/// Minimum number of waits, as a share of the full windows.
 const MIN_LATE_SHARE: f64 = 0.25;
 const LARGEST_WINDOW: u64 = 32 << 20;
 
@@ -51,7 +51,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let needed = (2.0 * rate * latency.as_secs_f64()) as u64;
     let window = needed.next_power_of_two().clamp(2 * limit, LARGEST_WINDOW.max(2 * limit));
     let window = Bytes::new(window);
-    // Where memory is short, two windows of this size must fit.
+    // Two windows of this size must fit into the memory that was available.
     if bytes_before_reclaim(recording, stream.inode).is_some_and(|held| window * 2 > held) {
         return None;
     }

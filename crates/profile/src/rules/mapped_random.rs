@@ -1,4 +1,4 @@
-//! A mapping is read at random, and each fault reads a window.
+//! A mapping is read at random, and each fault reads a whole window.
 
 use units::Bytes;
 
@@ -24,7 +24,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// Bytes read for each byte that was touched.
+/// Minimum ratio of bytes read to bytes touched.
 const MIN_AMPLIFICATION: f64 = 2.0;
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
@@ -71,7 +71,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     })
 }
 
-/// The lengths of pieces with their continuations; as short as possible where that is not known.
+/// Returns the lengths of whole pieces, with the lower bound for each unknown length.
 fn piece_lengths(pieces: &[&MappedPiece]) -> Vec<u64> {
     let mut lengths: Vec<u64> = Vec::new();
     let mut end = None;

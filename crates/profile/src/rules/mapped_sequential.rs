@@ -20,7 +20,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let recording = run.recording;
     let blocked = stream.blocked_accesses(recording) as u64;
     let marks: u32 = stream.accesses(recording).map(|it| it.marks).sum();
-    // Without read-ahead a fault submits its own page at most.
+    // Without read-ahead, a fault submits at most its own page.
     let windows = stream.accesses(recording).filter(|it| it.submitted.get() > 4 * 4096).count();
     let applies = stream.kind == AccessKind::Fault
         && !is_code(run.path(stream), stream.kind)

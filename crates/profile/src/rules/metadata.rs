@@ -1,4 +1,4 @@
-//! Waits for directories, inodes and maps of files.
+//! Waits for directories, inodes and block maps of files.
 
 use super::{DiagnosisRule, FixChange, RuleCheck, RuleFinding, RunView};
 use crate::recording::WaitClass;

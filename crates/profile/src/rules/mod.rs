@@ -1,8 +1,8 @@
 //! Diagnoses: each is one file with a [`DiagnosisRule`], one line in [`RULES`] and one contract
 //! test.
 //!
-//! A rule is a pure function of a recording and one of its streams. The first rule of the list that
-//! applies to a stream explains it, so special causes come before general ones.
+//! A rule is a pure function of a recording and one of its streams. The first rule in the list that
+//! applies to a stream explains it, so specific causes precede general ones.
 
 mod backward;
 mod cut_advice;
@@ -38,63 +38,63 @@ use units::{Bytes, Nanos};
 use crate::recording::{IoRequest, ProfileRecording, WaitClass};
 use crate::stream::FileStream;
 
-/// The least share of the run's time that a cause must cost to be reported.
+/// Minimum cost of a cause that is reported, as a share of the run's time.
 pub(crate) const MIN_COST_SHARE: f64 = 0.05;
-/// Accesses below which nothing is said about a pattern: half of the window of 32 that the
-/// reference looks at.
+/// Minimum number of accesses for a statement about a pattern: half of the 32 accesses over which
+/// the rules are specified.
 pub(crate) const MIN_ACCESSES: u64 = 16;
 
-/// Waits for evicted pages below which nothing is said: one may be an accident.
+/// Minimum number of waits for evicted pages: a single one may be an accident.
 pub(crate) const MIN_REPEATED_WAITS: u64 = 2;
 
-/// What a fix changes, for the simulator.
+/// The change that a fix makes, for the simulator.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FixChange {
-    /// The program's advice `RANDOM` goes.
+    /// The program does not give the advice `RANDOM`.
     DropRandom,
-    /// The open file gets this window.
+    /// The open file has this window.
     SetWindow(Bytes),
     /// Faults of mappings read single pages.
     SinglePages,
-    /// The same, and advice asks for each piece before it is touched.
+    /// Like `SinglePages`, and advice requests each piece before it is touched.
     AskedPieces,
-    /// Reads happen in pieces of this size, each asked for as a whole.
+    /// Reads happen in pieces of this size, each requested as a whole.
     Chunks(Bytes),
-    /// Contiguous reads of one run are asked for together.
+    /// Contiguous reads of one run are requested together.
     WholeRuns,
     /// Each thread reads through an open file of its own.
     OwnOpenFiles,
-    /// Advice asks for this many of the next pieces before each is read.
+    /// Advice requests this many of the next pieces before each is read.
     AskedAhead(usize),
-    /// Nothing is reclaimed.
+    /// Memory is large enough that nothing is reclaimed.
     EnoughMemory,
-    /// All that is read is prefetched from the start, in the order of the device.
+    /// All data that is read is prefetched from the start, in device order.
     Prefetched,
     /// This much time is saved, without simulation.
     Saves(Nanos),
-    /// Nothing that a simulation could predict, and why.
+    /// The change cannot be simulated, for this reason.
     Unpredictable(&'static str),
 }
 
-/// What a rule says about a stream.
+/// Result of a rule that applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleFinding {
     /// Why the program waits, in one sentence.
     pub cause: String,
-    /// What to do, in one sentence.
+    /// The recommended change, in one sentence.
     pub fix: String,
-    /// Code or a command that does it.
+    /// Code or a command for this change.
     pub snippet: Option<String>,
     pub change: FixChange,
-    /// How long threads waited because of it.
+    /// Time that threads waited because of the cause.
     pub waited: Nanos,
-    /// The stack of the line to change.
+    /// Index of the stack with the line to change; `None` if unknown.
     pub stack: Option<u32>,
-    /// Other streams that it explains, by their place.
+    /// Indexes of other streams that the finding explains.
     pub others: Vec<usize>,
 }
 
-/// What a rule may look at.
+/// Input of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RunView<'a> {
     pub recording: &'a ProfileRecording,
@@ -102,7 +102,7 @@ pub struct RunView<'a> {
 }
 
 impl RunView<'_> {
-    /// The name of a stream's file.
+    /// Returns the path of a stream's file.
     pub(crate) fn path(&self, stream: &FileStream) -> &str {
         &self.recording.files[stream.inode as usize].path
     }
@@ -111,8 +111,8 @@ impl RunView<'_> {
         self.recording.files[stream.inode as usize].size
     }
 
-    /// Requests of the device that holds the stream's file; of all devices if none is of it, as
-    /// below a device mapper.
+    /// Returns the requests of the device that holds the stream's file, or those of all devices if
+    /// there are none, as below a device mapper.
     pub(crate) fn requests_of(&self, stream: &FileStream) -> Vec<IoRequest> {
         let device = self.recording.files[stream.inode as usize].id.device;
         let all = &self.recording.requests;
@@ -120,13 +120,13 @@ impl RunView<'_> {
         if own.is_empty() { all.clone() } else { own }
     }
 
-    /// Whether a finding is no more than a guess without a prediction: a device that is busy all
-    /// the time may be the limit, and not the window.
+    /// Returns whether a finding without a prediction is only a guess: a device that is busy all
+    /// the time may be the limit instead of the window.
     pub(crate) fn needs_prediction(&self, rule: &DiagnosisRule, stream: &FileStream) -> bool {
         rule.code == late_window::RULE.code && device_bound::is_busy(self, stream)
     }
 
-    /// Requests of the devices that hold files of the run; of all devices if none does.
+    /// Returns the requests of devices that hold files of the run, or all if there are none.
     pub(crate) fn file_requests(&self) -> Vec<IoRequest> {
         let files = self.recording.files.iter();
         let devices: std::collections::BTreeSet<_> = files.map(|file| file.id.device).collect();
@@ -136,7 +136,7 @@ impl RunView<'_> {
         if of_files.is_empty() { all.clone() } else { of_files }
     }
 
-    /// Whether this time is worth a report.
+    /// Returns whether a time is long enough to be reported.
     pub(crate) fn matters(&self, time: Nanos) -> bool {
         time.get() as f64 >= MIN_COST_SHARE * self.recording.wall.get() as f64 && time > Nanos::ZERO
     }
@@ -146,7 +146,7 @@ impl RunView<'_> {
         waits.filter(|wait| wait.class == class).map(|wait| wait.blocked).sum()
     }
 
-    /// The stack with most of the time of these waits.
+    /// Returns the stack with the longest total wait of this class.
     pub(crate) fn stack_of(&self, class: WaitClass) -> Option<u32> {
         let mut waited = std::collections::BTreeMap::<u32, Nanos>::new();
         for wait in self.recording.waits.iter().filter(|wait| wait.class == class) {
@@ -156,34 +156,34 @@ impl RunView<'_> {
     }
 }
 
-/// Looks at one stream; `None` if the rule does not apply.
+/// Checks one stream; `None` if the rule does not apply.
 pub(crate) type CheckStream = fn(&RunView<'_>, &FileStream) -> Option<RuleFinding>;
-/// Looks at the whole run.
+/// Checks the whole run; `None` if the rule does not apply.
 type CheckRun = fn(&RunView<'_>) -> Option<RuleFinding>;
 
 #[derive(Clone, Copy, Debug)]
 pub enum RuleCheck {
-    /// Explains why a stream is waited for.
+    /// Explains the waits of a stream.
     Stream(CheckStream),
-    /// Explains what the calls of a stream cost beside their waits.
+    /// Explains the cost of a stream's calls in addition to their waits.
     Calls(CheckStream),
     Run(CheckRun),
 }
 
-/// A diagnosis.
+/// A rule: its names, texts and check.
 #[derive(Clone, Copy, Debug)]
 pub struct DiagnosisRule {
-    /// Its number in the list of docs/book/profile.md.
+    /// Number of the rule in docs/book/profile.md.
     pub code: u8,
     pub name: &'static str,
-    /// What it says, in one line.
+    /// The problem, in one line.
     pub summary: &'static str,
-    /// When it applies, and what to do, in a paragraph.
+    /// Conditions of the rule and the recommended change, in one paragraph.
     pub explanation: &'static str,
     pub check: RuleCheck,
 }
 
-/// All rules, special causes before general ones.
+/// All rules, specific causes before general ones.
 pub static RULES: &[DiagnosisRule] = &[
     write_back::RULE,
     stalling_advice::RULE,
@@ -213,8 +213,8 @@ pub static RULES: &[DiagnosisRule] = &[
     device_bound::RULE,
 ];
 
-/// Random reads by several open files of one file, none of which waited long enough for a report:
-/// as those of processes that open, read and exit.
+/// Diagnoses random reads by several open files of one file, none of which waited long enough to be
+/// reported: typical of processes that open, read and exit.
 pub(crate) fn read_briefly(
     run: &RunView<'_>,
     places: &[usize],
@@ -229,12 +229,12 @@ pub(crate) fn read_briefly(
     Some((rule, RuleFinding { cause, others: places.to_vec(), ..finding }))
 }
 
-/// The rule with this name or number.
+/// Returns the rule with this name or number.
 pub fn rule_named(word: &str) -> Option<&'static DiagnosisRule> {
     RULES.iter().find(|rule| rule.name == word || rule.code.to_string() == word)
 }
 
-/// The list of all rules, by number.
+/// Returns the list of all rules, sorted by number.
 pub fn list() -> String {
     let mut rules: Vec<&DiagnosisRule> = RULES.iter().collect();
     rules.sort_by_key(|rule| rule.code);
@@ -245,7 +245,7 @@ pub fn list() -> String {
     text
 }
 
-/// A rule in full.
+/// Returns the full description of a rule.
 pub fn explain(rule: &DiagnosisRule) -> String {
     format!("{} ({}): {}\n\n{}\n", rule.name, rule.code, rule.summary, rule.explanation)
 }

@@ -1,4 +1,4 @@
-//! The program asks for no read-ahead and reads in order.
+//! The program disables read-ahead and then reads in order.
 
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
 use crate::advice_values::RANDOM_VALUE;

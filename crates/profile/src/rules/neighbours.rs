@@ -22,12 +22,12 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Run(check),
 };
 
-/// The share of the waits that others must be there for.
+/// Minimum share of the waits during which other processes have requests.
 const MIN_SHARE: f64 = 0.5;
-/// How much longer requests must take than alone.
+/// Minimum ratio of the request time next to others to the request time alone.
 const MIN_SLOWDOWN: f64 = 1.5;
 
-/// The program's own reads, by whether others had requests during most of their time.
+/// Times of the program's own reads in ns: `beside` if others had requests for most of the time.
 #[derive(Default)]
 struct OwnReads {
     alone: Vec<u64>,
@@ -48,14 +48,14 @@ impl OwnReads {
         own
     }
 
-    /// Nanoseconds beside others, and what they would take alone if that is known.
+    /// Returns the median times in ns next to others, and alone; `None` if too few were alone.
     fn compared(&mut self) -> (u64, Option<u64>) {
         let is_known = self.alone.len() as u64 >= MIN_ACCESSES / 2;
         (median(&mut self.beside), is_known.then(|| median(&mut self.alone)))
     }
 }
 
-/// From the start of a request to its end.
+/// Returns the start and the end of a request, including its time in the scheduler's queue.
 fn span(request: &IoRequest) -> (Nanos, Nanos) {
     (request.end.saturating_sub(request.service + request.queued), request.end)
 }
@@ -109,7 +109,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     })
 }
 
-/// The other process that moved most bytes.
+/// Names the other process that moved the most bytes.
 fn busiest(run: &RunView<'_>, requests: &[IoRequest]) -> String {
     let mut moved: BTreeMap<u32, Bytes> = BTreeMap::new();
     for request in requests {

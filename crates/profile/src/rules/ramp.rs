@@ -1,4 +1,4 @@
-//! Runs are too short for windows to grow.
+//! Runs of reads are too short for windows to grow.
 
 use units::Bytes;
 
@@ -17,7 +17,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// Eight initial windows of 64 KiB, as for reads of 16 KiB.
+/// Eight initial windows of 64 KiB, as for reads of 32 KiB at the default read-ahead.
 const LONGEST_RUN: u64 = 8 * (64 << 10);
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {

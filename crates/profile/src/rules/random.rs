@@ -18,15 +18,15 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// Whether it is a mapping of which each fault reads its page only, as its program has asked for: a
-/// thread cannot have two faults at once.
+/// Returns whether the stream is a mapping whose faults each read only their page, as the program
+/// requested: a thread cannot have two faults at once.
 fn is_page_by_page(run: &RunView<'_>, stream: &FileStream) -> bool {
     let mut accesses = stream.accesses(run.recording);
     stream.kind == AccessKind::Fault
         && accesses.all(|access| access.largest_window.get() <= PAGE_BYTES)
 }
 
-/// Whether most reads of the program were issued while it had no other request under way.
+/// Returns whether 90 % of the program's reads were issued while no other of its reads was active.
 fn are_alone(requests: &[IoRequest]) -> bool {
     let own = requests.iter().filter(|one| one.is_read && one.neighbour.is_none());
     let mut spans: Vec<_> = own.map(|one| (one.start(), one.end)).collect();

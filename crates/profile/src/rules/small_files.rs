@@ -1,4 +1,4 @@
-//! Many small files, each waited for at its first page.
+//! The program reads many small files and waits for the first page of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 const MIN_FILES: usize = 50;
 const LARGEST_SMALL_FILE: u64 = 1 << 20;
-/// The deepest directory is named that has this share of the waits below it.
+/// Minimum share of the waits below a directory: the deepest one that has it is named.
 const NEARLY_ALL: f64 = 0.9;
 
 fn check(run: &RunView<'_>) -> Option<RuleFinding> {
@@ -60,7 +60,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     })
 }
 
-/// The directory of a file, and those above it.
+/// Returns the directory of a file and its ancestors.
 fn directories_of(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at]).filter(|above| !above.is_empty())
 }

@@ -17,9 +17,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 const LARGEST_SMALL: u64 = 16 << 10;
-/// Copying to the program: 10 GB/s, as [`sim::Costs::TODAY`].
+/// Time to copy a byte to the program (10 GB/s), as in [`sim::Costs::TODAY`].
 const COPY_NS_PER_BYTE: f64 = 0.1;
-/// What a call costs, as [`sim::Costs::TODAY`].
+/// Time of a call, as in [`sim::Costs::TODAY`].
 const CALL_NS: u64 = 400;
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {

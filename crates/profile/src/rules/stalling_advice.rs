@@ -1,4 +1,4 @@
-//! AdviceRecord that makes its caller wait.
+//! Advice calls block their caller.
 
 use units::Nanos;
 
@@ -19,7 +19,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 
 fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     let waited: Nanos = run.waited_as(WaitClass::Advice);
-    // Another thread does not make the device faster.
+    // A call in another thread does not make the device faster.
     let idle = run.recording.wall.saturating_sub(busy(&run.file_requests()));
     run.matters(waited).then(|| RuleFinding {
         cause: format!("{:.0} ms were waited within advice itself", waited.as_millis_f64()),

@@ -1,4 +1,4 @@
-//! The time goes into loading programs and libraries.
+//! Loading programs and libraries takes most of the wait time.
 
 use units::Nanos;
 
@@ -17,10 +17,10 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 };
 
 const CODE_SUFFIXES: [&str; 7] = [".py", ".pyc", ".jar", ".js", ".rb", ".class", ".so"];
-/// Fewer files are a program, not a cold start.
+/// Minimum number of files: fewer are a program, not a cold start.
 const MIN_FILES: usize = 3;
 
-/// Whether a file is part of a program, which advice of the program does not reach.
+/// Returns whether a file is part of a program, so that the program's advice does not reach it.
 pub(super) fn is_code(path: &str, kind: AccessKind) -> bool {
     let base = path.rsplit('/').next().unwrap_or_default();
     let mapped = kind == AccessKind::Fault

@@ -16,21 +16,21 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Stream(check),
 };
 
-/// Pieces that the fix asks for ahead.
+/// Number of pieces that the fix requests ahead.
 const PIECES_AHEAD: usize = 8;
 
 fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
     let shape = &stream.shape;
     let (distance, count) = shape.stride?;
     let length = i64::try_from(shape.median_length).ok()?;
-    // Several calls may make one piece.
+    // A piece may consist of several calls.
     let jumps = shape.steps - shape.contiguous;
     let applies = stream.kind == AccessKind::Read
         && jumps >= MIN_ACCESSES
         && distance > length
         && count as f64 >= 0.75 * jumps as f64
         && !shape.is_sequential()
-        // Pieces that were asked for are in flight.
+        // Pieces that were requested ahead are in flight.
         && run.matters(stream.waited_as(run.recording, WaitClass::Miss));
     if !applies {
         return None;

@@ -26,7 +26,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     let repeated = repeated_waits(run.recording, &every);
     let count = |place: &usize| repeated[*place].used.count + repeated[*place].unused.count;
     let waited = |place: &usize| repeated[*place].used.waited + repeated[*place].unused.waited;
-    // Other streams have other faults as well, or were pushed out by a scan.
+    // Other streams mainly wait for other reasons, or a scan evicted their pages.
     let places: Vec<usize> = (0..every.len())
         .filter(|place| {
             count(place) > 0
@@ -57,7 +57,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
             "add memory, or process the data in one pass",
         )
     };
-    // Pages of mappings are not reclaimed in the simulation.
+    // The simulation does not reclaim pages of mappings.
     let is_mapped = streams().any(|stream| stream.kind == AccessKind::Fault);
     let change = if is_mapped { FixChange::Saves(waited) } else { FixChange::EnoughMemory };
     Some(RuleFinding {

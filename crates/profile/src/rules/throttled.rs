@@ -1,4 +1,4 @@
-//! Requests are held back before they reach the device.
+//! The kernel delays requests before they reach the device.
 
 use units::Nanos;
 
@@ -18,7 +18,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Run(check),
 };
 
-/// The share of the waits for pages that the device must be idle for.
+/// Minimum share of the waits for pages during which the device is idle.
 const MIN_IDLE_SHARE: f64 = 0.5;
 
 fn check(run: &RunView<'_>) -> Option<RuleFinding> {
@@ -36,8 +36,8 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
             idle += wait.blocked.saturating_sub(busy.overlap(start, wait.end));
         }
     }
-    // Without requests to the devices of the files, the data come from elsewhere: a network, FUSE,
-    // devices below.
+    // Without requests to the devices of the files, the data come from elsewhere: a network, FUSE
+    // or underlying devices.
     let is_held = !recording.limits.is_empty()
         && reads >= MIN_ACCESSES
         && idle.get() as f64 >= MIN_IDLE_SHARE * waited.get() as f64;
@@ -65,7 +65,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     })
 }
 
-/// The streams that the limit explains: all that waited long enough to be reported.
+/// Returns the streams that the limit explains: all that waited long enough to be reported.
 fn waiting_streams(run: &RunView<'_>) -> Vec<usize> {
     let streams = run.streams.iter().enumerate();
     streams.filter(|(_, stream)| run.matters(stream.waited)).map(|(place, _)| place).collect()

@@ -17,9 +17,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     check: RuleCheck::Run(check),
 };
 
-/// The share of the reads that must have gone to workers.
+/// Minimum share of the reads that went to worker threads.
 const MIN_PUNTED_SHARE: f64 = 0.1;
-/// Functions of the kernel that only worker threads have on their stacks.
+/// Kernel functions that are only on the stacks of worker threads.
 const WORKER_FUNCTIONS: [&str; 3] = ["io_wq_submit_work", "io_worker_handle_work", "io_wq_worker"];
 
 fn is_of_worker(run: &RunView<'_>, wait: &StorageWait) -> bool {

@@ -23,7 +23,7 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
 /// `EINVAL`, as a system call returns it.
 const EINVAL_RESULT: i64 = -22;
 
-/// Why a piece of advice is void for the stream.
+/// Returns why advice has no effect on the stream; `None` if no reason is found.
 fn defect(run: &RunView<'_>, stream: &FileStream, advice: &AdviceRecord) -> Option<&'static str> {
     use observe::AdviceCallKind::Fadvise;
     if advice.result == EINVAL_RESULT && advice.call == Fadvise {

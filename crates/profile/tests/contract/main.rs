@@ -1,4 +1,4 @@
-//! Each diagnosis on a recording that has its pattern, and none on the clean twin.
+//! Checks each diagnosis on a recording with its pattern, and a clean recording without any.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod shared_device;
@@ -15,7 +15,7 @@ use units::{Bytes, Nanos};
 const DEVICE: DevNo = DevNo { major: 7, minor: 1 };
 const WAIT: Nanos = Nanos::from_millis(5);
 
-/// A recording that is made access by access.
+/// A recording that is built access by access.
 #[derive(Clone)]
 struct Builder {
     recording: ProfileRecording,
@@ -122,7 +122,7 @@ impl Builder {
         });
     }
 
-    /// Evicts the first file from here.
+    /// Evicts a range of the first file.
     fn evict(&mut self, offset: u64, length: u64, is_advised: bool) {
         self.recording.evictions.push(PageEviction {
             at: self.now,
@@ -133,7 +133,7 @@ impl Builder {
         });
     }
 
-    /// A wait of this class that belongs to no access.
+    /// Adds a wait of this class without an access.
     fn wait(&mut self, class: WaitClass) {
         self.now += WAIT;
         self.recording.waits.push(StorageWait {
@@ -159,7 +159,7 @@ impl Builder {
         self
     }
 
-    /// The names of the diagnoses, the most expensive first.
+    /// Returns the names of the diagnoses: problems first, then by descending wait time.
     fn diagnoses(mut self) -> Vec<&'static str> {
         self.recording.wall = self.now;
         let analysis = analyse(&self.recording, &ModelChoice::None, &[]);
@@ -169,14 +169,14 @@ impl Builder {
 
 const MISS: Option<WaitClass> = Some(WaitClass::Miss);
 
-/// Reads of 4 KiB in order that miss each time, each changed by `change`.
+/// Reads the file in order in 4 KiB reads that all miss; `change` modifies each access.
 fn in_order(change: impl Fn(&mut FileAccess)) -> Builder {
     let mut builder = Builder::new();
     (0..100).for_each(|page| change(builder.access(page * 4096, 4096, MISS)));
     builder
 }
 
-/// Places without order.
+/// Returns offsets without order.
 fn scattered(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(|index| (index * index * 7919 + index * 104_729) % 16_000 * 4096)
 }
@@ -221,7 +221,7 @@ fn patterns_that_the_kernel_does_not_read_ahead() {
     scattered(200).for_each(|at| {
         random.access(at, 4096, MISS);
     });
-    // Requests of other devices say nothing about this one.
+    // Requests to other devices do not count.
     for at in 0..200 {
         random.request(4096, 4);
         let other = random.recording.requests.last_mut().unwrap();
@@ -229,7 +229,7 @@ fn patterns_that_the_kernel_does_not_read_ahead() {
         other.end = Nanos::from_millis(at);
     }
     expect("random-depth-1", random.clone());
-    // The same by processes that open the file, read once or twice and exit.
+    // The same reads by processes that open the file, read once or twice and exit.
     for (nth, access) in (0..).zip(&mut random.recording.accesses) {
         access.file = 100 + nth / 2;
         access.tid = nth as u32 / 2;
@@ -265,11 +265,11 @@ fn mappings_direct_reads_and_shared_files() {
     expect("shared-open-file", shared);
 }
 
-/// Pieces of a mapping of so many pages at places without order, with what the kernel shows of
-/// them: a fault, a touch of its page, and one of the first page of each further aligned 64 KiB.
+/// Touches pieces of `pages` pages of a mapping in no order. Adds the events that the kernel
+/// reports: a fault, a touch of its page, and of the first page of each further aligned 64 KiB.
 fn mapped_pieces(pages: u64) -> Builder {
     let mut builder = Builder::new();
-    // Pieces begin at each of the 16 pages of a range: how long they are shows at its end.
+    // Pieces begin at each of the 16 pages of a range, so that range ends reveal their length.
     for first in (0..200_u64).map(|index| index * 7919 % 15_013) {
         builder.access(first * 4096, 4096, MISS).submitted = Bytes::from_kib(128);
         let is_seen = |page: &u64| *page == first || page.is_multiple_of(16);
@@ -297,7 +297,7 @@ fn pieces_of_a_mapping_are_to_be_asked_for() {
     assert!(fix.contains("because"), "{fix}");
     let (rule, asked, _) = change(mapped_pieces(8));
     assert_eq!((rule, asked), ("mapped-random", FixChange::AskedPieces));
-    // Without touches, how long pieces are is not known.
+    // Without touches, the length of pieces is unknown.
     let mut unseen = mapped_pieces(8);
     unseen.recording.touches.clear();
     let (_, _, fix) = change(unseen);
@@ -311,7 +311,7 @@ fn windows_pages_and_calls() {
         access.marks = 1;
     });
     expect("late-window", late.clone());
-    // Memory that was full before a window was read does not hold two larger ones.
+    // If memory was full before a window was read, two larger windows do not fit.
     let mut scarce = late;
     scarce.evict(0, 4096, false);
     scarce.recording.evictions[0].at = Nanos::ZERO;
@@ -332,7 +332,7 @@ fn windows_pages_and_calls() {
     expect("small-reads", small);
 }
 
-/// Two passes of the file, which is evicted between them.
+/// Reads the file twice, with an eviction of all of it in between.
 fn two_passes(is_advised: bool) -> Builder {
     let mut builder = Builder::new();
     let pass = |builder: &mut Builder| {
@@ -366,11 +366,11 @@ fn pages_that_are_read_again() {
     let mut polluted = two_passes(false);
     scan(&mut polluted, 50);
     expect("polluting-scan", polluted);
-    // A scan of fewer bytes than were evicted is not the reason.
+    // A scan of fewer bytes than were evicted is not the cause.
     let mut small = two_passes(false);
     scan(&mut small, 20);
     expect("thrash", small);
-    // Pages that were evicted and that no access returns to cost nothing.
+    // Evicted pages that no access returns to cost nothing.
     let mut once = Builder::new();
     once.access(0, 1 << 17, MISS);
     once.evict(0, 1 << 17, true);
@@ -440,7 +440,7 @@ fn limits_hold_requests_back() {
     assert!(!free.diagnoses().contains(&"throttled"), "there is no limit");
     held.recording.limits.push("/sys/fs/cgroup/a/io.max: 7:1 rbps=1000000".to_owned());
     expect("throttled", held);
-    // Without requests of the file's device, nothing is known of it.
+    // Without requests to the file's device, nothing is known about that device.
     let mut elsewhere = in_order(|access| access.is_random = true);
     for request in &mut elsewhere.recording.requests {
         request.service = Nanos::from_millis(1);
@@ -452,7 +452,7 @@ fn limits_hold_requests_back() {
     expect("throttled", builder);
 }
 
-/// Random reads, the second half of them with this many requests of another process in flight.
+/// Random reads; the last 40 of 60 with this many requests of another process in flight.
 fn beside_another(others: usize) -> Builder {
     let mut builder = Builder::new();
     builder.recording.neighbours.insert(99, "dd".to_owned());
@@ -499,7 +499,7 @@ fn the_clean_twin_has_no_diagnosis() {
         let class = (block == 0).then_some(WaitClass::Miss);
         clean.access(block << 17, 1 << 17, class);
     }
-    // Compute time beside which one wait is nothing.
+    // Compute time, compared with which one wait is negligible.
     clean.now += Nanos::from_millis(500);
     assert_eq!(clean.diagnoses(), Vec::<&str>::new());
 }
@@ -522,7 +522,7 @@ fn losses_forbid_a_prediction() {
     assert_eq!(analysis.avoidable, Nanos::ZERO);
 }
 
-/// A volume that takes as long for each request as a wait of the builder.
+/// Returns a volume whose requests take as long as a wait of the builder.
 fn volume() -> ModelChoice {
     let mut spec = model::Spec::preset("cloud-ssd").unwrap();
     let keys = [
@@ -554,7 +554,7 @@ fn other_settings_are_replayed() {
     assert!(auto.wall < builder.now.scaled(0.7), "{table:?}");
     // No window helps a reader that goes backward.
     assert!(near(larger.wall, builder.now), "{table:?}");
-    // What has no model has no simulation either.
+    // Without a model there is no simulation.
     let analysis = analyse(&builder.recording, &ModelChoice::None, &settings);
     assert!(analysis.what_if.unwrap().is_err());
 }
@@ -581,7 +581,7 @@ fn a_fix_adds_what_those_before_it_left() {
     }
     let sum: Nanos = analysis.diagnoses.iter().filter_map(|one| one.marginal).sum();
     assert_eq!(analysis.avoidable, sum);
-    // What is left of a gain has its interval, too.
+    // The remaining gain has an interval, too.
     let mut half = analysis.diagnoses[0].clone();
     half.marginal = Some(half.gain.saved().scaled(0.5));
     let line = foreread_profile::gain_line(&half, builder.recording.wall);

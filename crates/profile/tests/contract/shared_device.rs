@@ -6,8 +6,8 @@ use units::Nanos;
 
 use crate::{Builder, DEVICE, MISS, WAIT, scattered, volume};
 
-/// Two threads at the same time: one reads in order against its advice, the other at random, in a
-/// file of `device`. Each wait takes `wait`.
+/// Records two concurrent threads: one reads in order with `RANDOM` advice, the other at random in
+/// a file of `device`. Each wait takes `wait`.
 fn two_threads(device: DevNo, wait: Nanos) -> ProfileRecording {
     let mut recording = ProfileRecording::default();
     for tid in [1, 2_u32] {
@@ -48,13 +48,13 @@ fn who_shares_a_device_bounds_what_a_fix_saves() {
         assert_eq!(first.rule.name, "needless-random");
         first.gain.saved().as_secs_f64() / recording.wall.as_secs_f64()
     };
-    // One request at a time: the other thread needs the device for half of the run.
+    // With one request at a time, the other thread needs the device for half of the run.
     let ModelChoice::Named(mut model) = volume() else { panic!("no model") };
     model.spec.set("concurrency", "1").unwrap();
     let shared = two_threads(DEVICE, WAIT + WAIT);
     let saved = gain(&shared, &ModelChoice::Named(model));
     assert!((0.4..0.6).contains(&saved), "{saved}");
-    // Each with a device of its own, neither waits for the other.
+    // With a device for each, neither thread waits for the other.
     let apart = two_threads(DevNo { major: 7, minor: 2 }, WAIT);
     let saved = gain(&apart, &volume());
     assert!((0.9..1.0).contains(&saved), "{saved}");
@@ -79,7 +79,7 @@ fn open_files_with_one_diagnosis_at_one_line_are_one_place_with_one_gain() {
     let line = others_line(first, others).unwrap();
     let (also, saved) = line.split_once("; ").unwrap();
     assert_eq!(also, "3 more open files at this line, 1.50 s together");
-    // The file is read in 2.0 s, and in 0.1 s if it is read ahead.
+    // Reading the file takes 2.0 s without read-ahead and 0.1 s with it.
     let saved = saved.strip_prefix("the fix saves ").unwrap();
     let (seconds, _) = saved.split_once(" s for all 4 open files").unwrap();
     assert!((1.8..2.0).contains(&seconds.parse::<f64>().unwrap()), "{saved}");

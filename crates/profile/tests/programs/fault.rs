@@ -1,4 +1,4 @@
-//! Reads a file with one fault each, or with --fixed without it: fault PATTERN FILE [--fixed].
+//! Reads a file with one flaw, or with --fixed without it: fault PATTERN FILE [--fixed].
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -23,21 +23,21 @@ fn backward(file: &File, fixed: bool) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Numbers without order, the same each time.
+/// Returns a pseudo-random number that is the same in each run.
 fn scattered(index: u64) -> u64 {
     let word = (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word ^ word >> 31
 }
 
-/// Short runs here and there through a buffer of the library; fixed, each is asked for at once.
+/// Reads short runs at random places with a buffered reader; fixed, it requests each run at once.
 fn ramp(file: &File, fixed: bool) -> std::io::Result<()> {
     let mut reader = BufReader::with_capacity(4096, file);
     let mut buffer = [0; 4096];
     for run in 0..100_u64 {
         let start = scattered(run) % 800 * RUN as u64;
         if fixed {
-            // SAFETY: the descriptor is open, and nothing in memory is passed.
+            // SAFETY: the descriptor is open, and no pointer is passed.
             unsafe { readahead(file.as_raw_fd(), start as i64, RUN) };
         }
         reader.seek(SeekFrom::Start(start))?;
