@@ -1,4 +1,4 @@
-//! Direct reads of a file or device, to measure the storage itself.
+//! Reads files and devices with `O_DIRECT`, to measure the storage itself.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -9,8 +9,8 @@ use units::Bytes;
 
 use crate::ExperimentError;
 
-/// Address, offset and length of a direct read are multiples of the device's block; this is a
-/// multiple of every device's block.
+/// Address, offset and length of a direct read must be multiples of the device's block size; this
+/// is a multiple of every block size in use.
 pub(crate) const ALIGNMENT_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub(crate) struct Direct {
@@ -48,7 +48,7 @@ impl Direct {
     }
 }
 
-/// A buffer whose start is aligned.
+/// A buffer whose start is aligned to [`ALIGNMENT_BYTES`].
 #[derive(Debug)]
 pub(crate) struct Aligned {
     memory: Vec<u8>,

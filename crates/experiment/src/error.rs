@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use thiserror::Error;
 use units::{Bytes, Classified, ErrorKind};
 
-/// Why there is no answer. All changes have been restored by then.
+/// The reason why an experiment has no result. All changes have been restored by then.
 #[derive(Debug, Error)]
 pub enum ExperimentError {
-    /// The experiment is not possible as requested.
+    /// The plan is invalid, or not possible on this target.
     #[error("{0}")]
     Usage(String),
-    /// This machine or this user lacks a requirement.
+    /// This machine or user lacks a requirement.
     #[error("{0}")]
     NotPossible(String),
     #[error("{path} is {size}: this needs at least {needed}", path = path.display())]
@@ -20,7 +20,7 @@ pub enum ExperimentError {
     /// A system call on a path failed.
     #[error("cannot {action} {path}", path = path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// Direct reads are not supported.
+    /// The path does not support direct reads, or not in blocks of this size.
     #[error(
         "{path} cannot be read directly (O_DIRECT): its filesystem does not support it, or not \
          with blocks of {block}", path = path.display()

@@ -1,13 +1,13 @@
-//! Experiments that each answer a question about storage or kernel, with a verdict and a plot.
+//! Experiments: each answers one question about storage or kernel, with a verdict and a plot.
 //!
-//! Where a study asks which setting is best, an experiment asks how something works: what a larger
-//! request costs, when read-ahead starts, how readers affect each other. Each gives an
-//! [`study::Findings`]: tables, plots and sentences that follow from them.
+//! A study finds the best setting; an experiment shows how something works: what a larger request
+//! costs, when read-ahead starts, how readers affect each other. Each returns [`study::Findings`]:
+//! tables, plots and the sentences that follow from them.
 //!
 //! - [`activation`]: when read-ahead starts, and what makes it stop.
 //! - [`sweeps`]: what random reads alongside streams cost; whether reads scale with readers; what
 //!   happens when memory is scarce.
-//! - [`zones`]: how fast start, middle and end of a disk are.
+//! - [`zones`]: the throughput at the start, the middle and the end of a disk.
 //! - [`blocks`]: random reads of 1, 2, 4 … blocks, by one process and by several.
 
 pub mod activation;

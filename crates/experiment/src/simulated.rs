@@ -1,4 +1,4 @@
-//! Direct reads of a simulated device, in the model's own time.
+//! Direct reads of a simulated device, in the model's time.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,7 +12,7 @@ use crate::ExperimentError;
 /// Idle time of the simulated device between two measurements.
 const PAUSE_TIME: Nanos = Nanos::from_millis(50);
 
-/// A simulated device below the kernel's block layer.
+/// A simulated device, accessed below the kernel's block layer.
 pub(crate) struct SimulatedDisk {
     device: Box<dyn Device>,
     machine: SimMachine,
@@ -20,21 +20,21 @@ pub(crate) struct SimulatedDisk {
     next_id: u64,
 }
 
-/// The load of a measurement: each reader sends one request after another.
+/// The load of a measurement: each reader has one request in progress at a time.
 pub(crate) struct DirectLoad<'a> {
     pub(crate) readers: usize,
     pub(crate) length: Bytes,
-    /// Size of the parts that a reader requests one after another; `None` for all at once.
+    /// Size of the parts that a reader requests one after another; `None` for the whole request.
     pub(crate) part: Option<Bytes>,
-    /// Length of the measurement: requests in progress are completed.
+    /// Duration of the measurement; requests in progress at its end are completed.
     pub(crate) duration: Nanos,
     pub(crate) place: &'a mut dyn FnMut(usize) -> Bytes,
 }
 
 pub(crate) struct Served {
-    /// The time of each request, in order of completion.
+    /// The response time of each request, in order of completion.
     pub(crate) times: Vec<Nanos>,
-    /// From the start to the end of the last request.
+    /// Time from the start to the completion of the last request.
     pub(crate) elapsed: Nanos,
 }
 
@@ -42,14 +42,14 @@ pub(crate) struct Served {
 #[derive(Clone, Debug, Default)]
 struct Reader {
     begun: Nanos,
-    /// Start of the next part, and remaining length.
+    /// Offset of the next part, and the remaining length of the request.
     rest: (Bytes, Bytes),
-    /// Incomplete requests of the current part.
+    /// Device requests of the current part that are not complete.
     open: usize,
 }
 
 impl SimulatedDisk {
-    /// The device of a simulated machine; the seed determines its randomness.
+    /// Opens the device of a simulated machine; `seed` determines its randomness.
     pub(crate) fn open(machine: &SimMachine, seed: u64) -> Result<Self, ExperimentError> {
         let device = machine.model.build(machine.seed ^ seed);
         let device = device.map_err(|error| StudyError::from(SimError::from(error)))?;
@@ -64,7 +64,7 @@ impl SimulatedDisk {
         self.device.capacity()
     }
 
-    /// Serves readers until their time is over and no request is in flight.
+    /// Serves the readers until the duration is over and no request is in flight.
     pub(crate) fn serve(&mut self, load: &mut DirectLoad<'_>) -> Served {
         let begun = self.clock;
         let end = begun + load.duration;
@@ -105,7 +105,7 @@ impl SimulatedDisk {
         served
     }
 
-    /// Queues the next part of a reader's request, split as by the block layer.
+    /// Queues the next part of a reader's request, split as the block layer would.
     fn next_part(
         &mut self,
         number: usize,

@@ -1,5 +1,5 @@
-//! How fast are start, middle and end of the disk? Measures a stream of large direct reads at each
-//! place.
+//! How fast are start, middle and end of the disk? The experiment measures a stream of large direct
+//! reads at each place.
 
 use std::path::Path;
 
@@ -19,16 +19,16 @@ use study::{Findings, LiveTarget, ResultCurve, ResultPlot, ResultTable, drawn_se
 pub const NAME: &str = "zones";
 pub const QUESTION: &str = "How fast are start, middle and end of the disk?";
 
-/// The request size: large enough for the kernel to keep several requests in flight.
+/// The request size: large enough that the kernel keeps several requests in flight.
 const REQUEST_BYTES: Bytes = Bytes::from_mib(8);
-/// Rates that differ by less than this share count as equal.
+/// Maximum relative difference of two rates that count as equal.
 const EQUAL_RATE_TOLERANCE: f64 = 0.05;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZonePlan {
     /// A block device, a file, a virtual disk, or a simulation.
     pub target: Target,
-    /// Number of places, including the start and the end.
+    /// Number of places, including start and end; 2 to 1000.
     pub places: u32,
     /// Reading time at each place, in the storage's own time.
     pub duration: Nanos,
@@ -102,7 +102,7 @@ fn simulated(
     Ok(answer)
 }
 
-/// Whether the storage is large enough for all places.
+/// Returns an error if the storage is too small for this many places.
 fn roomy(plan: &ZonePlan, path: &Path, size: Bytes) -> Result<(), ExperimentError> {
     let needed = REQUEST_BYTES * 2 * u64::from(plan.places);
     match size < needed {
@@ -131,8 +131,8 @@ fn gather(
         .collect())
 }
 
-/// The range of a stream that starts, or ends, at a share of the whole; at its end the stream
-/// starts again.
+/// Returns the offsets of a stream at a share of the whole (0 to 1): a twentieth of the storage,
+/// read in ascending order and repeated endlessly.
 fn places(size: Bytes, share: f64) -> impl Iterator<Item = Bytes> {
     let requests = size.get() / REQUEST_BYTES.get();
     let room = (requests / 20).max(1);
@@ -147,7 +147,7 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// MiB/s in the storage's own time.
+    /// Returns the throughput in MiB/s, in the storage's own time.
     fn rate(&self, duration: Nanos, environment: &Environment) -> Result<f64, ExperimentError> {
         let mut places = places(self.size, self.share);
         let mut buffer = Aligned::new(REQUEST_BYTES);

@@ -1,11 +1,11 @@
 //! Main effects of factors on a quantity measured in blocks: least squares of an additive model,
 //! `y = block + Σ effect of each factor's level`, with intervals from the residuals and Student's
 //! distribution (Montgomery, *Design and Analysis of Experiments*, chapters 4, 5 and 10). With too
-//! few residuals for an interval, the range over the blocks is given instead.
+//! few residuals for an interval, the result is the range over the blocks.
 //!
-//! On logarithms an effect is a ratio. One factor at a time, full and fractional designs are all
-//! read by the same model; what factors do together beyond their own effects is in the residuals,
-//! so that it makes the intervals wider.
+//! On logarithms an effect is a ratio. The same model fits one-factor-at-a-time, full and
+//! fractional designs. Joint effects of factors beyond their separate effects remain in the
+//! residuals and widen the intervals.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ pub struct Observation {
     pub value: f64,
 }
 
-/// The effect of each level other than 0 of each factor, relative to level 0. `None` if the
-/// measurements do not separate levels. `levels` is the number of levels of each factor.
+/// Returns the effect of each level other than 0 of each factor, relative to level 0. `None` if the
+/// measurements do not separate the levels. `levels` holds the number of levels of each factor.
 pub fn main_effects(observations: &[Observation], levels: &[usize]) -> Option<Vec<Vec<Estimate>>> {
     let fit = Additive::fit(observations, levels)?;
     let single = if fit.has_interval() { Vec::new() } else { block_fits(observations, levels) };
@@ -35,7 +35,7 @@ pub fn main_effects(observations: &[Observation], levels: &[usize]) -> Option<Ve
     Some(of_factor.collect())
 }
 
-/// The model of each single block, for blocks that separate all levels.
+/// Fits the model to each block alone; leaves out blocks that do not separate all levels.
 fn block_fits(observations: &[Observation], levels: &[usize]) -> Vec<Additive> {
     let mut blocks: BTreeMap<u32, Vec<Observation>> = BTreeMap::new();
     for one in observations {
@@ -44,17 +44,17 @@ fn block_fits(observations: &[Observation], levels: &[usize]) -> Vec<Additive> {
     blocks.values().filter_map(|block| Additive::fit(block, levels)).collect()
 }
 
-/// Degrees of freedom needed for an interval: those of five pairs.
+/// Minimum degrees of freedom for an interval: those of five pairs.
 pub(crate) const FREEDOM_LEAST: usize = INTERVAL_FROM - 1;
 
 pub(crate) struct Additive {
-    /// The blocks come first among the columns.
+    /// Number of blocks, which are the first columns.
     blocks: usize,
     solution: Vec<f64>,
     inverse: Vec<Vec<f64>>,
-    /// The unexplained remainder of each observation.
+    /// The residual of each observation.
     pub(crate) residuals: Vec<f64>,
-    /// Remaining degrees of freedom.
+    /// The residual degrees of freedom.
     pub(crate) freedom: usize,
 }
 
@@ -92,17 +92,17 @@ impl Additive {
         Some(Self { blocks: blocks.len(), solution, inverse, residuals, freedom })
     }
 
-    /// The sum of the squares of the residuals.
+    /// Returns the sum of squared residuals.
     pub(crate) fn squares(&self) -> f64 {
         self.residuals.iter().map(|residual| residual.powi(2)).sum()
     }
 
-    /// Whether the residuals suffice for an interval.
+    /// Returns whether the residuals suffice for an interval.
     fn has_interval(&self) -> bool {
         self.freedom >= FREEDOM_LEAST
     }
 
-    /// An effect, by its index after the blocks; `single` are the fits of single blocks.
+    /// Returns one effect, by its index after the blocks; `single` holds the fits of single blocks.
     fn estimate(&self, effect: usize, single: &[Self]) -> Estimate {
         let column = self.blocks + effect;
         let value = self.solution[column];
@@ -141,7 +141,7 @@ fn normal(rows: &[Vec<f64>], columns: usize) -> Vec<Vec<f64>> {
     matrix
 }
 
-/// The inverse by Gauss–Jordan elimination with pivoting; `None` for a singular matrix.
+/// Inverts a matrix by Gauss–Jordan elimination with pivoting; `None` if it is singular.
 fn inverse(mut matrix: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     let size = matrix.len();
     let unit = |i: usize| (0..size).map(|j| f64::from(u8::from(i == j))).collect();
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn effects_are_found_in_every_design() {
         let truth = |block: u32, levels: &[usize]| {
-            // The noise is a fixed pattern without a mean.
+            // The noise is a fixed pattern of three values.
             let noise =
                 0.001 * f64::from((block * 7 + levels[0] as u32 * 3 + levels[1] as u32) % 3);
             f64::from(block) + [0.0, 0.5][levels[0]] + [0.0, -0.2, 0.1][levels[1]] + noise

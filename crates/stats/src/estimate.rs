@@ -6,9 +6,9 @@ use crate::quantile::student_975;
 
 /// A value with its spread: unknown, a range, or a 95 % interval.
 ///
-/// The ends never lie on the wrong side of the value and are always finite; the [`Spread`] shows
-/// whether there are ends. JSON has `median`, `low`, `high` (`null` without ends) and `spread`,
-/// which is `ci95`, `range` or `none`.
+/// The ends always enclose the value and are finite; [`Spread`] says whether there are ends. JSON
+/// has `median`, `low`, `high` (`null` without ends) and `spread`, which is `ci95`, `range` or
+/// `none`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The value, usually a median.
@@ -16,27 +16,27 @@ pub struct Estimate {
     spread: Spread,
 }
 
-/// What is known about the spread of a value.
+/// The spread of a value, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spread {
     Unknown,
-    /// The smallest and the largest of a few repeats, too few for an interval.
+    /// Minimum and maximum of a few repeats, which are too few for an interval.
     Range {
         low: f64,
         high: f64,
-        /// Number of repeats; for a quotient, the smaller of the two.
+        /// Number of repeats; for a quotient, the smaller of the two numbers.
         repeats: u32,
     },
     /// A 95 % confidence interval.
     Interval {
         low: f64,
         high: f64,
-        /// Number of repeats, if it comes from repeats.
+        /// Number of repeats; `None` if the interval does not come from repeats.
         repeats: Option<u32>,
     },
 }
 
-/// Factors by which a range is widened for decisions, for two repeats and for three or four:
+/// Widths by which a range is extended for decisions, with two repeats and with three or four:
 /// slightly more than the 95 % t interval, which for two repeats is 6.35 widths to either side.
 const WIDTHS_OF_TWO: i32 = 6;
 const WIDTHS_OF_MORE: i32 = 1;
@@ -51,18 +51,18 @@ impl Estimate {
         Self { median: value, spread: Spread::Interval { low: value, high: value, repeats: None } }
     }
 
-    /// A value with its 95 % interval, which is widened to hold the value. Without two finite ends
-    /// the spread is unknown.
+    /// Creates a value with its 95 % interval, which is widened to enclose the value. If an end is
+    /// not finite, the spread is unknown.
     pub fn interval(median: f64, low: f64, high: f64) -> Self {
         Self::interval_of(median, low, high, None)
     }
 
-    /// The same of so many repeats.
+    /// Like [`Self::interval`], from this many repeats.
     pub(crate) fn interval_of(median: f64, low: f64, high: f64, repeats: Option<u32>) -> Self {
         Self::with_ends(median, low, high, |low, high| Spread::Interval { low, high, repeats })
     }
 
-    /// A value with the minimum and the maximum of a few repeats.
+    /// Creates a value with the minimum and the maximum of a few repeats.
     pub fn range(median: f64, low: f64, high: f64, repeats: u32) -> Self {
         Self::with_ends(median, low, high, |low, high| Spread::Range { low, high, repeats })
     }
@@ -78,7 +78,7 @@ impl Estimate {
         self.spread
     }
 
-    /// Both ends of the interval or range; `None` if the spread is unknown.
+    /// Returns both ends of the interval or range; `None` if the spread is unknown.
     pub const fn bounds(&self) -> Option<(f64, f64)> {
         match self.spread {
             Spread::Unknown => None,
@@ -88,32 +88,32 @@ impl Estimate {
         }
     }
 
-    /// The lower end of the interval or range; minus infinity without one.
+    /// Returns the lower end of the interval or range, or minus infinity.
     pub fn low(&self) -> f64 {
         self.bounds().map_or(f64::NEG_INFINITY, |(low, _)| low)
     }
 
-    /// The upper end of the interval or range; infinity without one.
+    /// Returns the upper end of the interval or range, or infinity.
     pub fn high(&self) -> f64 {
         self.bounds().map_or(f64::INFINITY, |(_, high)| high)
     }
 
-    /// Whether there are two ends, of an interval or of a range.
+    /// Returns whether the estimate has ends, of an interval or of a range.
     pub const fn is_bounded(&self) -> bool {
         self.bounds().is_some()
     }
 
-    /// Whether the ends are those of a 95 % interval.
+    /// Returns whether the ends are those of a 95 % interval.
     pub const fn is_interval(&self) -> bool {
         matches!(self.spread, Spread::Interval { .. })
     }
 
-    /// The ends for decisions; minus and plus infinity if there are none.
+    /// Returns the ends to base decisions on; minus and plus infinity if there are none.
     ///
-    /// An interval has its own ends. A range contains the truth too rarely (with three repeats, in
-    /// 75 of 100 cases), so it is widened by its own width on either side, and a range of two
-    /// repeats by six times its width, on a log scale if all values are positive: that is about the
-    /// width of a 95 % t interval.
+    /// An interval has its own ends. A range encloses the true value too rarely (with three
+    /// repeats, in 75 of 100 cases), so it is widened on either side by its own width, with two
+    /// repeats by six times its width, on a log scale if all values are positive: about the width
+    /// of a 95 % t interval.
     pub fn decision_bounds(&self) -> (f64, f64) {
         match self.spread {
             Spread::Interval { low, high, .. } => (low, high),
@@ -131,7 +131,7 @@ impl Estimate {
         }
     }
 
-    /// The ratio of two independent estimates.
+    /// Returns the ratio of two independent estimates.
     ///
     /// Distances of two intervals add in quadrature on a log scale (MOVER: Zou and Donner 2008). If
     /// either has only a range, the result is the range of all quotients.
@@ -153,8 +153,8 @@ impl Estimate {
         }
     }
 
-    /// The geometric mean of independent estimates, with a known centre. If any has only a range,
-    /// the result is the range from all minima to all maxima.
+    /// Returns the geometric mean of independent estimates, with a known centre. If any of them has
+    /// only a range, the result is the range from all minima to all maxima.
     pub fn geometric_mean(centre: f64, all: &[Self]) -> Self {
         if all.is_empty() || all.iter().any(|one| one.low() <= 0.0) {
             return Self::unbounded(centre);
@@ -171,7 +171,7 @@ impl Estimate {
         }
     }
 
-    /// The product of intervals, each to the power of `share`.
+    /// Returns the product of intervals, each to the power of `share`.
     fn product(centre: f64, all: &[Self], share: f64) -> Self {
         let (mut down, mut up) = (Quadrature::default(), Quadrature::default());
         for one in all {
@@ -184,7 +184,7 @@ impl Estimate {
         Self::interval_of(centre, centre * (-down).exp(), centre * up.exp(), repeats)
     }
 
-    /// The smallest number of repeats among those with a range; `None` if there are none.
+    /// Returns the smallest number of repeats of any range; `None` if none of them is a range.
     fn range_repeats(all: &[Self]) -> Option<u32> {
         let of = |one: &Self| match one.spread {
             Spread::Range { repeats, .. } => Some(repeats),
@@ -193,7 +193,7 @@ impl Estimate {
         all.iter().filter_map(of).min()
     }
 
-    /// Repeats of an interval, where it is of repeats.
+    /// Returns the repeats of an interval; `None` if it does not come from repeats.
     const fn interval_repeats(&self) -> Option<u32> {
         match self.spread {
             Spread::Interval { repeats, .. } => repeats,
@@ -201,7 +201,7 @@ impl Estimate {
         }
     }
 
-    /// The kind of ends as in JSON and CSV: `ci95`, `range` or `none`.
+    /// Returns the kind of ends as in JSON and CSV: `ci95`, `range` or `none`.
     pub const fn spread_kind(&self) -> &'static str {
         match self.spread {
             Spread::Unknown => "none",
@@ -227,14 +227,14 @@ impl Estimate {
 
 /// Half widths of independent 95 % intervals, added in quadrature.
 ///
-/// An interval of few repeats is wider than one of many, because its noise is less certain. The
-/// noise of a sum is more certain than that of its parts, so the widths of the parts are divided by
-/// Student's quantile of their own degrees of freedom and multiplied by that of the sum's degrees
-/// of freedom (Welch–Satterthwaite).
+/// An interval from few repeats is wider than one from many, because its noise is less certain. The
+/// noise of a sum is more certain than that of its parts. So the width of each part is divided by
+/// Student's quantile of its degrees of freedom, and the sum is multiplied by the quantile of the
+/// sum's degrees of freedom (Welch–Satterthwaite).
 #[derive(Clone, Copy, Debug, Default)]
 struct Quadrature {
     squares: f64,
-    /// Sum of squared squares by degrees of freedom.
+    /// Sum of squared variances, each divided by its degrees of freedom.
     unsure: f64,
 }
 
@@ -246,7 +246,7 @@ impl Quadrature {
         self.unsure += freedom.map_or(0.0, |freedom| square * square / freedom as f64);
     }
 
-    /// Half the width of the sum, and the equivalent number of repeats.
+    /// Returns half the width of the sum, and the equivalent number of repeats.
     fn half(self) -> (f64, Option<u32>) {
         let freedom = (self.unsure > 0.0).then(|| self.squares * self.squares / self.unsure);
         // The cast saturates.

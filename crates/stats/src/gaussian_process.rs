@@ -1,12 +1,12 @@
-//! A small Gaussian process: the estimate of a curve between measured places.
+//! A small Gaussian process, which estimates a curve between measured places.
 //!
-//! Rasmussen and Williams (2006), algorithm 2.1, for up to a few hundred points.
+//! Algorithm 2.1 of Rasmussen and Williams (2006), for up to a few hundred points.
 
 /// The estimate at one place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Posterior {
     pub mean: f64,
-    /// Its standard deviation, without the noise of a measurement.
+    /// Standard deviation of the estimate, without the noise of a measurement.
     pub deviation: f64,
 }
 
@@ -21,8 +21,8 @@ pub struct GaussianProcess<P, K> {
 }
 
 impl<P, K: Fn(&P, &P) -> f64> GaussianProcess<P, K> {
-    /// Conditions on `values[i]` seen at `places[i]` with a noise of variance `noise[i]`. `None`
-    /// if the lengths differ or the kernel is not positive definite there.
+    /// Conditions on `values[i]` measured at `places[i]` with a noise of variance `noise[i]`.
+    /// `None` if the lengths differ or the covariance is not positive definite.
     pub fn fit(places: Vec<P>, values: &[f64], noise: &[f64], kernel: K) -> Option<Self> {
         if places.len() != values.len() || places.len() != noise.len() {
             return None;
@@ -46,7 +46,7 @@ impl<P, K: Fn(&P, &P) -> f64> GaussianProcess<P, K> {
         Some(Self { places, kernel, factor, weights })
     }
 
-    /// The estimate at `place`.
+    /// Returns the estimate at `place`.
     pub fn at(&self, place: &P) -> Posterior {
         let shared: Vec<f64> = self.places.iter().map(|p| (self.kernel)(p, place)).collect();
         let mean = shared.iter().zip(&self.weights).map(|(a, b)| a * b).sum();
@@ -73,8 +73,8 @@ fn backward(factor: &[Vec<f64>], mut x: Vec<f64>) -> Vec<f64> {
     x
 }
 
-/// The Matérn 5/2 correlation of two places at this distance, in units of the length scale: smooth,
-/// but not so smooth that one peak predicts the next.
+/// Returns the Matérn 5/2 correlation of two places at this distance, in units of the length scale:
+/// smooth, but not so smooth that one peak predicts the next.
 pub fn matern52(distance: f64) -> f64 {
     let r = 5f64.sqrt() * distance.abs();
     (1.0 + r + r * r / 3.0) * (-r).exp()

@@ -1,4 +1,4 @@
-//! Latency histograms that can be stored.
+//! Latency histograms that can be stored as text.
 
 use std::fmt::{self, Write as _};
 
@@ -6,19 +6,18 @@ use hdrhistogram::Histogram;
 use serde::de::Error as _;
 use units::Nanos;
 
-/// The longest latency that is distinguished.
+/// The longest latency that a histogram distinguishes.
 const MAX_LATENCY: Nanos = Nanos::from_secs(3600);
 /// Significant decimal digits: a bucket is at most 0.1 % wide.
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// The buckets between a power of two and the next have the same width; this is the number of bits
-/// that number them. It follows from the digits: 2048 values are distinguished one by one, as in
-/// hdrhistogram.
+/// Base-2 logarithm of the number of equally wide buckets between two powers of two. It follows
+/// from the digits: the first 2048 values have a bucket each, as in hdrhistogram.
 const BUCKET_BITS: u32 = 10;
 
 /// Latencies in nanoseconds to three significant digits, up to an hour.
 ///
-/// It is stored as one line of text, `bucket+count` for each bucket in use, each bucket as the
-/// distance from the one before: a few kilobytes for a hundred thousand latencies.
+/// The stored form is one line of text, `bucket+count` for each used bucket, where `bucket` is the
+/// distance from the previous one: a few kilobytes for a hundred thousand latencies.
 #[derive(Clone, PartialEq)]
 pub struct LatencyHistogram(Histogram<u64>);
 
@@ -28,7 +27,7 @@ impl LatencyHistogram {
         Self(histogram.expect("constant bounds in their right order"))
     }
 
-    /// Adds one latency; one of more than an hour counts as an hour.
+    /// Adds one latency; more than an hour counts as an hour.
     #[inline]
     pub fn record(&mut self, latency: Nanos) {
         self.0.saturating_record(latency.min(MAX_LATENCY).get());
@@ -44,17 +43,17 @@ impl LatencyHistogram {
         self.0.len()
     }
 
-    /// The latency quantile `q` (0 to 1); `None` if empty.
+    /// Returns the latency at quantile `q` (0 to 1); `None` if empty.
     pub fn quantile(&self, q: f64) -> Option<Nanos> {
         (!self.0.is_empty()).then(|| Nanos::new(self.0.value_at_quantile(q)))
     }
 
-    /// The mean latency; `None` if empty.
+    /// Returns the mean latency; `None` if empty.
     pub fn mean(&self) -> Option<Nanos> {
         (!self.0.is_empty()).then(|| Nanos::new(self.0.mean().round() as u64))
     }
 
-    /// Every latency that occurred, to three digits and ascending, with its count.
+    /// Returns every recorded latency, to three digits and ascending, with its count.
     pub fn counts(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.0
             .iter_recorded()
@@ -94,13 +93,13 @@ impl LatencyHistogram {
     }
 }
 
-/// The number of the bucket that holds `value`.
+/// Returns the number of the bucket that holds `value`.
 fn bucket_of(value: u64) -> u64 {
     let shift = value.max(1).ilog2().saturating_sub(BUCKET_BITS);
     (u64::from(shift) << BUCKET_BITS) + (value >> shift)
 }
 
-/// The lowest value of a bucket.
+/// Returns the lowest value of a bucket.
 fn value_in(bucket: u64) -> Option<u64> {
     let shift = (bucket >> BUCKET_BITS).saturating_sub(1);
     let within = bucket - (shift << BUCKET_BITS);
@@ -210,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_trial_s_worth_of_latencies_is_small() {
-        // A hundred thousand cached reads and some from the disk.
+        // A hundred thousand cached reads and two thousand from the disk.
         let cached = (0..100_000u64).map(|n| 900 + n % 700 * (n % 13));
         let disk = (0..2_000u64).map(|n| 4_000_000 + n * 3_001);
         let text = of(&cached.chain(disk).collect::<Vec<_>>()).to_text();

@@ -1,10 +1,10 @@
-//! Effects of two factors together beyond their separate effects.
+//! Joint effects of two factors beyond their separate effects.
 //!
 //! The additive model of [`main_effects`](crate::main_effects) leaves residuals. Their means by
-//! pair of levels show what it misses: the contrast `m(a, b) − m(a, 0) − m(0, b) + m(0, 0)` is how
-//! far the two levels together are from the sum of their own effects (Montgomery, *Design and
-//! Analysis of Experiments*, chapter 5). On logarithms it is a ratio. A pair of levels that was
-//! never measured together has no contrast, so one factor at a time shows no interactions at all.
+//! pair of levels show what the model misses: the contrast `m(a, b) − m(a, 0) − m(0, b) + m(0, 0)`
+//! is the distance of the two levels together from the sum of their separate effects (Montgomery,
+//! *Design and Analysis of Experiments*, chapter 5). On logarithms it is a ratio. Levels never
+//! measured together have no contrast, so a one-factor-at-a-time design shows no interactions.
 
 use crate::Estimate;
 use crate::effects::{Additive, FREEDOM_LEAST, Observation};
@@ -14,18 +14,18 @@ use crate::quantile::student_975;
 pub struct Interaction {
     /// The indices of the factors, the lower one first.
     pub factors: (usize, usize),
-    /// For each pair of levels, neither of them 0, its contrast.
+    /// The contrast of each pair of levels other than 0.
     pub contrasts: Vec<((usize, usize), Estimate)>,
 }
 
 impl Interaction {
-    /// The contrast that is furthest from zero.
+    /// Returns the largest absolute contrast.
     pub fn strength(&self) -> f64 {
         self.contrasts.iter().map(|(_, contrast)| contrast.median.abs()).fold(0.0, f64::max)
     }
 }
 
-/// The interactions of all pairs of factors that were measured together, the strongest first.
+/// Returns the interactions of all pairs of factors that were measured together, strongest first.
 pub fn interactions(observations: &[Observation], levels: &[usize]) -> Vec<Interaction> {
     let Some(fit) = Additive::fit(observations, levels) else { return Vec::new() };
     let factors = levels.len();
@@ -36,7 +36,7 @@ pub fn interactions(observations: &[Observation], levels: &[usize]) -> Vec<Inter
     all
 }
 
-/// A mean and its number of values.
+/// A sum and its number of values.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -95,7 +95,7 @@ fn of_pair(
 mod tests {
     use super::*;
 
-    /// All combinations in several blocks, with a fixed pattern for noise.
+    /// Returns all combinations in several blocks, with a fixed pattern as noise.
     fn full(counts: &[usize], blocks: u32, truth: impl Fn(&[usize]) -> f64) -> Vec<Observation> {
         let mut cells = vec![Vec::new()];
         for count in counts {

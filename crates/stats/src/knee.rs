@@ -1,10 +1,10 @@
-//! Where a curve bends, and where it dips.
+//! Knees and dips of curves.
 
-/// The knee of a curve that rises and flattens: Kneedle (Satopää, Albrecht, Irwin and Raghavan
-/// 2011) for offline data, with `sensitivity` 1 as the authors recommend. Both axes are scaled to
-/// 0..1 and the knee is the first local maximum of y − x that is followed by a drop of
-/// `sensitivity` mean steps, or failing that the highest one. `xs` must ascend; take logarithms
-/// first where steps are ratios. `None` for fewer than three points or a curve that does not rise.
+/// Returns the index of the knee of a curve that rises and flattens: Kneedle (Satopää, Albrecht,
+/// Irwin and Raghavan 2011) for offline data; its authors recommend `sensitivity` 1. Both axes are
+/// scaled to 0..1. The knee is the first local maximum of y − x that is followed by a drop of
+/// `sensitivity` mean steps, otherwise the highest one. `xs` must ascend; pass logarithms if steps
+/// are ratios. `None` for fewer than three points or a curve that does not rise.
 pub fn knee(xs: &[f64], ys: &[f64], sensitivity: f64) -> Option<usize> {
     if xs.len() != ys.len() || xs.len() < 3 || !xs.iter().chain(ys).all(|v| v.is_finite()) {
         return None;
@@ -41,15 +41,15 @@ pub fn knee(xs: &[f64], ys: &[f64], sensitivity: f64) -> Option<usize> {
 /// A fall and a later recovery.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dip {
-    /// Index of the height that it falls from.
+    /// Index of the height from which the curve falls.
     pub from: usize,
     pub bottom: usize,
-    /// How far it falls, relative to the height that it falls from.
+    /// Depth of the fall, relative to that height (0 to 1).
     pub depth: f64,
 }
 
-/// The deepest dip of a series of positive numbers: one that rises again afterwards by at least
-/// half of what it fell. `None` where nothing falls by more than `tolerance` (0.05 is 5 %).
+/// Returns the deepest dip of a series of positive numbers: a fall after which the series rises by
+/// at least half of the fall. `None` if no fall is deeper than `tolerance` (0.05 is 5 %).
 pub fn deepest_dip(values: &[f64], tolerance: f64) -> Option<Dip> {
     let mut deepest: Option<Dip> = None;
     let mut top = 0;

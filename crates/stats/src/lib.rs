@@ -1,7 +1,7 @@
-//! Quantiles, intervals of medians, knees: the statistics behind a verdict.
+//! The statistics behind a verdict: quantiles, intervals of medians, knees.
 //!
-//! Pure functions of numbers. Randomness comes from a seed that is passed in, so that the same
-//! record always gives the same verdict.
+//! All functions are pure. Randomness comes from a seed that the caller passes, so the same record
+//! always has the same verdict.
 
 mod effects;
 mod estimate;

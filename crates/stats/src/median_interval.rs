@@ -1,32 +1,32 @@
 //! The median of a few repeats with its interval, from the order of the values alone.
 //!
-//! The number of values below the true median is binomial whatever the distribution, so the d-th
-//! smallest and the d-th largest of n hold the median with a probability that depends on n and d
-//! only (the sign test, turned round). Hettmansperger and Sheather (1986, "Confidence intervals
-//! based on interpolated order statistics") interpolate between two such pairs to get 95 %, which
-//! is nearly free of the distribution again. Five values reach 93.75 %: there the same formula
-//! extrapolates by 18 % of the distance to the second smallest and largest. Normal, heavy-tailed
-//! and skewed values give 94 to 96 % from five values up (`docs/measurement.md` has the table).
+//! The number of values below the true median is binomial for every distribution. So the d-th
+//! smallest and largest of n values enclose it with a probability that depends only on n and d (the
+//! sign test, inverted). Hettmansperger and Sheather (1986, "Confidence intervals based on
+//! interpolated order statistics") interpolate between two such pairs to reach 95 %, nearly
+//! independent of the distribution. Five values reach 93.75 %: there the same formula extrapolates
+//! by 18 % of the distance to the second smallest and largest. Normal, heavy-tailed and skewed
+//! values have a coverage of 94 to 96 % from five values on (`docs/measurement.md` has the table).
 //!
-//! Fewer than five values give no interval but their range, and say so.
+//! Fewer than five values have a range instead of an interval, marked as such.
 
 use crate::estimate::Estimate;
 use crate::quantile::quantile_of_sorted;
 
-/// Values from which on a median has a 95 % interval.
+/// Minimum number of values for a 95 % interval of the median.
 pub const INTERVAL_FROM: usize = 5;
 
 const CONFIDENCE_LEVEL: f64 = 0.95;
 
-/// Values from which on the binomial distribution is taken to be normal.
+/// Number of values from which the normal distribution replaces the binomial one.
 const NORMAL_FROM_COUNT: usize = 400;
 
 /// The 97.5 % quantile of the normal distribution.
 const NORMAL_QUANTILE_975: f64 = 1.959_964;
 
 impl Estimate {
-    /// The median of some values, with its 95 % interval from five values on, with their range if
-    /// there are two to four. `None` without values or with one that is not finite.
+    /// Returns the median of values: with its 95 % interval from five values on, with the range of
+    /// two to four. `None` if there are no values or one is not finite.
     pub fn from_values(values: &[f64]) -> Option<Self> {
         if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
             return None;
@@ -47,8 +47,8 @@ impl Estimate {
         Some(Self::interval_of(median, low, high, Some(count as u32)))
     }
 
-    /// The median of `above[i] / below[i]`. `None` without pairs, if the two have not the same
-    /// length, or if a number is not positive and finite.
+    /// Returns the median of `above[i] / below[i]`. `None` without pairs, if the lengths differ, or
+    /// if a number is not positive and finite.
     pub fn of_ratios(above: &[f64], below: &[f64]) -> Option<Self> {
         let usable = |v: &f64| v.is_finite() && *v > 0.0;
         if above.len() != below.len() || !above.iter().chain(below).all(usable) {
@@ -59,13 +59,13 @@ impl Estimate {
     }
 }
 
-/// The place `share` of the way from one number to another, by ratio where both are positive.
+/// Interpolates at `share` of the way between two numbers, by ratio if both are positive.
 fn between(from: f64, to: f64, share: f64) -> f64 {
     if from > 0.0 && to > 0.0 { from * (to / from).powf(share) } else { from + (to - from) * share }
 }
 
-/// Which of `count` ordered values the interval starts from, counted from 1, and how far towards
-/// the next inner one it starts: negative for outward.
+/// Returns the rank of the ordered value at which the interval starts, counted from 1, and the
+/// share of the distance to the next inner value (negative: outward).
 fn depth(count: usize) -> (usize, f64) {
     let n = count as f64;
     if count >= NORMAL_FROM_COUNT {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn pairs_take_out_what_both_share() {
-        // Blocks differ by half, the ratio within each is 1.1 ± 0.2 %.
+        // Blocks differ by half; the ratio within each is 1.1 ± 0.2 %.
         let below = [100.0, 150.0, 80.0, 120.0, 60.0];
         let above: Vec<f64> =
             below.iter().zip([1.1, 1.101, 1.099, 1.102, 1.098]).map(|(b, r)| b * r).collect();

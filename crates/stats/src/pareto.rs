@@ -1,7 +1,7 @@
 //! The Pareto front.
 
-/// The indices of the points that no other point exceeds in both respects, ascending by the first.
-/// The first of several equal points represents all.
+/// Returns the indices of the points that no other point exceeds in both values, ascending by the
+/// first value. Of several equal points, only the first is included.
 pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len())
         .filter(|i| points[*i].0.is_finite() && points[*i].1.is_finite())

@@ -4,24 +4,24 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
-/// Rearrangements tried; the smallest p is one more than none of them, over one more than all.
+/// Rearrangements tried. The smallest p is 1/1000: (0 + 1) / (999 + 1).
 const REARRANGEMENT_COUNT: usize = 999;
 
 /// A value with its group.
 pub type Labelled = (usize, f64);
 
-/// The probability that groups differ as much as these by chance alone.
+/// Returns the probability that groups differ as much as these by chance alone.
 ///
-/// Within a block, which shares whatever else varies, values of equal groups could have come in
-/// any order; so the spread of the groups' means is compared with what it is when labels are
-/// shuffled within each block (Fisher's randomisation test for complete blocks). One test for all
-/// groups, whatever their number: comparing each with the luckiest would find differences where
-/// there are none. `None` where fewer than 5000 arrangements exist, of which no p can be small.
+/// If groups are equal, the values of a block, which share all other influences, could have
+/// occurred in any order. So the spread of the groups' means is compared with the spread after
+/// shuffling the labels within each block (Fisher's randomisation test for complete blocks). One
+/// test covers all groups, because comparing each group with the luckiest would find differences
+/// where none exist. `None` if fewer than 5000 arrangements exist, which allow no small p.
 pub fn groups_differ(blocks: &[Vec<Labelled>], seed: u64) -> Option<f64> {
     const ARRANGEMENTS_LEAST: f64 = 5000.0;
     let useful: Vec<Vec<Labelled>> =
         blocks.iter().filter(|b| b.len() > 1).map(|b| centred(b)).collect();
-    // The first block may stay as it is: only the others move against it.
+    // The first block may stay unchanged: only the other blocks move relative to it.
     let arrangements: f64 = useful
         .iter()
         .skip(1)

@@ -1,7 +1,7 @@
 //! Quantiles of a few numbers.
 
-/// The `q`-quantile, interpolated between neighbours (Hyndman and Fan's type 7, what R and NumPy
-/// do). `None` if there are no numbers, one is NaN, or `q` is not in 0..=1.
+/// Returns the `q`-quantile, interpolated between neighbours (Hyndman and Fan's type 7, the default
+/// of R and NumPy). `None` if there are no numbers, one is NaN, or `q` is not in 0..=1.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     if values.is_empty() || values.iter().any(|v| v.is_nan()) || !(0.0..=1.0).contains(&q) {
         return None;
@@ -11,12 +11,12 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted, q))
 }
 
-/// The middle, or halfway between the two middle ones. `None` as for [`quantile`].
+/// Returns the middle value, or the mean of the two middle ones. `None` as for [`quantile`].
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The n-th root of the product; `None` without numbers or if one is not positive and finite.
+/// Returns the geometric mean; `None` without numbers or if one is not positive and finite.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
         return None;
@@ -24,19 +24,19 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp())
 }
 
-/// As [`quantile`], of numbers in ascending order of which there is at least one.
+/// Like [`quantile`], for at least one number in ascending order.
 pub(crate) fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let place = q * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     if sorted[below] == sorted[above] {
-        return sorted[below]; // also where both are infinite
+        return sorted[below]; // also if both are infinite
     }
     sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
 }
 
-/// The 97.5 % quantile of Student's distribution: a table, and from 30 degrees of freedom on the
-/// expansion about the normal's (Abramowitz and Stegun 26.7.5, two terms; error below 0.001).
+/// Returns the 97.5 % quantile of Student's distribution: a table up to 30 degrees of freedom, then
+/// the expansion about the normal's (Abramowitz and Stegun 26.7.5, two terms; error below 0.001).
 pub fn student_975(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,

@@ -1,26 +1,25 @@
-//! Latency and bandwidth.
+//! Throughput as a function of latency and bandwidth.
 //!
-//! A request of w bytes that waits for a latency L and then moves at bandwidth B takes L + w/B, so
-//! throughput is w / (L + w/B) = B · w / (w + w₀) with w₀ = L · B: the oldest model of a disk, and
-//! the first guess at what a read-ahead window of w gives.
+//! A request of w bytes that waits for a latency L and then moves at bandwidth B takes L + w/B. So
+//! throughput is w / (L + w/B) = B · w / (w + w₀) with w₀ = L · B. This is the oldest model of a
+//! disk, and a first estimate of the throughput with a read-ahead window of w.
 
 /// Throughput as a saturating function of size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturation {
-    /// Throughput at an endless size: the bandwidth B.
+    /// Limit of the throughput for large sizes: the bandwidth B.
     pub peak: f64,
-    /// Size that gets half of it: w₀.
+    /// Size that reaches half of that limit: w₀.
     pub half_size: f64,
 }
 
 impl Saturation {
-    /// The least-squares fit of relative errors. 1/T = 1/B + (w₀/B)/w is a line in 1/w, so the
-    /// fit of each round is closed; rounds reweigh by Huber's rule, so that a dip in the curve
-    /// does not drag all of it down. `None` without two sizes, or with numbers that are not
-    /// positive.
+    /// Fits by least squares of relative errors. 1/T = 1/B + (w₀/B)/w is a line in 1/w, so each
+    /// round has a closed solution. Rounds reweigh by Huber's rule, so that a dip in the curve does
+    /// not lower all of it. `None` with fewer than two sizes or with numbers that are not positive.
     pub fn fit(sizes: &[f64], throughputs: &[f64]) -> Option<Self> {
         const FIT_ROUNDS: usize = 20;
-        /// Relative error beyond which a point counts less.
+        /// Relative error from which on a point has less weight.
         const HUBER_RELATIVE_ERROR: f64 = 0.1;
         let usable = |v: &f64| v.is_finite() && *v > 0.0;
         let same = sizes.len() == throughputs.len();
@@ -43,7 +42,7 @@ impl Saturation {
         Some(fit)
     }
 
-    /// Throughput at this size.
+    /// Returns the throughput at this size.
     pub fn at(&self, size: f64) -> f64 {
         self.peak * size / (size + self.half_size)
     }
@@ -67,9 +66,9 @@ fn line(sizes: &[f64], throughputs: &[f64], weights: &[f64]) -> Option<Saturatio
         (p / pp, 0.0)
     };
     if b < 0.0 {
-        (a, b) = (p / pp, 0.0); // falls with size: the best of these curves is flat
+        (a, b) = (p / pp, 0.0); // throughput falls with size: the best of these curves is flat
     } else if a <= 0.0 {
-        // Rises faster than any of these curves: as good as no peak in sight.
+        // Throughput rises faster than any of these curves: place the peak far beyond the data.
         b = q / qq;
         let largest = sizes.iter().copied().fold(0.0, f64::max);
         a = b / (largest * 1e3);
@@ -89,7 +88,7 @@ mod tests {
 
     #[test]
     fn published_eight_readers_are_such_a_curve() {
-        // carey-perc6-xfs-front10, 8 readers, from 32 KiB up: within 20 % at every other row.
+        // carey-perc6-xfs-front10, 8 readers, every other row from 256 KiB up: within 25 %.
         let sizes = [32.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 49152.0];
         let rates = [60.0, 119.0, 182.0, 259.0, 357.0, 437.0, 560.0, 602.0, 651.0];
         let fit = Saturation::fit(&sizes[1..], &rates[1..]).unwrap();

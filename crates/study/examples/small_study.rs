@@ -1,8 +1,8 @@
-//! A small study, being its own guard and its own server of virtual disks:
-//! `small_study sweep|tune TARGET BASE KIB,KIB,… WORKLOAD,… [TRIAL [REPEATS [FILE_SIZE]]]`, with
-//! `BASE` for its state and runtime directories.
+//! A small study that is its own guard and its own server of virtual disks:
+//! `small_study sweep|tune TARGET BASE KIB,KIB,… WORKLOAD,… [TRIAL [REPEATS [FILE_SIZE]]]`. `BASE`
+//! contains its state and runtime directories.
 //!
-//! The tests kill it at random moments. It prints a line for each step, and the run as JSON.
+//! Tests kill it at random moments. It prints a line for each step, and the analysis as JSON.
 
 use std::error::Error;
 use std::ffi::OsString;

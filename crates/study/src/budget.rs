@@ -1,4 +1,4 @@
-//! How much time a study may take.
+//! The time budget of a study.
 
 use std::num::ParseFloatError;
 use std::str::FromStr;
@@ -8,16 +8,16 @@ use thiserror::Error;
 
 use crate::trial::Trial;
 
-/// More minutes than this are taken for a typing error: a week.
+/// Maximum budget in minutes: a week. A larger number is probably a typing error.
 const MAX_MINUTES: f64 = 10_080.0;
 
-/// How much time a study may spend in trials.
+/// The time that a study may spend in trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Budget {
     pub time: Duration,
 }
 
-/// A budget is a number of minutes above zero and up to a week.
+/// An invalid budget: it must be a number of minutes above zero and up to a week.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum BudgetError {
     #[error("{0:?} is not a number of minutes")]
@@ -36,7 +36,7 @@ impl Budget {
         }
     }
 
-    /// Whether one more trial of average length would exceed the budget.
+    /// Returns whether one more trial of average length would exceed the budget.
     pub(crate) fn is_spent(self, trials: &[Trial]) -> bool {
         would_exceed(trials, 1, self.time.as_secs_f64())
     }
@@ -52,14 +52,14 @@ impl FromStr for Budget {
     }
 }
 
-/// Whether `more` trials of average length would exceed `seconds`; false before the first trial.
+/// Returns whether `more` average trials would exceed `seconds`; false before the first trial.
 pub(crate) fn would_exceed(trials: &[Trial], more: usize, seconds: f64) -> bool {
     let spent = spent(trials);
     let each = spent / trials.len().max(1) as f64;
     spent > 0.0 && spent + each * more as f64 > seconds
 }
 
-/// Wall time of trials in seconds, disturbed ones included.
+/// Returns the wall-clock time of all trials in seconds, including disturbed ones.
 pub(crate) fn spent(trials: &[Trial]) -> f64 {
     trials.iter().map(|trial| trial.figures.measured_seconds).sum()
 }

@@ -1,5 +1,5 @@
 //! Calibration: probes a target, finds the model that agrees best with the probes, and checks how
-//! well that model predicts the effect of read-ahead.
+//! well this model predicts the effect of read-ahead.
 
 use bench::DirectFile;
 use host::{Storage, StorageKind, device_facts};
@@ -20,17 +20,17 @@ use crate::store::Run;
 use crate::target::{Target, TargetSpec};
 use crate::trial::{TrialRequest, TrialRunner};
 
-/// A smaller target cannot be probed.
+/// Minimum size of a target.
 const MIN_SIZE: Bytes = Bytes::from_mib(256);
-/// A prediction is the mean over this many seeds.
+/// Number of seeds over which a prediction is averaged.
 const SEED_COUNT: u64 = 3;
 
 /// The result of calibrating a target.
 #[derive(Clone, Debug)]
 pub struct CalibrationResult {
-    /// The model, and how well it agrees with the probes.
+    /// The model, and its agreement with the probes.
     pub calibration: ModelCalibration,
-    /// How many times slower than its model a virtual disk ran; 1 for all others.
+    /// Factor by which a virtual disk ran slower than its model; 1 for other targets.
     pub dilation: f64,
 }
 
@@ -44,12 +44,12 @@ pub struct CurvePoint {
     pub predicted_mib_s: f64,
 }
 
-/// Probes a target and finds the model that agrees best. In a directory, an unnamed file of `size`
-/// is probed and nothing else is written; any other target is probed as a whole.
+/// Probes a target and finds the model that agrees best. In a directory, it probes an unnamed file
+/// of `size` and writes nothing else; any other target is probed as a whole.
 ///
 /// # Errors
 ///
-/// If the target cannot be read past the page cache, is too small, or is not a device.
+/// If the target cannot be read past the page cache, is too small, or has only figures.
 pub fn calibrate(
     target: &Target,
     name: &str,
@@ -84,9 +84,9 @@ struct Subject {
 }
 
 enum Means {
-    /// A model, in its own time.
+    /// A model, with its capacity and its clock.
     Model(Box<dyn model::Device>, Bytes, Nanos),
-    /// A real device; a virtual disk is removed with it.
+    /// A real device, or a virtual disk, which is removed when this is dropped.
     Direct(DirectFile, Box<LiveTarget>),
 }
 
@@ -144,7 +144,7 @@ impl Subject {
         }
     }
 
-    /// The time of a probe, in the device's own time.
+    /// Returns the times of a probe, in the device's own time.
     fn time(&mut self, probe: &Probe, environment: &Environment) -> Result<Timing, StudyError> {
         let dilation = self.dilation();
         match &mut self.means {
@@ -167,7 +167,7 @@ impl Subject {
     }
 }
 
-/// The block layer's limits above storage; usual values where they are not reported.
+/// Returns the block layer's limits above the storage; defaults for limits that are not reported.
 fn host_limits(storage: &Storage, environment: &Environment) -> HostLimits {
     let mut host = HostLimits::default();
     let first = storage.devices.first();
@@ -200,7 +200,7 @@ pub fn predict_curve(
             continue;
         };
         let mut workload = workload.clone();
-        // Each reader gets an equal part of the existing data.
+        // Each reader reads an equal part of the device.
         let part = Bytes::new(capacity.get() / u64::from(workload.files()).max(1) / 4096 * 4096);
         workload.file_size = Some(workload.file_size.map_or(part, |size| size.min(part)));
         points.push(CurvePoint {

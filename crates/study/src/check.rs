@@ -1,4 +1,4 @@
-//! Checks a plan before anything is measured.
+//! Checks a plan before any measurement.
 
 use units::Nanos;
 
@@ -7,15 +7,15 @@ use crate::plan::{Plan, Role};
 use crate::storage::SimulatedSession;
 use crate::target::Target;
 
-/// In shorter trials, the start of the readers would distort the figures.
+/// Minimum duration of a trial; in shorter trials, the start of the readers distorts the figures.
 const SHORTEST_TRIAL: Nanos = Nanos::from_millis(20);
 
 impl Plan {
-    /// Checks what can be known without touching the target.
+    /// Checks the plan without touching the target.
     ///
     /// # Errors
     ///
-    /// For what no target can do, and what a simulated one cannot.
+    /// If no target can run the plan, or the simulated target cannot.
     pub fn check(&self) -> Result<(), StudyError> {
         let wrong = |text: String| Err(StudyError::Plan(text));
         if !self.workloads.iter().any(|planned| planned.role == Role::Goal) {

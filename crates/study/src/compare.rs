@@ -1,7 +1,7 @@
 //! Compares two runs: the same settings and workloads on another filesystem, controller, kernel or
 //! host, or in simulation.
 //!
-//! Runs at different times share no blocks, so cells are compared by their own intervals, not by
+//! Runs at different times share no blocks, so cells are compared by their own intervals instead of
 //! pairs of trials. The interval of a ratio includes the variation of both runs.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::conditions::{RunDifference, conditions};
 use crate::settings::CellSettings;
 use crate::store::Run;
 
-/// With fewer blocks, the interval of a mean over cells comes from the cells' own intervals.
+/// Minimum blocks for an interval from blocks; with fewer, it comes from the cells' intervals.
 const MIN_BLOCKS: usize = 3;
 
 /// The comparison of a second run with a first.
@@ -22,17 +22,17 @@ const MIN_BLOCKS: usize = 3;
 pub struct RunComparison {
     /// Cells of both runs, by workload, then by ascending settings.
     pub cells: Vec<CellPair>,
-    /// The mean over all cells of each workload.
+    /// The mean ratio over all cells of each workload.
     pub per_workload: Vec<MeanRatio>,
-    /// The mean over all cells; `None` without common cells.
+    /// The mean ratio over all cells; `None` without common cells.
     pub overall: Option<MeanRatio>,
     /// Each workload under its best setting in each run.
     pub own_best: Vec<OwnBest>,
-    /// What else differs between the runs, the most important first.
+    /// Other differences between the runs, most important first.
     pub conditions: Vec<RunDifference>,
-    /// Cells that only the first run has.
+    /// Number of cells that only the first run has.
     pub only_first: usize,
-    /// Cells that only the second run has.
+    /// Number of cells that only the second run has.
     pub only_second: usize,
 }
 
@@ -45,15 +45,15 @@ pub struct CellPair {
     pub second_mib_s: Estimate,
     pub ratio: Estimate,
     pub difference: Difference,
-    /// Second ÷ first of the amplification, if both were measured.
+    /// Second ÷ first of the amplification; `None` unless both runs measured it.
     pub amplification_ratio: Option<f64>,
-    /// Second ÷ first of the 99th percentile of latency.
+    /// Second ÷ first of the 99th percentile of latency; `None` unless both runs measured it.
     pub p99_ratio: Option<f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeanRatio {
-    /// Name of the workload; `None` for all.
+    /// Name of the workload; `None` for all workloads.
     pub workload: Option<String>,
     pub cells: usize,
     /// Geometric mean of second ÷ first.
@@ -124,9 +124,9 @@ fn pair(first: &Cell, second: &Cell) -> CellPair {
     }
 }
 
-/// The geometric mean of the cells' ratios. Its interval comes from whole blocks where both runs
-/// have some, because a disturbance may affect all cells of a block; otherwise the cells' own
-/// intervals are combined.
+/// Returns the geometric mean of the cells' ratios. A disturbance may affect all cells of a block,
+/// so the interval comes from whole blocks if both runs have enough of them; otherwise it combines
+/// the cells' own intervals.
 fn together(
     workload: Option<&str>,
     cells: &[&CellPair],
@@ -153,7 +153,7 @@ fn together(
     Some(MeanRatio { workload, cells: cells.len(), ratio, difference })
 }
 
-/// The geometric mean over the cells, for each block that contains all of them.
+/// Returns the geometric mean over the cells, for each block that contains all of them.
 fn block_means(run: &Run, cells: &[&CellPair]) -> Vec<f64> {
     let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for cell in cells {

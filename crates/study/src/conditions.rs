@@ -1,5 +1,5 @@
-//! Differences between two runs besides what is compared: kernel, filesystem, policy, host,
-//! simulation.
+//! Finds differences between two runs that are not part of the comparison: kernel, filesystem,
+//! policy, host, simulation.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -12,12 +12,12 @@ use crate::target::Target;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunDifference {
     pub name: String,
-    /// The first run's value, if recorded.
+    /// The value in the first run; `None` if not recorded.
     pub first: Option<String>,
     pub second: Option<String>,
 }
 
-/// The compared fields and their labels, the most important first.
+/// The compared fields and their labels, most important first.
 const COMPARED_FIELDS: &[(&str, &str, &str)] = &[
     ("policy", "device", "/simulation/policy"),
     ("model", "device", "/simulation/model"),
@@ -41,7 +41,7 @@ const COMPARED_FIELDS: &[(&str, &str, &str)] = &[
 /// Fields whose numbers are bytes.
 const IN_BYTES: [&str; 3] = ["page cache", "largest request", "memory"];
 
-/// All differences of which at least one value is known.
+/// Returns all differences for which at least one value is known.
 pub(crate) fn conditions(first: &Run, second: &Run) -> Vec<RunDifference> {
     let mut all = Vec::new();
     let mut note = |name: &str, first: Option<String>, second: Option<String>| {
@@ -62,7 +62,7 @@ pub(crate) fn conditions(first: &Run, second: &Run) -> Vec<RunDifference> {
         _ => serde_json::Map::new(),
     };
     let (a, b) = (tunables(first), tunables(second));
-    // Only if both runs record it: a missing value is not a different one.
+    // Only tunables that both runs record: a missing value does not differ.
     for (name, own) in a.iter().filter(|(name, _)| name.as_str() != "read_ahead_kib") {
         if let Some(other) = b.get(name) {
             note(name, value(own, false), value(other, false));

@@ -1,4 +1,4 @@
-//! How often 95 % intervals hold the truth, in studies of synthetic storage by the real strategies.
+//! Tests how often 95 % intervals enclose the true value, in studies of synthetic storage.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -23,13 +23,13 @@ enum Strategist {
     Tune,
 }
 
-/// What an interval or a range is of.
+/// The quantity to which an interval or a range belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Quantity {
     Throughput,
-    /// Throughput of a setting relative to the setting found.
+    /// Throughput of a setting relative to the current setting.
     Gain,
-    /// The same of the setting that is recommended, which chance has favoured.
+    /// The same ratio of the recommended setting, which chance has favoured.
     NamedGain,
 }
 
@@ -38,7 +38,7 @@ const ENDLESS: f64 = 1e9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Noise {
     shape: Shape,
-    /// Standard deviation of what the trials of a block share, as a multiple of a trial's own.
+    /// Standard deviation of the drift that a block shares, as a multiple of a trial's own.
     drift: u32,
 }
 
@@ -46,7 +46,7 @@ const fn noise(shape: Shape, drift: u32) -> Noise {
     Noise { shape, drift }
 }
 
-/// The noises by which the rules of repeating were chosen.
+/// The noises from which the rules for repeats were derived.
 const KNOWN: [Noise; 4] = [
     noise(Shape::Normal, 0),
     noise(Shape::HeavyTailed, 0),
@@ -54,7 +54,7 @@ const KNOWN: [Noise; 4] = [
     noise(Shape::Normal, 3),
 ];
 
-/// Noises that were looked at only after that.
+/// Noises that were first tested after that.
 const UNSEEN: [Noise; 5] = [
     noise(Shape::Uniform, 0),
     noise(Shape::TwoRates, 0),
@@ -67,7 +67,7 @@ const UNSEEN: [Noise; 5] = [
 struct Tally {
     held: u32,
     all: u32,
-    /// Half widths on a log scale, relative to the noise of a trial.
+    /// Sum of half widths on a log scale, relative to the noise of a trial.
     widths: f64,
 }
 
@@ -88,10 +88,10 @@ impl Tally {
     }
 }
 
-/// By quantity and repeats; fewer than five are of ranges.
+/// By quantity and repeats; with fewer than five repeats, the tallies are of ranges.
 type Tallies = BTreeMap<(Quantity, usize), Tally>;
 
-/// A curve for a study, by its number: saturating, flat, with a peak, falling.
+/// Returns a curve for a study, by its number: saturating, flat, with a peak, falling.
 fn curve(number: u64) -> Points {
     match number % 4 {
         0 => vec![(4.0, 60.0), (128.0, 150.0), (1024.0, 280.0), (8192.0, 330.0), (65536.0, 335.0)],
@@ -104,7 +104,7 @@ fn curve(number: u64) -> Points {
 /// Standard deviations of a trial, from quiet to noisy.
 const DEVIATIONS: [f64; 4] = [0.003, 0.01, 0.03, 0.08];
 
-/// Every combination of a curve, a deviation, spoiled trials or none, and one goal or two.
+/// Combines, by `number`, curves, deviations, disturbed trials or none, and one goal or two.
 fn world(number: u64, seed: u64, noise: Noise) -> World {
     let deviation = DEVIATIONS[(number / 4 % 4) as usize];
     let goals = 1 + (number / 32 % 2) as usize;
@@ -182,7 +182,7 @@ fn add(
 ) {
     let Some((low, high)) = estimate.bounds() else { return };
     let key = match estimate.spread() {
-        // Settings that are compared by the few blocks they share.
+        // The ratio comes from the few blocks that the settings share.
         Spread::Range { repeats, .. } => (key.0, repeats as usize),
         _ => key,
     };
@@ -191,8 +191,8 @@ fn add(
     tallies.entry(key).or_default().add(low <= truth && truth <= high, width);
 }
 
-/// The setting that a recommendation names: the smallest that is as good as the best, if settings
-/// differ at all.
+/// Returns the setting that a recommendation names: the smallest that is as good as the best;
+/// `None` if the settings do not differ.
 fn named(curve: &Curve) -> Option<CellSettings> {
     let best = curve.best().filter(|_| curve.difference() == Difference::Faster)?;
     let full = curve.confirmed().find(|point| curve.as_good(point, best));
@@ -205,7 +205,7 @@ fn studies(count: u64, seed: u64, strategist: Strategist, noise: Noise, grid: &G
     tallies
 }
 
-/// All intervals of a quantity with so many repeats.
+/// Returns the tally of all intervals of a quantity with this many repeats.
 fn of(tallies: &Tallies, quantity: Quantity, repeats: RangeInclusive<usize>) -> Tally {
     let ours = tallies.iter().filter(|((q, n), _)| *q == quantity && repeats.contains(n));
     ours.fold(Tally::default(), |sum, (_, tally)| sum.merge(tally))
@@ -242,7 +242,7 @@ fn intervals_hold_the_truth_in_93_to_97_of_100_studies() {
     }
 }
 
-/// The tables of docs/measurement.md: `cargo run -p xtask -- coverage`.
+/// The tables of docs/measurement.md, printed by `cargo run -p xtask -- coverage`.
 #[test]
 #[ignore = "prints tables; takes minutes"]
 fn tables() {
@@ -305,7 +305,7 @@ impl std::fmt::Display for Noise {
     }
 }
 
-/// The coverage, and half the width in units of a trial's deviation; nothing of too few intervals.
+/// Prints the coverage, and half the width in units of σ; a dash for fewer than 400 intervals.
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.all < 400 {

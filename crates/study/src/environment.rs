@@ -1,4 +1,4 @@
-//! What a study needs from its caller.
+//! The environment that a caller provides for a study.
 
 use bench::Cancel;
 use host::{Dirs, Root};
@@ -8,13 +8,13 @@ use vdisk::ServerCommand;
 /// The machine, the directories and the helper processes of a study.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// Where state and runtime files live.
+    /// Directories for state and runtime files.
     pub dirs: Dirs,
     pub root: Root,
-    /// How to start the guard process, which restores the device if this process dies.
+    /// Command that starts the guard process, which restores the device if this process dies.
     pub guard: GuardCommand,
-    /// How to start the server of a virtual disk.
+    /// Command that starts the server of a virtual disk.
     pub server: ServerCommand,
-    /// Asks the study to stop: the current trial is abandoned, earlier results stay.
+    /// Asks the study to stop: the current trial is abandoned, earlier results are kept.
     pub cancel: Cancel,
 }

@@ -7,7 +7,7 @@ use units::{Classified, ErrorKind};
 
 use crate::run_id::RunId;
 
-/// Why a study stopped early. The tunables are already restored.
+/// The reason why a study failed. Its tunables are already restored.
 #[derive(Debug, Error)]
 pub enum StudyError {
     #[error(transparent)]
@@ -15,7 +15,7 @@ pub enum StudyError {
     /// The record cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The plan asks for nothing, or for something impossible.
+    /// The plan is empty or impossible.
     #[error("{0}")]
     Plan(String),
     /// The storage cannot be found or used.
@@ -32,18 +32,18 @@ pub enum StudyError {
     /// The virtual disk cannot be created.
     #[error(transparent)]
     VirtualDisk(#[from] vdisk::VdiskError),
-    /// Another process is working on the run that is to be resumed.
+    /// Another process is measuring the run to resume.
     #[error(
         "run {run} is being measured{}: wait for it, or start another with --fresh",
         pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
     )]
     RunBusy { run: RunId, pid: Option<u32> },
-    /// A simulation cannot show the behaviour of a real kernel.
+    /// Simulation cannot show this behaviour of a real kernel.
     #[error(
         "{target} is simulated, but this needs a real kernel: give a path, a device or virtual:…"
     )]
     NeedsKernel { target: String },
-    /// Stopped on request before there was a run to resume.
+    /// Interrupted before there was a run to resume.
     #[error("interrupted before the first trial")]
     Cancelled,
 }
@@ -65,7 +65,7 @@ impl Classified for StudyError {
     }
 }
 
-/// Why a text does not name a target.
+/// The reason why a text does not name a target.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TargetError {
     /// The text is empty.
@@ -77,7 +77,7 @@ pub enum TargetError {
     /// The specification of the virtual disk is invalid.
     #[error("{target:?} is not a virtual disk: {reason}")]
     Virtual { target: String, reason: String },
-    /// Nothing exists there, and it resembles another kind of target.
+    /// The path does not exist, and the text resembles another kind of target.
     #[error("there is no file, directory or device {text:?}: did you mean {meant}?")]
     Mistyped { text: String, meant: String },
 }
@@ -88,7 +88,7 @@ impl units::Classified for TargetError {
     }
 }
 
-/// Why the record cannot be read or written.
+/// The reason why the record cannot be read or written.
 #[derive(Debug, Error)]
 pub enum StoreError {
     #[error("{path}: {source}")]
@@ -112,12 +112,12 @@ pub enum StoreError {
     TooNew { path: PathBuf, found: i64, known: i64 },
     #[error("{path} has no run {run}: `foreread runs` lists them")]
     NoRun { path: PathBuf, run: RunId },
-    /// Another process is working on the run.
+    /// Another process is measuring the run.
     #[error("run {run} is being measured{}: wait for it or stop it",
         pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
     InUse {
         run: RunId,
-        /// The process, if known.
+        /// The process; `None` if unknown.
         pid: Option<u32>,
     },
     /// The content of the file was not written by this program.

@@ -1,4 +1,4 @@
-//! Studies of several tunables at once: which combinations are measured.
+//! Studies of several tunables at once: selects the combinations to measure.
 
 use serde::{Deserialize, Serialize};
 use tunables::{Setting, TunableValues};
@@ -7,10 +7,10 @@ use units::Kib;
 use crate::error::StudyError;
 use crate::settings::{CellSettings, Labels};
 
-/// Nobody waits for more cells than this.
+/// Maximum number of cells; more would take too long.
 const MAX_CELLS: usize = 500;
 
-/// A tunable that is varied besides read-ahead, with its levels as typed.
+/// A tunable that is varied in addition to read-ahead, with its levels as typed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     pub tunable: String,
@@ -34,12 +34,12 @@ impl Factor {
 #[derive(strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Design {
-    /// Each level alone, with all others at the baseline: the values before the study.
+    /// Each level alone, with all other tunables at the baseline: the values before the study.
     #[default]
     OneAtATime,
     Full,
-    /// A fraction of all combinations in which all pairs of levels of any two factors still occur:
-    /// those whose level indices add up to a multiple of the smallest number of levels.
+    /// All combinations whose level indices add up to a multiple of the smallest number of levels.
+    /// With three or more factors, each pair of levels of two factors still occurs.
     Fractional,
 }
 
@@ -50,16 +50,16 @@ impl Design {
     }
 }
 
-/// Everything that is varied, read-ahead included.
+/// All varied tunables, including read-ahead.
 #[derive(Clone, Debug)]
 pub(crate) struct FactorSpace {
-    /// The levels of each factor, the baseline first in designs that need one.
+    /// The levels of each factor; the baseline comes first in one-at-a-time designs.
     pub(crate) factors: Vec<Vec<Setting>>,
 }
 
 impl FactorSpace {
-    /// The levels; those of `present` come first if they were not asked for or the design needs a
-    /// baseline.
+    /// Builds the levels. In a one-at-a-time design, the level of `present` comes first, as the
+    /// baseline, even if it was not requested.
     pub(crate) fn new(
         factors: &[Factor],
         read_ahead: &[Kib],
@@ -141,7 +141,7 @@ impl FactorSpace {
     fn product(&self) -> Result<Vec<Vec<usize>>, StudyError> {
         let count =
             self.factors.iter().fold(1usize, |count, levels| count.saturating_mul(levels.len()));
-        // A fraction may be small enough.
+        // A fractional design may still be small enough.
         Self::refuse_many(count / 8)?;
         let mut all = vec![Vec::new()];
         for levels in &self.factors {
@@ -179,7 +179,7 @@ mod tests {
         FactorSpace::new(&factors, &[], design, &present).unwrap()
     }
 
-    /// The levels of a cell, by their places.
+    /// Returns the index of each level of a cell.
     fn places(field: &FactorSpace, settings: &CellSettings) -> Vec<usize> {
         let all = settings.tunables();
         let place = |levels: &Vec<Setting>| {

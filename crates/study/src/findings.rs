@@ -1,4 +1,4 @@
-//! The result of an experiment, in a form that every output format can show.
+//! The result of an experiment, in a form that every output format can present.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,21 +8,21 @@ pub struct Findings {
     pub experiment: String,
     pub question: String,
     pub target: String,
-    /// The kernel: its release, or the name of the simulated one.
+    /// The kernel's release, or the name of the simulated kernel.
     pub kernel: String,
     /// Seed of all random choices.
     pub seed: u64,
-    /// How many times slower than its model a virtual disk ran; all times are already divided by
-    /// it.
+    /// Factor by which a virtual disk ran slower than its model; 1 for other targets. All times are
+    /// already in the model's time.
     pub dilation: f64,
-    /// Whether the figures suffice for an answer.
+    /// Whether the figures suffice for a verdict.
     pub decided: bool,
     pub verdict: Vec<String>,
     pub tables: Vec<ResultTable>,
     pub plots: Vec<ResultPlot>,
-    /// Notes for readers of the figures.
+    /// Notes on the figures.
     pub notes: Vec<String>,
-    /// The recorded run with the figures, if there is one.
+    /// The recorded run that contains the figures; `None` if there is none.
     pub run: Option<i64>,
 }
 
@@ -46,7 +46,7 @@ impl Findings {
         }
     }
 
-    /// Names the simulated kernel, if the kernel of this machine does not affect the figures.
+    /// Sets the simulated kernel, because this machine's kernel does not affect the figures.
     pub fn set_simulated_by(&mut self, machine: &sim::SimMachine) {
         self.kernel = format!("{} (simulated)", machine.policy);
     }
@@ -56,7 +56,7 @@ impl Findings {
 pub struct ResultTable {
     pub title: String,
     pub columns: Vec<ResultColumn>,
-    /// The rows, with one value for each column.
+    /// The rows; each has one value per column.
     pub rows: Vec<Vec<ResultValue>>,
 }
 
@@ -68,7 +68,7 @@ pub struct ResultColumn {
 }
 
 impl ResultTable {
-    /// A table without rows; each column has a key and a title.
+    /// Creates a table without rows; each column has a key and a title.
     pub fn new(title: impl Into<String>, columns: &[(&str, &str)]) -> Self {
         let column = |(key, title): &(&str, &str)| ResultColumn {
             key: (*key).to_owned(),
@@ -123,17 +123,17 @@ impl<T: Into<ResultValue>> From<Option<T>> for ResultValue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultPlot {
     pub title: String,
-    /// The horizontal axis, with its unit.
+    /// Label of the horizontal axis, with its unit.
     pub x: String,
-    /// The vertical axis, with its unit.
+    /// Label of the vertical axis, with its unit.
     pub y: String,
-    /// Whether the horizontal axis doubles in equal steps.
+    /// Whether the horizontal axis is logarithmic.
     pub logarithmic: bool,
     pub curves: Vec<ResultCurve>,
 }
 
 impl ResultPlot {
-    /// A plot without curves over a linear axis.
+    /// Creates a plot without curves, with a linear axis.
     pub fn new(title: impl Into<String>, x: &str, y: &str) -> Self {
         Self {
             title: title.into(),
@@ -144,7 +144,7 @@ impl ResultPlot {
         }
     }
 
-    /// The same over an axis that doubles in equal steps.
+    /// Creates a plot without curves, with a logarithmic horizontal axis.
     pub fn logarithmic(title: impl Into<String>, x: &str, y: &str) -> Self {
         Self { logarithmic: true, ..Self::new(title, x, y) }
     }

@@ -1,10 +1,10 @@
-//! Which values of read-ahead a study tries.
+//! The values of read-ahead that a study measures.
 //!
 //! On filesystems with large folios a window that is a power of two ramps badly and loses its mark
 //! when several streams share an open file; 17·2ⁿ pages do not. The default grid has both families,
 //! from one page to 64 MiB. It excludes zero: without read-ahead a 64 KiB read becomes sixteen
-//! I/Os, which slows all other programs during the study. To include it, name it: `--vary
-//! read_ahead=0,4K,…`.
+//! I/Os, which slows all other programs during the study. To include zero, name it:
+//! `--vary read_ahead=0,4K,…`.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Kib, PageSize};
@@ -12,23 +12,23 @@ use units::{Bytes, Kib, PageSize};
 /// The largest window of the default grid.
 pub const FULL_GRID_TOP: Bytes = Bytes::from_mib(64);
 
-/// Which values of read-ahead to try.
+/// The values of read-ahead to measure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grid {
     /// Powers of two from a page to 64 MiB, 17·2ⁿ pages between them, and the current value.
     Full,
-    /// One value for each factor of four, and the current value: enough to see the shape.
+    /// One value per factor of four, and the current value: enough to show the shape.
     Coarse,
     /// Only the current value: read-ahead is not varied.
     Found,
-    /// Only these values.
+    /// Only these values, without the current one.
     Values(Vec<Kib>),
 }
 
 impl Grid {
-    /// The values to try, ascending and distinct. `found` is the current value, which the default
-    /// grids contain because gains are relative to it.
+    /// Returns the values to measure, ascending and distinct. `found` is the current value, which
+    /// the default grids contain because gains are relative to it.
     pub fn values(&self, page: PageSize, found: Option<Kib>) -> Vec<Kib> {
         let mut values = match self {
             Self::Full => {
@@ -51,7 +51,7 @@ impl Grid {
     }
 }
 
-/// `first`, `first` × `factor`, … up to the top of the grid.
+/// Returns `first`, `first` × `factor`, … up to the top of the grid.
 fn family(first: Bytes, factor: u64) -> Vec<Kib> {
     std::iter::successors(Some(first), |size| Some(*size * factor))
         .take_while(|size| *size <= FULL_GRID_TOP)

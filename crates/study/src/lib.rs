@@ -1,9 +1,9 @@
 //! Studies: plan, run, store, analyse, recommend.
 //!
 //! A study is a set of [`CellSettings`] × a set of workloads, run as randomised, repeated trials on
-//! a [`Target`]. [`sweep`] measures a whole grid, [`tune`] chooses its own next measurements; both
-//! write each trial to the [`Store`] before they start the next, and [`analyse`] turns the record
-//! of a run into an [`Analysis`]. Conclusions are never stored, always recomputed.
+//! a [`Target`]. [`sweep`] measures a whole grid; [`tune`] chooses each next measurement. Both
+//! write each trial to the [`Store`] before they start the next one. [`analyse`] turns the record
+//! of a run into an [`Analysis`], which is never stored, but always recomputed.
 
 mod analyse;
 mod budget;

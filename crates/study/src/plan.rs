@@ -1,4 +1,4 @@
-//! What a study intends.
+//! The plan of a study.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
@@ -8,11 +8,11 @@ use crate::factors::{Design, Factor};
 use crate::grid::Grid;
 use crate::target::Target;
 
-/// How often each cell is measured.
+/// The number of trials of each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeats {
     pub min: u32,
-    /// The maximum, reached if the interval stays too wide to decide.
+    /// Maximum, reached if the interval stays too wide for a decision.
     pub max: u32,
 }
 
@@ -28,13 +28,13 @@ impl Repeats {
     }
 }
 
-/// The purpose for which costs are weighed.
+/// The purpose of the storage, which determines how costs count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum StudyPurpose {
-    /// Not stated: losses of random reads become conditions of the recommendation.
+    /// Not stated: a large loss of random reads becomes a condition of the recommendation.
     #[default]
     Mixed,
     /// Random reads, by `pread` and of mapped files, count like streams.
@@ -50,7 +50,7 @@ impl StudyPurpose {
         *self == Self::Mixed
     }
 
-    /// The role of a cost workload for this purpose.
+    /// Returns the role of a cost workload for this purpose.
     fn role_of_cost(self, workload: &Workload) -> Role {
         let mapped = workload.access == AccessMethod::Mmap;
         match self {
@@ -66,7 +66,7 @@ impl StudyPurpose {
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     Goal,
-    /// Measured only to show what the recommendation costs it.
+    /// A cost workload: measured only to show its change under the recommended setting.
     Price,
 }
 
@@ -82,51 +82,51 @@ pub struct PlannedWorkload {
 }
 
 impl PlannedWorkload {
-    /// A workload that the recommendation should serve.
+    /// Plans a goal: a workload that the recommendation should serve.
     pub fn goal(workload: Workload) -> Self {
         Self { workload, role: Role::Goal, shrinks: false }
     }
 
-    /// A cost workload.
+    /// Plans a cost workload.
     pub fn price(workload: Workload) -> Self {
         Self { workload, role: Role::Price, shrinks: false }
     }
 }
 
-/// What a study intends. [`Plan::new`] sets the defaults.
+/// The plan of a study. [`Plan::new`] sets the defaults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub target: Target,
     pub read_ahead: Grid,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factors: Vec<Factor>,
-    /// How the levels of several tunables are combined.
+    /// The design: how levels of several tunables are combined.
     #[serde(default, skip_serializing_if = "Design::is_default")]
     pub design: Design,
     /// The workloads; never empty.
     pub workloads: Vec<PlannedWorkload>,
-    /// The purpose for which costs are weighed.
+    /// The purpose, which determines how costs count.
     #[serde(default, rename = "for", skip_serializing_if = "StudyPurpose::is_mixed")]
     pub purpose: StudyPurpose,
     pub repeats: Repeats,
-    /// The length of a trial in the storage's own time: with a dilation of ten, a trial takes ten
-    /// times as long in wall time.
+    /// Duration of a trial in the storage's own time: with a dilation of 10, a trial takes ten
+    /// times as long in wall-clock time.
     pub trial: Nanos,
-    /// Seed of orders, patterns and intervals; if `None`, drawn and stored.
+    /// Seed of orders, patterns and intervals; if `None`, a seed is drawn and stored.
     pub seed: Option<u64>,
-    /// Whether to drop all caches of the machine before each trial, not only those of the files
-    /// read.
+    /// Whether to drop all caches of the machine before each trial, instead of only those of the
+    /// files that it reads.
     pub drop_caches: bool,
-    /// Size of each file that the workloads read; if `None`, chosen for the target.
+    /// Size of each file that the workloads read; `None`: chosen for the target.
     pub file_size: Option<Bytes>,
-    /// Page cache available to a trial; if `None`, not limited.
+    /// Maximum page cache of a trial; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<Bytes>,
 }
 
-/// The default length of a trial: 2 s of the storage's own time. For a virtual disk with a large
-/// dilation it is at most 10 s of wall time. That is short only for the fastest models, which still
-/// read as much.
+/// Returns the default duration of a trial: 2 s of the storage's own time, but at most 10 s of wall
+/// time for a virtual disk with a large dilation. Only the fastest models are cut short by this
+/// limit; they still read as much.
 pub fn default_trial(target: &Target) -> Nanos {
     const USUAL_TRIAL: Nanos = Nanos::from_secs(2);
     const MAX_WALL_TIME: Nanos = Nanos::from_secs(10);
@@ -139,8 +139,8 @@ pub fn default_trial(target: &Target) -> Nanos {
 }
 
 impl Plan {
-    /// The default study of a target: the full grid, 3 to 9 repeats of [`default_trial`], one
-    /// reader and eight readers as goals, and random reads by `pread` and `mmap` as cost workloads.
+    /// Creates the default plan: the full grid, 3 to 9 repeats of [`default_trial`], one reader and
+    /// eight readers as goals, and random reads by `pread` and `mmap` as cost workloads.
     pub fn new(target: Target) -> Self {
         let named = |name: &str| Workload::named(name).ok();
         let goals = ["seq-1", "seq-8"].into_iter().filter_map(named).map(PlannedWorkload::goal);
@@ -161,7 +161,7 @@ impl Plan {
         }
     }
 
-    /// The same plan for a purpose: the cost workloads that it counts fully become goals.
+    /// Adapts the plan to a purpose: the cost workloads that count fully become goals.
     pub fn for_purpose(mut self, purpose: StudyPurpose) -> Self {
         let costs = self.workloads.iter_mut().filter(|planned| planned.role == Role::Price);
         costs.for_each(|planned| planned.role = purpose.role_of_cost(&planned.workload));
@@ -169,21 +169,21 @@ impl Plan {
         self
     }
 
-    /// The largest number of streams of any goal.
+    /// Returns the largest number of streams of any goal.
     pub fn streams(&self) -> u32 {
         let goals = self.workloads.iter().filter(|planned| planned.role == Role::Goal);
         goals.map(|goal| goal.workload.streams()).max().unwrap_or(1)
     }
 
-    /// The names and roles of the workloads.
+    /// Returns the names and roles of the workloads.
     pub(crate) fn roles(&self) -> Vec<(String, Role)> {
         self.workloads.iter().map(|w| (w.workload.name.clone(), w.role)).collect()
     }
 }
 
 impl Plan {
-    /// How many settings the plan measures with `windows` values of read-ahead. The current value
-    /// may add one for each tunable.
+    /// Returns the number of settings that the plan measures with `windows` values of read-ahead.
+    /// The current values may add one for each tunable.
     pub fn combinations(&self, windows: usize) -> usize {
         let read_ahead = (windows > 1).then_some(windows);
         let levels = || self.factors.iter().map(|factor| factor.levels.len()).chain(read_ahead);

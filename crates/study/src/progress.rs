@@ -1,4 +1,4 @@
-//! What a study reports while it runs.
+//! Progress reports of a running study.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub enum StudyPhase {
     /// Probes the device.
     Probing,
     Measuring,
-    /// Restores the settings and removes what was created.
+    /// Restores the settings and removes created files and disks.
     Restoring,
 }
 
@@ -29,36 +29,36 @@ pub enum ProgressEvent {
         /// Bytes to write.
         total: u64,
     },
-    /// The device is being probed: `done` of `total` questions are answered.
+    /// The device is being probed: `done` of `total` probes are complete.
     Probed {
         done: usize,
         total: usize,
     },
-    /// An interrupted run is resumed with this many trials.
+    /// An interrupted run is resumed; it has this many trials.
     Resumed {
         run: RunId,
         trials: usize,
     },
     TrialStarted {
-        /// Its number, from 1.
+        /// Number of the trial, counted from 1.
         number: usize,
-        /// The expected total, which changes as cells become certain.
+        /// Expected number of trials, which changes as cells become certain.
         expected: usize,
         settings: CellSettings,
         workload: String,
-        /// Remaining time, this trial included; unknown during the first trial.
+        /// Remaining time, including this trial; `None` during the first trial.
         eta: Option<Duration>,
     },
     TrialDone {
-        /// Its number, from 1.
+        /// Number of the trial, counted from 1.
         number: usize,
         settings: CellSettings,
         workload: String,
         figures: TrialFigures,
     },
-    /// A trial was disturbed. It is repeated unless its attempts are used up.
+    /// A trial was disturbed. It is repeated unless it was the last attempt.
     TrialSpoiled {
-        /// Its number, from 1.
+        /// Number of the trial, counted from 1.
         number: usize,
         reasons: Vec<String>,
         again: bool,
@@ -67,7 +67,7 @@ pub enum ProgressEvent {
     Note(String),
 }
 
-/// Receives the progress of a study. The command line draws a bar from it.
+/// Receives the progress of a study. The command line draws a progress bar from it.
 pub trait Progress {
     fn step(&mut self, step: &ProgressEvent);
 }

@@ -1,4 +1,4 @@
-//! A target that is open for trials.
+//! An interface to a target that is open for trials.
 
 use units::Kib;
 use workload::Workload;
@@ -11,18 +11,18 @@ use crate::trial::TrialRunner;
 pub(crate) trait TargetSession: TrialRunner {
     fn facts(&self) -> &TargetFacts;
 
-    /// The current values of the tunables that the plan varies besides read-ahead.
+    /// Returns the current values of the tunables that the plan varies in addition to read-ahead.
     fn baseline(&self) -> tunables::TunableValues {
         tunables::TunableValues::default()
     }
 
-    /// Restores all settings, reports those that could not be restored, removes what was created,
-    /// and describes the storage as it is then.
+    /// Restores all settings, reports those that could not be restored, removes created files and
+    /// disks, and describes the resulting state of the storage.
     fn close(self: Box<Self>, progress: &mut dyn Progress)
     -> Result<serde_json::Value, StudyError>;
 }
 
-/// What is known about a target before the first trial.
+/// The properties of a target before the first trial.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetFacts {
     /// The workloads with the sizes of their files.
@@ -30,15 +30,15 @@ pub(crate) struct TargetFacts {
     /// The values of the plan's grid, as the kernel rounds them.
     pub(crate) grid: Vec<Kib>,
     pub(crate) found: Option<Kib>,
-    /// How many times slower than its model it runs.
+    /// Factor by which a virtual disk runs slower than its model; 1 for other targets.
     pub(crate) dilation: f64,
     pub(crate) machine: serde_json::Value,
     pub(crate) device: serde_json::Value,
-    /// Identifies the target, so that a run is resumed only on the same one.
+    /// Identity of the target; a run is resumed only on a target with the same identity.
     pub(crate) identity: serde_json::Value,
 }
 
 type OpenResult = Result<Box<dyn TargetSession>, StudyError>;
 
-/// Opens the target; the argument is the workloads of the resumed run, if there is one.
+/// Opens the target. The argument contains the workloads of the resumed run, if there is one.
 pub(crate) type Opener<'a> = dyn FnMut(Option<&[Workload]>, &mut dyn Progress) -> OpenResult + 'a;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tunables::TunableValues;
 use units::Kib;
 
-/// The values of the varied tunables: read-ahead always, and those that `--vary` names.
+/// The values of the varied tunables: read-ahead, and those that `--vary` names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellSettings {
     /// `read_ahead_kb` of the storage's bdi.
@@ -27,7 +27,7 @@ pub struct ExtraSettings {
 pub type Labels = BTreeMap<String, String>;
 
 impl ExtraSettings {
-    /// All settings as `name=value`.
+    /// Returns all settings as `name=value`, without read-ahead.
     pub fn assignments(&self) -> impl Iterator<Item = String> {
         let labels = self.labels.iter().map(|(name, value)| format!("{name}={value}"));
         self.tunables.iter().map(ToString::to_string).chain(labels)
@@ -44,7 +44,7 @@ impl CellSettings {
         self.extra.tunables.iter().cloned().fold(window, TunableValues::with)
     }
 
-    /// Splits read-ahead from the other tunables; `None` without read-ahead.
+    /// Separates read-ahead from the other tunables; `None` if `all` has no read-ahead.
     pub fn from_tunables(all: &TunableValues, labels: Labels) -> Option<Self> {
         let read_ahead = all.window()?.to_kib_floor();
         let others = all.iter().filter(|setting| setting.tunable.name() != READ_AHEAD);
@@ -56,7 +56,7 @@ impl CellSettings {
 /// The tunable that every study sets.
 pub(crate) const READ_AHEAD: &str = "read_ahead";
 
-/// `read_ahead=128K scheduler=none`.
+/// Formats as `read_ahead=128K scheduler=none`.
 impl fmt::Display for CellSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "read_ahead={}K", self.read_ahead.get())?;
@@ -64,7 +64,7 @@ impl fmt::Display for CellSettings {
     }
 }
 
-/// `{"read_ahead_kib": 128, "scheduler": "none", "labels": {"io_method": "worker"}}`.
+/// Serializes as `{"read_ahead_kib": 128, "scheduler": "none", "labels": {"io_method": "worker"}}`.
 impl Serialize for CellSettings {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -81,7 +81,7 @@ impl Serialize for CellSettings {
 impl<'de> Deserialize<'de> for CellSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = serde_json::Map::deserialize(deserializer)?;
-        // Records of earlier versions call the labels `beside`.
+        // Records of earlier versions contain the labels as `beside`.
         let labels = fields.remove("labels").or_else(|| fields.remove("beside"));
         let labels = labels.map(Labels::deserialize).transpose().map_err(D::Error::custom)?;
         let all = TunableValues::deserialize(serde_json::Value::Object(fields));

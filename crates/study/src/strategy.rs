@@ -1,5 +1,5 @@
 //! Chooses the next measurement as a pure function of the record, so that an interrupted run
-//! continues exactly as it would have.
+//! continues exactly as it would have without the interruption.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use crate::plan::{Role, StudyPurpose};
 use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
 
-/// The number of attempts for a disturbed trial in its block.
+/// Maximum attempts for a disturbed trial in its block.
 pub(crate) const ATTEMPTS_MAX: u32 = 3;
 
-/// A pair of settings and workload; the workload as its index in the plan.
+/// A pair of settings and workload; `workload` is the index in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CellKey {
     pub(crate) workload: usize,
     pub(crate) settings: CellSettings,
 }
 
-/// A trial to be run.
+/// The next trial to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) block: u32,
@@ -32,19 +32,19 @@ pub(crate) struct StrategyInput<'a> {
     pub(crate) seed: u64,
     pub(crate) purpose: StudyPurpose,
     pub(crate) streams: u32,
-    /// Expected wall time of a trial.
+    /// Expected wall-clock time of a trial.
     pub(crate) trial_seconds: f64,
 }
 
 pub(crate) trait Strategy {
-    /// The next trial, or `None` when enough is known.
+    /// Returns the next trial; `None` if no more trials are needed.
     fn next(&mut self, trials: &[Trial]) -> Option<Next>;
 
-    /// The expected number of further trials.
+    /// Returns the expected number of further trials.
     fn expected(&self, trials: &[Trial]) -> usize;
 }
 
-/// The recorded trials of each cell, by block.
+/// The recorded attempts of each cell, by block.
 pub(crate) struct TrialIndex {
     attempts: HashMap<(u32, CellKey), (u32, bool)>,
 }
@@ -65,13 +65,13 @@ impl TrialIndex {
         Self { attempts }
     }
 
-    /// Whether the cell has any trial in this block.
+    /// Returns whether the cell has any trial in this block.
     pub(crate) fn tried(&self, block: u32, cell: &CellKey) -> bool {
         self.attempts.contains_key(&(block, cell.clone()))
     }
 
-    /// Whether the cell needs no more trials in this block: it has an undisturbed one, or its
-    /// attempts are used up.
+    /// Returns whether the cell needs no more trials in this block: it has an undisturbed trial, or
+    /// its attempts are used up.
     pub(crate) fn settled(&self, block: u32, cell: &CellKey) -> bool {
         self.attempts
             .get(&(block, cell.clone()))

@@ -1,4 +1,4 @@
-//! Storage that is a formula with noise, for tests.
+//! Synthetic storage for tests: a formula with noise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::trial::{Trial, TrialFigures, TrialStatus};
 /// Points of a curve in KiB and MiB/s, ascending; interpolated linearly over log KiB.
 pub(crate) type Points = Vec<(f64, f64)>;
 
-/// Throughput at a setting.
+/// Returns the throughput at a setting.
 pub(crate) fn at(points: &Points, kib: Kib) -> f64 {
     let x = (kib.get() as f64).max(1.0).ln();
     let above = points.iter().position(|(k, _)| k.ln() >= x);
@@ -34,7 +34,7 @@ pub(crate) fn at(points: &Points, kib: Kib) -> f64 {
     }
 }
 
-/// A published table, by its id and column: sectors become KiB.
+/// Returns a published table, by its id and column, with sectors converted to KiB.
 pub(crate) fn published(id: &str, column: &str) -> Points {
     let text = include_str!("../tests/data/published-tables.json");
     let all: serde_json::Value = serde_json::from_str(text).expect("JSON");
@@ -59,12 +59,12 @@ pub(crate) enum Shape {
     Normal,
     /// Student's t with three degrees of freedom.
     HeavyTailed,
-    /// Exponential, downwards: mostly full speed, now and then much less.
+    /// Exponential, downwards: mostly full speed, occasionally much less.
     Skewed,
     Uniform,
-    /// One of two rates, each with a tenth of the noise.
+    /// One of two rates, each with 10 % of the noise.
     TwoRates,
-    /// Exponential to both sides.
+    /// Exponential in both directions.
     Laplace,
     SkewedUp,
 }
@@ -90,13 +90,13 @@ impl Shape {
     }
 }
 
-/// Storage made of a curve for each workload.
+/// Storage that consists of a curve for each workload.
 pub(crate) struct World {
     pub(crate) curves: Vec<(String, Role, Points)>,
-    /// Relative standard deviation of each trial.
+    /// Relative standard deviation of the noise of each trial.
     pub(crate) noise: f64,
     pub(crate) shape: Shape,
-    /// Relative standard deviation of what all trials of a block share.
+    /// Relative standard deviation of the drift that all trials of a block share.
     pub(crate) drift: f64,
     /// Percentage of disturbed trials.
     pub(crate) spoiled_percent: u32,
@@ -178,7 +178,7 @@ impl World {
         }
     }
 
-    /// Runs trials until the strategy has enough.
+    /// Runs trials until the strategy returns no more.
     pub(crate) fn play(&self, strategy: &mut dyn Strategy) -> Vec<Trial> {
         let mut trials = Vec::new();
         while let Some(next) = strategy.next(&trials) {
@@ -188,7 +188,7 @@ impl World {
         trials
     }
 
-    /// The trials as a run of the record.
+    /// Returns the trials as a run of the record.
     pub(crate) fn run(&self, trials: Vec<Trial>) -> Run {
         let workloads: Vec<PlannedWorkload> = self.curves.iter().map(planned).collect();
         Run {
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// The true geometric mean over the goals, relative to the best of these settings.
+    /// Returns the true geometric mean over the goals, relative to the best of these settings.
     pub(crate) fn merit(&self, settings: &CellSettings, grid: &[CellSettings]) -> f64 {
         let score = |s: &CellSettings| -> f64 {
             let goals = self.curves.iter().filter(|(_, role, _)| *role == Role::Goal);
@@ -228,7 +228,7 @@ impl World {
     }
 }
 
-/// The settings of these trials, ascending.
+/// Returns the settings of these trials, ascending.
 fn tried(trials: &[Trial]) -> Vec<Kib> {
     let all: BTreeSet<Kib> = trials.iter().map(|trial| trial.settings.read_ahead).collect();
     all.into_iter().collect()
@@ -255,13 +255,13 @@ pub(crate) fn figures(throughput_mib_s: f64) -> TrialFigures {
     }
 }
 
-/// Normal noise by Box and Muller.
+/// Returns normal noise (Box–Muller transform).
 fn normal(random: &mut Pcg64) -> f64 {
     let (u, v): (f64, f64) = (random.random(), random.random());
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// How many trials each setting of a workload has.
+/// Returns the number of trials of each setting of a workload.
 pub(crate) fn counts(trials: &[Trial], workload: &str) -> BTreeMap<CellSettings, usize> {
     let mut counts = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.workload == workload) {

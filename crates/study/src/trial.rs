@@ -8,41 +8,41 @@ use workload::Workload;
 use crate::error::StudyError;
 use crate::settings::CellSettings;
 
-/// What one trial runs.
+/// The parameters of one trial.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialRequest<'a> {
     pub settings: &'a CellSettings,
     pub workload: &'a Workload,
-    /// Seed of the access pattern: equal for all settings of a block, so that they form pairs.
+    /// Seed of the access pattern, equal for all settings of a block so that they form pairs.
     pub seed: u64,
 }
 
-/// Runs trials: real storage, a virtual disk, or in tests a formula.
+/// Runs trials, on real storage, on a virtual disk, or by a formula in tests.
 pub trait TrialRunner {
-    /// Runs one trial on a cold cache under the settings asked for.
+    /// Runs one trial with a cold cache under the requested settings.
     fn trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialRecord, StudyError>;
 }
 
-/// Everything that a trial counted, as stored.
+/// All measurements of a trial, as stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TrialRecord {
     pub sample: Sample,
-    /// The counters of the virtual disk, if there is one.
+    /// The counters of the virtual disk; `None` for other targets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_disk: Option<vdisk::DiskCounters>,
-    /// Disturbances besides the sample's own.
+    /// Disturbances in addition to those of the sample.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoiled: Vec<String>,
 }
 
 impl TrialRecord {
-    /// All disturbances, in words.
+    /// Returns all disturbances as text.
     pub fn disturbances(&self) -> Vec<String> {
         let own = self.sample.disturbances.iter().map(ToString::to_string);
         own.chain(self.spoiled.iter().cloned()).collect()
     }
 
-    /// The figures from which verdicts are made.
+    /// Returns the figures on which verdicts are based.
     pub fn figures(&self) -> TrialFigures {
         let sample = &self.sample;
         let quantiles = |at: &dyn Fn(f64) -> Option<Nanos>| {
@@ -50,7 +50,7 @@ impl TrialRecord {
             Some(Quantiles { p50, p99: at(0.99)?.as_micros_f64() })
         };
         TrialFigures {
-            // For a command, its own figure takes the place of MiB/s; a note says so.
+            // The figure of a command replaces MiB/s; a note in the analysis explains that.
             throughput_mib_s: sample
                 .tool
                 .as_ref()
@@ -62,7 +62,7 @@ impl TrialRecord {
             device_requests: sample.device.as_ref().map(|device| device.requests),
             latency_us: quantiles(&|q| sample.latency_quantile(q)),
             random_latency_us: quantiles(&|q| sample.random_latency_quantile(q)),
-            // Requests in flight at the end are awaited, which can take longer than the trial.
+            // Requests in flight at the end are awaited, which may take longer than the trial.
             measured_seconds: sample.elapsed.max(sample.settled).as_secs_f64(),
             spread: None,
         }
@@ -73,29 +73,29 @@ impl TrialRecord {
 #[serde(rename_all = "snake_case")]
 pub enum TrialStatus {
     Clean,
-    /// Something disturbed it: it stays in the record and is repeated.
+    /// The trial was disturbed: it stays in the record and is repeated.
     Disturbed,
 }
 
-/// A trial of the record.
+/// A trial of a recorded run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// The randomised complete block of the trial, from 0.
+    /// The randomised complete block of the trial, counted from 0.
     pub block: u32,
-    /// Its index in the run.
+    /// Index of the trial in the run.
     pub order: u32,
     pub settings: CellSettings,
     pub workload: String,
-    /// Start time, in seconds since 1970.
+    /// Start time in seconds since 1970-01-01 UTC.
     pub started_unix_s: f64,
     pub status: TrialStatus,
     pub disturbances: Vec<String>,
-    /// What it measured, recomputed from the raw sample.
+    /// The figures, recomputed from the raw sample.
     pub figures: TrialFigures,
 }
 
 impl Trial {
-    /// A measured trial; its index in the run is set when it is stored.
+    /// Creates a measured trial; storing it sets its index in the run.
     pub fn new(
         block: u32,
         settings: CellSettings,
@@ -124,27 +124,27 @@ pub struct Quantiles {
     pub p99: f64,
 }
 
-/// The figures of one sample from which verdicts are made.
+/// The figures of one sample on which verdicts are based.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialFigures {
-    /// Useful data per second of the storage's own time.
+    /// Useful data in MiB per second of the storage's own time, or the figure of a command.
     pub throughput_mib_s: f64,
-    /// Bytes read from the device ÷ bytes requested, if the device could be counted.
+    /// Bytes read from the device ÷ bytes requested; `None` if the device has no counters.
     pub amplification: Option<f64>,
     pub device_requests: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_bytes: Option<Bytes>,
-    /// Data that was evicted and read again, if a control group counted it.
+    /// Data that was evicted and read again; `None` without a control group that counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refaulted: Option<Bytes>,
-    /// Latency of all reads, if there were any.
+    /// Latency of all reads; `None` if there were none.
     pub latency_us: Option<Quantiles>,
-    /// Latency of the random reads, if there were any.
+    /// Latency of the random reads; `None` if there were none.
     pub random_latency_us: Option<Quantiles>,
-    /// Wall time of the trial until no request was in flight.
+    /// Wall-clock time of the trial in seconds, until no request was in flight.
     pub measured_seconds: f64,
-    /// The relative spread that the source of an imported figure states: half of its interval. Our
-    /// own trials are repeated instead.
+    /// The relative spread that the source of an imported figure states, which is half of its
+    /// interval. `None` for measured trials, which are repeated instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
 }

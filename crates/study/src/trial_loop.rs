@@ -1,4 +1,4 @@
-//! Runs the trials that a strategy chooses. Each is committed before the next starts.
+//! Runs the trials that a strategy chooses. Each one is committed before the next one starts.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ pub(crate) struct TrialLoop<'a> {
 }
 
 impl TrialLoop<'_> {
-    /// Runs trials until the strategy has enough. `done` is the record so far and grows.
+    /// Runs trials until the strategy returns no more. `done` holds the recorded trials and grows.
     pub(crate) fn run(
         &mut self,
         strategy: &mut dyn Strategy,

@@ -1,7 +1,7 @@
-//! Whether an expert would sign the recommendation: every preset, by several seeds.
+//! Tests whether an expert would agree with the recommendation: every preset, with several seeds.
 //!
-//! `data/experts.json` has the setting that an expert would choose for each preset, and why. The
-//! rule knows nothing of them.
+//! `data/experts.json` contains the setting that an expert would choose for each preset, and the
+//! reason. The rule does not use this file.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic and print
 
 use std::collections::BTreeMap;
@@ -31,9 +31,9 @@ fn experts() -> Vec<Expert> {
     serde_json::from_str(include_str!("data/experts.json")).unwrap()
 }
 
-/// A study of a simulated preset, in a record of its own.
+/// Runs a study of a simulated preset, with a record of its own.
 fn study(model: &str, seed: u64, whole_grid: bool) -> StudyOutcome {
-    // In memory where that is possible: each trial is synced to the disk.
+    // Use memory if possible, because each trial is synced to the disk.
     let memory = std::path::Path::new("/dev/shm");
     let scratch = match memory.is_dir() {
         true => tempfile::tempdir_in(memory).unwrap(),
@@ -41,7 +41,7 @@ fn study(model: &str, seed: u64, whole_grid: bool) -> StudyOutcome {
     };
     let dirs = Dirs::under(scratch.path().to_str().unwrap());
     let mut store = Store::open(&scratch.path().join("runs.sqlite")).unwrap();
-    // Nothing of the machine is used: no guard and no server is ever started.
+    // Simulation does not use the machine: no guard and no server is started.
     let environment = Environment {
         dirs,
         root: Root::system(),
@@ -61,7 +61,7 @@ fn study(model: &str, seed: u64, whole_grid: bool) -> StudyOutcome {
     .unwrap()
 }
 
-/// What the device should have: 128 KiB where nothing is to be changed.
+/// Returns the recommended setting of the device; 128 KiB without a difference.
 fn advised(advice: &Recommendation) -> u64 {
     match advice.decision {
         Decision::Set(kib) | Decision::Keep(kib) => kib.get(),
@@ -70,15 +70,15 @@ fn advised(advice: &Recommendation) -> u64 {
     }
 }
 
-/// Whether two settings are the same or neighbours on the grid, whose steps are factors of two with
-/// 17·2ⁿ pages between them.
+/// Returns whether two settings are equal or neighbours on the grid, whose steps are factors of two
+/// with 17·2ⁿ pages between them.
 fn neighbours(a: u64, b: u64) -> bool {
     let ratio = a.max(b) as f64 / a.min(b) as f64;
     ratio <= 2.0 * 17.0 / 16.0
 }
 
-/// One seed of each preset; where it disagrees with the expert, as one in a hundred may, so many
-/// others must agree that [`AGREE`] of ten do.
+/// Tests one seed of each preset. If it disagrees with the expert, which may happen in one of 100
+/// cases, nine more seeds run, and [`AGREE`] of all ten must agree.
 #[test]
 fn an_expert_would_sign_what_tune_says_of_every_preset() {
     let first = 1000 + u64::from(std::process::id());
@@ -100,7 +100,7 @@ fn an_expert_would_sign_what_tune_says_of_every_preset() {
     }
 }
 
-/// Every line of the table, as `cargo run -p xtask -- advice` prints it.
+/// All lines of the table, as printed by `cargo run -p xtask -- advice`.
 #[test]
 #[ignore = "takes minutes: cargo run -p xtask -- advice"]
 fn table() {

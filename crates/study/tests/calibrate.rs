@@ -1,5 +1,5 @@
-//! Presets calibrated in simulation as if they were devices: what the found model predicts of the
-//! read-ahead curve.
+//! Calibrates presets in simulation as if they were devices, and tests how well the resulting
+//! models predict the read-ahead curve.
 
 #![allow(clippy::print_stdout)]
 
@@ -13,7 +13,7 @@ use tunables::GuardCommand;
 use units::{Bytes, Kib, Nanos};
 use vdisk::ServerCommand;
 
-/// The mean of |ln(predicted ÷ measured)| in percent.
+/// Returns the mean of |ln(predicted ÷ measured)| in percent.
 fn mean_error(curve: &[CurvePoint]) -> f64 {
     let error = |point: &CurvePoint| (point.predicted_mib_s / point.measured_mib_s).ln().abs();
     100.0 * curve.iter().map(error).sum::<f64>() / curve.len() as f64

@@ -1,6 +1,6 @@
-//! Whole studies on the real kernel: a file system on a loop device, and a virtual disk.
+//! Tests whole studies on the real kernel: a filesystem on a loop device, and a virtual disk.
 //!
-//! They need root, and say `SKIP` where they cannot run.
+//! The tests need root, and print `SKIP` if they cannot run.
 
 #![allow(clippy::print_stdout)] // skipped tests are printed
 
@@ -19,10 +19,10 @@ use sys::lock::Lock;
 use tempfile::TempDir;
 use units::Kib;
 
-/// Only one test of the host tier runs at a time on a machine.
+/// Lock file: only one test of the host tier runs at a time on a machine.
 const LOCK: &str = "/tmp/foreread-host-tests.lock";
 
-/// What a guard or a server may take to clean up on a busy machine.
+/// Maximum time for a guard or a server to clean up on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
@@ -36,7 +36,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// The right to run, or `None` after saying why not.
+/// Returns the lock and a directory; prints the reason and returns `None` if the test cannot run.
 fn stage(name: &str) -> Option<(Lock, TempDir)> {
     if !rustix::process::geteuid().is_root() {
         println!("SKIP {name}: not root");
@@ -46,7 +46,7 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
     Some((lock, tempfile::tempdir().expect("a directory")))
 }
 
-/// An ext4 of 512 MiB on a loop device, which goes away with this value.
+/// A 512 MiB ext4 filesystem on a loop device, which is removed on drop.
 struct Disk {
     device: String,
     point: PathBuf,
@@ -74,7 +74,7 @@ impl Disk {
         Kib::new(text.expect("read-ahead").trim().parse().expect("a number"))
     }
 
-    /// Files other than the file system's own.
+    /// Returns the files, without those of the filesystem.
     fn files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.point).expect("the mount point");
         let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -97,7 +97,7 @@ fn helper() -> PathBuf {
     debug.join("examples/small_study")
 }
 
-/// A small study of `target`: three settings, trials of 100 ms.
+/// Returns the command for a small study of `target`: three settings, trials of 100 ms.
 fn study(verb: &str, target: &str, base: &Path, repeats: &str) -> Command {
     let mut command = Command::new(helper());
     let words = ["4,128,1088", "seq-1", "100ms", repeats, "24M"];
@@ -109,7 +109,7 @@ fn store(base: &Path) -> Store {
     Store::open(&base.join("state/runs.sqlite")).expect("the store")
 }
 
-/// The latest run, if one has begun.
+/// Returns the latest run; `None` before the first one.
 fn latest(base: &Path) -> Option<Run> {
     let store = store(base);
     let run = store.runs().expect("runs").first()?.id;
@@ -175,7 +175,7 @@ fn host_a_virtual_disk_is_swept_and_tuned_and_gone() {
         assert_eq!(settings_of(&run), [4, 128, 1088], "{verb}");
         assert!(run.dilation >= 1.0);
         for trial in &run.trials {
-            // One disk of 107 MB/s at its fastest, and a burst from its cache.
+            // The disk reads at most 107 MB/s, and bursts from its cache.
             let rate = trial.figures.throughput_mib_s;
             assert!((1.0..300.0).contains(&rate), "{verb}: {trial:?}");
         }
@@ -184,7 +184,7 @@ fn host_a_virtual_disk_is_swept_and_tuned_and_gone() {
     }
 }
 
-/// Kills a study at a random moment. It starts again, continues, or was already complete.
+/// Kills a study at a random moment, whether it has just started, resumed or completed its run.
 fn kill_at(random: &mut Pcg64, command: &mut Command, longest: Duration) {
     let mut child =
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the helper");
@@ -193,7 +193,7 @@ fn kill_at(random: &mut Pcg64, command: &mut Command, longest: Duration) {
     child.wait().expect("its end");
 }
 
-/// What a killed study must not lose: finished trials, and their order.
+/// Asserts that a killed study has lost no finished trial, nor their order.
 fn assert_kept(before: &[Trial], after: &Run) {
     assert!(after.trials.len() >= before.len());
     assert_eq!(&after.trials[..before.len()], before);

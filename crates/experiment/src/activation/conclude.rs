@@ -1,4 +1,4 @@
-//! The conclusions from the observations.
+//! Draws conclusions from the observations.
 
 use policy::Extent;
 use units::Kib;
@@ -13,16 +13,16 @@ const PAGE_KIB: u64 = 4;
 
 struct Finding<'a> {
     name: &'a str,
-    /// The first operation, from 1, after which more was cached than was requested.
+    /// First examined operation, counted from 1, that cached more pages than it requested.
     starts: Option<usize>,
-    /// Pages requested by then, including that operation.
+    /// Pages requested up to and including that operation.
     asked_by_then: u64,
-    /// Pages read by each operation, without operations that read nothing.
+    /// Pages that each operation read; operations that read nothing are left out.
     windows: Vec<u64>,
-    /// Total pages requested and read.
+    /// Total pages requested (`asked`) and read (`came`).
     asked: u64,
     came: u64,
-    /// The first operation, from 1, in which kernel and rules differ.
+    /// First operation of the whole pattern, counted from 1, at which kernel and rules differ.
     differs: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Finding<'a> {
         self.windows.iter().copied().max().unwrap_or(0)
     }
 
-    /// `with read 2`, `never`.
+    /// Describes the start of read-ahead: `with read 2 (8 KiB requested by then)` or `never`.
     fn start(&self) -> String {
         match self.starts {
             None => "never".to_owned(),
@@ -236,7 +236,7 @@ fn mapping(mapped: &Finding<'_>, random: &Finding<'_>) -> String {
     )
 }
 
-/// Whether the state belongs to the open file, whichever process reads through it.
+/// Returns a sentence on whether the state belongs to the open file or to the process.
 fn sharing(
     alone: Option<&Finding<'_>>,
     processes: Option<&Finding<'_>>,

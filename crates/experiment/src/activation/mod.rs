@@ -1,9 +1,9 @@
 //! When does read-ahead start, and what stops it?
 //!
-//! A file is read in many ways, one operation after another with a cold cache. After each
-//! operation, the new pages in the cache are determined and compared with the kernel's rules (crate
-//! `policy`, which is tested against recorded decisions of a kernel). So the answer also shows
-//! whether this kernel still follows them.
+//! The experiment reads a file in several patterns, each with a cold cache. After each operation,
+//! it determines the new pages in the cache and compares them with the kernel's rules (crate
+//! `policy`, which is tested against recorded decisions of a kernel). The result also shows whether
+//! this kernel still follows the rules.
 
 mod conclude;
 mod observe;
@@ -23,7 +23,7 @@ use study::{Findings, LiveTarget};
 pub const NAME: &str = "activation";
 pub const QUESTION: &str = "When does read-ahead start?";
 
-/// The page size of the rules.
+/// The page size that the rules assume.
 const PAGE_BYTES: Bytes = Bytes::from_kib(4);
 /// The order of the largest folio of a page cache with 4 KiB pages.
 const MAX_FOLIO_ORDER: u8 = 9;
@@ -32,7 +32,7 @@ const MAX_FOLIO_ORDER: u8 = 9;
 pub struct ActivationPlan {
     /// A directory, a file, a virtual disk, or a simulation.
     pub target: Target,
-    /// The read-ahead during the experiment; `None` for the current one.
+    /// The read-ahead during the experiment; `None` for the device's current value.
     pub read_ahead: Option<Kib>,
 }
 
@@ -99,7 +99,7 @@ fn measure(
     Ok(answer)
 }
 
-/// The same for a simulated kernel, with its policy and page cache.
+/// Runs the experiment on a simulated kernel, with its policy and page cache.
 fn simulated(
     plan: &ActivationPlan,
     spec: &TargetSpec<sim::SimMachine>,
@@ -136,7 +136,7 @@ fn simulated(
     Ok(answer)
 }
 
-/// A file size for all patterns: several windows, so that none is cut off at the end.
+/// Returns a file size for all patterns: several windows, so that the end cuts off none of them.
 fn file_size(window: Kib) -> Bytes {
     const MAX_FILE_BYTES: Bytes = Bytes::from_mib(256);
     let needed = pattern::MIN_FILE_PAGES.get() * PAGE_BYTES.get();
@@ -144,7 +144,7 @@ fn file_size(window: Kib) -> Bytes {
     Bytes::new(size.next_multiple_of(1 << 20))
 }
 
-/// The file to read: an unnamed one in a directory, or the named one.
+/// Returns the file to read: an unnamed one in a directory, or the named one.
 fn file_for(
     place: &LiveTarget,
     window: Kib,
@@ -176,7 +176,7 @@ fn file_for(
     }
 }
 
-/// The rules for a kernel of this release.
+/// Returns the name of the policy with the rules for this kernel release.
 fn rules_of(kernel: Option<KernelRelease>, answer: &mut Findings) -> &'static str {
     let current = KernelRelease { major: 6, minor: 12 };
     let known = KernelRelease { major: 6, minor: 18 };
@@ -191,7 +191,7 @@ fn rules_of(kernel: Option<KernelRelease>, answer: &mut Findings) -> &'static st
     }
 }
 
-/// The limits of file and device, for the rules.
+/// Returns the limits of file and device that the rules need.
 fn shape(
     place: &LiveTarget,
     environment: &Environment,

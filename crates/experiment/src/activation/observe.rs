@@ -1,4 +1,4 @@
-//! Observes the kernel: after each operation, the new pages in the cache are determined.
+//! Observes the kernel: determines the pages that each operation adds to the cache.
 //!
 //! The kernel adds the folios of a window to the cache when it submits the window, so
 //! `cachestat(2)` shows each window exactly, whether or not its data has arrived.
@@ -23,10 +23,10 @@ use super::predict::{CachedExtents, grown};
 use crate::ExperimentError;
 
 const PAGE_BYTES: u64 = 4096;
-/// How long to wait for requests in flight after each operation.
+/// Maximum time to wait for requests in flight after each operation.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Specimen<'a> {
-    /// Keeps the file, which may be unnamed.
+    /// Keeps the file open; it may be unnamed.
     pub(super) file: File,
     pub(super) path: PathBuf,
     pub(super) size: Bytes,
@@ -39,7 +39,7 @@ impl Specimen<'_> {
         ExperimentError::io(action, self.path.clone())
     }
 
-    /// Opens the file again: another open file, with the current window.
+    /// Opens the file again, as a separate open file with the current window.
     fn open(&self) -> Result<File, ExperimentError> {
         let known = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         File::open(known).map_err(self.io("open"))
@@ -96,7 +96,7 @@ impl Specimen<'_> {
         }
     }
 
-    /// One `read(2)` of a page by another process, through the same open file.
+    /// Reads one page by `read(2)` in another process, through the same open file.
     fn read_by_child(&self, file: &File, page: u64) -> Result<(), ExperimentError> {
         seek(file, SeekFrom::Start(page * PAGE_BYTES))
             .map_err(|errno| self.io("seek in")(errno.into()))?;
@@ -114,7 +114,7 @@ impl Specimen<'_> {
         Err(self.io("read by dd")(io::Error::other(status.to_string())))
     }
 
-    /// Waits until nothing is in flight: only pages with data can be mapped.
+    /// Waits until no request is in flight, because only pages with data can be mapped.
     fn settle(&self) -> Result<(), ExperimentError> {
         let begun = std::time::Instant::now();
         while begun.elapsed() < DRAIN_TIMEOUT {
@@ -126,7 +126,7 @@ impl Specimen<'_> {
         Ok(())
     }
 
-    /// Evicts the file from the cache, and verifies that.
+    /// Evicts the file from the cache and verifies that no page is left.
     fn forget(&self) -> Result<(), ExperimentError> {
         for _ in 0..10 {
             fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed)
@@ -139,7 +139,7 @@ impl Specimen<'_> {
         Err(self.io("evict")(io::Error::other("another process keeps its data in the cache")))
     }
 
-    /// The cached ranges of the file, ascending.
+    /// Returns the cached ranges of the file, ascending.
     fn resident(&self) -> Result<Vec<Extent>, ExperimentError> {
         let mut found = Vec::new();
         let pages = Pages::new(self.size.get() / PAGE_BYTES);
@@ -148,7 +148,7 @@ impl Specimen<'_> {
         Ok(found)
     }
 
-    /// Halves a range until it is entirely cached or not at all.
+    /// Adds the cached ranges of `range` to `found`: halves it until each part is cached or not.
     fn look(&self, range: Extent, found: &mut Vec<Extent>) -> io::Result<()> {
         let bytes = |count: u64| Bytes::new(count * PAGE_BYTES);
         let (start, pages) = (range.start.get(), range.pages.get());

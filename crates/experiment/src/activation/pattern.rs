@@ -1,13 +1,13 @@
-//! The access patterns whose read-ahead is examined.
+//! The access patterns that the experiment examines.
 
 use units::Pages;
 
-/// The page where patterns in the middle of the file start: far from page 0, which has a rule of
-/// its own.
+/// The page where patterns in the middle of the file start: far from page 0, for which the kernel
+/// has a separate rule.
 const MIDDLE_PAGE: u64 = 2048;
 /// The page where a second stream starts, after the end of the first.
 const SECOND_STREAM_PAGE: u64 = 3072;
-/// The smallest file for all patterns.
+/// The size of the smallest file that all patterns fit into.
 pub(super) const MIN_FILE_PAGES: Pages = Pages::new(4096);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct ReadPattern {
     pub(super) summary: &'static str,
     pub(super) files: usize,
     pub(super) ops: Vec<Op>,
-    /// Earlier operations only prepare the state.
+    /// Index of the first operation that is examined; earlier ones only prepare the state.
     pub(super) from: usize,
 }
 
@@ -57,17 +57,17 @@ fn read(page: u64) -> Op {
     through(0, page, 1)
 }
 
-/// Reads of one page at multiples of this distance from `start`.
+/// Returns `times` reads of one page each, the first at `start` and each `step` pages further.
 fn stepping(start: u64, step: u64, times: u64) -> Vec<Op> {
     (0..times).map(|n| read(start + n * step)).collect()
 }
 
-/// A sequence of pages without a pattern: the multiples of a primitive root.
+/// Returns pages without a sequential pattern: the multiples of 1571 modulo 3989, from page 50 on.
 fn scattered(times: u64) -> impl Iterator<Item = u64> {
     (1..=times).map(|n| (n * 1571) % 3989 + 50)
 }
 
-/// All patterns, in the order of the table.
+/// Returns all patterns, in the order of the table.
 pub(super) fn all() -> Vec<ReadPattern> {
     let mut patterns = streams();
     patterns.extend(sharing());

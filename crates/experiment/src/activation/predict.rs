@@ -1,4 +1,4 @@
-//! Predicts the patterns with a policy and a page cache.
+//! Predicts the pages that each operation caches, with a policy and a model of the page cache.
 
 use policy::{
     Advice, Cache, Call, Extent, FileCache, FileId, FileShape, Mapping, Page, Policy, StreamId,
@@ -65,7 +65,7 @@ fn cached(cache: &FileCache, pages: Pages) -> Vec<Extent> {
     extents
 }
 
-/// The extents in `now` that were not in `before`; both ascending and disjoint. Nothing is evicted.
+/// Returns the part of `now` not in `before`. Both ascend without overlap; nothing is evicted.
 pub(super) fn grown(before: &[Extent], now: &[Extent]) -> Vec<Extent> {
     let mut new = Vec::new();
     let mut old = before.iter().peekable();
@@ -105,7 +105,7 @@ mod tests {
         sizes.filter(|size| *size > 0).collect()
     }
 
-    /// As a 6.18.44 kernel was recorded to do.
+    /// The expected windows were recorded on a 6.18.44 kernel.
     #[test]
     fn recorded_windows_are_predicted() {
         assert_eq!(sizes("sequential", Some(9))[..9], [4, 8, 4, 8, 8, 16, 16, 32, 32]);

@@ -1,4 +1,4 @@
-//! One row of the table: processes reading requests of one size.
+//! Measures one row of the table: processes that read requests of one size.
 
 use std::path::Path;
 use std::sync::Barrier;
@@ -14,7 +14,7 @@ use crate::ExperimentError;
 use crate::direct::{Aligned, Direct};
 use crate::simulated::{DirectLoad, SimulatedDisk};
 
-/// The confidence interval of a mean is computed from the means of this many groups of requests.
+/// The confidence interval of a mean comes from the means of this many groups of requests.
 const MEAN_GROUPS: usize = 20;
 
 pub(super) struct BlockReads<'a> {
@@ -22,19 +22,19 @@ pub(super) struct BlockReads<'a> {
     pub(super) processes: u32,
     pub(super) blocks: u64,
     pub(super) block: Bytes,
-    /// Offsets are drawn from the first part, of this size…
+    /// Size of the first part of the storage, from which offsets are drawn.
     pub(super) span: Bytes,
-    /// …such that the largest request of the table fits at each of them: all rows use the same
+    /// Size of the largest request of the table, which fits at every offset: all rows use the same
     /// offsets.
     pub(super) largest: Bytes,
-    /// Larger requests are split into parts of this size, which are read one after another.
+    /// Size of the parts of larger requests, read one after another; `None` for no split.
     pub(super) part: Option<Bytes>,
     pub(super) duration: Nanos,
     pub(super) dilation: f64,
     pub(super) seed: u64,
 }
 
-/// One row of the table, in the storage's own time.
+/// One row of the table; times are in the storage's own time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockCell {
     pub processes: u32,
@@ -105,7 +105,7 @@ impl BlockReads<'_> {
         (self.span.saturating_sub(self.largest).get() / self.block.get()).max(1)
     }
 
-    /// The row for the milliseconds of all requests.
+    /// Returns the row for these times of all requests, in milliseconds.
     fn cell(&self, times: &[f64]) -> Result<BlockCell, ExperimentError> {
         let ms = mean(times).ok_or_else(|| {
             let (size, span) = (self.block * self.blocks, self.duration);
@@ -118,7 +118,7 @@ impl BlockReads<'_> {
         Ok(BlockCell { processes: self.processes, blocks: self.blocks, requests, ms })
     }
 
-    /// One process: the milliseconds of each of its requests.
+    /// Runs one process and returns the time of each of its requests, in milliseconds.
     fn process(
         &self,
         number: u32,
@@ -126,8 +126,8 @@ impl BlockReads<'_> {
         cancel: &Cancel,
     ) -> Result<Vec<f64>, ExperimentError> {
         let opened = Direct::open(self.path);
-        // It waits for the storage almost all the time; waiting for a processor would count as the
-        // storage's time. Without permission this has no effect.
+        // The thread mostly waits for the storage. Real-time priority keeps waits for a processor
+        // out of the measured time; without permission the call has no effect.
         let _ = realtime::run_first(1);
         start.wait();
         let file = opened?;
@@ -149,7 +149,7 @@ impl BlockReads<'_> {
 }
 
 impl BlockReads<'_> {
-    /// One request, split as the system would.
+    /// Reads one request, split into parts as the system would split it.
     fn read(&self, file: &Direct, at: Bytes, buffer: &mut [u8]) -> Result<(), ExperimentError> {
         let part = self.part.map_or(buffer.len(), |part| part.get() as usize);
         let mut place = at;
@@ -161,8 +161,8 @@ impl BlockReads<'_> {
     }
 }
 
-/// The mean and its interval. Consecutive requests of a process may be correlated, so the spread
-/// comes from the means of groups, by Student's distribution.
+/// Returns the mean and its interval. Consecutive requests of a process may be correlated, so the
+/// interval comes from the means of groups, by Student's distribution.
 fn mean(times: &[f64]) -> Option<Estimate> {
     let of = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let all = of(times);

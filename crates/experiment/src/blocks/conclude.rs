@@ -1,4 +1,4 @@
-//! The conclusions from the table.
+//! Draws conclusions from the table.
 
 use stats::Estimate;
 use units::Bytes;
@@ -6,14 +6,14 @@ use units::Bytes;
 use super::BlockCell;
 use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 
-/// A request of twice the size is nearly free if it takes at most this many times as long.
+/// A request of twice the size counts as nearly free if it takes at most this many times as long.
 pub const FREE_RATIO: f64 = 1.25;
-/// With fewer requests a mean is too uncertain.
+/// Minimum requests in a row; the mean of fewer is too uncertain.
 const MIN_REQUESTS: u64 = 30;
 
-/// The largest request, in blocks, up to which larger requests are nearly free: each doubling from
-/// the smallest takes at most [`FREE_RATIO`] times as long. `sizes` are pairs of blocks and time,
-/// ascending.
+/// Returns the largest request, in blocks, up to which larger requests are nearly free: each
+/// doubling from the smallest takes at most [`FREE_RATIO`] times as long. `sizes` holds pairs of
+/// blocks and time, ascending.
 pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
     let mut free = sizes.first()?.0;
     for pair in sizes.windows(2) {
@@ -27,7 +27,7 @@ pub fn free_until(sizes: &[(u64, f64)]) -> Option<u64> {
     Some(free)
 }
 
-/// Adds table, plots and sentences to the answer. The cells are in order.
+/// Adds table, plots and sentences to the findings. The cells must be sorted.
 pub(super) fn conclude(answer: &mut Findings, block: Bytes, cells: &[BlockCell]) {
     let mut processes: Vec<u32> = cells.iter().map(|cell| cell.processes).collect();
     processes.dedup();
@@ -60,8 +60,7 @@ pub(super) fn conclude(answer: &mut Findings, block: Bytes, cells: &[BlockCell])
     answer.plots.extend([times, ratios]);
 }
 
-/// How the number of processes changes the cost of larger requests, compared with the fewest
-/// processes.
+/// Says how the cost of larger requests differs between the most and the fewest processes.
 fn comparison(cells: &[BlockCell]) -> Option<String> {
     let (fewest, most) = (cells.first()?.processes, cells.last()?.processes);
     let ratio = |processes: u32, blocks: u64| {
@@ -190,7 +189,7 @@ mod tests {
         (0..).zip(ms).map(cell).collect()
     }
 
-    /// The figures of 2002.
+    /// The published figures of 2002.
     #[test]
     fn the_published_table_is_read_as_its_author_did() {
         let mut answer = Findings::new("blocks", "", "disk".to_owned());

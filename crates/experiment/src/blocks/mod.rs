@@ -1,10 +1,10 @@
-//! What does a larger request cost? n processes each seek to random places and read 1, 2, 4 …
+//! What does a larger request cost? Each of n processes seeks to random places and reads 1, 2, 4 …
 //! blocks in one request.
 //!
 //! This is the table that Curt Sampson posted to pgsql-hackers on 2002-04-25 for one disk, here for
 //! any storage. Reads bypass the page cache (O_DIRECT), so neither the cache nor the kernel's
 //! read-ahead affects them. A "process" here is a thread with its own open file, which is
-//! equivalent for the block layer. All sizes read at the same random places.
+//! equivalent for the block layer. Requests of all sizes start at the same random places.
 
 mod cell;
 mod conclude;
@@ -34,22 +34,22 @@ pub const QUESTION: &str = "What does it cost to read more in one request?";
 pub struct BlockPlan {
     pub target: Target,
     pub block: Bytes,
-    /// Numbers of blocks in a request: one row for each.
+    /// Blocks per request; the table has one row for each number.
     pub blocks: Vec<u64>,
-    /// Numbers of concurrent processes: a part of the table for each.
+    /// Numbers of concurrent processes; the table has one part for each.
     pub processes: Vec<u32>,
-    /// Length of each row, in the storage's own time.
+    /// Duration of each row, in the storage's own time.
     pub duration: Nanos,
-    /// Size of the first part of the storage that is read; `None` for all of it.
+    /// Size of the first part of the storage, from which requests are read; `None` for all of it.
     pub span: Option<Bytes>,
-    /// The size that the system requests at once: larger requests are split and read in parts, one
-    /// after another. `None` for this kernel's own behaviour.
+    /// Maximum size that the system requests at once; larger requests are read in parts, one after
+    /// another. `None` for this kernel's own behaviour.
     pub part: Option<Bytes>,
     pub seed: Option<u64>,
 }
 
 impl BlockPlan {
-    /// The published table: 1 to 16 blocks of 8 KiB, by one process and by four.
+    /// Plans the published table: 1 to 16 blocks of 8 KiB, by one process and by four.
     pub fn new(target: Target) -> Self {
         Self {
             target,
@@ -63,7 +63,7 @@ impl BlockPlan {
         }
     }
 
-    /// Checks the plan and sorts its values.
+    /// Checks the plan, sorts its values and removes duplicates.
     fn checked(mut self) -> Result<Self, ExperimentError> {
         const MAX_REQUEST: Bytes = Bytes::from_mib(256);
         let wrong = |text: String| Err(ExperimentError::Usage(text));
@@ -164,7 +164,7 @@ fn measure(
     Ok(concluded(answer, plan, cells))
 }
 
-/// The common parameters of all rows.
+/// Returns the parameters that all rows share.
 fn rows<'a>(plan: &BlockPlan, path: &'a Path, span: Bytes, seed: u64) -> cell::BlockReads<'a> {
     cell::BlockReads {
         path,
@@ -200,8 +200,8 @@ fn simulated(
     Ok(concluded(answer, plan, cells))
 }
 
-/// The rows of the table in random order, so that changes over time do not look like an effect of
-/// size.
+/// Returns the rows of the table in random order, so that changes over time do not look like an
+/// effect of size.
 fn orders(plan: &BlockPlan, seed: u64) -> Vec<(u32, u64)> {
     let all = plan.processes.iter();
     let all = all.flat_map(|processes| plan.blocks.iter().map(|blocks| (*processes, *blocks)));
@@ -249,7 +249,7 @@ fn part_of(
     answer: &mut Findings,
 ) -> Result<Bytes, ExperimentError> {
     let span = plan.span.map_or(size, |span| span.min(size));
-    // With fewer places, drives and controllers would have all of them cached.
+    // With fewer places, drives and controllers would cache all of them.
     let needed = plan.largest() * 16;
     if span < needed {
         let path = path.to_owned();

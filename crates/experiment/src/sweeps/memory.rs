@@ -1,9 +1,9 @@
 //! What happens when memory is scarce?
 //!
-//! Each stream has up to two windows in the cache, the one being read and the one ahead of it. If
-//! those of all streams do not fit, read-ahead data is evicted before it is used and must be read
-//! again: read-ahead thrashes. Streams read each block once, so data that the device reads in
-//! excess of theirs is due to thrashing.
+//! Each stream has up to two windows in the cache: the one being read and the one ahead of it. If
+//! the windows of all streams do not fit, the kernel evicts read-ahead data before use and must
+//! read it again: read-ahead thrashes. Streams read each block once, so any data that the device
+//! reads in addition is due to thrashing.
 
 use study::{Analysis, Environment, Progress, Run, Store, TrialStatus};
 use units::{Bytes, Kib, read_ahead_memory};
@@ -16,22 +16,21 @@ use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 pub const NAME: &str = "memory";
 pub const QUESTION: &str = "What happens when memory is scarce?";
 
-/// Minimum limit for the page cache: the process itself needs memory, too.
+/// Minimum limit for the page cache; the process needs memory, too.
 const MEMORY_MIN: Bytes = Bytes::from_mib(8);
 
-/// Above this amplification, data was read more than once: ends of files and metadata have a
-/// smaller effect.
+/// Minimum amplification that counts as thrashing. Ends of files and metadata add less than this.
 const THRASHING_RATIO: f64 = 1.1;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     streams: u32,
     window: Kib,
-    /// The memory for read-ahead of all streams, as a share of the limit.
+    /// Page cache for read-ahead of all streams, as a share of the limit.
     share: f64,
-    /// Device data for each byte that the streams received.
+    /// Bytes that the device read for each byte that the streams received.
     amplification: f64,
-    /// MiB evicted and read again for each MiB that the streams received, by the kernel's count.
+    /// Median data evicted and read again in a trial, in MiB; `None` if not counted.
     refaulted: Option<f64>,
     mib_s: f64,
 }
@@ -111,7 +110,7 @@ fn point(
     })
 }
 
-/// The median over trials of the data that was evicted and read again, in MiB.
+/// Returns the median over trials of the data that was evicted and read again, in MiB.
 fn refaulted(run: &Run, window: Kib, streams: u32) -> Option<f64> {
     let name = name(streams);
     let ours = run.trials.iter().filter(|trial| {
@@ -172,7 +171,7 @@ fn row(point: &Point) -> Vec<ResultValue> {
     ]
 }
 
-/// The conclusion for one setting, whose points are ordered by streams.
+/// Returns the conclusion for one setting, whose points are ordered by streams.
 fn sentence(part: &[Point]) -> String {
     let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
     let window = first.window;
@@ -200,7 +199,7 @@ fn sentence(part: &[Point]) -> String {
     }
 }
 
-/// The best setting for each number of streams.
+/// Names the best setting for each number of streams.
 fn best(points: &[Point]) -> Option<String> {
     let mut counts: Vec<u32> = points.iter().map(|point| point.streams).collect();
     counts.sort_unstable();
@@ -215,7 +214,7 @@ fn best(points: &[Point]) -> Option<String> {
     several.then(|| format!("The best read-ahead by streams: {}.", each.join(", ")))
 }
 
-/// The threshold of thrashing over all settings.
+/// Describes the threshold of thrashing over all settings.
 fn threshold(limit: Bytes, points: &[Point]) -> String {
     let (thrashing, calm): (Vec<&Point>, Vec<&Point>) =
         points.iter().partition(|point| point.thrashes());

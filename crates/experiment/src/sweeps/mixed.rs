@@ -11,17 +11,17 @@ use study::{Findings, ResultCurve, ResultPlot, ResultTable, ResultValue};
 pub const NAME: &str = "mixed";
 pub const QUESTION: &str = "What do random reads alongside streams cost?";
 
-/// As in the suite's mixed workload.
+/// The number of readers in the suite's mixed workload.
 const READER_COUNT: u32 = 8;
 /// The request size of streams and of random reads.
 const REQUEST_BYTES: Bytes = Bytes::from_kib(4);
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Point {
     percent: f64,
-    /// MiB/s of streams and random reads together.
+    /// Throughput of streams and random reads together, in MiB/s.
     all: f64,
-    /// Milliseconds of the storage's time that a random read takes from the streams; `None` without
-    /// random reads.
+    /// Time that a random read takes from the streams, in milliseconds of the storage's time;
+    /// `None` without random reads.
     cost_ms: Option<f64>,
 }
 
@@ -47,7 +47,7 @@ pub fn run(
     Ok(answer)
 }
 
-/// Ascending, starting with 0, the baseline.
+/// Returns the percentages in ascending order, with the baseline 0 first.
 fn ordered(percents: &[f64]) -> Result<Vec<f64>, ExperimentError> {
     let mut percents = percents.to_vec();
     if let Some(wrong) = percents.iter().find(|percent| !(0.0..100.0).contains(*percent)) {
@@ -83,8 +83,8 @@ fn workload(percent: f64) -> Result<Workload, ExperimentError> {
     Ok(workload)
 }
 
-/// The points of one setting. With a share f of random requests, the mean time of a request is
-/// (1−f)·s + f·r, where s is the time of a request of streams alone. So r, the cost of a random
+/// Returns the points of one setting. With a share f of random requests, the mean time of a request
+/// is (1−f)·s + f·r, where s is the time of a request of streams alone. So r, the cost of a random
 /// read, follows from two rates.
 fn points(analysis: &Analysis, window: Kib, percents: &[f64]) -> Vec<Point> {
     let mib_per_request = REQUEST_BYTES.as_mib();
@@ -149,7 +149,7 @@ fn sentence(window: Kib, points: &[Point]) -> Option<String> {
     let (alone, least) = (points.first()?, points.get(1)?);
     let lost = points.iter().find(|point| point.streams() < alone.streams() / 2.0);
     let cost = least.cost_ms?;
-    // The data that the streams would have read in that time.
+    // The data, in MiB, that the streams would have read in that time.
     let instead = alone.all * cost / 1000.0;
     let half = lost.map_or_else(
         || "they never lose half of their rate".to_owned(),
@@ -161,7 +161,7 @@ fn sentence(window: Kib, points: &[Point]) -> Option<String> {
     ))
 }
 
-/// The best setting for the streams at each share.
+/// Names the best setting for the streams at each share of random requests.
 fn best(analysis: &Analysis, percents: &[f64]) -> Option<String> {
     let windows = windows(analysis);
     let of = |percent: &f64| {

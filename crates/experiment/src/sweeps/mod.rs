@@ -1,4 +1,4 @@
-//! Questions that a sweep answers. Its run is recorded like any other and can be reported.
+//! Experiments that consist of a sweep. The run is recorded like any other and can be reported.
 
 pub mod memory;
 pub mod mixed;
@@ -18,17 +18,17 @@ use study::Findings;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepPlan {
     pub target: Target,
-    /// The values of read-ahead; a coarse grid if there are none.
+    /// Read-ahead values to measure; if empty, a coarse grid.
     pub read_ahead: Vec<Kib>,
     pub repeats: u32,
-    /// Length of a trial in the storage's own time; `None` as in a study.
+    /// Duration of a trial in the storage's own time; `None` for a study's default.
     pub duration: Option<Nanos>,
-    /// The size of each file; as in a study if `None`.
+    /// Size of each file; `None` for a study's default.
     pub size: Option<Bytes>,
     /// Limit for the page cache; `None` for no limit.
     pub memory_limit: Option<Bytes>,
     pub seed: Option<u64>,
-    /// Start again, even if an interrupted run of the same question could be resumed.
+    /// Start a new run even if an interrupted run of the same question could be resumed.
     pub fresh: bool,
 }
 
@@ -70,7 +70,7 @@ impl SweepPlan {
 }
 
 impl SweepPlan {
-    /// The machine of a simulated target, if all windows fit into its page cache.
+    /// Returns the machine of a simulated target; an error if its cache cannot hold all windows.
     fn simulated(&self, plan: &Plan) -> Result<Option<SimMachine>, ExperimentError> {
         let Target::Simulation(spec) = &self.target else { return Ok(None) };
         let machine = spec.get()?;
@@ -93,7 +93,7 @@ impl SweepPlan {
     }
 }
 
-/// The windows that were measured, ascending.
+/// Returns the measured windows, ascending.
 fn windows(analysis: &Analysis) -> Vec<Kib> {
     let mut windows: Vec<Kib> =
         analysis.cells.iter().map(|cell| cell.settings.read_ahead).collect();
@@ -102,7 +102,7 @@ fn windows(analysis: &Analysis) -> Vec<Kib> {
     windows
 }
 
-/// The cell of this window and workload.
+/// Returns the cell of this window and workload.
 fn cell<'a>(analysis: &'a Analysis, window: Kib, workload: &str) -> Option<&'a Cell> {
     let mut cells = analysis.cells.iter();
     cells.find(|cell| cell.settings.read_ahead == window && cell.workload == workload)

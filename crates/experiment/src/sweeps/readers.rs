@@ -11,7 +11,7 @@ use study::{Findings, ResultCurve, ResultPlot, ResultTable};
 pub const NAME: &str = "readers";
 pub const QUESTION: &str = "Do sequential reads scale with readers?";
 
-/// Throughput of at least this share of the best counts as maintained.
+/// Minimum share of another throughput that counts as equal to it.
 const KEPT_RATIO: f64 = 0.9;
 pub fn run(
     plan: &SweepPlan,

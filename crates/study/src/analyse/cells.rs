@@ -1,4 +1,4 @@
-//! Figures of each pair of settings and workload.
+//! Computes the figures of each pair of settings and workload.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::settings::CellSettings;
 use crate::store::Run;
 use crate::trial::{Quantiles, Trial, TrialStatus};
 
-/// A workload has used up its files when its device bytes reach this share of their size.
+/// A workload has used up its files when the device has delivered this share of their size.
 const USED_UP_SHARE: f64 = 0.5;
 
 pub(super) fn cells(run: &Run) -> Vec<Cell> {
@@ -54,8 +54,8 @@ fn cell(run: &Run, workload: &str, settings: &CellSettings) -> Option<Cell> {
     })
 }
 
-/// The median with the range or interval of the repeats; for an imported figure, with the spread
-/// that its source states.
+/// Returns the median with the range or interval of the repeats; for an imported figure, with the
+/// spread that its source states.
 fn throughput(trials: &[&Trial]) -> Option<Estimate> {
     let values: Vec<f64> = trials.iter().map(|trial| trial.figures.throughput_mib_s).collect();
     match trials {
@@ -70,14 +70,14 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// The medians of each trial's quantiles, if every trial has quantiles.
+/// Returns the medians of each trial's quantiles; `None` unless every trial has quantiles.
 fn quantiles(trials: &[&Trial], of: impl Fn(&Trial) -> Option<Quantiles>) -> Option<Quantiles> {
     let each: Vec<Quantiles> = trials.iter().map(|trial| of(trial)).collect::<Option<_>>()?;
     let middle = |of: fn(&Quantiles) -> f64| median(&each.iter().map(of).collect::<Vec<_>>());
     Some(Quantiles { p50: middle(|q| q.p50)?, p99: middle(|q| q.p99)? })
 }
 
-/// Notes on disturbed trials.
+/// Returns notes on disturbed trials.
 pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
     let spoiled: u32 = cells.iter().map(|cell| cell.disturbed).sum();
     let all = |cell: &&Cell| cell.disturbed > 0 && cell.repeats == cell.disturbed;
@@ -99,7 +99,7 @@ pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
     notes
 }
 
-/// Whether random reads have read so much from the device that most further reads are cache hits.
+/// Returns whether random reads have cached so much of their files that most further reads hit.
 fn has_used_up(workload: &Workload, device_bytes: Option<Bytes>) -> bool {
     let data: Bytes = workload.data_files(Bytes::ZERO).into_iter().sum();
     let read = device_bytes.map_or(0.0, |bytes| bytes.get() as f64);

@@ -1,4 +1,4 @@
-//! The recommendation of a run, with its costs.
+//! Builds the recommendation of a run, with its costs.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::plan::{PlannedWorkload, Role};
 use crate::settings::CellSettings;
 use crate::store::{Run, RunCommand};
 
-/// The recommendation for read-ahead that follows from a run.
+/// Returns the recommendation for read-ahead that follows from a run.
 pub(super) fn recommendation(run: &Run, cells: &[Cell]) -> Recommendation {
     let purpose = run.plan.purpose;
     let found = run.found.map(CellSettings::read_ahead);
@@ -29,7 +29,7 @@ pub(super) fn recommendation(run: &Run, cells: &[Cell]) -> Recommendation {
     Account { run, cells, evidence: &evidence }.recommendation()
 }
 
-/// A run, its cells and its evidence.
+/// The inputs of a recommendation: a run, its cells and its evidence.
 struct Account<'a> {
     run: &'a Run,
     cells: &'a [Cell],
@@ -68,7 +68,7 @@ impl Account<'_> {
         }
     }
 
-    /// All cost workloads that were measured under this setting and under the base.
+    /// Returns the changes of all cost workloads measured under both this setting and the base.
     fn changes(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Vec<CostChange> {
         let (to, from) = (&point.settings, &ladder.base.settings);
         self.evidence.costs.iter().filter_map(|curve| self.change(curve, to, from)).collect()
@@ -157,8 +157,8 @@ impl Account<'_> {
         caveats
     }
 
-    /// A smaller setting with enough gain and without a known condition, for a recommendation whose
-    /// conditions were not measured.
+    /// Returns a caveat for a smaller setting with enough gain and unknown costs, if the
+    /// recommendation has conditions and no alternative without them.
     fn unpriced_alternative(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Option<Caveat> {
         let conditional = !self.conditions(point, ladder).is_empty();
         if !conditional || self.evidence.without_conditions(ladder).is_some() {
@@ -185,7 +185,7 @@ impl Account<'_> {
     }
 }
 
-/// What a setting gains over the base of the ladder.
+/// Returns the gain of a setting over the base of the ladder.
 pub(super) fn gain(curve: &Curve, point: &SettingPoint, ladder: &Ladder<'_>) -> Gain {
     let ratio = curve.ratio(point, ladder.base);
     Gain {
@@ -196,9 +196,9 @@ pub(super) fn gain(curve: &Curve, point: &SettingPoint, ladder: &Ladder<'_>) -> 
     }
 }
 
-/// Notes on costs that were not measured.
+/// Returns notes on costs that were not measured.
 pub(super) fn notes(run: &Run, cells: &[Cell]) -> Vec<String> {
-    // With results of a server, our own workloads do not matter.
+    // A run with a database server does not use these workloads.
     if run.summary.command == RunCommand::Pg {
         return Vec::new();
     }

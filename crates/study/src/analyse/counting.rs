@@ -1,11 +1,11 @@
-//! The trials that count.
+//! Selects the trials that count.
 
 use std::collections::BTreeMap;
 
 use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
 
-/// The trials of a cell that count: the undisturbed ones, or all if every trial was disturbed.
+/// Returns the trials of a cell that count: undisturbed ones, or all if every one was disturbed.
 pub(super) fn counting<'a>(
     trials: impl Iterator<Item = &'a Trial> + Clone,
     workload: &str,
@@ -16,7 +16,7 @@ pub(super) fn counting<'a>(
     if clean.is_empty() { ours.collect() } else { clean }
 }
 
-/// The throughput of a cell in MiB/s by block.
+/// Returns the throughput of a cell in MiB/s, by block.
 pub(crate) fn throughputs<'a>(
     trials: impl Iterator<Item = &'a Trial> + Clone,
     workload: &str,

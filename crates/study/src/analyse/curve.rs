@@ -1,4 +1,4 @@
-//! Throughput against setting, and the comparison of two points.
+//! Throughput as a function of the setting, and the comparison of two points.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,24 +12,22 @@ use crate::trial::{Trial, TrialStatus};
 /// Ratios this close to 1 make no practical difference, even if they are known precisely.
 pub(crate) const EQUIVALENCE_MARGIN: f64 = 0.01;
 /// A setting counts as good as the best only if its median is within this share of the best median.
-/// Otherwise a wide interval would allow a clearly worse setting to be recommended.
+/// Otherwise a wide interval would allow recommending a clearly worse setting.
 const AS_GOOD_MARGIN: f64 = 0.02;
-/// A range decides only if it stays this far from 1 even after it is widened.
+/// Minimum distance from 1 at which a range, after widening, decides.
 const RANGE_MARGIN: f64 = 0.02;
-/// An interval within this distance of 1 is tight enough to conclude that there is no difference.
+/// Maximum distance from 1 at which both ends of an interval show that there is no difference.
 const NO_DIFFERENCE_MARGIN: f64 = 0.05;
-/// The same margin if all settings are compared with the best of them, which was favoured by
-/// chance.
+/// The same margin for comparisons of all settings with the best one, which chance may have
+/// favoured.
 const NO_DIFFERENCE_MARGIN_OF_ALL: f64 = 0.10;
-/// Settings are said to differ if chance alone would produce the result in fewer than this share of
-/// cases.
+/// Settings differ only if chance alone would produce the result in at most this share of cases.
 const MAX_P_VALUE: f64 = 0.002;
-/// Among many equal settings, two are hardly ever this many standard errors apart.
+/// Distance, in standard errors, that two of many equal settings hardly ever reach.
 const FAR_STANDARD_ERRORS: f64 = 6.0;
-/// With fewer degrees of freedom, the noise is not known.
+/// Minimum degrees of freedom for an estimate of the noise.
 const MIN_DEGREES_OF_FREEDOM: f64 = 4.0;
-/// A setting with fewer repeats is not a candidate; with fewer shared blocks, a correlation is not
-/// known.
+/// Minimum repeats of a candidate setting, and minimum shared blocks for a correlation.
 const MIN_PAIRS: usize = 3;
 
 /// One setting of a curve.
@@ -39,7 +37,7 @@ pub(crate) struct SettingPoint {
     /// Throughput, or the score over all goals, by block.
     pub(crate) values: BTreeMap<u32, f64>,
     pub(crate) median: f64,
-    /// Whether its values are from undisturbed trials.
+    /// Whether the values come from undisturbed trials.
     pub(crate) clean: bool,
 }
 
@@ -48,7 +46,7 @@ pub(crate) struct Curve {
     pub(crate) name: String,
     pub(crate) points: Vec<SettingPoint>,
     seed: u64,
-    /// The relative spread of single values, as stated by their source.
+    /// The relative spread of single values that the source states; `None` without one.
     spread: Option<f64>,
 }
 
@@ -86,24 +84,24 @@ impl Curve {
         self.points.iter().find(|point| point.settings == *settings)
     }
 
-    /// The point with the highest median among those with enough repeats.
+    /// Returns the point with the highest median among those with enough repeats.
     pub(crate) fn best(&self) -> Option<&SettingPoint> {
         self.confirmed()
             .max_by(|a, b| a.median.total_cmp(&b.median).then(b.settings.cmp(&a.settings)))
     }
 
-    /// The settings with repeats, or all if none has: a setting that was tried once, to find where
-    /// to look, is not a candidate.
+    /// Returns the settings with repeats, or all if none has repeats. A setting that was measured
+    /// once, as part of a search, is not a candidate.
     pub(crate) fn confirmed(&self) -> impl Iterator<Item = &SettingPoint> {
         let most = self.points.iter().map(|point| point.values.len()).max().unwrap_or(0);
         self.points.iter().filter(move |point| point.values.len() >= most.min(MIN_PAIRS))
     }
 
-    /// The ratio of one point to another.
+    /// Returns the ratio of one point to another.
     ///
     /// Points that share all their blocks are compared in pairs: the median of the ratios within
-    /// each block. Otherwise the medians over all blocks are divided, unless what the blocks share
-    /// varies so much that the shared blocks alone say more.
+    /// each block. Otherwise the medians over all blocks are divided, unless the shared blocks
+    /// alone are more precise, because they vary much.
     pub(crate) fn ratio(&self, above: &SettingPoint, below: &SettingPoint) -> Estimate {
         if above.settings == below.settings {
             return Estimate::exact(1.0);
@@ -126,7 +124,7 @@ impl Curve {
         }
     }
 
-    /// The estimate of one point alone.
+    /// Returns the estimate of one point alone.
     pub(crate) fn alone(&self, point: &SettingPoint) -> Option<Estimate> {
         let values: Vec<f64> = point.values.values().copied().collect();
         match self.spread {
@@ -137,23 +135,22 @@ impl Curve {
         }
     }
 
-    /// Whether a point cannot be distinguished from the best.
+    /// Returns whether a point cannot be distinguished from the best.
     pub(crate) fn as_good(&self, point: &SettingPoint, best: &SettingPoint) -> bool {
         let ratio = self.ratio(point, best);
         ratio.decision_bounds().1 >= 1.0 - EQUIVALENCE_MARGIN
             && point.median >= best.median * (1.0 - AS_GOOD_MARGIN)
     }
 
-    /// Whether settings differ at all. They do if one setting's whole interval is below the best,
-    /// and chance does not explain it: neither by the spread of the blocks, nor by the noise of all
-    /// cells.
+    /// Returns whether the settings differ. They do if one is further from the best than the noise
+    /// of all cells explains, or if its whole interval is below the best and shuffling the settings
+    /// within blocks does not explain that.
     pub(crate) fn difference(&self) -> Difference {
         let Some(best) = self.best() else { return Difference::Inconclusive };
         let bounds: Vec<(f64, f64)> =
             self.points.iter().map(|point| self.ratio(point, best).decision_bounds()).collect();
         let below = bounds.iter().any(|(_, high)| *high < 1.0 - EQUIVALENCE_MARGIN);
-        // A setting that was measured once has no interval of its own; the noise of the other cells
-        // gives it one.
+        // A setting measured once has no interval; the noise of the other cells replaces it.
         let noise = self.noise();
         let far = self.points.iter().any(|point| noise.is_far(point, best));
         let rare = || groups_differ(&self.blocks(), self.seed).is_none_or(|p| p <= MAX_P_VALUE);
@@ -167,7 +164,7 @@ impl Curve {
         }
     }
 
-    /// How much repeats of a cell vary, over all cells.
+    /// Returns the variation between repeats of a cell, over all cells.
     pub(crate) fn noise(&self) -> Noise {
         let mut noise = Noise::default();
         for point in &self.points {
@@ -179,7 +176,7 @@ impl Curve {
         noise
     }
 
-    /// The logarithms of all values by block, labelled with the index of their setting.
+    /// Returns the logarithms of all values by block, labelled with the index of their setting.
     fn blocks(&self) -> Vec<Vec<Labelled>> {
         let mut blocks: BTreeMap<u32, Vec<Labelled>> = BTreeMap::new();
         for (place, point) in self.points.iter().enumerate() {
@@ -199,7 +196,7 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Whether two points are further apart than chance would place any two of many equal ones.
+    /// Returns whether two points are further apart than any two of many equal ones would be.
     fn is_far(&self, a: &SettingPoint, b: &SettingPoint) -> bool {
         if self.freedom < MIN_DEGREES_OF_FREEDOM {
             return false;
@@ -210,13 +207,13 @@ impl Noise {
     }
 }
 
-/// The logarithm; for a throughput of zero, that of the smallest positive number.
+/// Returns the logarithm; for a throughput of zero, that of the smallest positive number.
 fn ln(value: f64) -> f64 {
     value.max(f64::MIN_POSITIVE).ln()
 }
 
-/// The curve over all goals: by block, the geometric mean of each goal's throughput relative to its
-/// own best, so that a doubling counts the same for every goal.
+/// Returns the curve over all goals: by block, the geometric mean of each goal's throughput
+/// relative to its own best, so that a doubling counts the same for every goal.
 pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
     let bests: Vec<f64> = goals.iter().filter_map(Curve::best).map(|best| best.median).collect();
     let first = goals.first().map_or(&[][..], |goal| goal.points.as_slice());
@@ -240,19 +237,19 @@ pub(crate) fn overall(goals: &[Curve], seed: u64) -> Curve {
     Curve { spread, ..Curve::new("all goals", values, seed) }
 }
 
-/// The stated spread of a workload's trials, if all of them have one.
+/// Returns the stated spread of a workload's trials; `None` unless all of them have one.
 fn spread_of(trials: &[Trial], workload: &str) -> Option<f64> {
     let ours = trials.iter().filter(|trial| trial.workload == workload);
     ours.map(|trial| trial.figures.spread).reduce(|a, b| Some(a?.max(b?))).flatten()
 }
 
-/// An estimate from a number and its stated spread.
+/// Returns an estimate from a number and its stated relative spread.
 pub(super) fn estimate_from_spread(value: f64, spread: f64) -> Estimate {
     Estimate::interval(value, value / (1.0 + spread), value * (1.0 + spread))
 }
 
-/// Classifies a ratio. An interval decides by its ends; a range by [wider
-/// bounds](Estimate::decision_bounds), and only by a clear margin.
+/// Classifies a ratio. An interval decides by its ends, a range by [wider
+/// bounds](Estimate::decision_bounds) and with a larger margin.
 pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
     let (low, high) = ratio.decision_bounds();
     let margin = if ratio.is_interval() { EQUIVALENCE_MARGIN } else { RANGE_MARGIN };
@@ -267,17 +264,17 @@ pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
     }
 }
 
-/// The ratio of two numbers that vary independently.
+/// Returns the ratio of two numbers that vary independently.
 pub(crate) fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
     above.over(below)
 }
 
-/// Whether the blocks that two points share give a better estimate of their ratio than all blocks.
+/// Returns whether the shared blocks of two points estimate their ratio better than all blocks do.
 ///
-/// They do if there are no other blocks. Otherwise the variances of both estimates are compared on
-/// a log scale: that of the mean difference within shared blocks, and that of the difference of the
-/// means over all blocks. The variance of each point comes from all its blocks, so that a few
-/// shared blocks that agree by chance do not decide. The correlation comes from the shared blocks.
+/// They do if there are no other blocks. Otherwise the function compares the variances of both
+/// estimates on a log scale: of the mean difference within shared blocks, and of the difference of
+/// the means over all blocks. The variance of each point comes from all its blocks, so that a few
+/// shared blocks that agree by chance do not decide; the correlation comes from the shared blocks.
 fn pairs_say_more(
     above: &SettingPoint,
     below: &SettingPoint,
@@ -306,7 +303,7 @@ fn pairs_say_more(
     in_pairs < over_all
 }
 
-/// The sample covariance of two series of the same length.
+/// Returns the sample covariance of two series of the same length.
 fn covariance(a: &[f64], b: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_a, mean_b) = (mean(a), mean(b));
@@ -340,8 +337,8 @@ mod tests {
         assert_ne!(curve(&with(&[80.0])).difference(), Difference::Faster);
     }
 
-    /// What `sweep sim:nfs` measured: the first setting is tight after three blocks, the second
-    /// continues to nine and shows its usual rate only then.
+    /// Figures of `sweep sim:nfs`: the first setting is tight after three blocks; the second
+    /// continues to nine blocks and shows its usual rate only then.
     #[test]
     fn all_blocks_count_in_a_comparison() {
         let curve = curve(&[
@@ -386,8 +383,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever blocks two settings have and share, no end of their ratio is beyond what some
-        /// two of their trials show, but for the little that five repeats are extrapolated by.
+        /// The ends of a ratio lie between the smallest and the largest quotient of two trials,
+        /// except for the slight extrapolation with five repeats, whichever blocks the settings
+        /// share.
         #[test]
         fn ratios_end_where_the_trials_do(above in blocks(), below in blocks()) {
             let values = [(128, above.clone()), (1024, below.clone())];

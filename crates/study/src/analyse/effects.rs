@@ -1,4 +1,4 @@
-//! The effects of several tunables.
+//! Computes the effects of several tunables.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::plan::Role;
 use crate::settings::CellSettings;
 use crate::store::Run;
 
-/// The effects of all tunables on the goals together, then on each workload.
+/// Returns the effects of all tunables on the goals together, then on each workload.
 pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<FactorEffect>, Vec<FactorInteraction>) {
     if run.plan.factors.is_empty() {
         return Default::default();
@@ -58,7 +58,7 @@ impl Level {
     }
 }
 
-/// All values that the settings set, read-ahead included.
+/// Returns all values that the settings set, including read-ahead.
 fn levels_of(settings: &CellSettings) -> Vec<Level> {
     let label = |(name, value): (&String, &String)| Level::Label {
         name: name.clone(),
@@ -68,12 +68,12 @@ fn levels_of(settings: &CellSettings) -> Vec<Level> {
     settings.tunables().iter().cloned().map(Level::Tunable).chain(labels).collect()
 }
 
-/// The name of the tunable with these levels.
+/// Returns the name of the tunable with these levels.
 fn name(levels: &[Level]) -> &str {
     levels.first().map_or(crate::settings::READ_AHEAD, Level::name)
 }
 
-/// The values of the device before the study, as far as they are recorded.
+/// Returns the values of the device before the study, as far as they are recorded.
 fn present(run: &Run) -> Vec<Level> {
     let tunables = run.device_before.get("tunables").cloned().unwrap_or_default();
     let all: tunables::TunableValues = serde_json::from_value(tunables).unwrap_or_default();
@@ -82,9 +82,9 @@ fn present(run: &Run) -> Vec<Level> {
     all.cloned().map(Level::Tunable).collect()
 }
 
-/// The measured levels, the baseline first. The baseline is the level of most trials (in a design
-/// from a baseline, the baseline itself), otherwise the device's own value, otherwise the first
-/// level of the plan.
+/// Returns the measured levels of each factor, the baseline first. The baseline is the level in
+/// most combinations (in a design from a baseline, the baseline itself); among equals the device's
+/// own value, then the lowest level.
 fn factors(run: &Run) -> Vec<Vec<Level>> {
     let cells: BTreeSet<CellSettings> =
         run.trials.iter().map(|trial| trial.settings.clone()).collect();
@@ -114,15 +114,15 @@ fn factors(run: &Run) -> Vec<Vec<Level>> {
     names.iter().filter_map(of_name).collect()
 }
 
-/// The index of each level within its factor.
+/// Returns the index of each level within its factor.
 fn places(factors: &[Vec<Level>], settings: &CellSettings) -> Option<Vec<usize>> {
     let all = levels_of(settings);
     let place = |levels: &Vec<Level>| levels.iter().position(|level| all.contains(level));
     factors.iter().map(place).collect()
 }
 
-/// The combination with the highest median over all goals, compared with the combination of all
-/// baselines.
+/// Returns the combination with the highest median over all goals, compared with the combination of
+/// all baselines.
 pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
     if run.plan.factors.is_empty() {
         return None;
@@ -139,7 +139,7 @@ pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
     Some(Combination { settings, over, difference: in_a_word(&ratio), ratio })
 }
 
-/// The logarithms of all values, with the indices of their levels.
+/// Returns the logarithms of all values, with the indices of their levels.
 fn observations(curve: &Curve, factors: &[Vec<Level>]) -> Vec<Observation> {
     let mut observations = Vec::new();
     for point in &curve.points {
@@ -157,7 +157,7 @@ fn counts(factors: &[Vec<Level>]) -> Vec<usize> {
     factors.iter().map(Vec::len).collect()
 }
 
-/// The separate effect of each tunable, the strongest first.
+/// Returns the separate effect of each tunable, strongest first.
 fn own(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> Vec<FactorEffect> {
     let Some(estimates) = main_effects(observations, &counts(factors)) else { return Vec::new() };
     let mut effects: Vec<FactorEffect> =
@@ -166,7 +166,7 @@ fn own(curve: &Curve, factors: &[Vec<Level>], observations: &[Observation]) -> V
     effects
 }
 
-/// The joint effect of each pair of tunables, the strongest first.
+/// Returns the joint effect of each pair of tunables, strongest first.
 fn joint(
     curve: &Curve,
     factors: &[Vec<Level>],
@@ -210,7 +210,7 @@ fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> FactorEffe
     }
 }
 
-/// The recommendation that follows from the best combination of several tunables.
+/// Returns the recommendation that follows from the best combination of several tunables.
 pub(super) fn recommendation(run: &Run, best: Option<&Combination>) -> Recommendation {
     let purpose = run.plan.purpose;
     let Some(best) = best else {

@@ -1,4 +1,4 @@
-//! The verdict for each goal alone, and the shape of its curve.
+//! Computes the verdict for each goal alone, and the shape of its curve.
 
 use stats::{deepest_dip, knee};
 use units::Kib;
@@ -10,12 +10,12 @@ use super::recommendation::TrialEvidence;
 use super::types::{Difference, VerdictKind};
 use crate::settings::CellSettings;
 
-/// A dip in a curve that is worth a note.
+/// Minimum depth of a dip that is reported, as a share of the height before it.
 const MIN_DIP_SHARE: f64 = 0.10;
 /// The value that the authors of Kneedle recommend.
 const KNEEDLE_SENSITIVITY: f64 = 1.0;
 
-/// The verdict for one goal alone; costs are ignored.
+/// Returns the verdict for one goal alone; costs are ignored.
 pub(super) fn verdict(curve: &Curve, found: Option<Kib>, streams: u32) -> Option<WorkloadVerdict> {
     let evidence = TrialEvidence::of_goal(curve, found.map(CellSettings::read_ahead));
     let choice = evidence.decide(streams);
@@ -41,9 +41,9 @@ pub(super) fn verdict(curve: &Curve, found: Option<Kib>, streams: u32) -> Option
     })
 }
 
-/// Where a curve bends from rising to flat.
+/// Returns the knee of a curve: the setting at which it bends from rising to flat.
 fn bend(curve: &Curve) -> Option<Kib> {
-    // Zero has no logarithm, so no read-ahead is placed one page below one page.
+    // Zero has no logarithm, so a window of 0 is placed one octave below a page of 4 KiB.
     let octave = |point: &SettingPoint| (point.settings.read_ahead.get().max(2) as f64).log2();
     let octaves: Vec<f64> = curve.points.iter().map(octave).collect();
     let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
@@ -51,12 +51,12 @@ fn bend(curve: &Curve) -> Option<Kib> {
     Some(curve.points.get(at)?.settings.read_ahead)
 }
 
-/// Notes on the shape of the curves.
+/// Returns notes on the shape of the curves.
 pub(super) fn notes(goals: &[Curve]) -> Vec<String> {
     goals.iter().filter_map(dip).collect()
 }
 
-/// Finds a setting that is worse than a smaller and a larger one, as arrays have.
+/// Describes a setting that is slower than a smaller and a larger one, as disk arrays show.
 fn dip(curve: &Curve) -> Option<String> {
     let medians: Vec<f64> = curve.points.iter().map(|point| point.median).collect();
     let dip = deepest_dip(&medians, MIN_DIP_SHARE)?;

@@ -1,9 +1,9 @@
-//! The three settings of a curve from which a recommendation is made.
+//! The three settings of a curve on which a recommendation is based.
 
 use super::curve::{Curve, SettingPoint};
 use crate::settings::CellSettings;
 
-/// The minimum share of the possible gain that the economical setting has.
+/// Minimum share of the possible gain for the economical setting.
 pub(crate) const ECONOMICAL_SHARE: f64 = 0.80;
 /// Medians within this share of each other count as equal, so that the noise of one trial does not
 /// choose between neighbours.
@@ -12,25 +12,25 @@ pub(crate) const SAME_MEDIAN_MARGIN: f64 = 0.03;
 /// The current setting, the economical setting and the best setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ladder<'a> {
-    /// The baseline of gains: the device's present setting, or the smallest measured one.
+    /// The baseline of gains: the device's current setting, or the smallest measured one.
     pub(crate) base: &'a SettingPoint,
-    /// Whether the base is the device's present setting.
+    /// Whether the base is the device's current setting.
     pub(crate) base_is_found: bool,
     /// The smallest setting with [`ECONOMICAL_SHARE`] of the possible gain over the base.
     pub(crate) economical: &'a SettingPoint,
-    /// The smallest setting that is not measurably below the highest median.
+    /// The smallest setting that is not measurably slower than `top`.
     pub(crate) best: &'a SettingPoint,
-    /// The setting with the highest median.
+    /// The candidate with the highest median.
     pub(crate) top: &'a SettingPoint,
 }
 
 impl<'a> Ladder<'a> {
-    /// The ladder of the settings with enough repeats.
+    /// Returns the ladder of the settings with enough repeats.
     pub(crate) fn from_curve(curve: &'a Curve, found: Option<&CellSettings>) -> Option<Self> {
         Self::among(curve, found, &curve.confirmed().collect::<Vec<_>>())
     }
 
-    /// The ladder of all settings, including those measured once: shows which are worth repeating.
+    /// Returns the ladder of all settings, including those measured once, to choose what to repeat.
     pub(crate) fn hoped_for(curve: &'a Curve, found: Option<&CellSettings>) -> Option<Self> {
         Self::among(curve, found, &curve.points.iter().collect::<Vec<_>>())
     }
@@ -56,7 +56,7 @@ impl<'a> Ladder<'a> {
     }
 }
 
-/// The throughput that an economical setting needs, given those of the base and the best.
+/// Returns the throughput that an economical setting needs, given those of the base and the best.
 pub(crate) fn enough(base: f64, best: f64) -> f64 {
     (base + ECONOMICAL_SHARE * (best - base)) * (1.0 - SAME_MEDIAN_MARGIN)
 }

@@ -1,4 +1,4 @@
-//! From trials to verdicts. Nothing here is stored, so better analysis also improves old runs.
+//! Derives verdicts from trials. Nothing here is stored, so a better analysis applies to old runs.
 
 mod analysis;
 mod cells;
@@ -33,7 +33,7 @@ use workload::{Metric, Outside};
 use crate::plan::Role;
 use crate::store::Run;
 
-/// Notes on workloads whose figures are not plain throughput.
+/// Returns notes on workloads whose figures are not plain throughput.
 fn figures_of_commands(run: &Run) -> impl Iterator<Item = String> {
     run.plan.workloads.iter().filter_map(|planned| {
         let Some(Outside::Command { metric, .. }) = &planned.workload.outside else { return None };
@@ -76,7 +76,7 @@ pub fn analyse(run: &Run) -> Analysis {
         notes.extend(goal::notes(&goals));
     }
     notes.extend(costs::notes(run, &cells));
-    // Rates that were published in another unit.
+    // Some rates were published in another unit.
     notes.extend(run.machine.get("unit_note").and_then(|note| note.as_str()).map(str::to_owned));
     notes.extend(figures_of_commands(run));
     Analysis {

@@ -1,4 +1,4 @@
-//! Verdicts on curves whose right answer is known.
+//! Tests of verdicts on curves whose correct answer is known.
 
 use proptest::prelude::*;
 use units::Kib;
@@ -33,7 +33,7 @@ fn the_published_eight_readers_gain_up_to_the_end() {
     let analysis = sweep_of(&world, &Grid::Full, Repeats::default());
     let verdict = &analysis.per_workload[0];
     assert_eq!(verdict.kind, VerdictKind::Better);
-    // 651 at 48 MiB; 80 % of the gain over 90 is 539, which 6 MiB misses (505) and 8 MiB gets.
+    // 651 MiB/s at 48 MiB; 80 % of the gain over 90 needs 539: 6 MiB reaches 505, 8 MiB more.
     assert!((6145..=8704).contains(&verdict.economical_kib.unwrap().get()), "{verdict:?}");
     assert_eq!(analysis.recommendation.decision, Decision::Set(verdict.economical_kib.unwrap()));
     assert!(verdict.best_kib.unwrap().get() >= 32768, "{verdict:?}");
@@ -103,7 +103,7 @@ fn where_more_only_hurts_the_lowest_is_recommended() {
 
 #[test]
 fn all_goals_count_the_same_whatever_their_speed() {
-    // One wants 1 MiB or more, the other 1 MiB or less, at a thousandth of the speed.
+    // One goal needs 1 MiB or more, the other 1 MiB or less, at a thousandth of the speed.
     let up: Points = vec![(4.0, 1000.0), (1024.0, 4000.0), (65536.0, 4000.0)];
     let down: Points = vec![(4.0, 4.0), (1024.0, 4.0), (65536.0, 1.0)];
     let world = World { noise: 0.005, ..World::of(vec![("up", up), ("down", down)]) };

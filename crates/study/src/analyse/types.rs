@@ -1,4 +1,4 @@
-//! The parts of an analysis. The names and units of the fields are those of the JSON.
+//! The parts of an analysis. Names and units of the fields are those of the JSON.
 
 use serde::Serialize;
 use stats::Estimate;
@@ -12,31 +12,31 @@ use crate::trial::Quantiles;
 pub struct Cell {
     pub settings: CellSettings,
     pub workload: String,
-    /// Trials behind the figures.
+    /// Number of trials on which the figures are based.
     pub repeats: u32,
-    /// Disturbed trials; they count only if there is no undisturbed one.
+    /// Number of disturbed trials; they count only if there is no undisturbed one.
     pub disturbed: u32,
-    /// Trials whose random reads had half of their files in the cache at the end.
+    /// Number of trials whose random reads had half of their files in the cache at the end.
     pub used_up: u32,
     pub throughput_mib_s: Estimate,
-    /// Bytes from the device ÷ bytes requested.
+    /// Bytes read from the device ÷ bytes requested.
     pub amplification: Option<Estimate>,
-    /// Device requests in a trial.
+    /// Number of device requests in a trial.
     pub device_requests: Option<Estimate>,
-    /// Latency of reads: medians over trials of each trial's quantiles.
+    /// Latency of reads in µs: medians over trials of each trial's quantiles.
     pub latency_us: Option<Quantiles>,
-    /// Latency of the random reads, if there were any.
+    /// Latency of the random reads in µs; `None` if there were none.
     pub random_latency_us: Option<Quantiles>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
-    /// The whole interval is above 1 by a margin that matters.
+    /// The whole interval is above 1 by a relevant margin.
     Faster,
-    /// The whole interval is below 1 by a margin that matters.
+    /// The whole interval is below 1 by a relevant margin.
     Slower,
-    /// The interval is tight and contains nothing that matters.
+    /// The interval is tight and contains no relevant difference.
     NoMeasurableDifference,
     /// The interval is too wide to decide.
     Inconclusive,
@@ -58,9 +58,9 @@ pub enum VerdictKind {
 pub struct Gain {
     /// The setting that the gain is relative to.
     pub baseline_kib: Kib,
-    /// Whether that is the device's present setting; otherwise it is the smallest one measured.
+    /// True if `baseline_kib` is the device's current setting; otherwise it is the smallest one.
     pub baseline_is_current: bool,
-    /// Throughput relative to that setting: 1.25 is a quarter more.
+    /// Throughput relative to that under `baseline_kib`: 1.25 is 25 % faster.
     pub ratio: Estimate,
     pub difference: Difference,
 }
@@ -78,11 +78,11 @@ pub struct FactorEffect {
     /// Name of the workload, or `all goals`.
     pub workload: String,
     pub tunable: String,
-    /// The level that the others are compared with: the current one, if it is known.
+    /// The level that the others are compared with.
     pub baseline: String,
-    /// The best level over the worst, as a ratio of throughputs.
+    /// The throughput of the best level ÷ that of the worst.
     pub strength: f64,
-    /// Every other level, in the order of the plan.
+    /// Every other level, those in most combinations first.
     pub levels: Vec<LevelEffect>,
 }
 
@@ -94,11 +94,11 @@ pub struct LevelEffect {
     pub difference: Difference,
 }
 
-/// The combination of tunables that serves the goals best.
+/// The fastest combination of tunables for the goals.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Combination {
     pub settings: CellSettings,
-    /// The combination of all baselines, with which it is compared.
+    /// The combination of all baselines, to which `ratio` refers.
     pub over: CellSettings,
     /// Throughput over all goals relative to that combination.
     pub ratio: Estimate,
@@ -111,11 +111,11 @@ pub struct FactorInteraction {
     /// Name of the workload, or `all goals`.
     pub workload: String,
     pub tunables: [String; 2],
-    /// The baseline level of each.
+    /// The baseline level of each tunable.
     pub baselines: [String; 2],
-    /// The ratio that is furthest from 1 in either direction, as a number above 1.
+    /// The ratio furthest from 1 in either direction, expressed as a number above 1.
     pub strength: f64,
-    /// All measured pairs of other levels.
+    /// All measured pairs of levels other than the baselines.
     pub pairs: Vec<LevelPair>,
 }
 

@@ -1,5 +1,5 @@
-//! Runs one study from the first look at the target to the last record. `sweep` and `tune` differ
-//! only in their strategy.
+//! Runs one study, from opening the target to the last record. `sweep` and `tune` differ only in
+//! their strategy.
 
 #[cfg(test)]
 mod tests;
@@ -21,8 +21,8 @@ use crate::trial_loop::{LoopEnd, TrialLoop};
 #[derive(Clone, Debug)]
 pub struct StudyOutcome {
     pub run: RunId,
-    /// Whether everything was measured; otherwise it was cancelled, and the same command resumes
-    /// it.
+    /// Whether all planned trials were measured. If not, the study was cancelled, and the same
+    /// command resumes it.
     pub complete: bool,
     pub analysis: Analysis,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Study<'a> {
     pub(crate) cancel: &'a bench::Cancel,
 }
 
-/// An open run to add trials to.
+/// An open run, to which trials are added.
 struct Open {
     run: RunId,
     seed: u64,
@@ -44,7 +44,7 @@ struct Open {
 }
 
 impl Study<'_> {
-    /// Runs the study. The target is closed in any case.
+    /// Runs the study, and closes the target even after an error.
     pub(crate) fn conduct(
         &self,
         store: &mut Store,
@@ -77,7 +77,7 @@ impl Study<'_> {
         if self.cancel.is_cancelled() { StudyError::Cancelled } else { error }
     }
 
-    /// The run to resume, claimed.
+    /// Returns the run to resume, claimed; `None` if a new run should start.
     fn prior(&self, store: &Store) -> Result<Option<(Run, RunClaim)>, StudyError> {
         if self.fresh {
             return Ok(None);
@@ -89,7 +89,7 @@ impl Study<'_> {
         }
     }
 
-    /// Adds the plan's traces to the run, whose record only names them.
+    /// Adds the plan's traces to the run, because the record contains only their names.
     fn with_traces(&self, mut run: Run) -> Run {
         for workload in &mut run.workloads {
             self.plan.workloads.iter().for_each(|planned| workload.adopt_trace(&planned.workload));
@@ -97,7 +97,7 @@ impl Study<'_> {
         run
     }
 
-    /// Resumes the prior run if it was on the same storage, otherwise starts another.
+    /// Resumes the prior run if it used the same storage; otherwise starts a new one.
     fn open_run(
         &self,
         store: &mut Store,
@@ -184,7 +184,7 @@ impl Study<'_> {
         field.cells(*design, found)
     }
 
-    /// Records how the study ended and analyses it.
+    /// Records the end of the study and analyses it.
     fn end(
         &self,
         store: &mut Store,
@@ -193,7 +193,7 @@ impl Study<'_> {
         progress: &mut dyn Progress,
     ) -> Result<StudyOutcome, StudyError> {
         let Some(run) = run else {
-            // Without a run there are no measurements: the error gives the reason.
+            // Without a run there are no measurements; the error gives the reason.
             return Err(ended.err().unwrap_or(StudyError::Cancelled));
         };
         match ended {
@@ -206,7 +206,7 @@ impl Study<'_> {
             Err(error) => {
                 let text = error.to_string();
                 let null = serde_json::Value::Null;
-                // The first error is the one to report; a full disk may cause both.
+                // Report the first error; a full disk may cause both.
                 if let Err(second) = store.finish(run, RunStatus::Failed, Some(&text), &null) {
                     let second = format!("and while recording the end of run {run}: {second}");
                     progress.step(&ProgressEvent::Note(second));

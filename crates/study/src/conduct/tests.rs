@@ -1,4 +1,4 @@
-//! Runs that end well, badly or not at all, on storage that is a formula.
+//! Tests of runs that succeed, fail or are interrupted, on storage that is a formula.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -23,16 +23,16 @@ use crate::trial::{TrialRecord, TrialRequest, TrialRunner};
 const GRID: [u64; 3] = [4, 128, 1088];
 const ALL: usize = 3 * 2 * 2;
 
-/// What happens to the next trials of a site, and what became of it.
+/// Events of the next trials of a target, and the state of the target afterwards.
 #[derive(Default)]
 struct Fate {
     trials: usize,
     cancel_at: Option<usize>,
     fail_at: Option<usize>,
-    /// Makes this store unwritable when it fails.
+    /// Path of a store that becomes unwritable when the trial fails.
     break_store: Option<PathBuf>,
     spoil_at: Option<usize>,
-    /// Fails to put things back.
+    /// Whether restoring the settings fails.
     fail_close: bool,
     closed: bool,
 }
@@ -132,7 +132,7 @@ impl Bench {
         Self { dir, store, plan: plan(), fresh: false, identity: "disk" }
     }
 
-    /// Conducts the study once; returns the result and the changes of the target.
+    /// Conducts the study once; returns its outcome and the state of the target.
     fn go(&mut self, fate: Fate) -> (Result<StudyOutcome, StudyError>, Fate) {
         self.go_telling(fate, &mut Silent)
     }
@@ -189,7 +189,7 @@ fn a_whole_run_is_in_the_record() {
     assert_eq!((run.summary.trials as usize, run.trials.len()), (ALL, ALL));
     assert_eq!((run.seed, run.found, run.plan), (7, Some(Kib::new(128)), plan()));
     assert_eq!((run.device_before, run.device_after), ("before".into(), "after".into()));
-    // 100 times the window in a second, twice as much from the device.
+    // The formula: 100 times the window per second, and twice as much from the device.
     let figures = &run.trials[0].figures;
     let kib = run.trials[0].settings.read_ahead.get() as f64;
     assert!((figures.throughput_mib_s - kib * 100.0 / 1024.0).abs() < 1e-6);
@@ -232,7 +232,7 @@ fn a_failing_trial_ends_the_run_with_its_error_and_the_site_closed() {
     let summary = bench.store.runs().expect("runs").remove(0);
     assert_eq!((summary.status, summary.trials), (RunStatus::Failed, 3));
     assert!(summary.error.expect("an error").contains("/dev/formula"));
-    // The storage is back: the same command continues the run.
+    // The storage works again: the same command continues the run.
     let (outcome, fate) = bench.go(Fate::default());
     let outcome = outcome.expect("an outcome");
     assert_eq!((outcome.run, fate.trials), (summary.id, ALL - 3));
@@ -287,7 +287,7 @@ fn a_run_that_somebody_measures_is_left_to_him() {
     assert!(bench.go(Fate::default()).0.expect("an outcome").complete);
 }
 
-/// A killed process leaves the run as it is, and its lock is free.
+/// A killed process leaves the run unchanged and its lock free.
 #[test]
 fn a_killed_run_shows_as_interrupted() {
     let mut bench = Bench::new();
@@ -342,8 +342,8 @@ fn what_is_not_there_or_not_ours_is_named() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// However often it is stopped, no finished trial is lost or measured again, and the order is
-    /// what it would have been.
+    /// After any number of interruptions, no finished trial is lost or measured again, and the
+    /// order equals that of an uninterrupted run.
     #[test]
     fn a_run_stopped_anywhere_ends_as_if_it_had_not(
         stops in prop::collection::vec(1usize..7, 0..5),

@@ -1,5 +1,5 @@
-//! Tables as CSV: the first line names the columns, one of which is read-ahead with its unit. A
-//! column `filesystem` (or `label`) splits the file into one table for each of its values.
+//! Parses tables from CSV. The first line names the columns, one of which is read-ahead with its
+//! unit. A column `filesystem` (or `label`) splits the file into one table for each of its values.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ pub(super) fn tables(
     Ok(Tables { tables: groups.into_iter().map(table).collect(), skipped: Vec::new() })
 }
 
-/// A number, or nothing where the field is empty or a dash.
+/// Parses a number; `None` if the field is empty or a dash.
 fn number(
     record: &::csv::StringRecord,
     row: usize,

@@ -1,5 +1,5 @@
-//! Tables as JSON: `{"tables": [{"id", "title", "columns": ["readahead_sectors", "rate_8_readers",
-//! …], "rows": [[49152, 311], …], "conditions": {…}}, …]}`.
+//! Parses tables from JSON: `{"tables": [{"id", "title", "columns": ["readahead_sectors",
+//! "rate_8_readers", …], "rows": [[49152, 311], …], "conditions": {…}}, …]}`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
@@ -100,7 +100,7 @@ impl Entry {
         Ok(ImportTable { title, rows, columns, spread, published, about })
     }
 
-    /// The unit of the rates that the table states.
+    /// Returns the unit of the rates that the table states.
     fn unit_in_words(&self) -> Option<RateUnit> {
         let text = |value: Option<&Json>| value.and_then(Json::as_str).map(str::to_owned);
         let printed = text(self.about.get("units").and_then(|units| units.get("rate")));
@@ -108,7 +108,7 @@ impl Entry {
         RateUnit::in_words(printed.as_deref(), warning.as_deref())
     }
 
-    /// The spread that the author states, as in `about +-2 %`.
+    /// Returns the relative spread that the author states, as in `about +-2 %`.
     fn spread(&self) -> Option<f64> {
         let said = self.about.get("conditions")?.get("repeatability")?.as_str()?;
         let (_, after) = said.split_once("+-").or_else(|| said.split_once('±'))?;

@@ -1,9 +1,9 @@
 //! Imports published figures as runs of the record.
 //!
-//! A table has a row for each setting of read-ahead and a column for each workload. Each column
-//! becomes a run with one trial for each cell, so that everything that shows or compares runs also
-//! works for it. Values that the author did not measure or state (repeats, conditions) stay empty.
-//! Such figures have an interval only if the author states a spread.
+//! A table has a row for each read-ahead value and a column for each workload. A table becomes a
+//! run with one trial for each cell, so that all commands that show or compare runs also work for
+//! it. Values that the author did not measure or state (repeats, conditions) stay empty. The
+//! figures have an interval only if the author states a spread.
 
 mod csv;
 mod json;
@@ -29,7 +29,7 @@ use crate::trial::{Trial, TrialFigures, TrialStatus};
 
 pub use unit::RateUnit;
 
-/// Why a file cannot be imported.
+/// The reason why a file cannot be imported.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ImportError {
     /// The file is neither JSON nor CSV.
@@ -41,15 +41,15 @@ pub enum ImportError {
     /// A cell that is not a number.
     #[error("row {row}, column {column:?}: {text:?} is not a number of 0 or more")]
     Cell {
-        /// The row, from 1, without the heading.
+        /// Row number, counted from 1 without the heading.
         row: usize,
         column: String,
         text: String,
     },
-    /// A setting that no device can have.
+    /// A value that is not a valid read-ahead.
     #[error("row {row}, column {column:?}: {text} is not a read-ahead value: must be 0 to 1 TiB")]
     Setting {
-        /// The row, from 1, without the heading.
+        /// Row number, counted from 1 without the heading.
         row: usize,
         column: String,
         text: String,
@@ -71,7 +71,7 @@ impl units::Classified for ImportError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableColumn {
     pub workload: String,
-    /// The number of readers in its heading.
+    /// Number of readers according to the heading; 1 if it states none.
     pub readers: u32,
     /// MiB/s for each row; `None` for an empty cell.
     pub mib_s: Vec<Option<f64>>,
@@ -80,11 +80,11 @@ pub struct TableColumn {
 /// A table of throughputs against read-ahead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportTable {
-    /// The title that the author gave.
+    /// The author's title.
     pub title: String,
     pub rows: Vec<Kib>,
     pub columns: Vec<TableColumn>,
-    /// The relative spread that the author states: 0.02 for ±2 %.
+    /// Relative spread that the author states: 0.02 for ±2 %; `None` without a statement.
     pub spread: Option<f64>,
     /// The unit of the published rates; [`TableColumn::mib_s`] is already converted.
     pub published: RateUnit,
@@ -94,14 +94,14 @@ pub struct ImportTable {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
-    /// The tables with their names in the file.
+    /// The tables with their identifiers in the file.
     pub tables: Vec<(String, ImportTable)>,
-    /// What was skipped, and why.
+    /// The skipped tables, with the reasons.
     pub skipped: Vec<String>,
 }
 
-/// Parses a file of tables: JSON as foreread publishes them, or CSV. `name` is the title of tables
-/// without one, `unit` the unit of rates whose heading has none.
+/// Parses a file of tables: JSON in foreread's format, or CSV. `name` is the title of tables
+/// without a title, `unit` the unit of rates whose heading has none.
 pub fn tables(text: &str, name: &str, unit: Option<RateUnit>) -> Result<Tables, ImportError> {
     let found = match text.trim_start().starts_with(['{', '[']) {
         true => json::tables(text, unit)?,
@@ -113,7 +113,7 @@ pub fn tables(text: &str, name: &str, unit: Option<RateUnit>) -> Result<Tables, 
     Ok(found)
 }
 
-/// The unit of a read-ahead column, in KiB, from its heading.
+/// Returns the unit of a read-ahead column in KiB, from its heading.
 fn setting_unit(heading: &str) -> Option<f64> {
     let heading = heading.trim().to_ascii_lowercase().replace(['-', ' ', '(', ')'], "_");
     let about_read_ahead =
@@ -124,21 +124,21 @@ fn setting_unit(heading: &str) -> Option<f64> {
     let units =
         [("sectors", 0.5), ("kib", 1.0), ("kb", 1.0), ("mib", 1024.0), ("bytes", 1.0 / 1024.0)];
     let unit = units.iter().find(|(unit, _)| heading.trim_end_matches('_').ends_with(unit));
-    // blockdev counts in 512-byte sectors on every disk.
+    // `blockdev` counts 512-byte sectors on every disk.
     unit.map(|(_, kib)| *kib).or_else(|| (heading == "setra").then_some(0.5))
 }
 
-/// The largest read-ahead that a table may have, in KiB: 1 TiB. A larger figure is a typing error.
+/// Maximum read-ahead of a table, in KiB: 1 TiB. A larger value is probably a typing error.
 const LARGEST_SETTING_KIB: f64 = (1u64 << 30) as f64;
 
-/// Parses a setting of a table.
+/// Converts a setting of a table; `None` if it is out of range.
 fn setting(size: f64, unit_kib: f64) -> Option<Kib> {
     let kib = (size * unit_kib).round();
     (0.0..=LARGEST_SETTING_KIB).contains(&kib).then(|| Kib::new(kib as u64))
 }
 
-/// The workload of a heading. Sequential readers get the name of our own workload, so that they can
-/// be compared; any other name is kept, without characters that names may not have.
+/// Returns workload and readers of a heading. Sequential readers get the name of the workload of
+/// the suite, to make runs comparable; other names are kept, with `-` for invalid characters.
 fn column_of(heading: &str) -> (String, u32) {
     let plain = heading.trim().trim_start_matches("rate_").to_ascii_lowercase();
     let number: String = plain.chars().take_while(char::is_ascii_digit).collect();
@@ -171,7 +171,7 @@ impl TableColumn {
 }
 
 impl ImportTable {
-    /// A plan that describes the table.
+    /// Returns a plan that describes the table.
     fn plan(&self, grid: &[Kib]) -> Plan {
         let mut plan = Plan::new(Target::Imported(self.title.clone()));
         plan.workloads = self.columns.iter().map(TableColumn::planned).collect();
@@ -186,7 +186,7 @@ impl ImportTable {
         self.rows.iter().copied().collect::<BTreeSet<Kib>>().into_iter().collect()
     }
 
-    /// One trial for each figure; each repeated row of a setting is another block.
+    /// Returns one trial for each figure; repeated rows of a setting count as further blocks.
     fn trials(&self) -> Vec<Trial> {
         let mut trials: Vec<Trial> = Vec::new();
         for column in &self.columns {
@@ -219,7 +219,7 @@ impl ImportTable {
     }
 }
 
-/// Stores a table as a run. `found` is the read-ahead that counts as the current one, if any.
+/// Stores a table as a run. `found` is the read-ahead value that counts as the current one.
 pub fn import(
     store: &mut Store,
     table: &ImportTable,
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(eight.best_kib, Some(Kib::new(49152)));
         let gain = eight.best_gain.as_ref().unwrap();
         assert!((gain.ratio.median - 651.0 / 88.0).abs() < 0.01 && gain.ratio.is_bounded());
-        // What was called MiB/s in 2008 were millions of bytes.
+        // The rates that the author labelled MiB/s in 2008 were in units of 10⁶ bytes/s.
         let rate = |kib| {
             let trials = run.trials.iter().filter(|trial| trial.workload == "seq-8");
             let at = |trial: &&Trial| trial.settings.read_ahead == Kib::new(kib);

@@ -1,5 +1,5 @@
-//! Benchmark reports of other programs as tables: a row for each report, a column for each of its
-//! throughputs. The table's description keeps all other figures.
+//! Converts benchmark reports of other programs to tables: a row for each report, a column for each
+//! throughput. The table's description keeps all other figures.
 
 use bench::parse::{ParsedReport, ResultError};
 use serde_json::{Value as Json, json};
@@ -7,12 +7,12 @@ use units::Kib;
 
 use super::{ImportError, ImportTable, RateUnit, TableColumn};
 
-/// Parses the output of a known program; `None` if it is none.
+/// Parses the output of a known benchmark; `None` if the format is unknown.
 pub fn reports(text: &str) -> Option<Result<Vec<ParsedReport>, ResultError>> {
     bench::parse::detect(text).map(|form| form.read(text))
 }
 
-/// The table of reports, each with the setting it was measured at.
+/// Returns the table of reports, each measured under the given setting.
 pub fn table_of(reports: &[(Kib, ParsedReport)], title: &str) -> Result<ImportTable, ImportError> {
     let mut names: Vec<&str> = Vec::new();
     for figure in reports.iter().flat_map(|(_, report)| &report.figures) {

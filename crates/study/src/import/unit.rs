@@ -1,4 +1,4 @@
-//! Units of published rates. Figures are converted to MiB/s so that all runs can be compared; the
+//! Units of published rates. All figures are converted to MiB/s, so that runs can be compared; the
 //! run keeps the published unit.
 
 use std::fmt;
@@ -41,8 +41,8 @@ impl RateUnit {
         self.bytes() / Self::MibS.bytes()
     }
 
-    /// The unit at the end of a heading, in parentheses or not, and the heading without it:
-    /// `seq-8_mb_s`, `seq-8 (MB/s)`, `seq-8 [MiB/sec]`.
+    /// Splits the unit off the end of a heading, with or without parentheses: `seq-8_mb_s`,
+    /// `seq-8 (MB/s)`, `seq-8 [MiB/sec]`.
     pub(super) fn of_heading(heading: &str) -> (Option<Self>, &str) {
         const BETWEEN: [char; 6] = ['_', ' ', '\t', ',', '(', '['];
         let lower = heading.trim_end_matches([')', ']', ' ']).to_ascii_lowercase();
@@ -59,8 +59,8 @@ impl RateUnit {
         (None, heading)
     }
 
-    /// The unit that the collector of published tables states in words: as the author printed it,
-    /// or as corrected by a warning.
+    /// Returns the unit that a file of published tables states in words: as the author printed it,
+    /// or as corrected by a warning in the file.
     pub(super) fn in_words(printed: Option<&str>, warning: Option<&str>) -> Option<Self> {
         let decimal = |text: &str| text.contains("1e6 B/s") || text.contains("MB/s");
         if warning.is_some_and(decimal) || printed.is_some_and(decimal) {
@@ -69,7 +69,7 @@ impl RateUnit {
         printed.filter(|text| text.contains("KiB/s")).map(|_| Self::KibS)
     }
 
-    /// A note for readers who know the published figures; `None` if they are unchanged.
+    /// Returns a note for readers who know the published figures; `None` if they are unchanged.
     pub(super) fn note(self, example: f64) -> Option<String> {
         let bytes = self.bytes();
         (self != Self::MibS && example > 0.0).then(|| {

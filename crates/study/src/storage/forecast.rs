@@ -1,4 +1,4 @@
-//! Predicts what a study of a target would write and how long it would take.
+//! Predicts the data that a study would write and the time that it would take.
 
 use std::time::Duration;
 
@@ -18,24 +18,24 @@ use crate::target::{Target, TargetSpec};
 /// The forecast for a study.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    /// The workloads, each with the size of its files.
+    /// The workloads with the sizes of their files.
     pub workloads: Vec<Workload>,
-    /// Bytes to write, over all files; `None` if existing data is read.
+    /// Bytes to write, over all files; `None` if the study reads existing data.
     pub laid_out: Option<Bytes>,
-    /// How many times slower than its model the storage runs; 1 for real storage.
+    /// Factor by which a virtual disk runs slower than its model; 1 for other targets.
     pub dilation: f64,
-    /// The name of the virtual disk, if another process created it.
+    /// The name of an existing virtual disk below the target; `None` for other targets.
     pub known_disk: Option<String>,
-    /// The predicted computing time of a simulated trial; `None` without simulation.
+    /// The predicted computing time of a simulated trial; `None` for other targets.
     pub simulated_trial: Option<Duration>,
 }
 
 impl Forecast {
-    /// The forecast for a plan. For a simulation, parts of some trials are simulated.
+    /// Predicts the course of a plan. For a simulation, it simulates parts of some trials.
     ///
     /// # Errors
     ///
-    /// If there is no such target, or the plan does not fit on it.
+    /// If the target does not exist, or the plan does not fit on it.
     pub fn new(plan: &Plan, dirs: &Dirs, root: &Root) -> Result<Self, StudyError> {
         match &plan.target {
             Target::Simulation(spec) => Self::of_simulation(plan, spec),
@@ -84,7 +84,7 @@ impl Forecast {
         })
     }
 
-    /// The forecast under the real kernel; the peak is known only for a virtual disk.
+    /// Predicts a study under the real kernel. `peak` is known only for a virtual disk.
     fn live(
         plan: &Plan,
         space: Option<Bytes>,
@@ -98,7 +98,7 @@ impl Forecast {
         Ok(Self { workloads, laid_out, dilation: 1.0, known_disk: None, simulated_trial: None })
     }
 
-    /// The number of files that a workload reads, the size of the largest, and the total.
+    /// Returns the number of files that a workload reads, the size of the largest, and the total.
     pub fn files_of(workload: &Workload) -> (usize, Bytes, Bytes) {
         let sizes = workload.data_files(Bytes::ZERO);
         let largest = sizes.iter().copied().max().unwrap_or_default();

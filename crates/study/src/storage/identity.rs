@@ -1,4 +1,4 @@
-//! The identity of a target: an interrupted run is resumed only on the same storage.
+//! The identity of a target. An interrupted run is resumed only on the same storage.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use tunables::DeviceIdentity;
 use vdisk::VirtualDisk;
 
-/// The storage, the kernel and the version of this program, which may measure in another way.
+/// Describes storage, kernel and version of this program, because versions may measure differently.
 pub(super) fn identity(
     root: &Root,
     storage: &Storage,
@@ -20,7 +20,7 @@ pub(super) fn identity(
     }
 }
 
-/// The devices themselves, not only their numbers, which are reused.
+/// Returns identities of the devices in addition to their numbers, which are reused.
 fn devices(root: &Root, storage: &Storage) -> Vec<DeviceIdentity> {
     let numbers: BTreeSet<_> = storage.devices.iter().chain(&storage.leaves).collect();
     let facts = numbers.into_iter().filter_map(|number| device_facts(root, *number).ok());
@@ -38,8 +38,8 @@ fn of_path(storage: &Storage, devices: &[DeviceIdentity], machine: &Machine) -> 
     })
 }
 
-/// The whole model, because a specification may name a file and presets may change with the
-/// version.
+/// Includes the whole model, because a specification may name a file and presets may change with
+/// the version.
 fn of_virtual_disk(record: &vdisk::DiskRecord, machine: &Machine) -> Json {
     json!({
         "virtual": record.words, "model": record.model, "filesystem": record.filesystem,
@@ -134,7 +134,7 @@ mod tests {
         };
         let of = |record: &vdisk::DiskRecord| of_virtual_disk(record, &machine());
         let same = of(&record("seek = 8"));
-        // Where it happens to be attached does not matter.
+        // The process and the loop device do not matter.
         let moved = vdisk::DiskRecord { pid: 2, loop_number: 7, ..record("seek = 8") };
         assert_eq!(of(&moved), same);
         assert_ne!(of(&record("seek = 9")), same);

@@ -1,9 +1,9 @@
-//! How far the settings of a simulated study are from what is possible.
+//! Limits: the distance of the settings of a simulated study from the possible optimum.
 //!
 //! Trials end after a fixed time, so two settings do different amounts of work. Limits need equal
 //! work: the work that the best constant setting completes in a trial (for a replay, all of it).
-//! That work is then completed under every setting, by a reader-ahead that knows the future, and by
-//! the best sequence of settings from phase to phase.
+//! The work is repeated under every setting, by a clairvoyant read-ahead, and under the best
+//! sequence of settings from phase to phase.
 
 use serde::Serialize;
 use sim::oracle::{OracleWork, best_switching, clairvoyant, headroom_captured, lower_bound};
@@ -18,32 +18,32 @@ use crate::plan::Plan;
 use crate::seed::trial_seed;
 use crate::target::Target;
 
-/// Phases between which a switching tuner may change the setting.
+/// Number of phases of the work; a switching tuner may change the setting between phases.
 const PHASE_COUNT: usize = 8;
-/// Settings that it may choose from: the best constant ones and the current one.
+/// Maximum settings that it may choose from: the best constant ones, plus the current one.
 const MAX_CHOICES: usize = 8;
-/// The cost of a change: a write to the bdi, `pidfd_getfd`, `posix_fadvise` and back.
+/// Cost of a change: a write to the bdi, `pidfd_getfd`, `posix_fadvise` and back.
 const CHANGE_TIME: Nanos = Nanos::from_micros(50);
-/// The best setting of a single file is sought for at most this many files.
+/// Maximum number of files for which the best individual setting is sought.
 const MAX_FILES: usize = 8;
-/// The clairvoyant keeps every page reference in memory.
+/// Maximum page references of the work; the clairvoyant keeps all of them in memory.
 const REFERENCES_MAX: u64 = 1 << 23;
 
-/// The time that the work takes under a setting.
+/// The costs of the work under a setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SettingOutcome {
     pub read_ahead_kib: Kib,
     pub seconds: f64,
-    /// Total time that all readers waited for the device.
+    /// Total time that all readers waited for the device, in seconds.
     pub stall_seconds: f64,
-    /// Requests to the device.
+    /// Number of device requests.
     pub device_requests: u64,
-    /// Data read from the device.
+    /// Data read from the device, in MiB.
     pub device_mib: f64,
     pub wasted_mib: f64,
-    /// The share of the best switching's gain over the current setting.
+    /// Share of the best switching's gain over the current setting (1 is all of it).
     pub headroom_captured: Option<f64>,
-    /// The share of the clairvoyant's gain over the current setting.
+    /// Share of the clairvoyant's gain over the current setting (1 is all of it).
     pub headroom_captured_clairvoyant: Option<f64>,
     /// Elapsed time ÷ lower bound.
     pub times_bound: Option<f64>,
@@ -60,28 +60,28 @@ pub struct WorkloadLimits {
     pub workload: String,
     pub requests: u64,
     pub useful_mib: f64,
-    /// The baseline: the device's present setting.
+    /// The baseline: the device's current setting.
     pub default_kib: Kib,
     pub default_seconds: f64,
-    /// The lower bound of any schedule: the fewest possible fetches at the device's best rate, or
-    /// the processor time.
+    /// Lower bound for any schedule: the fewest possible fetches at the device's best rate, or the
+    /// processor time.
     pub bound_seconds: f64,
-    /// The time of a reader-ahead that knows the future, on the same device; `None` if the work is
-    /// too large to keep in memory.
+    /// The time of a clairvoyant read-ahead on the same device; `None` if the work is too large to
+    /// keep in memory.
     pub clairvoyant_seconds: Option<f64>,
     pub static_kib: Kib,
     pub static_seconds: f64,
-    /// The best constant setting of each file, if that is better than one for all files.
+    /// The best constant setting of each file, if faster than the best one for all files.
     pub per_file_kib: Vec<Kib>,
     pub per_file_seconds: f64,
-    /// The best setting of each phase, if a change costs 50 µs.
+    /// The best setting of each phase, with a cost of 50 µs per change.
     pub switching: Vec<LimitPhase>,
     pub switching_seconds: f64,
     pub settings: Vec<SettingOutcome>,
 }
 
-/// The limits of all workloads of a simulated study. `workloads` are those of the run, with their
-/// file sizes.
+/// Returns the limits of all workloads of a simulated study. `workloads` are those of the run, with
+/// their file sizes.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub fn limits(
     known.iter().enumerate().map(of).collect()
 }
 
-/// The work of one workload, to be repeated.
+/// The work of one workload, which can be repeated.
 struct Bench<'a> {
     workload: &'a Workload,
     machine: SimMachine,
@@ -132,7 +132,7 @@ impl<'a> Bench<'a> {
         let settings = settings(&machine, &site.facts.grid);
         let scenario =
             || Scenario::of_workload(workload, site.files(workload), seed).map_err(SimError::from);
-        // The work is what the best setting completes.
+        // The work is the amount that the best setting completes.
         let mut most: Option<SimOutcome> = None;
         for setting in &settings {
             let machine = SimMachine { read_ahead: *setting, ..machine.clone() };
@@ -147,7 +147,7 @@ impl<'a> Bench<'a> {
         let scenario = scenario()?;
         let readers = scenario.readers.into_iter().zip(&counts);
         let readers = readers.map(|(reader, done)| {
-            // Who knows the future needs no advice, and the others are compared without.
+            // The clairvoyant needs no advice; for equal work, the settings run without it, too.
             let reads = reader.steps.into_iter().filter(|step| step.advice.is_none());
             reads.take(done.requests as usize).collect::<Vec<ReadStep>>()
         });
@@ -156,7 +156,7 @@ impl<'a> Bench<'a> {
         Ok(Self { workload, machine, shown: site.facts.grid.clone(), settings, work })
     }
 
-    /// Does the part of the work that `keep` selects, in these phases of each reader.
+    /// Executes the steps that `keep` selects, in the given phases of each reader.
     fn part(
         &self,
         machine: &SimMachine,
@@ -234,7 +234,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The time with knowledge of the future; `None` if the work is too large for it.
+    /// Returns the time of the clairvoyant; `None` if the work is too large for it.
     fn foreseen(&self) -> Result<Option<Nanos>, StudyError> {
         let pages = |step: &ReadStep| step.length.get() / 4096 + 1;
         let references: u64 = self.work.readers.iter().flatten().map(pages).sum();
@@ -244,8 +244,8 @@ impl<'a> Bench<'a> {
         Ok(Some(clairvoyant(&self.machine, &self.work)?.time))
     }
 
-    /// The best setting of each file alone, tried for all files together. Files affect each other,
-    /// so the result may be worse than one setting for all.
+    /// Returns the best setting of each file alone, tested for all files together. Files affect
+    /// each other, so one setting for all files may be faster; then the function returns that.
     fn per_file(&self, constant: Kib, time: Nanos) -> Result<(Vec<Kib>, Nanos), StudyError> {
         let files = self.work.files.len();
         if files < 2 {
@@ -275,9 +275,9 @@ impl<'a> Bench<'a> {
         if together < time { Ok((own, together)) } else { Ok((vec![constant; files], time)) }
     }
 
-    /// The best setting of each phase. Each phase is simulated alone, from a cold cache, under
-    /// every choice. The constant settings pay for these cold starts too, so only the ratio of the
-    /// best switching to the best constant setting is used.
+    /// Returns the best setting of each phase. Each phase is simulated alone, from a cold cache,
+    /// under every choice. The constant settings include these cold starts, too, so only the ratio
+    /// of the best switching to the best constant setting is used.
     fn switching(
         &self,
         choices: &[Kib],
@@ -304,7 +304,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// The baselines of an outcome.
+/// The times with which an outcome is compared.
 struct Yardsticks {
     default: Nanos,
     bound: Nanos,
@@ -336,7 +336,7 @@ fn rate(outcome: &SimOutcome) -> f64 {
     outcome.useful().get() as f64 / outcome.elapsed.as_secs_f64().max(1e-9)
 }
 
-/// The settings shown, the current one, and both families of windows, as far as they are possible.
+/// Returns the grid, the current setting, and both families of windows that the machine allows.
 fn settings(machine: &SimMachine, shown: &[Kib]) -> Vec<Kib> {
     let mut settings = Grid::Full.values(PageSize::FOUR_KIB, Some(machine.read_ahead));
     settings.retain(|setting| {

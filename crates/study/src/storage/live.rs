@@ -11,7 +11,7 @@ use crate::error::StudyError;
 use crate::progress::{Progress, ProgressEvent, StudyPhase};
 use crate::target::Target;
 
-/// The purpose of a virtual disk; other storage is opened the same way for all of them.
+/// The use of a virtual disk; other storage is opened in the same way for all uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskUse {
     Files,
@@ -21,15 +21,15 @@ pub(crate) enum DiskUse {
     WholeDevice,
 }
 
-/// Real storage, or a virtual disk that exists until this is closed or dropped. Settings are
+/// Real storage, or a virtual disk that exists until this value is closed or dropped. Settings are
 /// restored before the disk is removed.
 #[derive(Debug)]
 pub struct LiveTarget {
     lease: Option<BdiLease>,
-    /// The virtual disk below the storage, created for this target or by another process.
+    /// The virtual disk below the storage, created by this process or another one.
     pub disk: Option<VirtualDisk>,
     pub storage: Storage,
-    /// How many times slower than its model it runs; 1 for real storage.
+    /// Factor by which a virtual disk runs slower than its model; 1 for real storage.
     pub dilation: f64,
     environment: Environment,
 }
@@ -39,7 +39,7 @@ impl LiveTarget {
     ///
     /// # Errors
     ///
-    /// If there is no such storage, the disk cannot be created, or the target is not storage.
+    /// If the storage does not exist, the disk cannot be created, or the target is not storage.
     pub fn open(
         target: &Target,
         environment: &Environment,
@@ -54,7 +54,7 @@ impl LiveTarget {
     ///
     /// # Errors
     ///
-    /// As [`LiveTarget::open`].
+    /// See [`LiveTarget::open`].
     pub fn open_raw(
         target: &Target,
         environment: &Environment,
@@ -85,7 +85,7 @@ impl LiveTarget {
                     DiskUse::Files | DiskUse::Device => {}
                     DiskUse::WholeDevice => {
                         config.filesystem = Filesystem::Raw;
-                        // Only the written part takes memory.
+                        // Unwritten parts take no memory.
                         if spec.value_of("size").is_none() {
                             let whole = config.model.capacity().get();
                             config.size = Bytes::new(whole - whole % 4096);
@@ -106,7 +106,7 @@ impl LiveTarget {
         Ok(Self { lease: None, disk, storage, dilation, environment: environment.clone() })
     }
 
-    /// The highest throughput of the model, for a virtual disk.
+    /// Returns the model's maximum throughput; `None` unless the target is a virtual disk.
     pub(crate) fn peak(&self) -> Option<BytesPerSecond> {
         let spec = model::Spec::from_toml(&self.disk.as_ref()?.record().model).ok()?;
         Some(spec.peak().throughput)
@@ -122,7 +122,7 @@ impl LiveTarget {
         Ok(BdiLease::begin(dirs, root, &self.storage, guard)?)
     }
 
-    /// Sets a tunable until this is closed.
+    /// Sets a tunable until this target is closed.
     ///
     /// # Errors
     ///
@@ -137,16 +137,16 @@ impl LiveTarget {
         Ok(())
     }
 
-    /// Sets read-ahead until this is closed.
+    /// Sets read-ahead until this target is closed.
     ///
     /// # Errors
     ///
-    /// As [`LiveTarget::set`].
+    /// See [`LiveTarget::set`].
     pub fn set_read_ahead(&mut self, window: Kib) -> Result<(), StudyError> {
         self.set(tunables::find("read_ahead")?, &Value::from(window.to_bytes()))
     }
 
-    /// The current read-ahead.
+    /// Returns the current read-ahead.
     ///
     /// # Errors
     ///
@@ -158,12 +158,12 @@ impl LiveTarget {
         Ok(value.bytes().map(Bytes::to_kib_floor).unwrap_or_default())
     }
 
-    /// Sets whether a virtual disk keeps the pace of its model or serves at once. The pace of a
-    /// disk that another process created is not changed: others may be measuring on it.
+    /// Sets whether a virtual disk serves requests at the pace of its model or at once. Does not
+    /// change a disk that another process created, because others may be measuring on it.
     ///
     /// # Errors
     ///
-    /// If the disk's server does not answer.
+    /// If the disk's server does not respond.
     pub fn set_timing(&self, on: bool) -> Result<(), StudyError> {
         let ours = self.disk.as_ref().filter(|disk| disk.is_ours());
         Ok(ours.map_or(Ok(()), |disk| disk.set_timing(on))?)
@@ -174,11 +174,11 @@ impl LiveTarget {
         describe(&self.environment, &self.storage, self.disk.as_ref())
     }
 
-    /// Restores the settings and removes the virtual disk if this created it.
+    /// Restores the settings, and removes the virtual disk if this process created it.
     ///
     /// # Errors
     ///
-    /// If a setting cannot be restored or the disk cannot be removed; both are tried.
+    /// If a setting cannot be restored or the disk cannot be removed; both are attempted.
     pub fn close(self, progress: &mut dyn Progress) -> Result<(), StudyError> {
         progress.step(&ProgressEvent::Phase(StudyPhase::Restoring));
         let restored = self.lease.map(BdiLease::restore).transpose();

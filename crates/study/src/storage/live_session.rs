@@ -1,4 +1,4 @@
-//! Opens a target for trials: real storage or a virtual disk.
+//! Opens real storage or a virtual disk for trials.
 
 use std::collections::HashSet;
 
@@ -37,8 +37,8 @@ pub(crate) fn opener<'a>(plan: &'a Plan, environment: &'a Environment) -> Box<Op
     })
 }
 
-/// Storage under the real kernel. Fields are dropped in order: settings are restored before the
-/// disk is removed.
+/// Storage under the real kernel. The order of the fields matters: `lease` is dropped, and restores
+/// the settings, before `target` removes the disk.
 struct LiveSession {
     facts: TargetFacts,
     lease: BdiLease,
@@ -46,11 +46,11 @@ struct LiveSession {
     own_files: bool,
     target: LiveTarget,
     read_ahead: &'static Tunable,
-    /// The current values of the tunables that are varied besides read-ahead.
+    /// The current values of the tunables that are varied in addition to read-ahead.
     baseline: tunables::TunableValues,
     plan: Plan,
     environment: Environment,
-    /// Workloads of external programs that have succeeded at least once.
+    /// Names of workloads of external programs that have succeeded at least once.
     proven: HashSet<String>,
     looked: WindowProbe,
 }
@@ -65,7 +65,7 @@ impl LiveSession {
         let root = &environment.root;
         let machine = Machine::read(root)?;
         let read_ahead = tunables::find("read_ahead")?;
-        // Checked before anything is created: a value that cannot be set is a usage error.
+        // Validate before creating anything: a value that cannot be set is a usage error.
         checked(read_ahead, &plan.read_ahead.values(machine.page_size, None), &machine, progress)?;
         programs(plan, progress)?;
         plan.memory_limit.map_or(Ok(()), bench::check_memory_limit)?;
@@ -80,8 +80,8 @@ impl LiveSession {
             progress.step(&ProgressEvent::Note(format!("left by a killed run: {undone}")));
         }
         let found = Some(target.read_ahead()?);
-        // A missing permission is reported now, before files are created. Measuring the present
-        // setting needs no permission.
+        // Report a missing permission before files are created. Measuring the current setting needs
+        // no permission.
         let wanted = plan.read_ahead.values(machine.page_size, found);
         if wanted.iter().any(|kib| Some(*kib) != found) {
             let site = tunables::TunableScope::with_layers(root, storage);
@@ -125,7 +125,7 @@ impl LiveSession {
     }
 }
 
-/// Existing data is never written.
+/// Returns an error if a workload writes and the target is existing data, which is never written.
 fn only_in_directories(plan: &Plan, storage: &Storage) -> Result<(), StudyError> {
     let mut workloads = plan.workloads.iter().map(|planned| &planned.workload);
     match workloads.find(|workload| workload.writes()) {
@@ -167,8 +167,8 @@ fn try_factors(
             lease.set(tunable, &level.value)?;
         }
         if tunable.validate(&value, host::page_size()).is_err() {
-            // Such a value means "another tunable applies", as the 0 of dirty_bytes, and cannot be
-            // set. The end of the study restores it; levels are compared with the first of them.
+            // Such a value, for example `dirty_bytes` 0, means that another tunable applies; it
+            // cannot be set. Closing the study restores it; levels are compared with the first one.
             let (name, value) = (tunable.name(), tunable.show(&value));
             let text = format!(
                 "{name} is {value}, which cannot be set: levels are compared with the first one \
@@ -186,7 +186,7 @@ fn try_factors(
     Ok(baseline)
 }
 
-/// The values as the kernel rounds them, or why one is impossible.
+/// Returns the values as the kernel rounds them, or an error if one is impossible.
 fn checked(
     tunable: &Tunable,
     values: &[Kib],
@@ -241,7 +241,7 @@ fn lay_out(
     Ok(dataset)
 }
 
-/// The limits on file sizes under the real kernel. The peak is known only for a virtual disk.
+/// Returns the limits on file sizes under the real kernel. `peak` is known only for a virtual disk.
 pub(super) fn live_room(
     plan: &Plan,
     space: Option<Bytes>,
@@ -249,14 +249,14 @@ pub(super) fn live_room(
     memory: Bytes,
     window: Kib,
 ) -> Room {
-    // The data of a virtual disk is kept in memory, and so is its page cache.
+    // The data of a virtual disk is in memory, and its page cache is, too.
     let memory = peak.map(|_| Bytes::new(memory.get() / 3));
     let space = space.map(|available| Bytes::new(available.get() / 2));
     let most = [space, memory].into_iter().flatten().min();
     Room { most, peak, trial: plan.trial, window: window.to_bytes(), unwritten: false }
 }
 
-/// The note for a virtual disk that another process created.
+/// Returns the note for a virtual disk that another process created.
 fn known_disk(disk: &VirtualDisk) -> String {
     let (name, dilation) = (disk.name(), disk.dilation());
     format!(
@@ -268,7 +268,7 @@ fn known_disk(disk: &VirtualDisk) -> String {
 impl TrialRunner for LiveSession {
     fn trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialRecord, StudyError> {
         let CellSettings { read_ahead, extra } = request.settings;
-        // Read-ahead last, because the other tunables may change it.
+        // Set read-ahead last, because the other tunables may change it.
         for setting in extra.tunables.iter() {
             self.lease.set(setting.tunable, &setting.value)?;
         }
@@ -298,8 +298,8 @@ impl TrialRunner for LiveSession {
 }
 
 impl LiveSession {
-    /// Runs one trial. A failure disturbs the trial if the program succeeded before; otherwise the
-    /// study fails, because the program would fail again.
+    /// Runs one trial. If the program fails after an earlier success, the trial counts as
+    /// disturbed; otherwise the study fails, because the program would fail again.
     fn sample(
         &mut self,
         request: &TrialRequest<'_>,
@@ -324,7 +324,7 @@ impl LiveSession {
     }
 }
 
-/// The reason if the virtual disk was too late in this trial.
+/// Returns the reason if the virtual disk was too late in this trial.
 fn late(counters: &DiskCounters) -> Option<String> {
     let Lateness { p50, p99, .. } = counters.lateness;
     counters.is_spoiled().then(|| {
@@ -335,7 +335,7 @@ fn late(counters: &DiskCounters) -> Option<String> {
     })
 }
 
-/// Whether a restored value should be reported: only if something unexpected happened.
+/// Returns whether a restored value should be reported: only after an unexpected result.
 fn is_news(undone: &RestoreReport) -> bool {
     !matches!(undone.outcome, UndoOutcome::Restored | UndoOutcome::AlreadySo)
 }
@@ -356,7 +356,7 @@ impl TargetSession for LiveSession {
             progress.step(&ProgressEvent::Note(undone.to_string()));
         }
         let after = site.target.describe();
-        // One of our open files would keep the disk's filesystem busy.
+        // Open files of this process would keep the disk's filesystem busy.
         let removed = if site.own_files { site.dataset.remove() } else { Ok(()) };
         let disk = site.target.disk.map_or(Ok(()), VirtualDisk::release);
         restored?;

@@ -1,4 +1,4 @@
-//! A target that is simulated entirely: device, page cache, read-ahead and readers.
+//! A fully simulated target: device, page cache, read-ahead and readers.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) struct SimulatedSession {
     /// The current values of the tunables that the plan varies.
     baseline: TunableValues,
     plan: Plan,
-    /// The start of each workload's files on the device.
+    /// Offset on the device at which the files of each workload start.
     places: Vec<(String, Bytes)>,
 }
 
@@ -46,7 +46,7 @@ impl SimulatedSession {
         let grid = plan.read_ahead.values(PageSize::FOUR_KIB, found);
         let window = grid.last().copied().unwrap_or_default();
         for window in [window, machine.read_ahead] {
-            // Checked before anything is measured: a window larger than the cache is a usage error.
+            // Validate before measuring: a window larger than the cache is a usage error.
             SimMachine { read_ahead: window, ..machine.clone() }
                 .validate()
                 .map_err(|error| roomier(error, plan))?;
@@ -80,8 +80,8 @@ impl SimulatedSession {
         Ok(Self { facts, machine, baseline, plan: plan.clone(), places })
     }
 
-    /// The time that a trial computes on an idle processor. Two parts of trials under a small, a
-    /// middle and a large window are simulated and extrapolated, because each trial has a fixed
+    /// Predicts the computing time of a trial on an idle processor. Simulates two parts of trials
+    /// under a small, a middle and a large window and extrapolates, because each trial has a fixed
     /// cost. A replay runs to its end, so it counts as zero.
     pub(super) fn processor_time_of_a_trial(&mut self) -> Result<Duration, StudyError> {
         const PARTS: [Nanos; 2] = [Nanos::from_millis(50), Nanos::from_millis(200)];
@@ -124,7 +124,7 @@ fn processor_time() -> Nanos {
     used.user + used.system
 }
 
-/// The values of the simulation's tunables, besides read-ahead.
+/// Returns the values of the simulation's tunables other than read-ahead.
 fn present(machine: &SimMachine) -> Result<TunableValues, StudyError> {
     let host = machine.model.host();
     let values = [
@@ -140,7 +140,7 @@ fn present(machine: &SimMachine) -> Result<TunableValues, StudyError> {
     Ok(all)
 }
 
-/// The current values of the tunables that the plan varies; each of their levels is tried.
+/// Returns the current values of the tunables that the plan varies; tests each of their levels.
 fn baseline(plan: &Plan, machine: &SimMachine) -> Result<TunableValues, StudyError> {
     let present = present(machine)?;
     let mut all = TunableValues::default();
@@ -179,7 +179,7 @@ fn set(machine: &mut SimMachine, setting: &Setting) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// The whole model, because presets may change with the version.
+/// Includes the whole model, because presets may change with the version.
 fn identity(words: &str, machine: &SimMachine) -> Json {
     json!({
         "simulation": words, "model": machine.model.to_toml(),
@@ -205,7 +205,7 @@ fn describe(machine: &SimMachine, read_ahead: Option<Kib>) -> Result<Json, Study
     }))
 }
 
-/// Explains what to do if the page cache is too small for a window, with command-line options.
+/// Explains the options to change if the page cache is too small for a window.
 fn roomier(error: SimError, plan: &Plan) -> StudyError {
     let SimError::CacheTooSmall { cache, what, needed } = error else { return error.into() };
     let option = if plan.memory_limit.is_some() { "--memory-limit " } else { "cache=" };
@@ -216,8 +216,8 @@ fn roomier(error: SimError, plan: &Plan) -> StudyError {
     ))
 }
 
-/// The files of the workloads lie one after another, in the order of creation: where each starts,
-/// and where the last ends.
+/// Places the files of the workloads one after another, in the order of creation. Returns the start
+/// of each workload's files, and the end of the last.
 fn places(machine: &SimMachine, workloads: &[Workload]) -> (Vec<(String, Bytes)>, Bytes) {
     let mut at = machine.files_at;
     let place = |workload: &Workload| {
@@ -272,12 +272,12 @@ impl TargetSession for SimulatedSession {
     }
 }
 
-/// The length of a trial; a replay runs to its end, because its processes start and exit.
+/// Returns the limits of a trial; a replay runs to its end, because its processes start and exit.
 pub(super) fn limits(plan: &Plan, workload: &Workload) -> Limits {
     Limits { time: plan.trial, ends_with_first: workload.replay.is_none() }
 }
 
-/// The device's part of the time series, as on real storage: sums since the start.
+/// Returns the device's part of the time series, as on real storage: sums since the start.
 fn timeline(course: &SimTimeline, settled: Nanos) -> Timeline {
     let (mut at, mut queue_time) = (Nanos::ZERO, Nanos::ZERO);
     let (mut requests, mut bytes) = (0, Bytes::ZERO);
@@ -293,7 +293,7 @@ fn timeline(course: &SimTimeline, settled: Nanos) -> Timeline {
     Timeline { slot: course.slot, device: device.collect(), ..Timeline::default() }
 }
 
-/// The mean window in each slot.
+/// Returns the mean window in each slot.
 fn windows(course: &SimTimeline) -> Vec<Series> {
     let mut series = Series::level("window read ahead", "KiB");
     let mut at = Nanos::ZERO;
@@ -307,7 +307,7 @@ fn windows(course: &SimTimeline) -> Vec<Series> {
     if series.values.is_empty() { Vec::new() } else { vec![series] }
 }
 
-/// The sample that a trial on real storage would give.
+/// Returns the sample that a trial on real storage would produce.
 fn sample(workload: &Workload, seed: u64, outcome: SimOutcome) -> Sample {
     let in_order = workload.pattern == Pattern::Sequential && workload.sharing == Sharing::OwnFile;
     let ahead = if in_order { outcome.ahead.iter().copied().sum() } else { Bytes::ZERO };

@@ -1,13 +1,13 @@
-//! The size of the files that workloads read.
+//! Chooses the sizes of the files that workloads read.
 //!
-//! A trial ends when a reader has read all its data. So the files should hold what the fastest
-//! setting reads in a trial, and several windows of the largest setting: otherwise the last window
-//! would dominate the result. The limits are the time to write the files, the space on the disk
+//! A trial ends when a reader has read all its data. So the files should hold the data that the
+//! fastest setting reads in a trial, and several windows of the largest setting; otherwise the last
+//! window would dominate the result. Limits are the time to write the files, the space on the disk
 //! and, for a virtual disk with its content in memory, the memory.
 //!
 //! Each random read of a mapped file brings a whole window into the cache, so a few hundred may
 //! cache the file. Further reads are then hits, and the cost of a large window looks like a gain.
-//! [`bounded`] ends such a trial earlier, whatever the size of the file.
+//! [`bounded`] ends such a trial earlier, for files of any size.
 
 use std::borrow::Cow;
 
@@ -16,35 +16,35 @@ use workload::{AccessMethod, Pattern, Workload};
 
 use crate::plan::Plan;
 
-/// Total size of a workload's files if the speed of the storage is unknown.
+/// Total size of a workload's files if the throughput of the storage is unknown.
 const DEFAULT_TOTAL_SIZE: Bytes = Bytes::from_gib(2);
-/// Maximum total size of a workload's files: writing them should not take longer than measuring.
+/// Maximum total size of a workload's files, so that writing takes no longer than measuring.
 const MAX_TOTAL_SIZE: Bytes = Bytes::from_gib(4);
-/// The smallest file: less is read before the window has grown.
+/// Minimum file size; a smaller file is read before the window has grown.
 const MIN_FILE_SIZE: Bytes = Bytes::from_mib(16);
-/// Files hold this many of the largest windows.
+/// Minimum number of the largest windows per file.
 const MIN_WINDOWS_PER_FILE: u64 = 4;
-/// The same for files that are read at random, if they need not be written.
+/// Number of windows per file for random reads, if files need not be written.
 const RANDOM_WINDOWS_PER_FILE: u64 = 32;
-/// Random reads bring at most one part in this many of their file into the cache. On average half
-/// of that is cached when a read occurs, so hits distort the throughput by at most one sixteenth.
+/// Random reads may cache at most 1/8 of their file. On average half of that is cached when a read
+/// occurs, so hits distort the throughput by at most 1/16.
 const MAX_CACHED_PART: u64 = 8;
-/// Each reader makes at least this many random reads.
+/// Minimum random reads of each reader.
 const MIN_REQUESTS: u64 = 2;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// Maximum total size of all files; `None` for existing data.
     pub(super) most: Option<Bytes>,
-    /// The highest rate of the storage, if a model states it.
+    /// The maximum throughput of the storage; `None` if no model states it.
     pub(super) peak: Option<BytesPerSecond>,
     pub(super) trial: Nanos,
     pub(super) window: Bytes,
-    /// Whether the files need not be written, as in a simulation.
+    /// True if the files need not be written, as in a simulation.
     pub(super) unwritten: bool,
 }
 
-/// The plan's workloads, each with the size of its files.
+/// Returns the plan's workloads, each with the size of its files.
 pub(super) fn with_file_sizes(plan: &Plan, room: &Room) -> Vec<Workload> {
     let count = plan.workloads.len() as u64;
     let sized = plan.workloads.iter().map(|planned| {
@@ -65,8 +65,8 @@ pub(super) fn with_file_sizes(plan: &Plan, room: &Room) -> Vec<Workload> {
     sized.collect()
 }
 
-/// The largest size for a workload that states its own: as stated if real storage has the space,
-/// but limited by memory on a virtual disk.
+/// Returns the maximum size for a workload that states its own: as stated if real storage has the
+/// space, but limited by memory on a virtual disk.
 fn most_of(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     match (room.peak, room.most) {
         (None, Some(most)) => {
@@ -77,7 +77,7 @@ fn most_of(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     }
 }
 
-/// Notes on files that are smaller than stated.
+/// Returns notes on files that are smaller than stated.
 pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
     let shrinkable = plan.workloads.iter().zip(sized).filter(|(planned, _)| planned.shrinks);
     let notes = shrinkable.filter_map(|(planned, sized)| {
@@ -104,7 +104,7 @@ pub(super) fn shrunk(plan: &Plan, sized: &[Workload]) -> Vec<String> {
 
 fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     let files = u64::from(workload.files()).max(1);
-    // A quarter more than the peak would read: no setting or zone is faster.
+    // 25 % more than the peak can read: no setting or zone is faster.
     let wanted = match room.peak {
         Some(peak) => Bytes::new((peak.get() * room.trial.as_secs_f64() * 1.25) as u64),
         None => DEFAULT_TOTAL_SIZE,
@@ -112,7 +112,7 @@ fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     let share = Bytes::new(room.most.unwrap_or(MAX_TOTAL_SIZE).get() / workloads.max(1));
     let windows = room.window * files;
     let total = if room.unwritten && workload.pattern == Pattern::Uniform {
-        // [`bounded`] prevents that they are used up, however fast the storage is.
+        // [`bounded`] prevents random reads from using up the files, on storage of any speed.
         windows * RANDOM_WINDOWS_PER_FILE
     } else {
         wanted.max(windows * MIN_WINDOWS_PER_FILE).min(MAX_TOTAL_SIZE)
@@ -122,8 +122,8 @@ fn size(workload: &Workload, workloads: u64, room: &Room) -> Bytes {
     Bytes::new(total.get() / files / mib * mib).max(MIN_FILE_SIZE).max(workload.block)
 }
 
-/// The workload, limited to as many random reads as do not cache its `data` under this window,
-/// unless it states its own number.
+/// Limits the workload to as many random reads as do not cache its `data` under this window, unless
+/// the workload states its own number.
 pub(super) fn bounded(workload: &Workload, window: Bytes, data: Bytes) -> Cow<'_, Workload> {
     if workload.pattern != Pattern::Uniform || workload.requests.is_some() {
         return Cow::Borrowed(workload);

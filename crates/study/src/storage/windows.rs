@@ -1,5 +1,5 @@
-//! The read-ahead windows of a trial and the sizes of the resulting requests, observed by BPF where
-//! that is permitted.
+//! Observes the read-ahead windows of a trial and the sizes of the resulting requests by BPF, if
+//! permitted.
 //!
 //! Two probes run once for each window and request, not for each read. Only one trial of each cell
 //! is observed, so that the overhead cannot affect a verdict.
@@ -17,24 +17,24 @@ use units::{Bytes, Nanos};
 use crate::settings::CellSettings;
 use crate::trial::TrialRequest;
 
-/// How often the kernel's ring is emptied: it holds some forty thousand windows.
+/// Interval between drains of the kernel's ring buffer, which holds about 40,000 windows.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of intervals in a trial for which the mean window is recorded.
 const MEANS_PER_TRIAL: u64 = 50;
 
-/// Which cells were observed, and whether the kernel permits observation.
+/// The observed cells, and whether the kernel permits observation.
 #[derive(Debug, Default)]
 pub(super) struct WindowProbe {
     cells: HashSet<(CellSettings, String)>,
-    /// Read only once because it is slow.
+    /// Read only once, because reading is slow.
     types: Option<KernelTypes>,
     refused: bool,
 }
 
 impl WindowProbe {
-    /// Starts observing if this is the first trial of its cell.
+    /// Starts to observe if this is the first trial of its cell.
     pub(super) fn at(&mut self, request: &TrialRequest<'_>) -> Option<WindowRecorder> {
-        // External programs run in other processes.
+        // External programs run in other processes, which are not observed.
         if self.refused || request.workload.outside.is_some() {
             return None;
         }
@@ -47,7 +47,7 @@ impl WindowProbe {
         onlooker
     }
 
-    /// `None` if the kernel does not permit observation.
+    /// Starts to observe; `None` if the kernel does not permit it.
     fn begin(&mut self) -> Option<WindowRecorder> {
         if self.types.is_none() {
             self.types = Some(KernelTypes::read().ok()?);
@@ -86,7 +86,7 @@ impl WindowRecorder {
         Self { stop, looking }
     }
 
-    /// Adds what was observed to the sample of a trial on this storage.
+    /// Adds the observed windows and request sizes to the sample of a trial on this storage.
     pub(super) fn end(self, storage: &Storage, sample: &mut Sample) {
         drop(self.stop);
         // The thread does not panic; if it did, there would be no data.
@@ -97,8 +97,8 @@ impl WindowRecorder {
     }
 }
 
-/// The mean window in each interval of a trial of this length, the first at its start; `None`
-/// without windows.
+/// Returns the mean window in each interval of a trial of this length, the first at its start;
+/// `None` without windows.
 fn series(windows: &[(Nanos, Bytes)], elapsed: Nanos) -> Option<Series> {
     // The first reader's first read occurs within microseconds of the start and requests the first
     // window.

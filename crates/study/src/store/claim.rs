@@ -1,7 +1,7 @@
 //! Claims of runs.
 //!
-//! The process of a run locks a small file next to the record. The kernel releases the lock
-//! whenever the process dies, so a run that is marked as running but not locked was killed.
+//! The process that measures a run locks a small file next to the record. The kernel releases the
+//! lock when the process exits, so a run that is marked as running but not locked was killed.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::error::StoreError;
 use crate::run_id::RunId;
 
-/// How often a held lock is retried, and the pauses between.
+/// Number of retries for a held lock, and the interval between them.
 const MAX_ATTEMPTS: u32 = 5;
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -26,7 +26,7 @@ pub(crate) struct RunClaim {
 /// The result of claiming a run.
 pub(crate) enum ClaimOutcome {
     Acquired(RunClaim),
-    /// Another process has it; this one, if its number could be read.
+    /// Another process holds the claim; its process id, if readable.
     Busy(Option<u32>),
 }
 
@@ -41,15 +41,15 @@ impl RunClaim {
         loop {
             let mut file = options.open(&path).map_err(io)?;
             match file.try_lock() {
-                // The locked file may have been removed and replaced meanwhile.
+                // Another process may have removed and replaced the file in the meantime.
                 Ok(()) if !is_at(&file, &path) => continue,
                 Ok(()) => {
                     file.set_len(0).map_err(io)?;
                     write!(file, "{}", std::process::id()).map_err(io)?;
                     return Ok(ClaimOutcome::Acquired(Self { path, _file: file }));
                 }
-                // A process that only checks whether the run is claimed holds the lock for an
-                // instant, too.
+                // A process that only checks whether the run is claimed also holds the lock for a
+                // moment.
                 Err(TryLockError::WouldBlock) if attempts < MAX_ATTEMPTS => {
                     attempts += 1;
                     std::thread::sleep(RETRY_INTERVAL);
@@ -64,14 +64,14 @@ impl RunClaim {
         }
     }
 
-    /// Whether a process is working on the run. Removes the file of a killed process.
+    /// Returns whether a process is measuring the run. Removes the file of a killed process.
     pub(crate) fn is_taken(store: &Path, run: RunId) -> bool {
         let path = lock_file(store, run);
         let Ok(file) = File::open(&path) else { return false };
         match file.try_lock() {
             Ok(()) => {
                 if is_at(&file, &path) {
-                    // If the directory is read-only, the file stays and does no harm.
+                    // In a read-only directory the file remains, which is harmless.
                     let _ = fs::remove_file(&path);
                 }
                 false
@@ -81,7 +81,7 @@ impl RunClaim {
     }
 }
 
-/// Whether this open file is the one with this name.
+/// Returns whether this open file is the one with this name.
 fn is_at(file: &File, path: &Path) -> bool {
     let number = |status: fs::Metadata| (status.dev(), status.ino());
     let (open, named) = (file.metadata().map(number), fs::metadata(path).map(number));
@@ -90,7 +90,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 impl Drop for RunClaim {
     fn drop(&mut self) {
-        // Closing the file releases the lock; a file that cannot be removed does no harm.
+        // Closing the file releases the lock; a file that cannot be removed is harmless.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! The record: one SQLite file with every run and every trial in it.
+//! The record: one SQLite file with all runs and trials.
 
 mod claim;
 mod owner;
@@ -39,7 +39,7 @@ pub enum RunCommand {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RunStatus {
-    /// Being measured, or killed while it was.
+    /// The run is being measured, or was killed.
     Running,
     /// Stopped on request; the same command resumes it.
     Interrupted,
@@ -47,21 +47,21 @@ pub enum RunStatus {
     Failed,
 }
 
-/// A line of `foreread runs`.
+/// One line of `foreread runs`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunSummary {
     #[serde(rename = "run")]
     pub id: RunId,
-    /// Start time, in seconds since 1970.
+    /// Start time in seconds since 1970-01-01 UTC.
     pub created_unix_s: f64,
     pub command: RunCommand,
     /// The target, as on the command line.
     pub target: String,
-    /// Its state; a run whose process died shows as interrupted.
+    /// State of the run; a run whose process was killed is reported as interrupted.
     pub status: RunStatus,
     pub trials: u32,
     pub error: Option<String>,
-    /// The version of foreread that started it.
+    /// The version of foreread that started the run.
     pub version: String,
 }
 
@@ -71,26 +71,26 @@ pub struct Run {
     pub summary: RunSummary,
     pub plan: Plan,
     pub seed: u64,
-    /// The settings to be tried, ascending.
+    /// The settings to measure, ascending.
     pub grid: Vec<Kib>,
     pub found: Option<Kib>,
     /// The plan's workloads, with the sizes of the created files.
     pub workloads: Vec<Workload>,
-    /// How many times slower than its model a virtual disk ran; 1 for real storage.
+    /// Factor by which a virtual disk ran slower than its model; 1 for other targets.
     pub dilation: f64,
-    /// Identifies the target.
+    /// The identity of the target, which a resumed run must match.
     pub identity: serde_json::Value,
-    /// The machine, as it described itself.
+    /// The description of the machine.
     pub machine: serde_json::Value,
     /// The storage and all its tunables before the run.
     pub device_before: serde_json::Value,
-    /// The same after the run; null if the run died.
+    /// The same after the run; null if it was killed.
     pub device_after: serde_json::Value,
     /// All trials in the order in which they ran.
     pub trials: Vec<Trial>,
 }
 
-/// What is known about a run before its first trial.
+/// The properties of a run before its first trial.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewRun<'a> {
     pub(crate) command: RunCommand,
@@ -107,11 +107,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the record in this file; creates it and its directory if missing.
+    /// Opens the record in this file; creates the file and its directory if missing.
     ///
     /// # Errors
     ///
-    /// If the file is not a record, is from a later version, or cannot be opened.
+    /// If the file is not a record, was written by a later version, or cannot be opened.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         owner::refuse_foreign(path)?;
         if let Some(dir) = path.parent() {
@@ -124,7 +124,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an existing record for viewing, even if nothing can be written.
+    /// Opens an existing record for viewing, even if the file is not writable; `None` if missing.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         if !owner::is_there(path)? {
             return Ok(None);
@@ -140,7 +140,7 @@ impl Store {
         Ok(Some(Self { path: path.to_owned(), connection }))
     }
 
-    /// Opens an existing record for reading only: nothing is created or migrated.
+    /// Opens an existing record read-only, without creation or migration; `None` if missing.
     pub fn open_read_only(path: &Path) -> Result<Option<Self>, StoreError> {
         if !owner::is_there(path)? {
             return Ok(None);
@@ -161,8 +161,8 @@ impl Store {
             connection.pragma_update(None, name, value).map_err(sqlite(&self.path))?;
         }
         schema::migrate(&mut self.connection, &self.path)?;
-        // Last, because a migration may recreate a table, and rows that refer to it must survive
-        // that.
+        // Last, because a migration may recreate a table, which must not delete the rows that refer
+        // to it.
         self.connection.pragma_update(None, "foreign_keys", true).map_err(sqlite(&self.path))
     }
 
@@ -175,7 +175,7 @@ impl Store {
         rows::each(&self.connection, &self.path, &sql, [], |row| rows::summary(row, &self.path))
     }
 
-    /// One run with all its trials.
+    /// Loads a run with all its trials.
     pub fn load(&self, run: RunId) -> Result<Run, StoreError> {
         self.load_with(run, |_, _| {})
     }
@@ -190,7 +190,7 @@ impl Store {
         rows::load(&self.connection, &self.path, run, &mut look)
     }
 
-    /// Deletes a run with all its trials, unless a process is working on it.
+    /// Deletes a run with all its trials, unless a process is measuring it.
     pub fn delete(&mut self, run: RunId) -> Result<(), StoreError> {
         let _claim = match RunClaim::take(&self.path, run)? {
             ClaimOutcome::Acquired(claim) => claim,
@@ -203,7 +203,7 @@ impl Store {
         }
     }
 
-    /// The run of the same command and plan to resume: the latest, unless it is complete.
+    /// Returns the latest run of the same command and plan; `None` if that run is complete.
     pub(crate) fn resumable(
         &self,
         command: RunCommand,
@@ -229,7 +229,7 @@ impl Store {
         Ok(RunId(self.connection.last_insert_rowid()))
     }
 
-    /// Stores a run that was measured elsewhere, entirely or not at all.
+    /// Stores a run that was measured elsewhere, atomically.
     pub(crate) fn import(
         &mut self,
         plan: &Plan,
@@ -267,7 +267,7 @@ impl Store {
         Ok(())
     }
 
-    /// Stores a trial; it is on stable storage when this returns.
+    /// Stores a trial; it is on stable storage when this function returns.
     pub(crate) fn add_trial(
         &mut self,
         run: RunId,
@@ -277,7 +277,7 @@ impl Store {
         rows::insert_trial(&self.connection, run, trial, record).map_err(sqlite(&self.path))
     }
 
-    /// Records how a run ended.
+    /// Records the end of a run.
     pub(crate) fn finish(
         &mut self,
         run: RunId,

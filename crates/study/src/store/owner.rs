@@ -1,8 +1,8 @@
-//! Checks that a database is foreread's, so that those of other programs are never written.
+//! Checks that a database belongs to foreread, so that those of other programs are never written.
 //!
-//! SQLite keeps the number of the application in the file header, `application_id`. Records of
-//! early versions have 0 there and are recognised by their tables. This check only reads, before
-//! the file is opened for writing, because even the journal mode is stored in the file.
+//! SQLite stores an application number in the file header, `application_id`. Early records have 0
+//! there and are recognised by their tables. The check reads the file before it is opened for
+//! writing, because even the journal mode is stored in it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -21,17 +21,17 @@ pub(super) const APPLICATION_ID: i32 = 0x666f_7265;
 
 /// The first bytes of an SQLite file (<https://www.sqlite.org/fileformat.html>).
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// Offset of the application's number in the header, big-endian.
+/// Offset of the application number in the header; the number is big-endian.
 const ID_OFFSET_BYTES: usize = 68;
 const HEADER_BYTES: u64 = 100;
 
-/// Whether the file exists. A dangling symbolic link is an error.
+/// Returns whether the file exists; a dangling symbolic link counts as missing.
 pub(super) fn is_there(path: &Path) -> Result<bool, StoreError> {
     path.try_exists().map_err(|source| StoreError::Io { path: path.to_owned(), source })
 }
 
-/// Refuses a file that is not a record of foreread. A missing or empty file, or an empty database,
-/// may become one.
+/// Returns an error if the file is not a record of foreread. A missing or empty file, or an empty
+/// database, may become one.
 pub(super) fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     let io = |source| StoreError::Io { path: path.to_owned(), source };
     let foreign =
@@ -52,7 +52,7 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
     let id = header.get(ID_OFFSET_BYTES..ID_OFFSET_BYTES + 4).and_then(|id| id.try_into().ok());
     match id.map(i32::from_be_bytes).filter(|_| header.starts_with(MAGIC)) {
         None => foreign("it is not an SQLite file"),
-        // Not in the header yet: it may be in the write-ahead log.
+        // Not in the header yet; the number may be in the write-ahead log.
         Some(0) => refuse_foreign_tables(path),
         Some(APPLICATION_ID) => Ok(()),
         Some(_) => foreign("it is the database of another program"),
@@ -68,8 +68,8 @@ fn refuse_foreign_tables(path: &Path) -> Result<(), StoreError> {
     check(&connection, path)
 }
 
-/// The file as a URI (<https://www.sqlite.org/uri.html>). Without a write-ahead log, no process
-/// is writing to it, and opening it as immutable creates no log.
+/// Returns the file as a URI (<https://www.sqlite.org/uri.html>). Without a write-ahead log, no
+/// process is writing to it, and opening it as immutable creates no log.
 fn address(path: &Path) -> OsString {
     let mut address = b"file:".to_vec();
     // Two leading slashes would make the next component a host name.
@@ -88,7 +88,7 @@ fn address(path: &Path) -> OsString {
     OsString::from_vec(address)
 }
 
-/// The same check for an open database.
+/// Returns an error if an open database is not a record of foreread.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let number = |sql: &str| -> Result<i64, StoreError> {
         connection.query_row(sql, [], |row| row.get(0)).map_err(sqlite(path))
@@ -99,7 +99,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     }
     let objects = number("SELECT count(*) FROM sqlite_schema")?;
     let blank = objects == 0 && number("PRAGMA user_version")? == 0;
-    // The columns that every schema of a record has had.
+    // The columns that the tables have in every schema of a record.
     let ours = number(
         "SELECT (SELECT count(*) FROM pragma_table_info('run') WHERE name IN ('plan', 'seed', \
          'grid_kib', 'found_kib', 'device_before')) + (SELECT count(*) FROM \

@@ -1,5 +1,5 @@
-//! Runs whose trials are not run by a study: they are recorded one by one, too, and show as running
-//! until they end.
+//! Records runs whose trials are not executed by a study. Trials are recorded one by one, too, and
+//! the run is marked as running until its end.
 
 use units::Kib;
 
@@ -10,23 +10,23 @@ use crate::run_id::RunId;
 use crate::session::TargetFacts;
 use crate::trial::{Trial, TrialRecord};
 
-/// What is known about such a run before its first trial.
+/// The properties of such a run before its first trial.
 #[derive(Clone, Debug)]
 pub struct RunHeader<'a> {
     pub command: RunCommand,
     pub plan: &'a Plan,
     pub seed: u64,
-    /// The read-ahead values that are tried, ascending.
+    /// The read-ahead values to measure, ascending.
     pub grid: Vec<Kib>,
     pub found: Option<Kib>,
-    /// How many times slower than its model the storage runs; 1 for real storage.
+    /// Factor by which a virtual disk runs slower than its model; 1 for other targets.
     pub dilation: f64,
-    /// The machine and other conditions.
+    /// Descriptions of the machine and of other conditions.
     pub machine: serde_json::Value,
     pub device: serde_json::Value,
 }
 
-/// A run of the record to which trials are added. If dropped, it shows as interrupted.
+/// A recorded run to which trials are added. A dropped recording is reported as interrupted.
 #[derive(Debug)]
 pub struct RunRecording<'a> {
     store: &'a mut Store,
@@ -63,7 +63,7 @@ impl RunRecording<'_> {
         self.run
     }
 
-    /// Adds a trial; it is on stable storage when this returns.
+    /// Adds a trial; it is on stable storage when this function returns.
     pub fn add(&mut self, trial: &Trial, record: &TrialRecord) -> Result<(), StoreError> {
         let trial = Trial { order: self.trials, ..trial.clone() };
         self.store.add_trial(self.run, &trial, record)?;
@@ -71,7 +71,7 @@ impl RunRecording<'_> {
         Ok(())
     }
 
-    /// Ends the run: complete, or failed with this error. `after` is the final state of the
+    /// Ends the run: complete, or failed with this error. `after` describes the final state of the
     /// storage.
     pub fn end(self, error: Option<&str>, after: &serde_json::Value) -> Result<(), StoreError> {
         let status = if error.is_none() { RunStatus::Complete } else { RunStatus::Failed };

@@ -1,4 +1,4 @@
-//! Converts between rows and types.
+//! Converts between database rows and types.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::trial::{Trial, TrialFigures, TrialRecord};
 pub(super) const SUMMARY: &str = "SELECT run.id, created_unix_s, command, target, status, error, \
      (SELECT count(*) FROM trial WHERE trial.run = run.id), version FROM run";
 
-/// A value as JSON text. All values here are plain types of our own, which cannot fail.
+/// Returns a value as JSON text. All values are plain types of this crate, which cannot fail.
 pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The name of an enum variant without fields: its JSON text without the quotes.
+/// Returns the name of an enum variant without fields: its JSON text without the quotes.
 pub(super) fn word(value: &impl Serialize) -> String {
     json(value).trim_matches('"').to_owned()
 }
@@ -63,7 +63,7 @@ pub(super) fn each<T>(
     Ok(all)
 }
 
-/// One line of the list of runs.
+/// Reads one line of the list of runs.
 pub(super) fn summary(row: &Row<'_>, path: &Path) -> Result<RunSummary, StoreError> {
     let sqlite = sqlite(path);
     let id = RunId(row.get(0).map_err(&sqlite)?);
@@ -86,7 +86,7 @@ pub(super) fn summary(row: &Row<'_>, path: &Path) -> Result<RunSummary, StoreErr
     })
 }
 
-/// Receives each trial's full record as it is read; imported trials have none.
+/// Receives the full record of each trial; imported trials have none.
 pub(super) type RecordVisitor<'a> = dyn FnMut(&Trial, &TrialRecord) + 'a;
 
 pub(super) fn load(
@@ -141,7 +141,7 @@ enum Stored {
 }
 
 impl Stored {
-    /// Chosen by the start of the text, so that an error refers to the intended kind.
+    /// Chooses the kind by the start of the text, so that errors refer to that kind.
     fn read(text: &str, doubt: &RowErrors<'_>) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
         struct Import {
@@ -212,7 +212,7 @@ pub(super) fn insert_run(connection: &Connection, new: &NewRun<'_>) -> rusqlite:
     )
 }
 
-/// Stores a trial that was measured elsewhere: only its figures are known.
+/// Stores a trial that was measured elsewhere, of which only the figures are known.
 pub(super) fn insert_import(
     connection: &Connection,
     run: RunId,

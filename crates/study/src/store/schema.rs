@@ -1,7 +1,7 @@
 //! The tables and their migrations.
 //!
 //! Each entry of [`MIGRATIONS`] migrates the schema of its index to the next one; `user_version`
-//! holds the version. Released entries are never edited: add one.
+//! holds the version. Never edit released entries; add new ones.
 
 use std::path::Path;
 
@@ -82,12 +82,12 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
-/// Migrates the file to the latest schema, entirely or not at all.
+/// Migrates the file to the latest schema, atomically.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     migrate_by(MIGRATIONS, connection, path)
 }
 
-/// Refuses a file of another program or of a later version, without changing it.
+/// Returns an error for a file of another program or a later version, without changing the file.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     owner::check(connection, path)?;
     version(MIGRATIONS, connection, path).map(|_| ())
@@ -106,13 +106,13 @@ fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Resul
     if version(steps, connection, path)? == steps.len() && is_marked(connection, path)? {
         return Ok(());
     }
-    // A recreated table is dropped first, which must not delete the rows that refer to it.
+    // A migration may drop and recreate a table, which must not delete the rows that refer to it.
     connection.pragma_update(None, "foreign_keys", false).map_err(sqlite(path))?;
-    // Immediate: if two processes open a new file at once, the second waits and finds it done.
+    // Immediate: if two processes open a new file, the second waits and finds it migrated.
     let transaction = connection
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(sqlite(path))?;
-    // Another program may have been faster.
+    // Another program may have written to the file in the meantime.
     owner::check(&transaction, path)?;
     for step in &steps[version(steps, &transaction, path)?..] {
         transaction.execute_batch(step).map_err(sqlite(path))?;
@@ -122,13 +122,13 @@ fn migrate_by(steps: &[&str], connection: &mut Connection, path: &Path) -> Resul
     transaction.commit().map_err(sqlite(path))
 }
 
-/// Whether the file is marked as foreread's.
+/// Returns whether the file is marked as foreread's.
 fn is_marked(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let id = connection.pragma_query_value(None, "application_id", |row| row.get::<_, i64>(0));
     Ok(id.map_err(sqlite(path))? == i64::from(APPLICATION_ID))
 }
 
-/// Creates a record of an earlier schema.
+/// Creates a record of an earlier schema; `age` is the number of migrations.
 #[cfg(test)]
 pub(super) fn migrate_to(age: usize, connection: &mut Connection) -> Result<(), StoreError> {
     migrate_by(&MIGRATIONS[..age], connection, Path::new("test.sqlite"))

@@ -1,10 +1,10 @@
-//! Randomised complete blocks. Each block runs every open cell once, in a random order. A drift
+//! Randomised complete blocks. Each block runs every open cell once, in random order. A drift
 //! (temperature, fragmentation, load of a neighbour) then affects all cells of a block alike, and
-//! their ratios are paired by block.
+//! ratios are computed within blocks.
 //!
 //! After the minimum number of repeats, the cells that a recommendation may name or compare
-//! continue together: to at least five repeats, which an interval needs, and further if the noise
-//! requires it. All of them share all blocks.
+//! continue together: to at least five repeats, the minimum for an interval, and further if the
+//! noise requires it. All of them share all blocks.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,11 @@ use crate::settings::CellSettings;
 use crate::strategy::{CellKey, Next, Strategy, StrategyInput, TrialIndex};
 use crate::trial::Trial;
 
-/// A goal's cell is certain enough if its interval is no wider than this to either side.
+/// Target half width of the interval of a goal's cell, relative to its value.
 const GOAL_HALF_WIDTH: f64 = 0.03;
-/// Costs need less precision.
+/// The same for cost workloads, which need less precision.
 const COST_HALF_WIDTH: f64 = 0.10;
-/// A setting below this share of the best gets only the minimum number of repeats.
+/// A setting below this share of the best has only the minimum number of repeats.
 const CLEARLY_WORSE_RATIO: f64 = 0.90;
 
 /// The strategy of `sweep`.
@@ -35,7 +35,7 @@ pub(crate) struct BlockStrategy {
     settings: Vec<CellSettings>,
     found: Option<CellSettings>,
     repeats: Repeats,
-    /// The time limit for repeats; the first block is always completed.
+    /// The time limit for repeats; the first block is always completed. `None` for no limit.
     budget: Option<Budget>,
     seed: u64,
     block: u32,
@@ -53,7 +53,7 @@ impl BlockStrategy {
         blocks
     }
 
-    /// The same strategy with a budget.
+    /// Adds a budget to the strategy.
     pub(crate) fn with_budget(self, budget: Option<Budget>) -> Self {
         Self { budget, ..self }
     }
@@ -76,7 +76,7 @@ impl BlockStrategy {
         self.workloads.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// The cells of the next block.
+    /// Returns the cells of the next block.
     fn open_cells(&self, trials: &[Trial], block: u32) -> Vec<CellKey> {
         if block < self.repeats.min {
             return self.cells().collect();
@@ -88,11 +88,11 @@ impl BlockStrategy {
         wanted.into_iter().filter(|(_, repeats)| *repeats > block).map(|(cell, _)| cell).collect()
     }
 
-    /// The number of repeats for each cell that needs more than the minimum.
+    /// Returns the number of repeats for each cell that needs more than the minimum.
     ///
-    /// It is decided once, from the blocks that hold every cell and from the noise of all cells of
-    /// a workload together. To stop each cell as soon as its own interval is tight would favour
-    /// cells whose repeats agree by chance, and their intervals would be too narrow.
+    /// The number is fixed once, from the blocks that contain every cell and from the noise of all
+    /// cells of a workload together. Stopping each cell as soon as its own interval is tight would
+    /// favour cells whose repeats agree by chance, and their intervals would be too narrow.
     fn wanted(&self, trials: &[Trial]) -> Vec<(CellKey, u32)> {
         let first: Vec<Trial> =
             trials.iter().filter(|trial| trial.block < self.repeats.min).cloned().collect();
@@ -123,7 +123,7 @@ impl BlockStrategy {
         wanted
     }
 
-    /// The smallest number of repeats with an interval that is expected to be tight.
+    /// Returns the smallest number of repeats for which the interval should be this tight.
     fn repeats_for(&self, deviation: f64, tight: f64) -> u32 {
         let half = |repeats: &u32| {
             student_975(*repeats as usize - 1) * deviation / f64::from(*repeats).sqrt()
@@ -133,12 +133,12 @@ impl BlockStrategy {
     }
 }
 
-/// The settings that a recommendation will name or compare.
+/// The settings that a recommendation may name or compare.
 #[derive(Default)]
 struct Interest {
-    /// The settings that may be recommended, their baseline, and their neighbours on the grid.
+    /// Settings that may be recommended, their neighbours on the grid, the current and the lowest.
     named: BTreeSet<CellSettings>,
-    /// The same, and all that are not clearly worse than the best.
+    /// The settings of `named`, and all that are not clearly worse than the best.
     compared: BTreeSet<CellSettings>,
 }
 
@@ -180,7 +180,7 @@ impl Interest {
     }
 }
 
-/// The relative standard deviation of a trial, over all cells of a curve.
+/// Returns the relative standard deviation of a trial, over all cells of a curve.
 fn deviation(curve: &Curve) -> f64 {
     let noise = curve.noise();
     if noise.freedom > 0.0 { (noise.squares / noise.freedom).sqrt() } else { 0.0 }

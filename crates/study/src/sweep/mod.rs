@@ -17,8 +17,8 @@ use crate::strategy::{Strategy, StrategyInput};
 pub(crate) use blocks::BlockStrategy;
 
 /// Measures every cell of the plan. Resumes an interrupted run of the same plan unless `fresh`.
-/// With a budget, each cell is measured once in any case and repeated while time remains. The
-/// device's settings are restored when this returns, even with an error.
+/// With a budget, each cell is measured at least once and repeated while time remains. The device's
+/// settings are restored when this function returns, even with an error.
 pub fn sweep(
     plan: &Plan,
     budget: Option<Budget>,

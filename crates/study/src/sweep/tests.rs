@@ -1,4 +1,4 @@
-//! What the blocks are.
+//! Tests of the blocks.
 
 use std::collections::HashSet;
 
@@ -165,7 +165,7 @@ fn a_budget_ends_the_repeats_but_never_the_first_block() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// A run that is killed and resumed anywhere measures what it would have measured.
+    /// A run that is killed and resumed at any point measures the same trials as an unkilled one.
     #[test]
     fn a_resumed_run_goes_on_as_it_would_have(cut in 0usize..200, seed in 0u64..1000) {
         let world = World { seed, noise: 0.03, spoiled_percent: 5, ..world() };

@@ -15,23 +15,23 @@ pub use spec::{FromSpec, TargetSpec};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// Real storage: a directory or mount point (in which files are created), a file or a block
-    /// device (read only).
+    /// Real storage: a directory or mount point, in which files are created, or a file or block
+    /// device, which is only read.
     Path(PathBuf),
     Virtual(TargetSpec<vdisk::DiskConfig>),
     Simulation(TargetSpec<sim::SimMachine>),
-    /// Imported figures, by their title.
+    /// Imported figures, with their title.
     Imported(String),
 }
 
 impl Target {
-    /// Whether the target is only computed, so that nothing needs to be restored.
+    /// Returns whether the target is only computed, so that nothing needs to be restored.
     pub fn is_simulated(&self) -> bool {
         matches!(self, Self::Simulation(_))
     }
 
-    /// Reads `PATH`, `MAJ:MIN`, `virtual:MODEL[,key=value…]` or `sim:MODEL[,key=value…]`.
-    /// A path that looks like one of the others can be written as `./virtual:…`.
+    /// Parses `PATH`, `MAJ:MIN`, `virtual:MODEL[,key=value…]` or `sim:MODEL[,key=value…]`. Prefix a
+    /// path that looks like one of the others with `./`: `./virtual:…`.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         if text.is_empty() {
             return Err(TargetError::Empty);
@@ -47,20 +47,20 @@ impl Target {
             });
         }
         if text.parse::<host::DevNo>().is_ok() {
-            // The number of a device, not a path.
+            // A device number, not a path.
             return Ok(Self::Path(PathBuf::from(text)));
         }
         if let Some(meant) = meant_by(text) {
             return Err(TargetError::Mistyped { text: text.to_owned(), meant });
         }
-        // Absolute, because the same command in another directory resumes a run only if the path is
-        // the same.
+        // Make the path absolute, because the same command in another directory must resume a run
+        // only if it refers to the same path.
         Ok(Self::Path(absolute(text).unwrap_or_else(|_| PathBuf::from(text))))
     }
 }
 
-/// The target that was probably meant by a path that does not exist but resembles another kind of
-/// target: `simm:nvme`, `virtual`, `nvme`.
+/// Returns the probable target if a path does not exist but resembles another kind of target:
+/// `simm:nvme`, `virtual`, `nvme`.
 fn meant_by(text: &str) -> Option<String> {
     let first = text.split([':', ',']).next().unwrap_or_default();
     if first.contains('/') || Path::new(text).symlink_metadata().is_ok() {
@@ -71,7 +71,7 @@ fn meant_by(text: &str) -> Option<String> {
         Some((kind, words)) => {
             units::text::nearest(kind, kinds).map(|kind| format!("{kind}:{words}"))
         }
-        // Any other single word that resembles them is more likely a device name: sdm.
+        // A similar single word is more likely a device name: sdm.
         None => kinds.into_iter().find(|kind| *kind == text).map(|kind| format!("{kind}:MODEL")),
     };
     if meant.is_some() {

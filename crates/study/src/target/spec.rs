@@ -1,4 +1,4 @@
-//! The text after `sim:` and `virtual:`, parsed once.
+//! The text after `sim:` and `virtual:`, which is parsed once.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use units::text::NamedSettings;
 
 use crate::error::StudyError;
 
-/// A type that `MODEL[,key=value…]` describes.
+/// A type that a text `MODEL[,key=value…]` describes.
 pub trait FromSpec: Sized {
     /// Parses the text; MODEL is a preset or the path of a TOML file.
     ///
@@ -32,8 +32,8 @@ impl FromSpec for vdisk::DiskConfig {
     }
 }
 
-/// `MODEL[,key=value…]` with the parsed value. The text of a stored run is parsed on demand: its
-/// model file may be gone, and the run can still be shown.
+/// `MODEL[,key=value…]` with the parsed value. The text of a stored run is parsed on demand, so
+/// that a run can be shown even if its model file no longer exists.
 #[derive(Clone, Debug)]
 pub struct TargetSpec<T> {
     text: String,
@@ -41,22 +41,22 @@ pub struct TargetSpec<T> {
 }
 
 impl<T: FromSpec> TargetSpec<T> {
-    /// Parses the text at once.
+    /// Parses the text immediately.
     ///
     /// # Errors
     ///
-    /// As [`FromSpec::from_spec`].
+    /// See [`FromSpec::from_spec`].
     pub fn parse(text: &str) -> Result<Self, StudyError> {
         let spec = Self { text: text.to_owned(), parsed: OnceLock::new() };
         spec.get().map(drop)?;
         Ok(spec)
     }
 
-    /// The parsed value.
+    /// Returns the parsed value.
     ///
     /// # Errors
     ///
-    /// As [`FromSpec::from_spec`], for the text of a stored run.
+    /// See [`FromSpec::from_spec`]; possible for the text of a stored run.
     pub fn get(&self) -> Result<&T, StudyError> {
         if let Some(parsed) = self.parsed.get() {
             return Ok(parsed);
@@ -71,7 +71,7 @@ impl<T> TargetSpec<T> {
         &self.text
     }
 
-    /// The value that the text gives a key.
+    /// Returns the value of a key in the text; `None` without this key.
     pub fn value_of(&self, key: &str) -> Option<&str> {
         let mut settings = self.text.split(',').filter_map(|word| word.split_once('='));
         settings.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())

@@ -1,4 +1,4 @@
-//! A study that chooses its own next measurements.
+//! Studies that choose each next measurement.
 
 mod model;
 mod predict;
@@ -19,8 +19,8 @@ use crate::strategy::{Strategy, StrategyInput};
 pub use predict::{PredictedPoint, predict};
 pub(crate) use tuner::Tuner;
 
-/// Finds the plan's recommendation with as few trials as possible. The plan's grid is the range of
-/// allowed settings. Otherwise like [`crate::sweep`].
+/// Finds the plan's recommendation with as few trials as possible. The plan's grid is the set of
+/// allowed settings. In other respects like [`crate::sweep`].
 pub fn tune(
     plan: &Plan,
     budget: Budget,

@@ -1,23 +1,23 @@
 //! A model of a goal's curve between the measured settings.
 //!
-//! The first guess is latency and bandwidth: B · w / (w + w₀), fitted robustly to the measurements.
-//! Arrays deviate from it (one reader of the 2008 array peaks at 512 KiB, loses half by 2 MiB and
-//! recovers), so a Gaussian process over log₂ w describes the residuals: it follows a dip where one
-//! was measured and gives the uncertainty elsewhere. Windows of 17·2ⁿ pages can differ from
-//! neighbouring windows of 2ⁿ pages, so the two families share one smooth part and each has another
-//! of its own.
+//! The first approximation is latency and bandwidth: B · w / (w + w₀), fitted robustly to the
+//! measurements. Arrays deviate from it (with one reader, the 2008 array peaks at 512 KiB, loses
+//! half by 2 MiB and recovers), so a Gaussian process over log₂ w describes the residuals: it
+//! follows a measured dip and gives the uncertainty elsewhere. Windows of 17·2ⁿ pages can differ
+//! from neighbouring windows of 2ⁿ pages, so the two families share one smooth part and each has a
+//! separate one.
 
 use stats::{GaussianProcess, Posterior, Saturation, matern52};
 
 use crate::settings::CellSettings;
 
-/// Octaves over which a residual extends.
+/// Length scale of a residual, in octaves.
 const LENGTH_OCTAVES: f64 = 2.0;
-/// Standard deviation, in ln, of the residuals that both families share.
+/// Standard deviations, in ln, of the residuals that the families share, and of those of one.
 const SHARED_DEVIATION: f64 = 0.25;
 const FAMILY_DEVIATION: f64 = 0.04;
 
-/// A setting as the model sees it.
+/// The coordinates of a setting in the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct GridPoint {
     octave: f64,
@@ -26,7 +26,7 @@ struct GridPoint {
 
 impl GridPoint {
     fn from_settings(settings: &CellSettings) -> Self {
-        // Zero has no logarithm; it is placed one page below one page.
+        // Zero has no logarithm, so a window of 0 is placed one octave below a page of 4 KiB.
         let kib = settings.read_ahead.get().max(2);
         Self { octave: (kib as f64).log2(), power_of_two: kib.is_power_of_two() }
     }
@@ -50,8 +50,8 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Fits the model to throughputs. `noise` is the relative standard deviation of a single trial;
-    /// each entry has the mean of the logarithms and their number.
+    /// Fits the model to throughputs. Each entry of `seen` has the mean of the logarithms and their
+    /// number; `noise` is the relative standard deviation of a single trial.
     pub(super) fn learn(seen: &[(CellSettings, f64, usize)], noise: f64) -> Option<Self> {
         let sizes: Vec<f64> =
             seen.iter().map(|(settings, _, _)| settings.read_ahead.get().max(2) as f64).collect();
@@ -70,7 +70,7 @@ impl Model {
         Some(Self { first_guess, level, process })
     }
 
-    /// The logarithm of the throughput at a setting.
+    /// Returns the logarithm of the throughput at a setting.
     pub(super) fn at(&self, settings: &CellSettings) -> Posterior {
         let size = settings.read_ahead.get().max(2) as f64;
         let guess = self.first_guess.map_or(self.level, |curve| curve.at(size).ln());
@@ -113,7 +113,7 @@ mod tests {
         assert!((at(&model, 2048).mean.exp() / 281.0 - 1.0).abs() < 0.05);
         assert!(at(&model, 512).deviation < 0.02);
         assert!(at(&model, 64).deviation > 0.15);
-        // Its neighbour of the other family is nearly, but not quite, as well known.
+        // The neighbour in the other family is nearly as well known.
         let (own, other) = (at(&model, 2048).deviation, at(&model, 2176).deviation);
         assert!(own < other && other < 0.1, "{own} {other}");
     }

@@ -1,4 +1,4 @@
-//! The curve that the model of `tune` predicts from the measurements of a run, sweeps included.
+//! Predicts a curve from the measurements of a run, including sweeps, by the model of `tune`.
 
 use serde::Serialize;
 use stats::Estimate;
@@ -9,13 +9,13 @@ use crate::analyse::{Curve, throughputs};
 use crate::settings::CellSettings;
 use crate::store::Run;
 
-/// Points of the curve for each power of two.
+/// Number of points of the curve per octave.
 const PER_OCTAVE: f64 = 4.0;
-/// Relative noise if repeats do not show it.
+/// Relative noise of a trial if repeats do not show it.
 const USUAL_NOISE: f64 = 0.02;
-/// Fewer settings do not make a curve.
+/// Minimum number of settings for a curve.
 const MIN_SETTINGS: usize = 4;
-/// Standard deviations in half of a 95 % interval.
+/// Half width of a 95 % interval in standard deviations.
 const INTERVAL_SIGMAS: f64 = 1.96;
 
 /// The prediction at a setting.
@@ -26,7 +26,7 @@ pub struct PredictedPoint {
     pub throughput_mib_s: Estimate,
 }
 
-/// Predicts a workload at and between the measured settings; empty if there are too few of them.
+/// Predicts a workload at and between the measured settings; empty if there are too few settings.
 pub fn predict(run: &Run, workload: &str) -> Vec<PredictedPoint> {
     let curve = Curve::from_trials(&run.trials, workload, run.seed);
     let noise = curve.noise();

@@ -1,4 +1,4 @@
-//! Whether few measurements find what the whole grid would.
+//! Tests whether few measurements find the same settings as the whole grid.
 
 use proptest::prelude::*;
 use units::Kib;
@@ -17,12 +17,12 @@ fn tuned(world: &World, budget: f64) -> Vec<Trial> {
     world.study(&Grid::Full, |field| Box::new(Tuner::new(field, Repeats::default(), budget)))
 }
 
-/// What the tuner's recommendation is worth relative to the grid's best, and its trials.
+/// Returns the merit of the recommendation relative to the grid's best, and the number of trials.
 fn merit(world: &World) -> (f64, usize) {
     let trials = tuned(world, ENDLESS);
     let count = trials.len();
     let advice = analyse(&world.run(trials)).recommendation;
-    // Without a measurable difference the device keeps what it has.
+    // Without a measurable difference the device keeps its setting.
     let best = advice.best.filter(|_| advice.decision != Decision::NoDifference);
     let chosen = best.map(|best| best.read_ahead_kib).or(world.found).expect("a setting");
     (world.merit(&CellSettings::read_ahead(chosen), &world.settings(&Grid::Full)), count)
@@ -45,7 +45,7 @@ fn curves() -> Vec<(&'static str, Vec<(&'static str, Points)>)> {
     ]
 }
 
-/// Merits on one curve over many seeds; each within three fifths of the least that the grid takes.
+/// Returns merits on one curve by seed; checks that trials are at most 60 % of the grid's minimum.
 fn merits(name: &str, curve: &[(&'static str, Points)], noise: f64, seeds: u64) -> Vec<f64> {
     let of_seed = |seed| {
         let world = World { seed, noise, ..World::of(curve.to_vec()) };
@@ -66,7 +66,7 @@ fn few_trials_find_97_percent_of_the_best_of_the_grid() {
     }
 }
 
-/// At 2 % noise, three repeats of two settings that differ by 4 % may come out even.
+/// At 2 % noise, three repeats of two settings that differ by 4 % may be equal by chance.
 #[test]
 fn noise_of_2_percent_rarely_costs_more_than_3() {
     let mut all = Vec::new();
@@ -126,7 +126,7 @@ fn the_budget_is_kept() {
         World { noise: 0.01, spoiled_percent, ..World::of(curve) }
     };
     for (world, goals) in [(world(1, 0), 1.0), (world(1, 50), 1.0), (world(2, 0), 2.0)] {
-        // However small it is, each goal is measured at both ends and at the setting found.
+        // With any budget, each goal is measured at both ends and at the current setting.
         let least = goals * 3.0 * TRIAL_SECONDS;
         for budget in [0.0, 1.0, 6.0, 9.0, 10.0, 15.0, 20.0, 24.0, 31.0, 47.0] {
             let trials = tuned(&world, budget);
@@ -149,7 +149,7 @@ fn trials_that_take_longer_than_meant_end_the_budget_within_a_block() {
     let mut trials: Vec<Trial> = Vec::new();
     while let Some(next) = tuner.next(&trials) {
         let mut trial = world.trial(next, trials.len());
-        // The coarse block takes 28 s instead of 14: no other block has room.
+        // The coarse block takes 28 s instead of 14 s, so no other block fits into the budget.
         trial.figures.measured_seconds = 4.0;
         trials.push(trial);
     }
@@ -170,7 +170,7 @@ fn a_grid_of_few_settings_is_measured_whole() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// A run that is killed and resumed anywhere measures what it would have measured.
+    /// A run that is killed and resumed at any point measures the same trials as an unkilled one.
     #[test]
     fn a_resumed_run_goes_on_as_it_would_have(
         cut in 0usize..20,

@@ -1,13 +1,12 @@
 //! The strategy of `tune`.
 //!
-//! 1. A coarse block: seven settings from end to end, the one found among them.
-//! 2. A few single probes, where the model says that something better may hide.
-//! 3. The open questions of the recommendation, the most important first, for as long as the budget
-//!    lasts: which setting is the smallest that suffices, repeats of what is compared, what it
-//!    costs, and which setting has no such cost. What is still open at the end, the recommendation
-//!    names.
+//! 1. A coarse block: seven settings from end to end, including the current one.
+//! 2. A few single probes, where the model predicts that a better setting is possible.
+//! 3. The open questions of the recommendation, most important first, while the budget lasts: the
+//!    smallest sufficient setting, repeats of the compared settings, their costs, and the best
+//!    setting without such costs. The recommendation lists the remaining questions as caveats.
 //!
-//! Where the budget is too small for the coarse block, it has fewer settings.
+//! If the budget is too small for the coarse block, the block has fewer settings.
 
 use std::collections::BTreeSet;
 
@@ -28,17 +27,17 @@ use crate::trial::Trial;
 const COARSE_SETTINGS: usize = 7;
 /// Maximum number of single probes after the coarse block.
 const MAX_PROBES: usize = 3;
-/// Maximum number of further settings that are tried to answer questions.
+/// Maximum number of further settings that are measured to answer questions.
 const MAX_SEARCHES: usize = 7;
-/// Limits the number of blocks; no study should need more.
+/// Maximum number of blocks; no study should need more.
 const MAX_BLOCKS: u32 = 64;
-/// A setting is worth a probe if it may be better than the best by this much (in ln).
+/// Minimum possible improvement over the best, in ln, that justifies a probe.
 const MIN_PROBE_GAIN_LN: f64 = 0.01;
-/// Until the noise is known, trials are assumed to vary by this much, as if that had been measured
-/// [`NOISE_WEIGHT`] times.
+/// The assumed variation of trials until the noise is known, with the weight of [`NOISE_WEIGHT`]
+/// measurements.
 const NOISE_GUESS: f64 = 0.01;
 const NOISE_WEIGHT: f64 = 3.0;
-/// No new setting is tried after this share of the budget.
+/// Share of the budget after which no new setting is measured.
 const SEARCH_BUDGET_SHARE: f64 = 0.5;
 /// Usual number of trials per workload, to estimate the duration.
 const USUAL_TRIALS: usize = 20;
@@ -58,7 +57,7 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    /// A strategy that may spend this many seconds in trials.
+    /// Creates a strategy that may spend this many seconds in trials.
     pub(crate) fn new(field: &StrategyInput<'_>, repeats: Repeats, budget_seconds: f64) -> Self {
         let settings = field.settings.to_vec();
         let found = field.found.clone().filter(|found| settings.contains(found));
@@ -79,12 +78,12 @@ impl Tuner {
         tuner
     }
 
-    /// Both ends, the current setting, and others spread evenly between them, as many as the budget
-    /// allows.
+    /// Returns both ends, the current setting, and others spread evenly between them, as many as
+    /// the budget allows.
     fn coarse(&self, trial_seconds: f64) -> Vec<CellSettings> {
         let found = usize::from(self.found.is_some());
         let each = trial_seconds * self.goals().count() as f64;
-        // Both ends are needed in any case. The cast saturates.
+        // Both ends are always needed. The cast saturates.
         let count = ((self.budget_seconds / each) as usize).clamp(2 + found, COARSE_SETTINGS);
         let last = self.settings.len().saturating_sub(1);
         if last < count {
@@ -100,7 +99,7 @@ impl Tuner {
         chosen
     }
 
-    /// The cells of some settings for all workloads of a role, shuffled.
+    /// Returns the cells of some settings for all workloads of a role, shuffled.
     fn cells(&self, settings: Vec<CellSettings>, role: Role, block: u32) -> Vec<CellKey> {
         let ours = self.workloads.iter().enumerate().filter(|(_, (_, r))| *r == role);
         let mut cells: Vec<CellKey> = ours
@@ -123,7 +122,7 @@ impl Tuner {
         self.workloads.iter().filter(|(_, r)| *r == Role::Goal).map(|(name, _)| name.as_str())
     }
 
-    /// The cells of the next block, chosen from all blocks before it; `None` when enough is known.
+    /// Returns the cells of the next block, chosen from all earlier blocks; empty at the end.
     fn plan(&self, trials: &[Trial], block: u32) -> Vec<CellKey> {
         let earlier: Vec<Trial> = trials.iter().filter(|t| t.block < block).cloned().collect();
         let share = spent(&earlier) / self.budget_seconds;
@@ -151,7 +150,7 @@ impl Tuner {
         }
     }
 
-    /// The most important open question of the recommendation.
+    /// Returns the most important open question of the recommendation.
     fn question(&self, trials: &[Trial], effort: MeasurementScope) -> Option<OpenQuestion> {
         let (workloads, grid) = (&self.workloads, &self.settings);
         let (seed, purpose) = (self.seed, self.purpose);
@@ -160,13 +159,13 @@ impl Tuner {
         evidence.question(self.streams, self.repeats, effort)
     }
 
-    /// Whether the budget is too small for another trial of average length in addition to those
-    /// that must be run.
+    /// Returns whether the budget is too small for another trial of average length in addition to
+    /// the `owed` mandatory ones.
     fn is_spent(&self, trials: &[Trial], owed: usize) -> bool {
         would_exceed(trials, 1 + owed, self.budget_seconds)
     }
 
-    /// How many more trials of average length the budget allows.
+    /// Returns how many more trials of average length the budget allows, at least one.
     fn affordable(&self, trials: &[Trial]) -> usize {
         let spent = spent(trials);
         let each = spent / trials.len() as f64;
@@ -178,35 +177,36 @@ impl Tuner {
         }
     }
 
-    /// Trials that must be run however small the budget is: one of each cell of the coarse block,
-    /// whose order applies during the first block.
+    /// Returns the trials that run even with the smallest budget: one of each cell of the coarse
+    /// block, while that block runs.
     fn owed(&self, progressed: &TrialIndex) -> Vec<CellKey> {
         let coarse = self.order.iter().filter(|_| self.block == 0);
         coarse.filter(|cell| !progressed.tried(0, cell)).cloned().collect()
     }
 
-    /// How many measurements of settings for the goals are allowed: half of the minimum for the
-    /// whole grid. On a small grid, at least as many as an interval of the compared settings needs.
+    /// Returns the maximum number of measurements of settings for the goals: half of the minimum
+    /// for the whole grid; on a small grid, at least as many as an interval of the compared
+    /// settings needs.
     fn allowance(&self) -> usize {
         let half = self.settings.len() * self.repeats.min as usize / 2;
         half.max(COARSE_SETTINGS + stats::INTERVAL_FROM * self.settings.len().min(4))
     }
 
-    /// Measurements of settings for the goals. Disturbed attempts do not count, otherwise they
-    /// would use up the allowance before anything is known.
+    /// Returns the number of measurements of settings for the goals. Disturbed attempts do not
+    /// count; otherwise they would use up the allowance without a result.
     fn used(&self, trials: &[Trial]) -> usize {
         let Some(goal) = self.goals().next() else { return 0 };
         let ours = trials.iter().filter(|trial| trial.workload == goal);
         ours.map(|trial| (trial.block, trial.settings.clone())).collect::<BTreeSet<_>>().len()
     }
 
-    /// Settings that were tried for the goals.
+    /// Returns the number of settings that were measured for the goals.
     fn tried(&self, trials: &[Trial]) -> usize {
         let ours = trials.iter().filter(|trial| self.goals().any(|goal| goal == trial.workload));
         ours.map(|trial| trial.settings.clone()).collect::<BTreeSet<_>>().len()
     }
 
-    /// The setting that may be better than all measured ones, according to the model.
+    /// Returns the setting that, according to the model, may be better than all measured ones.
     fn probe(&self, trials: &[Trial]) -> Option<CellSettings> {
         let expected = self.expected_scores(trials)?;
         let best = expected.iter().map(|(_, p)| p.mean).max_by(f64::total_cmp)?;
@@ -219,7 +219,7 @@ impl Tuner {
             .map(|(settings, _)| settings.clone())
     }
 
-    /// The expected logarithm of the score over all goals, for each setting of the grid.
+    /// Returns the expected logarithm of the score over all goals, for each setting of the grid.
     fn expected_scores(&self, trials: &[Trial]) -> Option<Vec<(CellSettings, Posterior)>> {
         let curves: Vec<Curve> =
             self.goals().map(|goal| Curve::from_trials(trials, goal, self.seed)).collect();
@@ -248,7 +248,7 @@ impl Tuner {
     }
 }
 
-/// The relative variation of trials of the same cell, over all cells.
+/// Returns the relative variation of trials of the same cell, over all cells.
 fn noise(curves: &[Curve]) -> f64 {
     let mut squares = NOISE_GUESS * NOISE_GUESS * NOISE_WEIGHT;
     let mut freedom = NOISE_WEIGHT;
@@ -259,7 +259,7 @@ fn noise(curves: &[Curve]) -> f64 {
     (squares / freedom).sqrt()
 }
 
-/// An optimistic estimate.
+/// Returns an optimistic estimate: the mean plus one standard deviation.
 fn optimistic(expected: &Posterior) -> f64 {
     expected.mean + expected.deviation
 }

@@ -1,4 +1,4 @@
-//! The same reads by the real kernel.
+//! Executes the reads of a load with the real kernel.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,25 +19,25 @@ use workload::{AccessMethod, Hint};
 
 use super::loads::{FILE, FILES, Steps};
 
-/// What the kernel did.
+/// The result of a run of the kernel.
 pub(crate) struct Done {
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
     pub(crate) useful: u64,
-    /// In the disk's own time.
+    /// Elapsed time in the disk's own time.
     pub(crate) seconds: f64,
-    /// Pages that the page cache lost meanwhile. Where memory is taken from a machine that does not
-    /// seem to need it (by DAMON, say), they go within seconds, and a slow disk takes many seconds
-    /// to bring them to use: then some are read twice.
+    /// Pages that the page cache lost during the run. If a machine reclaims memory proactively (for
+    /// example by DAMON), unused pages last only seconds, while a slow disk takes longer until they
+    /// are used; some are then read twice.
     pub(crate) reclaimed: u64,
 }
 
-/// Whether readers have no priority over other processes.
+/// The priority of readers compared with other processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     Fair,
-    /// They go before all others: on a busy machine one that has got its data may wait for as long
-    /// as a request takes, and what is to be timed is the disk.
+    /// Readers run before all other processes. Otherwise, on a busy machine, a reader may wait for
+    /// a processor as long as for a request, but the test times the disk.
     First,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Bench {
     disk: VirtualDisk,
     turn: Turn,
     paths: Vec<PathBuf>,
-    /// Where the files begin on the device.
+    /// Offsets of the files on the device.
     pub(crate) starts: Vec<Bytes>,
 }
 
@@ -66,7 +66,7 @@ impl Bench {
         fs::write(&bdi, kib.get().to_string()).expect(&bdi);
     }
 
-    /// Leaves nothing of the files in the page cache.
+    /// Evicts all files from the page cache.
     fn evict(&self) {
         for path in &self.paths {
             let file = File::open(path).expect("a file");
@@ -76,17 +76,17 @@ impl Bench {
         }
     }
 
-    /// Pages of the files that were reclaimed since they were read or dropped.
+    /// Returns the number of file pages that were reclaimed since they were read or dropped.
     fn reclaimed(&self) -> u64 {
         let of = |path: &PathBuf| {
             let file = File::open(path).expect("a file");
             sys::cachestat::cachestat(file.as_fd(), Bytes::ZERO, FILE).map(|stat| stat.evicted)
         };
-        // Unknown before Linux 6.5.
+        // Unknown before Linux 6.5; then 0.
         self.paths.iter().map(|path| of(path).unwrap_or_default().get()).sum()
     }
 
-    /// Makes the disk's own cache forget the files, by reading elsewhere past the page cache.
+    /// Evicts the files from the disk's own cache, by direct reads of other places.
     fn elsewhere(&self, reads: u64) {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::DIRECT.bits().cast_signed());
@@ -100,7 +100,7 @@ impl Bench {
         }
     }
 
-    /// Lets the kernel do it, from cold caches.
+    /// Executes the scenario with the real kernel, from cold caches.
     pub(crate) fn run(&self, scenario: Scenario<Steps>, elsewhere: u64) -> Done {
         self.evict();
         self.elsewhere(elsewhere);
@@ -138,17 +138,17 @@ impl Bench {
         }
     }
 
-    /// Gives the calling reader its turn among all who want a processor.
+    /// Sets the priority of the calling reader.
     fn take_turn(&self) {
         if self.turn == Turn::First {
-            // Who may not go first may be a little late, as any reader on this machine is.
+            // Without permission, readers may be slightly late, like any reader on this machine.
             if let Err(error) = sys::realtime::run_first(1) {
                 println!("readers do not go before other processes: {error}");
             }
         }
     }
 
-    /// Requests and bytes that the device has read, once nothing is under way any more.
+    /// Returns the requests and bytes that the device has read, once no request is in flight.
     fn settled(&self) -> (u64, u64) {
         loop {
             let stat = block_stat(&Root::system(), self.disk.devno()).expect("counters");
@@ -160,7 +160,7 @@ impl Bench {
     }
 }
 
-/// Writes a file, and says where it begins: all of it is to be in one piece.
+/// Writes a file and returns its offset on the device; the file must be contiguous.
 fn write(path: &Path) -> Bytes {
     let mut file = File::create(path).expect("a file");
     file.write_all(&vec![7; FILE.get() as usize]).expect("its data");

@@ -1,4 +1,4 @@
-//! What is read: the standard suite, and loads drawn at random.
+//! The loads: the standard suite, and loads drawn at random.
 
 use model::layout::FileLayout;
 use rand::{RngExt, SeedableRng};
@@ -7,34 +7,34 @@ use sim::{FileOnDisk, Limits, ReadStep, Reader, Scenario};
 use units::Bytes;
 use workload::{AccessMethod, Hint, Pattern, Workload};
 
-/// A reader's steps, of whatever make.
+/// The steps of a reader, from any source.
 pub(crate) type Steps = Box<dyn Iterator<Item = ReadStep> + Send>;
 
-/// Files that there are, and the size of each.
+/// Number of files, and the size of each.
 pub(crate) const FILES: usize = 8;
 pub(crate) const FILE: Bytes = Bytes::from_mib(16);
-/// Random loads, in addition to the standard suite.
+/// Number of random loads, in addition to the standard suite.
 const MIXES: u64 = 10;
 
-/// Something that is read, again and again in the same way.
+/// A set of reads that can be repeated identically.
 pub(crate) struct Load {
     pub(crate) name: String,
-    /// One after another, each with files of its own.
+    /// Concurrent parts; each reads files of its own.
     parts: Vec<Workload>,
     seed: u64,
 }
 
-/// How far readers go.
+/// Number of steps per reader.
 #[derive(Clone, Copy)]
 pub(crate) struct Distance {
-    /// Those that go through their file.
+    /// Steps of readers that read a file sequentially.
     pub(crate) streams: usize,
-    /// All others.
+    /// Steps of all other readers.
     pub(crate) others: usize,
 }
 
 impl Load {
-    /// The standard suite, and loads drawn at random.
+    /// Returns the standard suite, and loads drawn at random.
     pub(crate) fn all() -> Vec<Self> {
         let suite = Workload::suite().into_iter();
         let suite = suite.map(|part| Self { name: part.name.clone(), parts: vec![part], seed: 1 });
@@ -46,7 +46,7 @@ impl Load {
         suite.chain(mixes).collect()
     }
 
-    /// All its parts at once; `starts` says where on the device the files lie.
+    /// Returns all parts as one scenario; `starts` contains the offsets of the files on the device.
     pub(crate) fn scenario(&self, steps: Distance, starts: &[Bytes]) -> Scenario<Steps> {
         let place = |start: &Bytes| FileOnDisk {
             size: FILE,
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// A reader drawn at random: pattern, block, method and hint.
+/// Draws a reader at random: pattern, block, method and hint.
 fn one(rng: &mut Pcg64Mcg) -> Workload {
     let block = Bytes::from_kib(*pick(rng, &[4, 4, 8, 16, 64, 128]));
     let pattern = match rng.random_range(0..7) {

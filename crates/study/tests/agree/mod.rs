@@ -1,9 +1,9 @@
-//! The real kernel and the simulator do the same: the same loads on a virtual disk and in
+//! Tests that the real kernel and the simulator agree: the same loads on a virtual disk and in
 //! simulation, under five settings of read-ahead.
 //!
-//! Requests and bytes are compared on a disk that takes no time, to within 2 %. Throughput is
-//! compared to within 10 %, of two loads under one setting. All of them take an hour: only where
-//! `FOREREAD_AGREE` is `all` or the name of a load (`docs/testing.md`).
+//! Requests and bytes are compared on a disk without service time, to within 2 %. Throughput is
+//! compared to within 10 %, by default for two loads under one setting. All loads take an hour and
+//! run only if `FOREREAD_AGREE` is `all` or the name of a load (`docs/testing.md`).
 
 mod kernel;
 mod loads;
@@ -19,18 +19,18 @@ use kernel::{Bench, Turn};
 use loads::{Distance, Load};
 use pair::Pair;
 
-/// The read-ahead settings in KiB: large and small, of two families. Windows of more than a
-/// megabyte of single pages, as mappings have them, the kernel cuts where it has used up 256 pieces
-/// of memory, wherever that is.
+/// The read-ahead settings in KiB: small and large, of two families. No window is much larger than
+/// 1 MiB: the kernel cuts larger windows of single pages, as mappings have them, after 256 memory
+/// segments, at unpredictable places.
 const SETTINGS: [u64; 5] = [16, 64, 128, 512, 1088];
-/// What throughput is compared of unless more is asked for, and how much shorter. Not several
-/// streams: equal runs of the kernel differ then.
+/// The default loads and settings of the throughput tests, and the divisor of their steps. They
+/// exclude multiple streams, because equal runs of the kernel differ with them.
 const SHORT_LOADS: [&str; 2] = ["seq-1", "rand-pread"];
 const SHORT_SETTINGS: [u64; 1] = [128];
 const SHORT_DIVISOR: usize = 4;
-/// By how much throughput may differ.
+/// Maximum relative difference of throughput.
 const THROUGHPUT: f64 = 0.10;
-/// Seeds of a prediction of throughput, and runs of the kernel where one is not enough.
+/// Seeds of a prediction of throughput, and maximum runs of the kernel per load and setting.
 const SEEDS: u64 = 9;
 const REPEATS: usize = 5;
 
@@ -41,7 +41,7 @@ fn bench(base: &Path, words: &str, turn: Turn) -> (Bench, SimMachine) {
     let server = ServerCommand { program: super::helper(), args: vec!["serve".into()] };
     let disk = VirtualDisk::create(&Dirs::under(base), config, &server, Lifetime::DiesWithMe);
     let disk = disk.expect("a virtual disk");
-    // What processors take is not slowed down with the disk.
+    // The dilation slows the disk, but not the processors.
     let dilation = disk.dilation();
     let mut costs = machine.costs;
     for cost in [&mut costs.call_ns, &mut costs.copy_ns, &mut costs.submit_ns, &mut costs.fault_ns]
@@ -51,7 +51,7 @@ fn bench(base: &Path, words: &str, turn: Turn) -> (Bench, SimMachine) {
     (Bench::new(disk, turn), SimMachine { costs, ..machine })
 }
 
-/// The request in the environment: nothing, `all`, or the name of a load.
+/// Returns the value of `FOREREAD_AGREE`: `None`, `all`, or the name of a load.
 fn asked() -> Option<String> {
     std::env::var("FOREREAD_AGREE").ok().filter(|word| !word.is_empty())
 }
@@ -79,7 +79,7 @@ fn host_the_kernel_asks_of_the_disk_what_the_simulator_says() {
     if !can_run(name) {
         return;
     }
-    // Requests of more than 512 KiB would be cut where single pages are scattered in memory.
+    // Larger requests than 512 KiB would be cut if single pages are scattered in memory.
     let stage = bench(dir.path(), "zero,max_request=256K,size=1G", Turn::Fair);
     let steps = if asked().is_some() { 4096 } else { 200 };
     let steps = Distance { streams: steps, others: steps };
@@ -99,9 +99,9 @@ fn host_the_kernel_asks_of_the_disk_what_the_simulator_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Compares throughput and counts: medians of runs and of seeds. Two readers that share a link can
-/// fall into step or not, and pages can be reclaimed before they are used, and then equal runs
-/// differ; so what is off, or by half of what throughput may be, is repeated.
+/// Compares throughput and counts by medians of runs and seeds. Equal runs can differ: two readers
+/// that share a link may synchronise, and pages may be reclaimed before use. So the kernel's run is
+/// repeated if counts differ, or if throughput differs by more than half of the tolerance.
 fn compare_throughput(name: &str, words: &str, steps: Distance) {
     let Some((_lock, dir)) = super::stage(name) else { return };
     if !can_run(name) {
@@ -124,8 +124,8 @@ fn compare_throughput(name: &str, words: &str, steps: Distance) {
                 (1..REPEATS).for_each(|_| pair.repeat(&stage, &load, steps));
             }
             println!("{}", pair.tell());
-            // Requests for what was reclaimed are chance. A disk that takes no time is done before
-            // anything is, and there the counts must hold.
+            // Extra requests for reclaimed pages are due to chance. Counts must hold on the disk
+            // without service time, whose runs end before pages are reclaimed.
             let counts_hold = pair.counts_hold() || pair.was_reclaimed();
             let rate_holds = pair.rate_off().abs() <= THROUGHPUT;
             if counts_hold && !rate_holds && pair.is_open(THROUGHPUT) {
@@ -142,7 +142,7 @@ fn compare_throughput(name: &str, words: &str, steps: Distance) {
 fn host_the_kernel_is_as_fast_on_flash_as_the_simulator_says() {
     let name = "host_the_kernel_is_as_fast_on_flash_as_the_simulator_says";
     let steps = Distance { streams: 1024, others: 100 };
-    // So slow that what this machine needs for a request does not count.
+    // So slow that this machine's processing time per request is negligible.
     compare_throughput(name, "ssd-sata,max_request=256K,size=1G,dilation=250", steps);
 }
 
@@ -150,6 +150,6 @@ fn host_the_kernel_is_as_fast_on_flash_as_the_simulator_says() {
 fn host_the_kernel_is_as_fast_on_a_disk_as_the_simulator_says() {
     let name = "host_the_kernel_is_as_fast_on_a_disk_as_the_simulator_says";
     let steps = Distance { streams: 1024, others: 40 };
-    // As slow for the same reason: what a request needs decides whether a revolution is lost.
+    // Slow for the same reason: processing time per request decides whether a revolution is lost.
     compare_throughput(name, "hdd-2008,max_request=512K,size=1G,dilation=20", steps);
 }

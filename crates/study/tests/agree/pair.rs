@@ -1,4 +1,4 @@
-//! One load under one setting, by the kernel and in simulation.
+//! One load under one setting, in the kernel and in simulation.
 
 use sim::{SimMachine, SimOutcome};
 use units::Kib;
@@ -6,12 +6,12 @@ use units::Kib;
 use super::kernel::{Bench, Done};
 use super::loads::{Distance, Load};
 
-/// By how much requests and bytes may differ.
+/// Maximum relative difference of requests and bytes.
 const COUNTS: f64 = 0.02;
-/// Reads that push everything else out of a disk's own cache: more than it has segments.
+/// Number of reads that evict everything else from a disk's own cache: more than its segments.
 const ELSEWHERE: u64 = 24;
 
-/// One load under one setting, both ways.
+/// The results of one load under one setting, in the kernel and in simulation.
 pub(crate) struct Pair {
     load: String,
     kib: u64,
@@ -38,7 +38,7 @@ impl Pair {
         this
     }
 
-    /// Lets the kernel do it once more.
+    /// Runs the load in the kernel once more.
     pub(crate) fn repeat(&mut self, stage: &(Bench, SimMachine), load: &Load, steps: Distance) {
         let (bench, machine) = stage;
         bench.set_read_ahead(Kib::new(self.kib));
@@ -46,7 +46,7 @@ impl Pair {
         self.kernel.push(bench.run(load.scenario(steps, &bench.starts), elsewhere));
     }
 
-    /// By how much the simulation is off in requests and bytes, by medians.
+    /// Returns the relative error of the simulation in requests and bytes, by medians.
     fn counts_off(&self) -> [f64; 2] {
         let runs = &self.kernel;
         let off =
@@ -64,29 +64,29 @@ impl Pair {
         self.counts_off().iter().all(|off| off.abs() <= COUNTS)
     }
 
-    /// Whether the page cache lost pages in every run of the kernel, so that some were read twice.
+    /// Returns whether every kernel run lost page-cache pages, so that some were read twice.
     pub(crate) fn was_reclaimed(&self) -> bool {
         self.kernel.iter().all(|done| done.reclaimed > 0)
     }
 
-    /// MiB/s of every run of the kernel, least first.
+    /// Returns the MiB/s of every run of the kernel, ascending.
     fn measured(&self) -> Vec<f64> {
         sorted(self.kernel.iter().map(|done| mib(done.useful) / done.seconds))
     }
 
-    /// The same of the simulation, one for each seed.
+    /// Returns the MiB/s of the simulation for each seed, ascending.
     fn predicted(&self) -> Vec<f64> {
         let rate = |run: &SimOutcome| mib(run.useful().get()) / run.elapsed.as_secs_f64();
         sorted(self.simulated.iter().map(rate))
     }
 
-    /// By how much the median prediction is off the median run.
+    /// Returns the relative error of the median prediction compared with the median run.
     pub(crate) fn rate_off(&self) -> f64 {
         median(&self.predicted()) / median(&self.measured()) - 1.0
     }
 
-    /// Whether equal runs of the kernel differ by more than `tolerance`, and the prediction is one
-    /// of those that they could be.
+    /// Returns whether equal runs of the kernel differ by more than `tolerance`, and the prediction
+    /// lies within their range.
     pub(crate) fn is_open(&self, tolerance: f64) -> bool {
         let (runs, predicted) = (self.measured(), median(&self.predicted()));
         let (least, most) = (runs[0], runs[runs.len() - 1]);

@@ -10,17 +10,17 @@ use crate::trial::Trial;
 
 /// The measurements of a study that matter for a decision.
 pub(crate) struct TrialEvidence {
-    /// All goals together, or the only goal.
+    /// The curve of all goals together, or of the only goal.
     pub(crate) goals: Curve,
-    /// Each cost workload; a workload that was not measured has no points.
+    /// The curve of each cost workload; without points if the workload was not measured.
     pub(crate) costs: Vec<Curve>,
     /// The blocks in which each setting was tried, by the name of the curve. Includes disturbed
-    /// trials, which are not among the values of a curve with undisturbed ones.
+    /// trials, which a curve with undisturbed trials does not contain.
     tried: BTreeMap<(String, CellSettings), BTreeSet<u32>>,
     pub(crate) found: Option<CellSettings>,
-    /// The settings that could be tried, ascending.
+    /// The settings that can be tried, ascending.
     pub(crate) grid: Vec<CellSettings>,
-    /// The purpose for which costs are weighed.
+    /// The purpose, which determines whether costs count.
     pub(crate) purpose: StudyPurpose,
 }
 
@@ -59,48 +59,48 @@ impl TrialEvidence {
         Some(Self { goals, costs, tried, found, grid, purpose })
     }
 
-    /// The evidence for one goal; costs are ignored.
+    /// Returns the evidence for one goal; costs are ignored.
     pub(crate) fn of_goal(goal: &Curve, found: Option<CellSettings>) -> Self {
         let grid = goal.points.iter().map(|point| point.settings.clone()).collect();
         let (costs, tried) = (Vec::new(), BTreeMap::new());
         Self { goals: goal.clone(), costs, tried, found, grid, purpose: StudyPurpose::Streaming }
     }
 
-    /// The number of blocks in which a setting of this curve was tried.
+    /// Returns the number of blocks in which a setting of this curve was tried.
     pub(crate) fn tries(&self, curve: &Curve, settings: &CellSettings) -> usize {
         self.tried.get(&(curve.name.clone(), settings.clone())).map_or(0, BTreeSet::len)
     }
 
-    /// The number of blocks in which all of these settings were tried.
+    /// Returns the number of blocks in which all of these settings were tried.
     pub(crate) fn tries_together(&self, curve: &Curve, settings: &[&CellSettings]) -> usize {
         let blocks = |s: &CellSettings| self.tried.get(&(curve.name.clone(), s.clone())).cloned();
         let each = settings.iter().map(|s| blocks(s).unwrap_or_default());
         each.reduce(|a, b| a.intersection(&b).copied().collect()).map_or(0, |all| all.len())
     }
 
-    /// The ladder of the settings with enough repeats.
+    /// Returns the ladder of the settings with enough repeats.
     pub(crate) fn ladder(&self) -> Option<Ladder<'_>> {
         Ladder::from_curve(&self.goals, self.found.as_ref())
     }
 
-    /// The throughput of a cost workload relative to that under another setting.
+    /// Returns the throughput of a cost workload relative to that under another setting.
     pub(crate) fn cost_ratio(curve: &Curve, at: &CellSettings, over: &CellSettings) -> Option<f64> {
         Some(curve.at(at)?.median / curve.at(over)?.median)
     }
 
-    /// Whether costs count for the decision.
+    /// Returns whether costs count for the decision.
     pub(crate) fn weighs_costs(&self) -> bool {
         self.purpose != StudyPurpose::Streaming
     }
 
-    /// Whether all cost workloads were measured under both settings and keep at least this share of
-    /// their throughput.
+    /// Returns whether there are cost workloads, and all of them were measured under both settings
+    /// and keep at least this share of their throughput.
     pub(crate) fn all_keep(&self, share: f64, at: &CellSettings, over: &CellSettings) -> bool {
         let keeps = |curve| Self::cost_ratio(curve, at, over).is_some_and(|ratio| ratio >= share);
         !self.costs.is_empty() && self.costs.iter().all(keeps)
     }
 
-    /// The ratio of the medians of two settings of the goals.
+    /// Returns the ratio of the medians of two settings of the goals.
     pub(crate) fn gain(above: &SettingPoint, below: &SettingPoint) -> f64 {
         above.median / below.median
     }

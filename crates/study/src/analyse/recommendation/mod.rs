@@ -1,4 +1,4 @@
-//! The recommendation for read-ahead, which is decided only here. The names and units of the fields
+//! Makes the recommendation for read-ahead; no other module decides. Names and units of the fields
 //! are those of the JSON.
 
 mod evidence;
@@ -26,11 +26,11 @@ use crate::settings::CellSettings;
 pub enum Decision {
     /// Set read-ahead to this value.
     Set(Kib),
-    /// Keep the device's present value.
+    /// Keep the device's current value.
     Keep(Kib),
     /// The settings do not differ for the goals.
     NoDifference,
-    /// The measurements do not decide.
+    /// The measurements do not allow a decision.
     Inconclusive(InconclusiveReason),
 }
 
@@ -44,43 +44,43 @@ pub enum InconclusiveReason {
     Disturbed(Kib),
 }
 
-/// A recommendation, with all that a person must know before following it.
+/// A recommendation, with its costs, conditions and caveats.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommendation {
     #[serde(flatten)]
     pub decision: Decision,
-    /// All values to set, if tunables besides read-ahead were varied.
+    /// All values to set, if tunables besides read-ahead were varied; `None` otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<CellSettings>,
-    /// The purpose for which costs were weighed.
+    /// The purpose, which determines whether costs count.
     #[serde(rename = "for")]
     pub purpose: StudyPurpose,
-    /// How much the goals gain from [`Decision::Set`].
+    /// The gain of the goals by [`Decision::Set`]; `None` for other decisions.
     pub gain: Option<Gain>,
-    /// What else [`Decision::Set`] changes.
+    /// The other effects of [`Decision::Set`]; `None` for other decisions.
     pub cost: Option<RecommendationCost>,
-    /// Workloads that lose more than half of their throughput by [`Decision::Set`]: the
-    /// recommendation holds only where they do not matter.
+    /// Workloads that lose more than half of their throughput by [`Decision::Set`]. The
+    /// recommendation holds only if they do not matter.
     pub conditions: Vec<CostCondition>,
     /// The best setting that gains and has no condition. If there are conditions and no such
-    /// setting, the current value should be kept where a condition does not hold.
+    /// setting, keep the current value wherever a condition does not hold.
     pub without_conditions: Option<Alternative>,
-    /// What a smaller setting saves, if that is the reason for [`Decision::Set`].
+    /// The saving by a smaller setting, if that is the reason for [`Decision::Set`].
     pub saving: Option<Saving>,
     /// The smallest setting with at least 80 % of the possible gain.
     pub economical: Option<Alternative>,
-    /// The smallest setting that is not measurably below the best.
+    /// The smallest setting that is not measurably slower than the best.
     pub best: Option<Alternative>,
-    /// What was not measured and could change the decision.
+    /// Missing measurements that could change the decision.
     pub caveats: Vec<Caveat>,
 }
 
-/// Another setting and what it gains.
+/// Another setting and its gain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
     pub read_ahead_kib: Kib,
     pub gain: Gain,
-    /// How the measured cost workloads change under it.
+    /// The changes of the measured cost workloads under this setting.
     pub changes: Vec<CostChange>,
 }
 
@@ -91,7 +91,7 @@ pub struct RecommendationCost {
     pub memory_mib: f64,
     pub streams: u32,
     pub amplification: Option<f64>,
-    /// All cost workloads that were measured under this setting.
+    /// The changes of all cost workloads that were measured under this setting.
     pub changes: Vec<CostChange>,
 }
 
@@ -100,10 +100,10 @@ pub struct RecommendationCost {
 pub struct CostChange {
     pub workload: String,
     pub baseline_kib: Kib,
-    /// Throughput relative to that setting.
+    /// Throughput relative to that under `baseline_kib`.
     pub throughput_ratio: Estimate,
     pub amplification: Option<f64>,
-    /// The latency of its random reads, if it has any.
+    /// The latency of its random reads; `None` if it has none.
     #[serde(flatten)]
     pub latency: Option<LatencyChange>,
 }
@@ -112,19 +112,19 @@ pub struct CostChange {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostCondition {
     pub workload: String,
-    /// Its throughput relative to the current setting.
+    /// Throughput of the workload relative to the current setting.
     pub throughput_ratio: Estimate,
 }
 
-/// What a smaller setting saves while the goals stay as fast.
+/// The saving by a smaller setting under which the goals stay as fast.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Saving {
     pub memory_mib: f64,
-    /// Cost workloads that are at least half as fast again.
+    /// Cost workloads that are at least 50 % faster.
     pub changes: Vec<CostChange>,
 }
 
-/// Something that was not measured and may matter.
+/// A missing or doubtful measurement that may matter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "caveat", rename_all = "snake_case")]
 pub enum Caveat {
@@ -135,13 +135,13 @@ pub enum Caveat {
     CostNotMeasured { read_ahead_kib: Kib, workload: String },
     /// The current setting was not measured, so the gain is relative to the smallest setting.
     PresentNotMeasured { read_ahead_kib: Kib },
-    /// A cost workload had half of its files in the cache at the end of a trial, so it may look
+    /// A cost workload had half of its files in the cache at the end of a trial, so it may appear
     /// faster than it is.
     FilesUsedUp { read_ahead_kib: Kib, workload: String },
 }
 
 impl Recommendation {
-    /// A recommendation without a setting.
+    /// Creates a recommendation without a setting.
     pub(crate) fn nothing(decision: Decision, purpose: StudyPurpose) -> Self {
         Self {
             decision,
@@ -158,7 +158,7 @@ impl Recommendation {
         }
     }
 
-    /// The value that the device should have, set or kept.
+    /// Returns the value that the device should have, set or kept.
     pub fn value(&self) -> Option<Kib> {
         match self.decision {
             Decision::Set(kib) | Decision::Keep(kib) => Some(kib),
@@ -166,7 +166,7 @@ impl Recommendation {
         }
     }
 
-    /// All values that [`Decision::Set`] sets.
+    /// Returns all values that [`Decision::Set`] sets; `None` for other decisions.
     pub fn to_set(&self) -> Option<CellSettings> {
         match self.decision {
             Decision::Set(kib) => {
@@ -176,7 +176,7 @@ impl Recommendation {
         }
     }
 
-    /// Whether a decision needs more measurements.
+    /// Returns whether the decision needs more measurements.
     pub fn is_inconclusive(&self) -> bool {
         match self.decision {
             Decision::Inconclusive(doubt) => {

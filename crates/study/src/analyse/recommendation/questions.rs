@@ -1,4 +1,4 @@
-//! Chooses what to measure next: the open questions of the decision, the most important first.
+//! Chooses the next measurement: the open questions of the decision, most important first.
 
 use units::Kib;
 
@@ -10,11 +10,11 @@ use super::rule::{CONDITION_BELOW_RATIO, MIN_GAIN_RATIO, MIN_SAVING_SETTING, NO_
 use crate::plan::Repeats;
 use crate::settings::CellSettings;
 
-/// The number of repeats that an interval needs.
+/// Minimum number of repeats for an interval.
 const INTERVAL_REPEATS: usize = stats::INTERVAL_FROM;
-/// If a setting falls short by more than this, smaller ones do too. The margin is needed because
-/// curves are not smooth: windows of 2ⁿ and of 17·2ⁿ pages lie close together and differ by up to 5
-/// %.
+/// If a setting reaches less than this share of the needed throughput, smaller ones do too. The
+/// margin is needed because curves are not smooth: windows of 2ⁿ and of 17·2ⁿ pages are nearly
+/// equal in size and differ by up to 5 %.
 const CLEARLY_SHORT_RATIO: f64 = 0.95;
 
 /// Settings to measure in one block, for all goals or for all cost workloads.
@@ -28,13 +28,13 @@ pub(crate) enum OpenQuestion {
 pub(crate) enum MeasurementScope {
     Costs,
     Repeats,
-    /// Includes settings that were not measured yet.
+    /// Also allows settings that were not measured yet.
     NewSettings,
 }
 
 impl TrialEvidence {
-    /// The most important open question; `None` when all are answered. `streams` are those of the
-    /// largest goal.
+    /// Returns the most important open question; `None` if all are answered. `streams` is the
+    /// number of streams of the largest goal.
     pub(crate) fn question(
         &self,
         streams: u32,
@@ -54,8 +54,8 @@ impl TrialEvidence {
             .or_else(|| self.costs_of_headline(firm, streams))
     }
 
-    /// One measurement of a setting that may be the economical one, or of a smaller setting that
-    /// may be as fast as the current one: halves the gap below it on the grid.
+    /// Asks for one measurement of a setting that may be the economical one, or of a smaller
+    /// setting that may be as fast as the current one. Halves the gap below it on the grid.
     fn search(&self, ladder: &Ladder<'_>) -> Option<OpenQuestion> {
         let gains = Self::gain(ladder.economical, ladder.base) >= MIN_GAIN_RATIO;
         let next = if gains {
@@ -69,8 +69,8 @@ impl TrialEvidence {
         next.map(|settings| OpenQuestion::Goals(vec![settings.clone()]))
     }
 
-    /// The middle of the unmeasured settings between `above` and the largest measured one below it
-    /// that clearly falls short of `enough`.
+    /// Returns the middle of the unmeasured settings between `above` and the largest measured one
+    /// below it that clearly falls short of `enough`.
     fn between(&self, above: &SettingPoint, enough: f64, least: Kib) -> Option<&CellSettings> {
         let mut smaller = self.goals.points.iter().rev().filter(|p| p.settings < above.settings);
         let below = smaller.find(|point| point.median < enough * CLEARLY_SHORT_RATIO);
@@ -83,7 +83,7 @@ impl TrialEvidence {
         unknown.get(unknown.len() / 2).copied()
     }
 
-    /// Repeats of the settings that the decision compares.
+    /// Asks for repeats of the settings that the decision compares.
     fn confirm(&self, hoped_for: &Ladder<'_>, least: usize) -> Option<OpenQuestion> {
         let Ladder { base, economical, best, top, .. } = *hoped_for;
         let mut named = vec![base, economical, best, top];
@@ -92,13 +92,13 @@ impl TrialEvidence {
             .map(OpenQuestion::Goals)
     }
 
-    /// The costs at the current setting and at those that may be recommended.
+    /// Asks for the costs at the current setting and at those that may be recommended.
     fn costs_of_headline(&self, least: usize, streams: u32) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
         let mut named = vec![&ladder.base.settings];
         match self.decide(streams).chosen {
             Some(chosen) => named.push(&chosen.settings),
-            // A smaller setting that is as fast may save what random reads cost.
+            // A smaller setting that is as fast may make random reads cheaper.
             None => {
                 let smaller = self.goals.confirmed().find(|p| self.is_as_fast(p, ladder.base));
                 named.push(&smaller?.settings);
@@ -110,7 +110,7 @@ impl TrialEvidence {
         self.cost_repeats(&named, least)
     }
 
-    /// The best setting without a condition, if the decision has one.
+    /// Asks for the best setting without a condition, if the headline has one.
     fn settings_without_conditions(
         &self,
         least: usize,
@@ -139,8 +139,8 @@ impl TrialEvidence {
         goals.map(OpenQuestion::Goals).or_else(|| self.cost_repeats(&[candidate], least))
     }
 
-    /// A setting that may gain and have no condition: the largest that is expected to have none, or
-    /// one of those just below it, because curves have dips.
+    /// Returns a setting that may gain and have no condition: the largest that is expected to have
+    /// none, or one just below it, because curves have dips.
     fn candidate_without_conditions(
         &self,
         ladder: &Ladder<'_>,
@@ -162,7 +162,7 @@ impl TrialEvidence {
         range.rev().find(|s| gains(s) && !fails(s))
     }
 
-    /// The largest setting of the grid that is expected to have no condition. Each random read of a
+    /// Returns the largest setting of the grid that should have no condition. A random read of a
     /// mapped file reads one window, so its time is linear in the window between two measured ones.
     fn expected_without_conditions(
         &self,
@@ -186,7 +186,7 @@ impl TrialEvidence {
         self.costs.iter().filter_map(limit).min()
     }
 
-    /// Enough repeats for an interval, and more while the decision is open.
+    /// Asks for enough repeats for an interval, and for more while the decision is open.
     fn sharpen(&self, firm: usize, most: usize) -> Option<OpenQuestion> {
         let ladder = self.ladder()?;
         let headline = self.headline(&ladder);
@@ -207,8 +207,8 @@ impl TrialEvidence {
         missing.max_by_key(Vec::len).map(OpenQuestion::Costs)
     }
 
-    /// These settings, each once, if any of them has too few repeats. They are compared in pairs,
-    /// so those with enough repeats are measured too.
+    /// Returns these settings, each once, if any of them has too few repeats. Settings with enough
+    /// repeats are included, because settings are compared in pairs.
     fn repeated<'a>(
         &self,
         curve: &Curve,
@@ -220,7 +220,7 @@ impl TrialEvidence {
     }
 }
 
-/// Settings in ascending order, each once.
+/// Returns the settings in ascending order, each once.
 fn distinct<'a>(settings: impl Iterator<Item = &'a CellSettings>) -> Vec<CellSettings> {
     let mut settings: Vec<CellSettings> = settings.cloned().collect();
     settings.sort_unstable();

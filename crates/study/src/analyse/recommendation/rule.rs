@@ -1,9 +1,9 @@
-//! The rule.
+//! The rule of the decision.
 //!
-//! The economical setting is the headline: the smallest with 80 % of the possible gain. The best
-//! setting is the headline only if it gains a tenth more and has no measured cost. If the gain is
-//! under a tenth, the device keeps its setting, unless a smaller one is as fast and saves something
-//! noticeable. A workload that loses more than half of its throughput becomes a condition.
+//! The headline is the economical setting: the smallest with 80 % of the possible gain. The best
+//! setting is the headline only if it gains 10 % more and no cost workload loses more than 10 %. If
+//! the gain is below 10 %, the device keeps its setting, unless a smaller one is as fast and saves
+//! a noticeable amount. A workload that loses more than half of its throughput becomes a condition.
 
 use units::{Bytes, Kib, read_ahead_memory};
 
@@ -13,25 +13,25 @@ use super::super::types::Difference;
 use super::evidence::TrialEvidence;
 use super::{Decision, InconclusiveReason};
 
-/// A gain below this is not worth a change.
+/// Minimum gain that justifies a change.
 pub(crate) const MIN_GAIN_RATIO: f64 = 1.10;
 /// A larger setting is the headline only if every cost workload keeps this share of its throughput.
 pub(crate) const NO_COST_RATIO: f64 = 0.90;
 /// A workload that keeps less than this share becomes a condition.
 pub(crate) const CONDITION_BELOW_RATIO: f64 = 0.50;
-/// A workload that is this much faster at a smaller setting is a saving.
+/// A workload that is at least this much faster at a smaller setting is a saving.
 pub(crate) const MIN_SAVING_RATIO: f64 = 1.50;
-/// The smallest saving of memory that is noticeable.
+/// Minimum saving of memory that is noticeable.
 const MIN_MEMORY_SAVING: Bytes = Bytes::from_mib(64);
-/// No smaller setting is recommended for its savings. It would split requests of programs up to
-/// this size, and the suite, which reads pages, does not measure that cost.
+/// The smallest setting that is recommended for its savings. Smaller ones would split programs'
+/// requests of up to this size, a cost that the suite does not measure, because it reads pages.
 pub(crate) const MIN_SAVING_SETTING: Kib = Kib::new(64);
 
-/// A decision and the settings that it is about.
+/// A decision and the settings that it refers to.
 pub(crate) struct SettingChoice<'a> {
     pub(crate) decision: Decision,
     pub(crate) ladder: Option<Ladder<'a>>,
-    /// What [`Decision::Set`] sets.
+    /// The setting of [`Decision::Set`]; `None` for other decisions.
     pub(crate) chosen: Option<&'a SettingPoint>,
 }
 
@@ -93,7 +93,7 @@ impl TrialEvidence {
         (decision, None)
     }
 
-    /// The economical setting, or the best one if it is worth its costs.
+    /// Returns the economical setting, or the best one if its additional gain outweighs its costs.
     pub(crate) fn headline<'a>(&self, ladder: &Ladder<'a>) -> &'a SettingPoint {
         let (best, economical) = (ladder.best, ladder.economical);
         let more = Self::gain(best, economical) >= MIN_GAIN_RATIO;
@@ -102,7 +102,7 @@ impl TrialEvidence {
         if more && free { best } else { economical }
     }
 
-    /// The smallest setting that is as fast as the current one, if it saves something noticeable.
+    /// Returns the smallest setting as fast as the current one, if its saving is noticeable.
     fn saving<'a>(&'a self, ladder: &Ladder<'a>, streams: u32) -> Option<&'a SettingPoint> {
         let base = ladder.base;
         let smaller = self.goals.confirmed().find(|point| self.is_as_fast(point, base))?;
@@ -111,7 +111,7 @@ impl TrialEvidence {
         (ladder.base_is_found && saves).then_some(smaller)
     }
 
-    /// Whether a smaller setting serves the goals as well as the current one.
+    /// Returns whether a smaller setting serves the goals as well as the current one.
     pub(crate) fn is_as_fast(&self, point: &SettingPoint, base: &SettingPoint) -> bool {
         point.settings < base.settings
             && point.settings.read_ahead >= MIN_SAVING_SETTING
@@ -134,7 +134,7 @@ impl TrialEvidence {
         present.saturating_sub(less) >= MIN_MEMORY_SAVING && less.get() * 2 <= present.get()
     }
 
-    /// The setting with the highest gain and no condition: the smallest within noise of it.
+    /// Returns the smallest setting as good as the one with the highest gain and no condition.
     pub(crate) fn without_conditions<'a>(
         &'a self,
         ladder: &Ladder<'a>,
@@ -150,7 +150,7 @@ impl TrialEvidence {
     }
 }
 
-/// The maximum page cache that streams use under a setting.
+/// Returns the maximum page cache that the streams use under a setting.
 pub(crate) fn memory(point: &SettingPoint, streams: u32) -> Bytes {
     read_ahead_memory(point.settings.read_ahead.to_bytes(), u64::from(streams))
 }

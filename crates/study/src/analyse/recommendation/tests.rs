@@ -1,4 +1,4 @@
-//! Decisions whose right answer is known.
+//! Tests of decisions whose correct answer is known.
 
 use units::Kib;
 
@@ -9,13 +9,13 @@ use crate::plan::{Repeats, Role};
 use crate::sweep::BlockStrategy;
 use crate::synthetic::{Points, World};
 
-/// The points of a curve over KiB.
+/// Returns the points of a curve over KiB.
 fn points(of: &[(u64, f64)]) -> Points {
     of.iter().map(|(kib, rate)| (*kib as f64, *rate)).collect()
 }
 
-/// A goal with these rates, and random reads of mapped files whose time grows with the window:
-/// twice that of a page at `doubles`.
+/// Returns a goal with these rates, and random reads of mapped files whose time grows with the
+/// window and is doubled at a window of `doubles` KiB.
 fn world(goal: &[(u64, f64)], doubles: f64) -> World {
     let mut world = World { noise: 0.004, ..World::of(vec![("seq-8", points(goal))]) };
     let kib = (2..=16).map(|power| f64::from(1u32 << power));
@@ -39,7 +39,7 @@ const RISING_CURVE: [(u64, f64); 5] =
 #[test]
 fn the_economical_setting_leads_and_its_cost_is_a_condition() {
     let advice = of(&world(&RISING_CURVE, 1000.0), StudyPurpose::Mixed);
-    // 80 % of 200 more is 260, which 17·2ⁿ and 2ⁿ pages reach between 4 and 8 MiB.
+    // The threshold is 100 + 80 % of 200; windows of 17·2ⁿ and 2ⁿ pages reach 260 at 4 to 8 MiB.
     let Decision::Set(kib) = advice.decision else { panic!("{advice:?}") };
     assert!((4096..=8192).contains(&kib.get()), "{kib}");
     assert_eq!(advice.conditions.len(), 1);
@@ -90,7 +90,7 @@ fn a_smaller_setting_leads_if_it_is_as_fast_and_saves_what_a_person_notices() {
 #[test]
 fn what_counts_fully_is_weighed_like_a_stream() {
     let advice = of(&world(&RISING_CURVE, 1000.0), StudyPurpose::Mmap);
-    // Eight times slower at 8 MiB is more than the streams gain.
+    // Random reads are eight times slower at 8 MiB, which outweighs the gain of the streams.
     assert!(advice.value().is_none_or(|kib| kib.get() <= 1088), "{advice:?}");
     assert!(advice.conditions.is_empty());
 }
