@@ -1,11 +1,11 @@
-//! Computes the version of the simulator: results of two versions must not be mixed.
+//! Computes the version of the simulator: results of different versions must not be mixed.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 use sha2::{Digest, Sha256};
 
-/// The crates whose code decides what a simulation gives.
+/// Crates whose code affects simulation results.
 const SIMULATOR: [&str; 8] =
     ["batch", "control", "model", "policy", "sim", "stats", "trace", "workload"];
 

@@ -1,4 +1,4 @@
-//! What is simulated with a trace.
+//! One simulation of a trace.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use workload::ReplayPace;
 use crate::error::BatchError;
 use crate::identity::sha256;
 
-/// The names of the fields of a cell, for messages.
+/// Field names of a cell, for messages.
 pub const SIM_CELL_KEYS: [&str; 9] = [
     "policy",
     "device",
@@ -31,14 +31,13 @@ pub const SIM_CELL_KEYS: [&str; 9] = [
 const PACES: &[(&str, ReplayPace)] =
     &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded), ("think", ReplayPace::Think)];
 
-/// One simulation of a trace, as a user describes it. Every field has the default of the target
-/// `sim:`.
+/// One simulation of a trace, as a user describes it. The defaults are those of the target `sim:`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimCell {
-    /// The read-ahead algorithm: `NAME[:KEY=VALUE…]`.
+    /// Read-ahead algorithm: `NAME[:KEY=VALUE…]`.
     pub policy: String,
-    /// The device: `MODEL[,key=value…]`, a preset or the path of a TOML file.
+    /// Device: `MODEL[,key=value…]`. `MODEL` is a preset or the path of a TOML file.
     pub device: String,
     pub cache_bytes: u64,
     pub read_ahead_kib: u64,
@@ -46,7 +45,7 @@ pub struct SimCell {
     pub filesystem: String,
     /// `asap`, `recorded` or `think`.
     pub pace: String,
-    /// Whether parts of files that are never read are left out.
+    /// Whether to leave out the parts of files that are never read.
     pub compact: bool,
     pub seed: u64,
     /// Other keys of the simulator (`foreread sim keys`).
@@ -70,7 +69,7 @@ impl Default for SimCell {
 }
 
 impl SimCell {
-    /// The machine that this cell simulates.
+    /// Returns the machine that this cell simulates.
     ///
     /// # Errors
     ///
@@ -100,7 +99,7 @@ impl SimCell {
             ("seed", &seed),
         ]);
         let model = model_named(name)?;
-        // The nearest policy is named before anything else is looked at.
+        // Parse the policy first: its error message suggests the nearest name.
         parse_policy(&self.policy, POLICIES)?;
         Ok(SimMachine::with_settings(model, &all, POLICIES)?)
     }
@@ -109,7 +108,7 @@ impl SimCell {
     ///
     /// # Errors
     ///
-    /// As [`SimCell::machine`], or if there is no such pace.
+    /// As [`SimCell::machine`], or if the pace does not exist.
     pub fn check(&self) -> Result<(), BatchError> {
         self.replay_pace()?;
         self.machine().map(drop)
@@ -119,7 +118,7 @@ impl SimCell {
         Ok(parse_choice("pace", &self.pace, PACES)?)
     }
 
-    /// The cell in a form that is the same for the same simulation, however it was written.
+    /// Returns a text form that is the same for all spellings of the same simulation.
     ///
     /// # Errors
     ///
@@ -142,7 +141,7 @@ impl SimCell {
         ))
     }
 
-    /// SHA-256 of the canonical form.
+    /// Returns the SHA-256 of the canonical form.
     ///
     /// # Errors
     ///

@@ -11,24 +11,24 @@ use workload::TraceOpenFile;
 
 use crate::identity::hex;
 
-/// Records of a trace in memory that are shown at once.
+/// Records per chunk of a trace in memory.
 const CHUNK_RECORDS: usize = 1 << 16;
 
-/// Where the records of a trace are.
+/// The records of a trace.
 #[derive(Debug)]
 pub enum TraceContent {
     Memory(Trace),
-    /// In a file, of which only the tables and the index are in memory.
+    /// In a file. Only the tables and the index are in memory.
     Stream(Arc<TraceStream>),
 }
 
-/// What a pass over all records of a trace finds.
+/// Properties of a trace that take a pass over all of its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFacts {
-    /// SHA-256 of what the trace says, whichever format it is stored in.
+    /// SHA-256 of the trace's content, independent of the format in which it is stored.
     pub digest: String,
     pub reads: u64,
-    /// Bytes that its reads ask for.
+    /// Bytes that the reads request.
     pub requested: Bytes,
 }
 
@@ -45,7 +45,7 @@ impl From<TraceStream> for TraceContent {
 }
 
 impl TraceContent {
-    /// Whether its times mean something.
+    /// Returns whether the records have recorded times.
     pub fn is_timed(&self) -> bool {
         match self {
             Self::Memory(trace) => trace.is_timed(),
@@ -57,7 +57,7 @@ impl TraceContent {
         matches!(self, Self::Stream(_))
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn records(&self) -> u64 {
         match self {
             Self::Memory(trace) => trace.records().len() as u64,
@@ -65,7 +65,7 @@ impl TraceContent {
         }
     }
 
-    /// The number of reads.
+    /// Returns the number of reads.
     pub fn reads(&self) -> u64 {
         match self {
             Self::Memory(trace) => trace.reads().count() as u64,
@@ -87,7 +87,7 @@ impl TraceContent {
         }
     }
 
-    /// The number that a thread had when it was recorded.
+    /// Returns the number that thread `process` had when it was recorded.
     pub fn thread(&self, process: u32) -> u64 {
         match self {
             Self::Memory(trace) => trace.processes()[process as usize],
@@ -95,7 +95,7 @@ impl TraceContent {
         }
     }
 
-    /// The time of the last request, counted from the first.
+    /// Returns the time from the first to the last request.
     pub fn span(&self) -> Nanos {
         match self {
             Self::Memory(trace) => trace.span(),
@@ -103,7 +103,7 @@ impl TraceContent {
         }
     }
 
-    /// The records in chunks, which are counted from 0 and may be empty; `None` after the last.
+    /// Returns chunk number `at`, counted from 0, or `None` after the last. A chunk may be empty.
     ///
     /// # Errors
     ///
@@ -121,11 +121,11 @@ impl TraceContent {
         }
     }
 
-    /// Writes the trace in foreread's own form.
+    /// Writes the trace in foreread's own format.
     ///
     /// # Errors
     ///
-    /// If `out` does not take it, or the trace is damaged.
+    /// If writing to `out` fails, or the trace is damaged.
     pub fn write_to(&self, out: impl Write) -> io::Result<()> {
         match self {
             Self::Memory(trace) => trace.write_to(out).map(drop),
@@ -142,7 +142,7 @@ impl TraceContent {
                 requested += record.length;
             }
         };
-        // Packed, the same trace has other bytes where another library packs it.
+        // Hash the unpacked form: packed bytes depend on the compression library.
         let writer = TraceWriter::unpacked(&mut hash, self.is_timed());
         let written = writer.and_then(|writer| match self {
             Self::Memory(trace) => {
@@ -156,7 +156,7 @@ impl TraceContent {
     }
 }
 
-/// The hash of what is written.
+/// A writer that hashes its input.
 struct Hashed(Sha256);
 
 impl Write for Hashed {

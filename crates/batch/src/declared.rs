@@ -14,19 +14,19 @@ use workload::{Accesses, Sharing, TraceOpenFile, Workload};
 use crate::error::BatchError;
 use crate::loaded::LoadedTrace;
 
-/// The first reads of a declared workload, without times. The readers take turns.
+/// The first `reads` reads of a declared workload, without times. The readers take turns.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadReads<'a> {
     /// A name of the standard suite, or a declaration in TOML.
     pub declaration: &'a str,
-    /// The size of files without a declared one.
+    /// Size of the files if the workload declares none.
     pub file_size: Bytes,
     pub reads: u64,
     pub seed: u64,
 }
 
 impl WorkloadReads<'_> {
-    /// The trace, in memory.
+    /// Returns the trace, in memory.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl WorkloadReads<'_> {
         Ok(workload.map_err(SimError::from)?)
     }
 
-    /// An error of the declaration, or else what came of writing.
+    /// Writes the trace. The outer error is an invalid workload, the inner one a failed write.
     fn write(&self, workload: &Workload, out: impl Write) -> Result<io::Result<()>, BatchError> {
         let size = workload.file_size.unwrap_or(self.file_size);
         let sizes = vec![size; workload.files() as usize];

@@ -1,4 +1,4 @@
-//! Why a batch cannot be planned or run.
+//! Errors of planning and running a batch.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub enum BatchError {
     Plan(String),
     #[error("{path}: invalid manifest: {problem}", path = .path.display())]
     Manifest { path: PathBuf, problem: String },
-    /// A plan was made for another content.
+    /// The trace's content is not that of the plan.
     #[error(
         "{trace} has changed since the plan was made: its digest is {found}, not {planned}; make \
          the plan again"

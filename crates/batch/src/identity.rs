@@ -1,9 +1,9 @@
-//! Names that follow from content.
+//! Identifiers derived from content.
 
 use sha2::{Digest, Sha256};
 
-/// The package's version and a hash of the simulator's source: two simulators that may give
-/// different results never have the same.
+/// Package version and a hash of the simulator's source. Simulators that may produce different
+/// results never have the same version.
 pub const SIMULATOR_VERSION: &str = env!("FOREREAD_SIMULATOR_VERSION");
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
@@ -19,7 +19,7 @@ pub(crate) fn sha256<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex(&hash.finalize())
 }
 
-/// The name of the result of one simulation. `cell_digest` is `SimCell::digest`, which a plan
+/// Returns the ID of the result of one simulation. `cell_digest` is `SimCell::digest`, which a plan
 /// computes once for all of its traces.
 pub(crate) fn cell_id(trace_digest: &str, cell_digest: &str) -> String {
     sha256([trace_digest, cell_digest, SIMULATOR_VERSION].map(str::as_bytes))

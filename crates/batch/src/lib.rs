@@ -2,9 +2,9 @@
 //!
 //! A [`SimCell`] describes one simulation of a trace: device, policy, window, cache and seed. A
 //! [`BatchPlan`] combines traces with cells and divides them into [`Shard`]s of one trace each. A
-//! process runs a shard with [`Shard::run`], which publishes one Parquet file whose name follows
-//! from what it holds. So shards run in any order, in any process and more than once, and the
-//! directory of results is the same.
+//! process runs a shard with [`Shard::run`], which publishes one Parquet file. The file's name is
+//! derived from the shard's cells. Shards may therefore run in any order, in any process and more
+//! than once: the directory of results is the same.
 
 mod cell;
 mod content;

@@ -16,26 +16,26 @@ use crate::cell::SimCell;
 use crate::content::{TraceContent, TraceFacts};
 use crate::error::BatchError;
 
-/// How fast the reads of a trace can be at all on a machine.
+/// Limits on the speed of a trace's reads on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimLimits {
-    /// No schedule is faster.
+    /// Time that no schedule can improve on.
     pub lower_bound: Nanos,
-    /// What the device needs for every page once.
+    /// Time that the device needs to deliver every page once.
     pub device: Nanos,
-    /// What the busiest reader needs if it never waits.
+    /// Time that the busiest reader needs if it never waits.
     pub processor: Nanos,
-    /// Pages that must be read from the device at least.
+    /// Minimum number of pages to read from the device.
     pub fetches: Pages,
-    /// What read-ahead reaches that knows every read beforehand; `None` if it was not asked for.
+    /// Time with a read-ahead algorithm that knows all future reads; `None` if not requested.
     pub clairvoyant: Option<Nanos>,
 }
 
-/// A trace with the workloads made from it. A long one in foreread's own form stays in its file and
-/// is read block by block in each simulation.
+/// A trace with the workloads made from it. A long trace in foreread's own format stays in its
+/// file; each simulation reads it block by block.
 #[derive(Debug)]
 pub struct LoadedTrace {
-    /// Where it came from.
+    /// Path or name of the trace.
     pub source: String,
     content: TraceContent,
     facts: Mutex<Option<TraceFacts>>,
@@ -47,7 +47,7 @@ impl LoadedTrace {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is no trace.
+    /// If the file cannot be read or is not a trace.
     pub fn open(path: &Path, options: &ReadOptions) -> Result<Self, BatchError> {
         let source = path.display().to_string();
         let may_stream = options.format.as_deref().is_none_or(|name| name == "foreread");
@@ -65,12 +65,12 @@ impl LoadedTrace {
         Self { source, content, facts: Mutex::default(), workloads: Mutex::default() }
     }
 
-    /// Its records and files.
+    /// Returns the records and files of the trace.
     pub fn content(&self) -> &TraceContent {
         &self.content
     }
 
-    /// Computes what takes a pass over all records, at the first call.
+    /// Returns the facts of the trace. The first call computes them in a pass over all records.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl LoadedTrace {
         TraceFileError::Broken { path: PathBuf::from(&self.source), error }
     }
 
-    /// The reads of the trace; made once for each pace and form.
+    /// Returns the reads of the trace, made once for each pace and form.
     fn workload(&self, cell: &SimCell) -> Result<Workload, BatchError> {
         let key = (cell.replay_pace()?, cell.compact);
         if key.0 != ReplayPace::Asap && !self.content.is_timed() {
@@ -104,7 +104,7 @@ impl LoadedTrace {
             TraceContent::Memory(trace) => {
                 trace.to_workload("trace", &self.source, key.0, key.1).map_err(SimError::from)?
             }
-            // These need the records before and after each block.
+            // Compact and think need the records before and after each block.
             TraceContent::Stream(stream) if cell.compact || key.0 == ReplayPace::Think => {
                 if stream.len() > RECORDS_MAX as u64 {
                     let (key, value) = match cell.compact {
@@ -161,14 +161,14 @@ impl LoadedTrace {
         Ok(outcome)
     }
 
-    /// An error if the file of a stream was damaged or could not be read meanwhile.
+    /// Fails if the file of a stream was damaged or unreadable during the simulation.
     fn check_all_read(&self, cell: &SimCell) -> Result<(), BatchError> {
         let failure = self.workload(cell)?.replay.as_ref().and_then(TraceReplay::failure);
         failure.map_or(Ok(()), |problem| Err(self.broken(problem).into()))
     }
 
-    /// Computes what no policy can beat; `with_clairvoyant` takes several simulations. All reads
-    /// are in memory meanwhile.
+    /// Computes the limits that no policy can exceed. `with_clairvoyant` takes several simulations.
+    /// All reads are in memory during the computation.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl LoadedTrace {
 }
 
 impl TraceFacts {
-    /// Pages that the reads ask for.
+    /// Returns the number of pages that the reads request.
     pub fn pages(&self) -> Pages {
         self.requested.to_pages_ceil(PAGE)
     }
@@ -218,8 +218,8 @@ mod tests {
     use super::*;
     use crate::row::CellFigures;
 
-    /// More than two blocks: two threads with streams and random reads, and a third file that is
-    /// opened first and read last.
+    /// Returns a trace of more than two blocks: two threads with streams and random reads, and a
+    /// third file that is opened first and read last.
     fn trace() -> Trace {
         let mut builder = TraceBuilder::new(true);
         let opens: Vec<u32> = ["late", "stream", "random"]
@@ -263,7 +263,7 @@ mod tests {
         let (_file, stream) = streamed(&trace);
         let memory = LoadedTrace::new("memory".to_owned(), trace);
         assert_eq!(stream.facts().unwrap(), memory.facts().unwrap());
-        // Whichever library packs blocks in this build.
+        // The digest does not depend on the compression library of this build.
         let digest = "a314d8b0281c7f62b816f4eb6c0de14e82928004df8291915b86c36507f2ee6b";
         assert_eq!(memory.facts().unwrap().digest, digest);
         assert_eq!(stream.facts().unwrap().requested, Bytes::new(40_000 * 4096));

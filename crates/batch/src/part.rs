@@ -23,15 +23,15 @@ use crate::error::BatchError;
 use crate::identity::{SIMULATOR_VERSION, sha256};
 use crate::row::{CellFigures, CellRow};
 
-/// What a column holds, and how it is taken from a row.
+/// Type of a column, and the function that computes its value from a row.
 enum ColumnValue {
     Text(fn(&CellRow) -> String),
-    /// Missing in rows without an error.
+    /// Null in rows without an error.
     Error(fn(&CellRow) -> Option<&str>),
     Flag(fn(&CellRow) -> bool),
     Signed(fn(&CellRow) -> u64),
     Unsigned(fn(&CellRow) -> u64),
-    /// A number of the simulation; missing in rows with an error.
+    /// A number from the simulation; null in rows with an error.
     Figure,
     Histogram(fn(&CellFigures) -> Vec<u8>),
 }
@@ -48,7 +48,7 @@ const fn column(name: &'static str, value: ColumnValue) -> PartColumn {
     PartColumn { name, value }
 }
 
-/// The columns, in their order. Later versions only add columns behind these.
+/// The columns, in file order. Later versions only append columns.
 pub const COLUMNS: &[PartColumn] = &[
     column("cell_id", Text(|row| row.cell_id.clone())),
     column("trace", Text(|row| row.trace.clone())),
@@ -84,7 +84,7 @@ pub const COLUMNS: &[PartColumn] = &[
     column("latency_histogram", Histogram(CellFigures::encoded_latency)),
 ];
 
-/// The place of `status` among the columns.
+/// Index of `status` in `COLUMNS`.
 const STATUS_COLUMN: usize = 7;
 
 fn settings(settings: &BTreeMap<String, String>) -> String {
@@ -92,7 +92,7 @@ fn settings(settings: &BTreeMap<String, String>) -> String {
     words.join(",")
 }
 
-/// What a published file holds.
+/// A published result file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartSummary {
     pub path: PathBuf,
@@ -115,7 +115,7 @@ fn schema() -> String {
     format!("message cells {{ {} }}", COLUMNS.iter().map(field).collect::<String>())
 }
 
-/// The rows as a Parquet file: the same bytes for the same rows.
+/// Encodes rows as a Parquet file. Equal rows give equal bytes.
 pub(crate) fn encode(rows: &[CellRow]) -> ParquetResult<Vec<u8>> {
     let schema = Arc::new(parse_message_type(&schema())?);
     let properties = WriterProperties::builder()
@@ -180,12 +180,12 @@ fn write_column(
     Ok(())
 }
 
-/// The path of the result file of a shard.
+/// Returns the path of a shard's result file.
 pub(crate) fn part_path(out: &Path, shard: &str) -> PathBuf {
     out.join(format!("part-{shard}.parquet"))
 }
 
-/// Publishes a file in one step: it is there as a whole or not at all, also after a power loss.
+/// Publishes a file atomically: it exists as a whole or not at all, even after a power loss.
 pub(crate) fn publish(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let failed = |source| BatchError::Write { path: path.to_owned(), source };
@@ -197,7 +197,7 @@ pub(crate) fn publish(path: &Path, bytes: &[u8]) -> Result<(), BatchError> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
 }
 
-/// The result files of a directory, by name; none if there is no such directory.
+/// Returns the result files of a directory, sorted by name; none if there is no such directory.
 fn parts(out: &Path) -> Result<Vec<PathBuf>, BatchError> {
     let failed = |source| BatchError::Read { path: out.to_owned(), source };
     let entries = match fs::read_dir(out) {
@@ -247,7 +247,7 @@ fn cell_ids(reader: &SerializedFileReader<File>) -> ParquetResult<Vec<String>> {
     Ok(ids)
 }
 
-/// Reads one file. The library panics at some damage.
+/// Reads one file. The Parquet library panics on some damaged files: a panic becomes an error.
 fn read_part<T>(
     path: &Path,
     read: impl Fn(&SerializedFileReader<File>) -> ParquetResult<Vec<T>>,
@@ -290,7 +290,7 @@ fn each_part<T: Send>(
     })
 }
 
-/// The cells that a directory has results of.
+/// Returns the IDs of the cells that have results in a directory.
 ///
 /// # Errors
 ///
@@ -299,15 +299,15 @@ pub fn finished_cells(out: &Path) -> Result<HashSet<String>, BatchError> {
     Ok(each_part(out, cell_ids)?.into_iter().collect())
 }
 
-/// What a directory of results holds.
+/// The results of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultSet {
-    /// Result files, by name.
+    /// Result files, sorted by name.
     pub paths: Vec<PathBuf>,
-    /// SHA-256 of all rows in the order of their cells, each once: the same for the same cells,
-    /// whichever processes simulated them in which order.
+    /// SHA-256 of all distinct rows in the order of their cell IDs. It does not depend on which
+    /// processes simulated the cells, or in which order.
     pub digest: String,
-    /// How many cells have which status.
+    /// Number of cells by status.
     pub cells: BTreeMap<String, u64>,
 }
 

@@ -18,28 +18,28 @@ use crate::loaded::LoadedTrace;
 use crate::part::{finished_cells, publish};
 use crate::shard::{Shard, shard_name};
 
-/// The most cells of one trace, so that a mistyped grid ends with an error and not without memory.
+/// Maximum number of grid cells: a mistyped grid fails instead of exhausting memory.
 const CELLS_MAX: usize = 1_000_000;
-/// Seconds of a shard: long against what starting one takes, short against what a kill loses.
+/// Default shard duration in seconds: long compared with startup, short if a kill loses it.
 const SHARD_SECONDS: f64 = 20.0;
-/// What a read takes to simulate, and each of its pages: estimates, which decide only how many
-/// cells a shard has.
+/// Estimated simulation time of a read and of each of its pages, in nanoseconds. They only
+/// determine the number of cells per shard.
 const READ_NS: f64 = 400.0;
 const PAGE_NS: f64 = 60.0;
-/// Memory for each record: decoded, and as a step of a reader.
+/// Bytes of memory per record: decoded, and as a step of a reader.
 const RECORD_BYTES: u64 = 96;
-/// Memory for a trace that is read block by block, however long it is.
+/// Bytes of memory for a trace that is read block by block, of any length.
 const STREAM_BYTES: u64 = 96 << 20;
 
-/// A plan of simulations, or the shards made from it.
+/// A plan of simulations, or a manifest with its shards.
 const PLAN_INPUT: InputKind = InputKind::new("plan", "plans", Bytes::from_mib(512));
 
-/// What is to be simulated. As JSON it is what `foreread sim plan` reads.
+/// The simulations to run. `foreread sim plan` reads this as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchPlan {
     pub traces: Vec<PathBuf>,
-    /// Values for fields of a cell: every combination is simulated.
+    /// Values for fields of a cell; every combination is simulated.
     #[serde(default)]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
     /// Further cells.
@@ -53,18 +53,18 @@ fn default_shard_seconds() -> f64 {
     SHARD_SECONDS
 }
 
-/// What planning found.
+/// Result of planning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanSummary {
-    /// What remains to be simulated.
+    /// Cells that still have to be simulated.
     pub shards: Vec<Shard>,
-    /// All cells of the plan, on all traces.
+    /// Number of cells of the plan, over all traces.
     pub cells: usize,
-    /// Of those, cells that have a result already.
+    /// Number of these cells that already have a result.
     pub finished: usize,
 }
 
-/// A manifest that was written.
+/// A written manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestSummary {
     pub path: PathBuf,
@@ -84,15 +84,15 @@ impl BatchPlan {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or is no plan.
+    /// If the file cannot be read or is not a plan.
     pub fn read(path: &Path) -> Result<Self, BatchError> {
         let text = sys::input::read_text(path, PLAN_INPUT)?;
         serde_json::from_str(&text)
             .map_err(|error| BatchError::Plan(format!("{}: {error}", path.display())))
     }
 
-    /// All cells: those of the grid in the order of its keys, the last varying fastest, and then
-    /// the others. None twice.
+    /// Returns all cells: first those of the grid in the order of its keys, with the last key
+    /// varying fastest, then the others. Duplicates are kept.
     ///
     /// # Errors
     ///
@@ -134,13 +134,13 @@ impl BatchPlan {
         Ok(cells)
     }
 
-    /// Divides what the directory `out` has no results of into shards. The division depends only
-    /// on the plan, so an interrupted plan goes on with the same shards.
+    /// Divides the cells without results in the directory `out` into shards. The division depends
+    /// only on the plan, so an interrupted plan continues with the same shards.
     ///
     /// # Errors
     ///
-    /// If a cell is invalid, a trace cannot be read (all such traces are named), or the directory
-    /// cannot be read.
+    /// If a cell is invalid, a trace cannot be read (the error names all such traces), or the
+    /// directory cannot be read.
     pub fn shards(&self, out: &Path) -> Result<PlanSummary, BatchError> {
         if !(self.shard_seconds.is_finite() && self.shard_seconds > 0.0) {
             return Err(BatchError::Plan("shard_seconds: must be more than 0".to_owned()));
@@ -158,7 +158,7 @@ impl BatchPlan {
         let mut summary = PlanSummary { shards: Vec::new(), cells: 0, finished: 0 };
         let mut digests = HashSet::new();
         for facts in traces {
-            // The same trace under two names is simulated once.
+            // Simulate a trace that is listed under two names only once.
             if !digests.insert(facts.digest.clone()) {
                 continue;
             }
@@ -179,7 +179,7 @@ impl BatchPlan {
         Ok(summary)
     }
 
-    /// Reads the traces, several at once.
+    /// Reads the traces in parallel.
     fn trace_facts(&self) -> Result<Vec<PlannedTrace>, BatchError> {
         if self.traces.is_empty() {
             return Err(BatchError::Plan("no traces: name at least one".to_owned()));
@@ -219,11 +219,11 @@ impl BatchPlan {
         }
     }
 
-    /// Writes what remains as a manifest, one shard on a line, into the directory `out`.
+    /// Writes the remaining shards into the directory `out` as a manifest, one shard per line.
     ///
     /// # Errors
     ///
-    /// As [`BatchPlan::shards`], or if it cannot be written.
+    /// As [`BatchPlan::shards`], or if the manifest cannot be written.
     pub fn write_manifest(&self, out: &Path) -> Result<(PlanSummary, ManifestSummary), BatchError> {
         let summary = self.shards(out)?;
         let mut text = String::new();
@@ -240,11 +240,11 @@ impl BatchPlan {
     }
 }
 
-/// The shards of a manifest.
+/// Reads the shards of a manifest.
 ///
 /// # Errors
 ///
-/// If it cannot be read or is no manifest.
+/// If the file cannot be read or is not a manifest.
 pub fn read_manifest(path: &Path) -> Result<Vec<Shard>, BatchError> {
     let text = sys::input::read_text(path, PLAN_INPUT)?;
     let line = |(at, line): (usize, &str)| {

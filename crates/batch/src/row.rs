@@ -9,9 +9,9 @@ use crate::cell::SimCell;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CellStatus {
     Ok,
-    /// The simulator refused the cell, and why.
+    /// The simulator rejected the cell, with the reason.
     Error(String),
-    /// The processes that simulated it died, and how.
+    /// The processes that simulated the cell died, with the reason.
     Poisoned(String),
 }
 
@@ -32,7 +32,7 @@ impl CellStatus {
     }
 }
 
-/// What a simulation gave; the same for the same cell, to the nanosecond.
+/// Result of a simulation; identical for identical cells, to the nanosecond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellRow {
     pub cell_id: String,
@@ -52,7 +52,7 @@ pub struct CellFigures {
     pub stalls: u64,
     pub stalled: Nanos,
     pub cache: CacheUse,
-    /// Of all reads, streams and random ones.
+    /// Latency of all reads, of streams and random.
     pub latency: LatencyHistogram,
 }
 
@@ -71,7 +71,7 @@ impl CellFigures {
         }
     }
 
-    /// All numbers, by the names of their columns.
+    /// Returns all numbers, by column name.
     pub fn numbers(&self) -> Vec<(&'static str, Option<u64>)> {
         let quantile = |q| self.latency.quantile(q).map(|latency| latency.get());
         vec![
@@ -94,8 +94,8 @@ impl CellFigures {
         ]
     }
 
-    /// The latencies as pairs of LEB128 numbers: the difference from the latency before in
-    /// nanoseconds, and how often it occurred.
+    /// Encodes the latencies as pairs of LEB128 numbers: the difference from the previous latency
+    /// in nanoseconds, and the number of reads with this latency.
     pub(crate) fn encoded_latency(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut before = 0;

@@ -14,23 +14,23 @@ use crate::loaded::LoadedTrace;
 use crate::part::{PartSummary, encode, part_path, publish};
 use crate::row::{CellFigures, CellRow, CellStatus};
 
-/// Cells of one trace. As JSON it is a line of a manifest.
+/// Cells of one trace. A line of a manifest is a shard as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shard {
-    /// Follows from its cells.
+    /// Derived from the cell IDs.
     pub name: String,
     pub simulator_version: String,
     pub trace: PathBuf,
     pub trace_digest: String,
-    /// By estimate, for one processor.
+    /// Estimated seconds on one processor.
     pub estimated_seconds: f64,
-    /// What a process needs for the trace, by estimate; the simulated caches come on top.
+    /// Estimated memory in bytes of a process for the trace, without the simulated caches.
     pub estimated_bytes: u64,
     pub cells: Vec<SimCell>,
 }
 
-/// What a process did for a shard.
+/// Result of running a shard.
 #[derive(Clone, Debug)]
 pub struct ShardReport {
     pub part: PartSummary,
@@ -40,7 +40,7 @@ pub struct ShardReport {
     pub simulating: Duration,
 }
 
-/// The name of a shard with these cells.
+/// Returns the name of a shard with these cells.
 pub(crate) fn shard_name(cell_ids: &[String]) -> String {
     let mut sorted: Vec<&String> = cell_ids.iter().collect();
     sorted.sort();
@@ -48,13 +48,13 @@ pub(crate) fn shard_name(cell_ids: &[String]) -> String {
 }
 
 impl Shard {
-    /// Simulates all cells and publishes their results in the directory `out`. Errors of the
-    /// simulator are results.
+    /// Simulates all cells and publishes the results in the directory `out`. Simulator errors are
+    /// results.
     ///
     /// # Errors
     ///
-    /// If the trace cannot be read or has changed, or the result cannot be written; nothing is
-    /// published then.
+    /// If the trace cannot be read or has changed, or the result cannot be written. In these cases
+    /// nothing is published.
     pub fn run(&self, out: &Path) -> Result<ShardReport, BatchError> {
         self.check_version()?;
         let started = Instant::now();
@@ -72,7 +72,7 @@ impl Shard {
         let simulated = Instant::now();
         let rows = self.rows(|cell| match loaded.simulate(cell) {
             Ok(outcome) => Ok((CellStatus::Ok, Some(CellFigures::new(&outcome)))),
-            // Of the file, and not of the cell.
+            // The file is at fault, not the cell.
             Err(error @ BatchError::Trace(_)) => Err(error),
             Err(error) => Ok((CellStatus::Error(error.to_string()), None)),
         })?;
@@ -82,7 +82,7 @@ impl Shard {
         Ok(ShardReport { part, cells: rows.len(), errors, decoding, simulating })
     }
 
-    /// Publishes the result that this shard cannot be simulated, since processes died of it.
+    /// Publishes that this shard cannot be simulated because its processes died.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Shard {
         self.publish(out, &rows)
     }
 
-    /// Whether the directory `out` has its result.
+    /// Returns whether the directory `out` has the shard's result.
     pub fn is_finished(&self, out: &Path) -> bool {
         part_path(out, &self.name).exists()
     }
@@ -124,7 +124,7 @@ impl Shard {
                 figures,
             });
         }
-        // Its name is that of its cells: a manifest that was edited must not replace other results.
+        // Verify the name: an edited manifest must not replace the results of other cells.
         let ids: Vec<String> = rows.iter().map(|row| row.cell_id.clone()).collect();
         if shard_name(&ids) != self.name {
             return Err(BatchError::Plan(format!(

@@ -1,4 +1,4 @@
-//! Plans run in parts, more than once and in any order give the results of one undisturbed run.
+//! A plan run in parts, repeatedly and in any order gives the results of one uninterrupted run.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ impl Scratch {
         self.0.path().join(name)
     }
 
-    /// A trace that reads every `stride`th block of 4 KiB.
+    /// Writes a trace that reads every `stride`th block of 4 KiB.
     fn trace(&self, name: &str, stride: u64) -> PathBuf {
         let rows: String = (0..500).map(|n| format!("{},4096\n", n * stride * 4096)).collect();
         let path = self.path(name);
@@ -30,7 +30,7 @@ impl Scratch {
         path
     }
 
-    /// Two traces with 2 × 2 × 3 cells each.
+    /// Returns a plan of two traces with 2 × 2 × 3 cells each.
     fn plan(&self) -> BatchPlan {
         let grid = json!({
             "policy": ["linux-6.18", "none"],
@@ -71,13 +71,13 @@ fn an_interrupted_run_goes_on_and_repeats_nothing() {
     let all = plan.shards(&whole).unwrap();
     assert_eq!((all.cells, all.finished, all.shards.len()), (24, 0, 24));
     run_all(&all.shards, &whole);
-    // From the end, with a break: what is finished is left out, what is left has the same names.
+    // Run from the end, interrupted: finished shards are left out, the others keep their names.
     run_all(&all.shards[20..], &parts);
     let left = plan.shards(&parts).unwrap();
     assert_eq!((left.cells, left.finished), (24, 4));
     assert_eq!(left.shards, all.shards[..20]);
     run_all(&left.shards, &parts);
-    // One that runs twice changes nothing.
+    // Running a shard twice changes nothing.
     run_all(&left.shards[..1], &parts);
     assert!(plan.shards(&parts).unwrap().shards.is_empty());
     assert_eq!(files(&parts), files(&whole));

@@ -11,11 +11,11 @@ use crate::policy::Policy;
 /// An algorithm that can be built by name.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// The help text, one line.
+    /// Help text, one line.
     pub summary: &'static str,
-    /// The source code or publication that it follows.
+    /// Source code or publication that the algorithm follows.
     pub source: &'static str,
     pub parameters: &'static [Parameter],
     pub build: fn(&PolicyArgs<'_>) -> Result<Box<dyn Policy>, PolicyError>,
@@ -30,20 +30,20 @@ impl Entry {
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
     pub name: &'static str,
-    /// The help text with the unit.
+    /// Help text with the unit.
     pub summary: &'static str,
-    /// The default value, as on the command line.
+    /// Default value, as on the command line.
     pub default: &'static str,
 }
 
-/// Why a policy cannot be built.
+/// Error of building a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// No algorithm has this name.
     #[error("unknown read-ahead policy {name:?}: {hint}")]
     Unknown {
         name: String,
-        /// The most similar name, or all names.
+        /// Most similar name, or all names.
         hint: String,
     },
     /// A parameter does not exist, has an invalid value, or is given twice.
@@ -51,7 +51,7 @@ pub enum PolicyError {
     Parameter { policy: &'static str, error: SettingError },
 }
 
-/// The parameters of an algorithm, given or default.
+/// The parameters of an algorithm: given values, and defaults for the others.
 pub struct PolicyArgs<'a> {
     pub(crate) entry: &'a Entry,
     pub(crate) given: BTreeMap<&'a str, &'a str>,
@@ -63,13 +63,13 @@ impl PolicyArgs<'_> {
         self.given.get(key).copied().or(default.map(|parameter| parameter.default)).unwrap_or("")
     }
 
-    /// The error for a parameter whose value must be `wanted`.
+    /// Returns the error for a parameter whose value must be `wanted`.
     pub(crate) fn fail(&self, key: &str, wanted: &str) -> PolicyError {
         let problem = format!("must be {wanted}");
         self.entry.error(SettingError::invalid(key, self.text(key), problem))
     }
 
-    /// A whole number from `least` to `most`.
+    /// Returns the value of a parameter that is a whole number from `least` to `most`.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl PolicyArgs<'_> {
         number.ok_or_else(|| self.fail(key, &format!("a whole number from {least} to {most}")))
     }
 
-    /// A size in whole pages, from one page to 1 TiB. Returns the number of pages.
+    /// Returns the value of a parameter in pages: a multiple of 4 KiB, from one page to 1 TiB.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl PolicyArgs<'_> {
         Ok(size.to_pages_floor(PAGE).get())
     }
 
-    /// `on` or `off`.
+    /// Returns the value of a parameter that is `on` or `off`.
     ///
     /// # Errors
     ///
@@ -102,11 +102,11 @@ impl PolicyArgs<'_> {
         self.choice(key, &[("on", true), ("off", false)])
     }
 
-    /// One of several words, with the value that it stands for.
+    /// Returns the value of the word that was given for a parameter.
     ///
     /// # Errors
     ///
-    /// If the value is none of them.
+    /// If the word is not in `choices`.
     pub fn choice<T: Copy>(&self, key: &str, choices: &[(&str, T)]) -> Result<T, PolicyError> {
         parse_choice(key, self.text(key), choices).map_err(|error| self.entry.error(error))
     }

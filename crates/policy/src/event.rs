@@ -21,7 +21,7 @@ impl OpenFileId {
     }
 }
 
-/// A window as the kernel keeps it for an open file (`struct file_ra_state`).
+/// The read-ahead window that the kernel stores for an open file (`struct file_ra_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     pub start: u64,
@@ -42,12 +42,12 @@ impl Window {
 pub enum EventKind {
     /// A reader accessed a page that is not cached, and waits for it.
     Miss {
-        /// The previous window of the open file.
+        /// Previous window of the open file.
         before: Window,
     },
     /// A reader reached the mark, which triggers the next window.
     Mark {
-        /// The window to which the mark belongs.
+        /// Window that contains the mark.
         before: Window,
     },
     /// A window was submitted.
@@ -56,11 +56,11 @@ pub enum EventKind {
         /// The window was read around the page of a fault in a mapping.
         mapped: bool,
     },
-    /// Pages without a window were submitted: the request of a reader after a miss, or, if the
-    /// event has no open file, `readahead(2)` or advice.
+    /// Pages without a window were submitted: a reader's request after a miss, or, if the event has
+    /// no open file, `readahead(2)` or advice.
     Plain,
-    /// An access sample: a reader requested these pages, cached or not. `mapped` means by a fault,
-    /// which may have mapped neighbouring cached pages, too.
+    /// An access sample: a reader requested these pages, cached or not. `mapped` means a fault,
+    /// which may also have mapped neighbouring cached pages.
     Access { mapped: bool },
     /// A reader has waited for the device.
     Stall { wait: Nanos },
@@ -71,10 +71,10 @@ pub enum EventKind {
 pub struct AccessEvent {
     pub at: Nanos,
     pub kind: EventKind,
-    /// The open file, if it is known.
+    /// Open file, if known.
     pub file: Option<OpenFileId>,
     pub index: u64,
-    /// The pages requested or submitted.
+    /// Pages requested or submitted.
     pub request: Pages,
     /// For a miss or mark: the offset after the last byte of the previous read call.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! Read-ahead algorithms as pure state machines.
 //!
-//! An algorithm gets the same inputs as a kernel's read-ahead code (misses, marked pages, read
+//! An algorithm has the same inputs as a kernel's read-ahead code (misses, marked pages, read
 //! calls) and submits reads. It does no I/O and reads no clock. Therefore the simulator runs the
 //! same code that is checked against the recorded decisions of a kernel.
 //!

@@ -33,7 +33,7 @@ impl Mapping {
         Self { stream, areas: vec![area], mapped: HashMap::new() }
     }
 
-    /// The open file that was mapped.
+    /// Returns the open file that was mapped.
     pub fn stream(&self) -> StreamId {
         self.stream
     }
@@ -60,7 +60,7 @@ impl Mapping {
         self.areas = areas;
     }
 
-    /// Unmaps the pages of `extent` (MADV_DONTNEED). They stay in the cache.
+    /// Unmaps the pages of `extent` (MADV_DONTNEED). The pages stay in the cache.
     pub fn unmap(&mut self, extent: Extent) {
         let (first, last) = (extent.start.get() / 64, extent.end().get().div_ceil(64));
         if last - first > self.mapped.len() as u64 {
@@ -80,7 +80,7 @@ impl Mapping {
         }
     }
 
-    /// Whether an access to `page` causes no fault.
+    /// Returns whether an access to `page` causes no fault.
     pub fn is_mapped(&self, page: Page) -> bool {
         self.mapped.get(&(page.get() / 64)).is_some_and(|bits| bits >> (page.get() % 64) & 1 == 1)
     }
@@ -94,8 +94,8 @@ impl Mapping {
         true
     }
 
-    /// The first half of an access: the fault up to the wait for the page. Returns the state of the
-    /// page, or `None` if it is beyond the end of the mapping.
+    /// Executes the first half of an access: the fault up to the wait for the page. Returns the
+    /// state of the page, or `None` if it is beyond the end of the mapping.
     pub fn begin(
         &mut self,
         policy: &mut dyn Policy,
@@ -141,8 +141,8 @@ impl Mapping {
         Some(outcome)
     }
 
-    /// The second half: the kernel repeats the fault when the page is ready. It then maps the pages
-    /// that were read with it, and ignores a mark.
+    /// Executes the second half of an access: the kernel repeats the fault when the page is ready.
+    /// It then maps the pages that were read with it, and ignores a mark.
     pub fn end(&mut self, policy: &mut dyn Policy, cache: &mut dyn Cache, page: Page) {
         if let Some(area) = self.area(page).filter(|_| !self.is_mapped(page)) {
             self.map_around(policy, cache, area, page);
@@ -177,7 +177,7 @@ impl Mapping {
     }
 }
 
-/// The bits of `extent` in the word number `word`.
+/// Returns the bits of `extent` in word number `word`.
 fn covered(word: u64, extent: Extent) -> u64 {
     let from = extent.start.get().saturating_sub(word * 64).min(64);
     let to = extent.end().get().saturating_sub(word * 64).min(64);

@@ -12,19 +12,19 @@ use crate::page::{Extent, Page};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissPrefetch {
     run: Pages,
-    /// The run that was requested last.
+    /// Run that was requested last.
     requested: Extent,
 }
 
 impl MissPrefetch {
-    /// `run` is the usual length of the runs.
+    /// Creates the prefetcher. `run` is the usual length of the runs.
     pub fn new(run: Pages) -> Self {
         Self { run, requested: Extent::new(Page::FIRST, Pages::ZERO) }
     }
 
-    /// Returns what to prefetch when a reader missed page `index` and `pages` pages from there are
-    /// already being read; `file` is the size of the file. `None` within the run that was requested
-    /// last.
+    /// Returns the pages to prefetch after a reader missed page `index`, if `pages` pages from
+    /// there are already being read. `file` is the size of the file. Returns `None` within the last
+    /// requested run.
     pub fn miss(&mut self, index: Page, pages: Pages, file: Pages) -> Option<Extent> {
         if self.requested.contains(index) && index != self.requested.start {
             return None;

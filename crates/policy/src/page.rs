@@ -24,17 +24,17 @@ impl Page {
         self.0
     }
 
-    /// The page `count` pages later, or the last possible page.
+    /// Returns the page `count` pages later, or the last possible page.
     pub const fn plus(self, count: Pages) -> Self {
         Self(self.0.saturating_add(count.get()))
     }
 
-    /// The page `count` pages earlier, or the first page.
+    /// Returns the page `count` pages earlier, or the first page.
     pub const fn minus(self, count: Pages) -> Self {
         Self(self.0.saturating_sub(count.get()))
     }
 
-    /// The distance from `earlier` to this page; zero if this page is not after it.
+    /// Returns the distance from `earlier` to this page; zero if this page is not after it.
     pub const fn since(self, earlier: Self) -> Pages {
         Pages::new(self.0.saturating_sub(earlier.0))
     }
@@ -66,7 +66,7 @@ impl Extent {
         self.start.plus(self.pages)
     }
 
-    /// The part before `end`, which may be empty.
+    /// Returns the part before `end`, which may be empty.
     pub const fn before(self, end: Page) -> Self {
         let room = end.since(self.start);
         if self.pages.get() > room.get() { Self::new(self.start, room) } else { self }
@@ -77,9 +77,9 @@ impl Extent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Folio {
     pub head: Page,
-    /// The base-2 logarithm of the number of pages.
+    /// Base-2 logarithm of the number of pages.
     pub order: u8,
-    /// `PG_readahead` is set: an access starts the next read-ahead.
+    /// `PG_readahead` is set: an access to the folio triggers async read-ahead.
     pub marked: bool,
 }
 

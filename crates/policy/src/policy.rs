@@ -6,8 +6,8 @@ use units::{Bytes, Nanos, Pages};
 use crate::cache::{Cache, Memory};
 use crate::page::{Extent, Folio, Page};
 
-/// An open file (open file description). The caller assigns the numbers; it should reuse small ones
-/// after a close, because they are indices of tables.
+/// An open file (open file description). The caller assigns the numbers. It should reuse small
+/// numbers after a close, because they are indices of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
@@ -23,7 +23,7 @@ pub struct MapAdvice {
     pub random: bool,
     /// MADV_HUGEPAGE.
     pub huge: bool,
-    /// The part of the file that is mapped executable, where the page is in it.
+    /// Pages of the executable mapping that contains the page, if any.
     pub code: Option<Extent>,
 }
 
@@ -40,7 +40,7 @@ pub struct Touch {
     pub stream: StreamId,
     /// The page; if a read call reaches a mark, the first page of the marked folio.
     pub page: Page,
-    /// The pages from `page` to the end of the read call; 1 for a fault.
+    /// Number of pages from `page` to the end of the read call; 1 for a fault.
     pub request: Pages,
     pub method: Method,
 }
@@ -49,7 +49,7 @@ pub struct Touch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub offset: Bytes,
-    /// The length requested, which may reach beyond the end of the file.
+    /// Requested length, which may extend beyond the end of the file.
     pub length: Bytes,
 }
 
@@ -83,7 +83,7 @@ pub enum Advice {
     WillNeed(Extent),
 }
 
-/// A read-ahead algorithm: all open files of one kernel, or one program, on one device.
+/// A read-ahead algorithm, for all open files of one kernel, or of one program, on one device.
 ///
 /// The `cache` argument of a callback is that of the stream's file. A callback for a stream that
 /// was not opened does nothing.
@@ -103,7 +103,7 @@ pub trait Policy: Send {
     /// The reader accesses a cached page of a marked folio.
     fn mark(&mut self, _cache: &mut dyn Cache, _touch: Touch, _folio: Folio) {}
 
-    /// Whether [`Policy::access`] must be called, which takes time for each page.
+    /// Returns whether to call [`Policy::access`], which takes time for each page.
     fn wants_access_events(&self) -> bool {
         false
     }
@@ -111,38 +111,38 @@ pub trait Policy: Send {
     /// The reader accessed a page. Called after [`Policy::miss`] or [`Policy::mark`].
     fn access(&mut self, _cache: &mut dyn Cache, _touch: Touch, _outcome: TouchOutcome) {}
 
-    /// Faults found this many pages cached: the faulting page, or, if `around`, neighbouring pages
+    /// Faults found `pages` pages cached: the faulting page, or, if `around`, neighbouring pages
     /// that were mapped with it (fault-around).
     fn fault_hits(&mut self, _stream: StreamId, _pages: Pages, _around: bool) {}
 
-    /// A read call that returned data ends; `position` is the offset after its last byte.
+    /// A read call that returned data has finished; `position` is the offset after its last byte.
     fn end(&mut self, _stream: StreamId, _position: Bytes) {}
 
-    /// Whether [`Policy::evict`] must be called, which takes time for each page.
+    /// Returns whether to call [`Policy::evict`], which takes time for each page.
     fn wants_evict_events(&self) -> bool {
         false
     }
 
-    /// Whether [`Policy::begin`] and [`Policy::end`] must be called for each read call. If not, a
-    /// sequence of calls whose pages are all cached and unmarked may be reported by one `end`, that
-    /// of the last call, without a `begin`. Asked at the start and after each [`Policy::tick`].
+    /// Returns whether to call [`Policy::begin`] and [`Policy::end`] for each read call. If not,
+    /// one `end` without a `begin` may report a sequence of calls whose pages are all cached and
+    /// unmarked. The caller asks at the start and after each [`Policy::tick`].
     fn wants_call_events(&self) -> bool {
         true
     }
 
-    /// The window of a stream, if it does not depend on the device's read-ahead. A simulation needs
-    /// a cache of at least this size. Zero if the window depends on the device or on memory only.
+    /// Returns the window of a stream, which a simulated cache must hold at least. Zero if the
+    /// window depends only on the device's read-ahead or on memory.
     fn own_window(&self) -> Pages {
         Pages::ZERO
     }
 
-    /// Whether the policy calls [`Cache::upcoming`].
+    /// Returns whether the policy calls [`Cache::upcoming`].
     fn needs_lookahead(&self) -> bool {
         false
     }
 
-    /// Whether all pages of one submission become readable together, when the last of its device
-    /// requests completes. Otherwise each page becomes readable when its own request completes.
+    /// Returns whether all pages of one submission become readable together, when its last device
+    /// request completes. Otherwise each page becomes readable when its own request completes.
     fn completes_per_window(&self) -> bool {
         false
     }
@@ -158,16 +158,16 @@ pub trait Policy: Send {
     /// A reader of the stream has waited for the device.
     fn stalled(&mut self, _now: Nanos, _stream: StreamId, _wait: Nanos) {}
 
-    /// When [`Policy::tick`] must be called. The caller asks at the start, after each read call and
-    /// after each miss. A policy that returns `None` at the start never gets a tick.
+    /// Returns the time of the next [`Policy::tick`]. The caller asks at the start, after each read
+    /// call and after each miss. A policy that returns `None` at the start never receives a tick.
     fn next_tick(&self) -> Option<Nanos> {
         None
     }
 
-    /// Periodic work that does not depend on a read call.
+    /// Does periodic work that does not depend on a read call.
     fn tick(&mut self, _context: &mut dyn TickContext) {}
 
-    /// The results of the periodic work so far.
+    /// Returns the results of the periodic work so far.
     fn stats(&self) -> PolicyStats {
         PolicyStats::default()
     }
@@ -180,16 +180,16 @@ pub trait Policy: Send {
 pub struct PolicyStats {
     /// Pages that priming read and that were not cached before.
     pub primed: Pages,
-    /// The first decisions with their times, one line each.
+    /// The first decisions, as a time and one line of text each.
     pub decisions: Vec<(Nanos, String)>,
 }
 
-/// Counters of the requests that a device has completed.
+/// Counters of completed device requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceCompletions {
     pub reads: u64,
     pub bytes: Bytes,
-    /// The sum of the service times. It grows faster than the clock if requests overlap.
+    /// Sum of the service times. It grows faster than the clock if requests overlap.
     pub time: Nanos,
 }
 
@@ -201,7 +201,7 @@ pub trait TickContext {
 
     fn memory(&self) -> Memory;
 
-    /// Whether the device is a rotating disk.
+    /// Returns whether the device is a rotating disk.
     fn rotates(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! A read call as the kernel executes it: page by page, the policy first.
+//! A read call as the kernel executes it, page by page, with a call of the policy before each read.
 //!
 //! [`read`] executes a whole call at once. The simulator uses the same [`ReadWalk`] and lets time
 //! pass between its steps, so replaying recordings through [`read`] also tests the simulator.
@@ -23,14 +23,14 @@ pub struct ReadWalk {
 #[derive(Clone, Copy, Debug)]
 pub struct PageVisit {
     pub outcome: TouchOutcome,
-    /// The pages of its folio. The reader waits until they are ready.
+    /// Pages of the folio. The reader waits until they are ready.
     pub folio: Extent,
-    /// The next page of the walk: after the folio, or the end of the call.
+    /// Next page of the walk: after the folio, or the end of the call.
     pub next: Page,
 }
 
 impl ReadWalk {
-    /// The walk of a call on a file of this size, and the offset after the last byte that it reads.
+    /// Returns the walk of a call on a file of this size, and the offset after the last byte read.
     #[inline]
     pub fn new(call: Call, file_size: Bytes) -> (Self, Bytes) {
         let request_end = call.offset.get().saturating_add(call.length.get());
@@ -51,14 +51,14 @@ impl ReadWalk {
         self.page >= self.stop
     }
 
-    /// The number of pages left.
+    /// Returns the number of pages left.
     #[inline]
     pub fn left(&self) -> Pages {
         self.stop.since(self.page)
     }
 
     /// Executes the read of the next page up to the point where the reader waits: calls the policy,
-    /// after which its submissions are in flight. Does not advance the walk.
+    /// after which the submissions are in flight. Does not advance the walk.
     #[inline]
     pub fn visit<C: Cache>(
         &self,

@@ -28,24 +28,24 @@ pub static REGISTRY: &[Entry] = &[
     amp::ENTRY,
 ];
 
-/// Lists of policies: that of this crate and those of higher crates. Names must be unique.
+/// Lists of policies: that of this crate and those of dependent crates. Names must be unique.
 #[derive(Clone, Copy)]
 pub struct Catalogue(pub &'static [&'static [Entry]]);
 
-/// The policies of this crate alone.
+/// The policies of this crate only.
 pub static BUILT_IN: Catalogue = Catalogue(&[REGISTRY]);
 
 impl Catalogue {
-    /// All entries, in the order of the lists.
+    /// Returns all entries, in the order of the lists.
     pub fn entries(self) -> impl Iterator<Item = &'static Entry> {
         self.0.iter().copied().flatten()
     }
 
-    /// The entry of this name.
+    /// Returns the entry with this name.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such entry.
     pub fn named(self, name: &str) -> Result<&'static Entry, PolicyError> {
         self.entries().find(|entry| entry.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.entries().map(|entry| entry.name).collect();
@@ -66,7 +66,7 @@ impl Catalogue {
     }
 }
 
-/// A policy and its parameters, as `NAME[,KEY=VALUE…]` gives them.
+/// A policy and its parameters, parsed from `NAME[,KEY=VALUE…]`.
 #[derive(Clone)]
 pub struct PolicySpec {
     entry: &'static Entry,
@@ -74,12 +74,12 @@ pub struct PolicySpec {
 }
 
 impl PolicySpec {
-    /// The policy's line in its registry.
+    /// Returns the policy's entry in its registry.
     pub fn entry(&self) -> &'static Entry {
         self.entry
     }
 
-    /// The same with another parameter; [`PolicySpec::build`] checks it.
+    /// Returns a copy with one more parameter, which [`PolicySpec::build`] checks.
     #[must_use]
     pub fn with(&self, key: &str, value: &str) -> Self {
         Self { entry: self.entry, text: format!("{},{key}={value}", self.text) }
@@ -105,7 +105,7 @@ impl PolicySpec {
 }
 
 impl Default for PolicySpec {
-    /// The policy that is checked against recordings of a kernel.
+    /// Returns the policy that is checked against recordings of a kernel.
     fn default() -> Self {
         Self { entry: &linux_6_18::ENTRY, text: linux_6_18::ENTRY.name.to_owned() }
     }

@@ -38,8 +38,8 @@ fn random_sequences_are_reproduced() {
     assert!(failed.is_empty(), "{} of {} sequences differ", failed.len(), results.len());
 }
 
-/// The distance in pages from the reader to the end of the window, for each decision of a recorded
-/// sequential stream.
+/// Returns the distance in pages from the reader to the end of the window, for each decision of a
+/// recorded sequential stream.
 fn reach(decisions: &Value) -> Vec<u64> {
     let decisions = decisions.as_array().expect("decisions");
     let end = |decision: &Value| {
@@ -69,7 +69,7 @@ fn a_stream_has_two_windows_ahead_at_most() {
     assert!(full >= 9, "only {full} sequences reach two windows");
 }
 
-/// A recording of one sequence.
+/// Returns a recording of one sequence.
 fn recording(pages: u64, config: &str, ops: Value, decisions: Value, cached: u64) -> String {
     let device = format!("max_sectors_kb=1280, so io_pages=320; the file is {pages} pages");
     let result = json!({ "decisions": decisions, "cached_pages_after": cached });
@@ -171,7 +171,7 @@ fn an_unusable_sequence_is_reported() {
     assert!(error.is_err_and(|error| error.contains("max_sectors_kb=N")));
 }
 
-/// Advice and faults that the recorded sequences do not contain, by the kernel's source.
+/// Advice and faults that are not in the recorded sequences; expectations from the kernel's source.
 #[test]
 fn further_sequences_follow_the_rules() {
     let huge = recording(

@@ -1,16 +1,16 @@
-//! What a host adds to each request: the way to the device and back.
+//! Latency that a host adds to each request, on the way to the device and back.
 
 use std::collections::VecDeque;
 
 use model::{Completion, Counters, Device, Request};
 use units::{Bytes, Nanos};
 
-/// A device whose completions arrive later by the same time each.
+/// A device whose completions all arrive later by the same time.
 pub(crate) struct DelayedDevice {
     device: Box<dyn Device>,
     delay: Nanos,
     completed: Vec<Completion>,
-    /// On their way, in order.
+    /// Completions that have not arrived yet, in order.
     coming: VecDeque<Completion>,
 }
 
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use model::{RequestId, RequestKind, Spec};
 
-    /// When reads of these places are done, one after another.
+    /// Returns the completion times of reads at these offsets in MiB, one after another.
     fn ends(device: &mut dyn Device) -> Vec<Nanos> {
         let (mut now, mut done) = (Nanos::ZERO, Vec::new());
         let mut ends = Vec::new();

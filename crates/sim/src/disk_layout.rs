@@ -1,4 +1,4 @@
-//! From pages of a file to requests to the device.
+//! Maps pages of a file to device requests.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,7 +10,7 @@ use units::{Bytes, Pages};
 use crate::queue::{Item, PartPurpose};
 use crate::scenario::FileOnDisk;
 
-/// A file's place on the device.
+/// The location of a file on the device.
 pub(crate) struct Placed {
     file: u32,
     disk: FileOnDisk,
@@ -27,7 +27,7 @@ impl Placed {
         self.disk.size
     }
 
-    /// The first byte of the device beyond it.
+    /// Returns the first byte of the device after the file.
     pub(crate) fn end(&self) -> Bytes {
         let whole = self.disk.size.to_pages_ceil(PAGE).to_bytes(PAGE);
         match self.disk.pieces {
@@ -39,7 +39,7 @@ impl Placed {
         }
     }
 
-    /// How many pages follow each other on the device from `page` on.
+    /// Returns the number of pages from `page` that are contiguous on the device.
     pub(crate) fn contiguous(&self, page: Page) -> Pages {
         let whole = self.disk.size.to_pages_ceil(PAGE);
         let left = Page::FIRST.plus(whole).since(page);
@@ -59,7 +59,7 @@ impl Placed {
         Pages::new(run / PAGE.bytes().get()).min(left)
     }
 
-    /// The one request that brings some pages, where no more than one is needed.
+    /// Returns the request for some pages of a contiguous file, if a single request suffices.
     #[inline]
     pub(crate) fn single(&self, extent: Extent) -> Option<Item> {
         let length = extent.pages.get() * 4096;
@@ -71,7 +71,7 @@ impl Placed {
         Some(Item { offset, length, purpose: PartPurpose::Data { file: self.file, extent } })
     }
 
-    /// What is to be read for some pages, in order.
+    /// Appends the requests for some pages to `items`, in order.
     pub(crate) fn plan(&mut self, extent: Extent, items: &mut VecDeque<Item>) {
         let (at, length) = (extent.start.get() * 4096, extent.pages.get() * 4096);
         match (self.disk.pieces, self.disk.layout) {
@@ -109,7 +109,7 @@ impl Placed {
         }
     }
 
-    /// Cuts a run into requests that the host allows.
+    /// Splits a run into requests of at most the host's maximum size.
     fn cut(&self, mut offset: u64, mut at: u64, length: u64, items: &mut VecDeque<Item>) {
         let end = at + length;
         while at < end {

@@ -1,4 +1,4 @@
-//! Why something cannot be simulated.
+//! Errors of a simulation.
 
 use model::SpecError;
 use policy::PolicyError;
@@ -13,21 +13,21 @@ pub enum SimError {
     Model(#[from] SpecError),
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The workload cannot be, or not on these files.
+    /// The workload is invalid, or does not fit these files.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
     /// A setting of the machine is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The page cache cannot hold what is read at once.
+    /// The page cache cannot hold the pages that are read at once.
     #[error(
         "a page cache of {cache} is smaller than {what}, {needed}: give cache={} or more",
         needed.to_string().replace(' ', "")
     )]
     CacheTooSmall {
-        /// The size of the page cache.
+        /// Size of the page cache.
         cache: Bytes,
-        /// What does not fit.
+        /// What does not fit in the cache.
         what: &'static str,
         needed: Bytes,
     },
@@ -38,7 +38,7 @@ pub enum SimError {
          (capacity=)"
     )]
     DeviceTooSmall { needed: Bytes, capacity: Bytes },
-    /// Something refers to a file, or to an open file, that the scenario does not have.
+    /// A reference to a file, or to an open file, that the scenario does not have.
     #[error("{what} {index} does not exist: there are {count}")]
     NoSuch { what: &'static str, index: u32, count: usize },
 }

@@ -1,15 +1,15 @@
 //! Discrete-event simulation of readers, page cache, read-ahead and device.
 //!
-//! A [`SimMachine`] is a device model, a read-ahead policy, a page cache of some size and what a
-//! processor takes for its part of a read. A [`Scenario`] is files, open files and readers; a
-//! reader is any iterator of [`ReadStep`]s, or what gives them in runs ([`Steps`]), so a declared
-//! workload ([`Scenario::of_workload`]) and a trace run the same way. [`run`] runs
-//! the readers and returns a [`SimOutcome`].
+//! A [`SimMachine`] is a device model, a read-ahead policy, a page cache and the processor costs of
+//! reads. A [`Scenario`] is files, open files and readers. A reader is any iterator of
+//! [`ReadStep`]s, or a source of runs of steps ([`Steps`]), so a declared workload
+//! ([`Scenario::of_workload`]) and a trace run the same way. [`run`] runs the readers and returns a
+//! [`SimOutcome`].
 //!
-//! The policies are those of the crate `policy`, which reproduce a kernel's recorded decisions, and
-//! the devices those of the crate `model`, which the virtual disk uses as well. The simulator does
-//! no I/O, reads no clock and draws every random number from the seed: the same machine and
-//! scenario give the same outcome, to the nanosecond.
+//! The policies are those of the crate `policy`, which reproduce a kernel's recorded decisions. The
+//! devices are those of the crate `model`, which the virtual disk also uses. The simulator does no
+//! I/O, reads no clock and derives every random number from the seed: the same machine and scenario
+//! give the same outcome, to the nanosecond.
 
 mod cache;
 mod delayed;

@@ -1,4 +1,4 @@
-//! What is simulated: device, page cache, read-ahead and what a processor takes.
+//! The simulated machine: device, page cache, read-ahead and processor costs.
 
 use model::Spec;
 use model::layout::FileLayout;
@@ -9,15 +9,15 @@ use units::{Bytes, Kib, Nanos};
 
 use crate::error::SimError;
 
-/// The smallest page cache: what reclaim takes at once, twice.
+/// Smallest page cache: twice the batch that reclaim evicts at once.
 const LEAST_CACHE: Bytes = Bytes::from_kib(256);
 
-/// How files lie on the device and in the page cache.
+/// Layout of files on the device and in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Where a file's bytes lie on the device.
+    /// Layout of a file's bytes on the device.
     pub layout: FileLayout,
-    /// The largest order of folio that its files may have; `None` for single pages only.
+    /// Largest folio order of its files; `None` for single pages only.
     pub folio_limit: Option<u8>,
 }
 
@@ -30,81 +30,81 @@ impl FileSystem {
     pub const PLAIN: Self = Self { layout: FileLayout::Contiguous, folio_limit: None };
 }
 
-/// Which page leaves a full cache.
+/// Rule for the page that leaves a full cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replacement {
-    /// Linux: a page begins at the head of the inactive list and moves to the active one when it
-    /// is used a second time; the active list gives to the inactive, and that to nobody.
+    /// Linux: a page starts at the head of the inactive list and moves to the active list at its
+    /// second use. Pages move from the active to the inactive list, and leave the cache from there.
     #[default]
     TwoLists,
-    /// The page that was not used for the longest time.
+    /// Least recently used: the page that was not used for the longest time leaves.
     Lru,
 }
 
-/// When pages that were asked for together can be read.
+/// When pages that were requested together become readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// Each with the request to the device that brings it.
+    /// Each page with the device request that delivers it.
     Requests,
-    /// All at once, with the last of their requests: since 4.3 Linux hands the block layer a window
-    /// as one bio, whatever the largest request is, and a bio that was split ends as a whole
+    /// All together, with the last of their requests. Since 4.3, Linux passes a window to the block
+    /// layer as one bio, whatever the largest request is, and a split bio completes as a whole
     /// (`bio_chain` in block/bio.c).
     Windows,
 }
 
-/// What a processor takes, of each reader's time. There is one for each reader.
+/// Processor costs of a read, charged to its reader. Each reader has its own processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     pub call_ns: f64,
-    /// For each byte that is copied to the reader.
+    /// Per byte copied to the reader.
     pub copy_ns: f64,
-    /// For each byte of a request to the device.
+    /// Per byte of a device request.
     pub submit_ns: f64,
-    /// For each fault of a mapped page.
+    /// Per fault of a mapped page.
     pub fault_ns: f64,
 }
 
 impl Costs {
-    /// A processor of today: 400 ns for a call, 10 GB/s of copying, 20 µs to ask for a megabyte.
+    /// A current processor: 400 ns per call, copying at 10 GB/s, 20 µs to submit a megabyte.
     pub const TODAY: Self = Self { call_ns: 400.0, copy_ns: 0.1, submit_ns: 0.02, fault_ns: 700.0 };
-    /// Nothing: only the device takes time.
+    /// No costs: only the device takes time.
     pub const NONE: Self = Self { call_ns: 0.0, copy_ns: 0.0, submit_ns: 0.0, fault_ns: 0.0 };
 }
 
-/// A machine to be simulated.
+/// A machine to simulate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimMachine {
     /// The device and the host limits in front of it.
     pub model: Spec,
     pub policy: PolicySpec,
-    /// The read-ahead of the device's bdi (`read_ahead_kb`).
+    /// Read-ahead of the device's bdi (`read_ahead_kb`).
     pub read_ahead: Kib,
-    /// The read-ahead of single files, by their places in the scenario: what a tuner of open files
-    /// would set. Files beyond the end of the list have that of the bdi.
+    /// Read-ahead of single files, by index in the scenario, as a tuner of open files would set it.
+    /// Files beyond the end of the list have the read-ahead of the bdi.
     pub file_read_ahead: Vec<Kib>,
-    /// The size of the page cache.
+    /// Size of the page cache.
     pub cache: Bytes,
-    /// Which page leaves it when it is full.
+    /// Rule for the page that leaves a full cache.
     pub replacement: Replacement,
-    /// How files lie on the device and in the cache.
+    /// Layout of files on the device and in the cache.
     pub filesystem: FileSystem,
-    /// When the pages of a window that takes several requests can be read; `None` as the policy's
-    /// kernel has it ([`policy::Policy::completes_per_window`]).
+    /// When the pages of a window with several requests become readable; `None` for the rule of the
+    /// policy's kernel ([`policy::Policy::completes_per_window`]).
     pub arrival: Option<Arrival>,
     pub costs: Costs,
-    /// What each request takes on its way to the device and back, in which the device is free.
+    /// Latency of each request on its way to the device and back, while the device is free.
     pub request_delay: Nanos,
-    /// Where on the device whoever lays out files begins.
+    /// Device offset at which the first file starts.
     pub files_at: Bytes,
-    /// The seed of the device's chance and of when readers begin.
+    /// Seed of the device's randomness and of the readers' start times.
     pub seed: u64,
-    /// Whether to walk page by page where runs of pages would give the same: the slow way, to
-    /// check the fast one against.
+    /// Whether to walk page by page where runs of pages would give the same result: the slow way,
+    /// as a check of the fast one.
     pub page_by_page: bool,
 }
 
 impl SimMachine {
-    /// Linux 6.18 with XFS and a page cache of 8 GiB in front of this device.
+    /// Returns a machine with Linux 6.18, XFS and a page cache of 8 GiB in front of this device.
     pub fn new(model: Spec) -> Self {
         Self {
             model,
@@ -125,11 +125,11 @@ impl SimMachine {
 }
 
 impl SimMachine {
-    /// Says what, if anything, no machine can have.
+    /// Checks that all values are possible.
     ///
     /// # Errors
     ///
-    /// The first such value, with what is allowed.
+    /// The first impossible value, with the allowed values.
     pub fn validate(&self) -> Result<(), SimError> {
         self.model.validate()?;
         let costs = &self.costs;

@@ -1,4 +1,4 @@
-//! What came of a simulation.
+//! Results of a simulation.
 
 use policy::PolicyStats;
 use stats::LatencyHistogram;
@@ -10,13 +10,13 @@ use crate::timeline::SimTimeline;
 pub struct ReaderOutcome {
     pub requests: u64,
     pub useful: Bytes,
-    /// When its last read was done.
+    /// Time at which its last read completed.
     pub elapsed: Nanos,
-    /// How often it waited for the device.
+    /// Number of waits for the device.
     pub stalls: u64,
-    /// How long it waited for pages in all.
+    /// Total time of waiting for pages.
     pub stalled: Nanos,
-    /// How long its reads waited before that, because `nr_requests` requests were in flight.
+    /// Total time that its reads waited before that, because `nr_requests` requests were in flight.
     pub queue_wait: Nanos,
 }
 
@@ -30,40 +30,40 @@ pub struct ClassOutcome {
 pub struct DeviceUse {
     pub requests: u64,
     pub bytes: Bytes,
-    /// Of those bytes, what says where others lie.
+    /// Bytes of metadata that locate other data, included in `bytes`.
     pub metadata: Bytes,
-    /// How long its parts were at work, summed over them.
+    /// Busy time of the device's parts, summed over the parts.
     pub busy: Nanos,
-    /// Time integral of the number of requests under way: divided by the elapsed time it is the
-    /// mean depth of the queue.
+    /// Time integral of the number of requests in flight. Divided by the elapsed time, it is the
+    /// mean queue depth.
     pub queued: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
-    /// Pages that readers asked for, each time.
+    /// Pages that readers requested, counted at each request.
     pub references: Pages,
     pub hits: Pages,
-    /// Of those, found on their way: read ahead, but late.
+    /// References to pages in flight: read ahead, but late.
     pub late: Pages,
-    /// Of those, not found.
+    /// References to pages that were not cached.
     pub misses: Pages,
     /// Pages read from the device.
     pub read: Pages,
-    /// Of those, used before they left the cache or the simulation ended.
+    /// Pages read and used before their eviction or the end of the simulation.
     pub used: Pages,
-    /// Of those, evicted without having been used: thrashing.
+    /// Pages read and evicted before their use: thrashing.
     pub thrashed: Pages,
     /// Pages evicted, used or not.
     pub evicted: Pages,
     /// Pages moved to the active list.
     pub activated: Pages,
-    /// Windows that the policy had read.
+    /// Windows that the policy submitted.
     pub windows: u64,
 }
 
 impl CacheUse {
-    /// Pages that were read and not used: evicted before, or left at the end.
+    /// Returns the pages that were read and not used: evicted before, or left at the end.
     pub fn wasted(&self) -> Pages {
         self.read.saturating_sub(self.used)
     }
@@ -71,11 +71,11 @@ impl CacheUse {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOutcome {
-    /// When the simulation was over: when the time was, or when the readers were done.
+    /// Duration of the simulation: to the time limit, or until the readers finished.
     pub elapsed: Nanos,
-    /// When nothing was under way any more.
+    /// Time from which no request was in flight.
     pub settled: Nanos,
-    /// Whether a reader was done before the time was over.
+    /// Whether a reader finished before the time limit.
     pub exhausted: bool,
     pub readers: Vec<ReaderOutcome>,
     pub stream: ClassOutcome,
@@ -83,11 +83,11 @@ pub struct SimOutcome {
     pub processor: Nanos,
     pub device: DeviceUse,
     pub cache: CacheUse,
-    /// For each open file, what lies ready behind the last byte read through it.
+    /// Bytes cached after the last byte read, for each open file.
     pub ahead: Vec<Bytes>,
-    /// What the device and the read-ahead did when.
+    /// Activity of the device and of read-ahead over time.
     pub timeline: SimTimeline,
-    /// What the policy did by itself.
+    /// Results of the policy's periodic work.
     pub policy_stats: PolicyStats,
 }
 
@@ -100,40 +100,40 @@ impl SimOutcome {
         self.readers.iter().map(|reader| reader.requests).sum()
     }
 
-    /// How long all readers waited for the device.
+    /// Returns the total time that all readers waited for the device.
     pub fn stalled(&self) -> Nanos {
         self.readers.iter().map(|reader| reader.stalled).sum()
     }
 
-    /// [`ReaderOutcome::queue_wait`] of all readers together.
+    /// Returns the sum of [`ReaderOutcome::queue_wait`] over all readers.
     pub fn queue_wait(&self) -> Nanos {
         self.readers.iter().map(|reader| reader.queue_wait).sum()
     }
 
-    /// What was read to prime files.
+    /// Returns the bytes that priming read.
     pub fn primed(&self) -> Bytes {
         self.policy_stats.primed.to_bytes(policy::cache::PAGE)
     }
 
-    /// What was read and not used yet, but lies where a reader would have gone on: when time is
-    /// over it is neither of use nor read in vain.
+    /// Returns the bytes that were read and not used yet, but lie where a reader would have
+    /// continued. At the time limit they count neither as useful nor as wasted.
     pub fn awaiting(&self) -> Bytes {
         let cache = &self.cache;
         let unused = cache.read.saturating_sub(cache.used).saturating_sub(cache.thrashed);
-        // What primed a file is counted on its own, used or not.
+        // Primed pages are counted separately, used or not.
         let unused = unused.saturating_sub(self.policy_stats.primed);
         self.ahead.iter().copied().sum::<Bytes>().min(unused.to_bytes(policy::cache::PAGE))
     }
 
-    /// The same as [`SimOutcome::amplification`], without the bytes read to prime files and those
-    /// that still await their reader; `None` if the readers got nothing.
+    /// Returns [`SimOutcome::amplification`] without the bytes that priming read and those that
+    /// still await their reader; `None` if the readers read nothing.
     pub fn amplification_unprimed(&self) -> Option<f64> {
         let useful = self.useful();
         let read = self.device.bytes.saturating_sub(self.primed()).saturating_sub(self.awaiting());
         (!useful.is_zero()).then(|| read.get() as f64 / useful.get() as f64)
     }
 
-    /// Bytes read from the device for each byte got; nothing if nothing was got.
+    /// Returns bytes read from the device per useful byte; `None` if no byte was useful.
     pub fn amplification(&self) -> Option<f64> {
         let useful = self.useful();
         (!useful.is_zero()).then(|| self.device.bytes.get() as f64 / useful.get() as f64)

@@ -1,4 +1,4 @@
-//! The block layer: requests wait, are merged and sorted, and go to the device.
+//! The block layer: requests wait, are merged and sorted, and are dispatched to the device.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,19 +11,19 @@ use crate::machine::SimMachine;
 use crate::outcome::DeviceUse;
 use crate::timeline::{SimTimeline, TimelineRecorder};
 
-/// What a request, or a part of a merged one, is for.
+/// Purpose of a request, or of a part of a merged request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartPurpose {
     Data {
         file: u32,
-        /// Its pages.
+        /// Pages that the request reads.
         extent: Extent,
     },
-    /// What says where other data lie; the reader waits for it.
+    /// Metadata that locate other data; the reader waits for them.
     Metadata,
 }
 
-/// Something to be read.
+/// A range of the device to read, and its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) offset: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Item {
     pub(crate) purpose: PartPurpose,
 }
 
-/// A part of a request: who asked, and for what.
+/// A part of a request: its reader and its purpose.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) reader: u32,
@@ -46,12 +46,12 @@ struct Pending {
     merged: Vec<Part>,
 }
 
-/// After this long a reading request goes first (`read_expire` of mq-deadline).
+/// After this time a read request goes first (`read_expire` of mq-deadline).
 const READ_EXPIRE_TIME: Nanos = Nanos::from_millis(500);
-/// Bits of a request's id that name its place in the table.
+/// Bits of a request ID that hold the request's index in the table.
 const PLACE_BITS: u32 = 20;
 
-/// The device with the requests on their way to it and under way.
+/// The device, with the requests that wait for it and those in flight.
 pub(crate) struct BlockQueue {
     device: Box<dyn Device>,
     scheduler: Scheduler,
@@ -61,14 +61,14 @@ pub(crate) struct BlockQueue {
     turns: VecDeque<(u64, u64)>,
     position: u64,
     in_flight: Vec<Option<Pending>>,
-    /// How long requests took that are done, summed over them.
+    /// Total time of completed requests, from submission to completion.
     time: Nanos,
     completed: u64,
     completed_bytes: Bytes,
     free: Vec<usize>,
     flying: usize,
     serial: u64,
-    /// Requests of each reader that wait.
+    /// Number of waiting requests of each reader.
     undispatched: Vec<u32>,
     done: Vec<Completion>,
     counts: DeviceUse,
@@ -107,22 +107,22 @@ impl BlockQueue {
         })
     }
 
-    /// The largest request, in whole pages.
+    /// Returns the largest request in bytes, a multiple of the page size.
     pub(crate) fn max_request(&self) -> u64 {
         self.max_request
     }
 
-    /// When the device has something to say.
+    /// Returns the time of the device's next event.
     pub(crate) fn next_wake(&self) -> Nanos {
         self.device.next_wake().unwrap_or(Nanos::MAX)
     }
 
-    /// Whether old kernels would call the device congested: seven eighths of its queue are full.
+    /// Returns whether old kernels would call the device congested: its queue is 7/8 full.
     pub(crate) fn congested(&self) -> bool {
         (self.flying + self.waiting.len()) * 8 >= self.depth * 7
     }
 
-    /// Requests of a reader that wait for their turn.
+    /// Returns the number of waiting requests of a reader.
     pub(crate) fn undispatched(&self, reader: u32) -> u32 {
         self.undispatched[reader as usize]
     }
@@ -136,12 +136,12 @@ impl BlockQueue {
         &mut self.course
     }
 
-    /// The same when all is over.
+    /// Takes the timeline at the end of the simulation.
     pub(crate) fn take_timeline(&mut self) -> SimTimeline {
         std::mem::take(&mut self.course).into_course()
     }
 
-    /// What is done so far, as a kernel's counters have it.
+    /// Returns the completions so far, like a kernel's counters.
     pub(crate) fn completions(&self) -> policy::DeviceCompletions {
         policy::DeviceCompletions {
             reads: self.completed,
@@ -150,10 +150,10 @@ impl BlockQueue {
         }
     }
 
-    /// Takes a request.
+    /// Submits a request.
     ///
-    /// Inlined always, as [`Self::send`] is: an item that is stored in parts for a call, and loaded
-    /// whole by it, waits until the stores have left the processor's store buffer.
+    /// Always inlined, like [`Self::send`]: an item that is stored in parts for a call, and loaded
+    /// as a whole by the callee, waits until the stores have left the processor's store buffer.
     #[inline(always)]
     pub(crate) fn submit(&mut self, now: Nanos, reader: u32, item: Item) {
         let part = Part { reader, purpose: item.purpose };
@@ -178,7 +178,7 @@ impl BlockQueue {
         self.turns.push_back(key);
     }
 
-    /// Adds an item to the end of a request that waits right before it.
+    /// Appends an item to a waiting request that ends where it starts. Returns whether it did.
     fn merge(&mut self, item: Item, part: Part) -> bool {
         let before = self.waiting.range_mut(..(item.offset, 0)).next_back();
         let Some((key, pending)) = before else { return false };
@@ -191,8 +191,8 @@ impl BlockQueue {
         true
     }
 
-    /// Sends what waits while the device takes more. `freed` gets the readers of which nothing
-    /// waits any more.
+    /// Sends waiting requests while the device accepts more. Appends the readers that have no more
+    /// waiting requests to `freed`.
     #[inline]
     pub(crate) fn dispatch(&mut self, now: Nanos, freed: &mut Vec<u32>) {
         if !self.waiting.is_empty() {
@@ -216,7 +216,7 @@ impl BlockQueue {
         }
     }
 
-    /// The next request in turn: the oldest, or, with an elevator, the next one upward.
+    /// Returns the next request: the oldest, or, with an elevator, the next one upward.
     fn next_turn(&mut self, now: Nanos) -> Option<(u64, u64)> {
         while let Some(oldest) = self.turns.front().copied() {
             match self.waiting.get(&oldest) {
@@ -266,8 +266,8 @@ impl BlockQueue {
         self.counted_at = now.max(self.counted_at);
     }
 
-    /// Lets the device's time run up to its first completion, or to `until` if there is none
-    /// before; appends what completed, and returns when that was.
+    /// Advances the device to its first completion, or to `until` if there is none before. Appends
+    /// the completed parts, and returns the time of the completion.
     pub(crate) fn advance(&mut self, until: Nanos, parts: &mut Vec<Part>) -> Option<Nanos> {
         let mut done = std::mem::take(&mut self.done);
         let at = self.device.advance_to_completion(until, &mut done);

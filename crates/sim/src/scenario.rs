@@ -1,4 +1,4 @@
-//! Who reads what.
+//! Files, open files, readers and their steps.
 
 use model::layout::FileLayout;
 use units::{Bytes, Nanos};
@@ -7,27 +7,27 @@ use workload::{
     Workload, WorkloadError,
 };
 
-/// A file and where it lies.
+/// A file and its location on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOnDisk {
     pub size: Bytes,
-    /// Where on the device it begins.
+    /// Device offset of its start.
     pub start: Bytes,
-    /// How its bytes follow each other.
+    /// Order of its bytes on the device.
     pub layout: FileLayout,
-    /// If set, the file lies in pieces of the first size with a distance of the second from the
-    /// start of one to the start of the next; such a file needs no metadata.
+    /// If set, the file consists of pieces of the first size, and the starts of consecutive pieces
+    /// are the second size apart. Such a file needs no metadata.
     pub pieces: Option<(Bytes, Bytes)>,
 }
 
 /// An open file (open file description).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimOpenFile {
-    /// The place of the file among the scenario's.
+    /// Index of the file in the scenario.
     pub file: u32,
     pub method: AccessMethod,
     pub hint: Hint,
-    /// The executable part of the mapping.
+    /// Executable part of the mapping.
     pub code: Option<policy::Extent>,
     /// The program closes the descriptor once the file is mapped.
     pub only_mapped: bool,
@@ -42,27 +42,27 @@ impl SimOpenFile {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// This long after the reader's last one was done.
+    /// This long after the end of the reader's previous step.
     After(Nanos),
-    /// At this time, or when the reader's last one is done if that is later.
+    /// At this time, or at the end of the reader's previous step if that is later.
     At(Nanos),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadStep {
-    /// The place of the open file among the scenario's.
+    /// Index of the open file in the scenario.
     pub open: u32,
     pub offset: Bytes,
-    /// How much; what lies beyond the end of the file is not got.
+    /// Requested length; a read stops at the end of the file.
     pub length: Bytes,
-    /// Which latency it is counted with.
+    /// Class of the latency statistics that include the step.
     pub class: AccessClass,
     pub start: Start,
     /// The step is advice for the range, not a read.
     pub advice: Option<RangeAdvice>,
 }
 
-/// Somebody who reads: one step after another.
+/// A reader, which executes one step after another.
 #[derive(Clone, Debug)]
 pub struct Reader<I> {
     pub steps: I,
@@ -70,10 +70,10 @@ pub struct Reader<I> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// No reader begins a step at or after this time.
+    /// No reader starts a step at or after this time.
     pub time: Nanos,
-    /// Whether the end of the first reader is the end of all, as in a trial, so that no tail with
-    /// fewer readers is measured.
+    /// Whether the simulation ends when the first reader finishes, as a trial does, so that no tail
+    /// with fewer readers is measured.
     pub ends_with_first: bool,
 }
 
@@ -83,7 +83,7 @@ impl Default for Limits {
     }
 }
 
-/// Files, open files and who reads from them.
+/// Files, open files and their readers.
 #[derive(Clone, Debug)]
 pub struct Scenario<I> {
     pub files: Vec<FileOnDisk>,
@@ -96,21 +96,21 @@ pub struct Scenario<I> {
 #[derive(Clone, Debug)]
 pub struct AccessSteps {
     accesses: Accesses,
-    /// The open file of each of the reader's files; for a mixed workload with two open files,
-    /// those for random reads behind those for streams.
+    /// Open file of each of the reader's files. In a mixed workload with two open files, those for
+    /// random reads follow those for streams.
     opens: Vec<u32>,
     beside: usize,
     think: Nanos,
     has_think_times: bool,
 }
 
-/// The steps of a reader, in runs.
+/// A source of the steps of a reader, in runs.
 pub trait Steps {
-    /// The next step, and how often it comes in a row: each time where the one before it ended,
-    /// all else the same.
+    /// Returns the next step and its number of consecutive occurrences, each of which starts where
+    /// the previous one ended and is otherwise equal.
     fn next_run(&mut self) -> Option<(ReadStep, u64)>;
 
-    /// The next step that is not sequential, if it is known already.
+    /// Returns the next step that is not sequential, if it is known already.
     #[inline]
     fn peek_random(&self) -> Option<ReadStep> {
         None
@@ -179,10 +179,10 @@ impl Iterator for SingleSteps {
     }
 }
 
-/// The piece in which files written at the same time alternate.
+/// Size of the pieces in which files that are written concurrently alternate.
 const INTERLEAVE_SIZE: Bytes = Bytes::from_mib(1);
 
-/// Where files of these sizes lie that were laid out from `first` on.
+/// Returns the locations of files of these sizes that are laid out from `first` on.
 pub fn lay_out(sizes: &[Bytes], layout: Layout, rule: FileLayout, first: Bytes) -> Vec<FileOnDisk> {
     let step = Bytes::new(INTERLEAVE_SIZE.get() * sizes.len() as u64);
     let mut at = first;
@@ -203,12 +203,12 @@ pub fn lay_out(sizes: &[Bytes], layout: Layout, rule: FileLayout, first: Bytes) 
 }
 
 impl Scenario<AccessSteps> {
-    /// The readers of a workload over these files, which are all of its data files in their order
-    /// ([`Workload::data_files`]).
+    /// Returns the readers of a workload over these files, which must be all of its data files in
+    /// order ([`Workload::data_files`]).
     ///
     /// # Errors
     ///
-    /// If the workload cannot be, or the files are too few or too small for it.
+    /// If the workload is invalid, or the files are too few or too small for it.
     pub fn of_workload(
         workload: &Workload,
         files: Vec<FileOnDisk>,

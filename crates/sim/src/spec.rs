@@ -1,7 +1,7 @@
 //! A machine as text: `MODEL[,key=value…]`.
 //!
-//! A key is the simulation's own, or a parameter of the policy, or the model's; the first that has
-//! it gets it.
+//! A key is looked up among the simulation's own keys, then the parameters of the policy, then
+//! those of the model.
 
 use model::{Spec, SpecError};
 use policy::{Catalogue, PolicySpec};
@@ -11,7 +11,7 @@ use units::{Bytes, Kib};
 use crate::error::SimError;
 use crate::machine::{Arrival, FileSystem, Replacement, SimMachine};
 
-/// The simulation's own keys, with what they mean.
+/// The simulation's own keys, with their meanings.
 pub const KEYS: &[(&str, &str)] = &[
     ("kernel", "the read-ahead algorithm: NAME[:KEY=VALUE…] (also written policy=)"),
     ("policy", "the same"),
@@ -32,28 +32,28 @@ pub const KEYS: &[(&str, &str)] = &[
 ];
 
 impl SimMachine {
-    /// Reads `MODEL[,key=value…]`, MODEL being a preset, and the policy one of crate `policy`.
+    /// Parses `MODEL[,key=value…]` with a preset as MODEL and a policy of crate `policy`.
     ///
     /// # Errors
     ///
-    /// For a model, policy, key or value that does not exist; the nearest is named.
+    /// If a model, policy, key or value does not exist. The error suggests the nearest.
     pub fn parse(text: &str) -> Result<Self, SimError> {
         let NamedSettings { name, settings } = NamedSettings::parse(text)?;
         Self::with_settings(Spec::named(name)?, &settings, policy::BUILT_IN)
     }
 
-    /// A machine around this model, with these keys set; the policy is one of `policies`.
+    /// Returns a machine with this model, these settings, and a policy of `policies`.
     ///
     /// # Errors
     ///
-    /// For a policy, key or value that does not exist; the nearest is named.
+    /// If a policy, key or value does not exist. The error suggests the nearest.
     pub fn with_settings(
         model: Spec,
         settings: &[(&str, &str)],
         policies: Catalogue,
     ) -> Result<Self, SimError> {
         let mut machine = Self::new(model);
-        // The policy says which parameters there are.
+        // The policy determines which parameters exist.
         let mut given = settings.iter().filter(|(key, _)| matches!(*key, "kernel" | "policy"));
         if let Some((_, value)) = given.next() {
             machine.policy = parse_policy(value, policies)?;
@@ -137,12 +137,12 @@ fn read_ahead(value: &str) -> Result<Kib, SimError> {
     })
 }
 
-/// Parses `NAME[:KEY=VALUE…]`, which has no commas and so can stand in a list of values. The first
-/// parameter needs no key.
+/// Parses `NAME[:KEY=VALUE…]`, which has no commas and can therefore be an element of a list. The
+/// first parameter needs no key.
 ///
 /// # Errors
 ///
-/// If there is no such policy or parameter, or its value cannot be.
+/// If there is no such policy or parameter, or its value is invalid.
 pub fn parse_policy(text: &str, policies: Catalogue) -> Result<PolicySpec, SimError> {
     let name = text.split(':').next().unwrap_or_default().trim();
     let first = policies.named(name)?.parameters.first().map(|parameter| parameter.name);
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(parse("zfs:max_distance=8M").as_deref(), Ok("zfs,max_distance=8M"));
         assert_eq!(parse("none").as_deref(), Ok("none"));
         assert!(parse("none:3").is_err());
-        // Two without a key, or one given twice: neither may pass for the other.
+        // Two values without a key, or a parameter given twice: both are rejected.
         assert_eq!(parse("ara-2006:70").as_deref(), Ok("ara-2006,ratio=70"));
         for odd in ["ara-2006:70:8", "ara-2006:70:ratio=8"] {
             assert!(parse(odd).is_err(), "{odd}");

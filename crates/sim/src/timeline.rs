@@ -1,34 +1,34 @@
-//! What the device and the read-ahead did when.
+//! Activity of the device and of read-ahead over time.
 //!
-//! Nobody knows at the start how long a simulation will take, so slots begin short and are put
-//! together two by two whenever there are too many of them.
+//! The duration of a simulation is not known at its start. Therefore slots are short at first and
+//! are merged in pairs whenever there are too many of them.
 
 use units::{Bytes, Nanos, Pages};
 
-/// More slots than this are put together.
+/// Maximum number of slots; more are merged in pairs.
 const SLOTS_MAX: usize = 96;
-/// How long a slot is at first.
+/// Initial length of a slot.
 const INITIAL_SLOT_SPAN: Nanos = Nanos::from_micros(250);
-/// Classes of request sizes, by powers of two from 4 KiB on.
+/// Number of classes of request sizes, by powers of two from 4 KiB on.
 const SIZE_CLASSES: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CourseSlot {
     pub requests: u64,
     pub bytes: Bytes,
-    /// Time integral of the requests under way.
+    /// Time integral of the number of requests in flight.
     pub queued: Nanos,
-    /// Windows that the policy had read.
+    /// Windows that the policy submitted.
     pub windows: u64,
     pub window_pages: Pages,
 }
 
-/// The course of a simulation in slots of equal length.
+/// Activity during a simulation, in slots of equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimTimeline {
     pub slot: Nanos,
     pub slots: Vec<CourseSlot>,
-    /// Requests to the device by size: the first up to 4 KiB, each next twice as large.
+    /// Device requests by size: the first class up to 4 KiB, each next one up to twice as large.
     pub sizes: [u64; SIZE_CLASSES],
 }
 
@@ -58,8 +58,8 @@ impl SimTimeline {
     }
 }
 
-/// A course that is being written, and the slot of it that was written last: most often the next
-/// event belongs there, too, and needs no division to find it.
+/// A timeline during recording, and its last written slot: the next event usually belongs to the
+/// same slot, which is then found without a division.
 #[derive(Debug, Default)]
 pub(crate) struct TimelineRecorder {
     course: SimTimeline,
@@ -69,7 +69,7 @@ pub(crate) struct TimelineRecorder {
 }
 
 impl TimelineRecorder {
-    /// The time integral of the requests under way.
+    /// Returns the time integral of the number of requests in flight.
     pub(crate) fn queued(&self) -> Nanos {
         self.course.slots.iter().map(|slot| slot.queued).sum()
     }
@@ -118,7 +118,7 @@ impl TimelineRecorder {
         slot.window_pages += pages;
     }
 
-    /// So many requests were under way from one moment to another.
+    /// Records that `depth` requests were in flight from `from` to `to`.
     #[inline]
     pub(crate) fn queue(&mut self, mut from: Nanos, to: Nanos, depth: u64) {
         if depth == 0 {

@@ -1,4 +1,4 @@
-//! What a reader tells the kernel has the effects that it has on a kernel.
+//! Advice of readers has the same effects as on a kernel.
 
 use foreread_sim::{
     FileOnDisk, Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome, Start,
@@ -36,7 +36,7 @@ fn simulate(method: AccessMethod, readers: Vec<Vec<ReadStep>>) -> SimOutcome {
     run(&machine, scenario).expect("an outcome")
 }
 
-/// One page of every 64.
+/// Returns reads of one page in every 64.
 fn sparse(pages: u64) -> impl Iterator<Item = ReadStep> {
     (0..pages).map(|page| step(page * 64 + 7, 1, None))
 }

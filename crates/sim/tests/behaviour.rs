@@ -1,4 +1,4 @@
-//! What a simulation shows, where it is known what it should.
+//! Simulations whose results are known.
 
 use foreread_sim::{
     Arrival, FileOnDisk, FileSystem, Limits, Scenario, SimMachine, SimOutcome, lay_out, run,

@@ -1,4 +1,4 @@
-//! The fast way and the slow way give the same, and the same seed gives the same.
+//! The fast path and the slow path give equal results, and so do two runs with the same seed.
 
 mod scenes;
 

@@ -1,4 +1,4 @@
-//! What holds for every read-ahead policy that there is, on any cache and any disk.
+//! Properties of every read-ahead policy of the registry, on any cache and any disk.
 
 mod holds;
 mod scenes;
@@ -8,7 +8,7 @@ use policy::REGISTRY;
 use proptest::prelude::*;
 use scenes::{Scene, any_scene, with_policy};
 
-/// How many scenes each policy is tried in.
+/// Returns the number of scenes in which each policy is tested.
 fn cases() -> u32 {
     scenes::cases() / 3
 }
@@ -16,7 +16,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
-    /// Each scene is run with every policy, whichever there are: one that is added is among them.
+    /// Runs each scene with every policy of the registry, including policies added later.
     #[test]
     fn every_policy_keeps_what_holds_for_any_cache_and_any_disk(scene in any_scene()) {
         for entry in REGISTRY {
@@ -27,7 +27,7 @@ proptest! {
         }
     }
 
-    /// The scene's own policy, which is Linux's most often.
+    /// Runs each scene with its own policy, most often Linux's.
     #[test]
     fn what_holds_for_any_cache_and_any_disk_holds(scene in any_scene()) {
         keeps_what_holds(&scene)?;

@@ -1,4 +1,4 @@
-//! Page numbers without time: the table of pages gives what the simulation's own cache gives.
+//! Page numbers without time: the table of pages gives the same counts as the simulation's cache.
 
 use foreread_sim::{FileSystem, Replacement, SimMachine, replay};
 use model::Spec;

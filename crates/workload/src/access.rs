@@ -28,6 +28,6 @@ pub struct Access {
     ///
     /// In a replay with think time it is instead the time after the previous request.
     pub not_before: Nanos,
-    /// The request is advice for the range, not a read; only a replay has such.
+    /// The request is advice for the range, not a read; occurs only in replays.
     pub advice: Option<RangeAdvice>,
 }

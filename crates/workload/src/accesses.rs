@@ -1,4 +1,4 @@
-//! From a workload and a seed to the accesses of one reader.
+//! Generates the accesses of one reader from a workload and a seed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -157,8 +157,8 @@ impl Iterator for Accesses {
 }
 
 impl Accesses {
-    /// The next access, and the number of consecutive accesses of its kind: of the same class, file
-    /// and length, each starting where the previous one ended. The others are skipped.
+    /// Returns the next access and the number of consecutive accesses like it: of the same class,
+    /// file and length, each starting where the previous one ended. Skips the other accesses.
     #[inline]
     pub fn next_run(&mut self) -> Option<(Access, u64)> {
         match &mut self.order {
@@ -180,7 +180,7 @@ impl Accesses {
         }
     }
 
-    /// The next random access, if it is already known.
+    /// Returns the next random access, if it is already known.
     #[inline]
     pub fn peek_random(&self) -> Option<&Access> {
         match &self.order {
@@ -215,12 +215,12 @@ impl Mixed {
         std::mem::take(&mut self.random_next) || self.rng.next_u64() >> 11 < self.share
     }
 
-    /// The number of consecutive accesses to the stream, including the previous one, at most
-    /// `most`.
+    /// Returns the number of consecutive accesses to the stream, including the previous one, at
+    /// most `most`.
     #[inline]
     fn streams_on(&mut self, most: u64) -> u64 {
-        // The access after one to the stream is not known yet. A copy of the generator stays in the
-        // processor's registers.
+        // The classes of the following accesses are not drawn yet. The copy of the generator stays
+        // in the processor's registers.
         let mut rng = self.rng.clone();
         let mut times = 1;
         while times < most {
@@ -274,8 +274,8 @@ impl Mixed {
 }
 
 impl Workload {
-    /// The accesses of `reader` (from 0) to files of these sizes: its own files, or its part of
-    /// shared files.
+    /// Returns the accesses of `reader` (from 0) to files of these sizes: its own files, or its
+    /// part of shared files.
     pub fn accesses(
         &self,
         reader: u32,
@@ -315,7 +315,7 @@ impl Workload {
         Ok(self.order(space, &mut reader_rng(seed, reader)))
     }
 
-    /// The reads of `reader` in a trace, from files that are large enough.
+    /// Returns the reads of `reader` in a trace. The files must be large enough.
     fn replayed(
         &self,
         replay: &TraceReplay,
@@ -407,7 +407,7 @@ impl Workload {
 }
 
 impl Workload {
-    /// The order of requests of drawn sizes.
+    /// Returns the order of requests of random sizes.
     fn varied(&self, least: Bytes, len: u64, rng: &mut Pcg64Mcg) -> Order {
         let places = match self.pattern {
             Pattern::Uniform => {
@@ -423,7 +423,7 @@ impl Workload {
     }
 }
 
-/// A generator for one reader, independent of the others.
+/// Returns a generator for one reader, independent of the others.
 fn reader_rng(seed: u64, reader: u32) -> Pcg64Mcg {
     let mut seeds = Pcg64Mcg::seed_from_u64(seed);
     seeds.advance(u128::from(reader));

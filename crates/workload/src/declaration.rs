@@ -9,28 +9,28 @@ use crate::parameters::{AccessMethod, BLOCK_MAX, Hint, Layout, Pattern, Sharing}
 use crate::replay::{ReplayPace, TraceReplay};
 use crate::zone::Zone;
 
-/// The most readers that a workload may have.
+/// Maximum number of readers of a workload.
 const READERS_MAX: u32 = 1024;
-/// The most files that each reader may have.
+/// Maximum number of files of each reader.
 const FILES_MAX: u32 = 65_536;
 /// Maximum number of streams on one open file, and maximum span of disorder.
 const STREAMS_MAX: u32 = 4096;
 
-/// A load: readers, files, patterns and order.
+/// A workload: readers, files, pattern and limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// The name in tables and records.
     pub name: String,
     /// The order in which each reader reads its blocks.
     pub pattern: Pattern,
-    /// How much is read at once.
+    /// Size of a request; the largest if [`Self::block_min`] is set.
     pub block: Bytes,
     /// The smallest request, if the size of each is drawn between it and [`Self::block`] as in fio
     /// (`bsrange`); `None` for a fixed size.
     pub block_min: Option<Bytes>,
     /// Number of concurrent readers.
     pub readers: u32,
-    /// What the readers share.
+    /// Whether readers share files or open files.
     pub sharing: Sharing,
     /// Number of files of each reader (or shared by all), read one after another or at random.
     pub files_per_reader: u32,
@@ -45,8 +45,7 @@ pub struct Workload {
     pub file_size: Option<Bytes>,
     /// The part of each file that is read; `None` for all of it.
     pub zone: Option<Zone>,
-    /// Maximum number of requests of each reader (fio's `number_ios`); without it, until its data
-    /// is used up.
+    /// Maximum number of requests of each reader (fio's `number_ios`); `None` for all of its data.
     pub requests: Option<u64>,
     /// The trace; only for [`Pattern::Trace`].
     pub replay: Option<TraceReplay>,
@@ -55,7 +54,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// One reader of one file without think time or hint.
+    /// Returns a workload of one reader of one file without think time or hint.
     pub fn new(name: impl Into<String>, pattern: Pattern, block: Bytes) -> Self {
         Self {
             name: name.into(),
@@ -85,7 +84,7 @@ impl Workload {
         }
     }
 
-    /// The index among all files of the file that is `file` for `reader`.
+    /// Returns the index among all files of the file that is `file` for `reader`.
     pub fn file_of(&self, reader: u32, file: u32) -> u32 {
         match self.sharing {
             Sharing::OwnFile => reader * self.files_per_reader + file,
@@ -93,7 +92,7 @@ impl Workload {
         }
     }
 
-    /// The sizes of the data files; `chosen` is used for files without a stated size.
+    /// Returns the sizes of the data files; `chosen` is used for files without a stated size.
     pub fn data_files(&self, chosen: Bytes) -> Vec<Bytes> {
         let size = self.file_size.unwrap_or(chosen);
         match (&self.replay, &self.outside) {
@@ -112,7 +111,7 @@ impl Workload {
         open.map_or(file, |open| open.file)
     }
 
-    /// How data of this file (among all files) is accessed, and the hint to the kernel.
+    /// Returns how the data of this file (among all files) is accessed, and the hint to the kernel.
     pub fn access_of(&self, file: u32) -> (AccessMethod, Hint) {
         let open = self.replay.as_ref().and_then(|replay| replay.open_file(file));
         open.map_or((self.access, self.hint), |open| (open.access, open.hint))
@@ -126,17 +125,17 @@ impl Workload {
         }
     }
 
-    /// Whether no block is read twice, so that all data must come from the device.
+    /// Returns whether no block is read twice, so that all data must come from the device.
     pub fn reads_each_block_once(&self) -> bool {
         !matches!(self.pattern, Pattern::Zipf { .. } | Pattern::Trace | Pattern::Outside)
     }
 
-    /// Whether our own engine writes, and therefore needs a directory.
+    /// Returns whether our own engine writes, and therefore needs a directory.
     pub fn writes(&self) -> bool {
         matches!(self.pattern, Pattern::Write | Pattern::Rewrite)
     }
 
-    /// Whether the pattern has a random part, with its own latency statistics.
+    /// Returns whether the pattern has a random part, with its own latency statistics.
     pub fn has_random_part(&self) -> bool {
         matches!(
             self.pattern,
@@ -264,7 +263,7 @@ impl Workload {
         }
     }
 
-    /// Writers have their own files and only plain writes.
+    /// Checks that writers have their own files and only plain writes.
     fn validate_writing(&self) -> Result<(), WorkloadError> {
         let conflict = |first: &str| {
             let second = format!("pattern = {:?}", self.pattern.name());
@@ -344,7 +343,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Whether [`crate::Access::not_before`] counts from the end of the previous request.
+    /// Returns whether [`crate::Access::not_before`] counts from the end of the previous request.
     pub fn has_think_times(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.pace == ReplayPace::Think)
     }
@@ -358,7 +357,7 @@ impl Workload {
         }
     }
 
-    /// Its figure, if a command prints one; otherwise it is data per time.
+    /// Returns the figure that a command prints; `None` if the result is data per time.
     pub fn figure(&self) -> Option<Figure> {
         match self.outside.as_ref()? {
             Outside::Command { metric, .. } => metric.figure(),
@@ -366,7 +365,7 @@ impl Workload {
         }
     }
 
-    /// A workload that another program runs.
+    /// Returns a workload that another program runs.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use thiserror::Error;
 use units::{Bytes, ParseUnitError};
 
-/// Why a declaration is invalid or does not fit the files.
+/// Error of a declaration, or of its use with files.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum WorkloadError {
     /// The text is not TOML, or a key is missing, unknown or of the wrong type.
@@ -45,7 +45,7 @@ pub enum WorkloadError {
     /// A trace without reads.
     #[error("{trace}: this trace contains no reads to replay")]
     TraceWithoutReads { trace: String },
-    /// A declaration of a replay without the trace.
+    /// A replay was declared without loading its trace.
     #[error("the trace {trace} is not loaded")]
     TraceNotLoaded { trace: String },
     /// The reads of an external program are unknown.

@@ -6,19 +6,19 @@ use units::Bytes;
 
 use crate::{Access, AccessMethod, Hint, Pattern, Sharing, Workload, WorkloadError};
 
-/// A workload for fio.
+/// A workload exported for fio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportedJob {
     pub jobs: String,
-    /// The requests of each reader as an I/O log (version 2), if fio lacks the pattern: file names
-    /// and text.
+    /// Requests of each reader as an I/O log (version 2), as file names and text; only if fio lacks
+    /// the pattern.
     pub logs: Vec<(String, String)>,
 }
 
 /// Maximum number of requests in all logs.
 const LOGGED_MAX: usize = 4_000_000;
 
-/// Exports a workload as a job file. `file_size` is for files without a stated size; `seed` for
+/// Exports a workload as a job file. `file_size` applies to files without a stated size; `seed` to
 /// patterns that fio lacks.
 pub fn export_fio(
     workload: &Workload,
@@ -33,7 +33,7 @@ pub fn export_fio(
     }
 }
 
-/// The lines for the pattern, if fio supports it.
+/// Returns the lines for the pattern, if fio supports it.
 fn pattern(workload: &Workload, size: Bytes) -> Option<String> {
     let block = workload.block.get();
     let lines = match workload.pattern {
@@ -44,7 +44,7 @@ fn pattern(workload: &Workload, size: Bytes) -> Option<String> {
             format!("rw=randread\nrandom_distribution=zipf:{theta}\nnorandommap=1\n")
         }
         Pattern::Stride { step } => {
-            // fio would start again at the end, so it is stopped when each block was read once.
+            // fio would start again at the end, so it must stop after reading each block once.
             let part = match workload.sharing {
                 Sharing::OwnFile => size.get().saturating_mul(workload.files_per_reader.into()),
                 _ => size.get() / u64::from(workload.readers),
@@ -104,7 +104,7 @@ fn head(workload: &Workload) -> String {
     )
 }
 
-/// The lines that do not depend on the pattern.
+/// Returns the lines that do not depend on the pattern.
 fn common(workload: &Workload) -> String {
     let engine = match workload.access {
         AccessMethod::Read => "psync",
@@ -123,7 +123,7 @@ fn common(workload: &Workload) -> String {
     text
 }
 
-/// The requests themselves, for a pattern that fio lacks.
+/// Exports the requests themselves, for a pattern that fio lacks.
 fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<ExportedJob, WorkloadError> {
     let sizes = workload.data_files(file_size);
     let name = |file: u32| format!("{}.{file}.data", workload.name);
@@ -156,7 +156,7 @@ fn logged(workload: &Workload, file_size: Bytes, seed: u64) -> Result<ExportedJo
         let endless = matches!(workload.pattern, Pattern::Zipf { .. });
         let most = if endless { blocks as usize } else { usize::MAX };
         for access in workload.accesses(reader, &own_sizes, seed)?.take(most) {
-            // fio has no advice in its logs.
+            // fio's logs have no advice.
             if access.advice.is_some() {
                 continue;
             }

@@ -12,7 +12,7 @@ use crate::fio::value::Size;
 use crate::parameters::{AccessMethod, Hint, Pattern, Sharing};
 
 impl FioGroup {
-    /// The equivalent workload of our own engine, or the line and option that it does not support.
+    /// Returns the equivalent workload of our own engine, or the line and option that it lacks.
     pub fn native(&self, name: &str) -> Result<Workload, FioError> {
         let Some(job) = self.jobs.first() else { return Err(FioError::NoJob) };
         for other in &self.jobs {
@@ -38,7 +38,7 @@ impl FioGroup {
         Ok(workload)
     }
 
-    /// All readers of a workload must be alike.
+    /// Checks that all jobs are alike, as the readers of a workload must be.
     fn alike(&self) -> Result<(), FioError> {
         let Some((first, rest)) = self.jobs.split_first() else { return Ok(()) };
         let key = |job: &Job| Job {
@@ -67,7 +67,7 @@ impl FioGroup {
         }
     }
 
-    /// Whether readers have their own files, and their sizes.
+    /// Returns whether readers have their own files, and the size of the files.
     fn sharing(&self, job: &Job) -> Result<(Sharing, Option<Bytes>), FioError> {
         let ground = self.ground();
         let (copies, files) = (ground.areas.len(), ground.files.len());
@@ -108,7 +108,7 @@ impl Job {
         self.refused(option, format!("{why}: use --engine fio"))
     }
 
-    /// Refuses options that only fio supports.
+    /// Rejects options that only fio supports.
     fn plain(&self) -> Result<(), FioError> {
         let only_fio = |setting: &&crate::fio::job::FioSetting| {
             options::find(setting.name).is_some_and(|known| known.becomes == OptionUse::Fio)
@@ -168,7 +168,7 @@ impl Job {
         Ok(())
     }
 
-    /// The option that sets the block size.
+    /// Returns the option that sets the block size.
     fn option_of_block(&self) -> &'static str {
         let said = self.settings.iter().rev().map(|setting| setting.name);
         let mut said = said.filter(|name| matches!(*name, "bs" | "bsrange"));

@@ -1,13 +1,13 @@
 //! Access patterns as declarations: which data is read, by which readers, in which order.
 //!
-//! A [`Workload`] describes a load completely: it can be written as TOML, prints as the same text,
-//! and gives the same accesses for the same seed. Nothing here accesses a file:
-//! [`Workload::accesses`] gets the sizes of the files and returns what to read.
+//! A [`Workload`] describes a load completely: it can be written as TOML, is printed as the same
+//! text, and gives the same accesses for the same seed. This crate accesses no files:
+//! [`Workload::accesses`] takes the sizes of the files and returns the reads.
 //!
 //! **Cold stays cold.** A block that was read is in the page cache, and reading it again would
-//! measure memory. So every pattern except [`Pattern::Zipf`], which is meant to repeat, reads each
-//! block of its files at most once: uniform random reads are a random permutation of the blocks,
-//! not draws with replacement. A reader ends when its blocks are used up.
+//! measure memory. Therefore every pattern except [`Pattern::Zipf`], which repeats blocks on
+//! purpose, reads each block of its files at most once: uniform random reads are a random
+//! permutation of the blocks, not draws with replacement. A reader finishes after its last block.
 
 mod access;
 mod accesses;

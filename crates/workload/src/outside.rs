@@ -10,7 +10,7 @@ use crate::fio::{FioEnvironment, FioError, FioGroup, JobFile};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
-    /// Data that its processes read, divided by the elapsed time.
+    /// Data that the command's processes read, divided by the elapsed time.
     Wall,
     /// The first group of a regular expression in its output; higher is better.
     Regex(String),
@@ -37,7 +37,7 @@ impl std::fmt::Display for Figure {
 }
 
 impl Metric {
-    /// Its figure; `None` for data per time in MiB/s.
+    /// Returns the figure; `None` for data per time in MiB/s.
     pub fn figure(&self) -> Option<Figure> {
         match self {
             Self::Wall => None,
@@ -47,7 +47,7 @@ impl Metric {
     }
 }
 
-/// The words before the first group of a pattern name the figure; a unit may follow the group.
+/// Parses a figure from a pattern: the words before its first group name it; a unit may follow.
 fn figure_of(pattern: &str) -> Figure {
     let (before, group) = pattern.split_once('(').unwrap_or((pattern, ""));
     // `(?P<tps>…)` and `(?<tps>…)` contain the name.
@@ -64,7 +64,7 @@ fn figure_of(pattern: &str) -> Figure {
     Figure { name, unit: unit.filter(|word| is_unit(word)) }
 }
 
-/// Whether a word after a number is its unit.
+/// Returns whether a word after a number is its unit.
 fn is_unit(word: &str) -> bool {
     const UNITS: [&str; 18] = [
         "%", "s", "sec", "seconds", "ms", "us", "µs", "ns", "KB", "kB", "KiB", "MB", "MiB", "GB",
@@ -91,21 +91,21 @@ pub enum Outside {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prepare: Option<String>,
         metric: Metric,
-        /// Limit on wall time.
+        /// Wall-time limit in seconds.
         limit_seconds: u64,
     },
     #[serde(rename = "bonnie++")]
     Bonnie {
-        /// How much it writes and reads; by default twice the memory.
+        /// Amount to write and read; by default twice the memory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Bytes>,
-        /// The block size of its block input and output.
+        /// Block size of block input and output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         chunk: Option<Bytes>,
-        /// Files that it creates and deletes, in units of 1024; by default none.
+        /// Number of files to create and delete, in units of 1024; by default none.
         #[serde(default)]
         files: u32,
-        /// Limit on wall time.
+        /// Wall-time limit in seconds.
         limit_seconds: u64,
     },
 }
@@ -125,15 +125,15 @@ impl Outside {
         Some(parsed.and_then(|file| file.groups().first().cloned().ok_or(FioError::NoJob)))
     }
 
-    /// The sizes of the files that it reads, each at most `most`; empty if it creates its own
-    /// files.
+    /// Returns the sizes of the files that the program reads, each at most `most`; empty if the
+    /// program creates its own files.
     pub(crate) fn data_files(&self, most: Bytes) -> Vec<Bytes> {
         let Some(Ok(group)) = self.group() else { return Vec::new() };
         let size = |size: Option<Bytes>| size.map_or(most, |size| size.min(most));
         group.ground().files.iter().map(|file| size(file.size)).collect()
     }
 
-    /// Whether it may write to the created files.
+    /// Returns whether the program may write to the created files.
     pub fn writes(&self) -> bool {
         match self {
             Self::Fio { .. } => {
@@ -161,7 +161,7 @@ impl Outside {
     }
 }
 
-/// Without a limit, a program that never exits would block the study.
+/// Checks the limit. Without one, a program that never exits would block the study.
 fn limited(seconds: u64) -> Result<(), WorkloadError> {
     match seconds {
         1..=604_800 => Ok(()),

@@ -27,9 +27,9 @@ pub enum Pattern {
     },
     /// From the last block to the first.
     Backward,
-    /// A seek to a random place, a few blocks read there, the next seek. No place is visited twice.
+    /// Seeks to random places, each followed by a few blocks. No place is visited twice.
     SeekAndRead {
-        /// How many blocks follow each seek.
+        /// Number of blocks after each seek.
         blocks: u32,
     },
     /// Several streams on one open file, one block from each in turn, each in its own part.
@@ -46,7 +46,7 @@ pub enum Pattern {
     },
     /// Sequential, but shuffled within groups of `span` blocks, as a network file server sees it.
     Disorder {
-        /// How many blocks are shuffled together.
+        /// Number of blocks that are shuffled together.
         span: u32,
     },
     /// New files, written from the first block to the last and flushed.
@@ -93,11 +93,11 @@ pub enum AccessMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Hint {
-    /// None, as for most programs.
+    /// No advice, as in most programs.
     None,
-    /// It will read sequentially.
+    /// The reader will read sequentially.
     Sequential,
-    /// It will read at random.
+    /// The reader will read at random.
     Random,
 }
 
@@ -110,8 +110,8 @@ pub enum Layout {
     Interleaved,
 }
 
-/// What a program tells the kernel about a range of a file: `posix_fadvise(2)` and `readahead(2)`
-/// for an open file, `madvise(2)` for a mapping.
+/// Advice of a program on a range of a file: `posix_fadvise(2)` and `readahead(2)` for an open
+/// file, `madvise(2)` for a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RangeAdvice {
     Normal,

@@ -28,7 +28,7 @@ impl Permutation {
         }
     }
 
-    /// The element at `place`, which must be in range.
+    /// Returns the element at `place`, which must be in range.
     pub(crate) fn at(&self, place: u64) -> u64 {
         debug_assert!(place < self.len, "{place} of {}", self.len);
         let mut x = place;

@@ -18,12 +18,12 @@ pub enum ReplayPace {
     Asap,
     /// At its recorded time, or as soon afterwards as its reader is free.
     Recorded,
-    /// As long after the previous request of its thread returned as in the recording: with the
-    /// program's own think time.
+    /// As long after the previous request of its thread returned as in the recording, that is, with
+    /// the program's own think time.
     Think,
 }
 
-/// An open file (open file description) of a trace: what a read-ahead window belongs to.
+/// An open file (open file description) of a trace, which has its own read-ahead window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceOpenFile {
     /// Index of the file in the trace's list of files.
@@ -57,10 +57,10 @@ impl PartialEq for TraceReplay {
 
 /// The requests of one reader, a piece at a time: a long trace is never in memory as a whole.
 pub trait AccessSource: fmt::Debug + Send + Sync {
-    /// The piece with this number, counted from 0, which may be empty; none after the last.
+    /// Returns piece `number`, counted from 0, which may be empty; `None` after the last.
     fn piece(&self, number: usize) -> Option<Arc<[Access]>>;
 
-    /// Why a piece was empty that could not be read, if there was one.
+    /// Returns the error if a piece could not be read; that piece is empty.
     fn failure(&self) -> Option<String> {
         None
     }
@@ -87,13 +87,13 @@ pub struct ReplayScript {
     pub readers: Vec<Arc<dyn AccessSource>>,
     /// The length of the largest read.
     pub largest: Bytes,
-    /// Whether the requests are read from a file as they are needed, since they are too many to be
-    /// kept.
+    /// Whether the requests are read from a file as needed, because they are too many to keep in
+    /// memory.
     pub is_streamed: bool,
 }
 
 impl TraceReplay {
-    /// A replay with its reads.
+    /// Creates a replay with its reads.
     pub fn new(
         trace: String,
         digest: u64,
@@ -104,7 +104,7 @@ impl TraceReplay {
         Self { trace, digest, pace, compact, script: Some(Arc::new(script)) }
     }
 
-    /// A replay as named in a declaration, without its reads.
+    /// Creates a replay as named in a declaration, without its reads.
     pub(crate) fn declared(trace: String, digest: u64, pace: ReplayPace, compact: bool) -> Self {
         Self { trace, digest, pace, compact, script: None }
     }
@@ -113,12 +113,12 @@ impl TraceReplay {
         self.script.is_some()
     }
 
-    /// Whether its requests are too many to be kept in memory.
+    /// Returns whether the requests are too many to keep in memory.
     pub fn is_streamed(&self) -> bool {
         self.script.as_ref().is_some_and(|script| script.is_streamed)
     }
 
-    /// Why not all requests could be read: what was done with them is then invalid.
+    /// Returns why not all requests could be read; results of the replay are then invalid.
     pub fn failure(&self) -> Option<String> {
         self.script.as_ref()?.readers.iter().find_map(|reader| reader.failure())
     }

@@ -11,7 +11,7 @@ struct Segment {
     file: u32,
     start: u64,
     end: u64,
-    /// The number of its first block in the whole space.
+    /// Number of the segment's first block in the whole space.
     first: u64,
     /// Number of full-length blocks at its start.
     whole: u64,
@@ -28,7 +28,7 @@ pub(crate) struct BlockSpace {
 }
 
 impl BlockSpace {
-    /// Part `part` of `parts` of each of these files, in whole blocks.
+    /// Returns part `part` of `parts` of each of these files, in whole blocks.
     pub(crate) fn of_files(sizes: &[Bytes], block: Bytes, part: u32, parts: u32) -> Self {
         let block = block.get();
         let mut space = Self { segments: Vec::new(), block, step: block, len: 0 };
@@ -41,7 +41,7 @@ impl BlockSpace {
         space
     }
 
-    /// Part `part` of `parts` of a zone of each of these files.
+    /// Returns part `part` of `parts` of a zone of each of these files.
     pub(crate) fn of_zone(
         sizes: &[Bytes],
         block: Bytes,
@@ -71,7 +71,7 @@ impl BlockSpace {
         }
     }
 
-    /// The same parts with other blocks.
+    /// Returns the same parts with another block size and step.
     pub(crate) fn with_blocks(&self, block: Bytes, step: Bytes) -> Self {
         let (block, step) = (block.get(), step.get());
         let mut space = Self { segments: Vec::new(), block, step, len: 0 };
@@ -103,8 +103,8 @@ impl BlockSpace {
         Bytes::new(self.segments.iter().map(|segment| segment.end - segment.start).sum())
     }
 
-    /// The number of consecutive full-length blocks from this number on, at most `most`; at least
-    /// 1.
+    /// Returns the number of consecutive full-length blocks from this number on, at least 1 and at
+    /// most `most`.
     #[inline]
     pub(crate) fn run(&self, number: u64, most: u64) -> u64 {
         let segment = self.segment(number);
@@ -122,7 +122,7 @@ impl BlockSpace {
         }
     }
 
-    /// The block with this number, which must be below [`BlockSpace::len`].
+    /// Returns the block with this number, which must be below [`BlockSpace::len`].
     #[inline]
     pub(crate) fn at(&self, number: u64, class: AccessClass) -> Access {
         debug_assert!(number < self.len, "{number} of {}", self.len);
@@ -139,7 +139,7 @@ impl BlockSpace {
     }
 }
 
-/// The start of part `part` of `parts` nearly equal parts of `whole`.
+/// Returns the start of part `part` of `parts` nearly equal parts of `whole`.
 pub(crate) fn share(whole: u64, part: u32, parts: u32) -> u64 {
     // The product fits 128 bits, so rounding errors do not accumulate.
     (u128::from(whole) * u128::from(part) / u128::from(parts)) as u64

@@ -53,7 +53,7 @@ fn build(name: &str) -> Option<Workload> {
 }
 
 impl Workload {
-    /// The standard suite, in the order of its tables:
+    /// Returns the standard suite, in the order of its tables:
     ///
     /// | name | question |
     /// |---|---|
@@ -67,13 +67,13 @@ impl Workload {
         NAMES.iter().filter_map(|name| build(name)).collect()
     }
 
-    /// Workloads that write to their own files: `seq-write` (how fast is block output?) and
-    /// `rewrite` (how fast is reading, changing and writing back?).
+    /// Returns the workloads that write to their own files: `seq-write` (how fast is block output?)
+    /// and `rewrite` (how fast is reading, changing and writing back?).
     pub fn writing() -> Vec<Self> {
         WRITING.iter().filter_map(|name| build(name)).collect()
     }
 
-    /// The workload with this name, of the suite or among those that write.
+    /// Returns the workload with this name, of the suite or among those that write.
     pub fn named(name: &str) -> Result<Self, WorkloadError> {
         build(name).ok_or_else(|| {
             let known = || NAMES.iter().chain(WRITING).copied();

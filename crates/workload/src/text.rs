@@ -1,4 +1,4 @@
-//! Workloads as TOML: a flat table of keys; printing and parsing are inverse.
+//! Workloads as TOML: a flat table of keys. Printing and parsing are inverse.
 
 use std::str::FromStr;
 
@@ -110,7 +110,7 @@ fn unit<T: FromStr<Err = ParseUnitError>>(
     text.parse().map_err(|source| WorkloadError::Unit { key, source })
 }
 
-/// The shortest text for this amount: `64K`, not `65536B`.
+/// Returns the shortest text for this amount: `64K`, not `65536B`.
 fn print_bytes(bytes: Bytes) -> String {
     let exact = |shift: u32| bytes.get() >> shift << shift == bytes.get();
     match bytes.get() {
@@ -123,7 +123,7 @@ fn print_bytes(bytes: Bytes) -> String {
     }
 }
 
-/// A time in the largest unit that divides it; [`Nanos`] itself prints rounded.
+/// Formats a time in the largest unit that divides it; [`Nanos`] itself prints rounded.
 fn print_time(time: Nanos) -> String {
     match time.get() {
         0 => "0".to_owned(),
@@ -135,8 +135,8 @@ fn print_time(time: Nanos) -> String {
 }
 
 impl Declaration {
-    /// The pattern with its keys. A key that does not apply is refused, because its author expected
-    /// an effect.
+    /// Returns the pattern with its keys. Rejects a key that does not apply, because its author
+    /// expected an effect.
     fn pattern(&self) -> Result<Pattern, WorkloadError> {
         let name = Pattern::VARIANTS.iter().find(|name| **name == self.pattern);
         let name =
@@ -217,7 +217,7 @@ impl Declaration {
         value.ok_or(WorkloadError::MissingKey { key, pattern, example })
     }
 
-    /// The given keys that belong to single patterns.
+    /// Returns the given keys that belong to single patterns.
     fn pattern_keys(&self) -> impl Iterator<Item = &'static str> {
         [
             ("theta", self.theta.is_some()),
@@ -338,7 +338,7 @@ impl Workload {
     }
 }
 
-/// In the form of its declaration, checked when it is parsed.
+/// Serializes the declaration of the workload, which is checked when it is parsed.
 impl Serialize for Workload {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Declaration::from(self).serialize(serializer)

@@ -13,7 +13,7 @@ use crate::permutation::Permutation;
 use crate::space::BlockSpace;
 use crate::zipf::Zipf;
 
-/// How often a size is drawn again before the largest fitting size is used.
+/// Maximum number of draws before the largest fitting size is used.
 const DRAWS_MAX: u32 = 64;
 
 /// The order of requests of random sizes through a space with blocks of the smallest size.
@@ -28,12 +28,12 @@ pub(crate) struct Varied {
 #[derive(Clone, Debug)]
 pub(crate) enum PlaceOrder {
     Forward,
-    /// Anywhere, but nothing is read twice: a request ends before data that was already read.
+    /// At random, but nothing is read twice: a request ends before data that were already read.
     Uniform {
         places: Permutation,
         read: HashSet<u64>,
     },
-    /// Anywhere, some places more often than others.
+    /// At random, some places more often than others.
     Zipf {
         ranks: Zipf,
         places: Permutation,
@@ -45,7 +45,7 @@ impl Varied {
         Self { least: least.get().max(1), most: most.get(), rng, places }
     }
 
-    /// The request after `next` blocks or places; updates `next`.
+    /// Returns the request after `next` blocks or places, and updates `next`.
     pub(crate) fn next(&mut self, space: &BlockSpace, next: &mut u64) -> Option<Access> {
         let (first, class) = match &mut self.places {
             PlaceOrder::Forward => (*next, AccessClass::Stream),
@@ -84,7 +84,7 @@ impl Varied {
         Some(Access { length, ..access })
     }
 
-    /// The length of a request in blocks of the smallest size, if `room` fit.
+    /// Returns the length of a request in blocks of the smallest size, at most `room`.
     fn blocks(&mut self, room: u64) -> u64 {
         let drawn = (0..DRAWS_MAX).map(|_| draw(self.least, self.most, &mut self.rng));
         drawn.map(|size| size / self.least).find(|blocks| *blocks <= room).unwrap_or(room)
@@ -122,7 +122,7 @@ mod tests {
         // 4 KiB to 64 KiB in sixteen equal parts: 4 + 64 × [0, 1), rounded down to 4.
         assert_eq!(counts[0], 0);
         assert!(counts[1..].iter().all(|count| (9_500..10_500).contains(count)), "{counts:?}");
-        // The largest takes what lies beyond it as well: 3 + 4 × [0, 1) of 3 to 4.
+        // 2 KiB or 4 KiB with equal probability: 2 + 4 × [0, 1), rounded down to 2.
         let largest = (0..10_000).filter(|_| draw(2048, 4096, &mut rng) == 4096).count();
         assert!((4_700..5_300).contains(&largest), "{largest}");
     }

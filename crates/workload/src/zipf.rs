@@ -14,12 +14,12 @@ pub(crate) struct Zipf {
     squeeze: f64,
 }
 
-/// (e^x - 1) / x, and its limit at 0.
+/// Returns (e^x - 1) / x, and its limit at 0.
 fn exp_m1_ratio(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.exp_m1() / x } else { 1.0 + x / 2.0 }
 }
 
-/// ln(1 + x) / x, and its limit at 0.
+/// Returns ln(1 + x) / x, and its limit at 0.
 fn ln_1p_ratio(x: f64) -> f64 {
     if x.abs() > 1e-8 { x.ln_1p() / x } else { 1.0 - x / 2.0 }
 }
@@ -33,7 +33,7 @@ impl Zipf {
         zipf
     }
 
-    /// A rank, from 0.
+    /// Draws a rank, from 0.
     pub(crate) fn draw(&self, rng: &mut impl Rng) -> u64 {
         loop {
             let u = self.last + rng.random::<f64>() * (self.first - self.last);

@@ -13,14 +13,14 @@ pub enum Zone {
 }
 
 impl Zone {
-    /// All of them, from the outer edge of a disk inward.
+    /// All zones, from the outer edge of a disk inward.
     pub const ALL: [Self; 3] = [Self::Beginning, Self::Middle, Self::End];
 
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// Its range in a file of this size, in whole blocks except at the end.
+    /// Returns the zone's range in a file of this size, in whole blocks except at the end.
     pub(crate) fn within(self, size: Bytes, block: Bytes) -> (u64, u64) {
         let (size, block) = (size.get(), block.get().max(1));
         let tenths = |tenths: u64| {

@@ -1,4 +1,4 @@
-//! What every workload promises about its accesses, tried on random declarations.
+//! Properties of the accesses of every workload, tested with random declarations.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -65,7 +65,7 @@ fn all(workload: &Workload, reader: u32, sizes: &[Bytes], seed: u64) -> Vec<Acce
     workload.accesses(reader, sizes, seed).unwrap().take(30_000).collect()
 }
 
-/// How often each byte of each file is read, by all readers.
+/// Returns how often all readers together read each byte of each file.
 fn coverage(workload: &Workload, sizes: &[Bytes], seed: u64) -> Vec<Vec<u32>> {
     let mut counts: Vec<Vec<u32>> = sizes.iter().map(|size| vec![0; size.get() as usize]).collect();
     for reader in 0..workload.readers {
@@ -86,7 +86,7 @@ proptest! {
         let sizes = sizes(&w, size);
         for reader in 0..w.readers {
             let Ok(accesses) = w.accesses(reader, &sizes, seed) else {
-                // A few small files can be too little for many streams: then no reader gets any.
+                // A few small files can be too little for many streams: then no reader has any.
                 prop_assert!(size / w.block.get() < 100);
                 continue;
             };

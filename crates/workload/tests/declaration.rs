@@ -1,4 +1,4 @@
-//! Declarations as people write them, and the messages for invalid ones.
+//! Declarations as users write them, and the messages for invalid ones.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 

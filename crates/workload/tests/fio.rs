@@ -1,4 +1,4 @@
-//! Job files of fio: read as fio reads them, run or refused, never a panic.
+//! Job files of fio: parsed as by fio, run or rejected, without a panic.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::path::Path;
@@ -67,7 +67,7 @@ fn ranges_of_sizes_are_drawn_by_our_own_engine_and_by_fio() {
         let workload = native(&text).unwrap();
         let sizes = (workload.block_min, workload.block);
         assert_eq!(sizes, (least.map(Bytes::from_kib), Bytes::from_kib(most)), "{text}");
-        // fio gets an option with the same meaning, and an exported job is read back.
+        // fio gets an equivalent option, and an exported job parses to the same workload.
         let file = parse(&text).unwrap();
         let jobs = file.groups()[0].to_text();
         assert!(!jobs.contains("bs=4k-") && !jobs.contains("bs=8k,"), "{jobs}");
@@ -161,7 +161,7 @@ fn pitfalls_are_told() {
     assert_eq!(pitfalls("fadvise_hint=0"), "");
 }
 
-/// What foreread has for the files of a group.
+/// Returns foreread's files that replace the files of a group.
 fn stands<'a>(names: &'a [String], length: Bytes) -> Vec<Stand<'a>> {
     names.iter().map(|path| Stand { path, start: Bytes::ZERO, length }).collect()
 }
@@ -196,7 +196,7 @@ fn fio_gets_the_job_on_files_of_ours() {
         assert!(job.lines().any(|written| written == line), "{line} in {job}");
     }
     assert!(!job.contains("directory") && !job.contains("numjobs"), "{job}");
-    // Options in real time are invalid on a disk that runs slower.
+    // Options in real time are invalid on a disk that runs slower than its model.
     let timed = parse(text).unwrap();
     let problem = timed.groups()[0].for_fio(&stands, &conditions(8.0)).unwrap_err().to_string();
     assert!(problem.starts_with("line 10: rate_min=1: "), "{problem}");
@@ -255,8 +255,8 @@ fn any_workload() -> impl Strategy<Value = Workload> {
 }
 
 proptest! {
-    /// Any workload of ours can be written as a job file, and what is read from that is the same
-    /// workload, or, of a pattern that fio lacks, the same requests.
+    /// Any workload can be exported as a job file, which parses to the same workload, or, for a
+    /// pattern that fio lacks, has logs with the same requests.
     #[test]
     fn what_is_exported_is_the_same_workload(workload in any_workload()) {
         prop_assume!(workload.validate().is_ok());
@@ -289,7 +289,7 @@ proptest! {
     }
 }
 
-/// Whatever is taken can be written, read again, and run by fio on some files.
+/// Checks that a parsed job file can be written, parsed again, and run by fio on some files.
 fn keeps(file: &JobFile) {
     for group in file.groups() {
         let again = parse(&group.to_text()).unwrap();
@@ -335,7 +335,7 @@ fn no_job_file_panics() {
     assert!(inputs > corpus.len() as u64);
 }
 
-/// The examples of fio's own repository: `FOREREAD_FIO_EXAMPLES` names the directory.
+/// Parses the examples of fio's own repository, in the directory `FOREREAD_FIO_EXAMPLES`.
 #[test]
 fn every_example_of_fio_s_is_run_or_refused_by_line() {
     let Some(dir) = std::env::var_os("FOREREAD_FIO_EXAMPLES") else {

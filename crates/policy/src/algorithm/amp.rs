@@ -1,11 +1,11 @@
 //! AMP, adaptive multi-stream prefetching, Gill and Bathen, FAST 2007: each stream has a degree
-//! (how much to prefetch) and a trigger distance (how early). Use and lateness raise them, waste
-//! lowers them.
+//! (how much to prefetch) and a trigger distance (how early). Use raises the degree, lateness
+//! raises the trigger distance, waste lowers the degree.
 //!
-//! Source: "AMP: Adaptive Multi-stream Prefetching in a Shared Cache" (FAST '07), whose values
-//! belong to the last page of each prefetched set. Here they belong to a stream, to which its sets
-//! refer. The values are equal, because in the paper each set passes them on to the next. The
-//! optimum is a degree of rate times latency, and a trigger that is just early enough.
+//! Source: "AMP: Adaptive Multi-stream Prefetching in a Shared Cache" (FAST '07). The paper stores
+//! these values with the last page of each prefetched set. Here they belong to a stream, and the
+//! sets refer to it. The values are equal, because in the paper each set passes them on to the
+//! next. The optimum is a degree of rate times latency, and a trigger that is just early enough.
 
 use std::collections::BTreeMap;
 
@@ -24,18 +24,18 @@ pub const ENTRY: Entry = Entry {
     build: |settings| Ok(Box::new(Amp::new(settings.pages("max")?))),
 };
 
-/// Above this degree, the next set is prefetched before the reader reaches the end of the set.
+/// Above this degree, a set is prefetched before the reader reaches the end of the last one.
 const ASYNC_FROM: u64 = 4;
-/// The initial trigger distance.
+/// Initial trigger distance in pages.
 const FIRST_TRIGGER: u64 = 2;
-/// Limit on the sets of a file. The oldest set is dropped; its unused pages were wasted.
+/// Maximum number of sets of a file. Above it, the set with the lowest pages is dropped.
 const MAX_SETS: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Set {
     start: u64,
     stream: usize,
-    /// One of its pages was evicted unused; the set no longer changes its stream.
+    /// True after one of its pages was evicted unused; the set then no longer changes its stream.
     old: bool,
 }
 
@@ -43,11 +43,11 @@ struct Set {
 struct Stream {
     degree: u64,
     trigger: u64,
-    /// The last page of the newest set.
+    /// Last page of the newest set.
     last: u64,
-    /// The page whose use prefetches the next set.
+    /// Page whose use prefetches the next set.
     trigger_at: Option<u64>,
-    /// The number of sets that refer to it.
+    /// Number of sets that refer to the stream.
     sets: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Amp {
 }
 
 impl Amp {
-    /// `max` is the largest degree in pages.
+    /// Creates the policy. `max` is the largest degree in pages.
     pub fn new(max: u64) -> Self {
         Self { max: max.max(1), files: StateTable::default(), file_of: StateTable::default() }
     }
@@ -78,7 +78,7 @@ impl Amp {
 }
 
 impl File {
-    /// The set that contains `page`, and its last page.
+    /// Returns the set that contains `page`, and its last page.
     fn set_of(&self, page: u64) -> Option<(u64, Set)> {
         let (&last, &set) = self.sets.range(page..).next()?;
         (set.start <= page).then_some((last, set))
@@ -116,7 +116,7 @@ impl File {
         }
         cache.submit(Submission::plain(Page::new(start), Pages::new(end - start)));
         let last = end - 1;
-        // A set that this one covers completely is dropped.
+        // Drop the sets that this one covers completely.
         let covered: Vec<_> = self.sets.range(start..=last).map(|(&last, _)| last).collect();
         if let Some(stream) = self.stream(id) {
             stream.sets += 1;
@@ -139,8 +139,8 @@ impl File {
         }
     }
 
-    /// A missing page: continues the stream that ends before it, or starts a stream if the previous
-    /// page is cached.
+    /// Handles a missing page: continues the stream that ends before it, or starts a stream if the
+    /// previous page is cached.
     fn miss(&mut self, cache: &mut dyn Cache, page: u64, request: u64) {
         let before = page.checked_sub(1);
         let known = before.and_then(|before| self.sets.get(&before).copied());
@@ -172,13 +172,13 @@ impl File {
             stream.trigger_at = None;
             self.prefetch(cache, set.stream, newest + 1, degree);
         }
-        // The last set of a stream is kept for the next miss.
+        // Keep the last set of a stream for the next miss.
         if page == last && last != newest {
             self.forget(last);
         }
     }
 
-    /// A page is evicted before its use: the degree of its stream is too large.
+    /// Handles an eviction before use: the degree of the page's stream is too large.
     fn wasted(&mut self, page: u64) -> Eviction {
         let Some((last, set)) = self.set_of(page) else { return Eviction::Release };
         if set.old {

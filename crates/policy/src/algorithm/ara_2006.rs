@@ -82,9 +82,9 @@ struct OpenFile {
 /// Averages of a device, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Averages {
-    /// How much of a new file is used.
+    /// Bytes of a new file that are used.
     expect: u64,
-    /// How much survives in the cache until it is used.
+    /// Bytes that survive in the cache until they are used.
     thrash: u64,
 }
 
@@ -208,7 +208,7 @@ impl OpenFile {
         self.read += cache.submit(window).get();
     }
 
-    /// Sizes the request by how far the inactive list moved since the last one.
+    /// Sizes the request by the movement of the inactive list since the last request.
     fn state_based(&mut self, cache: &mut dyn Cache, now: Now<'_>) {
         let memory = cache.memory();
         let tail = self.readahead - now.index;
@@ -235,8 +235,8 @@ impl OpenFile {
         }
     }
 
-    /// A page of the last request was evicted: reads the rest of it again, or three quarters of the
-    /// number that is now known to survive.
+    /// Handles an evicted page of the last request: reads the rest of the request again, or three
+    /// quarters of the number of pages that is now known to survive.
     fn recover(&mut self, cache: &mut dyn Cache, now: Now<'_>) {
         let size = if now.index < self.ra_index {
             self.ra_index - now.index

@@ -27,7 +27,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Requests of this many pages; a larger read call is not split.
+    /// Creates a policy with requests of `pages` pages; a larger read call is not split.
     pub const fn new(pages: Pages) -> Self {
         Self { pages }
     }

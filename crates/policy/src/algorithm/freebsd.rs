@@ -41,9 +41,9 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The unit in which sequential reading is counted.
+/// Unit of the sequential count.
 const SEQUENTIAL_UNIT_BYTES: u64 = 16 << 10;
-/// The count never exceeds this (IO_SEQMAX).
+/// Maximum of the sequential count (IO_SEQMAX).
 const MAX_SEQ_COUNT: u64 = 127;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,19 +102,19 @@ impl FreebsdLimits {
         cache.folio(self.page(block)).is_some()
     }
 
-    /// How many whole blocks of the file after `block` may be read ahead.
+    /// Returns the number of whole blocks after `block` that may be read ahead.
     fn ahead(&self, cache: &dyn Cache, block: u64, sequential: u64) -> u64 {
         let ahead = sequential.min(self.read_max);
         let whole = self.whole(cache);
         if block + ahead + 1 > whole { whole.saturating_sub(block) } else { ahead }
     }
 
-    /// The number of whole blocks of the file.
+    /// Returns the number of whole blocks of the file.
     fn whole(&self, cache: &dyn Cache) -> u64 {
         cache.file_size().get() / (self.block * PAGE.bytes().get())
     }
 
-    /// The number of blocks from `block` that are contiguous on the device.
+    /// Returns the number of blocks from `block` that are contiguous on the device.
     fn contiguous(&self, cache: &dyn Cache, block: u64) -> u64 {
         (cache.contiguous(self.page(block)).get() / self.block).max(1)
     }
@@ -137,7 +137,7 @@ impl FreebsdLimits {
         free
     }
 
-    /// A missing block: reads it together with the rest of the call.
+    /// Handles a missing block: reads it together with the rest of the call.
     fn miss(&self, cache: &mut dyn Cache, touch: Touch, sequential: u64) {
         let block = touch.page.get() / self.block;
         let ahead = self.ahead(cache, block, sequential);
@@ -156,7 +156,7 @@ impl FreebsdLimits {
         self.go_ahead(cache, next, block + ahead);
     }
 
-    /// A marked block: reads ahead after the last consecutive cached block.
+    /// Handles a marked block: reads ahead after the last consecutive cached block.
     fn hit(&self, cache: &mut dyn Cache, block: u64, sequential: u64) {
         if sequential == 0 {
             return;
@@ -175,7 +175,7 @@ impl FreebsdLimits {
         }
     }
 
-    /// Reads clusters from `block` on, until one has passed `end`.
+    /// Reads clusters from `block` on, until one reaches or passes `end`.
     fn go_ahead(&self, cache: &mut dyn Cache, mut block: u64, end: u64) {
         while block < end {
             if self.cached(cache, block) {

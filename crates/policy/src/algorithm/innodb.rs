@@ -51,7 +51,7 @@ pub const ENTRY: Entry = Entry {
 /// The largest area, in pages.
 const MAX_AREA_PAGES: u64 = 64;
 
-/// When a page was used, counted in uses of any page.
+/// First and last use of a page, counted in uses of any page.
 #[derive(Clone, Copy, Debug)]
 struct PageUse {
     first: u64,
@@ -143,7 +143,7 @@ impl Innodb {
     }
 }
 
-/// The number of pages of an area that were not used, or not in order.
+/// Returns the number of pages of an area that were not used, or not in order.
 fn failures(space: &Tablespace, area: std::ops::Range<u64>, ascending: bool) -> u64 {
     let mut failures = 0;
     let mut before: Option<u64> = None;

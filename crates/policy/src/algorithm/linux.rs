@@ -10,8 +10,8 @@ const LOTS_OF_MISSES: u16 = 100;
 /// Explicitly requested reads are submitted in pieces of 2 MiB.
 const FORCED_PIECE: u64 = (2 << 20) / PAGE.bytes().get();
 
-/// The first window after a request of `request` pages: four times the request if it is small,
-/// twice if it is larger, `max` beyond that.
+/// Returns the first window after a request of `request` pages: four times the request if it is
+/// small, twice if it is larger, `max` beyond that.
 pub(super) fn initial(request: u64, max: u64) -> u64 {
     let rounded = request.checked_next_power_of_two().unwrap_or(u64::MAX);
     if rounded <= max / 32 {
@@ -23,7 +23,7 @@ pub(super) fn initial(request: u64, max: u64) -> u64 {
     }
 }
 
-/// The window after one of `current` pages.
+/// Returns the window after one of `current` pages.
 pub(super) fn following(current: u64, max: u64) -> u64 {
     if current < max / 16 {
         current * 4
@@ -34,8 +34,8 @@ pub(super) fn following(current: u64, max: u64) -> u64 {
     }
 }
 
-/// The largest window for this request: if the request is larger than the read-ahead window, it may
-/// be as large as one device request.
+/// Returns the largest window for this request: if the request is larger than the read-ahead
+/// window, it may be as large as one device request.
 pub(super) fn largest(request: u64, read_ahead: u64, max_request: u64) -> u64 {
     if request > read_ahead && max_request > read_ahead {
         request.min(max_request)
@@ -51,7 +51,7 @@ pub(super) fn force(cache: &mut dyn Cache, page: Page, request: u64, read_ahead:
     force_all(cache, page, request.min(limit));
 }
 
-/// The same without the limit, as in kernels before 4.10.
+/// As [`force`], but without the limit, as in kernels before 4.10.
 pub(super) fn force_all(cache: &mut dyn Cache, page: Page, request: u64) {
     let mut left = request.min(cache.file_pages().get().saturating_sub(page.get()));
     let mut at = page;
@@ -63,7 +63,7 @@ pub(super) fn force_all(cache: &mut dyn Cache, page: Page, request: u64) {
     }
 }
 
-/// By how much misses exceed hits among the faults of an open file's mappings (`mmap_miss`).
+/// Misses minus hits among the faults of an open file's mappings (`mmap_miss`); at least 0.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MapMisses(u16);
 

@@ -49,8 +49,8 @@ impl Linux618 {
         Self::default()
     }
 
-    /// The externally visible state of a stream: its largest window, the offset after its last
-    /// read, and whether it is under `FADV_RANDOM`.
+    /// Returns the externally visible state of a stream: its largest window, the offset after its
+    /// last read, and whether it is under `FADV_RANDOM`.
     pub fn state(&mut self, stream: StreamId) -> Option<(Pages, Option<Bytes>, bool)> {
         let file = self.files.get(stream.0)?;
         Some((Pages::new(file.ra_pages), file.previous, file.random))
@@ -168,7 +168,7 @@ impl OpenFile {
             return;
         }
         (self.start, self.size, self.async_size) = match advice.code {
-            // Since Linux 6.17, of code only what follows is read, to the end of the mapping.
+            // Since Linux 6.17, code is read from the faulting page to the end of the mapping.
             Some(code) => (page.get(), self.ra_pages.min(code.end().since(page).get()), 0),
             None => {
                 (page.get().saturating_sub(self.ra_pages / 2), self.ra_pages, self.ra_pages / 4)

@@ -55,7 +55,7 @@ impl LinuxLegacy {
     }
 }
 
-/// The first window: the square of a small request, a quarter of the maximum for a medium one.
+/// Returns the first window: the square of a small request, a quarter of `max` for a medium one.
 fn initial(request: u64, max: u64) -> u64 {
     let rounded = request.checked_next_power_of_two().unwrap_or(u64::MAX);
     if rounded <= max / 64 {
@@ -118,7 +118,7 @@ impl OpenFile {
     /// `page_cache_readahead` for a read of `request` pages from `index`.
     fn ask(&mut self, cache: &mut dyn Cache, mut index: u64, mut request: u64) {
         if self.previous == Some(index) {
-            // The page that was read last is not counted again.
+            // Do not count the last read page again.
             request = request.saturating_sub(1);
             index += u64::from(request > 0);
         }
@@ -185,7 +185,7 @@ impl Policy for LinuxLegacy {
         file.ask_for_call(cache, first, beyond - first);
     }
 
-    /// A page of the window is missing: it was evicted before its use.
+    /// Handles a missing page of the window: it was evicted before its use.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let Some(file) = self.files.get(touch.stream.0) else { return };
         match touch.method {

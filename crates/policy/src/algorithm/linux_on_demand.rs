@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The kernels at which the algorithm changed.
+/// Kernel versions that changed the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Era {
     V2_6_23,
@@ -69,7 +69,7 @@ impl LinuxOnDemand {
 }
 
 impl OpenFile {
-    /// The page of the stored position; -1 at the start.
+    /// Returns the page of the stored position; the page of offset -1 before the first call.
     fn previous_page(&self, era: Era) -> u64 {
         let page = PAGE.bytes().get();
         match self.previous {
@@ -160,7 +160,7 @@ impl OpenFile {
         ));
     }
 
-    /// Looks for cached pages before the request, as a sequential reader leaves them.
+    /// Looks for cached pages before the request, which a sequential reader leaves behind.
     fn context(&mut self, cache: &dyn Cache, page: Page, request: u64, max: u64) -> bool {
         let index = page.get();
         let miss = cache.prev_miss(Page::new(index.saturating_sub(1)), Pages::new(max));
@@ -214,7 +214,7 @@ impl OpenFile {
     }
 }
 
-/// An explicitly requested read.
+/// Reads explicitly requested pages.
 fn forced(cache: &mut dyn Cache, era: Era, page: Page, request: u64, ra_pages: u64) {
     if era >= Era::V4_10 {
         force(cache, page, request, ra_pages);

@@ -1,10 +1,10 @@
 //! The common part of PostgreSQL 17 and 18: a *read stream* that pins buffers in the order of its
 //! scan, up to a distance that adapts to hits and waits.
 //!
-//! The cache represents PostgreSQL's shared buffers and the page cache together; read-ahead of the
-//! kernel is not included. A scan reads blocks: a call of several blocks is executed block by
-//! block. A call within the block of the previous call reads none, as a scan keeps its buffer
-//! pinned.
+//! The cache represents PostgreSQL's shared buffers and the page cache together; the kernel's
+//! read-ahead is not included. A scan reads blocks: a call of several blocks is executed block by
+//! block. A call within the block of the previous call reads nothing, because a scan keeps its
+//! buffer pinned.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -30,10 +30,10 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PostgresRules {
     pub(super) block: u64,
-    /// The largest number of reads in flight (effective_io_concurrency).
+    /// Maximum number of reads in flight (effective_io_concurrency).
     pub(super) max_ios: u64,
     pub(super) combine: u64,
-    /// The largest number of pinned blocks.
+    /// Maximum number of pinned blocks.
     pub(super) pins: u64,
     pub(super) full: bool,
     /// Whether a wait for a read without advice only increases the distance to one full read (17),
@@ -55,7 +55,7 @@ impl PostgresRules {
         Ok((block, (settings.pages("combine")? / block).max(1), settings.flag("full")?))
     }
 
-    /// The blocks that contain these pages.
+    /// Returns the blocks that contain these pages.
     fn blocks(&self, pages: Extent) -> Range<u64> {
         pages.start.get() / self.block..pages.end().get().div_ceil(self.block)
     }
@@ -128,7 +128,7 @@ impl Scan {
         self.pending.map_or(0, |(_, count)| count)
     }
 
-    /// The next block of the scan; if unknown, the one after the last block.
+    /// Returns the next block of the scan; if unknown, the block after the last one.
     fn next_block(&mut self, cache: &dyn Cache) -> Option<u64> {
         if let Some(held) = self.held.take() {
             return Some(held);
@@ -142,7 +142,7 @@ impl Scan {
         (block < end).then_some(block)
     }
 
-    /// The next future block that differs from the last block in the stream.
+    /// Returns the next future block that differs from the last block in the stream.
     fn foreseen(&mut self, cache: &dyn Cache) -> Option<u64> {
         let last = self.last;
         while !self.guesses {
@@ -159,7 +159,7 @@ impl Scan {
         Some(last + 1)
     }
 
-    /// Whether advice is given for a read that starts at `block`.
+    /// Returns whether advice is given for a read that starts at `block`.
     fn advises(&mut self, block: u64, at_once: bool) -> bool {
         if !self.rules.advice {
             return false;
@@ -337,7 +337,7 @@ impl Policy for Scans {
         true
     }
 
-    /// A block that was evicted before its use, or a fault.
+    /// Reads a block that was evicted before its use, or in which a fault occurred.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let block = touch.page.get() / self.rules.block;
         let start = Page::new(block * self.rules.block);
@@ -354,8 +354,8 @@ pub(super) mod tests {
     use super::*;
     use crate::algorithm::testing::Bench;
 
-    /// Scans these blocks of two pages, whose order the scan knows. Returns the device reads at
-    /// each, in blocks.
+    /// Scans these blocks of two pages, whose order the scan knows. Returns the device reads, in
+    /// blocks, at each block.
     pub(crate) fn scan(bench: &mut Bench<Scans>, blocks: &[u64]) -> Vec<Vec<(u64, u64)>> {
         let reads = |nth: usize| {
             let pages = |block: &u64| Extent::new(Page::new(block * 2), Pages::new(2));
@@ -366,7 +366,7 @@ pub(super) mod tests {
         (0..blocks.len()).map(reads).collect()
     }
 
-    /// The device reads, in pages, of a sequential scan in calls of `pages`.
+    /// Returns the device reads, in pages, of a sequential scan in calls of `pages` pages.
     fn in_calls_of(pages: u64) -> Vec<(u64, u64)> {
         let rules = PostgresRules {
             block: 2,

@@ -62,7 +62,7 @@ const COMPACTION_BYTES: u64 = 2 << 20;
 /// The options; sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RocksDbOptions {
-    /// The initial and smallest read-ahead.
+    /// Initial and smallest read-ahead.
     pub initial: u64,
     pub max: u64,
     pub reads: u64,
@@ -77,7 +77,7 @@ struct Iterator {
     options: RocksDbOptions,
     reads: u64,
     size: u64,
-    /// The end of the previous read.
+    /// End of the previous read.
     next: Option<u64>,
     /// The offset up to which the iterator assumes that everything is read.
     limit: u64,
@@ -97,7 +97,7 @@ impl RocksDb {
     }
 }
 
-/// Prefetches through the kernel, which may read less.
+/// Prefetches through the kernel, which may read fewer pages.
 fn prefetch(cache: &mut dyn Cache, offset: u64, length: u64) {
     let page = PAGE.bytes().get();
     let (first, end) = (offset / page, offset.saturating_add(length).div_ceil(page));
@@ -107,7 +107,7 @@ fn prefetch(cache: &mut dyn Cache, offset: u64, length: u64) {
     cache.submit(Submission::plain(Page::new(first), pages));
 }
 
-/// Whether all of the bytes are cached.
+/// Returns whether all of the bytes are cached.
 fn cached(cache: &dyn Cache, offset: u64, length: u64) -> bool {
     let page = PAGE.bytes().get();
     let mut at = Page::new(offset / page);
@@ -126,7 +126,7 @@ impl Iterator {
         Self { options, reads: 0, size: options.initial, next: None, limit: 0, middle: 0 }
     }
 
-    /// A read of `length` bytes at `offset`.
+    /// Handles a read of `length` bytes at `offset`.
     fn read(&mut self, cache: &mut dyn Cache, offset: u64, length: u64) {
         let end = offset.saturating_add(length);
         if self.options.compaction {
@@ -162,7 +162,7 @@ impl Iterator {
         self.size = (2 * self.size).min(self.options.max);
     }
 
-    /// The first buffer is used up: the second replaces it, and another one is filled.
+    /// Replaces the first buffer, which is used up, by the second one, and fills another buffer.
     fn refill(&mut self, cache: &mut dyn Cache) {
         let half = (self.size / 2).max(PAGE.bytes().get());
         prefetch(cache, self.limit, half);

@@ -104,7 +104,7 @@ pub(crate) struct Bench<P> {
 const FILE: FileId = FileId(0);
 
 impl<P: Policy> Bench<P> {
-    /// Opens a file of this many pages as stream 0.
+    /// Opens a file of `pages` pages as stream 0.
     pub(crate) fn new(policy: P, pages: u64) -> Self {
         Self::with_window(policy, pages, 32)
     }
@@ -139,7 +139,7 @@ impl<P: Policy> Bench<P> {
         self.policy.advise(&mut self.stage, StreamId(0), advice);
     }
 
-    /// Reads pages by stream 0. Returns the device reads as (start, pages).
+    /// Reads pages through stream 0. Returns the device reads as (start, pages).
     pub(crate) fn read(&mut self, page: u64, pages: u64) -> Vec<(u64, u64)> {
         self.read_by(0, page, pages)
     }

@@ -56,9 +56,9 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The ranges that a stream remembers ahead of its position (ZFETCH_RANGES).
+/// Maximum number of ranges that a stream remembers ahead of its position (ZFETCH_RANGES).
 const MAX_RANGES: usize = 9;
-/// The largest start of such a range.
+/// Maximum distance of such a range from the position, in records.
 const MAX_RANGE_START: u64 = u16::MAX as u64;
 /// A stream without a hit for longer may be replaced by a new one (zfetch_min_sec_reap). The clock
 /// has a resolution of one second.
@@ -66,18 +66,18 @@ const IDLE_SECONDS: i64 = 1;
 /// A stream without a hit for longer is dropped (zfetch_max_sec_reap).
 const DEAD_SECONDS: i64 = 2;
 
-/// The tunables; sizes in pages.
+/// Tunables; sizes in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
     pub record: u64,
     /// The distance doubles with each access up to this value.
     pub min_distance: u64,
-    /// The largest distance.
+    /// Largest distance.
     pub max_distance: u64,
     /// An access up to this far ahead still belongs to the stream.
     pub max_reorder: u64,
     pub max_streams: u64,
-    /// Holes may be 1/2^this of the records that an access ahead has skipped; 16 for none.
+    /// Holes may be 1/2^`hole_shift` of the records that an access ahead has skipped; 16 for none.
     pub hole_shift: u64,
 }
 
@@ -92,9 +92,9 @@ struct Stream {
     fetched: u64,
     fetch_end: u64,
     missed: bool,
-    /// The reader had to wait for a prefetch.
+    /// The reader has waited for a prefetch since the last access.
     late: bool,
-    /// The time of its last hit in seconds.
+    /// Time of the last hit in seconds.
     used: i64,
 }
 
@@ -117,7 +117,7 @@ impl Zfs {
 }
 
 impl Stream {
-    /// A stream that may be replaced from the next second on, unless it has a hit.
+    /// Creates a stream that may be replaced from the next second on, unless it has a hit.
     fn new(next: u64, now: i64) -> Self {
         Self {
             next,
@@ -152,8 +152,8 @@ impl Stream {
         count
     }
 
-    /// Records an access ahead. Returns by how many records the stream advances because the range
-    /// up to the access is almost completely accessed.
+    /// Records an access ahead. Returns the number of records by which the stream advances: not 0
+    /// if the range up to the access is almost completely accessed.
     fn remember(&mut self, start: u64, end: u64, hole_shift: u64) -> u64 {
         let (start, end) = (start - self.next, end - self.next);
         let first = self.ranges.iter().position(|range| range.1 >= start);
@@ -183,7 +183,7 @@ impl Stream {
         if reach > 0 { self.advance(reach) } else { 0 }
     }
 
-    /// The next distance after an access of `count` records.
+    /// Updates the distance after an access of `count` records.
     fn grow(&mut self, count: u64, tunables: &Tunables, crowded: bool) {
         let pages = count * tunables.record;
         if self.distance < pages {
@@ -204,9 +204,9 @@ impl Stream {
 
 /// The relation of an access to the streams of its file.
 enum StreamMatch {
-    /// It advanced this stream by this many records.
+    /// The access advanced this stream by this many records.
     Hit(usize, u64),
-    /// It belongs to a stream, which does not advance.
+    /// The access belongs to a stream, which does not advance.
     Known,
     New,
 }
@@ -330,7 +330,7 @@ impl Policy for Zfs {
         self.fetch(cache, file, first, beyond, missed);
     }
 
-    /// A page whose record was evicted since the start of the call, or a fault.
+    /// Reads a record that was evicted since the start of the call, or in which a fault occurred.
     fn miss(&mut self, cache: &mut dyn Cache, touch: Touch) {
         let record = touch.page.get() / self.tunables.record;
         self.submit(cache, record, record + 1);
@@ -340,7 +340,7 @@ impl Policy for Zfs {
         true
     }
 
-    /// A wait for a prefetch marks its stream as late.
+    /// Marks the stream of a prefetch as late if a reader waited for the prefetch.
     fn access(&mut self, _cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
         if outcome != TouchOutcome::Waited {
             return;

@@ -25,19 +25,19 @@ enum Slot {
     Node,
 }
 
-/// A cursor: an index, and a slot that does not always belong to that index.
+/// A cursor: an index, and a slot that does not always correspond to that index.
 struct Cursor<'a, S> {
     tree: &'a PageTree<S>,
     index: u64,
     /// A slot of this level covers 64^level pages.
     level: u32,
-    /// The number of the node in its level, from the start of the file.
+    /// Number of the node in its level, counted from the start of the file.
     node: u64,
     slot: u64,
 }
 
 impl<'a, S: Copy + Default> Cursor<'a, S> {
-    /// A cursor at the slot of the folio that contains `index`, if there is one.
+    /// Returns a cursor at the slot of the folio that contains `index`, if there is such a folio.
     fn load(tree: &'a PageTree<S>, index: u64) -> Option<Self> {
         let folio = tree.folio(Page::new(index))?;
         let level = u32::from(folio.order) / CHUNK_SHIFT;
@@ -45,7 +45,7 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         Some(Self { tree, index, level, node: slot >> CHUNK_SHIFT, slot: slot & LAST_SLOT })
     }
 
-    /// The slot of `index` in the node of this cursor.
+    /// Returns the slot of `index` in the node of this cursor.
     fn own_slot(&self) -> u64 {
         self.index >> (self.level * CHUNK_SHIFT) & LAST_SLOT
     }
@@ -71,7 +71,7 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         }
     }
 
-    /// Moves to the parent node; false at the top.
+    /// Moves to the parent node. Returns false at the top.
     fn up(&mut self) -> bool {
         self.slot = self.node & LAST_SLOT;
         self.node >>= CHUNK_SHIFT;
@@ -132,8 +132,8 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
         self.down()
     }
 
-    /// Skips up to `steps` steps at once, as far as they neither reach an empty slot nor leave the
-    /// node. Returns the number of steps.
+    /// Skips up to `steps` steps at once, as long as they neither reach an empty slot nor leave the
+    /// node. Returns the number of skipped steps.
     fn skip_forward(&mut self, steps: u64) -> u64 {
         let safe = match self.level {
             0 => self.tree.leaves.get(self.node).map_or(0, |leaf| {
@@ -166,7 +166,7 @@ impl<'a, S: Copy + Default> Cursor<'a, S> {
 }
 
 impl<S: Copy + Default> PageTree<S> {
-    /// The kernel's `page_cache_next_miss`: see [`super::Cache::next_miss`].
+    /// Implements the kernel's `page_cache_next_miss`: see [`super::Cache::next_miss`].
     pub fn next_miss(&self, from: Page, max: Pages) -> Option<Page> {
         let end = Page::new(from.get().wrapping_add(max.get()));
         let mut left = max.get();
@@ -192,7 +192,7 @@ impl<S: Copy + Default> PageTree<S> {
         (end.get() != 0).then_some(end)
     }
 
-    /// The kernel's `page_cache_prev_miss`: see [`super::Cache::prev_miss`].
+    /// Implements the kernel's `page_cache_prev_miss`: see [`super::Cache::prev_miss`].
     pub fn prev_miss(&self, from: Page, max: Pages) -> Option<Page> {
         let mut left = max.get();
         if left == 0 {
@@ -278,14 +278,14 @@ mod tests {
         let tree = tree(&[(512, 9), (1024, 9)]);
         assert_eq!(next(&tree, 513, 4096), Some(1536));
         assert_eq!(prev(&tree, 1100, 4096), Some(1091));
-        // From the head's slot 16, a slot for each page, it is nine pages to the empty slot 7.
+        // Each page is one slot back: nine pages from the head's slot 16 to the empty slot 7.
         assert_eq!(prev(&tree, 1535, 4096), Some(1526));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
-        /// The optimised walk over bitmaps equals the plain walk over a tree of nodes.
+        /// The optimised walk over bitmaps returns the same as the plain walk over a tree of nodes.
         #[test]
         fn the_search_equals_that_of_an_xarray(
             folios in prop::collection::vec((0u64..400, 0u8..=9), 0..120),

@@ -12,9 +12,9 @@ use crate::page::{Extent, Folio, Page};
 pub struct FileShape {
     /// The size of the file, at most [`super::MAX_FILE`].
     pub size: Bytes,
-    /// The largest folio order of the file, `None` for single pages only.
+    /// Largest folio order of the file; `None` for single pages only.
     pub folio_limit: Option<u8>,
-    /// The settings of the device.
+    /// Settings of the device.
     pub limits: DeviceLimits,
 }
 
@@ -27,12 +27,12 @@ pub struct FileCache {
 }
 
 impl FileCache {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub fn new(shape: FileShape) -> Self {
         Self { shape, tree: PageTree::new(), read: Vec::new() }
     }
 
-    /// The cached pages.
+    /// Returns the cached pages.
     pub fn tree(&self) -> &PageTree {
         &self.tree
     }

@@ -9,22 +9,22 @@ use crate::page::{Extent, Folio, Page};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FillResult {
-    /// The pages to be read, one extent for each batch that is passed to the file system.
+    /// Pages to read, one extent for each batch that is passed to the file system.
     pub batches: Vec<Extent>,
-    /// The read of single pages, if there was one: a whole plain submission, or the rest after a
-    /// folio would have covered a cached page.
+    /// Pages read as single pages, if any: a whole plain submission, or the rest after a folio
+    /// would have covered a cached page.
     pub plain: Option<Extent>,
 }
 
 impl FillResult {
-    /// The number of pages to be read.
+    /// Returns the number of pages to be read.
     pub fn pages(&self) -> Pages {
         self.batches.iter().map(|batch| batch.pages).sum()
     }
 }
 
-/// The order of a window's folios: `requested`, limited by the file and the size of the window.
-/// `None` if the file can have single pages only.
+/// Returns the order of a window's folios: `requested`, limited by the file and the size of the
+/// window. `None` if the file can have single pages only.
 pub fn folio_order(requested: u8, window: Pages, limit: Option<u8>) -> Option<u8> {
     let order = requested.min(limit?).min(MAX_ORDER);
     // An empty window has no logarithm; in the kernel it does not lower the order.
@@ -43,7 +43,7 @@ pub fn fill<S: Copy + Default>(
     filled
 }
 
-/// As [`fill`], but appends the batches to a list of the caller. Returns the read of single pages.
+/// As [`fill`], but appends the batches to `batches`. Returns the pages read as single pages.
 pub fn fill_into<S: Copy + Default>(
     tree: &mut PageTree<S>,
     window: &Submission,
@@ -78,8 +78,8 @@ fn batch(start: Page, end: Page) -> Option<Extent> {
     (end > start).then(|| Extent::new(start, end.since(start)))
 }
 
-/// Inserts folios from the start of the window and returns the pages to be read, or the head of the
-/// first folio that would cover a cached page.
+/// Inserts folios from the start of the window. Returns the pages to read, or the head of the first
+/// folio that would cover a cached page.
 fn walk_folios<S: Copy + Default>(
     tree: &mut PageTree<S>,
     window: &Submission,
@@ -102,7 +102,7 @@ fn walk_folios<S: Copy + Default>(
     Ok(batch(window.start, at))
 }
 
-/// The largest order up to `order` such that a folio at `at` is aligned and ends before `stop`.
+/// Returns the largest order up to `order` of a folio that is aligned at `at` and ends by `stop`.
 fn fitting(at: Page, stop: Page, order: u8) -> u8 {
     let aligned = at.get().trailing_zeros().min(u32::from(order));
     let room = stop.since(at).get().max(1).ilog2();

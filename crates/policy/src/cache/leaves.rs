@@ -1,12 +1,12 @@
-//! Storage for the leaves of a tree: in groups of 64, of which empty ones are not allocated.
+//! Storage for the leaves of a tree, in groups of 64. Empty groups are not allocated.
 
 /// Pages of a leaf and leaves of a group, as a power of two (XA_CHUNK_SHIFT).
 pub(super) const CHUNK_SHIFT: u32 = 6;
 const CHUNK_SLOTS: usize = 1 << CHUNK_SHIFT;
 
-/// The state of 64 pages as bitmaps (cached, first of a folio, marked, used) and the state that the
-/// owner of the cache keeps. All of it is contiguous, because in simulations of random reads each
-/// access to a leaf is a miss of the processor's cache.
+/// The state of 64 pages as bitmaps (cached, first of a folio, marked, used) and the state of the
+/// cache's owner. The fields are contiguous because in simulations of random reads each access to a
+/// leaf misses the processor's cache.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 pub(super) struct Leaf<S> {
@@ -25,11 +25,11 @@ type Group<S> = Box<[Leaf<S>; CHUNK_SLOTS]>;
 #[derive(Clone, Debug)]
 struct GroupSlot<S> {
     group: Option<Group<S>>,
-    /// The number of leaves that hold pages.
+    /// Number of leaves that hold pages.
     occupied: u32,
 }
 
-/// The leaves of one file by their number.
+/// The leaves of one file, by leaf number.
 #[derive(Clone, Debug)]
 pub(super) struct Leaves<S> {
     groups: Vec<GroupSlot<S>>,
@@ -49,7 +49,7 @@ impl<S: Copy + Default> Leaves<S> {
         self.groups.get(usize::try_from(index).ok()?)?.group.as_ref()
     }
 
-    /// A leaf, if its group is allocated.
+    /// Returns the leaf, if its group is allocated.
     #[inline]
     pub(super) fn get(&self, index: u64) -> Option<&Leaf<S>> {
         self.group(index >> CHUNK_SHIFT).map(|group| &group[(index & 63) as usize])
@@ -61,7 +61,7 @@ impl<S: Copy + Default> Leaves<S> {
         Some(&mut group[(index & 63) as usize])
     }
 
-    /// The leaf, allocated if necessary. Counts it as occupied, because the caller inserts pages.
+    /// Returns the leaf, allocated if necessary. Counts it as occupied: the caller inserts pages.
     #[inline]
     pub(super) fn occupy(&mut self, index: u64) -> &mut Leaf<S> {
         let number = (index >> CHUNK_SHIFT) as usize;
@@ -76,7 +76,7 @@ impl<S: Copy + Default> Leaves<S> {
         leaf
     }
 
-    /// Counts a leaf as empty. Frees its group with the last leaf.
+    /// Counts a leaf as empty. Frees the group after its last leaf.
     pub(super) fn vacate(&mut self, index: u64) {
         let place = &mut self.groups[(index >> CHUNK_SHIFT) as usize];
         place.occupied -= 1;
@@ -85,15 +85,15 @@ impl<S: Copy + Default> Leaves<S> {
         }
     }
 
-    /// Whether any of the groups `[first, first + count)` holds a page.
+    /// Returns whether any of the groups `[first, first + count)` holds a page.
     pub(super) fn any_group(&self, first: u64, count: u64) -> bool {
         let known = self.groups.len() as u64;
         let end = first.saturating_add(count).min(known);
         (first..end).any(|index| self.group(index).is_some())
     }
 
-    /// How many pages a walk may skip after an empty leaf: up to the next allocated group, or
-    /// without a limit after the last one. `bit` is the position of the page in its leaf.
+    /// Returns the number of pages that a walk may skip after an empty leaf: to the next allocated
+    /// group, or all after the last one. `bit` is the position of the page in its leaf.
     #[inline]
     pub(super) fn free_step(&self, page: u64, bit: u64) -> u64 {
         let group = page >> (2 * CHUNK_SHIFT);
@@ -107,7 +107,7 @@ impl<S: Copy + Default> Leaves<S> {
     }
 }
 
-/// An empty group, built on the heap: an array would be built on the stack first.
+/// Builds an empty group on the heap; an array would be built on the stack first.
 #[cold]
 fn empty_group<S: Copy + Default>() -> Group<S> {
     let leaves = vec![Leaf::default(); CHUNK_SLOTS].into_boxed_slice();

@@ -24,10 +24,10 @@ pub use tree::{MAX_FILE, MAX_ORDER, PageTree};
 pub enum Fill {
     /// One folio for each page; cached pages are skipped and split the I/O.
     Single,
-    /// Folios of up to this order, if the file allows them. Single pages from the first folio on
-    /// that would cover a cached page.
+    /// Folios of up to this order, if the file allows them. From the first folio that would cover a
+    /// cached page, single pages.
     Folios {
-        /// The requested order, without the limits of file and window.
+        /// Requested order, before the limits of file and window.
         order: u8,
     },
 }
@@ -47,12 +47,12 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// A window of single pages without a mark.
+    /// Creates a window of single pages without a mark.
     pub const fn plain(start: Page, pages: Pages) -> Self {
         Self { start, pages, lookahead: Pages::ZERO, fill: Fill::Single }
     }
 
-    /// A window of single pages whose last `lookahead` pages begin with a mark.
+    /// Creates a window of single pages with a mark on the first of its last `lookahead` pages.
     pub const fn marked(start: Page, pages: Pages, lookahead: Pages) -> Self {
         Self { start, pages, lookahead, fill: Fill::Single }
     }
@@ -111,43 +111,43 @@ pub enum Upcoming {
     Unknown,
     /// The reader will read these pages.
     Pages(Extent),
-    /// None: the reader will have finished.
+    /// No request: the reader will have finished.
     End,
 }
 
-/// The page cache of one file, for policies: they can query, submit and mark, but not remove.
+/// The page cache of one file, for policies, which can query, submit and mark, but not remove.
 ///
-/// [`Cache::next_miss`] and [`Cache::prev_miss`] give the kernel's results, which are sometimes
+/// [`Cache::next_miss`] and [`Cache::prev_miss`] return the kernel's results, which are sometimes
 /// inexact (see `cursor.rs`); [`Cache::folio`] is exact.
 pub trait Cache {
-    /// The size of the file; nothing is read beyond the page that holds its last byte.
+    /// Returns the size of the file; nothing is read beyond the page that holds its last byte.
     fn file_size(&self) -> Bytes;
 
-    /// The size of the file in pages.
+    /// Returns the size of the file in pages.
     fn file_pages(&self) -> Pages {
         self.file_size().to_pages_ceil(PAGE)
     }
 
-    /// The folio that contains `page`, if it is cached or in flight.
+    /// Returns the folio that contains `page`, if it is cached or in flight.
     fn folio(&self, page: Page) -> Option<Folio>;
 
-    /// Whether a cached page has its data; if not, it is in flight.
+    /// Returns whether a cached page has its data; if not, the page is in flight.
     fn is_ready(&self, _page: Page) -> bool {
         true
     }
 
-    /// The number of consecutive pages from `page`, at most `max`, that are cached, ready and
-    /// unmarked, so that a reader neither waits nor calls the policy. Zero if unknown.
+    /// Returns the number of consecutive pages from `page`, at most `max`, that are cached, ready
+    /// and unmarked, so that a reader neither waits nor calls the policy. Zero if unknown.
     fn hit_run(&self, _page: Page, _max: Pages) -> Pages {
         Pages::ZERO
     }
 
-    /// The first uncached page among the `max` pages from `from`, or `from + max` if there is none;
-    /// `None` if the search wraps around to page 0.
+    /// Returns the first uncached page among the `max` pages from `from`, or `from + max` if there
+    /// is none; `None` if the search wraps around to page 0.
     fn next_miss(&self, from: Page, max: Pages) -> Option<Page>;
 
-    /// The first uncached page at or before `from`, or the last of `max` pages that were examined;
-    /// `None` if all pages down to page 0 are cached.
+    /// Returns the first uncached page at or before `from`, or the last of `max` pages that were
+    /// examined; `None` if all pages down to page 0 are cached.
     fn prev_miss(&self, from: Page, max: Pages) -> Option<Page>;
 
     /// Reads the uncached pages of a window. Returns their number.
@@ -164,26 +164,26 @@ pub trait Cache {
     /// Clears the mark of the folio that contains `page`.
     fn clear_mark(&mut self, page: Page);
 
-    /// The current settings of the device.
+    /// Returns the current settings of the device.
     fn limits(&self) -> DeviceLimits;
 
-    /// The largest folio order of the file; `None` for single pages only.
+    /// Returns the largest folio order of the file; `None` for single pages only.
     fn folio_limit(&self) -> Option<u8> {
         None
     }
 
-    /// Whether the device is congested, so that requests without a waiting reader must not be
-    /// submitted.
+    /// Returns whether the device is congested. If so, requests without a waiting reader must not
+    /// be submitted.
     fn congested(&self) -> bool {
         false
     }
 
-    /// The time, for policies that drop idle streams.
+    /// Returns the current time, for policies that drop idle streams.
     fn now(&self) -> Nanos {
         Nanos::ZERO
     }
 
-    /// The state of memory, for policies that adapt to it.
+    /// Returns the state of memory, for policies that adapt to it.
     fn memory(&self) -> Memory {
         let plenty = Pages::new(1 << 30);
         Memory { total: plenty, available: plenty, aged: Pages::ZERO, pending: Pages::ZERO }
@@ -193,8 +193,8 @@ pub trait Cache {
     /// tracepoints.
     fn trace(&mut self, _trigger: Trigger) {}
 
-    /// Whether `page` is cached and was accessed before. During [`crate::Policy::access`], the
-    /// present access does not count.
+    /// Returns whether `page` is cached and was accessed before. During [`crate::Policy::access`],
+    /// the current access does not count.
     fn is_used(&self, page: Page) -> bool;
 
     /// Records that a reader accessed these pages. Called after the policy.
@@ -203,13 +203,13 @@ pub trait Cache {
     /// Moves cached pages that are close to eviction back to the start of the inactive list.
     fn rescue(&mut self, _start: Page, _pages: Pages) {}
 
-    /// The number of pages from `page` that are contiguous on the device.
+    /// Returns the number of pages from `page` that are contiguous on the device.
     fn contiguous(&self, _page: Page) -> Pages {
         Pages::new(u64::MAX)
     }
 
-    /// The pages of the reader's `nth` future call (0 is the next), if the reader knows them, like
-    /// a scan of a database.
+    /// Returns the pages of the reader's `nth` future call (0 is the next), if the reader knows
+    /// them, like a scan of a database.
     fn upcoming(&self, _nth: u64) -> Upcoming {
         Upcoming::Unknown
     }

@@ -1,4 +1,4 @@
-//! A plain tree of nodes like the kernel's, against which the search over bitmaps is tested.
+//! A plain tree of nodes like the kernel's: the reference for tests of the search over bitmaps.
 
 const CHUNK: usize = 64;
 
@@ -102,7 +102,7 @@ impl XArray {
 
 struct Walk<'a> {
     index: u64,
-    /// The nodes from the root down, and the slot in each.
+    /// Nodes from the root down, and the slot in each.
     path: Vec<(&'a Node, usize)>,
 }
 

@@ -1,9 +1,9 @@
 //! Replays sequences whose decisions were recorded on a real kernel, and compares the decisions.
 //!
-//! A recording is a JSON document: *patterns* (lists of operations on one file), and for each of
-//! several *configurations* (kind of mapping, `read_ahead_kb`) the decision of the kernel at each
+//! A recording is a JSON document. It has *patterns* (lists of operations on one file). For each of
+//! several *configurations* (kind of mapping, `read_ahead_kb`) it has the kernel's decision at each
 //! miss and mark, and the number of cached pages at the end. [`run`] replays every pattern with
-//! [`Linux618`](crate::algorithm::linux_6_18::Linux618) and reports the first difference of each.
+//! [`Linux618`](crate::algorithm::linux_6_18::Linux618) and reports its first difference.
 
 mod operation;
 mod recorder;
@@ -16,7 +16,7 @@ pub use recorder::{Decision, RecordedSubmission};
 
 use schema::GoldenRecording;
 
-/// Why a recording cannot be replayed.
+/// Error of replaying a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenError {
     #[error("this is not a recording of read-ahead decisions; compare it with its schema")]
@@ -31,7 +31,7 @@ pub enum GoldenError {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceResult {
-    /// The configuration: kind of mapping and `read_ahead_kb`.
+    /// Configuration: kind of mapping and `read_ahead_kb`.
     pub config: String,
     pub pattern: String,
     pub decisions: usize,
@@ -42,23 +42,23 @@ pub struct SequenceResult {
 pub enum Verdict {
     /// All decisions and the number of cached pages are equal.
     Same,
-    /// There is a difference.
+    /// At least one decision or the number of cached pages differs.
     Differs(Difference),
-    /// The sequence could not be replayed, for this reason.
+    /// The sequence could not be replayed, with the reason.
     Unreadable(String),
 }
 
 /// The first difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// A decision; `None` on the side that has no further decision.
+    /// Two decisions differ; `None` on the side that has no further decision.
     Decision {
-        /// Counted from 0.
+        /// Number of the decision, counted from 0.
         nth: usize,
         recorded: Option<Decision>,
         made: Option<Decision>,
     },
-    /// The number of cached pages at the end.
+    /// The numbers of cached pages at the end differ.
     Cached { recorded: u64, made: u64 },
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Replays every sequence of a recording; `file` is its text.
+/// Replays every sequence of a recording. `file` is the text of the recording.
 ///
 /// # Errors
 ///

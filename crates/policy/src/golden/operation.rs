@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// An operation on the file of a pattern. Open files have labels. The label of a mapping is `m` and
-/// the label of its open file.
+/// An operation on the file of a pattern. Labels identify open files. The label of a mapping is `m`
+/// followed by the label of its open file.
 #[derive(Debug, PartialEq)]
 pub(super) enum Operation {
     Open(String),
@@ -28,7 +28,7 @@ pub(super) struct PatternAccess {
 }
 
 impl PatternAccess {
-    /// The offset of repetition `nth`, unless it is before the start of the file.
+    /// Returns the offset of repetition `nth`; `None` if it is before the start of the file.
     pub(super) fn offset_of(&self, nth: u64) -> Option<u64> {
         let moved = self.step.checked_mul(i64::try_from(nth).ok()?)?;
         u64::try_from(self.offset.checked_add(moved)?).ok()
@@ -74,7 +74,7 @@ fn read(name: &str, words: &[Value]) -> Option<Operation> {
     })
 }
 
-/// A label, which may be written as a number.
+/// Returns a label, which may be written as a number.
 fn label(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

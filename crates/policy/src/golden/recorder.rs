@@ -12,13 +12,13 @@ use crate::page::{Extent, Folio, Page};
 pub struct Decision {
     /// `sync` (a miss), `async` (a mark) or `direct` (read-around, WILLNEED, `readahead`).
     pub trigger: String,
-    /// The page that triggered it; for `direct`, the start of the first submission.
+    /// Page that triggered the decision; for `direct`, the start of the first submission.
     pub index: u64,
-    /// The pages from there to the end of the call; unknown for `direct`.
+    /// Pages from there to the end of the call; `None` for `direct`.
     pub request: Option<u64>,
-    /// The offset after the previous call, -1 for none; unknown for `direct`.
+    /// Offset after the previous call, -1 if there was none; `None` for `direct`.
     pub previous: Option<i64>,
-    /// The submissions; empty if a mark caused none.
+    /// Submissions; empty if a mark caused none.
     pub submitted: Vec<RecordedSubmission>,
 }
 
@@ -28,18 +28,18 @@ pub enum RecordedSubmission {
     /// `page_cache_ra_order`.
     Order {
         start: u64,
-        /// The pages of the window.
+        /// Number of pages of the window.
         size: u64,
-        /// The pages from the mark to the end of the window.
+        /// Number of pages from the mark to the end of the window.
         async_size: u64,
         order: u64,
     },
     /// `page_cache_ra_unbounded`: single pages.
     Plain {
         start: u64,
-        /// The number of pages, cut off at the end of the file.
+        /// Number of pages, cut off at the end of the file.
         pages: u64,
-        /// The pages from the mark to the end.
+        /// Number of pages from the mark to the end.
         lookahead: u64,
     },
 }
@@ -77,7 +77,7 @@ pub(super) struct ReplayResult {
     pub(super) cached: Pages,
 }
 
-/// The cache of a file that records the decisions.
+/// A cache of one file that records the decisions.
 pub(super) struct DecisionRecorder {
     file: FileCache,
     decisions: Vec<Decision>,
@@ -96,7 +96,7 @@ impl DecisionRecorder {
         self.decisions.clear();
     }
 
-    /// The decisions, without direct ones that submitted nothing: a kernel does not report those.
+    /// Returns the decisions, without direct ones that submitted nothing: a kernel reports none.
     pub(super) fn decisions(mut self) -> Vec<Decision> {
         self.decisions
             .retain(|decision| decision.trigger != "direct" || !decision.submitted.is_empty());

@@ -14,7 +14,7 @@ use crate::page::{Extent, Page};
 use crate::policy::{Advice, Call, FileId, Policy, StreamId};
 use crate::reader::read;
 
-/// Limit on the accesses of one pattern, so that a typing error does not cause a replay of hours.
+/// Maximum number of accesses in a pattern: a typing error must not cause hours of replay.
 const MAX_ACCESSES: u64 = 50_000_000;
 
 /// Replays one pattern in one configuration.
@@ -97,7 +97,7 @@ impl Replay {
     }
 
     fn access(&mut self, access: &PatternAccess, nth: u64) -> Result<(), String> {
-        // The kernel refuses an offset before the file and reads nothing.
+        // The kernel rejects an offset before the start of the file and reads nothing.
         let Some(offset) = access.offset_of(nth).map(Bytes::new) else { return Ok(()) };
         if let Some(mapping) = self.mappings.get_mut(&access.target) {
             let page = Page::FIRST.plus(offset.to_pages_floor(PAGE));
@@ -178,7 +178,7 @@ impl Replay {
     }
 }
 
-/// The pages that overlap the range; a length of 0 means to the end of the file.
+/// Returns the pages that overlap the range; a length of 0 extends to the end of the file.
 fn covered(offset: u64, length: u64) -> Extent {
     let start = Bytes::new(offset).to_pages_floor(PAGE);
     let end = offset.checked_add(length).filter(|_| length > 0).unwrap_or(i64::MAX as u64);

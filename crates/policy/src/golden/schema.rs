@@ -59,14 +59,14 @@ impl GoldenRecording {
     }
 }
 
-/// The number that follows `key` in free text.
+/// Returns the number that follows `key` in free text.
 fn number_after(text: &str, key: &str) -> Option<u64> {
     let rest = &text[text.find(key)? + key.len()..];
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     rest[..end].parse().ok()
 }
 
-/// The first number in free text that is followed by `unit`.
+/// Returns the first number in free text that is followed by `unit`.
 fn number_before(text: &str, unit: &str) -> Option<u64> {
     text.match_indices(unit).find_map(|(at, _)| {
         let number = text[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?;

@@ -90,7 +90,7 @@ pub fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A file that checks each submission.
+/// A cache of one file that checks each submission.
 struct CheckedCache {
     file: FileCache,
     now: Nanos,

@@ -1,4 +1,4 @@
-//! Processor time, which does not depend on what else the machine does.
+//! Processor time, which does not depend on the other load of the machine.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -7,7 +7,7 @@ pub fn own_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// What children that have ended had used, to a hundredth of a second.
+/// Returns the processor time of children that have exited, with a resolution of 0.01 s.
 pub fn children_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = text.rsplit(')').next().unwrap_or_default();

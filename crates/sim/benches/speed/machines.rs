@@ -1,4 +1,4 @@
-//! Loads whose simulation is timed.
+//! Workloads whose simulation is timed.
 
 use foreread_sim::{Limits, Scenario, SimMachine, lay_out, run};
 use units::{Bytes, Kib, Nanos};
@@ -21,7 +21,7 @@ impl Case {
         Self { name, machine, workload: named(workload), size }
     }
 
-    /// Page references simulated in a second.
+    /// Returns the simulated page references per second.
     pub fn rate(&self, page_by_page: bool, seconds: f64) -> f64 {
         let (mut references, mut spent) = (0, 0.0);
         let mut seed = 1;
@@ -42,10 +42,10 @@ impl Case {
     }
 }
 
-/// A load of the standard suite, or `scans`: eight readers that scan their files by 64 KiB, as
-/// databases and copying programs do, with one read in ten a random one of 8 KiB. Of its page
-/// references 1.4 % are random, where `mixed` of the suite, which reads streams by the page to lay
-/// read-ahead bare, has 10 %.
+/// Returns a workload of the standard suite, or `scans`: eight readers that scan their files in
+/// reads of 64 KiB, as databases and copy programs do; one read in ten is a random read of 8 KiB.
+/// 1.4 % of the page references of `scans` are random. In `mixed` of the suite, which reads streams
+/// page by page to expose read-ahead, 10 % are.
 fn named(name: &str) -> Workload {
     if name != "scans" {
         return Workload::named(name).unwrap();
@@ -58,8 +58,8 @@ fn named(name: &str) -> Workload {
     Workload { readers: 8, ..Workload::new(name, pattern, Bytes::from_kib(64)) }
 }
 
-/// Streams and mixed loads on disks, arrays and flash; caches that hold everything and some that
-/// do not.
+/// Returns streams and mixed workloads on disks, arrays and flash, with caches that hold all data
+/// and caches that do not.
 pub fn cases() -> Vec<Case> {
     let gib = Bytes::from_gib(1);
     vec![

@@ -1,10 +1,9 @@
-//! How many page references a second are simulated: streams and mixed loads with device, cache and
-//! read-ahead all on, by extents and page by page; and page-number traces with an LRU cache beside
-//! libCacheSim with its one-block-lookahead prefetcher.
+//! Measures simulated page references per second: streams and mixed workloads with device, cache
+//! and read-ahead, by extents and page by page; and page-number traces with an LRU cache, compared
+//! with libCacheSim with its one-block-lookahead prefetcher.
 //!
-//! `cargo bench -p foreread-sim [-- --cachesim PROGRAM] [--traces DIR] [--seconds S]
-//! [--case WORDS]`. Without the
-//! peer's program it says so and prints what is its own.
+//! `cargo bench -p foreread-sim [-- --cachesim PROGRAM] [--traces DIR] [--seconds S] [--case
+//! WORDS]`. Without the peer's program, it prints a note and only its own results.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 

@@ -1,10 +1,9 @@
 //! Page-number traces with an LRU cache, here and in libCacheSim with its one-block-lookahead
 //! prefetcher.
 //!
-//! Both read each trace from the same file, which has the peer's fastest format. Both are timed by
-//! the processor time that they take, reading included, so that other programs at work on the
-//! machine favour neither; of the peer's, what it takes for a single request, which is its start,
-//! is taken off.
+//! Both read each trace from the same file, which has the peer's fastest format. Both are timed in
+//! processor time, including reading, so other load on the machine favours neither. The peer's
+//! startup time, measured with a single request, is subtracted.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,7 +16,7 @@ use units::{Bytes, Kib, Pages};
 
 use super::clock::{children_seconds, own_seconds};
 
-/// Each trace is repeated until it has as many requests as this.
+/// Each trace is repeated until it has at least this many requests.
 const REQUESTS: usize = 4_000_000;
 
 /// Prints both rates for each trace.
@@ -106,11 +105,11 @@ impl Trace {
         Some(Self { name, pages: once.repeat(times), distinct: count, most })
     }
 
-    /// Million references for each second of processor time, and the share of misses.
+    /// Returns million references per second of processor time, and the share of misses.
     fn ours(&self, path: &Path, cache: u64) -> (f64, f64) {
         let model = Spec::preset("zero").unwrap();
         let machine = SimMachine {
-            // What the peer does: with a page that is missing, the next one.
+            // Like the peer: a miss also reads the next page.
             policy: "fixed,blocks=2".parse().unwrap(),
             read_ahead: Kib::new(8),
             cache: Bytes::new(cache.max(64) * 4096),
@@ -150,7 +149,7 @@ impl Trace {
         Some(self.pages.len() as f64 / 1e6 / spent)
     }
 
-    /// In the peer's oracleGeneral format: time, page, size and next use, packed.
+    /// Writes the peer's oracleGeneral format: time, page, size and next use, packed.
     fn write(&self, pages: &[u64], path: &Path) -> std::io::Result<()> {
         let mut next = vec![-1i64; self.most as usize + 1];
         let mut following = vec![-1i64; pages.len()];
@@ -169,7 +168,7 @@ impl Trace {
     }
 }
 
-/// The bytes of a request in the peer's format.
+/// Bytes per request in the peer's format.
 const RECORD: usize = 24;
 
 /// The page numbers of a trace in the peer's format.
@@ -193,7 +192,7 @@ impl Iterator for Records {
     #[inline]
     fn next(&mut self) -> Option<u64> {
         if self.at == self.end {
-            // A regular file gives whole buffers until its end.
+            // A read of a regular file fills the buffer until the end of the file.
             self.at = 0;
             self.end = self.file.read(&mut self.buffer).unwrap() / RECORD * RECORD;
         }

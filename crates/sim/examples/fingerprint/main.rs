@@ -1,7 +1,7 @@
-//! Hashes of what comes of many simulations: every policy on every kind of device under every
-//! kind of load. A change that is for speed only leaves all of them as they were:
+//! Prints hashes of the outcomes of many simulations: every policy on every kind of device under
+//! every kind of workload. An optimisation must not change any of them:
 //!
-//! `cargo run --release -p foreread-sim --example fingerprint > before`, and the same after it.
+//! `cargo run --release -p foreread-sim --example fingerprint > before`, and again after it.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ const MODELS: [&str; 8] =
 const LOADS: [&str; 6] = ["seq-1", "seq-8", "rand-pread", "rand-mmap", "mixed", "stride"];
 const FILE_SIZE: Bytes = Bytes::from_mib(6);
 
-/// Loads beside those of the suite that take other ways through the simulator.
+/// Workloads besides those of the suite, for other paths through the simulator.
 fn own_loads() -> Vec<Workload> {
     let mixed = |same_open_file| Pattern::Mixed {
         random_fraction: 0.3,
@@ -36,7 +36,7 @@ fn own_loads() -> Vec<Workload> {
     ]
 }
 
-/// Machines of one device and policy: in each the cache, the file system or the queue differs.
+/// Machines with the same device and policy; cache, file system or queue differ.
 fn machines(words: &str, policy: &str) -> Vec<SimMachine> {
     let base = SimMachine { policy: policy.parse().unwrap(), ..SimMachine::parse(words).unwrap() };
     let (small, lru) = (Bytes::from_mib(4), Replacement::Lru);
@@ -55,7 +55,7 @@ fn fingerprint(machine: &SimMachine, workload: &Workload) -> u64 {
     let files = lay_out(&sizes, workload.layout, layout, Bytes::ZERO);
     let mut scenario = Scenario::of_workload(workload, files, machine.seed).unwrap();
     scenario.limits = Limits { time: Nanos::from_secs(3), ends_with_first: false };
-    // A machine that is refused, such as one with too small a cache for its policy, counts too.
+    // A rejected machine, such as one whose cache is too small for its policy, also has a hash.
     let outcome = run(machine, scenario);
     let mut hasher = DefaultHasher::new();
     format!("{outcome:?}").hash(&mut hasher);

@@ -1,16 +1,16 @@
-//! Lists of pages by age, as runs of pages that entered together.
+//! Lists of pages by age, stored as runs of pages that entered together.
 //!
-//! A page that leaves its run does not split it: the page's own state names the entry that it is
-//! in, and an entry counts how many pages are left to it.
+//! A page that leaves its run does not split it: the page's own state names its entry, and the
+//! entry counts its remaining pages.
 
-/// The place of an entry in the table; it is used again once the entry is empty.
+/// Index of an entry in the table. It is reused after the entry becomes empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryId(u32);
 
 impl EntryId {
     pub(super) const NONE: Self = Self(u32::MAX);
 
-    /// As a word that is zero for none.
+    /// Returns the ID as a word, which is zero for [`Self::NONE`].
     #[inline]
     pub(super) fn word(self) -> u32 {
         !self.0
@@ -29,7 +29,7 @@ pub(super) enum List {
     Active,
 }
 
-/// A run of pages of one file, oldest first, some of which may have left it.
+/// A run of pages of one file, oldest first. Some pages may have left the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListEntry {
     pub(super) file: u32,
@@ -63,7 +63,7 @@ impl Lists {
         }
     }
 
-    /// How many pages are in a list.
+    /// Returns the number of pages in a list.
     pub(super) fn pages(&self, list: List) -> u64 {
         self.pages[list as usize]
     }
@@ -72,7 +72,7 @@ impl Lists {
         self.count
     }
 
-    /// The entry that has waited longest.
+    /// Returns the entry at the old end of a list.
     pub(super) fn oldest(&self, list: List) -> Option<EntryId> {
         let id = self.oldest[list as usize];
         (id != EntryId::NONE).then_some(id)
@@ -82,7 +82,7 @@ impl Lists {
         self.entries[id.0 as usize]
     }
 
-    /// Puts pages at the young end of a list: into the youngest entry where they follow its last.
+    /// Adds pages at the young end of a list: to the youngest entry if they follow its last page.
     pub(super) fn push(&mut self, list: List, file: u32, start: u64, pages: u64) -> EntryId {
         let newest = self.newest[list as usize];
         self.pages[list as usize] += pages;
@@ -115,14 +115,14 @@ impl Lists {
         id
     }
 
-    /// Whether all pages between the ends of an entry are still in it.
+    /// Returns whether all pages between the ends of an entry are still in it.
     #[inline]
     pub(super) fn is_whole(&self, id: EntryId) -> bool {
         let entry = &self.entries[id.0 as usize];
         entry.live == entry.end - entry.start
     }
 
-    /// Whether a page is the last of the youngest entry, and so the youngest of all.
+    /// Returns whether `page` is the last of the youngest entry, and so the youngest in the list.
     #[inline]
     pub(super) fn is_youngest(&self, list: List, id: EntryId, page: u64) -> bool {
         self.newest[list as usize] == id
@@ -130,7 +130,7 @@ impl Lists {
             && self.entries[id.0 as usize].end == page + 1
     }
 
-    /// Takes pages out of an entry; an entry without pages is gone.
+    /// Removes pages from an entry. Frees the entry if it has no pages left.
     pub(super) fn take(&mut self, id: EntryId, pages: u64) {
         let entry = &mut self.entries[id.0 as usize];
         entry.live -= pages;
@@ -143,7 +143,7 @@ impl Lists {
         }
     }
 
-    /// Notes that an entry has no pages before `page` any more.
+    /// Records that an entry has no pages before `page` any more.
     pub(super) fn begin_at(&mut self, id: EntryId, page: u64) {
         self.entries[id.0 as usize].start = page;
     }

@@ -1,4 +1,4 @@
-//! The page cache: files with their pages, two lists, and what leaves when it is full.
+//! The page cache: files with their pages, two lists, and reclaim.
 
 mod lists;
 mod reclaim;
@@ -13,16 +13,16 @@ use crate::outcome::CacheUse;
 use lists::{EntryId, List, Lists};
 pub(crate) use states::StateTree;
 
-/// A file's pages.
+/// A file and its cached pages.
 #[derive(Default)]
 struct CachedFile {
     tree: StateTree,
     pages: Pages,
     folio_limit: Option<u8>,
-    /// Grows with each change that may end a run of pages which are there and unmarked. Pages that
-    /// enter or arrive, and marks that they bring along, are of no such run.
+    /// Increases with each change that may end a run of cached, unmarked pages. Pages that enter or
+    /// arrive, and the marks that they bring, are not part of such a run.
     epoch: u64,
-    /// Pages that left the cache and may still be mapped.
+    /// Whether the file may be mapped; its evicted pages are then recorded for unmapping.
     mapped: bool,
 }
 
@@ -81,7 +81,7 @@ impl PageCache {
         self.files[file as usize].folio_limit
     }
 
-    /// A run of a file's pages that are there and unmarked is one until this changes.
+    /// Returns the file's epoch. A run of cached, unmarked pages stays one until the epoch changes.
     #[inline]
     pub(crate) fn epoch(&self, file: u32) -> u64 {
         self.files[file as usize].epoch
@@ -95,7 +95,7 @@ impl PageCache {
         Pages::new(self.capacity)
     }
 
-    /// Pages that are not used more than once.
+    /// Returns the capacity in pages, without the pages of the active list.
     pub(crate) fn available(&self) -> Pages {
         Pages::new(self.capacity.saturating_sub(self.lists.pages(List::Active)))
     }
@@ -108,7 +108,7 @@ impl PageCache {
         Pages::new(self.pending)
     }
 
-    /// Puts a window's missing pages in, on their way, and adds them to `batches`.
+    /// Inserts a window's missing pages as in flight, and appends them to `batches`.
     pub(crate) fn submit(
         &mut self,
         file: u32,
@@ -139,7 +139,7 @@ impl PageCache {
         filled
     }
 
-    /// The same of one page without a mark, which however it is to enter the cache enters it so.
+    /// As `submit`, for one page without a mark, for which the kind of fill makes no difference.
     fn submit_single(&mut self, file: u32, page: Page, batches: &mut Vec<Extent>) -> Pages {
         let this = &mut self.files[file as usize];
         if page.get() >= this.pages.get() {
@@ -171,21 +171,21 @@ impl PageCache {
         states::first_pending(&self.files[file as usize].tree, extent)
     }
 
-    /// Has the processor fetch what is known of a page.
+    /// Prefetches the state of a page into the processor's cache.
     #[inline]
     pub(crate) fn fetch(&self, file: u32, page: Page) {
         states::fetch(&self.files[file as usize].tree, page);
     }
 
-    /// How many pages from `page` on, `max` at most, a reader passes without waiting and without
-    /// its policy hearing of it.
+    /// Returns the number of pages from `page`, at most `max`, that a reader passes without waiting
+    /// and without a call of its policy.
     pub(crate) fn plain_hit_run(&self, file: u32, page: Page, max: Pages) -> Pages {
         let this = &self.files[file as usize];
         this.tree.plain_hit_run_except(page, max, |states| states.pending)
     }
 
-    /// A reader uses pages for the first time in its visit to their folios. Returns where the last
-    /// of these folios begins and ends: to go on within it is no further visit.
+    /// Records a reader's use of pages, the first in its visit to their folios. Returns the start
+    /// and end of the last of these folios: continuing within it is not another visit.
     pub(crate) fn touch(&mut self, file: u32, extent: Extent) -> (Page, Page) {
         let last = extent.end().minus(Pages::new(1));
         let this = &self.files[file as usize];
@@ -209,7 +209,7 @@ impl PageCache {
         }
     }
 
-    /// A reader uses a run of folios.
+    /// Records a reader's use of a run of folios.
     fn touch_run(&mut self, file: u32, extent: Extent) {
         let this = &mut self.files[file as usize];
         let mut again = std::mem::take(&mut self.again);
@@ -239,7 +239,7 @@ impl PageCache {
         self.again = again;
     }
 
-    /// Notes which pages of those that a reader has come by were used.
+    /// Records that the cached pages of `extent` were used.
     pub(crate) fn set_used(&mut self, file: u32, extent: Extent) {
         self.files[file as usize].tree.set_used(extent);
     }
@@ -264,7 +264,7 @@ impl PageCache {
         }
     }
 
-    /// A referenced page is referenced again.
+    /// Moves the folio of a page that is referenced again to the active list.
     fn activate(&mut self, file: u32, page: Page) {
         let this = &mut self.files[file as usize];
         let entry = states::entry(&this.tree, page);
@@ -277,7 +277,7 @@ impl PageCache {
         self.move_to(List::Active, file, folio.head, folio.pages().get());
     }
 
-    /// Moves pages that are in one entry to the young end of a list.
+    /// Moves pages of one entry to the young end of a list.
     fn move_to(&mut self, list: List, file: u32, start: Page, pages: u64) {
         let this = &mut self.files[file as usize];
         let from = states::entry(&this.tree, start);
@@ -289,7 +289,7 @@ impl PageCache {
         states::relabel(&mut this.tree, Extent::new(start, Pages::new(pages)), to);
     }
 
-    /// Moves cached pages out of danger: to the young end of the inactive list.
+    /// Moves the inactive pages of `extent` to the young end of the list, away from eviction.
     pub(crate) fn rescue(&mut self, file: u32, extent: Extent) {
         let folios: Vec<Folio> = self.files[file as usize].tree.folios(extent).collect();
         for folio in folios {
@@ -300,7 +300,7 @@ impl PageCache {
         }
     }
 
-    /// How many unused pages of a file lie ready, or nearly, from `page` on without a gap.
+    /// Returns the number of consecutive pages of a file from `page` that are cached or in flight.
     pub(crate) fn ahead(&self, file: u32, page: Page) -> Pages {
         let this = &self.files[file as usize];
         let end = Page::FIRST.plus(this.pages);
@@ -308,7 +308,7 @@ impl PageCache {
         this.tree.unused(Extent::new(page, end.since(page))).0
     }
 
-    /// Pages that were never used, of all that are cached.
+    /// Returns the number of cached pages that were never used.
     pub(crate) fn unused(&self) -> Pages {
         let of = |file: &CachedFile| file.tree.unused(Extent::new(Page::FIRST, file.pages)).1;
         self.files.iter().map(of).sum()

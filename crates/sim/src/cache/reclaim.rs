@@ -1,4 +1,4 @@
-//! What leaves the cache when it is full.
+//! Reclaim: eviction from a full cache.
 
 use policy::cache::MAX_ORDER;
 use policy::{Eviction, Extent, FileId, Folio, Page, Policy};
@@ -7,24 +7,24 @@ use units::Pages;
 use super::lists::{EntryId, List};
 use super::{PageCache, states};
 
-/// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
+/// Minimum number of pages that reclaim evicts at once (SWAP_CLUSTER_MAX).
 const RECLAIM_BATCH_PAGES: u64 = 32;
 
 impl PageCache {
-    /// Whether there are too many pages.
+    /// Returns whether the cache exceeds its capacity.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.cached > self.capacity
     }
 
-    /// Lets pages go while there are too many.
+    /// Evicts the excess pages, or a batch if that is more.
     pub(crate) fn reclaim(&mut self, policy: &mut dyn Policy) {
         if !self.is_full() {
             return;
         }
         let goal =
             self.cached - (self.cached - self.capacity).max(RECLAIM_BATCH_PAGES).min(self.cached);
-        // Each entry is passed over once at most.
+        // Each entry is passed over at most once.
         let mut chances = self.lists.count() + 1;
         while self.cached > goal && chances > 0 {
             self.balance();
@@ -37,8 +37,8 @@ impl PageCache {
         }
     }
 
-    /// Has the active list give to the inactive one while that is low: with less than a gibibyte
-    /// when it is the smaller, later when it is smaller by √(10 × gibibytes).
+    /// Moves pages from the active to the inactive list while the inactive list is low: below 1 GiB
+    /// if it is smaller than the active list, above if it is smaller by a factor of √(10 × GiB).
     fn balance(&mut self) {
         loop {
             let (inactive, active) =
@@ -67,7 +67,7 @@ impl PageCache {
         }
     }
 
-    /// The first page that an entry still has.
+    /// Returns the first page that is still in an entry, and its file.
     fn first_of(&mut self, id: EntryId) -> Option<(u32, Page)> {
         let entry = self.lists.get(id);
         if self.lists.is_whole(id) {
@@ -80,7 +80,7 @@ impl PageCache {
         Some((entry.file, Page::new(page)))
     }
 
-    /// Lets up to `wanted` pages of the entry go, or passes it over; whether any went.
+    /// Evicts up to `wanted` pages of an entry. Returns false if it passes the entry over.
     fn shrink(&mut self, id: EntryId, wanted: u64, policy: &mut dyn Policy) -> bool {
         let Some((file, page)) = self.first_of(id) else { return false };
         let this = &self.files[file as usize];
@@ -105,8 +105,8 @@ impl PageCache {
         true
     }
 
-    /// How many pages from the folio at `page` on make up whole folios that are in the entry and
-    /// not on their way, and would go one after another until `wanted` are gone.
+    /// Returns the number of pages from the folio at `page` that form whole folios in the entry,
+    /// are not in flight, and would be evicted one after another until `wanted` pages are evicted.
     fn settled_folios(&self, file: u32, page: Page, wanted: u64, id: EntryId) -> u64 {
         let this = &self.files[file as usize];
         let Some(first) = this.tree.folio(page) else { return 0 };
@@ -117,20 +117,20 @@ impl PageCache {
         if most == one {
             return if states::settled_run(&this.tree, page, one, id) == one { one } else { 0 };
         }
-        // The last one may reach beyond what is wanted.
+        // The last folio may extend beyond `wanted`.
         let last = this.tree.folio(page.plus(Pages::new(most - 1)));
         let end = last.map_or(most, |last| last.end().since(page).get());
         let run = states::settled_run(&this.tree, page, end, id);
         if run == end || run == 0 {
             return run;
         }
-        // Of a folio that is not ready as a whole nothing goes.
+        // A folio that is not completely ready is not evicted.
         let cut = this.tree.folio(page.plus(Pages::new(run)));
         cut.map_or(run, |cut| cut.head.since(page).get().min(run))
     }
 
-    /// Whether the active list would give nothing to the inactive one while pages of this entry
-    /// go, up to one folio more than `wanted`.
+    /// Returns whether [`Self::balance`] would move no pages while this entry loses up to one folio
+    /// more than `wanted` pages.
     fn stays_balanced(&self, id: EntryId, wanted: u64) -> bool {
         let (inactive, active) = (self.lists.pages(List::Inactive), self.lists.pages(List::Active));
         let rest = inactive.saturating_sub(wanted + (1 << MAX_ORDER));
@@ -162,8 +162,8 @@ impl PageCache {
         }
     }
 
-    /// Drops the folios of `extent` that are there, whole, not on their way, and not in use by
-    /// `is_mapped` (`mapping_try_invalidate`).
+    /// Drops the folios that are completely within `extent`, not in flight, and not in use
+    /// according to `is_mapped` (`mapping_try_invalidate`).
     pub(crate) fn drop_pages(
         &mut self,
         file: u32,
@@ -197,7 +197,7 @@ impl PageCache {
         }
     }
 
-    /// Mapped files' pages that left the cache since this was last asked.
+    /// Returns the pages of mapped files that were evicted since the last call.
     pub(crate) fn take_unmapped(&mut self) -> Vec<(u32, Extent)> {
         if self.unmapped.is_empty() { Vec::new() } else { std::mem::take(&mut self.unmapped) }
     }

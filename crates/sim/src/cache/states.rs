@@ -1,8 +1,8 @@
-//! What the simulator knows of cached pages besides what a policy's tree does: which are still on
-//! their way, which were referenced, and their places in the lists.
+//! The simulator's state of cached pages, besides that of a policy's tree: which are in flight,
+//! which were referenced, and their entries in the lists.
 //!
-//! It lies in the leaves of the tree itself. Of pages that are not cached it says nothing of use,
-//! but that they are in no entry.
+//! The state is stored in the leaves of the tree. For pages that are not cached, it is valid only
+//! in that they are in no entry.
 
 use policy::{Extent, Page, PageTree};
 use units::Pages;
@@ -11,15 +11,15 @@ use super::lists::EntryId;
 
 const LEAF_PAGES: u64 = 64;
 
-/// The cached pages of a file with what is known of them.
+/// The cached pages of a file with their states.
 pub(crate) type StateTree = PageTree<States>;
 
-/// What is known of 64 pages.
+/// State of 64 pages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct States {
     pub(super) pending: u64,
     referenced: u64,
-    /// By page; zero means none ([`EntryId::word`]).
+    /// List entry of each page; zero means none ([`EntryId::word`]).
     entries: [u32; LEAF_PAGES as usize],
 }
 
@@ -29,19 +29,19 @@ impl Default for States {
     }
 }
 
-/// `count` ones from bit `from` on.
+/// Returns `count` set bits, starting at bit `from`.
 #[inline]
 fn mask(from: u64, count: u64) -> u64 {
     (if count >= LEAF_PAGES { u64::MAX } else { (1 << count) - 1 }) << from
 }
 
-/// The place of a page in its leaf.
+/// Returns the position of a page in its leaf.
 #[inline]
 fn bit(page: Page) -> u64 {
     page.get() % LEAF_PAGES
 }
 
-/// The parts of an extent that lie in one leaf each: first page, its bit, number of pages.
+/// Splits an extent into parts within one leaf each: first page, its bit, number of pages.
 #[inline]
 fn parts(extent: Extent) -> impl Iterator<Item = (Page, u64, u64)> {
     let (mut page, end) = (extent.start.get(), extent.end().get());
@@ -62,7 +62,7 @@ impl States {
         self.entries[bit as usize..(bit + count) as usize].fill(entry.word());
     }
 
-    /// A page enters the cache: on its way, not referenced, in this entry of a list.
+    /// Records that a page enters the cache: in flight, not referenced, in this entry of a list.
     #[inline]
     pub(super) fn enter(&mut self, page: Page, entry: EntryId) {
         let bit = bit(page);
@@ -72,7 +72,7 @@ impl States {
     }
 }
 
-/// The same of many pages.
+/// As [`States::enter`], for many pages.
 #[inline]
 pub(super) fn enter(tree: &mut StateTree, extent: Extent, entry: EntryId) {
     for (page, bit, count) in parts(extent) {
@@ -83,7 +83,7 @@ pub(super) fn enter(tree: &mut StateTree, extent: Extent, entry: EntryId) {
     }
 }
 
-/// Cached pages leave: to be told before the tree forgets them.
+/// Records that cached pages leave. Must be called before the tree removes them.
 pub(super) fn leave(tree: &mut StateTree, extent: Extent) {
     for (page, bit, count) in parts(extent) {
         let Some(states) = tree.state_mut(page) else { continue };
@@ -92,7 +92,7 @@ pub(super) fn leave(tree: &mut StateTree, extent: Extent) {
     }
 }
 
-/// Cached pages move to another entry.
+/// Records that cached pages move to another entry.
 pub(super) fn relabel(tree: &mut StateTree, extent: Extent, entry: EntryId) {
     for (page, bit, count) in parts(extent) {
         if let Some(states) = tree.state_mut(page) {
@@ -101,8 +101,8 @@ pub(super) fn relabel(tree: &mut StateTree, extent: Extent, entry: EntryId) {
     }
 }
 
-/// Has the processor fetch the two lines of memory that are looked at, or written, for a page;
-/// without waiting for them, if it can.
+/// Prefetches the two cache lines that are read or written for a page, without waiting for them if
+/// the processor supports that.
 #[inline]
 pub(super) fn fetch(tree: &StateTree, page: Page) {
     if let Some(states) = tree.state(page) {
@@ -116,7 +116,7 @@ pub(super) fn fetch(tree: &StateTree, page: Page) {
     }
 }
 
-/// The entry that a cached page is in.
+/// Returns the entry of a cached page.
 #[inline]
 pub(super) fn entry(tree: &StateTree, page: Page) -> EntryId {
     let states = tree.state(page);
@@ -132,7 +132,7 @@ pub(super) fn arrive(tree: &mut StateTree, extent: Extent) {
     }
 }
 
-/// The first page of `extent` that is on its way.
+/// Returns the first page of `extent` that is in flight.
 #[inline]
 pub(super) fn first_pending(tree: &StateTree, extent: Extent) -> Option<Page> {
     if extent.pages.get() == 1 {
@@ -145,14 +145,14 @@ pub(super) fn first_pending(tree: &StateTree, extent: Extent) -> Option<Page> {
     })
 }
 
-/// Whether a page is on its way.
+/// Returns whether a page is in flight.
 #[inline]
 pub(super) fn is_pending(tree: &StateTree, page: Page) -> bool {
     tree.state(page).is_some_and(|states| states.pending >> bit(page) & 1 == 1)
 }
 
-/// Notes that the pages of `extent` are referenced; adds those that were before to `again`, and
-/// says how many were not.
+/// Records a reference to the pages of `extent`. Appends those that were referenced before to
+/// `again`, and returns the number of the others.
 #[inline]
 pub(super) fn reference(tree: &mut StateTree, extent: Extent, again: &mut Vec<Page>) -> u64 {
     let mut first = 0;
@@ -170,7 +170,7 @@ pub(super) fn reference(tree: &mut StateTree, extent: Extent, again: &mut Vec<Pa
     first
 }
 
-/// Notes that a page is referenced; whether it was before, if it is known.
+/// Records a reference to a page. Returns whether it was referenced before, if its state is known.
 #[inline]
 pub(super) fn reference_single(tree: &mut StateTree, page: Page) -> Option<bool> {
     let states = tree.state_mut(page)?;
@@ -180,14 +180,14 @@ pub(super) fn reference_single(tree: &mut StateTree, page: Page) -> Option<bool>
     Some(before)
 }
 
-/// Takes back that a page is referenced.
+/// Clears the reference to a page.
 pub(super) fn forget_reference(tree: &mut StateTree, page: Page) {
     if let Some(states) = tree.state_mut(page) {
         states.referenced &= !(1 << bit(page));
     }
 }
 
-/// How many pages from `from` on are in `entry` and not on their way, looking at `max` at most.
+/// Returns the number of pages from `from`, at most `max`, that are in `entry` and not in flight.
 pub(super) fn settled_run(tree: &StateTree, from: Page, max: u64, entry: EntryId) -> u64 {
     let mut run = 0;
     for (page, bit, count) in parts(Extent::new(from, Pages::new(max))) {

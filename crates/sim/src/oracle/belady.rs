@@ -1,9 +1,9 @@
-//! Belady's MIN: of all ways to run a cache, the one with the fewest misses evicts what is not
-//! needed for the longest time (Belady, IBM Systems Journal 5(2), 1966).
+//! Belady's MIN: the replacement with the fewest misses evicts the page that is not needed for the
+//! longest time (Belady, IBM Systems Journal 5(2), 1966).
 
 use std::collections::{BTreeSet, HashMap};
 
-/// The fewest misses that a cache of `capacity` pages can have on these references.
+/// Returns the fewest misses that a cache of `capacity` pages can have on these references.
 pub fn min_misses<T: Copy + Eq + std::hash::Hash>(references: &[T], capacity: usize) -> u64 {
     if capacity == 0 {
         return references.len() as u64;
@@ -18,8 +18,8 @@ pub fn min_misses<T: Copy + Eq + std::hash::Hash>(references: &[T], capacity: us
     if seen.len() <= capacity {
         return seen.len() as u64;
     }
-    // Pages in the cache by their next reference, which no two have in common unless they have
-    // none; those are told apart by where they were referred to last.
+    // Cached pages by their next reference, which differs for all pages that have one. Pages
+    // without a next reference differ in their last one.
     let mut cached: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut held: HashMap<T, (usize, usize)> = HashMap::new();
     let mut misses = 0;

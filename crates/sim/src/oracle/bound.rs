@@ -1,4 +1,4 @@
-//! What no schedule can beat.
+//! A lower bound on the time of any schedule.
 
 use policy::cache::PAGE;
 use units::{Nanos, Pages};
@@ -10,14 +10,14 @@ use super::references::pages_of;
 use crate::machine::{Costs, SimMachine};
 use crate::scenario::{ReadStep, Start};
 
-/// A lower bound, and what it is made of.
+/// A lower bound and its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Pages that must come from the device whatever is done.
+    /// Minimum number of pages to read from the device, with repetitions.
     pub fetches: Pages,
-    /// What the device takes at its best for those that are different.
+    /// Minimum time of the device to read each distinct page once.
     pub device: Nanos,
-    /// What the busiest reader takes if all data are there when it asks.
+    /// Time that the busiest reader needs if all data are cached.
     pub processor: Nanos,
 }
 
@@ -27,18 +27,18 @@ impl Bound {
     }
 }
 
-/// What a read takes if its data are there.
+/// Returns the time of a read whose data are cached.
 pub(super) fn cost(costs: &Costs, method: AccessMethod, length: u64) -> Nanos {
     let call = if method == AccessMethod::Mmap { 0.0 } else { costs.call_ns };
     Nanos::new((call + costs.copy_ns * length as f64) as u64)
 }
 
-/// When a reader would be done if it never waited.
+/// Returns the time at which a reader would finish if it never waited for the device.
 fn unhindered(work: &OracleWork, steps: &[ReadStep], costs: &Costs) -> Nanos {
     let mut now = Nanos::ZERO;
     for (nth, step) in steps.iter().enumerate() {
         now = match step.start {
-            // Nobody rests before his first read.
+            // A reader does not pause before its first read.
             Start::After(_) if nth == 0 => now,
             Start::After(rest) => Nanos::new(now.get().saturating_add(rest.get())),
             Start::At(time) => now.max(time),
@@ -50,7 +50,7 @@ fn unhindered(work: &OracleWork, steps: &[ReadStep], costs: &Costs) -> Nanos {
     now
 }
 
-/// How much of a step lies in its file.
+/// Returns the number of bytes of a step that lie within its file.
 pub(super) fn got(work: &OracleWork, step: &ReadStep) -> u64 {
     let file = work.opens.get(step.open as usize).map(|open| open.file);
     let size = file.and_then(|file| work.files.get(file as usize)).map_or(0, |it| it.size.get());
@@ -58,14 +58,14 @@ pub(super) fn got(work: &OracleWork, step: &ReadStep) -> u64 {
 }
 
 struct Fewest {
-    /// At least so many times.
+    /// Minimum number of pages to read, with repetitions.
     fetches: u64,
     distinct: u64,
 }
 
-/// The fewest pages that must be read. The order in which readers meet is open, so of several
-/// readers only what holds for every order counts: of readers that share nothing the sum of what
-/// each would miss if it had the whole cache, else every page once.
+/// Returns the minimum number of pages to read. The order in which readers alternate is unknown, so
+/// only what holds for every order counts: for readers that share no pages, the sum of the misses
+/// that each would have with the whole cache; otherwise every page once.
 fn fewest(work: &OracleWork, capacity: usize) -> Fewest {
     let of_reader = |steps: &Vec<ReadStep>| -> Vec<(u32, u64)> {
         let pages = steps.iter().filter_map(|step| pages_of(work, step));
@@ -91,13 +91,13 @@ fn fewest(work: &OracleWork, capacity: usize) -> Fewest {
     Fewest { fetches, distinct }
 }
 
-/// The least time in which this machine's device and processors can do the work, whatever reads
-/// ahead.
+/// Returns the minimum time in which this machine's device and processors can do the work, with any
+/// read-ahead.
 pub fn lower_bound(machine: &SimMachine, work: &OracleWork) -> Bound {
     let capacity = machine.cache.to_pages_floor(PAGE).get() as usize;
     let Fewest { fetches, distinct } = fewest(work, capacity);
     let fetches = Pages::new(fetches);
-    // What is read again may come from the device's own cache, and faster than at its peak.
+    // Count each page once: the device's own cache may serve repetitions faster than its peak.
     let bytes = Pages::new(distinct).to_bytes(PAGE);
     let peak = machine.model.peak();
     let command = machine.model.host().max_request.get().max(4096);

@@ -1,17 +1,17 @@
-//! A reader-ahead that knows every read beforehand.
+//! A clairvoyant read-ahead algorithm, which knows all future reads.
 //!
 //! It follows the four rules of an optimal schedule (Cao, Felten, Karlin and Li, "A Study of
 //! Integrated Prefetching and Caching Strategies", SIGMETRICS 1995): it fetches the next missing
-//! page in order of reference, evicts the page whose next reference is the furthest, never evicts
-//! what is needed before that which it makes room for, and does nothing later than it could. Of
-//! their two strategies, *aggressive* fetches as soon as these rules permit; *conservative* makes
-//! exactly the replacements of Belady's MIN, each as early as it can: fewer fetches, later.
+//! page in order of reference, evicts the page whose next reference is the furthest, never evicts a
+//! page that is needed before the fetched one, and does nothing later than possible. Of their two
+//! strategies, *aggressive* fetches as soon as these rules permit; *conservative* makes exactly the
+//! replacements of Belady's MIN, each as early as possible: fewer fetches, later.
 //!
-//! On a disk the order of reference is not the best order of service. So with the next missing page
-//! it fetches what follows it in the file and will be asked for as well, up to some run, and keeps
-//! little or much under way; the best of several runs and strategies counts. That makes it a strong
-//! opponent, not the optimum, which nobody can compute for a disk; nothing that does not know the
-//! future should beat it by more than a few per cent, and it never beats the lower bound.
+//! On a disk the order of reference is not the best order of service. So it also fetches the pages
+//! that follow the next missing page in its file and will be read, up to a maximum run, and keeps
+//! few or many runs in flight. The best of several runs and strategies counts. This is a strong
+//! opponent, not the optimum, which cannot be computed for a disk. No algorithm without knowledge
+//! of the future should beat it by more than a few per cent. It never beats the lower bound.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -31,28 +31,28 @@ use crate::scenario::Start;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clairvoyance {
-    /// When the last reader is done.
+    /// Time at which the last reader finishes.
     pub time: Nanos,
-    /// Requests to the device.
+    /// Number of requests to the device.
     pub requests: u64,
     /// Pages read from the device.
     pub fetches: Pages,
-    /// How long readers waited for the device in all.
+    /// Total time that readers waited for the device.
     pub stalled: Nanos,
-    /// The longest run that it read at once: that which served best.
+    /// Longest run that was read at once, of the best schedule.
     pub run: Bytes,
 }
 
-/// Runs that are tried, in quarters of the largest request.
+/// Maximum runs to try, in quarters of the largest request.
 const RUNS: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// How many runs are kept under way; the second is as much as the device takes.
+/// Numbers of runs in flight to try. The second is limited only by the device's queue.
 const AHEAD: [u64; 2] = [2, u64::MAX];
 
-/// The best that a clairvoyant reader-ahead achieves on this machine.
+/// Returns the best result of the clairvoyant algorithm on this machine.
 ///
 /// # Errors
 ///
-/// If the machine cannot be.
+/// If the machine is invalid.
 pub fn clairvoyant(machine: &SimMachine, work: &OracleWork) -> Result<Clairvoyance, SimError> {
     machine.validate()?;
     let references = References::of(work);
@@ -65,7 +65,7 @@ pub fn clairvoyant(machine: &SimMachine, work: &OracleWork) -> Result<Clairvoyan
         RUNS.into_iter().flat_map(move |run| AHEAD.map(|ahead| (plan, run, ahead)))
     }) {
         let run = (run * command / 4).max(1);
-        // A run that takes most of the cache leaves nothing for the others.
+        // A run that takes most of the cache leaves no room for the others.
         if best.is_some() && run > capacity / 2 {
             continue;
         }
@@ -90,10 +90,10 @@ enum State {
     Here,
 }
 
-/// A reader between two of its pages.
+/// The state of a reader between two of its pages.
 struct Reader {
     step: usize,
-    /// Pages of the step that it has had.
+    /// Number of pages of the step that the reader has used.
     had: u32,
     clock: Nanos,
     stalled: Nanos,
@@ -106,18 +106,18 @@ struct Seer<'a> {
     references: &'a References,
     placed: Vec<Placed>,
     queue: BlockQueue,
-    /// The replacements of MIN, if it is to make those; how many of them are made.
+    /// Replacements of MIN for the conservative strategy; `made` counts those already made.
     plan: Option<&'a [Planned]>,
     made: usize,
     run: u64,
     capacity: u64,
     state: Vec<State>,
-    /// The next reference to each page that has not been made yet.
+    /// Position of each page's next reference that has not been made yet.
     due: Vec<u32>,
-    /// Pages that are here, by when they are due: the last is the first to go.
+    /// Cached pages by their next reference: the last one is evicted first.
     here: BTreeSet<(u32, u32)>,
     used: u64,
-    /// References up to here have been seen to.
+    /// Position of the first reference that has not been handled yet.
     pointer: usize,
     in_flight: u64,
     max_in_flight: u64,
@@ -163,7 +163,7 @@ impl<'a> Seer<'a> {
             used: 0,
             pointer: 0,
             in_flight: 0,
-            // A run may wait in the queue, so that the device is never without work.
+            // Another run may wait in the queue, so that the device is never idle.
             max_in_flight: depth.max(run).min(run.saturating_mul(ahead)),
             fetches: 0,
             readers: work.readers.iter().map(|_| reader()).collect(),
@@ -175,7 +175,7 @@ impl<'a> Seer<'a> {
     fn run(mut self) -> Clairvoyance {
         let (mut parts, mut freed, mut last) = (Vec::new(), Vec::new(), Nanos::ZERO);
         self.fetch(Nanos::ZERO);
-        // Whatever readers do to each other, a schedule that fetches everything that often is none.
+        // A schedule that fetches this often is discarded, however the readers interfere.
         let most = 16 * (self.references.order.len() as u64 + self.capacity);
         while self.fetches <= most {
             let reader = self.agenda.peek().map_or(Nanos::MAX, |Reverse(event)| event.0);
@@ -210,7 +210,7 @@ impl<'a> Seer<'a> {
         }
     }
 
-    /// Makes room for a page that is due at `due`; says whether there is room.
+    /// Makes room for a page that is due at `due`. Returns whether there is room.
     fn make_room(&mut self, due: u32) -> bool {
         if self.used < self.capacity {
             return true;
@@ -220,7 +220,7 @@ impl<'a> Seer<'a> {
                 self.here.pop_last();
                 self.state[page as usize] = State::Absent;
                 self.used -= 1;
-                // If it is due again, it is to be fetched again.
+                // If the evicted page is due again, it must be fetched again.
                 if furthest != NO_NEXT_USE {
                     self.pointer = self.pointer.min(furthest as usize);
                 }
@@ -230,7 +230,7 @@ impl<'a> Seer<'a> {
         }
     }
 
-    /// Fetches as long as there is room and the device takes more.
+    /// Fetches pages while there is room and the device accepts more.
     fn fetch(&mut self, now: Nanos) {
         if let Some(plan) = self.plan {
             return self.follow(plan, now);
@@ -253,7 +253,7 @@ impl<'a> Seer<'a> {
         }
     }
 
-    /// Makes the next replacements of the plan, those of neighbours together.
+    /// Makes the next replacements of the plan, those of adjacent pages together.
     fn follow(&mut self, plan: &[Planned], now: Nanos) {
         while self.in_flight < self.max_in_flight {
             let mut run: Option<(u32, u64, u64)> = None;
@@ -285,7 +285,7 @@ impl<'a> Seer<'a> {
         }
     }
 
-    /// Whether the page that a replacement evicts has been used for the last time before it.
+    /// Returns whether the replacement needs no eviction, or its victim is next used after it.
     fn may_replace(&self, planned: &Planned) -> bool {
         if self.used < self.capacity || self.state[planned.page as usize] != State::Absent {
             return true;
@@ -308,7 +308,7 @@ impl<'a> Seer<'a> {
         true
     }
 
-    /// Fetches a page and what follows it and will be asked for.
+    /// Fetches a page and the pages that follow it and will be read, up to the maximum run.
     fn fetch_run(&mut self, now: Nanos, first: u32) {
         let (file, start) = self.references.pages[first as usize];
         let mut length = 0;
@@ -334,7 +334,7 @@ impl<'a> Seer<'a> {
         let mut items = VecDeque::new();
         let extent = Extent::new(Page::new(start), Pages::new(length));
         self.placed[file as usize].plan(extent, &mut items);
-        // It knows where everything lies.
+        // The algorithm knows the layout, so it needs no metadata.
         items.retain(|item: &Item| item.purpose != PartPurpose::Metadata);
         for item in items {
             self.queue.submit(now, 0, item);
@@ -354,8 +354,8 @@ impl<'a> Seer<'a> {
         }
     }
 
-    /// Lets a reader go on until it must wait or has a step behind it; says when it was done with
-    /// everything, if it is.
+    /// Resumes a reader until it must wait or has finished a step. Returns the time at which it
+    /// finished its last step, if it has no more steps.
     fn go_on(&mut self, now: Nanos, index: u32) -> Option<Nanos> {
         let place = index as usize;
         let Some(step) = self.work.readers[place].get(self.readers[place].step) else {
@@ -366,7 +366,7 @@ impl<'a> Seer<'a> {
             reader.stalled += now.saturating_sub(since);
         } else if reader.had == 0 {
             let start = match step.start {
-                // Nobody rests before his first read.
+                // A reader does not pause before its first read.
                 Start::After(_) if reader.step == 0 => reader.clock,
                 Start::After(rest) => reader.clock + rest,
                 Start::At(time) => reader.clock.max(time),
@@ -374,7 +374,7 @@ impl<'a> Seer<'a> {
             if start > now {
                 reader.clock = start;
                 self.agenda.push(Reverse((start, index)));
-                // So that the rest is not taken twice.
+                // Prevents a second pause before the same step.
                 reader.waits = Some(start);
                 return None;
             }
@@ -387,8 +387,8 @@ impl<'a> Seer<'a> {
             if self.state[page as usize] != State::Here {
                 self.readers[place].waits = Some(self.readers[place].clock);
                 self.waiters[page as usize].push(index);
-                // Nobody takes away what somebody waits for, even if its next use was lost sight of
-                // because readers met in another order than was foreseen.
+                // A page that a reader waits for must not be evicted, even if its next use is
+                // unknown because the readers arrived in an unexpected order.
                 self.due[page as usize] = 0;
                 if self.state[page as usize] == State::Absent {
                     self.demand(now, page);
@@ -406,8 +406,8 @@ impl<'a> Seer<'a> {
         None
     }
 
-    /// A page that a reader waits for and nobody has fetched, since the readers met in another
-    /// order than was foreseen: it is fetched at once, if need be over the limit.
+    /// Fetches a page that a reader waits for and that is not in flight, because the readers
+    /// arrived in an unexpected order: at once, if necessary over the limit.
     fn demand(&mut self, now: Nanos, page: u32) {
         self.make_room(0);
         self.fetch_run(now, page);

@@ -1,14 +1,14 @@
-//! Limits: how fast the same reads could be had at all, and by whom.
+//! Limits: how fast any schedule, a clairvoyant algorithm or a tuner can make the same reads.
 //!
-//! - [`lower_bound`]: no schedule whatever is faster than the larger of what the processors need
-//!   and what the device needs for every page once. How often pages must be fetched at least is
-//!   known, too (Belady's MIN at this cache).
-//! - [`clairvoyant`]: a reader-ahead that knows every read beforehand, on the same device: the
-//!   rules of Cao, Felten, Karlin and Li (SIGMETRICS 1995), in their *aggressive* form.
-//! - [`best_switching`]: the best sequence of settings over phases, if a change costs something;
-//!   with the best constant setting as its special case.
+//! - [`lower_bound`]: no schedule is faster than the larger of the processors' time and the time of
+//!   the device to read every page once. Also the minimum number of fetches (Belady's MIN).
+//! - [`clairvoyant`]: a read-ahead algorithm that knows all future reads, on the same device. It
+//!   follows the rules of Cao, Felten, Karlin and Li (SIGMETRICS 1995), *aggressive* and
+//!   *conservative*.
+//! - [`best_switching`]: the best sequence of settings over phases, if each change has a cost. The
+//!   best constant setting is a special case.
 //!
-//! [`headroom_captured`] puts a result between the default and a limit.
+//! [`headroom_captured`] rates a result between the default and a limit.
 
 mod belady;
 mod bound;
@@ -25,7 +25,7 @@ pub use bound::{Bound, lower_bound};
 pub use clairvoyant::{Clairvoyance, clairvoyant};
 pub use switching::{Switching, best_switching};
 
-/// What is to be read, all of it known beforehand.
+/// The reads of all readers, known in advance.
 #[derive(Clone, Debug)]
 pub struct OracleWork {
     pub files: Vec<FileOnDisk>,
@@ -33,11 +33,11 @@ pub struct OracleWork {
     pub readers: Vec<Vec<ReadStep>>,
 }
 
-/// The share of what could be gained over `default` that is gained: 0 for the default, 1 for the
-/// limit, less than 0 for what is slower. None where nothing is to be gained.
+/// Returns the share of the possible gain over `default` that `policy` achieves: 0 for the default,
+/// 1 for the limit, negative if it is slower. `None` if no gain is possible.
 pub fn headroom_captured(default: Nanos, policy: Nanos, limit: Nanos) -> Option<f64> {
     let possible = default.get() as f64 - limit.get() as f64;
-    // Less than a thousandth is no headroom but rounding.
+    // A difference of less than a thousandth is rounding, not headroom.
     (possible > default.get() as f64 * 1e-3)
         .then(|| (default.get() as f64 - policy.get() as f64) / possible)
 }

@@ -8,10 +8,10 @@ use units::Bytes;
 use super::OracleWork;
 use crate::scenario::{ReadStep, Start};
 
-/// A page that is never asked for again.
+/// Next use of a page that is never read again.
 pub(super) const NO_NEXT_USE: u32 = u32::MAX;
 
-/// A replacement: what is fetched for which reference, and what goes.
+/// A replacement: the reference that needs it, the fetched page and the evicted page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) at: u32,
@@ -19,21 +19,21 @@ pub(super) struct Planned {
     pub(super) victim: Option<u32>,
 }
 
-/// Page references in the order in which they would be made if all readers went on at the same
-/// speed: by bytes, or by time where times are given.
+/// Page references in the order in which they would be made if all readers progressed at the same
+/// speed: by bytes, or by time if times are given.
 pub(super) struct References {
-    /// File and page of each number.
+    /// File and page of each page number.
     pub(super) pages: Vec<(u32, u64)>,
-    /// Pages by their numbers, in order of reference.
+    /// Page numbers in order of reference.
     pub(super) order: Vec<u32>,
-    /// The place in `order` of the next reference to the same page.
+    /// Index in `order` of the next reference to the same page.
     pub(super) next: Vec<u32>,
-    /// For each reader and step, where its references begin in `order`, and how many there are.
+    /// Index in `order` of the first reference, and number of references, by reader and step.
     pub(super) steps: Vec<Vec<(u32, u32)>>,
     numbers: HashMap<(u32, u64), u32>,
 }
 
-/// The pages of a step, cut at the end of its file.
+/// Returns the file and the pages of a step, cut off at the end of the file.
 pub(super) fn pages_of(work: &OracleWork, step: &ReadStep) -> Option<(u32, std::ops::Range<u64>)> {
     let file = work.opens.get(step.open as usize)?.file;
     let size = work.files.get(file as usize)?.size;
@@ -103,7 +103,7 @@ impl References {
         }
     }
 
-    /// The replacements that Belady's MIN makes with a cache of so many pages, in order.
+    /// Returns the replacements of Belady's MIN with a cache of `capacity` pages, in order.
     pub(super) fn plan(&self, capacity: u64) -> Vec<Planned> {
         let mut cached: BTreeSet<(u32, u32)> = BTreeSet::new();
         let mut due = vec![None; self.pages.len()];
@@ -126,7 +126,7 @@ impl References {
         plan
     }
 
-    /// The number of a page, if it is ever asked for.
+    /// Returns the number of a page, if it is ever read.
     pub(super) fn number(&self, file: u32, page: u64) -> Option<u32> {
         self.numbers.get(&(file, page)).copied()
     }

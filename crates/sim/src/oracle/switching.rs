@@ -1,14 +1,14 @@
-//! The best sequence of settings, if each change costs something: the right yardstick for whoever
-//! only turns a knob.
+//! The best sequence of settings, if each change has a cost: the reference for tuners that only
+//! change settings.
 
 use units::Nanos;
 
-/// A sequence of settings and what it takes.
+/// A sequence of settings and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switching {
-    /// What all phases and changes take.
+    /// Total time of all phases and changes.
     pub time: Nanos,
-    /// The setting of each phase, by its place.
+    /// Setting of each phase, by index.
     pub settings: Vec<usize>,
 }
 
@@ -18,8 +18,8 @@ impl Switching {
     }
 }
 
-/// The best sequence, where `costs[phase][setting]` is what a phase takes under a setting and each
-/// change takes `change`. None if there is no phase, or a phase without settings.
+/// Returns the best sequence. `costs[phase][setting]` is the time of a phase under a setting; each
+/// change takes `change`. `None` if there is no phase, or a phase without settings.
 pub fn best_switching(costs: &[Vec<Nanos>], change: Nanos) -> Option<Switching> {
     let settings = costs.iter().map(Vec::len).min()?;
     if settings == 0 {

@@ -12,7 +12,7 @@ fn machine_with(model: &str, cache: Bytes) -> SimMachine {
     SimMachine { cache, costs: Costs::TODAY, ..SimMachine::new(Spec::parse(model).unwrap()) }
 }
 
-/// Reads of pages of one file by each reader.
+/// Returns the work of readers that each read pages of one file.
 fn work(readers: &[Vec<u64>], size: Bytes, shared: bool) -> OracleWork {
     let files = if shared { 1 } else { readers.len() };
     let sizes = vec![size; files];
@@ -51,7 +51,7 @@ fn min_misses_are_those_of_the_textbook() {
     assert_eq!(min_misses(&references, 3), 7);
     assert_eq!(min_misses(&references, 4), 6);
     assert_eq!(min_misses(&references, 5), 5);
-    // A loop of four pages in a cache of three: four misses, and then every third time.
+    // A loop of four pages in a cache of three: four misses, then every third reference.
     let lap: Vec<u32> = (0..12).map(|it| it % 4).collect();
     assert_eq!(min_misses(&lap, 3), 4 + 2);
     assert_eq!((min_misses(&lap, 0), min_misses::<u32>(&[], 3)), (12, 0));
@@ -103,7 +103,7 @@ fn a_stream_on_a_disk_is_read_at_the_speed_of_the_disk() {
     assert_eq!(seen.fetches, Pages::new(8192));
     assert!(seen.time >= bound, "{seen:?} {bound}");
     assert!(seen.time.get() < bound.get() * 14 / 10, "{} over {bound}", seen.time);
-    // Nothing that does not know the future is faster.
+    // No algorithm without knowledge of the future is faster.
     for window in [16, 128, 1024, 4096] {
         let machine = SimMachine { read_ahead: Kib::new(window), ..machine.clone() };
         let time = simulated(&machine, &work);
@@ -134,7 +134,7 @@ fn a_loop_larger_than_the_cache_is_fetched_as_belady_would() {
     let fewest = min_misses(&pages, 256);
     assert_eq!(lower_bound(&machine, &work).fetches, Pages::new(fewest));
     let fetches = seen.fetches.get();
-    // Fetching again costs flash nothing here, so that any number from the fewest up may do.
+    // A repeated fetch costs nothing on flash here, so any number from the minimum up is valid.
     assert!((fewest..=3 * 320).contains(&fetches), "{fetches} of at least {fewest}");
     let slow = machine_with("hdd-2008", Bytes::from_mib(1));
     let seen = clairvoyant(&slow, &work).unwrap();

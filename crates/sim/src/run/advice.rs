@@ -1,4 +1,4 @@
-//! What a reader tells the kernel (`mm/fadvise.c`, `mm/madvise.c`).
+//! Advice that readers give to the kernel (`mm/fadvise.c`, `mm/madvise.c`).
 
 use policy::cache::PAGE;
 use policy::{Advice, Extent, Page, StreamId};
@@ -9,7 +9,7 @@ use super::reader::{Phase, ReadCall, RunningReader};
 use super::{Flow, World};
 use crate::scenario::ReadStep;
 
-/// The pages that a range touches, or those that it covers whole; no length is to the end.
+/// Returns the pages that a range overlaps, or covers if `whole`; length 0 is to the end.
 fn pages_of(step: &ReadStep, size: Bytes, whole: bool) -> Extent {
     let end = match step.length.is_zero() {
         true => Bytes::new(u64::MAX),
@@ -25,7 +25,7 @@ fn pages_of(step: &ReadStep, size: Bytes, whole: bool) -> Extent {
 }
 
 impl World {
-    /// Gives the advice that is due, once the reader is the earliest: others can see it.
+    /// Gives the pending advice once the reader is the earliest: it affects other readers.
     pub(super) fn advise(&mut self, reader: &mut RunningReader) -> Flow {
         if reader.clock.nanos() > self.others() {
             return Flow::Yield;
@@ -37,7 +37,7 @@ impl World {
         };
         reader.clock = reader.clock.plus(self.costs.call);
         self.processor = self.processor.plus(self.costs.call);
-        // Nothing is left to be read of it, and it is no request.
+        // Advice leaves nothing to read and is not a request.
         let call = ReadCall { open: step.open, length: Bytes::ZERO, ..reader.call };
         reader.call = ReadCall { fresh: false, position: 0, end: 0, ..call };
         reader.call.walk.page = reader.call.walk.stop;

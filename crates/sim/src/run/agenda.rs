@@ -1,18 +1,18 @@
-//! When which reader goes on.
+//! The order in which readers resume.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use units::Nanos;
 
-/// A reader's turn: when, the how manieth that was put down, and whose it is.
+/// A reader's turn: its time, the sequence number of its entry, and the reader.
 type Turn = (Nanos, u64, u32);
 
 const NEVER: Turn = (Nanos::MAX, u64::MAX, 0);
 
-/// Readers that are to go on, earliest first; of those at the same time the one that was put down
-/// first. Most readers wait for the device and few are here: the earliest lies apart, and the heap
-/// of the others is mostly empty.
+/// Readers to resume, earliest first; at the same time, in order of entry. Most readers wait for
+/// the device and few are here, so the earliest is stored separately, and the heap of the others is
+/// mostly empty.
 #[derive(Debug)]
 pub(super) struct ReaderAgenda {
     first: Turn,
@@ -25,7 +25,7 @@ impl ReaderAgenda {
         Self { first: NEVER, rest: BinaryHeap::new(), entered: 0 }
     }
 
-    /// When the first of them goes on; [`Nanos::MAX`] if there is none.
+    /// Returns the time of the first turn; [`Nanos::MAX`] if there is none.
     #[inline]
     pub(super) fn next_at(&self) -> Nanos {
         self.first.0

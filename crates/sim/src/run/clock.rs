@@ -1,8 +1,8 @@
-//! Time of a reader, finer than that of the device: what a byte costs is less than a nanosecond.
+//! Time of a reader, finer than that of the device: a byte costs less than a nanosecond.
 
 use units::Nanos;
 
-/// Picoseconds since the start; 213 days of them fit.
+/// Picoseconds since the start, up to 213 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Picos(u64);
 
@@ -11,7 +11,7 @@ impl Picos {
         Self(nanos.get().saturating_mul(1000))
     }
 
-    /// A cost in nanoseconds; what is no number or below nothing costs nothing.
+    /// Returns a cost given in nanoseconds; NaN and negative values cost nothing.
     pub(super) fn cost(nanos: f64) -> Self {
         Self((nanos * 1000.0).round() as u64)
     }
@@ -32,7 +32,7 @@ impl Picos {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// In nanoseconds, the next whole one.
+    /// Returns the time in nanoseconds, rounded up.
     pub(super) fn nanos(self) -> Nanos {
         Nanos::new(self.0.saturating_add(999) / 1000)
     }

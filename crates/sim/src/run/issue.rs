@@ -1,4 +1,4 @@
-//! What a policy wants read, on its way to the device.
+//! Submits the reads of a policy to the device.
 
 use units::Nanos;
 
@@ -7,8 +7,8 @@ use super::{Flow, World};
 use crate::queue::{Item, PartPurpose};
 
 impl World {
-    /// After a policy was asked: has the cache make room, and plans what the reader has to issue,
-    /// or has it issue that.
+    /// Handles the submissions of a policy call: makes room in the cache, and plans the reader's
+    /// requests or issues a single one.
     pub(super) fn collect(&mut self, reader: &mut RunningReader) {
         if !self.batches.is_empty() && !self.issue_single(reader) {
             self.plan(reader);
@@ -18,7 +18,7 @@ impl World {
         reader.phase = if issues { Phase::Issue } else { next };
     }
 
-    /// Plans what the policy wants read.
+    /// Plans the requests for the policy's submissions.
     #[inline(never)]
     fn plan(&mut self, reader: &mut RunningReader) {
         let file = self.opens[reader.call.open as usize].file;
@@ -33,10 +33,10 @@ impl World {
         self.make_room();
     }
 
-    /// Issues the one request that the policy wants, if it is one and it is the reader's turn:
-    /// what [`Self::plan`] and [`Self::issue`] would do one after the other, without a list between
-    /// them. Nothing else can happen meanwhile, as nobody is due before this reader. A request that
-    /// is all of its window need not be noted: its pages come with it.
+    /// Issues the policy's request, if there is only one and it is the reader's turn. The effect is
+    /// that of [`Self::plan`] and [`Self::issue`], without a list between them. No other event is
+    /// due before this reader, so nothing happens in between. A request that is a whole window need
+    /// not be noted: its pages arrive with it.
     #[inline]
     fn issue_single(&mut self, reader: &mut RunningReader) -> bool {
         let now = reader.clock.nanos();
@@ -53,7 +53,7 @@ impl World {
         true
     }
 
-    /// Lets pages go while there are too many, from mappings, too.
+    /// Evicts pages from the cache and from mappings while the cache is too full.
     #[inline]
     pub(super) fn make_room(&mut self) {
         if self.cache.is_full() {
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// Hands over what is to be read, piece by piece.
+    /// Submits the planned requests one by one.
     pub(super) fn issue(&mut self, reader: &mut RunningReader) -> Flow {
         loop {
             if reader.to_issue.is_empty() {

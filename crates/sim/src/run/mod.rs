@@ -37,34 +37,34 @@ use windows::WindowsInFlight;
 
 pub use replay::replay;
 
-/// How far a reader may be ahead of the others with what only it sees.
+/// Maximum lead of a reader over the others while it does nothing that they can see.
 const MAX_LOOKAHEAD: Nanos = Nanos::from_micros(20);
 
-/// Lets the readers loose.
+/// Runs the readers of a scenario on a machine.
 ///
 /// # Errors
 ///
-/// If the machine cannot be, or the scenario does not fit it.
+/// If the machine is invalid, or the scenario does not fit it.
 pub fn run<I: Steps>(machine: &SimMachine, scenario: Scenario<I>) -> Result<SimOutcome, SimError> {
     let mut simulation = Simulation::new(machine, scenario)?;
     simulation.run();
     Ok(simulation.outcome())
 }
 
-/// An open file at work.
+/// The state of an open file.
 struct Open {
     file: u32,
     /// An epoch of the file and a range of pages: while the file is in this epoch, they are cached,
     /// unmarked and not in flight.
     hit_range: (u64, Page, Page),
-    /// The pages whose visit has been noted: going on within them is no second one.
+    /// Pages whose visit has been recorded: continuing within them is not another visit.
     visited: (Page, Page),
-    /// The byte behind the last one read.
+    /// Offset after the last byte read.
     position: Bytes,
     mapping: Option<Mapping>,
 }
 
-/// What parts of a read cost.
+/// Costs of the parts of a read.
 struct Picocosts {
     call: Picos,
     byte: Picos,
@@ -72,14 +72,14 @@ struct Picocosts {
     fault: Picos,
 }
 
-/// The readers, each with what it is to read, and the world in which they read: apart, so that what
-/// one of them does takes that one and the world.
+/// The readers with their steps, and the world in which they read. They are separate so that a
+/// method can borrow one reader and the world.
 struct Simulation<I> {
     readers: Vec<(RunningReader, I)>,
     world: World,
 }
 
-/// All but the readers: a machine with its files and its requests in flight.
+/// Everything except the readers: a machine with its files and its requests in flight.
 struct World {
     costs: Picocosts,
     limits: DeviceLimits,
@@ -98,14 +98,14 @@ struct World {
     in_flight: WindowsInFlight,
     opens: Vec<Open>,
     agenda: ReaderAgenda,
-    /// When the device has something to say.
+    /// Time of the device's next event.
     device_wakes: Nanos,
-    /// When the policy wants to be called without a reader.
+    /// Time of the policy's next tick.
     next_tick: Nanos,
     /// Readers that wait for a page, by file.
     waiters: Vec<Vec<(u32, Page)>>,
     readers: u32,
-    /// No step begins at or after this.
+    /// No step starts at or after this time.
     end: Picos,
     ends_with_first: bool,
     exhausted: bool,
@@ -136,7 +136,7 @@ impl<I: Steps> Simulation<I> {
                     for reader in freed.drain(..) {
                         let Some((it, _)) = readers.get_mut(reader as usize) else { continue };
                         if let Some(since) = it.dispatch_since.take() {
-                            // Advice waits for no page afterwards.
+                            // A reader that gave advice waits for no page.
                             if it.awaited.is_some() {
                                 it.outcome.queue_wait += now.saturating_sub(since);
                             }
@@ -191,7 +191,7 @@ impl<I: Steps> Simulation<I> {
 }
 
 impl World {
-    /// When anybody else has something to do.
+    /// Returns the time of the next event of the other readers, the device or the policy.
     #[inline]
     fn others(&self) -> Nanos {
         self.agenda.next_at().min(self.device_wakes).min(self.next_tick)
@@ -200,7 +200,7 @@ impl World {
     fn complete(&mut self, now: Nanos, part: Part) {
         self.settled = self.settled.max(now);
         let PartPurpose::Data { file, extent } = part.purpose else {
-            // Nobody waits for what was read at a tick.
+            // No reader waits for a read that a tick submitted.
             if part.reader < self.readers {
                 self.agenda.push(now, part.reader);
             }
@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    /// Lets a reader go on until it must wait.
+    /// Resumes a reader until it must wait.
     fn resume(&mut self, at: Nanos, steps: &mut impl Steps, reader: &mut RunningReader) {
         reader.clock = reader.clock.max(Picos::of(at));
         loop {
@@ -251,7 +251,7 @@ impl World {
 
 enum Flow {
     Go,
-    /// It goes on when it is the earliest.
+    /// Resumes when the reader is the earliest.
     Yield,
     Wait,
 }

@@ -1,8 +1,8 @@
-//! Page numbers through a plain list of single pages, the fastest way.
+//! Replays page numbers through a plain list of single pages, the fastest way.
 //!
-//! Nothing is ever on its way here and no folio has a second page, so the list is one of pages: a
-//! table by page number, each with its neighbours in the order of use. What comes of it is what
-//! comes of the simulation's own cache, as a test compares.
+//! No page is ever in flight here and no folio has a second page, so the list is one of pages: a
+//! table by page number with the neighbours of each page in the order of use. The result equals
+//! that of the simulation's own cache, which a test checks.
 
 use policy::cache::{PAGE, PageTree, fill_into};
 use policy::{
@@ -15,21 +15,21 @@ use crate::disk_layout::Placed;
 use crate::machine::{Replacement, SimMachine};
 use crate::outcome::CacheUse;
 
-/// The most pages that a table is made for: it takes 128 MiB then.
+/// Maximum number of pages of a table, which then takes 128 MiB.
 const MAX_TABLE_PAGES: u64 = 1 << 24;
-/// Pages that reclaim takes at once at least (SWAP_CLUSTER_MAX).
+/// Minimum number of pages that reclaim evicts at once (SWAP_CLUSTER_MAX).
 const RECLAIM_BATCH_PAGES: u64 = 32;
-/// The place in front of all pages: where the order of use begins and ends.
+/// Index of the list's sentinel, before the oldest and after the youngest page.
 const LIST_ENDS: usize = 0;
 
-/// The neighbours of a page in the order of use, each one more than the page's number.
+/// Neighbours of a page in the order of use, each as its page number plus one.
 #[derive(Clone, Copy, Default)]
 struct Links {
     older: u32,
     newer: u32,
 }
 
-/// What a policy sees: the pages of the only file.
+/// The cache that a policy sees: the pages of the only file.
 struct ListedPages {
     tree: PageTree,
     placed: Placed,
@@ -39,23 +39,23 @@ struct ListedPages {
     capacity: u64,
     aged: u64,
     counts: CacheUse,
-    /// What the policy has had read and that it does not see arrive during its call.
+    /// Pages that the policy submitted in the current call; they are not ready during the call.
     batches: Vec<Extent>,
 }
 
-/// A policy and its pages at work.
+/// A policy and its pages.
 pub(super) struct PageLru {
     policy: Box<dyn Policy>,
     hears_calls: bool,
     listed: ListedPages,
     references: u64,
     misses: u64,
-    /// The last page, where the policy has not been told of its end yet.
+    /// Last page, if its end has not been reported to the policy yet.
     untold: Option<Page>,
 }
 
 impl PageLru {
-    /// Whether this gives what the simulation's own cache would.
+    /// Returns whether the result equals that of the simulation's own cache.
     pub(super) fn suits(machine: &SimMachine, policy: &dyn Policy, pages: Pages) -> bool {
         let plain = machine.replacement == Replacement::Lru && !machine.page_by_page;
         let single = machine.filesystem.folio_limit.is_none();
@@ -116,7 +116,7 @@ impl PageLru {
         self.policy.end(StreamId(0), end);
     }
 
-    /// A page that the policy is to hear of, or that is not there.
+    /// Reads a page that is missing or that requires a call of the policy.
     fn meet(&mut self, page: Page) {
         if let Some(last) = self.untold.take() {
             self.tell_end(last);
@@ -127,7 +127,7 @@ impl PageLru {
         self.misses += u64::from(visit.outcome == TouchOutcome::Missed);
         self.listed.batches.clear();
         self.listed.reclaim();
-        // A window larger than the cache pushes out its own first page.
+        // A window larger than the cache evicts its own first page.
         if self.listed.tree.contains(page) {
             self.listed.touch(page);
         } else {
@@ -171,7 +171,7 @@ impl ListedPages {
         self.links[newer as usize].older = older;
     }
 
-    /// Puts a page at the young end.
+    /// Adds a page at the young end.
     #[inline]
     fn link(&mut self, place: u32) {
         let youngest = std::mem::replace(&mut self.links[LIST_ENDS].older, place);
@@ -179,7 +179,7 @@ impl ListedPages {
         self.links[place as usize] = Links { older: youngest, newer: LIST_ENDS as u32 };
     }
 
-    /// Lets the oldest pages go while there are too many.
+    /// Evicts the oldest pages while there are too many.
     fn reclaim(&mut self) {
         let cached = self.tree.cached().get();
         if cached <= self.capacity {

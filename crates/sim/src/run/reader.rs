@@ -1,4 +1,4 @@
-//! A reader at work: from one step to the next.
+//! Executes a reader, from one step to the next.
 
 use std::collections::VecDeque;
 
@@ -15,27 +15,27 @@ use crate::outcome::ReaderOutcome;
 use crate::queue::Item;
 use crate::scenario::ReadStep;
 
-/// Pages that are looked at ahead of a reader: more would be forgotten before it comes there.
+/// Pages that are searched ahead of a reader: results for more would be outdated on its arrival.
 const MAX_SEARCH_PAGES: Pages = Pages::new(256);
-/// The bytes of a page.
+/// Page size in bytes.
 pub(super) const PAGE_BYTES: u64 = PAGE.bytes().get();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// It is about to begin a step.
+    /// The reader is about to start a step.
     Between,
-    /// It is about to advise the kernel.
+    /// The reader is about to give advice.
     Advise,
-    /// It goes through the pages of its call.
+    /// The reader goes through the pages of its call.
     Walk,
-    /// It hands over what its policy wants read.
+    /// The reader submits the requests of its policy.
     Issue,
-    /// It waits for pages, and takes them.
+    /// The reader waits for pages, and takes them.
     Arrive,
     Done,
 }
 
-/// The read call at hand.
+/// The current read call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadCall {
     pub(super) open: u32,
@@ -43,17 +43,17 @@ pub(super) struct ReadCall {
     pub(super) began: Picos,
     pub(super) offset: Bytes,
     pub(super) length: Bytes,
-    /// The next byte to be copied, and the one behind the last.
+    /// Offset of the next byte to copy, and the offset after the last byte.
     pub(super) position: u64,
     pub(super) end: u64,
     pub(super) walk: ReadWalk,
-    /// Whether the policy has yet to hear of it.
+    /// Whether the policy has not been called for it yet.
     pub(super) fresh: bool,
-    /// Whether a page of it was missing: what comes with that page is not late.
+    /// Whether a page of it was missing: pages that arrive with that page are not late.
     pub(super) missed: bool,
 }
 
-/// Pages that are waited for, and then taken up to `stop`.
+/// Pages to wait for, which are then taken up to `stop`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Awaited {
     extent: Extent,
@@ -61,10 +61,10 @@ pub(super) struct Awaited {
     fault: bool,
 }
 
-/// A reader at work.
+/// The state of a reader.
 pub(super) struct RunningReader {
     pub(super) number: u32,
-    /// What is left of the run of steps at hand: the next one, and how many there are.
+    /// Rest of the current run of steps: the next step, and the number of steps.
     pub(super) run: Option<(ReadStep, u64)>,
     pub(super) lookahead: VecDeque<ReadStep>,
     pub(super) ended: bool,
@@ -72,18 +72,18 @@ pub(super) struct RunningReader {
     pub(super) phase: Phase,
     pub(super) clock: Picos,
     pub(super) call: ReadCall,
-    /// The advice that is due.
+    /// Advice to give next.
     pub(super) advised: Option<ReadStep>,
     pub(super) awaited: Option<Awaited>,
     pub(super) to_issue: VecDeque<Item>,
-    /// Since when it waits for the device to take its requests.
+    /// Time since which the reader waits for the dispatch of its requests.
     pub(super) dispatch_since: Option<Nanos>,
     waits_since: Option<Picos>,
     pub(super) outcome: ReaderOutcome,
     pub(super) references: Pages,
     pub(super) late: Pages,
     pub(super) misses: Pages,
-    /// The last latency of streams and of random reads, and how often it came in a row.
+    /// Last latency of stream reads and of random reads, and its number of consecutive occurrences.
     pub(super) latencies: [(Nanos, u64); 2],
 }
 
@@ -125,7 +125,7 @@ impl RunningReader {
 }
 
 impl World {
-    /// A policy with what it sees when `open` is read at `now`.
+    /// Returns the policy, and the cache as the policy sees it if `open` is read at `now`.
     pub(super) fn view<'a>(
         &'a mut self,
         open: u32,
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// Tells the policy of the call; whether it wants anything read.
+    /// Calls the policy for a new read call. Returns whether it submitted reads.
     #[inline]
     fn tell_begin(&mut self, reader: &mut RunningReader) -> bool {
         reader.call.fresh = false;
@@ -204,7 +204,7 @@ impl World {
         reads
     }
 
-    /// How many pages the reader passes without waiting and without its policy hearing of it.
+    /// Returns the number of pages that the reader passes without waiting or a call of its policy.
     #[inline]
     fn plain_hit_run(&mut self, reader: &mut RunningReader) -> Pages {
         let call = &reader.call;
@@ -227,7 +227,7 @@ impl World {
         left.min(run)
     }
 
-    /// Of a run of pages, those that the reader begins to copy by `horizon`.
+    /// Returns the number of pages of a run that the reader starts to copy by `horizon`.
     #[inline]
     fn within(&self, reader: &RunningReader, run: Pages, horizon: Picos) -> Pages {
         let byte = self.costs.byte.get();
@@ -239,7 +239,7 @@ impl World {
         run.min(Pages::new(last.saturating_sub(reader.call.walk.page.get()) + 1))
     }
 
-    /// Meets a page that its policy is to hear of, or that is not there.
+    /// Visits a page that is missing or that requires a call of the policy.
     fn meet(&mut self, reader: &mut RunningReader) {
         let ReadCall { open, walk, .. } = reader.call;
         let now = reader.clock.nanos();
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// Counts pages by what the reader met.
+    /// Counts pages by the outcome of their visit.
     fn note(&mut self, reader: &mut RunningReader, outcome: TouchOutcome, pages: Pages) {
         match outcome {
             TouchOutcome::Hit => {}
@@ -266,10 +266,10 @@ impl World {
         }
     }
 
-    /// Touches a mapped page that is not mapped yet, or not there.
+    /// Touches a page of a mapping that is not mapped yet, or not cached.
     ///
-    /// Never inlined, as other things that are rare are not: what is done for each page is faster
-    /// without them.
+    /// Never inlined, like other rare paths: the code that runs for each page is faster without
+    /// them.
     #[inline(never)]
     fn fault(&mut self, reader: &mut RunningReader) {
         let (call, now) = (reader.call, reader.clock.nanos());
@@ -292,7 +292,7 @@ impl World {
         self.collect(reader);
     }
 
-    /// Waits for the pages that are to be there, and takes them.
+    /// Waits for the awaited pages, and takes them.
     pub(super) fn arrive(&mut self, reader: &mut RunningReader) -> Flow {
         let Some(awaited) = reader.awaited else {
             reader.phase = Phase::Walk;
@@ -322,7 +322,7 @@ impl World {
         Flow::Go
     }
 
-    /// Maps the page that a fault was for, now that it is there.
+    /// Maps the page for which a fault occurred, after the page has arrived.
     #[inline(never)]
     fn end_fault(&mut self, reader: &RunningReader) {
         let (open, page) = (reader.call.open, reader.call.walk.page);
@@ -332,7 +332,7 @@ impl World {
         self.opens[open as usize].mapping = Some(mapping);
     }
 
-    /// Copies what is there up to `stop`, and notes the visit.
+    /// Copies the cached pages up to `stop`, and records the visit.
     #[inline]
     fn take(&mut self, reader: &mut RunningReader, stop: Page) {
         let call = &mut reader.call;
@@ -352,7 +352,7 @@ impl World {
         let call = reader.call;
         reader.phase = Phase::Between;
         if call.length.is_zero() {
-            // Advice is no request.
+            // Advice is not a request.
             return Flow::Go;
         }
         let open = &mut self.opens[call.open as usize];
@@ -367,7 +367,7 @@ impl World {
     }
 }
 
-/// Notes that a reader has come by pages: to go on within a folio is no second visit.
+/// Records that a reader visited pages. Continuing within a folio is not another visit.
 #[inline]
 pub(super) fn visit(cache: &mut PageCache, open: &mut Open, first: Page, stop: Page) {
     let known = open.visited;

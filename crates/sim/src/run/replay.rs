@@ -1,8 +1,8 @@
-//! Page numbers through a cache, without time.
+//! Passes page numbers through a cache, without time.
 //!
-//! A list of page numbers says nothing of when they were asked for, and without a device nobody
-//! waits: what a policy reads is there at once. The cache and the policies are those of the
-//! simulation, so hits, waste and thrashing are counted alike.
+//! A list of page numbers has no times, and without a device no reader waits: the reads of a policy
+//! arrive at once. The cache and the policies are those of the simulation, so hits, waste and
+//! thrashing are counted in the same way.
 
 use policy::cache::PAGE;
 use policy::{Call, DeviceLimits, Extent, FileId, Page, Policy, ReadWalk, StreamId, TouchOutcome};
@@ -17,12 +17,12 @@ use crate::machine::SimMachine;
 use crate::outcome::CacheUse;
 use crate::scenario::FileOnDisk;
 
-/// Leads single pages of one file, in order, through the machine's page cache and policy, and says
-/// what the cache did. Pages at or beyond `pages` are passed over.
+/// Passes single pages of one file, in order, through the machine's page cache and policy. Returns
+/// the counters of the cache. Skips pages at or beyond `pages`.
 ///
 /// # Errors
 ///
-/// If the machine cannot be.
+/// If the machine is invalid.
 pub fn replay(
     machine: &SimMachine,
     pages: Pages,
@@ -92,7 +92,7 @@ impl Replay {
         this
     }
 
-    /// Lets the policy act; what it wants read has arrived when it is done.
+    /// Calls the policy. The pages that it submits have arrived when the call returns.
     fn ask<T>(&mut self, act: impl FnOnce(&mut dyn Policy, &mut CacheView<'_>) -> T) -> T {
         let mut view = CacheView {
             cache: &mut self.cache,
@@ -132,7 +132,7 @@ impl Replay {
             }
             self.cache.set_used(0, Extent::new(page, one));
         }
-        // To stay within a folio is no second visit.
+        // Continuing within a folio is not another visit.
         if !(self.visited.0 <= page && page < self.visited.1) {
             self.cache.touch(0, Extent::new(page, one));
             let limit = self.cache.folio_limit(0);
@@ -142,7 +142,7 @@ impl Replay {
         self.policy.end(StreamId(0), offset + PAGE.bytes());
     }
 
-    /// A page that the policy is to hear of, or that is not there.
+    /// Reads a page that is missing or that requires a call of the policy.
     fn meet(&mut self, call: Call) {
         let walk = ReadWalk::new(call, self.placed.size()).0;
         let outcome = self.ask(|policy, view| {

@@ -1,4 +1,4 @@
-//! From a machine and a scenario to a simulation that can run.
+//! Builds a simulation from a machine and a scenario.
 
 use std::hint::black_box;
 use std::sync::Once;
@@ -72,7 +72,7 @@ impl<I: Steps> Simulation<I> {
         let mut readers = Vec::new();
         for (number, reader) in (0..).zip(scenario.readers) {
             readers.push((RunningReader::new(number), reader.steps));
-            // Programs do not begin in the same nanosecond.
+            // Programs do not start in the same nanosecond.
             let late = 137 * u64::from(number) + 31 * (machine.seed % 1024);
             world.agenda.push(Nanos::new(late), number);
         }
@@ -134,7 +134,7 @@ impl World {
     }
 }
 
-/// The mapping of an open file that is read by touching it, with what was advised.
+/// Returns the mapping of an open file that is read through a mapping, with its advice.
 fn mapping(open: &SimOpenFile, stream: StreamId, pages: Pages) -> Option<Mapping> {
     if open.method != AccessMethod::Mmap {
         return None;
@@ -155,7 +155,7 @@ fn mapping(open: &SimOpenFile, stream: StreamId, pages: Pages) -> Option<Mapping
 impl Picocosts {
     fn of(costs: &Costs) -> Self {
         Self {
-            // Something at least, or a reader of cached data would never come to an end.
+            // At least 1 ns, or a reader of cached data would never finish.
             call: Picos::cost(costs.call_ns.max(1.0)),
             byte: Picos::cost(costs.copy_ns),
             submitted_byte: Picos::cost(costs.submit_ns),
@@ -164,18 +164,18 @@ impl Picocosts {
     }
 }
 
-/// Has the allocator keep the memory of one simulation for the next: to get it from the kernel
-/// again takes an eighth of the time of a short one. glibc gives back what is free beyond twice the
-/// largest block that was ever freed, and counts blocks of up to 32 MiB for that
-/// (`M_TRIM_THRESHOLD` in mallopt(3)). The block is never touched; other allocators go on as they
-/// were.
+/// Makes the allocator keep the memory of one simulation for the next: to request it from the
+/// kernel again takes an eighth of the time of a short simulation. glibc returns free memory beyond
+/// twice the size of the largest block that was ever freed, counting blocks of up to 32 MiB
+/// (`M_TRIM_THRESHOLD` in mallopt(3)). The block is never touched; other allocators are not
+/// affected.
 fn keep_freed_memory() {
     const TRIM_THRESHOLD_BYTES: usize = (32 << 20) - (64 << 10);
     static ONCE: Once = Once::new();
     ONCE.call_once(|| drop(black_box(Vec::<u8>::with_capacity(TRIM_THRESHOLD_BYTES))));
 }
 
-/// The windows of files that have one of their own.
+/// Returns the windows of files that have their own.
 fn windows(machine: &SimMachine) -> Vec<Pages> {
     machine.file_read_ahead.iter().map(|kib| kib.to_bytes().to_pages_floor(PAGE)).collect()
 }

@@ -1,4 +1,4 @@
-//! Takes a reader from step to step; steps whose pages are all in the cache are done at once.
+//! Executes a reader's steps. Steps whose pages are all cached are executed at once.
 
 use policy::{Call, Extent, Page, ReadWalk, StreamId};
 use units::{Bytes, Nanos, Pages};
@@ -9,7 +9,7 @@ use super::reader::{PAGE_BYTES, Phase, ReadCall, RunningReader, visit};
 use super::{Flow, MAX_LOOKAHEAD, World};
 use crate::scenario::{ReadStep, Start, Steps};
 
-/// Upcoming steps shown to policies that ask for them.
+/// Maximum number of upcoming steps that policies can query.
 const MAX_UPCOMING_STEPS: usize = 1024;
 
 /// Consecutive calls whose pages were all in the cache.
@@ -22,7 +22,7 @@ struct HitRun {
 }
 
 impl HitRun {
-    /// Whether a call goes on where this ends, or within its last page.
+    /// Returns whether a call continues at the end of this run, or within its last page.
     fn goes_on(&self, call: &ReadCall) -> bool {
         let last = call.walk.page == self.stop || call.walk.page.plus(Pages::new(1)) == self.stop;
         self.open == call.open && last && call.walk.stop >= self.stop
@@ -58,7 +58,7 @@ impl RunningReader {
 }
 
 impl World {
-    /// Does the steps whose pages are all in the cache, and begins the one after them.
+    /// Executes the steps whose pages are all cached, and starts the step after them.
     pub(super) fn begin(&mut self, steps: &mut impl Steps, reader: &mut RunningReader) -> Flow {
         let horizon = Picos::of(self.others()).plus(Picos::of(MAX_LOOKAHEAD));
         let can_skip_walk =
@@ -80,8 +80,8 @@ impl World {
         Flow::Go
     }
 
-    /// The call of the next step: `None` if that means nothing, nothing in it if there is none or
-    /// it is advice.
+    /// Returns the call of the next step. `None` if the step's open file does not exist;
+    /// `Some(None)` if no step follows before the time limit, or the step is advice.
     #[inline]
     fn next_call(
         &mut self,
@@ -140,7 +140,7 @@ impl World {
         Some(Some(call))
     }
 
-    /// Has the processor fetch the state of a step's first page in advance: random reads wait
+    /// Prefetches the state of a step's first page into the processor's cache: random reads wait
     /// longest for it.
     #[inline]
     fn foresee(&self, step: ReadStep) {
@@ -149,8 +149,8 @@ impl World {
         }
     }
 
-    /// Does the whole call if all its pages are known to be in the cache and it ends by `horizon`:
-    /// what [`Self::walk`] would do, without noting the visit yet.
+    /// Executes the whole call if all its pages are known to be cached and it completes by
+    /// `horizon`, like [`Self::walk`], but without recording the visit yet. Returns whether it did.
     #[inline]
     fn read_hit(
         &mut self,
@@ -192,7 +192,7 @@ impl World {
         true
     }
 
-    /// After a call of hits: does, all at once, as many of the rest of its run as are hits too.
+    /// Executes, after a call of hits, the following calls of its run that are hits too, at once.
     #[inline]
     fn extend_hit_run(
         &mut self,
@@ -213,11 +213,11 @@ impl World {
         let think = Picos::of(think);
         let cost = self.costs.call.plus(self.costs.byte.times(length));
         let each = think.plus(cost).get();
-        // The last of them ends by the horizon, and none begins at the end of all.
+        // The last call completes by the horizon, and no call starts at or after the time limit.
         let in_time = horizon.since(reader.clock).get();
         let before_end = self.end.since(reader.clock.plus(think)).get();
         let fits = there.saturating_sub(offset);
-        // Usually all of them fit, which needs no division.
+        // Usually all of them fit, which is checked without a division.
         let whole = each.saturating_mul(*times);
         let all = whole <= in_time && whole <= before_end && length.saturating_mul(*times) <= fits;
         let count = if all {
@@ -249,7 +249,7 @@ impl World {
         self.tell_end(reader, &call, got, count);
     }
 
-    /// Notes the visit of the pages of a run of hits.
+    /// Records the visit of the pages of a run of hits.
     fn settle(&mut self, hit_run: Option<HitRun>) {
         let Some(hit_run) = hit_run else { return };
         let open = &mut self.opens[hit_run.open as usize];
@@ -260,7 +260,7 @@ impl World {
         self.policy.end(StreamId(hit_run.open), Bytes::new(hit_run.end));
     }
 
-    /// Counts a call that is done, the last of so many that were the same.
+    /// Counts `times` equal calls, of which `call` is the last.
     #[inline]
     pub(super) fn tell_end(
         &mut self,
@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    /// Puts latencies that were the same in a row into their histogram.
+    /// Records equal consecutive latencies in their histogram.
     #[inline]
     fn record(&mut self, class: AccessClass, latency: Nanos, times: u64) {
         if times > 0 {
@@ -295,7 +295,7 @@ impl World {
         }
     }
 
-    /// Puts a reader's last latencies into their histograms.
+    /// Records a reader's last latencies in their histograms.
     pub(super) fn flush_latencies(&mut self, reader: &RunningReader) {
         let latencies = reader.latencies;
         for class in [AccessClass::Stream, AccessClass::Random] {

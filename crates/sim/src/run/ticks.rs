@@ -1,4 +1,4 @@
-//! A policy that is at work beside the readers.
+//! Ticks: a policy's work besides that of the readers.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ struct Around<'a> {
     now: Nanos,
     cache: &'a mut crate::cache::PageCache,
     placed: &'a [Placed],
-    /// The file of each open file.
+    /// File of each open file.
     files: Vec<u32>,
     limits: policy::DeviceLimits,
     queue: &'a BlockQueue,
     rotates: bool,
     batches: &'a mut Vec<Extent>,
-    /// What is to be read, by file.
+    /// Extents to read, by file.
     wanted: Vec<(u32, Extent)>,
 }
 
@@ -68,7 +68,7 @@ impl TickContext for Around<'_> {
 }
 
 impl World {
-    /// Calls the policy without a reader, and has read what it wants.
+    /// Calls the policy without a reader, and submits the reads that it requests.
     pub(super) fn tick(&mut self) {
         let now = self.next_tick;
         let files = self.opens.iter().map(|open| open.file).collect();
@@ -85,7 +85,7 @@ impl World {
         };
         self.policy.tick(&mut ctx);
         self.hears_calls = self.policy.wants_call_events();
-        // A policy that ticks goes on with it.
+        // A policy that has ticks continues to have them.
         self.next_tick = self.policy.next_tick().unwrap_or(Nanos::MAX);
         let wanted = ctx.wanted;
         let mut items = VecDeque::new();

@@ -10,10 +10,10 @@ use crate::cache::PageCache;
 use crate::disk_layout::Placed;
 use crate::scenario::ReadStep;
 
-/// The upcoming steps of a reader that does not know them.
+/// Upcoming steps of a reader that does not know them.
 pub(super) static NO_STEPS: VecDeque<ReadStep> = VecDeque::new();
 
-/// One file's pages, for one stream, at one moment.
+/// The pages of one file, for one stream, at one time.
 pub(super) struct CacheView<'a> {
     pub(super) cache: &'a mut PageCache,
     pub(super) placed: &'a Placed,
@@ -23,9 +23,9 @@ pub(super) struct CacheView<'a> {
     pub(super) now: Nanos,
     pub(super) congested: bool,
     pub(super) lookahead: &'a VecDeque<ReadStep>,
-    /// Whether the reader's steps end with those of `lookahead`.
+    /// Whether `lookahead` contains all remaining steps of the reader.
     pub(super) whole: bool,
-    /// What is to be read, in order.
+    /// Extents to read, in order.
     pub(super) batches: &'a mut Vec<Extent>,
 }
 

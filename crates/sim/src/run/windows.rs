@@ -1,4 +1,4 @@
-//! Windows in flight whose pages arrive all at once, with the last of their requests.
+//! Windows in flight whose pages arrive together, with the last of their requests.
 
 use policy::Extent;
 use units::Pages;
@@ -6,21 +6,21 @@ use units::Pages;
 use crate::machine::Arrival;
 use crate::queue::{Item, PartPurpose};
 
-/// Pieces of memory that a bio may have (BIO_MAX_VECS), each a folio.
+/// Maximum number of memory segments of a bio (BIO_MAX_VECS), each a folio.
 const BIO_MAX_FOLIOS: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
     file: u32,
     extent: Extent,
-    /// The byte of the device behind them.
+    /// Device offset after the last byte of the window.
     end: u64,
-    /// Pages that have not come yet.
+    /// Number of pages that have not arrived yet.
     left: Pages,
 }
 
-/// The windows of several requests that are under way, a handful at a time; of none if each
-/// request is for itself.
+/// The windows in flight that need several requests, usually a handful; none if the pages of each
+/// request arrive on their own.
 #[derive(Debug)]
 pub(super) struct WindowsInFlight {
     arrival: Arrival,
@@ -32,8 +32,8 @@ impl WindowsInFlight {
         Self { arrival, open: Vec::new() }
     }
 
-    /// Notes what was planned for one batch, in the order of its pages. Data that lie together on
-    /// the device arrive together; of single pages, no more than a bio has pieces for.
+    /// Records the requests planned for one batch, in the order of its pages. Data that are
+    /// contiguous on the device arrive together; of single pages, at most as many as a bio holds.
     pub(super) fn note<'a>(&mut self, planned: impl Iterator<Item = &'a Item>, single: bool) {
         if self.arrival == Arrival::Requests {
             return;
@@ -54,13 +54,13 @@ impl WindowsInFlight {
         }
     }
 
-    /// Some pages have come from the device: which can be read now, if any can.
+    /// Records the arrival of pages. Returns the pages that become readable, if any.
     pub(super) fn arrive(&mut self, file: u32, extent: Extent) -> Option<Extent> {
         let holds = |window: &Window| {
             let of = window.extent;
             window.file == file && of.start <= extent.start && extent.start < of.end()
         };
-        // What nobody noted arrives by itself.
+        // Pages that were not recorded arrive on their own.
         let Some(place) = self.open.iter().position(holds) else { return Some(extent) };
         let window = &mut self.open[place];
         window.left = window.left.saturating_sub(extent.pages);

@@ -1,4 +1,4 @@
-//! What holds for every read-ahead algorithm, on any cache and any disk.
+//! Properties of every read-ahead algorithm, on any cache and any disk.
 
 use foreread_sim::oracle::{OracleWork, lower_bound};
 use foreread_sim::{Replacement, SimOutcome, run};
@@ -9,7 +9,7 @@ use workload::AccessMethod;
 
 use super::scenes::Scene;
 
-/// Every byte that was asked for was delivered, and each is counted once.
+/// Checks that every requested byte was delivered, and that each is counted once.
 fn delivers(scene: &Scene, outcome: &SimOutcome) -> TestCaseResult {
     let asked = scene.asked();
     if scene.runs_to_the_end() {
@@ -24,8 +24,8 @@ fn delivers(scene: &Scene, outcome: &SimOutcome) -> TestCaseResult {
     Ok(())
 }
 
-/// Nothing is read beyond the end of a file, nothing for nobody's asking, and nothing that is
-/// cached: a page is read again only if it was evicted.
+/// Checks that no page is read beyond the end of a file, without a request, or while it is cached:
+/// a page is read again only after its eviction.
 fn reads_within_files(scene: &Scene, outcome: &SimOutcome) -> TestCaseResult {
     let cache = &outcome.cache;
     prop_assert_eq!(cache.hits + cache.late + cache.misses, cache.references);
@@ -38,16 +38,16 @@ fn reads_within_files(scene: &Scene, outcome: &SimOutcome) -> TestCaseResult {
     if scene.machine.replacement == Replacement::Lru {
         prop_assert!(cache.activated.is_zero());
     }
-    // No policy takes anything out of the cache: who has room for all evicts nothing.
+    // No policy removes pages from the cache: if all pages fit, none is evicted.
     let room = scene.machine.cache.get() / 4096;
     prop_assert!(cache.evicted.is_zero() || cache.read > Pages::new(room));
     Ok(())
 }
 
-/// Nothing is done sooner than processor and device can do it at their best.
+/// Checks that nothing takes less time than the processor and the device need at their best.
 fn takes_its_time(scene: &Scene, outcome: &SimOutcome) -> TestCaseResult {
     prop_assert!(outcome.settled >= outcome.elapsed);
-    // What is read again may come from the device's own cache.
+    // Repeated reads may come from the device's own cache.
     let once = outcome.device.bytes.min(scene.pages().to_bytes(policy::cache::PAGE));
     let least = scene.machine.model.least_time(once).scaled(0.99);
     prop_assert!(outcome.settled >= least, "{} {}", outcome.settled, least);
@@ -57,7 +57,7 @@ fn takes_its_time(scene: &Scene, outcome: &SimOutcome) -> TestCaseResult {
         prop_assert!(reader.stalled <= outcome.settled);
     }
     prop_assert!(outcome.elapsed <= scene.time);
-    // The bound of the limits, which `--limits` prints, is that of all that was asked for.
+    // The lower bound, which `--limits` prints, covers all requested data.
     if scene.runs_to_the_end() && scene.workload.access == AccessMethod::Read {
         let bound = lower_bound(&scene.machine, &work(scene)).time();
         let least = bound.scaled(0.99);
@@ -78,7 +78,7 @@ fn work(scene: &Scene) -> OracleWork {
     }
 }
 
-/// What is asked of a policy of the registry in any scene.
+/// Checks the properties of a policy of the registry in any scene.
 pub fn keeps_what_holds(scene: &Scene) -> TestCaseResult {
     let outcome = run(&scene.machine, scene.scenario()).expect("a scene that can be simulated");
     delivers(scene, &outcome)?;

@@ -1,5 +1,5 @@
-//! Scenes for property tests: machines and workloads of every kind, small enough to run by the
-//! hundred.
+//! Scenes for property tests: machines and workloads of every kind, small enough for hundreds of
+//! runs.
 
 #![allow(dead_code)] // each test uses a part of it
 
@@ -14,7 +14,7 @@ use proptest::test_runner::TestCaseResult;
 use units::{Bytes, Kib, Nanos, Pages};
 use workload::{AccessMethod, Hint, Layout, Pattern, Sharing, Workload};
 
-/// A machine, a workload and how long it runs.
+/// A machine, a workload and its duration.
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub machine: SimMachine,
@@ -24,7 +24,7 @@ pub struct Scene {
     pub seed: u64,
 }
 
-/// How many scenes a test tries; FOREREAD_SCENES asks for more.
+/// Returns the number of scenes per test, which FOREREAD_SCENES overrides.
 pub fn cases() -> u32 {
     std::env::var("FOREREAD_SCENES").ok().and_then(|words| words.parse().ok()).unwrap_or(48)
 }
@@ -42,7 +42,7 @@ impl Scene {
         scenario
     }
 
-    /// What all readers together ask for; of a pattern without an end it is not known.
+    /// Returns the bytes that all readers request; `u64::MAX` for a pattern without an end.
     pub fn asked(&self) -> Bytes {
         if matches!(self.workload.pattern, Pattern::Zipf { .. }) {
             return Bytes::new(u64::MAX);
@@ -58,7 +58,7 @@ impl Scene {
         self.time == Nanos::MAX
     }
 
-    /// All pages of all files.
+    /// Returns the number of pages of all files.
     pub fn pages(&self) -> Pages {
         Pages::new(self.file_size.get().div_ceil(4096) * u64::from(self.workload.files()))
     }
@@ -69,7 +69,7 @@ pub fn outcome(scene: &Scene, page_by_page: bool) -> SimOutcome {
     run(&machine, scene.scenario()).expect("a scene that can be simulated")
 }
 
-/// The fast way and the slow way give the same.
+/// Checks that the fast path and the slow path give equal results.
 pub fn same_by_extents_and_by_pages(scene: &Scene) -> TestCaseResult {
     prop_assert_eq!(outcome(scene, false), outcome(scene, true));
     Ok(())
@@ -85,7 +85,7 @@ fn any_policy() -> impl Strategy<Value = PolicySpec> {
     ]
 }
 
-/// The machine with another policy, and a cache that holds at least a window of it.
+/// Returns the machine with another policy, and a cache that holds at least the policy's window.
 pub fn with_policy(machine: SimMachine, policy: PolicySpec) -> SimMachine {
     let own = policy.build().expect("a policy").own_window();
     let cache = machine.cache.max(own.to_bytes(policy::cache::PAGE));
@@ -113,7 +113,7 @@ fn any_machine() -> impl Strategy<Value = SimMachine> {
         prop::sample::select(models.to_vec()),
         any_policy(),
         prop::sample::select([0u64, 4, 32, 128, 272, 1024].to_vec()),
-        // In KiB; none for no more than a window needs.
+        // In KiB; `None` for the minimum that a window needs.
         prop::option::weighted(0.8, prop::sample::select([1024u64, 2048, 3072, 65536].to_vec())),
         prop::bool::weighted(0.3),
         prop::sample::select(filesystems.to_vec()),
@@ -195,7 +195,7 @@ pub fn any_scene() -> impl Strategy<Value = Scene> {
     (any_machine(), any_workload(), sizes, times, any::<u64>())
         .prop_map(|(machine, workload, size, time, seed)| {
             let endless = matches!(workload.pattern, Pattern::Zipf { .. });
-            // Where a read costs nothing, there are a thousand in a microsecond.
+            // A machine whose calls cost nothing executes a thousand reads in a microsecond.
             let free = machine.costs.call_ns < 1.0;
             let most = if free { Nanos::from_micros(50) } else { Nanos::from_millis(20) };
             let time = if endless { time.min(most) } else { time };

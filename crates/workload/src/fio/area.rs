@@ -89,7 +89,7 @@ const REPLACED: &[&str] = &[
 ];
 
 impl Size {
-    /// In bytes, for a file of this size; if a larger size was stated, scaled accordingly.
+    /// Returns the bytes for a file of this size; scaled down if a larger size was stated.
     fn of(self, file: Bytes, said: Option<Bytes>) -> Bytes {
         match self {
             Self::Percent(percent) => {
@@ -107,7 +107,7 @@ impl Size {
 }
 
 impl Job {
-    /// The names of the files of one copy.
+    /// Returns the names of the files of one copy.
     fn names(&self, copy: u32) -> Vec<String> {
         let format = |name: &str, file: u32| {
             let numbers = [("$jobname", self.name.clone()), ("$jobnum", copy.to_string())];
@@ -123,7 +123,7 @@ impl Job {
         }
     }
 
-    /// How much of each file it uses.
+    /// Returns how much of each file the job uses.
     fn length(&self, files: usize) -> Option<Size> {
         match self.size? {
             Size::Bytes(size) => Some(Size::Bytes(Bytes::new(size.get() / files.max(1) as u64))),
@@ -131,7 +131,7 @@ impl Job {
         }
     }
 
-    /// The required size of each file, if stated.
+    /// Returns the required size of each file, if stated.
     fn file_size(&self, files: usize) -> Option<Bytes> {
         if let Some(size) = self.file_size {
             return Some(size);
@@ -155,7 +155,7 @@ pub struct Ground {
 }
 
 impl FioGroup {
-    /// The files and their users.
+    /// Returns the files, and the areas of each copy of each job.
     pub fn ground(&self) -> Ground {
         let mut ground = Ground::default();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
@@ -189,7 +189,7 @@ impl FioGroup {
         ground
     }
 
-    /// The job file that makes fio run this group on these files, one for each of
+    /// Returns the job file that makes fio run this group on these files, one for each of
     /// [`Ground::files`]. It has all of a job's options, except sizes, paths and times.
     pub fn for_fio(
         &self,
@@ -228,7 +228,7 @@ impl Job {
         }
     }
 
-    /// The lines that replace those of the job file.
+    /// Returns the lines that replace those of the job file.
     fn place_and_time(
         &self,
         area: &Area,
@@ -288,7 +288,7 @@ impl Job {
     }
 }
 
-/// A path, escaped for a list separated by colons.
+/// Escapes a path for a list separated by colons.
 fn escaped(path: &str) -> String {
     path.replace(':', "\\:")
 }

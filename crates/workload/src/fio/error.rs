@@ -7,7 +7,7 @@ use thiserror::Error;
 /// A location in a job file or in one that it includes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FioLocation {
-    /// The included file, if it is in one.
+    /// Path of the included file; `None` in the job file itself.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: u32,
@@ -22,7 +22,7 @@ impl fmt::Display for FioLocation {
     }
 }
 
-/// Why a job file is refused. Each error names the line and, if possible, the option.
+/// Error of a job file. It names the line and, if possible, the option.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FioError {
     /// A line that is neither section nor option, or is misplaced.
@@ -49,7 +49,7 @@ pub enum FioError {
     /// An invalid value of an option.
     #[error("{place}: {option}={value}: must be {wanted}")]
     Value { place: FioLocation, option: String, value: String, wanted: String },
-    /// A variable that is not set: fio would substitute nothing.
+    /// A variable that is not set: fio would substitute an empty string.
     #[error("{place}: ${{{variable}}} is not set: set it in the environment")]
     Variable { place: FioLocation, variable: String },
     /// An included file that could not be read.

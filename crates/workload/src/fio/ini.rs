@@ -15,10 +15,10 @@ const LINES_MAX: usize = 100_000;
 
 /// Access to variables and included files.
 pub struct FioEnvironment<'a> {
-    /// The value of an environment variable.
+    /// Returns the value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Reads an included file by the name in the job file, or in the including file given second;
-    /// or returns why it cannot be read.
+    /// Reads an included file by its name in the job file, or in the including file given second.
+    /// The error says why the file cannot be read.
     pub include: &'a Include<'a>,
 }
 
@@ -26,7 +26,7 @@ pub type Include<'a> = dyn Fn(&str, Option<&str>) -> Result<Included, String> + 
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// Its identity: its path.
+    /// Path of the file, which identifies it.
     pub file: String,
     pub text: String,
 }
@@ -58,13 +58,13 @@ pub(crate) struct IniSection {
 }
 
 impl IniSection {
-    /// By its first six letters, as in fio.
+    /// Returns whether the name starts with `global`, as in fio.
     pub(crate) fn is_global(&self) -> bool {
         self.name.as_bytes().starts_with(b"global")
     }
 }
 
-/// The sections of a file, in order.
+/// Returns the sections of a file, in order.
 pub(crate) fn sections(
     text: &str,
     around: &FioEnvironment<'_>,
@@ -83,7 +83,7 @@ struct Reader<'a> {
     open: Vec<Opened>,
 }
 
-/// An included file being read.
+/// State of an included file that is being read.
 struct Opened {
     file: String,
     /// Whether it is part of the job file: it is included before the first section, and may have
@@ -166,7 +166,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Substitutes variables. fio substitutes nothing for an unset one, which is never intended.
+    /// Substitutes variables. An unset variable is an error: fio would substitute an empty string.
     fn substituted(&self, text: &str, place: &FioLocation) -> Result<String, FioError> {
         let mut done = String::new();
         let mut rest = text;
@@ -193,13 +193,13 @@ impl Reader<'_> {
     }
 }
 
-/// A line without its comment and surrounding spaces.
+/// Returns a line without its comment and surrounding spaces.
 fn content(line: &str) -> &str {
     let end = line.find([';', '#']).unwrap_or(line.len());
     line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// A text shortened for a message.
+/// Shortens a text for a message.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 60;
     match text.char_indices().nth(MAX_SHOWN_CHARS) {

@@ -12,9 +12,9 @@ use super::value::{Given, Size};
 /// Whether a job reads, writes, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioAccess {
-    /// It only reads.
+    /// The job only reads.
     Read,
-    /// It only writes.
+    /// The job only writes.
     Write,
     Mixed,
 }
@@ -42,7 +42,7 @@ pub struct Job {
     pub(crate) engine: FioEngine,
     pub(crate) iodepth: u32,
     pub(crate) direct: bool,
-    /// The smallest and the largest read.
+    /// Smallest and largest read.
     pub(crate) block: (Bytes, Bytes),
     pub(crate) size: Option<Size>,
     pub(crate) file_size: Option<Bytes>,
@@ -72,7 +72,7 @@ pub struct Job {
 const MAX_COPIES: u32 = 65_536;
 
 impl Job {
-    /// fio's defaults.
+    /// Returns a job with fio's defaults.
     fn with_defaults(name: String, place: FioLocation, settings: Vec<FioSetting>) -> Self {
         let page = Bytes::from_kib(4);
         Self {
@@ -132,7 +132,7 @@ impl Job {
         let mut job = Self::with_defaults(name, place, settings);
         let settings = std::mem::take(&mut job.settings);
         let mut kilo = 1024;
-        // fio reads this one first, wherever it is.
+        // fio reads this option first, wherever it is.
         for setting in settings.iter().filter(|setting| setting.name == "kb_base") {
             kilo = match setting.given(1024).number()? {
                 base @ (1000 | 1024) => base,
@@ -148,7 +148,7 @@ impl Job {
 
     fn take(&mut self, given: &Given<'_>, bare: bool) -> Result<(), FioError> {
         let seconds = Nanos::from_secs(1);
-        // An option of this kind may be given without a value, which means yes.
+        // A boolean option may be given without a value, which means yes.
         let flag = || if bare { Ok(true) } else { given.boolean() };
         if bare && !FLAGS.contains(&given.option) {
             return Err(given.wrong("present: the option needs a value"));
@@ -254,17 +254,17 @@ impl Job {
         &self.place
     }
 
-    /// Whether it reads, writes, or both.
+    /// Returns whether the job reads, writes, or both.
     pub fn access(&self) -> FioAccess {
         self.access
     }
 
-    /// The last setting of an option.
+    /// Returns the last setting of an option.
     pub(crate) fn setting(&self, name: &str) -> Option<&FioSetting> {
         self.settings.iter().rev().find(|setting| setting.name == name)
     }
 
-    /// The line of an option, or else of the job.
+    /// Returns the location of an option, or of the job if the option is not set.
     pub(crate) fn place_of(&self, option: &str) -> FioLocation {
         self.setting(option).map_or(&self.place, |setting| &setting.place).clone()
     }
@@ -281,7 +281,7 @@ impl Job {
     }
 }
 
-/// Options that may stand without a value.
+/// Options that may be given without a value.
 const FLAGS: &[&str] = &[
     "time_based",
     "norandommap",

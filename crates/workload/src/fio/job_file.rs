@@ -65,19 +65,19 @@ impl JobFile {
         Ok(Self { groups, notes })
     }
 
-    /// The groups of concurrent jobs, in order.
+    /// Returns the groups of concurrent jobs, in order.
     pub fn groups(&self) -> &[FioGroup] {
         &self.groups
     }
 
-    /// What was ignored, and why.
+    /// Returns notes on ignored and reinterpreted options, with reasons.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 }
 
 impl Progress {
-    /// Adds a job, unless the section is global.
+    /// Parses a section. Returns its job, unless the section is global.
     fn section(&mut self, section: IniSection) -> Result<Option<Job>, FioError> {
         let global = section.is_global();
         let mut settings = if global { Vec::new() } else { self.globals.clone() };
@@ -99,7 +99,7 @@ impl Progress {
         Job::understand(name, section.place, settings).map(Some)
     }
 
-    /// Adds an option, unless it is ignored.
+    /// Parses an option. Returns `None` if it is ignored.
     fn setting(&mut self, option: RawOption) -> Result<Option<FioSetting>, FioError> {
         let RawOption { place, name, value } = option;
         let Some(known) = options::find(&name) else {
@@ -129,17 +129,17 @@ impl Progress {
 }
 
 impl FioGroup {
-    /// The jobs, without their copies.
+    /// Returns the jobs, without their copies.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
 
-    /// A name: that of its first job.
+    /// Returns the name of the first job.
     pub fn name(&self) -> &str {
         self.jobs.first().map_or("", |job| &job.name)
     }
 
-    /// Number of concurrent copies of jobs.
+    /// Returns the number of concurrent copies of jobs.
     pub fn readers(&self) -> u32 {
         self.jobs.iter().fold(0, |sum, job| sum.saturating_add(job.copies))
     }
@@ -148,15 +148,15 @@ impl FioGroup {
         self.jobs.iter().map(super::Job::largest_block).max().unwrap_or_default()
     }
 
-    /// Maximum duration of the jobs, including start and ramp, if none may run longer than this.
+    /// Returns the maximum duration of all jobs with start and ramp; `most` limits their runtimes.
     pub fn longest(&self, most: units::Nanos) -> units::Nanos {
         let beside = self.jobs.iter().map(|job| job.start_delay + job.ramp).max();
         let runtime = self.jobs.iter().map(|job| job.runtime.unwrap_or(most).min(most)).max();
         runtime.unwrap_or(most) + beside.unwrap_or_default()
     }
 
-    /// Whether each job reads one file of its own from the start, in order and through the page
-    /// cache, so that its read-ahead can be determined.
+    /// Returns whether each job reads one file of its own from the start, in order and through the
+    /// page cache, so that its read-ahead can be determined.
     pub fn is_streams(&self) -> bool {
         let ground = self.ground();
         let begins = |job: &super::Job| job.offset == Size::Bytes(units::Bytes::ZERO);
@@ -172,17 +172,17 @@ impl FioGroup {
         ground.files.len() == ground.areas.len() && self.jobs.iter().all(stream)
     }
 
-    /// For each copy of each job, in order, whether it is random.
+    /// Returns, for each copy of each job, in order, whether it is random.
     pub fn randoms(&self) -> impl Iterator<Item = bool> {
         self.jobs.iter().flat_map(|job| (0..job.copies).map(|_| job.random))
     }
 
-    /// The jobs as a job file of their own, without includes, variables and global sections;
-    /// parsing it gives the same group.
+    /// Returns the jobs as a job file without includes, variables and global sections. Parsing it
+    /// gives the same group.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for job in &self.jobs {
-            // A job may have a name that is not possible for the section of a job.
+            // The job's name may be impossible as the name of a job's section.
             let plain = !job.name.starts_with("global") && !job.name.is_empty();
             text.push_str(&match plain {
                 true => format!("[{}]\n", job.name),
@@ -199,13 +199,13 @@ impl FioGroup {
         text
     }
 
-    /// The longest run time of its jobs, if all of them state one.
+    /// Returns the longest runtime of the jobs, if all of them state one.
     pub fn runtime(&self) -> Option<units::Nanos> {
         let times: Option<Vec<_>> = self.jobs.iter().map(|job| job.runtime).collect();
         times?.into_iter().max()
     }
 
-    /// Whether a job of it writes.
+    /// Returns whether any job writes.
     pub fn writes(&self) -> bool {
         self.jobs.iter().any(|job| job.access != super::FioAccess::Read)
     }

@@ -20,7 +20,7 @@ pub(crate) enum FioEngine {
 pub(crate) enum Distribution {
     Uniform,
     Zipf(f64),
-    /// One that only fio supports.
+    /// A distribution that only fio supports.
     Other,
 }
 
@@ -35,18 +35,18 @@ pub(crate) enum FioAdvice {
     NoReuse,
 }
 
-/// The part before the first comma: that of reads.
+/// Returns the part before the first comma, which applies to reads.
 pub(crate) fn first(value: &str) -> &str {
     value.split(',').next().unwrap_or_default()
 }
 
-/// The smallest and largest read: `4k`, `4k,8k` (read, write), `4k-8k`.
+/// Parses the smallest and largest read: `4k`, `4k,8k` (read, write), `4k-8k`.
 pub(crate) fn block(given: &Given<'_>) -> Result<(Bytes, Bytes), FioError> {
     let mut all = given.value.split(',').map(|part| match part {
         "" => Ok(None),
         part => range(given, part).map(Some),
     });
-    // Those of writes and trims must be valid as well.
+    // The values for writes and trims must be valid as well.
     let read = all.next().unwrap_or(Ok(None))?;
     for rest in all {
         rest?;
@@ -74,8 +74,8 @@ fn range(given: &Given<'_>, text: &str) -> Result<(Bytes, Bytes), FioError> {
     }
 }
 
-/// `bs` with ranges as the equivalent `bsrange`: fio's `bs` takes one size for each direction and
-/// ignores the rest of `4k-64k`.
+/// Converts `bs` with ranges to the equivalent `bsrange`: fio's `bs` takes one size for each
+/// direction and ignores the rest of `4k-64k`.
 pub(crate) fn as_range(value: &str) -> Option<String> {
     let parts = value.split(',').map(|part| match part {
         part if part.is_empty() || part.contains('-') => part.to_owned(),
@@ -91,7 +91,7 @@ pub(crate) fn file_size(given: &Given<'_>) -> Result<Bytes, FioError> {
     given.bytes()
 }
 
-/// Names separated by colons; `\:` is a colon within a name.
+/// Parses names separated by colons; `\:` is a colon within a name.
 pub(crate) fn file_names(given: &Given<'_>) -> Result<Vec<String>, FioError> {
     let mut names = vec![String::new()];
     let mut letters = given.value.chars();

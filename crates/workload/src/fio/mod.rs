@@ -2,8 +2,8 @@
 //!
 //! A job file is parsed as by fio (compared with `init.c`, `parse.c` and `options.c` of fio 3.x):
 //! sections in order, cumulative `[global]` sections that apply to what follows, sizes by
-//! `kb_base`, `${VARIABLES}`, `include`. Unsupported options are refused with line and name;
-//! options that do not affect measurements are ignored with a note. Nothing here accesses a file:
+//! `kb_base`, `${VARIABLES}`, `include`. Unsupported options are rejected with line and name;
+//! options that do not affect measurements are ignored with a note. This module accesses no files:
 //! the caller supplies variables and included text.
 //!
 //! Jobs up to the next `stonewall` run concurrently and form one [`FioGroup`], which is one

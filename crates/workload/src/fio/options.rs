@@ -1,7 +1,7 @@
 //! All options of fio, and how they are handled here.
 //!
-//! The names are those of `options.c` and of the engines of fio 3.42, including old ones. An option
-//! that the installed fio does not know is refused by fio itself.
+//! The names are those of `options.c` and of the engines of fio 3.42, including old ones. fio
+//! itself rejects options that the installed version does not know.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptionUse {
@@ -161,7 +161,7 @@ const SORTS: &[Sort] = &[
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Its main name.
+    /// Main name.
     pub(crate) name: &'static str,
     pub(crate) becomes: OptionUse,
 }
@@ -172,13 +172,13 @@ fn entries() -> impl Iterator<Item = (&'static str, OptionUse)> {
         .flat_map(|sort| sort.names.split_ascii_whitespace().map(|names| (names, sort.becomes)))
 }
 
-/// The option with this name. fio's names are lower case.
+/// Returns the option with this name. fio's names are lower case.
 pub(crate) fn find(name: &str) -> Option<Known> {
     let found = entries().find(|(names, _)| names.split('/').any(|known| known == name));
     found.map(|(names, becomes)| Known { name: names.split('/').next().unwrap_or(names), becomes })
 }
 
-/// The most similar name of an option.
+/// Returns the most similar name of an option.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     units::text::nearest(name, entries().flat_map(|(names, _)| names.split('/')))
 }

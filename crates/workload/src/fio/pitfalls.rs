@@ -1,4 +1,4 @@
-//! Properties of a fio job because of which it does not measure read-ahead as intended.
+//! Detects properties that prevent a fio job from measuring read-ahead as intended.
 
 use units::Bytes;
 
@@ -7,7 +7,7 @@ use super::job_file::{FioGroup, Note};
 use super::meaning::{FioAdvice, FioEngine};
 
 impl FioGroup {
-    /// Notes for readers of the figures, each with its line.
+    /// Returns notes on the interpretation of the results, each with its line.
     pub fn pitfalls(&self) -> Vec<Note> {
         let mut notes: Vec<Note> = self.jobs.iter().flat_map(Job::pitfalls).collect();
         notes.sort();

@@ -19,7 +19,7 @@ pub(crate) struct Given<'a> {
     pub(crate) place: &'a FioLocation,
     pub(crate) option: &'a str,
     pub(crate) value: &'a str,
-    /// What `k` is, 1000 or 1024: `kb_base`.
+    /// Meaning of `k`, 1000 or 1024 (`kb_base`).
     pub(crate) kilo: u64,
 }
 
@@ -41,12 +41,12 @@ impl Given<'_> {
         }
     }
 
-    /// A part of the value, with the same name.
+    /// Returns a part of the value, with the same option name.
     pub(crate) fn part<'b>(&'b self, value: &'b str) -> Given<'b> {
         Given { value, ..*self }
     }
 
-    /// 0 or 1.
+    /// Parses 0 or 1.
     pub(crate) fn boolean(&self) -> Result<bool, FioError> {
         match self.value {
             "1" => Ok(true),
@@ -55,7 +55,7 @@ impl Given<'_> {
         }
     }
 
-    /// A signed number with a suffix.
+    /// Parses a signed number with a suffix.
     pub(crate) fn signed(&self) -> Result<i64, FioError> {
         let (negative, text) = match self.value.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -66,7 +66,7 @@ impl Given<'_> {
         Ok(if negative { -amount } else { amount })
     }
 
-    /// A whole number with a size suffix, which all of fio's numbers may have.
+    /// Parses a whole number with a size suffix, which all of fio's numbers may have.
     pub(crate) fn number(&self) -> Result<u64, FioError> {
         let wanted = "a number, as in 64k or 8g";
         let (digits, radix) = match self.value.strip_prefix("0x") {
@@ -80,8 +80,8 @@ impl Given<'_> {
         number.checked_mul(factor).ok_or_else(|| self.wrong("less than 16 EiB"))
     }
 
-    /// The factor of a suffix. With `kb_base=1024`, the default, `k` is 1024 and `kib` is 1000, for
-    /// compatibility with old job files; with `kb_base=1000` it is the other way round.
+    /// Returns the factor of a suffix. With `kb_base=1024`, the default, `k` is 1024 and `kib` is
+    /// 1000, for compatibility with old job files; with `kb_base=1000` it is the other way round.
     fn factor(&self, suffix: &str) -> Option<u64> {
         let suffix = suffix.to_ascii_lowercase();
         if matches!(suffix.as_str(), "" | "b") {
@@ -97,14 +97,14 @@ impl Given<'_> {
         base.checked_pow(power)
     }
 
-    /// A number within these bounds.
+    /// Parses a number from `least` to `most`.
     pub(crate) fn count(&self, least: u32, most: u32) -> Result<u32, FioError> {
         let wanted = || self.wrong(format!("{least} to {most}"));
         let number = u32::try_from(self.number()?).map_err(|_| wanted())?;
         if (least..=most).contains(&number) { Ok(number) } else { Err(wanted()) }
     }
 
-    /// A size in bytes or percent.
+    /// Parses a size in bytes or percent.
     pub(crate) fn size(&self) -> Result<Size, FioError> {
         if let Some(percent) = self.value.strip_suffix('%') {
             return self.part(percent).count(0, 100).map(Size::Percent);
@@ -118,7 +118,7 @@ impl Given<'_> {
         self.number().map(|number| Size::Bytes(Bytes::new(number)))
     }
 
-    /// A size in bytes.
+    /// Parses a size in bytes.
     pub(crate) fn bytes(&self) -> Result<Bytes, FioError> {
         match self.size()? {
             Size::Bytes(bytes) => Ok(bytes),
@@ -126,7 +126,7 @@ impl Given<'_> {
         }
     }
 
-    /// A time; a number without a unit is in the option's unit.
+    /// Parses a time. A number without a unit is in the option's unit.
     pub(crate) fn time(&self, unit: Nanos) -> Result<Nanos, FioError> {
         let wanted = "a time, as in 30s, 5m or 200ms";
         let length = self.value.bytes().take_while(u8::is_ascii_digit).count();

@@ -6,11 +6,11 @@ use super::{Class, LOOKAHEAD_RATIO, Now, OpenFile, adjust};
 use crate::cache::Cache;
 use crate::page::Page;
 
-/// The number of pages sampled from a cached range to estimate how many of them were used.
+/// Pages sampled from a cached range to estimate how many of its pages were used.
 const SAMPLED_PAGES: u64 = 16;
 
 impl OpenFile {
-    /// Tries the method. Returns whether it decided, possibly to read nothing.
+    /// Tries the method. Returns whether the method decided, possibly to read nothing.
     pub(super) fn context(&mut self, cache: &mut dyn Cache, now: &mut Now<'_>) -> bool {
         let max = now.bounds.max;
         let Some((index, start)) = place(cache, now) else { return now.marked };
@@ -32,8 +32,8 @@ impl OpenFile {
         true
     }
 
-    /// The safe number of pages for a stream at `index`: at least the number of cached pages before
-    /// it, of which `behind` are close (`query_page_cache_segment`).
+    /// Returns the safe number of pages for a stream at `index`: at least the number of cached
+    /// pages before it, of which `behind` are close (`query_page_cache_segment`).
     fn safe(&self, cache: &dyn Cache, now: &Now<'_>, index: u64, behind: u64) -> u64 {
         let (bounds, tunables) = (now.bounds, now.tunables);
         let known = index == self.readahead && self.hits_enough(tunables);
@@ -54,7 +54,7 @@ impl OpenFile {
     }
 }
 
-/// The page at which the request counts as made, and its first page.
+/// Returns the page at which the request counts as made, and the first page of the request.
 fn place(cache: &dyn Cache, now: &mut Now<'_>) -> Option<(u64, u64)> {
     let index = now.index;
     if now.marked {
@@ -75,7 +75,7 @@ fn place(cache: &dyn Cache, now: &mut Now<'_>) -> Option<(u64, u64)> {
     Some((start, start))
 }
 
-/// The number of consecutive cached pages directly before `index`, up to `max`.
+/// Returns the number of consecutive cached pages directly before `index`, up to `max`.
 fn behind(cache: &dyn Cache, index: u64, max: u64) -> u64 {
     let max = max.min(index);
     let cached = |back: u64| cache.folio(Page::new(index - 1 - back)).is_some();
@@ -97,8 +97,8 @@ fn hits(cache: &dyn Cache, first: u64, count: u64) -> u64 {
     count * found / SAMPLED_PAGES
 }
 
-/// The request of a stream that started at the start of its file. Half of it is a tail that may be
-/// evicted early; `rescue` then protects it (`adjust_rala_aggressive`).
+/// Returns the request of a stream that started at the start of its file. Half of it is a tail that
+/// may be evicted early; `rescue` then protects it (`adjust_rala_aggressive`).
 fn from_start(max: u64, index: u64, tail: u64, ratio: u64) -> (u64, u64) {
     let new_tail = index * ratio / 100;
     let size = (index.saturating_sub(tail) * ratio / 100 + new_tail).min(max);

@@ -2,7 +2,7 @@ use super::*;
 use crate::algorithm::testing::Bench;
 use crate::cache::Memory;
 
-/// A window of 1 MiB, the default of the patch.
+/// Window: 1 MiB, the default of the patch.
 fn bench(pages: u64) -> Bench<Ara2006> {
     Bench::with_window(Ara2006::new(50, 1), pages, 256)
 }

@@ -1,5 +1,5 @@
 //! The cached pages of a file, structured like the kernel's XArray: leaves of 64 pages, groups of
-//! 64 leaves. A leaf consists of bitmaps, so that whole words of pages are searched and filled at
+//! 64 leaves. A leaf consists of bitmaps, so a search or fill processes a whole word of pages at
 //! once.
 
 use units::Pages;
@@ -10,8 +10,7 @@ use crate::page::{Extent, Folio, Page};
 /// The largest folio order: one PMD of 4 KiB pages.
 pub const MAX_ORDER: u8 = 9;
 
-/// The size of the largest file, 256 TiB. The groups are in a plain array, so that a lookup takes
-/// two steps.
+/// Largest file size, 256 TiB. The groups are in a plain array, so a lookup takes two steps.
 pub const MAX_FILE: Pages = Pages::new(1 << 36);
 
 /// The smallest order of folios that fill whole leaves.
@@ -31,27 +30,27 @@ impl<S> Default for PageTree<S> {
     }
 }
 
-/// `count` set bits, starting at bit `from`.
+/// Returns `count` set bits, starting at bit `from`.
 #[inline]
 fn mask(from: u64, count: u64) -> u64 {
     (if count >= 64 { u64::MAX } else { (1 << count) - 1 }) << from
 }
 
-/// The index of a page's leaf, and its bit in the leaf.
+/// Returns the index of a page's leaf, and the page's bit in the leaf.
 #[inline]
 fn place(page: u64) -> (u64, u64) {
     (page >> CHUNK_SHIFT, page & 63)
 }
 
 impl PageTree {
-    /// An empty tree.
+    /// Creates an empty tree.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
 impl<S: Copy + Default> PageTree<S> {
-    /// The owner's state for the 64 pages around `page`, if their leaf is allocated.
+    /// Returns the owner's state for the 64 pages around `page`, if their leaf is allocated.
     #[inline]
     pub fn state(&self, page: Page) -> Option<&S> {
         self.leaves.get(page.get() >> CHUNK_SHIFT).map(|leaf| &leaf.state)
@@ -63,19 +62,19 @@ impl<S: Copy + Default> PageTree<S> {
         self.leaves.get_mut(page.get() >> CHUNK_SHIFT).map(|leaf| &mut leaf.state)
     }
 
-    /// The number of cached pages.
+    /// Returns the number of cached pages.
     pub fn cached(&self) -> Pages {
         Pages::new(self.cached)
     }
 
-    /// Whether `page` is cached.
+    /// Returns whether `page` is cached.
     #[inline]
     pub fn contains(&self, page: Page) -> bool {
         let (leaf, bit) = place(page.get());
         self.leaves.get(leaf).is_some_and(|leaf| leaf.present >> bit & 1 == 1)
     }
 
-    /// The folio that holds `page`.
+    /// Returns the folio that holds `page`.
     #[inline]
     pub fn folio(&self, page: Page) -> Option<Folio> {
         let (index, bit) = place(page.get());
@@ -93,24 +92,24 @@ impl<S: Copy + Default> PageTree<S> {
         Some(Folio { head: Page::new((index << CHUNK_SHIFT) | head), order, marked })
     }
 
-    /// Whether any page of `extent` is cached.
+    /// Returns whether any page of `extent` is cached.
     pub fn overlaps(&self, extent: Extent) -> bool {
         self.absent_run(extent.start, extent.pages) < extent.pages
     }
 
-    /// The number of consecutive uncached pages from `from`, at most `max`.
+    /// Returns the number of consecutive uncached pages from `from`, at most `max`.
     #[inline]
     pub fn absent_run(&self, from: Page, max: Pages) -> Pages {
         self.run(from, max, |leaf| leaf.map_or(0, |leaf| leaf.present))
     }
 
-    /// The number of consecutive cached pages from `from`, at most `max`.
+    /// Returns the number of consecutive cached pages from `from`, at most `max`.
     #[inline]
     pub fn present_run(&self, from: Page, max: Pages) -> Pages {
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !leaf.present))
     }
 
-    /// Whether `page` is cached and its folio is not marked.
+    /// Returns whether `page` is cached and its folio is not marked.
     #[inline]
     pub fn is_plain_hit(&self, page: Page) -> bool {
         let (index, bit) = place(page.get());
@@ -123,15 +122,15 @@ impl<S: Copy + Default> PageTree<S> {
         self.folio(page).is_some_and(|folio| !folio.marked)
     }
 
-    /// The number of consecutive pages from `from`, at most `max`, that are cached and not marked,
-    /// so that a reader does not call the policy.
+    /// Returns the number of consecutive pages from `from`, at most `max`, that are cached and not
+    /// marked. A reader of such pages does not call the policy.
     #[inline]
     pub fn plain_hit_run(&self, from: Page, max: Pages) -> Pages {
         self.plain_hit_run_except(from, max, |_| 0)
     }
 
-    /// As [`Self::plain_hit_run`], but ends at the first page whose bit `stops` sets for the state
-    /// of its 64 pages.
+    /// As [`Self::plain_hit_run`], but ends before the first page whose bit is set in the result of
+    /// `stops` for the state of the page's 64 pages.
     #[inline]
     pub fn plain_hit_run_except(&self, from: Page, max: Pages, stops: impl Fn(&S) -> u64) -> Pages {
         if !self.is_plain_hit(from) {
@@ -141,7 +140,7 @@ impl<S: Copy + Default> PageTree<S> {
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, &stops))
     }
 
-    /// The distance from `from` to the first bit that `stops` sets.
+    /// Returns the distance from `from` to the first bit that `stops` sets, at most `max`.
     #[inline]
     fn run(&self, from: Page, max: Pages, stops: impl Fn(Option<&Leaf<S>>) -> u64) -> Pages {
         let (start, max) = (from.get(), max.get());
@@ -188,7 +187,7 @@ impl<S: Copy + Default> PageTree<S> {
         true
     }
 
-    /// Inserts unmarked single pages, none of which may be cached.
+    /// Inserts unmarked single pages, none of which may be cached already.
     #[inline]
     pub(super) fn insert_run(&mut self, extent: Extent) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
@@ -203,8 +202,8 @@ impl<S: Copy + Default> PageTree<S> {
         }
     }
 
-    /// Inserts one unmarked page, the usual case of random reads, and returns its state. Does
-    /// nothing if the page is cached or beyond [`MAX_FILE`].
+    /// Inserts one unmarked page, the usual case of random reads, and returns its state. Returns
+    /// `None` if the page is cached or beyond [`MAX_FILE`].
     #[inline]
     pub fn insert_single(&mut self, page: Page) -> Option<&mut S> {
         let (index, bit) = place(page.get());
@@ -218,7 +217,7 @@ impl<S: Copy + Default> PageTree<S> {
         Some(&mut leaf.state)
     }
 
-    /// Removes the folio that contains `page`. Only the owner of the cache can do that, not a
+    /// Removes the folio that contains `page`. Only the owner of the cache may call this, not a
     /// policy.
     pub fn remove(&mut self, page: Page) -> Option<Folio> {
         let folio = self.folio(page)?;
@@ -284,7 +283,7 @@ impl<S: Copy + Default> PageTree<S> {
         self.run(from, max, |leaf| leaf.map_or(u64::MAX, |leaf| !single(leaf)))
     }
 
-    /// Records a use of `page` if it is cached and its folio is not marked. Returns whether it is.
+    /// Records a use of `page` if it is cached and its folio is not marked. Returns whether it was.
     #[inline]
     pub fn use_plain_hit(&mut self, page: Page) -> bool {
         let (index, bit) = place(page.get());
@@ -313,13 +312,13 @@ impl<S: Copy + Default> PageTree<S> {
         }
     }
 
-    /// Whether a reader has used `page` since it was cached.
+    /// Returns whether a reader has used `page` since it was cached.
     pub fn is_used(&self, page: Page) -> bool {
         let (leaf, bit) = place(page.get());
         self.leaves.get(leaf).is_some_and(|leaf| leaf.used >> bit & 1 == 1)
     }
 
-    /// The number of cached pages of `extent`, and the number of those that were not used.
+    /// Returns the number of cached pages of `extent`, and the number of those that were not used.
     pub fn unused(&self, extent: Extent) -> (Pages, Pages) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
         let (mut cached, mut unused) = (0, 0);
@@ -340,7 +339,7 @@ impl<S: Copy + Default> PageTree<S> {
         (Pages::new(cached), Pages::new(unused))
     }
 
-    /// Records a use of the cached pages of `extent`.
+    /// Records a use of all cached pages of `extent`.
     #[inline]
     pub fn set_used(&mut self, extent: Extent) {
         let (mut page, end) = (extent.start.get(), extent.end().get().min(MAX_FILE.get()));
@@ -354,7 +353,7 @@ impl<S: Copy + Default> PageTree<S> {
         }
     }
 
-    /// All folios that overlap `extent`, in order.
+    /// Returns all folios that overlap `extent`, in order.
     pub fn folios(&self, extent: Extent) -> impl Iterator<Item = Folio> {
         let mut at = extent.start;
         std::iter::from_fn(move || {

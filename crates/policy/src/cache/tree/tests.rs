@@ -1,4 +1,4 @@
-//! What the tree must do.
+//! Tests of the page tree.
 
 use super::*;
 
