@@ -31,7 +31,7 @@ pub struct WindowsSet {
     /// One outcome for each requested open file, in the order of the request.
     pub outcomes: Vec<ActionOutcome>,
     /// Other files that got the window and were restored.
-    pub mended: Vec<CollateralRestore>,
+    pub collateral_restores: Vec<CollateralRestore>,
 }
 
 impl Actuator {
@@ -61,7 +61,7 @@ impl Actuator {
             for (index, outcome) in indices.into_iter().zip(results) {
                 outcomes[index] = Some(outcome);
             }
-            set.mended.extend(restored);
+            set.collateral_restores.extend(restored);
         }
         set.outcomes = outcomes
             .into_iter()

@@ -143,7 +143,7 @@ impl MissPrefetcher {
     }
 
     /// Watches an open file and prefetches on its misses by `rule`.
-    pub fn answer(&self, file: OpenFile, rule: MissPrefetch) {
+    pub fn watch(&self, file: OpenFile, rule: MissPrefetch) {
         let mut state = self.shared.lock();
         if let Err(error) = self.shared.misses.watch(file.id) {
             let why = ActuateFailure::Kernel {
@@ -330,7 +330,7 @@ impl Worker {
     }
 
     fn count_lost(&mut self) {
-        let lost = self.shared.misses.untold();
+        let lost = self.shared.misses.lost();
         if lost > self.lost {
             self.shared.lock().done.dropped += lost - self.lost;
             self.lost = lost;

@@ -142,12 +142,12 @@ impl Prefetcher {
     }
 
     /// Queues ranges of a file, as offsets and lengths.
-    pub fn order(&self, file: OpenFile, wanted: Vec<(Bytes, Bytes)>) {
+    pub fn enqueue(&self, file: OpenFile, wanted: Vec<(Bytes, Bytes)>) {
         self.push(PrefetchJob::Ranges(file, wanted));
     }
 
     /// Queues files of a directory, each by its inode, with the offset and the length of a range.
-    pub fn order_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, (Bytes, Bytes))>) {
+    pub fn enqueue_files(&self, directory: Arc<Directory>, wanted: Vec<(u64, (Bytes, Bytes))>) {
         self.push(PrefetchJob::Files(directory, wanted));
     }
 

@@ -96,7 +96,7 @@ fn host_files_opened_meanwhile_are_restored() {
     let actuator = Actuator::load(AccessRules::default()).expect("an actuator");
     let mut lease = stage.lease();
     let (stop, opened) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut mended = 0;
+    let mut collateral_restores = 0;
     std::thread::scope(|scope| {
         // Opens files continuously and keeps the last 500 open.
         scope.spawn(|| {
@@ -115,7 +115,7 @@ fn host_files_opened_meanwhile_are_restored() {
             let window = kib(if round % 2 == 0 { 1088 } else { 544 });
             let exact = actuator.set_windows(&mut lease, &[(&file, window)]).expect("acted");
             assert!(exact.outcomes[0].is_good(), "{exact:?}");
-            mended += exact.mended.len();
+            collateral_restores += exact.collateral_restores.len();
             let strays: Vec<Bytes> = stage
                 .all(&actuator)
                 .into_iter()
@@ -129,7 +129,7 @@ fn host_files_opened_meanwhile_are_restored() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    println!("{mended} restored of {} opened", opened.load(Ordering::Relaxed));
+    println!("{collateral_restores} restored of {} opened", opened.load(Ordering::Relaxed));
     assert_eq!(stage.bdi_kib(), 128);
 }
 
@@ -162,8 +162,8 @@ fn host_files_are_opened_with_a_temporary_window() {
     let second = Reader::of(&path);
     assert_eq!(window(&second), kib(2048));
     let others = HashSet::from([file.id]);
-    let mended = opens.end(&actuator, &mut lease, &others).expect("ended");
-    assert_eq!(mended.len(), 2, "{mended:?}");
+    let collateral_restores = opens.end(&actuator, &mut lease, &others).expect("ended");
+    assert_eq!(collateral_restores.len(), 2, "{collateral_restores:?}");
     assert_eq!((stage.bdi_kib(), opens.window()), (128, kib(128)));
     assert_eq!([&first, &second].map(&window), [kib(128); 2]);
     assert_eq!(window(&kept), kib(512), "the caller restores it");

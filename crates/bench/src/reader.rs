@@ -123,7 +123,7 @@ pub(crate) struct TrialReader {
     pub(crate) sources: Vec<Arc<DataSource>>,
     /// The same files opened again for random reads, which must not affect the stream's open files;
     /// empty if not needed.
-    pub(crate) beside: Vec<Arc<DataSource>>,
+    pub(crate) random_sources: Vec<Arc<DataSource>>,
     pub(crate) accesses: Accesses,
     pub(crate) block: Bytes,
     /// Pause after each request, in wall time.
@@ -211,8 +211,11 @@ impl TrialReader {
                 }
             }
             let random = access.class == AccessClass::Random;
-            let sources =
-                if random && !self.beside.is_empty() { &self.beside } else { &self.sources };
+            let sources = if random && !self.random_sources.is_empty() {
+                &self.random_sources
+            } else {
+                &self.sources
+            };
             if let Some(advice) = access.advice {
                 let source = &sources[access.file as usize];
                 source.advise_range(advice, access.offset, access.length)?;

@@ -159,7 +159,7 @@ fn prepare(
     let times = if workload.replay.is_some() { 1 } else { 2 * u64::from(workload.readers) };
     allow_open_files(files.len() as u64 * times);
     let mut opener = Opener { workload, files, shared: BTreeMap::new() };
-    let beside = matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
+    let has_own_files = matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
     let largest = match workload.pattern {
         Pattern::Mixed { random_block, .. } => workload.block.max(random_block),
         _ => workload.block,
@@ -172,7 +172,7 @@ fn prepare(
         };
         Ok(TrialReader {
             sources: open(false)?,
-            beside: if beside { open(true)? } else { Vec::new() },
+            random_sources: if has_own_files { open(true)? } else { Vec::new() },
             accesses: workload.accesses(reader, &sizes, options.seed)?,
             block: largest,
             think: workload.think.scaled(options.dilation),

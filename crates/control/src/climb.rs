@@ -28,8 +28,8 @@ pub(super) struct StreamSummary {
     pub in_flight: Pages,
     pub page: Bytes,
     /// True if open files besides the streams are read, and the time of their last event.
-    pub beside: bool,
-    pub beside_seen: Nanos,
+    pub other_reads: bool,
+    pub others_seen: Nanos,
     /// True if a mapping on the device is read at random.
     pub mapped: bool,
     /// True if a stream shares its file with another open file. Where a reader misses then depends
@@ -78,7 +78,7 @@ pub(super) struct WindowSearch {
     window: Option<Pages>,
     reason: LimitReason,
     trial: Option<SearchTrial>,
-    enough: Option<Converged>,
+    converged: Option<Converged>,
     /// Consecutive trials without a gain.
     failed_trials: u32,
     bad: Option<Pages>,
@@ -123,11 +123,11 @@ impl WindowSearch {
         streams: &StreamSummary,
     ) -> (Option<LimitedWindow>, SearchOutcome) {
         self.measure(now, streams.counts);
-        let news = match self.trial {
+        let outcome = match self.trial {
             Some(trial) => self.judge(now, streams, trial),
             None => self.try_more(now, streams),
         };
-        (self.window.map(|pages| LimitedWindow::new(pages, self.reason)), news)
+        (self.window.map(|pages| LimitedWindow::new(pages, self.reason)), outcome)
     }
 
     fn measure(&mut self, now: Nanos, counts: ReadCounts) {
@@ -161,12 +161,15 @@ impl WindowSearch {
             step
         };
         let mut most = most.at_most(streams.most.pages, streams.most.reason);
-        if streams.beside || rates.is_scattered() {
+        if streams.other_reads || rates.is_scattered() {
             // A trial slows down those reads, so its step is limited.
             let growth =
                 if streams.mapped { tuning::MIN_GROWTH } else { tuning::MAX_GROWTH_WITH_OTHERS };
-            let reason =
-                if streams.beside { LimitReason::OtherReads } else { LimitReason::RandomReads };
+            let reason = if streams.other_reads {
+                LimitReason::OtherReads
+            } else {
+                LimitReason::RandomReads
+            };
             most = most.at_most(times(growth), reason);
         }
         if let Some(bad) = self.bad {
@@ -180,34 +183,34 @@ impl WindowSearch {
         let Some(mut rates) = self.rates else { return SearchOutcome::Unchanged };
         let seen = now.saturating_sub(self.begun.unwrap_or(now));
         let (places, alone) = (streams.counts.forward, streams.active == 1);
-        let enough = if seen < tuning::FIRST_TRIAL_TIME.0 {
+        let observed_long = if seen < tuning::FIRST_TRIAL_TIME.0 {
             alone && places >= tuning::MIN_PLACES_ALONE
         } else {
             places >= tuning::MIN_PLACES
         };
-        if !enough && seen < tuning::FIRST_TRIAL_TIME.1 {
+        if !observed_long && seen < tuning::FIRST_TRIAL_TIME.1 {
             return SearchOutcome::Unchanged;
         }
-        if let Some(enough) = self.enough {
+        if let Some(found) = self.converged {
             // A lower rate, or another number of streams, means that the workload has changed.
-            let slower = rates.progress < tuning::RESTART_BELOW_RATIO * enough.rate;
-            let as_many = enough.active / 2 < streams.active && streams.active <= enough.active * 2;
+            let slower = rates.progress < tuning::RESTART_BELOW_RATIO * found.rate;
+            let as_many = found.active / 2 < streams.active && streams.active <= found.active * 2;
             let same = as_many && !(slower && streams.waiting);
-            if same && now.saturating_sub(enough.since) < enough.holds {
+            if same && now.saturating_sub(found.since) < found.holds {
                 return SearchOutcome::Unchanged;
             }
             if !same {
                 self.failed_trials = 0;
             }
-            (self.enough, self.bad) = (None, None);
+            (self.converged, self.bad) = (None, None);
         }
         if !streams.waiting || streams.active == 0 || rates.progress <= 0.0 {
             return SearchOutcome::Unchanged;
         }
-        if streams.beside {
+        if streams.other_reads {
             let (since, counts) = *self.calm.get_or_insert((now, streams.counts));
             let span = now.saturating_sub(since);
-            let seen = streams.counts.beside.saturating_sub(counts.beside);
+            let seen = streams.counts.other_reads.saturating_sub(counts.other_reads);
             if span < tuning::MIN_CALM_TIME
                 || (seen < tuning::MIN_OTHER_READS && span < tuning::MAX_CALM_TIME)
             {
@@ -257,9 +260,10 @@ impl WindowSearch {
         let least =
             if streams.shared { tuning::MIN_SHARED_TRIAL_TIME } else { tuning::TRIAL_TIME.0 };
         let mut span = span.max(least).min(tuning::TRIAL_TIME.1);
-        if streams.beside {
-            let seen =
-                Nanos::from_secs_f64(1.5 * tuning::MIN_OTHER_READS as f64 / rates.beside.max(1.0));
+        if streams.other_reads {
+            let seen = Nanos::from_secs_f64(
+                1.5 * tuning::MIN_OTHER_READS as f64 / rates.other_reads.max(1.0),
+            );
             span = span.max(seen.min(tuning::MAX_CALM_TIME));
         }
         let begins = now + span.scaled(1.0 / 3.0);
@@ -281,7 +285,7 @@ impl WindowSearch {
     fn settle(&mut self, now: Nanos, streams: &StreamSummary, rate: f64) {
         let holds =
             tuning::CONVERGED_TIME * (1 << self.failed_trials.min(tuning::MAX_CONVERGED_DOUBLINGS));
-        self.enough = Some(Converged { since: now, holds, active: streams.active, rate });
+        self.converged = Some(Converged { since: now, holds, active: streams.active, rate });
     }
 
     fn judge(
@@ -310,10 +314,11 @@ impl WindowSearch {
         }
         self.trial = None;
         self.calm = Some((now, streams.counts));
-        let gap = Nanos::from_secs_f64(tuning::MAX_SILENT_READS / trial.rates.beside.max(1e-3))
-            .max(tuning::FIRST_TRIAL_TIME.0);
-        let ended = trial.rates.beside > MIN_OTHER_READS_PER_SECOND
-            && now.saturating_sub(streams.beside_seen) > gap;
+        let gap =
+            Nanos::from_secs_f64(tuning::MAX_SILENT_READS / trial.rates.other_reads.max(1e-3))
+                .max(tuning::FIRST_TRIAL_TIME.0);
+        let ended = trial.rates.other_reads > MIN_OTHER_READS_PER_SECOND
+            && now.saturating_sub(streams.others_seen) > gap;
         if ended || (!streams.shared && rates.are_of_other_work(&trial.rates)) {
             // The workload has changed: this trial and the earlier rates are not comparable.
             self.rates = None;
@@ -391,9 +396,9 @@ mod tests {
             most: LimitedWindow::new(Pages::new(2048), LimitReason::Memory),
             in_flight: Pages::new(30),
             page: Bytes::new(4096),
-            beside: counts.beside > 0,
+            other_reads: counts.other_reads > 0,
             trials: true,
-            beside_seen: Nanos::MAX,
+            others_seen: Nanos::MAX,
             mapped: false,
             shared: false,
         }
@@ -403,16 +408,16 @@ mod tests {
     /// to other reads, both per second.
     fn climb(active: u64, rates: impl Fn(u64) -> (f64, f64)) -> Vec<u64> {
         let (mut climb, mut windows) = (WindowSearch::default(), vec![32]);
-        let (mut progress, mut beside) = (0.0, 0.0);
+        let (mut progress, mut other_reads) = (0.0, 0.0);
         climb.begin(Nanos::ZERO);
         for tick in 1..100 {
             let window = windows.last().copied().unwrap_or(32);
             let rate = rates(window);
-            (progress, beside) = (progress + 0.1 * rate.0, beside + 0.1 * rate.1);
+            (progress, other_reads) = (progress + 0.1 * rate.0, other_reads + 0.1 * rate.1);
             let counts = ReadCounts {
                 progress: progress as u64,
                 forward: progress as u64 / window,
-                beside: beside as u64,
+                other_reads: other_reads as u64,
                 ..ReadCounts::default()
             };
             let (window, _) = climb.step(Nanos::from_millis(100 * tick), &streams(active, counts));
@@ -450,8 +455,8 @@ mod tests {
     #[test]
     fn what_is_taken_from_others_is_given_back() {
         // Doubling the window costs other readers 7 % of their reads, quadrupling it 20 %.
-        let beside = |window: u64| 1000.0 * 0.93_f64.powf(window as f64 / 32.0 - 1.0);
-        let windows = climb(2, |window| (window as f64 * 300.0, beside(window)));
+        let other_reads = |window: u64| 1000.0 * 0.93_f64.powf(window as f64 / 32.0 - 1.0);
+        let windows = climb(2, |window| (window as f64 * 300.0, other_reads(window)));
         assert_eq!(windows, [32, 512, 32]);
     }
 
@@ -481,8 +486,8 @@ mod tests {
             } else {
                 (counts.progress, counts.elsewhere) = (counts.progress + 10, counts.elsewhere + 10);
             }
-            let (_, news) = climb.step(Nanos::from_millis(100 * tick), &streams(1, counts));
-            assert!(!matches!(news, SearchOutcome::Reverted(_)), "{news:?} at {tick}");
+            let (_, outcome) = climb.step(Nanos::from_millis(100 * tick), &streams(1, counts));
+            assert!(!matches!(outcome, SearchOutcome::Reverted(_)), "{outcome:?} at {tick}");
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct BdiController {
     /// Before this time, runs get no predictions: the budget of processor time is spent.
     pub(super) predict_at: Nanos,
     /// Pages reached through open files that are no longer followed, and in sequences of files.
-    gone: u64,
+    past_progress: u64,
     /// The times of the first event and of the last decision.
     pub(super) begun: Option<Nanos>,
     last: Option<Nanos>,
@@ -49,7 +49,7 @@ pub struct BdiController {
     pub(super) counts: ReadCounts,
     totals: ReaderTotals,
     /// The window for files opened from now on; `None` for that of the device.
-    pub(super) opens: Option<Pages>,
+    pub(super) new_file_window: Option<Pages>,
     pub(super) sequences: Sequences,
     closed_runs: ClosedRuns,
     /// True while the controller only observes.
@@ -87,12 +87,13 @@ impl BdiController {
 
     /// Returns the state of priming; `None` while nothing is primed.
     pub fn priming(&self) -> Option<super::pace::PrimingStats> {
-        self.pace.told()
+        self.pace.stats()
     }
 
     /// Returns the number of pages from the disk that readers have reached so far, an estimate.
     pub fn progress(&self) -> u64 {
-        self.streams.values().map(|stream| stream.ahead.progress()).sum::<u64>() + self.gone
+        self.streams.values().map(|stream| stream.ahead.progress()).sum::<u64>()
+            + self.past_progress
     }
 
     /// Returns the open files that the controller follows, whose states it will request.
@@ -108,7 +109,7 @@ impl BdiController {
     /// Returns the window for files opened from now on; `None` for that of the device. No other
     /// action helps files that are read to the end within an interval.
     pub fn new_file_window(&self) -> Option<Pages> {
-        self.opens
+        self.new_file_window
     }
 
     /// Pauses or resumes decisions. While paused, the controller only observes: its actions would
@@ -150,7 +151,7 @@ impl BdiController {
     pub fn on_event(&mut self, file: FileKey, event: &AccessEvent) {
         if let EventKind::Access { .. } = event.kind {
             if event.index == 0 {
-                self.sequences.passed(file, event.at);
+                self.sequences.on_sample(file, event.at);
             }
             // Samples only add to open files that are already followed.
             let stream = event.file.and_then(|key| self.streams.get_mut(&key));
@@ -184,9 +185,9 @@ impl BdiController {
         }
         stream.on_event(event, self.page);
         if event.index == 0 && matches!(event.kind, EventKind::Miss { .. }) {
-            self.sequences.begun(file, key, at);
+            self.sequences.on_first_miss(file, key, at);
         }
-        if let Some((start, pages)) = asked(event) {
+        if let Some((start, pages)) = requested_pages(event) {
             if self.primings.len() >= tuning::MAX_PRIMED_FILES && !self.primings.contains_key(&file)
             {
                 let idle = self.primings.iter().find(|(_, one)| !one.is_at_work());
@@ -248,7 +249,7 @@ impl BdiController {
 
     fn forget(&mut self, key: OpenFileId) {
         let Some(stream) = self.streams.remove(&key) else { return };
-        self.gone += stream.ahead.progress();
+        self.past_progress += stream.ahead.progress();
         if let Some(facts) = stream.facts.filter(|_| !stream.mapped) {
             self.closed_runs
                 .add(stream.file, stream.classifier.runs_before(facts.file_pages.get()));
@@ -283,9 +284,9 @@ impl BdiController {
                 match facts(*key) {
                     Some(facts) => {
                         if stream.facts.is_none() {
-                            self.sequences.met(*key, facts);
+                            self.sequences.on_open_file(*key, facts);
                         }
-                        stream.look(facts, now, elapsed);
+                        stream.observe(facts, now, elapsed);
                     }
                     None => closed.push(*key),
                 }
@@ -322,7 +323,7 @@ impl BdiController {
         }
         let files = self.sequences.interval(now) * self.sequences.typical().get();
         self.counts.progress += files;
-        self.gone += files;
+        self.past_progress += files;
         // Readers of a shared file use pages that others have read ahead, so progress cannot be
         // attributed. It is derived from the bytes that the device has read.
         let shared = self.shared();
@@ -354,7 +355,7 @@ impl BdiController {
 }
 
 /// Returns the first page and the number of pages that a reader requested or a window covers.
-fn asked(event: &AccessEvent) -> Option<(u64, u64)> {
+fn requested_pages(event: &AccessEvent) -> Option<(u64, u64)> {
     match event.kind {
         EventKind::Miss { .. } => Some((event.index, event.request.get())),
         // The kernel sometimes takes random reads for a stream if their neighbours are cached.

@@ -36,7 +36,7 @@ pub(super) struct MemoryDomain {
     trial: Option<ShareTrial>,
     /// The time of the first interval, and the time before which the share is not reduced again.
     since: Option<Nanos>,
-    rests: Nanos,
+    not_before: Nanos,
 }
 
 impl Default for MemoryDomain {
@@ -54,7 +54,7 @@ impl Default for MemoryDomain {
             before: 0,
             trial: None,
             since: None,
-            rests: Nanos::ZERO,
+            not_before: Nanos::ZERO,
         }
     }
 }
@@ -74,7 +74,7 @@ impl MemoryDomain {
             self.trial = None;
             let rate = self.progress.saturating_sub(before) as f64 / span.as_secs_f64();
             if rate < tuning::REVERT_BELOW_RATIO * trial.rate {
-                (self.squeeze, self.rests) = (trial.squeeze, now + tuning::REVERT_HOLD_TIME);
+                (self.squeeze, self.not_before) = (trial.squeeze, now + tuning::REVERT_HOLD_TIME);
             }
             self.rate = rate;
             return;
@@ -88,7 +88,7 @@ impl MemoryDomain {
         let weight = seconds.max(1.0 / f64::from(self.intervals)).min(1.0);
         self.rate += weight * (rate - known);
         if self.thrashes(now)
-            && now >= self.rests.max(since + tuning::WARMUP_TIME + tuning::TRIAL_TIME)
+            && now >= self.not_before.max(since + tuning::WARMUP_TIME + tuning::TRIAL_TIME)
         {
             let (squeeze, rate) = (self.squeeze, known);
             self.trial = Some(ShareTrial { squeeze, rate, begun: (now, self.progress) });

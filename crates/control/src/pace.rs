@@ -57,7 +57,7 @@ pub(super) struct PrimingController {
     /// Decaying sums: the time that readers lost, in seconds, and the pages primed meanwhile.
     lost: (f64, f64),
     /// Pages that may be requested now, and requested pages not read yet (an estimate).
-    owed: f64,
+    budget_pages: f64,
     queued: f64,
     begun: bool,
     /// The size of the next probe burst, in pages; `None` if no further burst is due.
@@ -70,18 +70,18 @@ pub(super) struct PrimingController {
     /// and for how many more stretches priming pauses.
     too_much: bool,
     slowest: u64,
-    rests: u64,
+    paused_stretches: u64,
     /// Whether windows have changed since waits were last measured without priming, and how many
     /// stretches ago that was.
     changed: bool,
     age: u64,
-    told: Option<PrimingStats>,
+    stats: Option<PrimingStats>,
 }
 
 impl PrimingController {
     /// Returns the state of priming; `None` while nothing is primed.
-    pub fn told(&self) -> Option<PrimingStats> {
-        self.told
+    pub fn stats(&self) -> Option<PrimingStats> {
+        self.stats
     }
 
     /// Adds the number and the total time of waits over an interval.
@@ -94,13 +94,13 @@ impl PrimingController {
             return;
         }
         let over = std::mem::take(&mut self.now);
-        if over.pages == 0 && !(self.begun && self.rests == 0) {
-            self.alone = if self.alone == 0.0 || self.rests > 0 {
+        if over.pages == 0 && !(self.begun && self.paused_stretches == 0) {
+            self.alone = if self.alone == 0.0 || self.paused_stretches > 0 {
                 over.mean()
             } else {
                 0.5 * (self.alone + over.mean())
             };
-            self.rests = self.rests.saturating_sub(1);
+            self.paused_stretches = self.paused_stretches.saturating_sub(1);
             (self.changed, self.age) = (false, 0);
         } else if self.alone > 0.0 {
             // A piece may be read in a later stretch than it was requested in; sums tolerate that.
@@ -137,7 +137,7 @@ impl PrimingController {
             .min(tuning::MAX_DEVICE_SHARE);
         let cost = self.cost(pass);
         let wanted = share / cost;
-        let mut told = PrimingStats {
+        let mut stats = PrimingStats {
             missing,
             share,
             pages_per_second: 0.0,
@@ -145,17 +145,18 @@ impl PrimingController {
             wait: Nanos::from_secs_f64(self.alone),
             queued: Pages::new(self.queued as u64),
         };
-        if self.rests > 0 || self.queued * pass > tuning::MAX_QUEUE_SECONDS {
-            (self.owed, self.told) = (0.0, Some(told));
-            return &mut self.owed;
+        if self.paused_stretches > 0 || self.queued * pass > tuning::MAX_QUEUE_SECONDS {
+            (self.budget_pages, self.stats) = (0.0, Some(stats));
+            return &mut self.budget_pages;
         }
-        told.pages_per_second = wanted.max(tuning::MIN_PAGES_PER_SECOND);
-        self.told = Some(told);
+        stats.pages_per_second = wanted.max(tuning::MIN_PAGES_PER_SECOND);
+        self.stats = Some(stats);
         let pages = wanted.max(tuning::MIN_PAGES_PER_SECOND) * elapsed.as_secs_f64();
-        self.owed = (self.owed + pages).min(pages.max(tuning::PROBE_PAGES)).max(self.next_burst());
+        self.budget_pages =
+            (self.budget_pages + pages).min(pages.max(tuning::PROBE_PAGES)).max(self.next_burst());
         self.too_much =
             wanted <= tuning::MIN_PAGES_PER_SECOND || cost >= tuning::COST_RATIOS.1 * pass;
-        &mut self.owed
+        &mut self.budget_pages
     }
 
     /// Returns the size of a burst that probes the rate of the device, in pages; 0 if none is due.
@@ -190,7 +191,7 @@ impl PrimingController {
         {
             (self.alone, self.now) = (alone, Stretch::default());
             if waits < tuning::MANY_WAITS {
-                self.rests = self.rests.max(1);
+                self.paused_stretches = self.paused_stretches.max(1);
             }
         }
     }
@@ -207,7 +208,7 @@ impl PrimingController {
     }
 
     pub fn is_over(&mut self) {
-        (self.begun, self.file, self.told) = (false, None, None);
+        (self.begun, self.file, self.stats) = (false, None, None);
     }
 
     /// Returns the device time per page in seconds; `pass`: the same in a sequential pass.
@@ -225,9 +226,10 @@ impl PrimingController {
         self.age += 1;
         self.slowest = if self.too_much { self.slowest + 1 } else { 0 };
         if self.slowest >= tuning::MAX_COSTLY_STRETCHES {
-            (self.slowest, self.rests, self.lost) = (0, tuning::REFERENCE_STRETCHES, (0.0, 0.0));
+            (self.slowest, self.paused_stretches, self.lost) =
+                (0, tuning::REFERENCE_STRETCHES, (0.0, 0.0));
         } else if self.changed && self.age >= tuning::MAX_STALE_STRETCHES {
-            self.rests = 1;
+            self.paused_stretches = 1;
         }
     }
 }
@@ -267,9 +269,9 @@ mod tests {
                 if seconds < 2.0 {
                     continue;
                 }
-                let owed = pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK);
-                let pages_now = (*owed / 1024.0).floor() * 1024.0;
-                *owed -= pages_now;
+                let budget_pages = pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK);
+                let pages_now = (*budget_pages / 1024.0).floor() * 1024.0;
+                *budget_pages -= pages_now;
                 pace.took(pages_now as u64);
                 got.push((1.0 - f) / (1.0 - done / pages));
                 done += pages_now;
@@ -336,8 +338,8 @@ mod tests {
             pace.waited(tuning::MIN_WAITS, Nanos::from_secs(waited), tuning::STRETCH_TIME);
             let mut bursts = 0;
             for _ in 0..10 {
-                let owed = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
-                bursts += u32::from(std::mem::take(owed) >= tuning::PROBE_PAGES);
+                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+                bursts += u32::from(std::mem::take(budget_pages) >= tuning::PROBE_PAGES);
             }
             bursts
         };
@@ -387,8 +389,8 @@ mod tests {
         let mut tick = |wait: u64, primes: bool| {
             pace.waited(20, Nanos::from_millis(20 * wait), TICK);
             if primes {
-                let owed = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
-                let pages = std::mem::take(owed);
+                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+                let pages = std::mem::take(budget_pages);
                 pace.took(pages as u64);
                 pace.completed(Bytes::from_mib(9), PAGE, TICK);
             }

@@ -164,18 +164,18 @@ impl FilePriming {
         ))
     }
 
-    /// Returns the extents to read now, and subtracts their pages from the budget `owed`.
-    pub fn due(&mut self, file: Pages, owed: &mut f64) -> Vec<Extent> {
+    /// Returns the extents to read now, and subtracts their pages from the budget `budget_pages`.
+    pub fn due(&mut self, file: Pages, budget_pages: &mut f64) -> Vec<Extent> {
         let Some(mut at) = self.at else { return Vec::new() };
         let mut due = Vec::new();
-        while *owed >= tuning::PIECE_PAGES as f64 && at < file.get() {
+        while *budget_pages >= tuning::PIECE_PAGES as f64 && at < file.get() {
             let end = (at + tuning::PIECE_PAGES).min(file.get());
             let untouched = (at..end).filter(|page| !self.has(*page)).count() as u64;
             if untouched > 0 {
                 due.push(Extent::new(Page::new(at), Pages::new(end - at)));
                 self.touch(at, end - at);
                 self.primed += untouched;
-                *owed -= untouched as f64;
+                *budget_pages -= untouched as f64;
             }
             at = end;
         }

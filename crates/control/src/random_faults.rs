@@ -129,8 +129,8 @@ impl RandomFaults {
     /// Adds a fault that read `window`, in a mapping with this original window.
     pub fn fault(&mut self, at: Nanos, index: u64, window: Window, original: Pages) {
         let read = (window.start, window.end());
-        let goes_on = self.goes_on(index, read, original);
-        if !goes_on {
+        let extends = self.extend_piece(index, read, original);
+        if !extends {
             if self.recent.len() == tuning::MAX_CURRENT_PIECES {
                 self.recent.pop_front();
             }
@@ -158,7 +158,7 @@ impl RandomFaults {
         if let Some(tally) = self.tally(window.size, original) {
             let faults = &mut tally.faults;
             *(if is_adjacent { &mut faults.1 } else { &mut faults.0 }) += 1;
-            tally.pieces += u64::from(!goes_on);
+            tally.pieces += u64::from(!extends);
         }
     }
 
@@ -173,11 +173,11 @@ impl RandomFaults {
 
     /// Records that a reader reached a mark at `index`, among pages read before.
     pub fn mark(&mut self, index: u64, original: Pages) {
-        self.goes_on(index, (index, index), original);
+        self.extend_piece(index, (index, index), original);
     }
 
     /// Adds a fault to a recent piece near it. Returns whether there is one.
-    fn goes_on(&mut self, index: u64, read: (u64, u64), original: Pages) -> bool {
+    fn extend_piece(&mut self, index: u64, read: (u64, u64), original: Pages) -> bool {
         let near = |piece: &Piece| {
             let (start, end) = piece.read;
             let around = original.get();

@@ -36,7 +36,7 @@ pub(super) struct ReadCounts {
     /// Places of the same open files that continued no stream.
     pub elsewhere: u64,
     /// Reads of open files that are not streams.
-    pub beside: u64,
+    pub other_reads: u64,
 }
 
 impl ReadCounts {
@@ -46,7 +46,7 @@ impl ReadCounts {
         self.forward += more.forward;
         self.switched += more.switched;
         self.elsewhere += more.elsewhere;
-        self.beside += more.beside;
+        self.other_reads += more.other_reads;
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ReadRates {
     forward: f64,
     switched: f64,
     elsewhere: f64,
-    pub beside: f64,
+    pub other_reads: f64,
 }
 
 impl ReadRates {
@@ -68,7 +68,7 @@ impl ReadRates {
             forward: rate(before.forward, after.forward),
             switched: rate(before.switched, after.switched),
             elsewhere: rate(before.elsewhere, after.elsewhere),
-            beside: rate(before.beside, after.beside),
+            other_reads: rate(before.other_reads, after.other_reads),
         }
     }
 
@@ -80,7 +80,7 @@ impl ReadRates {
             forward: go(self.forward, to.forward),
             switched: go(self.switched, to.switched),
             elsewhere: go(self.elsewhere, to.elsewhere),
-            beside: go(self.beside, to.beside),
+            other_reads: go(self.other_reads, to.other_reads),
         }
     }
 
@@ -105,26 +105,27 @@ impl ReadRates {
         let apart = |rates: &Self| rates.elsewhere / rates.progress.max(1e-3);
         let switched = self.forward > 0.0 && (self.switches() - before.switches()).abs() > 0.4;
         // Readers that are only slowed down still read now and then.
-        let ended = self.beside == 0.0 && before.beside > tuning::MIN_OTHER_READS_PER_SECOND;
+        let ended =
+            self.other_reads == 0.0 && before.other_reads > tuning::MIN_OTHER_READS_PER_SECOND;
         switched || ended || apart(self) > 3.0 * apart(before) + tuning::OTHER_WORK_PLACES_PER_PAGE
     }
 
     /// Returns whether other readers read less than before, by more than chance explains.
     pub fn hurts_beside(&self, before: &Self, seconds: f64) -> bool {
-        let (expected, got) = (before.beside * seconds, self.beside * seconds);
+        let (expected, got) = (before.other_reads * seconds, self.other_reads * seconds);
         expected >= 4.0 && got < tuning::MIN_OTHERS_RATIO * expected - 0.7 * expected.sqrt()
     }
 
     /// Returns whether other readers lose so much that no further observation is needed.
     pub fn plainly_hurts_beside(&self, before: &Self, seconds: f64) -> bool {
-        let (expected, got) = (before.beside * seconds, self.beside * seconds);
+        let (expected, got) = (before.other_reads * seconds, self.other_reads * seconds);
         expected >= 10.0 && got < tuning::PLAINLY_BELOW_RATIO * expected - expected.sqrt()
     }
 
     /// Returns whether twice the window may slow down other readers too much: each of their reads
     /// waits for read-ahead in flight, so their loss would double.
     pub fn next_may_hurt_beside(&self, before: &Self) -> bool {
-        let lost = 1.0 - self.beside / before.beside.max(f64::MIN_POSITIVE);
-        before.beside > 0.0 && lost > 0.5 * (1.0 - tuning::MIN_OTHERS_RATIO)
+        let lost = 1.0 - self.other_reads / before.other_reads.max(f64::MIN_POSITIVE);
+        before.other_reads > 0.0 && lost > 0.5 * (1.0 - tuning::MIN_OTHERS_RATIO)
     }
 }

@@ -54,7 +54,7 @@ impl BdiController {
                     plan.late(&share)
                 }
                 (None, Some(steps)) if now >= stream.no_trend_before => {
-                    let plan = TrendPlan::new(steps, stream.seen, stream.came());
+                    let plan = TrendPlan::new(steps, stream.seen, stream.pages_passed());
                     why = plan.why();
                     let predicted = what_if
                         .then(|| predict_trend(stream, steps, &facts, &device, share.memory))
@@ -166,11 +166,11 @@ impl BdiController {
         self.pace.primes(*file, alone);
         let missing = self.missing(&files);
         self.pace.completed(self.device.now(), first.page, elapsed);
-        let owed = self.pace.allows(missing, self.device.rate(), first.page, elapsed);
-        let before = *owed;
+        let budget_pages = self.pace.allows(missing, self.device.rate(), first.page, elapsed);
+        let before = *budget_pages;
         for (_, file, key, facts) in work {
             let Some(priming) = self.primings.get_mut(&file) else { continue };
-            let due = priming.due(facts.file_pages, owed);
+            let due = priming.due(facts.file_pages, budget_pages);
             if due.is_empty() {
                 continue;
             }
@@ -187,7 +187,7 @@ impl BdiController {
                 }
             }
         }
-        let taken = before - *owed;
+        let taken = before - *budget_pages;
         self.pace.took(taken as u64);
         actions
     }
@@ -211,8 +211,8 @@ impl BdiController {
         let mut elsewhere = Sum::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-            if rests || stream.reading() == StreamKind::Forward || stream.plan.is_some() {
+            let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+            if is_idle || stream.reading() == StreamKind::Forward || stream.plan.is_some() {
                 elsewhere.add(stream);
                 continue;
             }

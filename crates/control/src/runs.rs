@@ -19,11 +19,11 @@ pub(super) enum RunsChange {
     /// Starts, or continues with another length: completes runs of this many pages.
     Begin(Pages),
     /// Ends, because the reader is slower with it.
-    Harm,
+    Slower,
     /// Ends, because prefetches arrive too late, or never.
-    Late,
+    TooLate,
     /// Ends, because the file no longer qualifies, or another action is predicted to be better.
-    Over,
+    Ended,
     /// Measured gain: throughput with it ÷ throughput before.
     Gained(f64),
 }
@@ -44,7 +44,7 @@ struct Answered {
     /// Number of runs at which the rate is compared next.
     compared_at: u64,
     /// Counts of runs, and of misses within runs, at the last check for late prefetches.
-    looked: (u64, u64),
+    last_check: (u64, u64),
 }
 
 /// The run that a reader is in.
@@ -167,7 +167,7 @@ impl ShortRuns {
         let Some(window) = short else {
             let over = self.answered.is_some();
             self.stop();
-            return over.then_some(RunsChange::Over);
+            return over.then_some(RunsChange::Ended);
         };
         let here = self.here(now, window);
         let mark = *self.mark.get_or_insert(here);
@@ -186,19 +186,19 @@ impl ShortRuns {
                 return None;
             }
             let with = best?;
-            let looked = (self.runs, self.within);
+            let last_check = (self.runs, self.within);
             let compared_at = tuning::COMPARISON_RUNS.0;
-            self.begin(here, Answered { with, before: got, compared_at, looked });
+            self.begin(here, Answered { with, before: got, compared_at, last_check });
             return Some(RunsChange::Begin(with));
         };
         if self.is_late(answered) && trials {
             self.give_up(now);
-            return Some(RunsChange::Late);
+            return Some(RunsChange::TooLate);
         }
         if got.count >= answered.compared_at && answered.compared_at <= tuning::COMPARISON_RUNS.1 {
             if trials && got.is_below(&answered.before) {
                 self.give_up(now);
-                return Some(RunsChange::Harm);
+                return Some(RunsChange::Slower);
             }
             let compared_at = 2 * answered.compared_at;
             self.answered = self.answered.map(|answered| Answered { compared_at, ..answered });
@@ -219,13 +219,13 @@ impl ShortRuns {
 
     /// Returns whether more than half of the runs since the last check missed a prefetched page.
     fn is_late(&mut self, answered: Answered) -> bool {
-        let runs = self.runs - answered.looked.0;
+        let runs = self.runs - answered.last_check.0;
         if runs < tuning::COMPARISON_RUNS.0 {
             return false;
         }
-        let within = (self.within - answered.looked.1) as f64 / runs as f64;
-        let looked = (self.runs, self.within);
-        self.answered = Some(Answered { looked, ..answered });
+        let within = (self.within - answered.last_check.1) as f64 / runs as f64;
+        let last_check = (self.runs, self.within);
+        self.answered = Some(Answered { last_check, ..answered });
         let pieces = |length: &u64| length.div_ceil(answered.with.get().max(1)) - 1;
         let expected: u64 = self.log.iter().map(|run| pieces(&run.pages)).sum();
         within - expected as f64 / self.log.len().max(1) as f64 > tuning::MAX_LATE_SHARE
@@ -245,7 +245,7 @@ impl ShortRuns {
         let answered = self.answered?;
         let Some(with) = best else {
             self.stop();
-            return Some(RunsChange::Over);
+            return Some(RunsChange::Ended);
         };
         let ratio = with.get() as f64 / answered.with.get().max(1) as f64;
         if ratio.max(1.0 / ratio) < tuning::MIN_CHANGE_RATIO {
@@ -348,7 +348,7 @@ mod tests {
         );
         let longer = Some(Pages::new(9));
         assert_eq!(runs.step(now, WINDOW, longer, true), Some(RunsChange::Begin(Pages::new(9))));
-        assert_eq!(runs.step(now, WINDOW, None, true), Some(RunsChange::Over));
+        assert_eq!(runs.step(now, WINDOW, None, true), Some(RunsChange::Ended));
         assert_eq!(runs.step(now, WINDOW, None, true), None);
     }
 
@@ -368,8 +368,8 @@ mod tests {
             runs.step(now, WINDOW, RUN, true)
         };
         let (few, many) = (missed(0), missed(1));
-        assert_ne!(few, Some(RunsChange::Late));
-        assert_eq!(many, Some(RunsChange::Late));
+        assert_ne!(few, Some(RunsChange::TooLate));
+        assert_eq!(many, Some(RunsChange::TooLate));
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
         let (mut runs, mut now) = (ShortRuns::default(), Nanos::ZERO);
         intervals(&mut runs, &mut now, 10, 20);
         let changes = intervals(&mut runs, &mut now, 30, 15);
-        assert_eq!(changes.last(), Some(&RunsChange::Harm), "{changes:?}");
+        assert_eq!(changes.last(), Some(&RunsChange::Slower), "{changes:?}");
         assert_eq!(intervals(&mut runs, &mut now, 100, 20), []);
         let again = intervals(&mut runs, &mut now, 110, 20);
         assert_eq!(again.first(), Some(&RunsChange::Begin(Pages::new(4))), "{again:?}");

@@ -46,7 +46,7 @@ struct Sequence {
     /// Position at the last interval, and the decaying maximum of files per interval.
     before: u64,
     pace: u64,
-    told: bool,
+    is_reported: bool,
     /// Rate of files before prefetching.
     original: CountedRate,
     /// Intervals since prefetching started; position and time at which its rate had settled.
@@ -66,8 +66,8 @@ pub(super) struct Sequences {
     unfit: u32,
     current: Option<Sequence>,
     /// Time before which nothing is tried; number of consecutive attempts without a gain.
-    rests: Nanos,
-    vain: u32,
+    not_before: Nanos,
+    failed_attempts: u32,
     /// Moving average of file sizes in pages; 0 before the first file.
     typical: f64,
     /// State of the file that was examined last.
@@ -76,7 +76,7 @@ pub(super) struct Sequences {
 
 impl Sequences {
     /// Records that a reader missed the first page of a file: it starts to read the file.
-    pub fn begun(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
+    pub fn on_first_miss(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
         if self.begun.back().is_some_and(|last| last.file == file) {
             return;
         }
@@ -89,15 +89,15 @@ impl Sequences {
             current.reader_at(file, at);
         }
         // The reader of a directory tree has moved on to another directory.
-        if self.current.as_ref().is_some_and(Sequence::is_left) {
+        if self.current.as_ref().is_some_and(Sequence::has_moved_on) {
             self.current = None;
         }
     }
 
     /// Records an access sample of the first page of a file.
-    pub fn passed(&mut self, file: FileKey, at: Nanos) {
+    pub fn on_sample(&mut self, file: FileKey, at: Nanos) {
         if let Some(current) = &mut self.current {
-            current.passed(file, at);
+            current.on_sample(file, at);
         }
     }
 
@@ -112,7 +112,7 @@ impl Sequences {
 
     /// Records the state of a new open file. A file that is unmanaged, or whose program advised
     /// random reads, is not part of a sequence.
-    pub fn met(&mut self, key: OpenFileId, facts: FileState) {
+    pub fn on_open_file(&mut self, key: OpenFileId, facts: FileState) {
         if !facts.has_read_ahead() {
             self.begun.retain(|one| one.key != key);
             return;
@@ -132,11 +132,11 @@ impl Sequences {
     pub fn wants(&self, now: Nanos) -> Vec<OpenFileId> {
         let lately =
             self.begun.iter().filter(|one| now.saturating_sub(one.at) < tuning::ORDER_TIME).count();
-        let rests = self.count < self.list_after || now < self.rests;
+        let is_paused = self.count < self.list_after || now < self.not_before;
         let page = self.facts.map_or(1, |facts| facts.page.get().max(1));
         let most = (tuning::MAX_PREFETCHED_BYTES.get() / page) as f64;
         let small = 0.0 < self.typical && self.typical <= most;
-        if self.current.is_some() || rests || !small || (lately as u64) < tuning::MIN_FILES {
+        if self.current.is_some() || is_paused || !small || (lately as u64) < tuning::MIN_FILES {
             return Vec::new();
         }
         self.begun.iter().rev().take(tuning::MIN_FILES as usize).map(|one| one.key).collect()
@@ -156,13 +156,13 @@ impl Sequences {
         // A reader new to this directory fits after a few more files; a random reader never fits.
         self.unfit = if best > 0 { 0 } else { self.unfit + 1 };
         if self.unfit > tuning::MAX_BACKOFF_DOUBLINGS {
-            self.rests = now + tuning::LISTING_INTERVAL;
+            self.not_before = now + tuning::LISTING_INTERVAL;
         }
         let doublings = self.unfit.saturating_sub(1).min(tuning::MAX_BACKOFF_DOUBLINGS);
         self.list_after = self.count + (tuning::MIN_FILES << doublings);
         if rotates && self.current.as_ref().is_some_and(Sequence::is_left_to_the_disk) {
             self.current = None;
-            self.rests = now + tuning::BACKOFF_TIME;
+            self.not_before = now + tuning::BACKOFF_TIME;
         }
     }
 
@@ -175,12 +175,12 @@ impl Sequences {
         }
         let came = current.at.saturating_sub(current.before);
         (current.before, current.pace) = (current.at, came.max(current.pace - current.pace / 4));
-        match current.wins() {
-            Some(true) => self.vain = 0,
+        match current.judge() {
+            Some(true) => self.failed_attempts = 0,
             Some(false) => {
-                let doublings = self.vain.min(tuning::MAX_BACKOFF_DOUBLINGS);
-                self.rests = now + tuning::BACKOFF_TIME * (1 << doublings);
-                self.vain += 1;
+                let doublings = self.failed_attempts.min(tuning::MAX_BACKOFF_DOUBLINGS);
+                self.not_before = now + tuning::BACKOFF_TIME * (1 << doublings);
+                self.failed_attempts += 1;
                 self.current = None;
             }
             None => {}
@@ -210,7 +210,7 @@ impl Sequences {
         if due.is_empty() {
             return None;
         }
-        let first = !std::mem::replace(&mut current.told, true);
+        let first = !std::mem::replace(&mut current.is_reported, true);
         let why = "the files of its directory are read one after another, and each is waited for";
         Some((current.key, due, if first { why.to_owned() } else { String::new() }))
     }
@@ -232,7 +232,7 @@ impl Sequence {
             elsewhere: 0,
             before: 0,
             pace: 0,
-            told: false,
+            is_reported: false,
             original: CountedRate::default(),
             intervals: 0,
             settled: (0, now),
@@ -288,7 +288,7 @@ impl Sequence {
     }
 
     /// Records a read of a file's first page. Other readers may read files outside `at..done`.
-    fn passed(&mut self, file: FileKey, at: Nanos) {
+    fn on_sample(&mut self, file: FileKey, at: Nanos) {
         if self.places.get(&file).is_some_and(|place| (self.at..self.done).contains(place)) {
             self.reader_at(file, at);
         }
@@ -302,12 +302,12 @@ impl Sequence {
     }
 
     /// Returns whether the last files were all started outside the directory.
-    fn is_left(&self) -> bool {
+    fn has_moved_on(&self) -> bool {
         self.elsewhere >= tuning::MIN_FILES
     }
 
     /// Ends an interval; returns whether to keep prefetching when that is decided, else `None`.
-    fn wins(&mut self) -> Option<bool> {
+    fn judge(&mut self) -> Option<bool> {
         if self.judged {
             return None;
         }
@@ -385,10 +385,10 @@ mod tests {
     /// Starts one of these files each 10 ms.
     fn begun(numbers: impl IntoIterator<Item = u64>) -> Sequences {
         let mut sequences = Sequences::default();
-        sequences.met(OpenFileId::new(0), facts(4, false));
+        sequences.on_open_file(OpenFileId::new(0), facts(4, false));
         for (count, number) in numbers.into_iter().enumerate() {
             let at = Nanos::from_millis(10 * count as u64);
-            sequences.begun(key(number), OpenFileId::new(number), at);
+            sequences.on_first_miss(key(number), OpenFileId::new(number), at);
         }
         sequences
     }
@@ -418,7 +418,7 @@ mod tests {
         sequences.list(OpenFileId::new(7), vec![files(0..12)], TICK, false);
         assert!(sequences.is_at_work());
         let begin = |sequences: &mut Sequences, number| {
-            sequences.begun(key(number), OpenFileId::new(number), TICK * 2);
+            sequences.on_first_miss(key(number), OpenFileId::new(number), TICK * 2);
         };
         (100..107).for_each(|number| begin(&mut sequences, number));
         assert!(sequences.is_at_work(), "perhaps somebody else reads there");
@@ -432,7 +432,7 @@ mod tests {
             sequences.list(OpenFileId::new(1), vec![files(0..100)], TICK, false);
         };
         let begin = |sequences: &mut Sequences, numbers: std::ops::Range<u64>| {
-            numbers.for_each(|one| sequences.begun(key(one), OpenFileId::new(one), TICK));
+            numbers.for_each(|one| sequences.on_first_miss(key(one), OpenFileId::new(one), TICK));
         };
         let mut sequences = begun((500..506).chain(0..2));
         list(&mut sequences);
@@ -455,7 +455,7 @@ mod tests {
         begin(&mut sequences, 5000..6000);
         assert!(sequences.wants(TICK).is_empty());
         let later = TICK + tuning::LISTING_INTERVAL;
-        (6000..6008).for_each(|one| sequences.begun(key(one), OpenFileId::new(one), later));
+        (6000..6008).for_each(|one| sequences.on_first_miss(key(one), OpenFileId::new(one), later));
         assert!(!sequences.wants(later).is_empty());
     }
 
@@ -465,11 +465,11 @@ mod tests {
         sequences.list(OpenFileId::new(0), vec![files(0..100)], TICK, false);
         assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_empty());
         let mut sequences = begun(0..16);
-        (0..100).for_each(|_| sequences.met(OpenFileId::new(99), facts(100_000, false)));
+        (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(99), facts(100_000, false)));
         assert_eq!(sequences.wants(TICK), []);
         assert_eq!(begun(0..7).wants(TICK), [], "too few to tell");
         let mut sequences = begun(0..8);
-        sequences.met(OpenFileId::new(3), facts(4, true));
+        sequences.on_open_file(OpenFileId::new(3), facts(4, true));
         assert_eq!(sequences.wants(TICK), [], "one is read by who knows better");
     }
 
@@ -482,10 +482,10 @@ mod tests {
             next.iter().filter(|it| !it.from.is_zero()).map(|it| it.file.1).collect();
         assert_eq!((next.len(), left), (64, vec![16, 32, 48, 64]));
         // The reader is seen at the third marker, and then overtakes the prefetched files.
-        sequences.begun(key(48), OpenFileId::new(48), TICK * 2);
+        sequences.on_first_miss(key(48), OpenFileId::new(48), TICK * 2);
         sequences.interval(TICK * 2);
         assert_eq!(due(&mut sequences), Vec::from_iter(72..113));
-        sequences.begun(key(113), OpenFileId::new(113), TICK * 3);
+        sequences.on_first_miss(key(113), OpenFileId::new(113), TICK * 3);
         sequences.interval(TICK * 3);
         assert_eq!(due(&mut sequences).len(), 195, "further, as it was late");
     }
@@ -496,7 +496,7 @@ mod tests {
         sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
         due(&mut sequences);
         for number in 0..20 {
-            sequences.begun(key(900 - 2 * number), OpenFileId::new(1), TICK);
+            sequences.on_first_miss(key(900 - 2 * number), OpenFileId::new(1), TICK);
         }
         assert!(due(&mut sequences).is_empty());
         sequences.interval(TICK + tuning::IDLE_TIMEOUT * 2);
@@ -516,7 +516,7 @@ mod tests {
     /// Starts each of these files in its interval.
     fn go_on(sequences: &mut Sequences, files: impl Iterator<Item = (u64, u64)>) {
         for (interval, place) in files {
-            sequences.begun(key(place), OpenFileId::new(place), TICK * (interval + 1));
+            sequences.on_first_miss(key(place), OpenFileId::new(place), TICK * (interval + 1));
             sequences.interval(TICK * (interval + 1));
             due(sequences);
         }
@@ -532,10 +532,10 @@ mod tests {
     fn small_directories_are_left_to_a_rotating_disk_that_reads_ahead_itself() {
         let follows = |every: Nanos, count: u64, rotates: bool| {
             let mut sequences = Sequences::default();
-            sequences.met(OpenFileId::new(0), facts(4, false));
+            sequences.on_open_file(OpenFileId::new(0), facts(4, false));
             for number in 0..20 {
                 let at = Nanos::new(every.get() * number);
-                sequences.begun(key(number), OpenFileId::new(number), at);
+                sequences.on_first_miss(key(number), OpenFileId::new(number), at);
             }
             sequences.list(OpenFileId::new(19), vec![files(0..count)], TICK, rotates);
             assert!(sequences.wants(TICK * 2).is_empty(), "followed, or left alone for a while");
@@ -563,9 +563,9 @@ mod tests {
         assert!(!due.is_empty() && due.iter().all(|next| next.from == Pages::ZERO));
         let markers = sequences.markers();
         assert_eq!(markers, files([16, 32, 48]));
-        sequences.passed(key(3), TICK);
+        sequences.on_sample(key(3), TICK);
         assert_eq!(sequences.markers(), markers, "one read before may be read again");
-        sequences.passed(markers[1], TICK);
+        sequences.on_sample(markers[1], TICK);
         assert_eq!(sequences.markers(), files([48]));
     }
 }

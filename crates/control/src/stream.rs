@@ -99,7 +99,7 @@ pub(super) struct Stream {
     /// The window when its state was first read; `None` before that.
     pub original: Option<Pages>,
     /// The window that the controller requested last, and when.
-    pub ordered: Option<(Pages, Nanos)>,
+    pub requested_window: Option<(Pages, Nanos)>,
     /// State at the last tick; `None` before the first.
     pub facts: Option<FileState>,
     pub stalled: u64,
@@ -145,7 +145,7 @@ impl Stream {
                     .is_none_or(|(behind, first)| self.classifier.covers(first, behind));
                 let previous_at = previous.map(|previous| previous.at);
                 let in_run = self.classifier.reader_from(index, pages, previous_at);
-                previous.inspect(|previous| self.trend.left_out(index, pages, previous.at));
+                previous.inspect(|previous| self.trend.record_gap(index, pages, previous.at));
                 self.read(index, pages, in_run, at);
                 match &mut self.shrink {
                     // While it has no window, a miss is not the start of a run.
@@ -243,7 +243,7 @@ impl Stream {
     }
 
     /// Updates the state after an interval.
-    pub fn look(&mut self, facts: FileState, now: Nanos, elapsed: Nanos) {
+    pub fn observe(&mut self, facts: FileState, now: Nanos, elapsed: Nanos) {
         if let Some(position) = facts.position.filter(|position| !position.is_zero()) {
             self.ahead.reader_at(position.get().div_ceil(facts.page.get()));
             if let Some(plan) = &mut self.plan {
@@ -285,7 +285,7 @@ impl Stream {
     }
 
     /// Returns the pages that its readers passed over the interval.
-    pub fn came(&self) -> Pages {
+    pub fn pages_passed(&self) -> Pages {
         Pages::new(self.ahead.progress().saturating_sub(self.before.0))
     }
 
@@ -299,14 +299,14 @@ impl Stream {
             return ReadCounts::default();
         }
         if self.reading() != StreamKind::Forward {
-            return ReadCounts { beside: all, ..ReadCounts::default() };
+            return ReadCounts { other_reads: all, ..ReadCounts::default() };
         }
         ReadCounts {
             progress: progress.saturating_sub(progress_before),
             forward: now.forward - before.forward,
             switched: now.switched - before.switched,
             elsewhere: now.elsewhere - before.elsewhere,
-            beside: 0,
+            other_reads: 0,
         }
     }
 

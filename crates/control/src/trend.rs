@@ -175,7 +175,7 @@ impl Trend {
     }
 
     /// Records a read after a gap, which the kernel also reads; the last call ended at `previous`.
-    pub fn left_out(&mut self, index: u64, pages: u64, previous: u64) {
+    pub fn record_gap(&mut self, index: u64, pages: u64, previous: u64) {
         self.gaps.read(index, pages, previous);
     }
 
@@ -265,7 +265,7 @@ pub(super) struct TrendPlan {
     intervals: u64,
     settled: u64,
     /// Whether to read the gaps, too: devices with a limit on requests are slower otherwise.
-    through: bool,
+    reads_gaps: bool,
 }
 
 impl TrendPlan {
@@ -286,7 +286,7 @@ impl TrendPlan {
             original: pace,
             intervals: 0,
             settled: 1,
-            through: false,
+            reads_gaps: false,
         }
     }
 
@@ -333,7 +333,7 @@ impl TrendPlan {
         } else if self.intervals == tuning::JUDGE_INTERVALS {
             let got = (self.at - self.settled) as f64
                 / (tuning::JUDGE_INTERVALS - tuning::SETTLING_INTERVALS) as f64;
-            self.through =
+            self.reads_gaps =
                 self.steps.is_filled && got < tuning::REVERT_BELOW_RATIO * self.original as f64;
         }
     }
@@ -354,7 +354,7 @@ impl TrendPlan {
 
     /// Returns the size of a piece in pages.
     fn piece(&self) -> u64 {
-        if self.through { self.steps.step.unsigned_abs() } else { self.steps.len }
+        if self.reads_gaps { self.steps.step.unsigned_abs() } else { self.steps.len }
     }
 
     /// Returns whether the reader is idle, or reads elsewhere.

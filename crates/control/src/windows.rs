@@ -32,10 +32,10 @@ use policy::OpenFileId;
 impl BdiController {
     pub(super) fn windows(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
         let now = inputs.now;
-        let (mut wanted, news) = self.climb_on(inputs, elapsed);
+        let (mut wanted, outcome) = self.step_search(inputs, elapsed);
         let features = self.bounds.features;
         if !features.streams {
-            (wanted, self.opens) = (None, None);
+            (wanted, self.new_file_window) = (None, None);
         }
         let shared = self.shared();
         let (mut actions, mut others_changed) = (Vec::new(), false);
@@ -43,7 +43,7 @@ impl BdiController {
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
         let measured = self.streams.values().filter_map(|stream| stream.faults.measured());
         let gains = measured.fold(MeanGain::default(), MeanGain::with);
-        let are_disturbed = self.climb.is_trying() || news != SearchOutcome::Unchanged;
+        let are_disturbed = self.climb.is_trying() || outcome != SearchOutcome::Unchanged;
         for stream in self.streams.values_mut() {
             stream.shares_file = shared.contains(&stream.file);
             stream.faults.take_waits().into_iter().for_each(|one| self.fault_waits.add(one));
@@ -89,8 +89,8 @@ impl BdiController {
             }
             let Some(stream) = self.streams.get(&key) else { continue };
             let Some(facts) = stream.facts.filter(FileState::may_set_window) else { continue };
-            let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT || stream.is_done();
-            if rests || stream.answer.is_some() {
+            let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT || stream.is_done();
+            if is_idle || stream.answer.is_some() {
                 continue;
             }
             let decision = match stream.reading() {
@@ -102,16 +102,16 @@ impl BdiController {
                     at_random(stream, &facts, primed)
                 }
                 _ if is_beyond_limit(stream, &facts) => back_to_limit(stream),
-                StreamKind::Forward => self.forward(inputs, stream, &facts, wanted, &news),
-                StreamKind::Other => taken_back(stream, &facts, wanted, &news),
+                StreamKind::Forward => self.forward(inputs, stream, &facts, wanted, &outcome),
+                StreamKind::Other => reverted_window(stream, &facts, wanted, &outcome),
             };
             let Some((window, why)) = decision else { continue };
-            let given = stream.ordered;
+            let given = stream.requested_window;
             let again = given.is_some_and(|(ordered, at)| {
                 ordered == window && now.saturating_sub(at) < tuning::REPEAT_INTERVAL
             });
             if !again && let Some(stream) = self.streams.get_mut(&key) {
-                stream.ordered = Some((window, now));
+                stream.requested_window = Some((window, now));
                 let runs = matches!(stream.reading(), StreamKind::Forward);
                 others_changed |= !runs;
                 // Above its limit, runs are short: the next one soon starts with the new window.
@@ -219,9 +219,11 @@ impl BdiController {
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
         let alone = !stream.mapped && !stream.shares_file && stream.plan.is_none();
         let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
-        let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-        let may =
-            self.bounds.prefetch && self.bounds.features.misses && facts.may_set_window() && !rests;
+        let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+        let may = self.bounds.prefetch
+            && self.bounds.features.misses
+            && facts.may_set_window()
+            && !is_idle;
         let window = (short && may).then_some(facts.window);
         let trials = self.bounds.features.trials;
         let predicted = stream.choice.map_or(1.0, |(choice, _)| choice.gain);
@@ -238,28 +240,28 @@ impl BdiController {
                 let gain = MeasuredGain { predicted: stream.predicted, measured };
                 return vec![self.report(key, GainSource::MissPrefetch, gain)];
             }
-            RunsChange::Harm => {
+            RunsChange::Slower => {
                 (None, original, "miss prefetching ends: its reader is slower with it".to_owned())
             }
-            RunsChange::Late => (
+            RunsChange::TooLate => (
                 None,
                 original,
                 "miss prefetching ends: pages arrive too late, or never".to_owned(),
             ),
-            RunsChange::Over => (
+            RunsChange::Ended => (
                 None,
                 original,
                 "miss prefetching ends: it is idle, or not only read in short runs".to_owned(),
             ),
         };
-        if change == RunsChange::Harm {
+        if change == RunsChange::Slower {
             let gain = MeasuredGain { predicted: stream.predicted, measured: HARM_RATIO };
             self.scores.add(GainSource::MissPrefetch, gain);
         }
         stream.answer = run.map(MissPrefetch::new);
         let mut acts = vec![(ActionKind::PrefetchMisses(run), why)];
         if facts.may_set_window() && facts.window != window {
-            stream.ordered = Some((window, now));
+            stream.requested_window = Some((window, now));
             let why = match run {
                 Some(_) => "the rest of a short run is prefetched on a miss instead",
                 None => "back to its original window",
@@ -281,21 +283,21 @@ impl BdiController {
         twice
     }
 
-    fn climb_on(
+    fn step_search(
         &mut self,
         inputs: &Inputs,
         elapsed: Nanos,
     ) -> (Option<LimitedWindow>, SearchOutcome) {
         let now = inputs.now;
         let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
-        let (mut mapped, mut beside, mut several) = (false, false, false);
-        let mut beside_seen = Nanos::ZERO;
+        let (mut mapped, mut other_reads, mut several) = (false, false, false);
+        let mut others_seen = Nanos::ZERO;
         let (mut stalled, mut waiting, mut page) = (0.0, false, 4096);
         let mut most = LimitedWindow::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let rests = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-            if rests || facts.unmanaged {
+            let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+            if is_idle || facts.unmanaged {
                 continue;
             }
             let reading = stream.reading();
@@ -306,7 +308,7 @@ impl BdiController {
             unknown += u64::from(!stream.is_known());
             if reading != StreamKind::Forward {
                 if stream.classifier.places().elsewhere > 1 && stream.plan.is_none() {
-                    (beside, beside_seen) = (true, beside_seen.max(stream.seen));
+                    (other_reads, others_seen) = (true, others_seen.max(stream.seen));
                 }
                 continue;
             }
@@ -349,8 +351,8 @@ impl BdiController {
                 most,
                 in_flight: Pages::new(self.device.in_flight().get() / page),
                 page: Bytes::new(page),
-                beside,
-                beside_seen,
+                other_reads,
+                others_seen,
                 mapped,
                 shared: several,
                 trials,
@@ -358,7 +360,7 @@ impl BdiController {
         );
         // A new mapping that is read at random would be slower until it is recognised as such.
         let found = result.0.map(|window| window.pages);
-        self.opens = found.filter(|_| !mapped && !inputs.memory.under_pressure);
+        self.new_file_window = found.filter(|_| !mapped && !inputs.memory.under_pressure);
         result
     }
 
@@ -380,24 +382,26 @@ impl BdiController {
         stream: &Stream,
         facts: &FileState,
         wanted: Option<LimitedWindow>,
-        news: &SearchOutcome,
+        outcome: &SearchOutcome,
     ) -> Option<(Pages, String)> {
         let share = self.share(inputs, facts);
         let too_large = facts.window.get() > share.most.get() + share.most.get() / 4;
-        if share.is_tight && too_large && (share.is_squeezed || stream.ordered.is_some()) {
+        if share.is_tight && too_large && (share.is_squeezed || stream.requested_window.is_some()) {
             let active = self.domains.get(&facts.domain).map_or(1, |domain| domain.active);
             let why = format!(
                 "{active} streams share the memory: larger windows would evict each other's pages"
             );
             return Some((share.most, why));
         }
-        if matches!(news, SearchOutcome::Reverted(_)) && stream.ordered.is_some() {
-            return taken_back(stream, facts, wanted, news);
+        if matches!(outcome, SearchOutcome::Reverted(_)) && stream.requested_window.is_some() {
+            return reverted_window(stream, facts, wanted, outcome);
         }
         let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
         // A window that was reduced for lack of memory is restored.
-        let less =
-            stream.ordered.zip(stream.original).filter(|(ordered, original)| ordered.0 < *original);
+        let less = stream
+            .requested_window
+            .zip(stream.original)
+            .filter(|(ordered, original)| ordered.0 < *original);
         let before = less.filter(|_| !share.is_squeezed).map(|(_, original)| original);
         let before = before.map(|pages| LimitedWindow::new(pages, LimitReason::Original));
         let useful = stream.window_limit().unwrap_or(Pages::new(u64::MAX));
@@ -426,16 +430,16 @@ impl BdiController {
 }
 
 /// Returns the window before a reverted trial, for an open file that took part in it.
-fn taken_back(
+fn reverted_window(
     stream: &Stream,
     facts: &FileState,
     wanted: Option<LimitedWindow>,
-    news: &SearchOutcome,
+    outcome: &SearchOutcome,
 ) -> Option<(Pages, String)> {
-    let SearchOutcome::Reverted(why) = news else { return None };
+    let SearchOutcome::Reverted(why) = outcome else { return None };
     let wanted = wanted.map(|window| window.pages);
     let before = wanted.or(stream.original).filter(|before| *before < facts.window)?;
-    stream.ordered.map(|_| (before, why.clone()))
+    stream.requested_window.map(|_| (before, why.clone()))
 }
 
 /// Returns the window of a mapping along a trend: the original one, for which it is prefetched.

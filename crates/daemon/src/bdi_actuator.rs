@@ -205,7 +205,7 @@ impl BdiActuator {
             return Ok(());
         }
         let exact = self.actuator.set_windows(&mut self.lease, &wanted)?;
-        log.status.collateral_windows_restored += exact.mended.len() as u64;
+        log.status.collateral_windows_restored += exact.collateral_restores.len() as u64;
         for (mut decision, outcome) in decisions.into_iter().zip(&exact.outcomes) {
             let Some(window) = decision.window().filter(|_| outcome.is_good()) else {
                 self.failed(&decision, outcome, log);
@@ -256,12 +256,12 @@ impl BdiActuator {
         match &decision.kind {
             ActionKind::Prefetch(extents) if !extents.is_empty() => {
                 let wanted = extents.iter().map(|extent| bytes_of(*extent));
-                self.prefetcher.order(decision.file.clone(), wanted.collect());
+                self.prefetcher.enqueue(decision.file.clone(), wanted.collect());
             }
             ActionKind::PrefetchFiles(files) => {
                 let Some(directory) = &self.directory else { return };
                 let wanted = files.iter().map(|it| (it.file.1, bytes_of(it.wanted(page_size()))));
-                self.prefetcher.order_files(Arc::clone(directory), wanted.collect());
+                self.prefetcher.enqueue_files(Arc::clone(directory), wanted.collect());
             }
             _ => return,
         }
@@ -291,7 +291,7 @@ impl BdiActuator {
         if is_news {
             log.decision(&decision, ActionResult::Prefetching);
         }
-        self.miss_prefetcher.answer(file.clone(), MissPrefetch::new(run));
+        self.miss_prefetcher.watch(file.clone(), MissPrefetch::new(run));
         self.on_miss.insert(file.id, decision);
     }
 

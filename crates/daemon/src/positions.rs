@@ -113,7 +113,7 @@ impl Positions {
         };
         let reads = field(&self.root.read(format!("{dir}/io")).ok()?, "syscr:")?;
         let met = self.threads.entry((pid, tid)).or_default();
-        let places = met.goes_on((pid, call.fd), offset, call.length, reads);
+        let places = met.advance((pid, call.fd), offset, call.length, reads);
         let page = page_size().bytes().get();
         let event = |kind, index, request| ProbeEvent {
             access: AccessEvent { at, kind, file: Some(file.id), index, request, previous: None },
@@ -205,7 +205,7 @@ impl Positions {
     }
 
     /// Records the window that an open file got from advice.
-    pub fn has_window(&mut self, id: OpenFileId, window: Bytes) {
+    pub fn set_window(&mut self, id: OpenFileId, window: Bytes) {
         for known in self.files.values_mut().filter(|known| known.file.id == id) {
             known.file.window = window;
         }
@@ -223,7 +223,7 @@ struct ThreadPosition {
 
 impl ThreadPosition {
     /// Updates the position. Returns the offset and length of each range that was read since.
-    fn goes_on(
+    fn advance(
         &mut self,
         file: (u32, u32),
         offset: u64,
@@ -294,12 +294,12 @@ mod tests {
     #[test]
     fn steps_between_two_looks_are_filled_in() {
         let mut met = ThreadPosition::default();
-        assert_eq!(met.goes_on((1, 3), 40_960, 4096, 10), [(40_960, 4096)]);
-        assert_eq!(met.goes_on((1, 3), 40_960, 4096, 10), [], "the same call");
+        assert_eq!(met.advance((1, 3), 40_960, 4096, 10), [(40_960, 4096)]);
+        assert_eq!(met.advance((1, 3), 40_960, 4096, 10), [], "the same call");
         let back = [(36_864, 4096), (32_768, 4096), (28_672, 4096)];
-        assert_eq!(met.goes_on((1, 3), 28_672, 4096, 13), back);
-        assert_eq!(met.goes_on((1, 3), 28_672 + 8192, 4096, 15), [(32_768, 8192)], "in a run");
-        assert_eq!(met.goes_on((1, 3), 5, 4096, 22), [(5, 4096)], "no steps");
-        assert_eq!(met.goes_on((1, 4), 0, 4096, 23), [(0, 4096)], "another file");
+        assert_eq!(met.advance((1, 3), 28_672, 4096, 13), back);
+        assert_eq!(met.advance((1, 3), 28_672 + 8192, 4096, 15), [(32_768, 8192)], "in a run");
+        assert_eq!(met.advance((1, 3), 5, 4096, 22), [(5, 4096)], "no steps");
+        assert_eq!(met.advance((1, 4), 0, 4096, 23), [(0, 4096)], "another file");
     }
 }

@@ -57,7 +57,7 @@ impl LiveSource {
     pub fn new(root: &Root, dir: &Path) -> Result<Self, SourceError> {
         let (probes, note) = match open_probes(dir) {
             Ok((probes, note)) => (Some(probes), note),
-            Err(error @ (ObserveError::Untrue { .. } | ObserveError::Mechanism { .. })) => {
+            Err(error @ (ObserveError::SelfTestFailed { .. } | ObserveError::Mechanism { .. })) => {
                 return Err(error.into());
             }
             Err(error) => (None, Some(error.to_string())),

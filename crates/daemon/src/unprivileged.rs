@@ -106,7 +106,7 @@ impl UnprivilegedBackend {
             ActionKind::Prefetch(extents) => {
                 let wanted: Vec<_> = extents.iter().map(|extent| bytes_of(*extent)).collect();
                 if !wanted.is_empty() {
-                    self.prefetcher.order(decision.file.clone(), wanted);
+                    self.prefetcher.enqueue(decision.file.clone(), wanted);
                 }
                 if !decision.why.is_empty() {
                     self.log.decision(decision, ActionResult::Prefetching);
@@ -133,7 +133,7 @@ impl UnprivilegedBackend {
         match self.own_files.advise(file, advice) {
             Ok(()) => {
                 let factor = if advice == FileAdvice::Sequential { SEQUENTIAL_FACTOR } else { 1 };
-                self.positions.has_window(file.id, file.bdi_window * factor);
+                self.positions.set_window(file.id, file.bdi_window * factor);
                 self.changed.entry(file.id).or_insert_with(|| file.clone());
                 self.log.decision(decision, ActionResult::WindowSet { first: file.bdi_window });
             }

@@ -68,7 +68,7 @@ impl SimulatedDisk {
     pub(crate) fn serve(&mut self, load: &mut DirectLoad<'_>) -> Served {
         let begun = self.clock;
         let end = begun + load.duration;
-        let mut course = Course { waiting: VecDeque::new(), owners: HashMap::new() };
+        let mut course = Queue { waiting: VecDeque::new(), owners: HashMap::new() };
         let mut readers = vec![Reader::default(); load.readers];
         let mut served = Served { times: Vec::new(), elapsed: Nanos::ZERO };
         for (number, reader) in readers.iter_mut().enumerate() {
@@ -111,7 +111,7 @@ impl SimulatedDisk {
         number: usize,
         reader: &mut Reader,
         part: Option<Bytes>,
-        course: &mut Course,
+        course: &mut Queue,
     ) {
         let (mut at, rest) = reader.rest;
         let mut left = part.map_or(rest, |part| part.min(rest));
@@ -130,7 +130,7 @@ impl SimulatedDisk {
     }
 
     /// Submits as many requests as may be in flight.
-    fn submit(&mut self, course: &mut Course) {
+    fn submit(&mut self, course: &mut Queue) {
         let most = self.machine.model.host().nr_requests.max(1);
         while self.device.in_flight() < most {
             let Some(request) = course.waiting.pop_front() else { break };
@@ -139,7 +139,7 @@ impl SimulatedDisk {
     }
 }
 
-struct Course {
+struct Queue {
     waiting: VecDeque<Request>,
     owners: HashMap<RequestId, usize>,
 }

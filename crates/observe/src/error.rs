@@ -45,7 +45,7 @@ pub enum ObserveError {
     Mechanism { value: String },
     /// The probes reported other events than their self-test caused, so no events are shown.
     #[error("the probes of read-ahead report wrong events on this kernel: {problem}")]
-    Untrue {
+    SelfTestFailed {
         /// The action of the self-test, and the reported events.
         problem: String,
     },
@@ -66,7 +66,7 @@ impl units::Classified for ObserveError {
             }
             Self::Trial { source, .. } | Self::Read { source, .. } => ErrorKind::from_io(source),
             Self::Mechanism { .. } => ErrorKind::Usage,
-            Self::Untrue { .. } => ErrorKind::Failed,
+            Self::SelfTestFailed { .. } => ErrorKind::Failed,
         }
     }
 }

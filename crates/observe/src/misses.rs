@@ -42,7 +42,7 @@ pub struct Miss {
 pub struct Misses {
     watched: Mutex<HashMap<MapData, u64, u32>>,
     ring: Mutex<RingBuf<MapData>>,
-    untold: PerCpuArray<MapData, u64>,
+    lost: PerCpuArray<MapData, u64>,
     waker: OwnedFd,
 }
 
@@ -65,13 +65,13 @@ impl Misses {
             problem: "its maps are not there".to_owned(),
         };
         let mut take = |name: &str| ebpf.take_map(name).ok_or_else(missing);
-        let (watched, ring, untold) = (take("watched")?, take(PROGRAM)?, take("untold")?);
+        let (watched, ring, lost) = (take("watched")?, take(PROGRAM)?, take("untold")?);
         let fail = |error: MapError| of_chain(PROGRAM, &error);
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?;
         Ok(Self {
             watched: Mutex::new(HashMap::try_from(watched).map_err(fail)?),
             ring: Mutex::new(RingBuf::<MapData>::try_from(ring).map_err(fail)?),
-            untold: PerCpuArray::<_, u64>::try_from(untold as Map).map_err(fail)?,
+            lost: PerCpuArray::<_, u64>::try_from(lost as Map).map_err(fail)?,
             waker,
         })
     }
@@ -125,8 +125,8 @@ impl Misses {
     }
 
     /// Returns the number of misses that were lost so far because the ring buffer was full.
-    pub fn untold(&self) -> u64 {
-        self.untold.get(&0, 0).map_or(0, |counts| counts.iter().sum())
+    pub fn lost(&self) -> u64 {
+        self.lost.get(&0, 0).map_or(0, |counts| counts.iter().sum())
     }
 }
 

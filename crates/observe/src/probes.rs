@@ -67,7 +67,7 @@ const ATTEMPTS: &[ProbeAttempt] = &[
 const SIGNALS: &[&str] = &["miss", "mark", "window", "plain", "stall"];
 
 /// Signals for use during a measurement: one record per window, one count per request.
-const BESIDE: &[&str] = &["window", "size"];
+const MEASUREMENT_SIGNALS: &[&str] = &["window", "size"];
 
 /// Groups the attempts by signal.
 pub(crate) fn ladders(attempts: &[ProbeAttempt]) -> impl Iterator<Item = &[ProbeAttempt]> {
@@ -122,7 +122,7 @@ impl Probes {
     /// during a measurement. The cause of a window is not reported: all look like those of mapped
     /// files.
     pub fn of_windows(types: &KernelTypes) -> Result<Self, ObserveError> {
-        Self::climb_all(types, BESIDE, "window")
+        Self::climb_all(types, MEASUREMENT_SIGNALS, "window")
     }
 
     /// Fails if this kernel does not support the signal `needed`.
@@ -299,10 +299,11 @@ mod tests {
     #[test]
     fn attempts_at_a_signal_stand_together_and_each_list_names_signals() {
         let signals: Vec<&str> = ladders(ATTEMPTS).map(|ladder| ladder[0].signal).collect();
-        for name in SIGNALS.iter().chain(BESIDE) {
+        for name in SIGNALS.iter().chain(MEASUREMENT_SIGNALS) {
             assert_eq!(signals.iter().filter(|signal| *signal == name).count(), 1, "{name}");
         }
-        let named = |signal: &&str| SIGNALS.contains(signal) || BESIDE.contains(signal);
+        let named =
+            |signal: &&str| SIGNALS.contains(signal) || MEASUREMENT_SIGNALS.contains(signal);
         assert!(signals.iter().all(named), "{signals:?}");
     }
 }

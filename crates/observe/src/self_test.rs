@@ -51,8 +51,10 @@ pub fn self_test(
     };
     probes.drain(drop);
     read(&file, 0..FILE_PAGES / READ_PAGES, READ_PAGES).map_err(fail)?;
-    check_sequential(&own(probes, &seen), &seen).map_err(|problem| ObserveError::Untrue {
-        problem: format!("of a file read from its beginning to its end, {problem}"),
+    check_sequential(&own(probes, &seen), &seen).map_err(|problem| {
+        ObserveError::SelfTestFailed {
+            problem: format!("of a file read from its beginning to its end, {problem}"),
+        }
     })?;
     evict(&file).map_err(fail)?;
     read(&file, LONE_PAGE..LONE_PAGE + 1, 1).map_err(fail)?;
@@ -65,7 +67,7 @@ pub fn self_test(
         .count();
     if misses != 1 {
         let problem = format!("of one page read for itself, {misses} misses instead of 1");
-        return Err(ObserveError::Untrue { problem });
+        return Err(ObserveError::SelfTestFailed { problem });
     }
     // Without access samples, misses still show how files are read.
     if let Err(problem) = check_samples(probes, &file, &seen) {

@@ -84,7 +84,7 @@ impl ProfileDiagnosis {
     }
 
     /// Returns the gain in addition to earlier fixes, or the full gain if that is unknown.
-    fn adds(&self) -> Nanos {
+    fn marginal_or_full_gain(&self) -> Nanos {
         self.marginal.unwrap_or_else(|| self.gain.saved())
     }
 }
@@ -299,7 +299,7 @@ pub fn analyse(
         diagnoses.push(ProfileDiagnosis { rule, stream: None, finding, gain, marginal: None });
     }
     diagnoses.sort_by_key(ProfileDiagnosis::rank);
-    let what_if = together(&streams, &mut diagnoses, settings, &mut predictor);
+    let what_if = replay_device(&streams, &mut diagnoses, settings, &mut predictor);
     let (kept, dropped): (Vec<_>, Vec<_>) =
         diagnoses.into_iter().partition(|one| is_worth(recording, &one.gain));
     let mut diagnoses = kept;
@@ -309,7 +309,7 @@ pub fn analyse(
         diagnoses.extend(others.into_iter().filter(|one| one.gain.saved() == Nanos::ZERO));
     }
     diagnoses.sort_by_key(ProfileDiagnosis::rank);
-    ProfileAnalysis { what_if, ..account(recording, streams, diagnoses, predictor.refusal) }
+    ProfileAnalysis { what_if, ..build_analysis(recording, streams, diagnoses, predictor.refusal) }
 }
 
 /// Returns open files whose waits are too short to report, for each file with several of them.
@@ -326,7 +326,7 @@ fn little_waited(run: &RunView<'_>, explained: &BTreeSet<usize>) -> Vec<Vec<usiz
 
 /// Replays all streams of the device with the longest wait together. Sets the marginal gain of each
 /// fix and returns the predictions for `settings`.
-fn together(
+fn replay_device(
     streams: &[FileStream],
     diagnoses: &mut [ProfileDiagnosis],
     settings: &[ReplaySetting],
@@ -411,7 +411,7 @@ fn refusal(recording: &ProfileRecording) -> Option<String> {
         .then(|| format!("{:.1} % of the events were lost or not kept", 100.0 * share))
 }
 
-fn account(
+fn build_analysis(
     recording: &ProfileRecording,
     streams: Vec<FileStream>,
     diagnoses: Vec<ProfileDiagnosis>,
@@ -422,7 +422,7 @@ fn account(
     };
     let (waited, cpu, runnable) = (recording.waited(), sum(|one| one.cpu), sum(|one| one.runnable));
     let threads = sum(|one| one.span).max(waited + cpu + runnable);
-    let avoidable: Nanos = diagnoses.iter().map(ProfileDiagnosis::adds).sum();
+    let avoidable: Nanos = diagnoses.iter().map(ProfileDiagnosis::marginal_or_full_gain).sum();
     ProfileAnalysis {
         streams,
         diagnoses,

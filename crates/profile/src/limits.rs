@@ -29,7 +29,7 @@ pub(crate) struct CgroupLimits {
 impl CgroupLimits {
     /// Checks a process if it is a new program or was not checked within the last second, and reads
     /// the limits of its cgroups if they have changed.
-    pub(crate) fn look(&mut self, root: &Root, pid: u32, is_new: bool) {
+    pub(crate) fn check_process(&mut self, root: &Root, pid: u32, is_new: bool) {
         let now = Instant::now();
         let is_recent = |(at, _): &(Instant, String)| now.duration_since(*at) < LOOK_INTERVAL;
         if !is_new && self.seen.get(&pid).is_some_and(is_recent) {
@@ -44,9 +44,11 @@ impl CgroupLimits {
         }
         for (controllers, path) in host::cgroup::groups(&text) {
             if controllers.is_empty() {
-                MOUNTS.iter().for_each(|mount| self.climb(root, mount, path, &LIMIT_FILES));
+                MOUNTS
+                    .iter()
+                    .for_each(|mount| self.read_ancestors(root, mount, path, &LIMIT_FILES));
             } else if controllers.split(',').any(|one| one == "blkio") {
-                self.climb(root, OLD_MOUNT, path, &OLD_LIMIT_FILES);
+                self.read_ancestors(root, OLD_MOUNT, path, &OLD_LIMIT_FILES);
             }
         }
         if self.seen.len() >= MAX_PROCESSES {
@@ -56,7 +58,7 @@ impl CgroupLimits {
     }
 
     /// Reads the limits of a cgroup and of its ancestors.
-    fn climb(&mut self, root: &Root, mount: &str, path: &str, files: &[&str]) {
+    fn read_ancestors(&mut self, root: &Root, mount: &str, path: &str, files: &[&str]) {
         let mut path = path.trim_end_matches('/');
         while !path.is_empty() {
             for file in files {
@@ -71,7 +73,7 @@ impl CgroupLimits {
     }
 
     /// Returns the limits, each as `FILE: DEVICE LIMIT`.
-    pub(crate) fn into_found(self) -> Vec<String> {
+    pub(crate) fn into_limits(self) -> Vec<String> {
         self.found.into_iter().collect()
     }
 }
@@ -104,15 +106,15 @@ mod tests {
         file("sys/fs/cgroup/blkio/old/blkio.throttle.read_bps_device", "8:16 1048576\n");
         let root = Root::at(dir.path());
         let mut limits = CgroupLimits::default();
-        limits.look(&root, 7, true);
-        limits.look(&root, 8, true);
+        limits.check_process(&root, 7, true);
+        limits.check_process(&root, 8, true);
         file("proc/7/cgroup", "0::/c\n");
         file("sys/fs/cgroup/c/io.max", "8:0 rbps=5\n");
-        limits.look(&root, 7, false);
+        limits.check_process(&root, 7, false);
         assert_eq!(limits.found.len(), 2, "it was looked at just now");
-        limits.look(&root, 7, true);
+        limits.check_process(&root, 7, true);
         assert_eq!(
-            limits.into_found(),
+            limits.into_limits(),
             [
                 "/sys/fs/cgroup/a/io.max: 8:0 rbps=max wbps=1000 riops=100 wiops=max",
                 "/sys/fs/cgroup/blkio/old/blkio.throttle.read_bps_device: 8:16 1048576",

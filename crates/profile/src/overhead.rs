@@ -43,7 +43,7 @@ impl WaitOverhead {
 
     /// Adds the overhead of the device: recorded requests took `service_ns` on average, and those
     /// of a simulation with `request_delay` took less or more.
-    pub(crate) fn with_device(
+    pub(crate) fn with_device_overhead(
         self,
         streams: &[&FileStream],
         simulated: &SimOutcome,
@@ -66,7 +66,7 @@ impl WaitOverhead {
 
     /// Returns the overhead with this part of the request delay in the simulation; the rest is
     /// added to the waits.
-    pub(crate) fn partly_within(self, part: f64) -> Self {
+    pub(crate) fn scale_delay(self, part: f64) -> Self {
         Self {
             request_delay: self.request_delay.scaled(part),
             delay_ns: self.delay_ns * part,

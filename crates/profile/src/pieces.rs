@@ -40,7 +40,7 @@ pub(crate) struct MappedPiece {
 
 /// A touch before the inference.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct FaultedTouch {
     access: Option<u32>,
     start: Nanos,
     end: Nanos,
@@ -53,16 +53,16 @@ struct Seen {
 
 /// Returns the faults and the touches of cached pages, sorted by thread and time.
 pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
-    let seen = seen(recording);
+    let seen = faulted_touches(recording);
     // Pieces: consecutive touches of one thread, each of which may continue the one before it.
     let mut chains: Vec<std::ops::Range<usize>> = Vec::new();
     for index in 0..seen.len() {
         match chains.last_mut() {
-            Some(chain) if goes_on(&seen[index - 1], &seen[index]) => chain.end = index + 1,
+            Some(chain) if is_contiguous(&seen[index - 1], &seen[index]) => chain.end = index + 1,
             _ => chains.push(index..index + 1),
         }
     }
-    let mut of_file: BTreeMap<u32, Vec<&[Seen]>> = BTreeMap::new();
+    let mut of_file: BTreeMap<u32, Vec<&[FaultedTouch]>> = BTreeMap::new();
     for chain in &chains {
         of_file.entry(seen[chain.start].inode).or_default().push(&seen[chain.clone()]);
     }
@@ -94,7 +94,7 @@ pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
     pieces
 }
 
-impl Seen {
+impl FaultedTouch {
     fn piece(&self, least: u64, most: u64) -> MappedPiece {
         let Self { access, start, end, tid, inode, page, .. } = *self;
         let (least, most) = (least * PAGE_BYTES, most * PAGE_BYTES);
@@ -103,19 +103,23 @@ impl Seen {
 }
 
 /// Returns the faults and all other touches, each once, sorted by thread and time.
-fn seen(recording: &ProfileRecording) -> Vec<Seen> {
+fn faulted_touches(recording: &ProfileRecording) -> Vec<FaultedTouch> {
     let faults = (0..).zip(&recording.accesses).filter(|(_, it)| it.kind == AccessKind::Fault);
     let faults = faults.map(|(place, access)| of_access(place, access));
-    let mut all: Vec<Seen> = faults.chain(recording.touches.iter().map(of_touch)).collect();
+    let mut all: Vec<FaultedTouch> = faults.chain(recording.touches.iter().map(of_touch)).collect();
     all.sort_by_key(|one| (one.tid, one.start, one.access.is_some()));
-    let mut seen: Vec<Seen> = Vec::with_capacity(all.len());
+    let mut seen: Vec<FaultedTouch> = Vec::with_capacity(all.len());
     for one in all {
         // A fault is reported as a touch before its page lookup, and again when the page is there.
         match seen.last_mut() {
             Some(last) if (last.tid, last.inode, last.page) == (one.tid, one.inode, one.page) => {
                 let room = if one.access.is_none() { one.room } else { last.room };
                 let is_same_fault = last.access.is_none() && one.access.is_some();
-                *last = if is_same_fault { Seen { room, ..one } } else { Seen { room, ..*last } };
+                *last = if is_same_fault {
+                    FaultedTouch { room, ..one }
+                } else {
+                    FaultedTouch { room, ..*last }
+                };
             }
             _ => seen.push(one),
         }
@@ -123,9 +127,9 @@ fn seen(recording: &ProfileRecording) -> Vec<Seen> {
     seen
 }
 
-fn of_access(place: u32, access: &FileAccess) -> Seen {
+fn of_access(place: u32, access: &FileAccess) -> FaultedTouch {
     let page = access.offset.get() / PAGE_BYTES;
-    Seen {
+    FaultedTouch {
         access: Some(place),
         start: access.start,
         end: access.end,
@@ -136,8 +140,8 @@ fn of_access(place: u32, access: &FileAccess) -> Seen {
     }
 }
 
-fn of_touch(touch: &PageTouch) -> Seen {
-    Seen {
+fn of_touch(touch: &PageTouch) -> FaultedTouch {
+    FaultedTouch {
         access: None,
         start: touch.at,
         end: touch.at,
@@ -149,7 +153,7 @@ fn of_touch(touch: &PageTouch) -> Seen {
 }
 
 /// Returns whether a touch may continue the piece of the touch before it.
-fn goes_on(last: &Seen, next: &Seen) -> bool {
+fn is_contiguous(last: &FaultedTouch, next: &FaultedTouch) -> bool {
     (last.tid, last.inode) == (next.tid, next.inode)
         && (last.page + 1..=last.page + last.room).contains(&next.page)
 }
@@ -159,7 +163,7 @@ fn goes_on(last: &Seen, next: &Seen) -> bool {
 struct PieceLengths(BTreeMap<u64, f64>);
 
 impl PieceLengths {
-    fn of(chains: &[&[Seen]]) -> Self {
+    fn of(chains: &[&[FaultedTouch]]) -> Self {
         // By pages from the start of a piece to the end of a range: the pieces that crossed this
         // end, and all pieces that came to it.
         let mut ends: BTreeMap<u64, (u64, u64)> = BTreeMap::new();

@@ -187,13 +187,13 @@ pub fn prove(
         let first = RandomState::new().build_hasher().finish() & 1 == 0;
         for is_changed in [first, !first] {
             for path in files {
-                if !cool(path) && !runs.warm.contains(path) {
+                if !drop_cached(path) && !runs.warm.contains(path) {
                     runs.warm.push(path.clone());
                 }
             }
             let change = is_changed.then_some(change);
             if let Some(ProofChange::Cached(path)) = change {
-                warm(path)?;
+                read_into_cache(path)?;
             }
             let elapsed = match (change, &mut lease) {
                 (Some(ProofChange::Window { window, .. }), Some(lease)) => {
@@ -283,7 +283,7 @@ fn cached_share(path: &Path) -> Option<f64> {
 }
 
 /// Drops a file from the page cache. Returns false if more than 1 % of it stays there.
-fn cool(path: &Path) -> bool {
+fn drop_cached(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return true };
     // The advice does not drop dirty pages.
     let _ = file.sync_data();
@@ -292,7 +292,7 @@ fn cool(path: &Path) -> bool {
 }
 
 /// Reads a file into the page cache.
-fn warm(path: &Path) -> Result<(), ProfileError> {
+fn read_into_cache(path: &Path) -> Result<(), ProfileError> {
     let failed = |source| ProfileError::Cache { path: path.to_owned(), source };
     let mut file = File::open(path).map_err(failed)?;
     let mut buffer = vec![0; READ_BYTES];

@@ -158,7 +158,7 @@ impl Recorder {
         probes.drain(|item| match item {
             ProfileItem::Stack(stack) => {
                 let is_new = stacks.add(&stack);
-                limits.look(root, stack.pid, is_new);
+                limits.check_process(root, stack.pid, is_new);
             }
             ProfileItem::Name(name) => {
                 let path = units::text::plain(&mounts.path(root, &name));
@@ -182,7 +182,7 @@ impl Recorder {
         let mut recording = self.collector.finish(wall);
         recording.missing = missing;
         recording.uring_reads = uring_reads;
-        recording.limits = self.limits.into_found();
+        recording.limits = self.limits.into_limits();
         recording.lost = losses.events + losses.details;
         let waits = recording.waits.iter().map(|wait| wait.stack);
         let used = waits.chain(recording.advice.iter().map(|advice| advice.stack)).collect();

@@ -151,7 +151,8 @@ impl<'a> ProfileReplay<'a> {
                 simulated = unchanged(delay)?;
             }
             let outcome = &simulated.outcome;
-            let device = processor.with_device(&self.streams, outcome, recorded, delay, dilation);
+            let device =
+                processor.with_device_overhead(&self.streams, outcome, recorded, delay, dilation);
             found.insert(0, (device, simulated));
         }
         let fits = found.into_iter().map(|(overhead, simulated)| {
@@ -217,7 +218,7 @@ impl<'a> ProfileReplay<'a> {
         changes: &Changes<'_>,
         variation: usize,
     ) -> Result<ReplayTimes, String> {
-        let overhead = self.overhead.partly_within(DELAY_PARTS[variation]);
+        let overhead = self.overhead.scale_delay(DELAY_PARTS[variation]);
         let simulated = self.simulated(steps, changes, overhead.request_delay, variation as u64)?;
         Ok(self.times_of(&simulated, &overhead))
     }

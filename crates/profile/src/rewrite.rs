@@ -105,7 +105,7 @@ impl Rewriter {
     fn whole_run(&mut self, step: &Step) {
         match self.steps.last_mut() {
             Some((lane, run))
-                if step.goes_on
+                if step.is_contiguous
                     && *lane == step.lane
                     && run.key == step.key
                     && run.advice.is_none() =>
@@ -175,7 +175,7 @@ mod tests {
 
     const KEY: StreamKey = (0, 7);
 
-    fn step(offset: u64, goes_on: bool) -> Step {
+    fn step(offset: u64, is_contiguous: bool) -> Step {
         let (is_warm, advice) = (false, None);
         Step {
             key: KEY,
@@ -184,7 +184,7 @@ mod tests {
             offset,
             length: 4096,
             think: 10,
-            goes_on,
+            is_contiguous,
             is_warm,
             advice,
         }

@@ -67,9 +67,9 @@ impl AccessShape {
                     }
                 }
             }
-            let goes_on = last.is_some_and(|last| is_contiguous(last, access));
+            let is_contiguous = last.is_some_and(|last| is_contiguous(last, access));
             match (shape.runs.last_mut(), shape.run_calls.last_mut()) {
-                (Some(run), Some(count)) if goes_on => {
+                (Some(run), Some(count)) if is_contiguous => {
                     *run += length;
                     *count += calls;
                 }

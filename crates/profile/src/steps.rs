@@ -31,7 +31,7 @@ pub(crate) struct Step {
     /// Time before the step, except waits for pages, in nanoseconds.
     pub think: u64,
     /// True if it begins where the previous step of its lane ended.
-    pub goes_on: bool,
+    pub is_contiguous: bool,
     /// True if its data was in memory before the recording.
     pub is_warm: bool,
     /// The advice that it gives for the range, if it is not a read.
@@ -166,7 +166,7 @@ pub(crate) fn steps(
                 offset: offset + first * length,
                 length: count * length,
                 think: working * count / calls + if first == 0 { idle } else { 0 },
-                goes_on: first > 0 || follows,
+                is_contiguous: first > 0 || follows,
                 is_warm: action.is_warm(),
                 advice: action.advice(),
             });

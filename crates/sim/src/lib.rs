@@ -33,4 +33,4 @@ pub use scenario::{
     Steps, lay_out,
 };
 pub use spec::{KEYS, parse_policy};
-pub use timeline::{CourseSlot, SimTimeline};
+pub use timeline::{SimTimeline, TimelineSlot};

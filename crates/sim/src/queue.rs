@@ -73,7 +73,7 @@ pub(crate) struct BlockQueue {
     done: Vec<Completion>,
     counts: DeviceUse,
     counted_at: Nanos,
-    course: TimelineRecorder,
+    timeline: TimelineRecorder,
 }
 
 impl BlockQueue {
@@ -103,7 +103,7 @@ impl BlockQueue {
             done: Vec::new(),
             counts: DeviceUse::default(),
             counted_at: Nanos::ZERO,
-            course: TimelineRecorder::default(),
+            timeline: TimelineRecorder::default(),
         })
     }
 
@@ -128,17 +128,17 @@ impl BlockQueue {
     }
 
     pub(crate) fn counts(&self) -> DeviceUse {
-        let (busy, queued) = (self.device.counters().busy, self.course.queued());
+        let (busy, queued) = (self.device.counters().busy, self.timeline.queued());
         DeviceUse { busy, queued, ..self.counts }
     }
 
     pub(crate) fn timeline_recorder(&mut self) -> &mut TimelineRecorder {
-        &mut self.course
+        &mut self.timeline
     }
 
     /// Takes the timeline at the end of the simulation.
     pub(crate) fn take_timeline(&mut self) -> SimTimeline {
-        std::mem::take(&mut self.course).into_course()
+        std::mem::take(&mut self.timeline).into_timeline()
     }
 
     /// Returns the completions so far, like a kernel's counters.
@@ -241,7 +241,7 @@ impl BlockQueue {
         self.integrate(now);
         self.counts.requests += 1;
         self.counts.bytes += Bytes::new(pending.length);
-        self.course.request(now, Bytes::new(pending.length));
+        self.timeline.request(now, Bytes::new(pending.length));
         let length = Bytes::new(pending.length);
         let place = match self.free.pop() {
             Some(place) => {
@@ -262,7 +262,7 @@ impl BlockQueue {
 
     #[inline]
     fn integrate(&mut self, now: Nanos) {
-        self.course.queue(self.counted_at, now, self.flying as u64);
+        self.timeline.queue(self.counted_at, now, self.flying as u64);
         self.counted_at = now.max(self.counted_at);
     }
 

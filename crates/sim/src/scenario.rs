@@ -99,7 +99,7 @@ pub struct AccessSteps {
     /// Open file of each of the reader's files. In a mixed workload with two open files, those for
     /// random reads follow those for streams.
     opens: Vec<u32>,
-    beside: usize,
+    random_offset: usize,
     think: Nanos,
     has_think_times: bool,
 }
@@ -128,7 +128,7 @@ impl AccessSteps {
     #[inline]
     fn step(&self, access: Access) -> ReadStep {
         let random = access.class == AccessClass::Random;
-        let place = access.file as usize + if random { self.beside } else { 0 };
+        let place = access.file as usize + if random { self.random_offset } else { 0 };
         ReadStep {
             open: self.opens[place],
             offset: access.offset,
@@ -220,7 +220,8 @@ impl Scenario<AccessSteps> {
             let (workload, given) = (workload.name.clone(), files.len());
             return Err(WorkloadError::WrongFileCount { workload, wanted: wanted as u32, given });
         }
-        let beside = matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
+        let has_own_files =
+            matches!(workload.pattern, Pattern::Mixed { same_open_file: false, .. });
         let mut opens: Vec<SimOpenFile> = Vec::new();
         let mut readers = Vec::new();
         for reader in 0..workload.readers {
@@ -230,7 +231,7 @@ impl Scenario<AccessSteps> {
             let size = |&file: &u32| files.get(data_file(file) as usize).map(|it| it.size);
             let sizes: Vec<Bytes> = own.iter().filter_map(size).collect();
             let accesses = workload.accesses(reader, &sizes, seed)?;
-            let times = if beside { 2 } else { 1 };
+            let times = if has_own_files { 2 } else { 1 };
             let shared = workload.sharing == Sharing::SharedOpenFile && reader > 0;
             if !shared {
                 let open = |&file: &u32| {
@@ -246,7 +247,7 @@ impl Scenario<AccessSteps> {
             let steps = AccessSteps {
                 accesses,
                 opens: (first..first + count).collect(),
-                beside: if beside { own.len() } else { 0 },
+                random_offset: if has_own_files { own.len() } else { 0 },
                 think: workload.think,
                 has_think_times: workload.has_think_times(),
             };

@@ -13,7 +13,7 @@ const INITIAL_SLOT_SPAN: Nanos = Nanos::from_micros(250);
 const SIZE_CLASSES: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CourseSlot {
+pub struct TimelineSlot {
     pub requests: u64,
     pub bytes: Bytes,
     /// Time integral of the number of requests in flight.
@@ -27,7 +27,7 @@ pub struct CourseSlot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimTimeline {
     pub slot: Nanos,
-    pub slots: Vec<CourseSlot>,
+    pub slots: Vec<TimelineSlot>,
     /// Device requests by size: the first class up to 4 KiB, each next one up to twice as large.
     pub sizes: [u64; SIZE_CLASSES],
 }
@@ -44,8 +44,8 @@ impl Default for SimTimeline {
 
 impl SimTimeline {
     fn fold(&mut self) {
-        let both = |pair: &[CourseSlot]| {
-            pair.iter().fold(CourseSlot::default(), |sum, one| CourseSlot {
+        let both = |pair: &[TimelineSlot]| {
+            pair.iter().fold(TimelineSlot::default(), |sum, one| TimelineSlot {
                 requests: sum.requests + one.requests,
                 bytes: sum.bytes + one.bytes,
                 queued: sum.queued + one.queued,
@@ -62,7 +62,7 @@ impl SimTimeline {
 /// same slot, which is then found without a division.
 #[derive(Debug, Default)]
 pub(crate) struct TimelineRecorder {
-    course: SimTimeline,
+    timeline: SimTimeline,
     place: usize,
     begin: u64,
     end: u64,
@@ -71,33 +71,33 @@ pub(crate) struct TimelineRecorder {
 impl TimelineRecorder {
     /// Returns the time integral of the number of requests in flight.
     pub(crate) fn queued(&self) -> Nanos {
-        self.course.slots.iter().map(|slot| slot.queued).sum()
+        self.timeline.slots.iter().map(|slot| slot.queued).sum()
     }
 
-    pub(crate) fn into_course(self) -> SimTimeline {
-        self.course
+    pub(crate) fn into_timeline(self) -> SimTimeline {
+        self.timeline
     }
 
     #[inline]
-    fn at(&mut self, now: Nanos) -> &mut CourseSlot {
+    fn at(&mut self, now: Nanos) -> &mut TimelineSlot {
         if !(self.begin..self.end).contains(&now.get()) {
             self.turn_to(now);
         }
-        &mut self.course.slots[self.place]
+        &mut self.timeline.slots[self.place]
     }
 
     fn turn_to(&mut self, now: Nanos) {
-        let course = &mut self.course;
-        let mut place = now.get() / course.slot.get();
+        let timeline = &mut self.timeline;
+        let mut place = now.get() / timeline.slot.get();
         while place >= SLOTS_MAX as u64 {
-            course.fold();
-            place = now.get() / course.slot.get();
+            timeline.fold();
+            place = now.get() / timeline.slot.get();
         }
-        self.begin = place * course.slot.get();
-        self.end = self.begin.saturating_add(course.slot.get());
+        self.begin = place * timeline.slot.get();
+        self.end = self.begin.saturating_add(timeline.slot.get());
         self.place = place as usize;
-        if self.place >= course.slots.len() {
-            course.slots.resize(self.place + 1, CourseSlot::default());
+        if self.place >= timeline.slots.len() {
+            timeline.slots.resize(self.place + 1, TimelineSlot::default());
         }
     }
 
@@ -105,7 +105,7 @@ impl TimelineRecorder {
     pub(crate) fn request(&mut self, now: Nanos, length: Bytes) {
         let pages = length.get().div_ceil(4096).max(1);
         let class = pages.next_power_of_two().trailing_zeros() as usize;
-        self.course.sizes[class.min(SIZE_CLASSES - 1)] += 1;
+        self.timeline.sizes[class.min(SIZE_CLASSES - 1)] += 1;
         let slot = self.at(now);
         slot.requests += 1;
         slot.bytes += length;
@@ -126,14 +126,14 @@ impl TimelineRecorder {
         }
         if self.begin <= from.get() && to.get() <= self.end {
             let span = to.saturating_sub(from).get().saturating_mul(depth);
-            self.course.slots[self.place].queued += Nanos::new(span);
+            self.timeline.slots[self.place].queued += Nanos::new(span);
             return;
         }
         while from < to {
             self.at(from);
             let end = Nanos::new(self.end).min(to);
             let span = end.saturating_sub(from).get().saturating_mul(depth);
-            self.course.slots[self.place].queued += Nanos::new(span);
+            self.timeline.slots[self.place].queued += Nanos::new(span);
             from = end;
         }
     }
@@ -145,28 +145,28 @@ mod tests {
 
     #[test]
     fn slots_grow_with_the_time_and_lose_nothing() {
-        let mut course = TimelineRecorder::default();
+        let mut timeline = TimelineRecorder::default();
         for millis in 0..1000 {
-            course.request(Nanos::from_millis(millis), Bytes::from_kib(millis % 64 + 1));
-            course.window(Nanos::from_millis(millis), Pages::new(4));
+            timeline.request(Nanos::from_millis(millis), Bytes::from_kib(millis % 64 + 1));
+            timeline.window(Nanos::from_millis(millis), Pages::new(4));
         }
-        course.queue(Nanos::ZERO, Nanos::from_secs(1), 3);
-        let course = course.into_course();
-        assert!(course.slots.len() <= SLOTS_MAX && course.slots.len() > SLOTS_MAX / 3);
-        let sum = |of: fn(&CourseSlot) -> u64| course.slots.iter().map(of).sum::<u64>();
+        timeline.queue(Nanos::ZERO, Nanos::from_secs(1), 3);
+        let timeline = timeline.into_timeline();
+        assert!(timeline.slots.len() <= SLOTS_MAX && timeline.slots.len() > SLOTS_MAX / 3);
+        let sum = |of: fn(&TimelineSlot) -> u64| timeline.slots.iter().map(of).sum::<u64>();
         assert_eq!((sum(|s| s.requests), sum(|s| s.windows)), (1000, 1000));
         assert_eq!(sum(|s| s.window_pages.get()), 4000);
         assert_eq!(sum(|s| s.queued.get()), 3_000_000_000);
-        assert_eq!(course.sizes.iter().sum::<u64>(), 1000);
-        assert_eq!(course.sizes[0], 64, "one in 16 is of 1 to 4 KiB: four of 64");
+        assert_eq!(timeline.sizes.iter().sum::<u64>(), 1000);
+        assert_eq!(timeline.sizes[0], 64, "one in 16 is of 1 to 4 KiB: four of 64");
     }
 
     #[test]
     fn the_longest_simulation_has_room() {
-        let mut course = TimelineRecorder::default();
-        course.request(Nanos::from_secs(7 * 24 * 3600), Bytes::from_mib(512));
-        let course = course.into_course();
-        assert!(course.slots.len() <= SLOTS_MAX);
-        assert_eq!(course.sizes[SIZE_CLASSES - 1], 1);
+        let mut timeline = TimelineRecorder::default();
+        timeline.request(Nanos::from_secs(7 * 24 * 3600), Bytes::from_mib(512));
+        let timeline = timeline.into_timeline();
+        assert!(timeline.slots.len() <= SLOTS_MAX);
+        assert_eq!(timeline.sizes[SIZE_CLASSES - 1], 1);
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stats::{Estimate, geometric_mean};
 
-use crate::analyse::{Analysis, Cell, Curve, Difference, in_a_word, quotient};
+use crate::analyse::{Analysis, Cell, Curve, Difference, classify, quotient};
 use crate::conditions::{RunDifference, conditions};
 use crate::settings::CellSettings;
 use crate::store::Run;
@@ -115,7 +115,7 @@ fn pair(first: &Cell, second: &Cell) -> CellPair {
         first_mib_s: first.throughput_mib_s,
         second_mib_s: second.throughput_mib_s,
         ratio,
-        difference: in_a_word(&ratio),
+        difference: classify(&ratio),
         amplification_ratio: of(
             second.amplification.map(|a| a.median),
             first.amplification.map(|a| a.median),
@@ -149,7 +149,7 @@ fn together(
         let each: Vec<Estimate> = cells.iter().map(|cell| cell.ratio).collect();
         Estimate::geometric_mean(centre, &each)
     });
-    let (workload, difference) = (workload.map(str::to_owned), in_a_word(&ratio));
+    let (workload, difference) = (workload.map(str::to_owned), classify(&ratio));
     Some(MeanRatio { workload, cells: cells.len(), ratio, difference })
 }
 
@@ -178,7 +178,7 @@ fn own_best(workload: &str, first: &Run, second: &Run) -> Option<OwnBest> {
         second_settings: best_b.settings.clone(),
         first_mib_s,
         second_mib_s,
-        difference: in_a_word(&ratio),
+        difference: classify(&ratio),
         ratio,
     })
 }

@@ -56,7 +56,7 @@ impl StudyPurpose {
         match self {
             Self::Database if workload.has_random_part() => Role::Goal,
             Self::Mmap if mapped && workload.has_random_part() => Role::Goal,
-            _ => Role::Price,
+            _ => Role::Cost,
         }
     }
 }
@@ -67,7 +67,8 @@ impl StudyPurpose {
 pub enum Role {
     Goal,
     /// A cost workload: measured only to show its change under the recommended setting.
-    Price,
+    #[serde(rename = "price")]
+    Cost,
 }
 
 /// A workload and its role.
@@ -88,8 +89,8 @@ impl PlannedWorkload {
     }
 
     /// Plans a cost workload.
-    pub fn price(workload: Workload) -> Self {
-        Self { workload, role: Role::Price, shrinks: false }
+    pub fn cost(workload: Workload) -> Self {
+        Self { workload, role: Role::Cost, shrinks: false }
     }
 }
 
@@ -144,14 +145,14 @@ impl Plan {
     pub fn new(target: Target) -> Self {
         let named = |name: &str| Workload::named(name).ok();
         let goals = ["seq-1", "seq-8"].into_iter().filter_map(named).map(PlannedWorkload::goal);
-        let prices = ["rand-pread", "rand-mmap"].into_iter().filter_map(named);
+        let costs = ["rand-pread", "rand-mmap"].into_iter().filter_map(named);
         Self {
             trial: default_trial(&target),
             target,
             read_ahead: Grid::Full,
             factors: Vec::new(),
             design: Design::default(),
-            workloads: goals.chain(prices.map(PlannedWorkload::price)).collect(),
+            workloads: goals.chain(costs.map(PlannedWorkload::cost)).collect(),
             purpose: StudyPurpose::default(),
             repeats: Repeats::default(),
             seed: None,
@@ -163,7 +164,7 @@ impl Plan {
 
     /// Adapts the plan to a purpose: the cost workloads that count fully become goals.
     pub fn for_purpose(mut self, purpose: StudyPurpose) -> Self {
-        let costs = self.workloads.iter_mut().filter(|planned| planned.role == Role::Price);
+        let costs = self.workloads.iter_mut().filter(|planned| planned.role == Role::Cost);
         costs.for_each(|planned| planned.role = purpose.role_of_cost(&planned.workload));
         self.purpose = purpose;
         self

@@ -30,7 +30,7 @@ pub fn sleep_until(at: Nanos) {
 
 /// Gives the calling thread, and those that it starts from now on, real-time priority: policy
 /// `SCHED_FIFO` at `priority` (1 to 99). Needs `CAP_SYS_NICE`.
-pub fn run_first(priority: i32) -> io::Result<()> {
+pub fn set_realtime_priority(priority: i32) -> io::Result<()> {
     // The kernel's own `struct sched_param`. musl's has more fields, and its `sched_setscheduler`
     // always fails with ENOSYS, so the call is made directly.
     let parameters: libc::c_int = priority;

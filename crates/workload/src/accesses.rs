@@ -382,14 +382,14 @@ impl Workload {
                 with(space, Order::Turns((0..streams).map(turn).collect()))
             }
             Pattern::Mixed { random_fraction, random_block, .. } => {
-                let (stream, beside) = space.split(len / 2);
-                let beside = beside.with_blocks(random_block, random_block);
-                let places = Permutation::new(beside.len(), rng);
+                let (stream, random_space) = space.split(len / 2);
+                let random_space = random_space.with_blocks(random_block, random_block);
+                let places = Permutation::new(random_space.len(), rng);
                 let share = (random_fraction * (1u64 << 53) as f64).ceil() as u64;
                 let (rng, random_next) = (fork(rng), false);
                 let (drawn, peeked) = (0, None);
                 let mut mixed =
-                    Mixed { space: beside, places, drawn, peeked, share, rng, random_next };
+                    Mixed { space: random_space, places, drawn, peeked, share, rng, random_next };
                 mixed.draw();
                 with(stream, Order::Mixed(Box::new(mixed)))
             }

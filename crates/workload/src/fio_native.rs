@@ -111,7 +111,7 @@ impl Job {
     /// Rejects options that only fio supports.
     fn plain(&self) -> Result<(), FioError> {
         let only_fio = |setting: &&crate::fio::job::FioSetting| {
-            options::find(setting.name).is_some_and(|known| known.becomes == OptionUse::Fio)
+            options::find(setting.name).is_some_and(|known| known.handling == OptionUse::Fio)
         };
         if let Some(setting) = self.settings.iter().find(only_fio) {
             return Err(self.unlike(

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use foreread_workload::fio::{Conditions, FioEnvironment, FioError, Included, JobFile, Stand};
+use foreread_workload::fio::{
+    Conditions, FioEnvironment, FioError, Included, JobFile, ReplacementFile,
+};
 use foreread_workload::{AccessMethod, Hint, Outside, Pattern, Sharing, Workload, export_fio};
 use proptest::prelude::*;
 use testkit::fuzz;
@@ -162,8 +164,8 @@ fn pitfalls_are_told() {
 }
 
 /// Returns foreread's files that replace the files of a group.
-fn stands<'a>(names: &'a [String], length: Bytes) -> Vec<Stand<'a>> {
-    names.iter().map(|path| Stand { path, start: Bytes::ZERO, length }).collect()
+fn stands<'a>(names: &'a [String], length: Bytes) -> Vec<ReplacementFile<'a>> {
+    names.iter().map(|path| ReplacementFile { path, start: Bytes::ZERO, length }).collect()
 }
 
 fn conditions(dilation: f64) -> Conditions {

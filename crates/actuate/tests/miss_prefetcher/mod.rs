@@ -43,7 +43,7 @@ impl Fixture {
 
     /// Watches a file for runs of four pages.
     fn watch(&self, file: &OpenFile) {
-        self.prefetcher.answer(file.clone(), MissPrefetch::new(Pages::new(4)));
+        self.prefetcher.watch(file.clone(), MissPrefetch::new(Pages::new(4)));
     }
 
     fn read(&self, page: u64) {

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde::Deserialize;
 use units::{Bytes, Nanos};
 use workload::Outside;
-use workload::fio::{Conditions, FioError, FioGroup, Stand};
+use workload::fio::{Conditions, FioError, FioGroup, ReplacementFile};
 
 use super::process::{Terms, failure};
 use super::tool::{ExternalTool, FoundTool, numbers};
@@ -98,7 +98,7 @@ fn jobs_on(
         .map(|file| {
             let path = file.path.to_str().filter(|path| !path.contains(['#', ';', '\n', '$']));
             let path = path.ok_or_else(|| not_text(file))?;
-            Ok(Stand { path, start: file.start, length: file.length })
+            Ok(ReplacementFile { path, start: file.start, length: file.length })
         })
         .collect::<Result<Vec<_>, BenchError>>()?;
     let options = outing.options;

@@ -62,11 +62,11 @@ fn what_the_kernel_foresees_needs_no_plan_unless_it_was_forbidden_to_read_ahead(
 fn what_a_reader_leaves_out_of_a_run_is_seen() {
     let mut trend = Trend::default();
     // Every other page. The kernel reads four at a time, so every second read hits the cache.
-    (1..20).for_each(|n| trend.left_out(4 * n, 1, 4 * n - 1));
+    (1..20).for_each(|n| trend.record_gap(4 * n, 1, 4 * n - 1));
     let steps =
         TrendSteps { last: 76, step: 2, len: 1, before: 0, is_gapless: false, is_filled: true };
     assert_eq!(trend.steps(true), Some(steps));
-    trend.left_out(80, 1, 80);
+    trend.record_gap(80, 1, 80);
     assert_eq!(trend.steps(true), None, "it leaves out nothing any more");
 }
 
@@ -161,8 +161,11 @@ fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
 fn what_is_left_out_fills_memory_like_all_else() {
     let steps =
         TrendSteps { last: 0, step: 50, len: 1, before: 0, is_gapless: false, is_filled: true };
-    let plan =
-        TrendPlan { through: true, pace: 100, ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO) };
+    let plan = TrendPlan {
+        reads_gaps: true,
+        pace: 100,
+        ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO)
+    };
     assert_eq!(plan.room(&WindowShare { memory: Pages::new(2000), ..share(100) }), 40);
 }
 

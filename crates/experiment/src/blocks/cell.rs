@@ -128,7 +128,7 @@ impl BlockReads<'_> {
         let opened = Direct::open(self.path);
         // The thread mostly waits for the storage. Real-time priority keeps waits for a processor
         // out of the measured time; without permission the call has no effect.
-        let _ = realtime::run_first(1);
+        let _ = realtime::set_realtime_priority(1);
         start.wait();
         let file = opened?;
         let mut buffer = Aligned::new(self.block * self.blocks);

@@ -173,7 +173,7 @@ fn files(forecast: &Forecast, plan: &Plan) -> String {
     let mut text = String::from("Workloads and their files:\n");
     let widest = forecast.workloads.iter().map(|workload| workload.name.len()).max().unwrap_or(0);
     for (planned, workload) in plan.workloads.iter().zip(&forecast.workloads) {
-        let role = if planned.role == Role::Price { "; only its cost is shown" } else { "" };
+        let role = if planned.role == Role::Cost { "; only its cost is shown" } else { "" };
         let files = match (forecast.laid_out, Forecast::files_of(workload)) {
             (None, _) => "reads existing data".to_owned(),
             (_, (0, ..)) => "no files are created for it".to_owned(),

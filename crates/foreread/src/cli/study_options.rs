@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn random_reads_are_a_price_beside_streams_and_a_goal_alone() {
-        assert_eq!(roles(&["seq-8", "rand-mmap"]), [Role::Goal, Role::Price]);
+        assert_eq!(roles(&["seq-8", "rand-mmap"]), [Role::Goal, Role::Cost]);
         assert_eq!(roles(&["rand-mmap", "rand-pread"]), [Role::Goal, Role::Goal]);
         assert_eq!(roles(&["mixed"]), [Role::Goal]);
     }

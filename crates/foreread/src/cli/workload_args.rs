@@ -113,7 +113,7 @@ pub fn planned(words: &[String], choice: &WorkloadContext<'_>) -> anyhow::Result
     let streams = all.iter().any(|(workload, _)| !random(workload));
     let plan = |(workload, shrinks): (Workload, bool)| {
         let planned = match streams && random(&workload) {
-            true => PlannedWorkload::price(workload),
+            true => PlannedWorkload::cost(workload),
             false => PlannedWorkload::goal(workload),
         };
         PlannedWorkload { shrinks, ..planned }

@@ -76,8 +76,8 @@ fn piece_lengths(pieces: &[&MappedPiece]) -> Vec<u64> {
     let mut lengths: Vec<u64> = Vec::new();
     let mut end = None;
     for piece in pieces {
-        let goes_on = end == Some((piece.tid, piece.offset));
-        match lengths.last_mut().filter(|_| goes_on) {
+        let is_contiguous = end == Some((piece.tid, piece.offset));
+        match lengths.last_mut().filter(|_| is_contiguous) {
             Some(length) => *length += piece.least,
             None => lengths.push(piece.least),
         }

@@ -27,11 +27,11 @@ const MIN_SHARE: f64 = 0.5;
 /// Minimum ratio of the request time next to others to the request time alone.
 const MIN_SLOWDOWN: f64 = 1.5;
 
-/// Times of the program's own reads in ns: `beside` if others had requests for most of the time.
+/// Times of the program's own reads in ns: `contended` if others had requests for most of the time.
 #[derive(Default)]
 struct OwnReads {
     alone: Vec<u64>,
-    beside: Vec<u64>,
+    contended: Vec<u64>,
     bytes: Bytes,
 }
 
@@ -42,7 +42,7 @@ impl OwnReads {
             let (start, end) = span(request);
             let length = end.saturating_sub(start).get();
             let is_beside = 2 * others.overlap(start, end).get() >= length;
-            if is_beside { &mut own.beside } else { &mut own.alone }.push(length);
+            if is_beside { &mut own.contended } else { &mut own.alone }.push(length);
             own.bytes += request.length;
         }
         own
@@ -51,7 +51,7 @@ impl OwnReads {
     /// Returns the median times in ns next to others, and alone; `None` if too few were alone.
     fn compared(&mut self) -> (u64, Option<u64>) {
         let is_known = self.alone.len() as u64 >= MIN_ACCESSES / 2;
-        (median(&mut self.beside), is_known.then(|| median(&mut self.alone)))
+        (median(&mut self.contended), is_known.then(|| median(&mut self.alone)))
     }
 }
 
@@ -67,14 +67,14 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         return None;
     }
     let others: BusySpans = of_others().map(span).collect();
-    let (mut waited, mut beside) = (Nanos::ZERO, Nanos::ZERO);
+    let (mut waited, mut contended) = (Nanos::ZERO, Nanos::ZERO);
     for wait in &run.recording.waits {
         if matches!(wait.class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct) {
             waited += wait.blocked;
-            beside += others.overlap(wait.start(), wait.end);
+            contended += others.overlap(wait.start(), wait.end);
         }
     }
-    if !run.matters(beside) || (beside.get() as f64) < MIN_SHARE * waited.get() as f64 {
+    if !run.matters(contended) || (contended.get() as f64) < MIN_SHARE * waited.get() as f64 {
         return None;
     }
     let mut own = OwnReads::new(&requests, &others);
@@ -85,7 +85,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
             let share = 1.0 - alone as f64 / slow.max(1) as f64;
             let [slow, alone] = [slow, alone].map(|time| Nanos::new(time).as_millis_f64());
             let text = format!("reads take {slow:.1} ms beside them and {alone:.1} ms alone");
-            (text, FixChange::Saves(beside.scaled(share)))
+            (text, FixChange::Saves(contended.scaled(share)))
         }
         Some(_) => return None,
         None if bytes >= own.bytes => {
@@ -98,12 +98,12 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         cause: format!(
             "{} had requests at the device for {:.0} % of the time waited: {comparison}",
             busiest(run, &requests),
-            100.0 * beside.get() as f64 / waited.get().max(1) as f64
+            100.0 * contended.get() as f64 / waited.get().max(1) as f64
         ),
         fix: "give the other process a lower io.weight or an io.max, or another time".to_owned(),
         snippet: Some("echo 'default 10' > /sys/fs/cgroup/GROUP/io.weight".to_owned()),
         change,
-        waited: beside,
+        waited: contended,
         stack: run.stack_of(WaitClass::Miss).or_else(|| run.stack_of(WaitClass::InFlight)),
         others: Vec::new(),
     })

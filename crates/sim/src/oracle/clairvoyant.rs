@@ -69,7 +69,7 @@ pub fn clairvoyant(machine: &SimMachine, work: &OracleWork) -> Result<Clairvoyan
         if best.is_some() && run > capacity / 2 {
             continue;
         }
-        let outcome = Seer::new(machine, work, &references, plan, (run, ahead))?.run();
+        let outcome = ClairvoyantRun::new(machine, work, &references, plan, (run, ahead))?.run();
         if best.is_none_or(|best| outcome.time < best.time) {
             best = Some(outcome);
         }
@@ -86,8 +86,8 @@ pub fn clairvoyant(machine: &SimMachine, work: &OracleWork) -> Result<Clairvoyan
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
-    Coming,
-    Here,
+    InFlight,
+    Cached,
 }
 
 /// The state of a reader between two of its pages.
@@ -100,7 +100,7 @@ struct Reader {
     waits: Option<Nanos>,
 }
 
-struct Seer<'a> {
+struct ClairvoyantRun<'a> {
     machine: &'a SimMachine,
     work: &'a OracleWork,
     references: &'a References,
@@ -127,7 +127,7 @@ struct Seer<'a> {
     agenda: BinaryHeap<Reverse<(Nanos, u32)>>,
 }
 
-impl<'a> Seer<'a> {
+impl<'a> ClairvoyantRun<'a> {
     fn new(
         machine: &'a SimMachine,
         work: &'a OracleWork,
@@ -273,7 +273,7 @@ impl<'a> Seer<'a> {
                     break;
                 }
                 self.made += 1;
-                self.state[planned.page as usize] = State::Coming;
+                self.state[planned.page as usize] = State::InFlight;
                 self.used += 1;
                 run = Some(run.map_or((file, page, 1), |(of, start, more)| (of, start, more + 1)));
             }
@@ -292,7 +292,7 @@ impl<'a> Seer<'a> {
         }
         planned.victim.is_some_and(|victim| {
             let victim = victim as usize;
-            self.state[victim] == State::Here && self.due[victim] > planned.at
+            self.state[victim] == State::Cached && self.due[victim] > planned.at
         })
     }
 
@@ -321,7 +321,7 @@ impl<'a> Seer<'a> {
             if length > 0 && !self.make_room(self.due[page as usize]) {
                 break;
             }
-            self.state[page as usize] = State::Coming;
+            self.state[page as usize] = State::InFlight;
             self.used += 1;
             length += 1;
         }
@@ -346,7 +346,7 @@ impl<'a> Seer<'a> {
         for page in extent.start.get()..extent.end().get() {
             let Some(page) = self.references.number(file, page) else { continue };
             self.in_flight = self.in_flight.saturating_sub(1);
-            self.state[page as usize] = State::Here;
+            self.state[page as usize] = State::Cached;
             self.here.insert((self.due[page as usize], page));
             for reader in std::mem::take(&mut self.waiters[page as usize]) {
                 self.agenda.push(Reverse((now, reader)));
@@ -384,7 +384,7 @@ impl<'a> Seer<'a> {
         while self.readers[place].had < count {
             let at = first + self.readers[place].had;
             let page = self.references.order[at as usize];
-            if self.state[page as usize] != State::Here {
+            if self.state[page as usize] != State::Cached {
                 self.readers[place].waits = Some(self.readers[place].clock);
                 self.waiters[page as usize].push(index);
                 // A page that a reader waits for must not be evicted, even if its next use is

@@ -46,12 +46,12 @@ struct ListedPages {
 /// A policy and its pages.
 pub(super) struct PageLru {
     policy: Box<dyn Policy>,
-    hears_calls: bool,
+    wants_call_events: bool,
     listed: ListedPages,
     references: u64,
     misses: u64,
     /// Last page, if its end has not been reported to the policy yet.
-    untold: Option<Page>,
+    unreported_end: Option<Page>,
 }
 
 impl PageLru {
@@ -85,8 +85,8 @@ impl PageLru {
             batches: Vec::new(),
         };
         policy.open(&mut listed, StreamId(0), FileId(0));
-        let hears_calls = policy.wants_call_events();
-        Self { policy, hears_calls, listed, references: 0, misses: 0, untold: None }
+        let wants_call_events = policy.wants_call_events();
+        Self { policy, wants_call_events, listed, references: 0, misses: 0, unreported_end: None }
     }
 
     #[inline]
@@ -96,30 +96,30 @@ impl PageLru {
         }
         self.references += 1;
         if !self.listed.tree.use_plain_hit(page) {
-            self.meet(page);
+            self.visit_page(page);
         } else {
-            if self.hears_calls {
+            if self.wants_call_events {
                 self.policy.begin(&mut self.listed, StreamId(0), call(page));
                 self.listed.batches.clear();
             }
             self.listed.touch(page);
         }
-        if self.hears_calls {
-            self.tell_end(page);
+        if self.wants_call_events {
+            self.count_calls(page);
         } else {
-            self.untold = Some(page);
+            self.unreported_end = Some(page);
         }
     }
 
-    fn tell_end(&mut self, page: Page) {
+    fn count_calls(&mut self, page: Page) {
         let end = Bytes::new((page.get() + 1) * PAGE.bytes().get());
         self.policy.end(StreamId(0), end);
     }
 
     /// Reads a page that is missing or that requires a call of the policy.
-    fn meet(&mut self, page: Page) {
-        if let Some(last) = self.untold.take() {
-            self.tell_end(last);
+    fn visit_page(&mut self, page: Page) {
+        if let Some(last) = self.unreported_end.take() {
+            self.count_calls(last);
         }
         let walk = ReadWalk::new(call(page), self.listed.file_size()).0;
         self.policy.begin(&mut self.listed, StreamId(0), call(page));

@@ -141,7 +141,7 @@ impl World {
             stream: StreamId(open),
             limits: policy::DeviceLimits { read_ahead, ..self.limits },
             now,
-            congested: self.minds_congestion && self.queue.congested(),
+            congested: self.models_congestion && self.queue.congested(),
             lookahead: reader.map_or(&NO_STEPS, |reader| &reader.lookahead),
             whole: reader.is_some_and(|reader| reader.ended),
             cache: &mut self.cache,
@@ -170,14 +170,14 @@ impl World {
                 return Flow::Yield;
             }
             let run = self.plain_hit_run(reader);
-            if run.is_zero() || self.watches {
+            if run.is_zero() || self.wants_access_events {
                 if clock.nanos() > others && run.is_zero() {
                     return Flow::Yield;
                 }
                 if self.opens[open].mapping.is_some() {
                     self.fault(reader);
                 } else {
-                    self.meet(reader);
+                    self.visit_page(reader);
                 }
                 return Flow::Go;
             }
@@ -192,7 +192,7 @@ impl World {
     #[inline]
     fn tell_begin(&mut self, reader: &mut RunningReader) -> bool {
         reader.call.fresh = false;
-        if !self.hears_calls {
+        if !self.wants_call_events {
             return false;
         }
         let (call, now) = (reader.call, reader.clock.nanos());
@@ -240,7 +240,7 @@ impl World {
     }
 
     /// Visits a page that is missing or that requires a call of the policy.
-    fn meet(&mut self, reader: &mut RunningReader) {
+    fn visit_page(&mut self, reader: &mut RunningReader) {
         let ReadCall { open, walk, .. } = reader.call;
         let now = reader.clock.nanos();
         let (policy, mut view) = self.view(open, now, Some(reader));
@@ -362,7 +362,7 @@ impl World {
             open.position = Bytes::new(call.end);
             self.policy.end(StreamId(call.open), open.position);
         }
-        self.tell_end(reader, &call, got, 1);
+        self.count_calls(reader, &call, got, 1);
         Flow::Go
     }
 }

@@ -54,7 +54,7 @@ pub fn replay(
 
 struct Replay {
     policy: Box<dyn Policy>,
-    watches: bool,
+    wants_access_events: bool,
     cache: PageCache,
     placed: Placed,
     limits: DeviceLimits,
@@ -76,10 +76,10 @@ impl Replay {
         let capacity = machine.cache.to_pages_floor(PAGE);
         let mut cache = PageCache::new(capacity, machine.replacement, guarded);
         cache.add_file(pages, machine.filesystem.folio_limit, false);
-        let watches = policy.wants_access_events();
+        let wants_access_events = policy.wants_access_events();
         let mut this = Self {
             policy,
-            watches,
+            wants_access_events,
             cache,
             placed,
             limits,
@@ -124,8 +124,8 @@ impl Replay {
         let offset = Bytes::new(page.get() * PAGE.bytes().get());
         let call = Call { offset, length: PAGE.bytes() };
         let plain_hit = self.cache.tree(0).is_plain_hit(page);
-        if !plain_hit || self.watches {
-            self.meet(call);
+        if !plain_hit || self.wants_access_events {
+            self.visit_page(call);
         } else {
             if self.policy.wants_call_events() {
                 self.ask(|policy, view| policy.begin(view, StreamId(0), call));
@@ -143,7 +143,7 @@ impl Replay {
     }
 
     /// Reads a page that is missing or that requires a call of the policy.
-    fn meet(&mut self, call: Call) {
+    fn visit_page(&mut self, call: Call) {
         let walk = ReadWalk::new(call, self.placed.size()).0;
         let outcome = self.ask(|policy, view| {
             policy.begin(view, StreamId(0), call);

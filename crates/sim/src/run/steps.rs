@@ -43,8 +43,8 @@ impl RunningReader {
     }
 
     #[inline]
-    fn next_step(&mut self, steps: &mut impl Steps, foresees: bool) -> Option<ReadStep> {
-        if !foresees {
+    fn next_step(&mut self, steps: &mut impl Steps, needs_lookahead: bool) -> Option<ReadStep> {
+        if !needs_lookahead {
             return self.single_step(steps);
         }
         while !self.ended && self.lookahead.len() <= MAX_UPCOMING_STEPS {
@@ -61,8 +61,10 @@ impl World {
     /// Executes the steps whose pages are all cached, and starts the step after them.
     pub(super) fn begin(&mut self, steps: &mut impl Steps, reader: &mut RunningReader) -> Flow {
         let horizon = Picos::of(self.others()).plus(Picos::of(MAX_LOOKAHEAD));
-        let can_skip_walk =
-            !(self.watches || self.foresees || self.hears_calls || self.page_by_page);
+        let can_skip_walk = !(self.wants_access_events
+            || self.needs_lookahead
+            || self.wants_call_events
+            || self.page_by_page);
         let mut hit_run = None;
         while let Some(call) = self.next_call(steps, reader) {
             let Some(call) = call else {
@@ -92,7 +94,7 @@ impl World {
             reader.phase = Phase::Done;
             return Some(None);
         }
-        let Some(step) = reader.next_step(steps, self.foresees) else {
+        let Some(step) = reader.next_step(steps, self.needs_lookahead) else {
             reader.phase = Phase::Done;
             self.exhausted = true;
             if self.ends_with_first {
@@ -188,7 +190,7 @@ impl World {
                 self.settle(hit_run.replace(new));
             }
         }
-        self.tell_end(reader, call, Bytes::new(bytes), 1);
+        self.count_calls(reader, call, Bytes::new(bytes), 1);
         true
     }
 
@@ -246,7 +248,7 @@ impl World {
         if *times == 0 {
             reader.run = None;
         }
-        self.tell_end(reader, &call, got, count);
+        self.count_calls(reader, &call, got, count);
     }
 
     /// Records the visit of the pages of a run of hits.
@@ -262,7 +264,7 @@ impl World {
 
     /// Counts `times` equal calls, of which `call` is the last.
     #[inline]
-    pub(super) fn tell_end(
+    pub(super) fn count_calls(
         &mut self,
         reader: &mut RunningReader,
         call: &ReadCall,

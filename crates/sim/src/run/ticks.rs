@@ -12,7 +12,7 @@ use crate::disk_layout::Placed;
 use crate::queue::BlockQueue;
 
 /// The machine as a policy sees it at a tick.
-struct Around<'a> {
+struct TickView<'a> {
     now: Nanos,
     cache: &'a mut crate::cache::PageCache,
     placed: &'a [Placed],
@@ -26,7 +26,7 @@ struct Around<'a> {
     wanted: Vec<(u32, Extent)>,
 }
 
-impl TickContext for Around<'_> {
+impl TickContext for TickView<'_> {
     fn now(&self) -> Nanos {
         self.now
     }
@@ -72,7 +72,7 @@ impl World {
     pub(super) fn tick(&mut self) {
         let now = self.next_tick;
         let files = self.opens.iter().map(|open| open.file).collect();
-        let mut ctx = Around {
+        let mut ctx = TickView {
             now,
             cache: &mut self.cache,
             placed: &self.placed,
@@ -84,7 +84,7 @@ impl World {
             wanted: Vec::new(),
         };
         self.policy.tick(&mut ctx);
-        self.hears_calls = self.policy.wants_call_events();
+        self.wants_call_events = self.policy.wants_call_events();
         // A policy that has ticks continues to have them.
         self.next_tick = self.policy.next_tick().unwrap_or(Nanos::MAX);
         let wanted = ctx.wanted;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use units::Kib;
 
-use super::curve::{Curve, SettingPoint, in_a_word};
+use super::curve::{Curve, SettingPoint, classify};
 use super::ladder::Ladder;
 use super::recommendation::{
     Alternative, Caveat, CostChange, CostCondition, Decision, InconclusiveReason, Recommendation,
@@ -153,13 +153,17 @@ impl Account<'_> {
                 None => caveats.extend(self.used_up(&workload, &both)),
             }
         }
-        caveats.extend(self.unpriced_alternative(point, ladder));
+        caveats.extend(self.alternative_with_unknown_cost(point, ladder));
         caveats
     }
 
     /// Returns a caveat for a smaller setting with enough gain and unknown costs, if the
     /// recommendation has conditions and no alternative without them.
-    fn unpriced_alternative(&self, point: &SettingPoint, ladder: &Ladder<'_>) -> Option<Caveat> {
+    fn alternative_with_unknown_cost(
+        &self,
+        point: &SettingPoint,
+        ladder: &Ladder<'_>,
+    ) -> Option<Caveat> {
         let conditional = !self.conditions(point, ladder).is_empty();
         if !conditional || self.evidence.without_conditions(ladder).is_some() {
             return None;
@@ -191,7 +195,7 @@ pub(super) fn gain(curve: &Curve, point: &SettingPoint, ladder: &Ladder<'_>) -> 
     Gain {
         baseline_kib: ladder.base.settings.read_ahead,
         baseline_is_current: ladder.base_is_found,
-        difference: in_a_word(&ratio),
+        difference: classify(&ratio),
         ratio,
     }
 }

@@ -250,7 +250,7 @@ pub(super) fn estimate_from_spread(value: f64, spread: f64) -> Estimate {
 
 /// Classifies a ratio. An interval decides by its ends, a range by [wider
 /// bounds](Estimate::decision_bounds) and with a larger margin.
-pub(crate) fn in_a_word(ratio: &Estimate) -> Difference {
+pub(crate) fn classify(ratio: &Estimate) -> Difference {
     let (low, high) = ratio.decision_bounds();
     let margin = if ratio.is_interval() { EQUIVALENCE_MARGIN } else { RANGE_MARGIN };
     if low > 1.0 + margin {
@@ -367,7 +367,7 @@ mod tests {
     fn three_repeats_decide_by_a_clear_margin_only() {
         let word = |values: &[f64]| {
             let curve = curve(&[(128, &[100.0, 100.0, 100.0]), (1024, values)]);
-            in_a_word(&curve.ratio(&curve.points[1], &curve.points[0]))
+            classify(&curve.ratio(&curve.points[1], &curve.points[0]))
         };
         assert_eq!(word(&[150.0, 152.0, 155.0]), Difference::Faster);
         assert_eq!(word(&[50.0, 52.0, 53.0]), Difference::Slower);

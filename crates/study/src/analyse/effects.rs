@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use stats::{Estimate, Observation, interactions, main_effects};
 use tunables::Setting;
 
-use super::curve::{Curve, in_a_word, overall};
+use super::curve::{Curve, classify, overall};
 use super::recommendation::{Decision, InconclusiveReason, MIN_GAIN_RATIO, Recommendation};
 use super::types::{
     Combination, Difference, FactorEffect, FactorInteraction, Gain, LevelEffect, LevelPair,
@@ -30,7 +30,7 @@ pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<FactorEffect>, Vec<Fac
         add(&overall(goals, run.seed));
     }
     goals.iter().for_each(&mut add);
-    let prices = run.plan.roles().into_iter().filter(|(_, role)| *role == Role::Price);
+    let prices = run.plan.roles().into_iter().filter(|(_, role)| *role == Role::Cost);
     prices.for_each(|(workload, _)| add(&Curve::from_trials(&run.trials, &workload, run.seed)));
     (alone, together)
 }
@@ -136,7 +136,7 @@ pub(super) fn combination(run: &Run, goals: &[Curve]) -> Option<Combination> {
     let (best, base) = (curve.best()?, curve.points.iter().find(at_baseline)?);
     let ratio = curve.ratio(best, base);
     let (settings, over) = (best.settings.clone(), base.settings.clone());
-    Some(Combination { settings, over, difference: in_a_word(&ratio), ratio })
+    Some(Combination { settings, over, difference: classify(&ratio), ratio })
 }
 
 /// Returns the logarithms of all values, with the indices of their levels.
@@ -179,7 +179,7 @@ fn joint(
         let pairs = found.contrasts.iter().map(|((at_a, at_b), contrast)| {
             let ratio = contrast.map(f64::exp);
             let levels = [level(a, *at_a), level(b, *at_b)];
-            LevelPair { levels, difference: in_a_word(&ratio), ratio }
+            LevelPair { levels, difference: classify(&ratio), ratio }
         });
         FactorInteraction {
             workload: curve.name.clone(),
@@ -195,7 +195,7 @@ fn joint(
 fn effect(curve: &Curve, levels: &[Level], estimates: &[Estimate]) -> FactorEffect {
     let level = |(level, logarithm): (&Level, &Estimate)| {
         let ratio = logarithm.map(f64::exp);
-        LevelEffect { level: level.show(), difference: in_a_word(&ratio), ratio }
+        LevelEffect { level: level.show(), difference: classify(&ratio), ratio }
     };
     let others: Vec<LevelEffect> = levels.iter().skip(1).zip(estimates).map(level).collect();
     let medians = || others.iter().map(|level| level.ratio.median).chain([1.0]);

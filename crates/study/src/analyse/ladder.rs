@@ -31,7 +31,10 @@ impl<'a> Ladder<'a> {
     }
 
     /// Returns the ladder of all settings, including those measured once, to choose what to repeat.
-    pub(crate) fn hoped_for(curve: &'a Curve, found: Option<&CellSettings>) -> Option<Self> {
+    pub(crate) fn including_unrepeated(
+        curve: &'a Curve,
+        found: Option<&CellSettings>,
+    ) -> Option<Self> {
         Self::among(curve, found, &curve.points.iter().collect::<Vec<_>>())
     }
 

@@ -117,7 +117,7 @@ fn all_goals_count_the_same_whatever_their_speed() {
 fn price_is_memory_and_what_random_reads_lose() {
     let mut world = World { noise: 0.002, ..World::of(vec![("seq-8", eight_readers())]) };
     let random: Points = vec![(4.0, 8.0), (128.0, 4.0), (65536.0, 0.5)];
-    world.curves.push(("rand-mmap".to_owned(), crate::plan::Role::Price, random));
+    world.curves.push(("rand-mmap".to_owned(), crate::plan::Role::Cost, random));
     let mut trials =
         world.study(&Grid::Full, |field| Box::new(BlockStrategy::new(field, Repeats::exactly(3))));
     for trial in trials.iter_mut().filter(|trial| trial.workload == "rand-mmap") {

@@ -324,7 +324,7 @@ fn senseless_plans_are_refused_before_anything_is_opened() {
     refused(&|plan| plan.workloads[1] = plan.workloads[0].clone());
     refused(&|plan| plan.repeats = Repeats { min: 3, max: 2 });
     refused(&|plan| plan.trial = Nanos::from_micros(1));
-    refused(&|plan| plan.workloads.iter_mut().for_each(|w| w.role = Role::Price));
+    refused(&|plan| plan.workloads.iter_mut().for_each(|w| w.role = Role::Cost));
 }
 
 #[test]

@@ -52,7 +52,7 @@ struct LiveSession {
     environment: Environment,
     /// Names of workloads of external programs that have succeeded at least once.
     proven: HashSet<String>,
-    looked: WindowProbe,
+    window_probe: WindowProbe,
 }
 
 impl LiveSession {
@@ -120,7 +120,7 @@ impl LiveSession {
             plan,
             environment,
             proven: HashSet::new(),
-            looked: WindowProbe::default(),
+            window_probe: WindowProbe::default(),
         })
     }
 }
@@ -286,10 +286,10 @@ impl TrialRunner for LiveSession {
         if let Some(disk) = &self.target.disk {
             disk.reset_counters()?;
         }
-        let onlooker = self.looked.at(request);
+        let recorder = self.window_probe.at(request);
         let mut sample = self.sample(request, &options)?;
-        if let Some(onlooker) = onlooker {
-            onlooker.end(&self.target.storage, &mut sample);
+        if let Some(recorder) = recorder {
+            recorder.end(&self.target.storage, &mut sample);
         }
         let virtual_disk = self.target.disk.as_ref().map(VirtualDisk::counters).transpose()?;
         let spoiled = virtual_disk.iter().filter_map(late);

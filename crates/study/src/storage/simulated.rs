@@ -49,7 +49,7 @@ impl SimulatedSession {
             // Validate before measuring: a window larger than the cache is a usage error.
             SimMachine { read_ahead: window, ..machine.clone() }
                 .validate()
-                .map_err(|error| roomier(error, plan))?;
+                .map_err(|error| explain_cache_too_small(error, plan))?;
         }
         let room = Room {
             most: Some(Bytes::new(machine.model.capacity().get() / 2)),
@@ -206,7 +206,7 @@ fn describe(machine: &SimMachine, read_ahead: Option<Kib>) -> Result<Json, Study
 }
 
 /// Explains the options to change if the page cache is too small for a window.
-fn roomier(error: SimError, plan: &Plan) -> StudyError {
+fn explain_cache_too_small(error: SimError, plan: &Plan) -> StudyError {
     let SimError::CacheTooSmall { cache, what, needed } = error else { return error.into() };
     let option = if plan.memory_limit.is_some() { "--memory-limit " } else { "cache=" };
     let size = needed.to_string().replace(' ', "");

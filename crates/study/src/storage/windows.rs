@@ -42,9 +42,9 @@ impl WindowProbe {
         if !self.cells.insert(cell) {
             return None;
         }
-        let onlooker = self.begin();
-        self.refused = onlooker.is_none();
-        onlooker
+        let recorder = self.begin();
+        self.refused = recorder.is_none();
+        recorder
     }
 
     /// Starts to observe; `None` if the kernel does not permit it.

@@ -112,7 +112,7 @@ impl BlockStrategy {
         for (workload, (role, curve)) in roles().zip(&curves).enumerate() {
             let (chosen, tight) = match role {
                 Role::Goal => (&interest.compared, GOAL_HALF_WIDTH),
-                Role::Price => (&interest.named, COST_HALF_WIDTH),
+                Role::Cost => (&interest.named, COST_HALF_WIDTH),
             };
             let repeats = self.repeats_for(deviation(curve), tight);
             let cell = |settings: &CellSettings| {

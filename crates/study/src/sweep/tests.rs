@@ -100,7 +100,7 @@ fn what_is_clearly_worse_is_not_measured_to_the_end() {
 fn prices_need_not_be_as_tight() {
     let mut world = World { noise: 0.02, ..world() };
     let random: Points = vec![(4.0, 5.0), (65536.0, 5.0)];
-    world.curves.push(("rand-pread".to_owned(), Role::Price, random));
+    world.curves.push(("rand-pread".to_owned(), Role::Cost, random));
     let trials = world.play(blocks(&world, Repeats::default()).as_mut());
     let of = |name| counts(&trials, name).values().sum::<usize>();
     assert!(of("rand-pread") < of("seq-8"));

@@ -99,7 +99,7 @@ fn prices_are_measured_where_the_verdict_needs_them() {
     let (_, curve) = curves().swap_remove(0);
     let mut world = World { noise: 0.01, ..World::of(curve) };
     let random: Points = vec![(4.0, 8.0), (65536.0, 0.5)];
-    world.curves.push(("rand-mmap".to_owned(), Role::Price, random));
+    world.curves.push(("rand-mmap".to_owned(), Role::Cost, random));
     let trials = tuned(&world, ENDLESS);
     let priced = counts(&trials, "rand-mmap");
     let advice = analyse(&world.run(trials)).recommendation;

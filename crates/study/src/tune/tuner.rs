@@ -145,7 +145,7 @@ impl Tuner {
         };
         match self.question(&earlier, effort) {
             Some(OpenQuestion::Goals(settings)) => self.cells(settings, Role::Goal, block),
-            Some(OpenQuestion::Costs(settings)) => self.cells(settings, Role::Price, block),
+            Some(OpenQuestion::Costs(settings)) => self.cells(settings, Role::Cost, block),
             None => Vec::new(),
         }
     }
@@ -160,9 +160,9 @@ impl Tuner {
     }
 
     /// Returns whether the budget is too small for another trial of average length in addition to
-    /// the `owed` mandatory ones.
-    fn is_spent(&self, trials: &[Trial], owed: usize) -> bool {
-        would_exceed(trials, 1 + owed, self.budget_seconds)
+    /// the `mandatory_cells` mandatory ones.
+    fn is_spent(&self, trials: &[Trial], mandatory_cells: usize) -> bool {
+        would_exceed(trials, 1 + mandatory_cells, self.budget_seconds)
     }
 
     /// Returns how many more trials of average length the budget allows, at least one.
@@ -179,7 +179,7 @@ impl Tuner {
 
     /// Returns the trials that run even with the smallest budget: one of each cell of the coarse
     /// block, while that block runs.
-    fn owed(&self, progressed: &TrialIndex) -> Vec<CellKey> {
+    fn mandatory_cells(&self, progressed: &TrialIndex) -> Vec<CellKey> {
         let coarse = self.order.iter().filter(|_| self.block == 0);
         coarse.filter(|cell| !progressed.tried(0, cell)).cloned().collect()
     }
@@ -267,9 +267,9 @@ fn optimistic(expected: &Posterior) -> f64 {
 impl Strategy for Tuner {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
         let progressed = TrialIndex::new(trials, &self.names());
-        let owed = self.owed(&progressed);
-        if self.is_spent(trials, owed.len()) {
-            return owed.first().map(|cell| Next { block: 0, cell: cell.clone() });
+        let mandatory_cells = self.mandatory_cells(&progressed);
+        if self.is_spent(trials, mandatory_cells.len()) {
+            return mandatory_cells.first().map(|cell| Next { block: 0, cell: cell.clone() });
         }
         loop {
             let open = |cell: &&CellKey| !progressed.settled(self.block, cell);

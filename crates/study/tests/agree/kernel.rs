@@ -142,7 +142,7 @@ impl Bench {
     fn take_turn(&self) {
         if self.turn == Turn::First {
             // Without permission, readers may be slightly late, like any reader on this machine.
-            if let Err(error) = sys::realtime::run_first(1) {
+            if let Err(error) = sys::realtime::set_realtime_priority(1) {
                 println!("readers do not go before other processes: {error}");
             }
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::json;
 use thiserror::Error;
 
-pub use page::{BrowserPage, Happened, Theme};
+pub use page::{BrowserPage, PageLog, Theme};
 use pipe::DevToolsPipe;
 
 /// Why a command to the browser failed.

@@ -15,7 +15,7 @@ pub enum Theme {
 
 /// Problems that a page reported, and its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Happened {
+pub struct PageLog {
     /// Errors and warnings of the console, exceptions, and policy violations.
     pub complaints: Vec<String>,
     pub requests: Vec<String>,
@@ -168,8 +168,8 @@ impl<'a> BrowserPage<'a> {
         Ok(shot["data"].take().as_str().unwrap_or_default().to_owned())
     }
 
-    pub fn happened(&mut self) -> Happened {
-        let mut happened = Happened::default();
+    pub fn happened(&mut self) -> PageLog {
+        let mut happened = PageLog::default();
         for event in self.pipe.drain() {
             let params = &event["params"];
             match event["method"].as_str().unwrap_or_default() {

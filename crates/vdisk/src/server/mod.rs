@@ -115,12 +115,13 @@ fn start_threads(disk: &Arc<DiskFile>, session: Session<DiskFs>) -> io::Result<(
     let timer = (disk.clone(), report.clone());
     thread::Builder::new().name("vdisk-timer".to_owned()).spawn(move || {
         let (disk, report) = timer;
-        let _ = report.send(realtime::run_first(TIMER_PRIORITY).and(realtime::exact_timers()));
+        let _ = report
+            .send(realtime::set_realtime_priority(TIMER_PRIORITY).and(realtime::exact_timers()));
         disk.engine.run_timer(|due| disk.answer(due));
     })?;
     thread::Builder::new().name("vdisk-fuse".to_owned()).spawn(move || {
         // The session's threads inherit the priority.
-        let _ = report.send(realtime::run_first(WORKER_PRIORITY));
+        let _ = report.send(realtime::set_realtime_priority(WORKER_PRIORITY));
         drop(report);
         if let Err(error) = session.run() {
             warn!("FUSE ended: {error}");

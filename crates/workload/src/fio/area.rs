@@ -37,7 +37,7 @@ pub struct Area {
 
 /// The file, or the part of one, that replaces a [`FioFile`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stand<'a> {
+pub struct ReplacementFile<'a> {
     pub path: &'a str,
     /// The start of the part.
     pub start: Bytes,
@@ -148,7 +148,7 @@ impl Job {
 
 /// The files of a group, and the areas of each copy of each job.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ground {
+pub struct FileUse {
     pub files: Vec<FioFile>,
     /// One for each copy of each job, in the order of fio's report.
     pub areas: Vec<Area>,
@@ -156,8 +156,8 @@ pub struct Ground {
 
 impl FioGroup {
     /// Returns the files, and the areas of each copy of each job.
-    pub fn ground(&self) -> Ground {
-        let mut ground = Ground::default();
+    pub fn ground(&self) -> FileUse {
+        let mut ground = FileUse::default();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for (index, job) in self.jobs.iter().enumerate() {
             for copy in 0..job.copies {
@@ -190,10 +190,10 @@ impl FioGroup {
     }
 
     /// Returns the job file that makes fio run this group on these files, one for each of
-    /// [`Ground::files`]. It has all of a job's options, except sizes, paths and times.
+    /// [`FileUse::files`]. It has all of a job's options, except sizes, paths and times.
     pub fn for_fio(
         &self,
-        stands: &[Stand<'_>],
+        stands: &[ReplacementFile<'_>],
         conditions: &Conditions,
     ) -> Result<String, FioError> {
         let ground = self.ground();
@@ -232,11 +232,11 @@ impl Job {
     fn place_and_time(
         &self,
         area: &Area,
-        ground: &Ground,
-        stands: &[Stand<'_>],
+        ground: &FileUse,
+        stands: &[ReplacementFile<'_>],
         conditions: &Conditions,
     ) -> Result<String, FioError> {
-        let used: Vec<(&Stand<'_>, &FioFile)> = area
+        let used: Vec<(&ReplacementFile<'_>, &FioFile)> = area
             .files
             .iter()
             .filter_map(|file| Some((stands.get(*file)?, &ground.files[*file])))

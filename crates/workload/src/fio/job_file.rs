@@ -106,11 +106,11 @@ impl Progress {
             let near = options::nearest(&name);
             return Err(FioError::Unknown { place, option: shortened(&name), near });
         };
-        match known.becomes {
+        match known.handling {
             OptionUse::Refused(why) => {
                 Err(FioError::Refused { place, option: name, why: why.to_owned() })
             }
-            OptionUse::Left(why) => {
+            OptionUse::Ignored(why) => {
                 let text = format!("ignored: {why}");
                 self.notes.push(Note { place, option: name, text });
                 Ok(None)

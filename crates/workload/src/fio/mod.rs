@@ -20,7 +20,7 @@ pub(crate) mod options;
 mod pitfalls;
 pub(crate) mod value;
 
-pub use area::{Area, Conditions, FioFile, Ground, Stand};
+pub use area::{Area, Conditions, FileUse, FioFile, ReplacementFile};
 pub use error::{FioError, FioLocation};
 pub use ini::{FioEnvironment, Include, Included};
 pub use job::{FioAccess, Job};

@@ -11,13 +11,13 @@ pub(crate) enum OptionUse {
     /// Passed to fio; irrelevant for our own engine.
     Both,
     /// Ignored with a note: it does not affect measurements, or foreread does it differently.
-    Left(&'static str),
+    Ignored(&'static str),
     Refused(&'static str),
 }
 
 /// Options of one kind, by name; a name after `/` is an alias of the one before.
-struct Sort {
-    becomes: OptionUse,
+struct OptionClass {
+    handling: OptionUse,
     names: &'static str,
 }
 
@@ -36,9 +36,9 @@ const ZONED: &str = "zoned block devices are not supported";
 const OWN_SETTINGS: &str = "foreread sets the scheduler itself: --vary scheduler=…";
 const OTHERS: &str = "this kind of job is not supported";
 
-const SORTS: &[Sort] = &[
-    Sort {
-        becomes: OptionUse::Own,
+const SORTS: &[OptionClass] = &[
+    OptionClass {
+        handling: OptionUse::Own,
         names: "rw/readwrite bs/blocksize bsrange/blocksize_range ioengine iodepth direct buffered \
                 size filesize io_size/io_limit offset/fileoffset offset_increment \
                 nrfiles/nr_files filename directory filename_format numjobs runtime/timeout \
@@ -46,8 +46,8 @@ const SORTS: &[Sort] = &[
                 percentage_random rwmixread rwmixwrite stonewall/wait_for_previous kb_base name \
                 file_service_type pre_read invalidate ramp_time startdelay",
     },
-    Sort {
-        becomes: OptionUse::Both,
+    OptionClass {
+        handling: OptionUse::Both,
         names: "thread clocksource mem/iomem iomem_align/mem_align gtod_reduce disable_lat \
                 disable_clat disable_slat disable_bw_measurement/disable_bw gtod_cpu \
                 randrepeat/allrandrepeat random_generator softrandommap nice prio prioclass \
@@ -63,8 +63,8 @@ const SORTS: &[Sort] = &[
                 dedupe_working_set_percentage write_hint fsync fdatasync write_barrier end_fsync \
                 fsync_on_close end_syncfs create_fsync create_on_open sync sync_file_range",
     },
-    Sort {
-        becomes: OptionUse::Fio,
+    OptionClass {
+        handling: OptionUse::Fio,
         names: "bssplit bs_unaligned/blocksize_unaligned bs_is_seq_rand io_submit_mode \
                 offset_align number_ios num_range atomic rate rate_min/ratemin rate_iops \
                 rate_iops_min rate_process rate_cycle/ratecycle rate_ignore_thinktime max_latency \
@@ -76,69 +76,69 @@ const SORTS: &[Sort] = &[
                 percentage_sequential experimental_verify continue_on_error ignore_error \
                 error_dump",
     },
-    Sort {
-        becomes: OptionUse::Left(LOGS),
+    OptionClass {
+        handling: OptionUse::Ignored(LOGS),
         names: "write_bw_log write_lat_log write_iops_log write_hist_log log_entries log_avg_msec \
                 log_hist_msec log_hist_coarseness log_window_value/log_max_value log_offset \
                 log_prio log_issue_time log_compression log_compression_cpus log_store_compressed \
                 log_alternate_epoch/log_unix_epoch log_alternate_epoch_clock_id per_job_logs \
                 write_iolog",
     },
-    Sort {
-        becomes: OptionUse::Left(REPORTS),
+    OptionClass {
+        handling: OptionUse::Ignored(REPORTS),
         names: "description group_reporting new_group bwavgtime iopsavgtime stats \
                 block_error_percentiles clat_percentiles lat_percentiles slat_percentiles \
                 percentile_list significant_figures disk_util unified_rw_reporting unit_base \
                 rwmixcycle clat_percentile",
     },
-    Sort {
-        becomes: OptionUse::Left(FILES),
+    OptionClass {
+        handling: OptionUse::Ignored(FILES),
         names: "fallocate unlink unlink_each_loop unique_filename overwrite filetype \
                 allow_mounted_write",
     },
-    Sort {
-        becomes: OptionUse::Left(TRIALS),
+    OptionClass {
+        handling: OptionUse::Ignored(TRIALS),
         names: "steadystate/ss steadystate_duration/ss_dur steadystate_ramp_time/ss_ramp \
                 steadystate_check_interval/ss_interval randseed",
     },
-    Sort {
-        becomes: OptionUse::Refused(CHECKS),
+    OptionClass {
+        handling: OptionUse::Refused(CHECKS),
         names: "verify do_verify verify_only verify_policy verifysort verifysort_nr \
                 verify_interval verify_offset verify_pattern verify_pattern_interval verify_fatal \
                 verify_dump verify_async verify_async_cpus verify_backlog verify_backlog_batch \
                 verify_state_load verify_state_save verify_write_sequence verify_header_seed \
                 trim_verify_zero",
     },
-    Sort {
-        becomes: OptionUse::Refused(TRIMS),
+    OptionClass {
+        handling: OptionUse::Refused(TRIMS),
         names: "trim_percentage trim_backlog trim_backlog_batch",
     },
-    Sort {
-        becomes: OptionUse::Refused(REPLAYS),
+    OptionClass {
+        handling: OptionUse::Refused(REPLAYS),
         names: "read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale \
                 replay_align replay_time_scale replay_skip merge_blktrace_file \
                 merge_blktrace_scalars merge_blktrace_iters",
     },
-    Sort { becomes: OptionUse::Refused(COMMANDS), names: "exec_prerun exec_postrun" },
-    Sort {
-        becomes: OptionUse::Refused(RIGHTS),
+    OptionClass { handling: OptionUse::Refused(COMMANDS), names: "exec_prerun exec_postrun" },
+    OptionClass {
+        handling: OptionUse::Refused(RIGHTS),
         names: "uid gid cgroup cgroup_nodelete cgroup_weight",
     },
-    Sort { becomes: OptionUse::Refused(OWN_SETTINGS), names: "ioscheduler" },
-    Sort {
-        becomes: OptionUse::Refused(ZONED),
+    OptionClass { handling: OptionUse::Refused(OWN_SETTINGS), names: "ioscheduler" },
+    OptionClass {
+        handling: OptionUse::Refused(ZONED),
         names: "read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits \
                 zone_reset_threshold zone_reset_frequency recover_zbd_write_error \
                 write_zone_remainder fdp dataplacement/data_placement plid_select/fdp_pli_select \
                 plids/fdp_pli dp_scheme",
     },
-    Sort {
-        becomes: OptionUse::Refused(OTHERS),
+    OptionClass {
+        handling: OptionUse::Refused(OTHERS),
         names: "opendir file_append fill_device/fill_fs create_only profile sprandom \
                 spr_num_regions spr_op spr_cs comm",
     },
-    Sort {
-        becomes: OptionUse::Refused(ENGINE),
+    OptionClass {
+        handling: OptionUse::Refused(ENGINE),
         names: "stat_type hostname port protocol/proto nodelay listen pingpong interface ttl \
                 window_size mss netsplice namenode hdfsdirectory chunk_size/chunck_size \
                 single_instance hdfs_use_direct no_completion_thread pool cont object_class svcl \
@@ -163,19 +163,20 @@ const SORTS: &[Sort] = &[
 pub(crate) struct Known {
     /// Main name.
     pub(crate) name: &'static str,
-    pub(crate) becomes: OptionUse,
+    pub(crate) handling: OptionUse,
 }
 
 fn entries() -> impl Iterator<Item = (&'static str, OptionUse)> {
     SORTS
         .iter()
-        .flat_map(|sort| sort.names.split_ascii_whitespace().map(|names| (names, sort.becomes)))
+        .flat_map(|sort| sort.names.split_ascii_whitespace().map(|names| (names, sort.handling)))
 }
 
 /// Returns the option with this name. fio's names are lower case.
 pub(crate) fn find(name: &str) -> Option<Known> {
     let found = entries().find(|(names, _)| names.split('/').any(|known| known == name));
-    found.map(|(names, becomes)| Known { name: names.split('/').next().unwrap_or(names), becomes })
+    found
+        .map(|(names, handling)| Known { name: names.split('/').next().unwrap_or(names), handling })
 }
 
 /// Returns the most similar name of an option.
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn other_names_lead_to_the_same_option() {
         assert_eq!(find("blocksize").unwrap().name, "bs");
-        assert_eq!(find("bs").unwrap().becomes, OptionUse::Own);
+        assert_eq!(find("bs").unwrap().handling, OptionUse::Own);
         assert_eq!(find("ss_dur").unwrap().name, "steadystate_duration");
         assert_eq!(find("blocksiz"), None);
     }

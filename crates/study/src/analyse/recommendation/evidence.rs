@@ -55,7 +55,7 @@ impl TrialEvidence {
             let name = if of_goals { &goals.name } else { &trial.workload };
             tried.entry((name.clone(), trial.settings.clone())).or_default().insert(trial.block);
         }
-        let (costs, grid) = (curves(Role::Price), grid.to_vec());
+        let (costs, grid) = (curves(Role::Cost), grid.to_vec());
         Some(Self { goals, costs, tried, found, grid, purpose })
     }
 

@@ -2,7 +2,7 @@
 
 use units::Kib;
 
-use super::super::curve::{Curve, SettingPoint, in_a_word};
+use super::super::curve::{Curve, SettingPoint, classify};
 use super::super::ladder::{Ladder, enough};
 use super::super::types::Difference;
 use super::evidence::TrialEvidence;
@@ -43,11 +43,11 @@ impl TrialEvidence {
     ) -> Option<OpenQuestion> {
         let least = repeats.min as usize;
         let firm = INTERVAL_REPEATS.min(repeats.max as usize).max(least);
-        let hoped_for = Ladder::hoped_for(&self.goals, self.found.as_ref())?;
+        let including_unrepeated = Ladder::including_unrepeated(&self.goals, self.found.as_ref())?;
         let new = effort >= MeasurementScope::NewSettings;
         let again = effort >= MeasurementScope::Repeats;
-        None.or_else(|| self.search(&hoped_for).filter(|_| new))
-            .or_else(|| self.confirm(&hoped_for, least).filter(|_| again))
+        None.or_else(|| self.search(&including_unrepeated).filter(|_| new))
+            .or_else(|| self.confirm(&including_unrepeated, least).filter(|_| again))
             .or_else(|| self.costs_of_headline(least, streams))
             .or_else(|| self.settings_without_conditions(least, effort))
             .or_else(|| self.sharpen(firm, repeats.max as usize).filter(|_| again))
@@ -84,8 +84,8 @@ impl TrialEvidence {
     }
 
     /// Asks for repeats of the settings that the decision compares.
-    fn confirm(&self, hoped_for: &Ladder<'_>, least: usize) -> Option<OpenQuestion> {
-        let Ladder { base, economical, best, top, .. } = *hoped_for;
+    fn confirm(&self, including_unrepeated: &Ladder<'_>, least: usize) -> Option<OpenQuestion> {
+        let Ladder { base, economical, best, top, .. } = *including_unrepeated;
         let mut named = vec![base, economical, best, top];
         named.extend(self.goals.points.iter().find(|p| self.is_as_fast(p, base)));
         self.repeated(&self.goals, named.into_iter().map(|point| &point.settings), least)
@@ -196,7 +196,7 @@ impl TrialEvidence {
             let missing = self.tries_together(&self.goals, &pair) < wanted;
             missing.then(|| OpenQuestion::Goals(distinct(pair.into_iter())))
         };
-        let undecided = in_a_word(&self.goals.ratio(headline, ladder.base));
+        let undecided = classify(&self.goals.ratio(headline, ladder.base));
         let wanted = if undecided == Difference::Inconclusive { most } else { firm };
         together(headline, wanted).or_else(|| together(ladder.best, firm))
     }

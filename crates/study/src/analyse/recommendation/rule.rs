@@ -7,7 +7,7 @@
 
 use units::{Bytes, Kib, read_ahead_memory};
 
-use super::super::curve::{EQUIVALENCE_MARGIN, SettingPoint, in_a_word};
+use super::super::curve::{EQUIVALENCE_MARGIN, SettingPoint, classify};
 use super::super::ladder::Ladder;
 use super::super::types::Difference;
 use super::evidence::TrialEvidence;
@@ -71,7 +71,7 @@ impl TrialEvidence {
         let difference = self.goals.difference();
         if gain.median >= MIN_GAIN_RATIO && headline.settings != ladder.base.settings {
             // A single measurement has no interval, but a gain this large is not noise.
-            let sure = !gain.is_bounded() || in_a_word(&gain) == Difference::Faster;
+            let sure = !gain.is_bounded() || classify(&gain) == Difference::Faster;
             let differs = ladder.base_is_found || difference == Difference::Faster;
             return match sure && differs {
                 true => (Decision::Set(headline.settings.read_ahead), Some(headline)),
@@ -116,7 +116,7 @@ impl TrialEvidence {
         point.settings < base.settings
             && point.settings.read_ahead >= MIN_SAVING_SETTING
             && point.median >= base.median * (1.0 - EQUIVALENCE_MARGIN)
-            && in_a_word(&self.goals.ratio(point, base)) != Difference::Slower
+            && classify(&self.goals.ratio(point, base)) != Difference::Slower
     }
 
     fn saves_a_cost(&self, smaller: &SettingPoint, base: &SettingPoint) -> bool {

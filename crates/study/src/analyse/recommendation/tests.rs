@@ -20,7 +20,7 @@ fn world(goal: &[(u64, f64)], doubles: f64) -> World {
     let mut world = World { noise: 0.004, ..World::of(vec![("seq-8", points(goal))]) };
     let kib = (2..=16).map(|power| f64::from(1u32 << power));
     let mapped = kib.map(|kib| (kib, 100.0 / (1.0 + kib / doubles))).collect();
-    world.curves.push(("rand-mmap".to_owned(), Role::Price, mapped));
+    world.curves.push(("rand-mmap".to_owned(), Role::Cost, mapped));
     world
 }
 
