@@ -1,12 +1,12 @@
-//! Notes the commit and the target that foreread is built of and for. Without git, or outside of a
-//! checkout, the commit is unknown and nothing else changes.
+//! Records the commit and the target of this build. Without git, or outside a checkout, the commit
+//! is `unknown`; nothing else changes.
 
 use std::path::Path;
 use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // Those who build from an archive say it.
+    // A build from an archive sets this variable.
     println!("cargo:rerun-if-env-changed=FOREREAD_COMMIT");
     let given = std::env::var("FOREREAD_COMMIT").ok().filter(|commit| !commit.is_empty());
     let commit = given.or_else(commit).unwrap_or_else(|| "unknown".to_owned());
@@ -14,18 +14,18 @@ fn main() {
     println!("cargo:rustc-env=BUILD_TARGET={}", std::env::var("TARGET").unwrap_or_default());
 }
 
-/// The commit of this checkout. Only a new commit, or another branch, makes it worth asking again.
+/// Returns the commit of this checkout. Cargo reruns this only after a commit or branch change.
 fn commit() -> Option<String> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?.parent()?;
     let top = git(&["rev-parse", "--show-toplevel"])?;
-    // An archive that was unpacked within another project's checkout has none.
+    // An archive that was unpacked inside another project's checkout has no commit.
     if Path::new(&top).canonicalize().ok()? != here.canonicalize().ok()? {
         return None;
     }
     for name in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", name])?;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        // Cargo takes a file that is not there for one that has changed.
+        // Cargo treats a missing file as changed.
         if path.exists() {
             println!("cargo:rerun-if-changed={}", path.display());
         }

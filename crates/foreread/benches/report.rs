@@ -1,11 +1,11 @@
-//! How long `foreread report` takes: a simulated study of 1,000 trials, and one of 10,000. The aim
-//! is a second for the first.
+//! Measures `foreread report` for simulated studies of 1,000 and 10,000 trials. The aim is one
+//! second for the first.
 //!
-//! Every trial has all that a measured one has: histograms, counters, time lines. They are a
-//! hundred simulated ones, each many times over, which the report does not know.
+//! Each trial has the same data as a measured one: histograms, counters, time lines. The trials are
+//! copies of a hundred simulated ones, which `report` cannot detect.
 #![allow(clippy::unwrap_used)] // a benchmark may panic
 #![allow(clippy::print_stdout)] // its numbers are its result
-#![allow(dead_code)] // what the tests of the browser share with it is more than it needs
+#![allow(dead_code)] // the browser tests share more code than this needs
 
 #[path = "../tests/program/mod.rs"]
 mod program;
@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use scratch::Scratch;
 
-/// Used by the tests only, in addition to their scratch directory.
+/// Required by the shared scratch module; only the tests use it.
 const PUBLISHED: &str = include_str!("../../study/tests/data/published-tables.json");
 
 const ROUNDS: usize = 7;
-/// What a report of a thousand trials may take.
+/// Time limit of a report of a thousand trials.
 const AIM: Duration = Duration::from_secs(1);
 
 fn main() {
@@ -49,8 +49,8 @@ fn main() {
     }
 }
 
-/// Processor time of the processes that were waited for, in seconds (proc(5): `cutime` and
-/// `cstime`, in hundredths).
+/// Returns the processor time of child processes that have exited, in seconds (proc(5): `cutime`
+/// and `cstime`, in hundredths).
 fn children_cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Whether the locale is UTF-8: `LC_ALL` before `LC_CTYPE` before `LANG`; an empty variable counts
-/// as unset (locale(7)). Without any of them it is the POSIX locale, which is not.
+/// Returns whether the locale is UTF-8. `LC_ALL` overrides `LC_CTYPE`, which overrides `LANG`; an
+/// empty variable counts as unset (locale(7)). If none is set, the locale is POSIX, not UTF-8.
 pub fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let named = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
     let Some(locale) = named.into_iter().find(|value| !value.is_empty()) else { return false };
@@ -18,7 +18,7 @@ pub fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     codeset.eq_ignore_ascii_case("utf8")
 }
 
-/// The text in ASCII. A character without a substitute is escaped, as in `\u{e4}`.
+/// Converts text to ASCII. A character without a substitute is escaped, as in `\u{e4}`.
 pub fn of(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
@@ -37,7 +37,7 @@ pub fn of(text: &str) -> Cow<'_, str> {
     Cow::Owned(written)
 }
 
-/// `113 ±7` becomes `113+-7`, which is as wide, so that table columns stay aligned.
+/// `113 ±7` becomes `113+-7`, which has the same width, so table columns stay aligned.
 fn plus_minus(written: &mut String) {
     let after_figure = written.ends_with(' ')
         && written.trim_end_matches(' ').len() + 1 == written.len()
@@ -48,7 +48,7 @@ fn plus_minus(written: &mut String) {
     written.push_str("+-");
 }
 
-/// The ASCII substitute. Signs used in tables and plots are one character wide.
+/// Returns the ASCII substitute. Signs used in tables and plots are one character wide.
 fn likeness(c: char) -> Option<&'static str> {
     Some(match c {
         '×' => "x",
@@ -97,7 +97,7 @@ fn likeness(c: char) -> Option<&'static str> {
     })
 }
 
-/// A cell of 2 × 4 points, by the rows that contain a point.
+/// Returns the substitute of a cell of 2 × 4 dots, chosen by the rows that contain a dot.
 fn braille(c: char) -> &'static str {
     let dots = u32::from(c) - 0x2800;
     let rows = [0x09, 0x12, 0x24, 0xc0].map(|row| dots & row != 0);
@@ -113,7 +113,7 @@ fn braille(c: char) -> &'static str {
     }
 }
 
-/// A writer that passes on ASCII only. An incomplete character waits for its remaining bytes.
+/// A writer that converts text to ASCII. An incomplete character waits for its remaining bytes.
 #[derive(Debug)]
 pub struct AsciiWriter<W> {
     inner: W,

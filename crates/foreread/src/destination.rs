@@ -1,4 +1,4 @@
-//! The rules for all files that a verb writes for its user.
+//! Rules for all files that a verb writes for its user.
 //!
 //! A regular file is never overwritten without `--force`; a device, pipe, symbolic link or
 //! directory never is. Files are written atomically: under a temporary name, synced, then renamed.
@@ -20,11 +20,11 @@ use crate::output;
 /// A file that may be written, or standard output.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// The option that names it, for messages.
+    /// The option that names the file, for messages.
     option: &'static str,
     /// `None` for standard output.
     path: Option<PathBuf>,
-    /// The permissions of the existing file, if it may be replaced.
+    /// Permissions of the existing file, if it may be replaced.
     replaces: Option<Permissions>,
 }
 
@@ -33,13 +33,13 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// Usage, if the rules forbid it or the directory does not exist; not permitted, if this user
-    /// may not create files in the directory.
+    /// A usage error if the rules forbid the file or its directory does not exist; not permitted,
+    /// if this user may not create files in the directory.
     pub fn check(option: &'static str, path: &Path, force: bool) -> anyhow::Result<Self> {
         Self::check_or_own(option, path, force, |_| false)
     }
 
-    /// The same, but a regular file that `own` recognises as foreread's needs no `--force`.
+    /// Like [`Self::check`], but a regular file that `own` accepts needs no `--force`.
     pub fn check_or_own(
         option: &'static str,
         path: &Path,
@@ -76,12 +76,12 @@ impl Destination {
         Ok(Self { option, path: Some(path.to_owned()), replaces })
     }
 
-    /// Its path, unless it is standard output.
+    /// Returns the path; `None` for standard output.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Writes the whole file, which is on stable storage when this returns.
+    /// Writes the whole file. It is on stable storage when this returns.
     pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let Some(path) = &self.path else {
             return output::with_stdout(|out| out.write_all(bytes));
@@ -92,7 +92,7 @@ impl Destination {
         self.put(file, path).map(drop)
     }
 
-    /// A new empty file at the destination, to be written in parts.
+    /// Creates an empty file at the destination, to be written in parts.
     pub fn create(&self) -> anyhow::Result<Box<dyn Write>> {
         match &self.path {
             None => Ok(Box::new(io::stdout())),
@@ -100,7 +100,7 @@ impl Destination {
         }
     }
 
-    /// Replaces the file by its next version, which need not survive a power loss.
+    /// Replaces the file by its next version, without sync: it need not survive a power loss.
     pub fn publish(&mut self, text: &str) -> anyhow::Result<()> {
         let Some(path) = &self.path else { return output::print_document(text) };
         let mut file = self.temporary_file(path)?;
@@ -111,7 +111,7 @@ impl Destination {
         Ok(())
     }
 
-    /// An unnamed file in the same directory.
+    /// Creates a temporary file in the same directory.
     fn temporary_file(&self, path: &Path) -> anyhow::Result<NamedTempFile> {
         let mut builder = tempfile::Builder::new();
         // A new file gets permissions from the umask; a replaced file keeps its own.
@@ -126,7 +126,7 @@ impl Destination {
         Ok(file)
     }
 
-    /// Gives a file its name, unless another file has appeared there since the check.
+    /// Renames the temporary file, unless another file has appeared there since the check.
     fn put(&self, file: NamedTempFile, path: &Path) -> anyhow::Result<File> {
         let refused = |why: &str| Usage(format!("{} {}: {why}", self.option, shown(path)));
         if let Ok(metadata) = path.symlink_metadata()
@@ -147,7 +147,7 @@ impl Destination {
     }
 }
 
-/// Why an existing file is never replaced.
+/// Returns why an existing file is never replaced; `None` for a regular file.
 fn not_regular(metadata: &Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
     if kind.is_file() {
@@ -165,7 +165,7 @@ fn not_regular(metadata: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// The directory of a file path.
+/// Returns the directory of a file path.
 fn directory(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),

@@ -33,7 +33,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error of the command line that clap does not detect.
+/// A usage error that clap does not detect.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
@@ -41,7 +41,7 @@ pub struct Usage(pub String);
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run {program}")]
 pub struct NotStarted {
-    /// The first word of the command.
+    /// First word of the command.
     pub program: String,
     pub source: io::Error,
 }
@@ -59,7 +59,7 @@ impl Classified for NotStarted {
 }
 
 impl Exit {
-    /// The exit status of a command as a shell reports it: 128 + signal after a signal.
+    /// Converts the exit status of a command as shells do: 128 + signal after a signal.
     pub fn of_command(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Command(u8::try_from(code).unwrap_or(1)),
@@ -68,7 +68,7 @@ impl Exit {
         }
     }
 
-    /// The code for the shell.
+    /// Returns the code for the shell.
     pub fn code(self) -> u8 {
         match self {
             Self::Fine => 0,
@@ -83,7 +83,7 @@ impl Exit {
         }
     }
 
-    /// The exit code of an error: the first cause in the chain with a kind decides.
+    /// Returns the exit code of an error. The first cause in the chain with a kind decides.
     pub fn from_error(error: &anyhow::Error) -> Self {
         error.chain().find_map(Self::of_cause).unwrap_or(Self::Failed)
     }
@@ -110,15 +110,15 @@ impl From<ErrorKind> for Exit {
             ErrorKind::Drift => Self::Drift,
             ErrorKind::Refused => Self::Refused,
             ErrorKind::NotPermitted | ErrorKind::Unsupported => Self::NotPossible,
-            // As a shell reports it.
+            // The codes that shells use.
             ErrorKind::CommandNotFound => Self::Command(127),
             ErrorKind::CommandNotExecutable => Self::Command(126),
         }
     }
 }
 
-/// The error types that have a kind. A cause in a chain has lost its type, so the trait is reached
-/// only by downcasting.
+/// Error types that have a kind. A cause in a chain is `dyn Error`, so the trait is reached only by
+/// downcasting.
 const KINDS: &[fn(&(dyn Error + 'static)) -> Option<ErrorKind>] = &[
     kind_of::<Usage>,
     kind_of::<NotStarted>,

@@ -8,7 +8,7 @@ use study::{CellSettings, ProgressEvent, TrialFigures};
 
 use crate::output;
 
-/// A line. The document of the whole study, which follows the last line, has no `event`.
+/// A line of output. The document of the whole study, after the last line, has no `event`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
@@ -26,7 +26,7 @@ enum Event<'a> {
     },
 }
 
-/// Prints a line for each trial. If printing fails, the study is asked to stop.
+/// Prints a line for each trial. A failure to print stops the study.
 #[derive(Debug)]
 pub struct Lines {
     stop: Arc<AtomicBool>,
@@ -34,7 +34,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Lines of a study that the flag `stop` stops.
+    /// Creates the printer of a study that the flag `stop` stops.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
         Self { stop, failed: None }
     }
@@ -59,7 +59,7 @@ impl Lines {
         }
     }
 
-    /// Why printing failed.
+    /// Returns why printing failed; `None` if it did not.
     pub fn failure(&mut self) -> Option<anyhow::Error> {
         self.failed.take()
     }

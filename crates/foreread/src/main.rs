@@ -23,7 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    // Set early, so that usage errors have colours, too.
+    // Set early, so that usage errors also have colours.
     cli::set_up_early(&words);
     let mut quiet = false;
     let result = Invocation::read(words.clone()).and_then(|invocation| {

@@ -13,12 +13,12 @@ use report::{TermStyle, clean};
 use crate::ascii::{self, AsciiWriter};
 use crate::stdout_error::lost;
 
-/// Whether texts for people are written in ASCII.
+/// Whether text for people is written in ASCII.
 static ASCII: AtomicBool = AtomicBool::new(false);
 /// Results for the file of `--output`.
 static RESULTS: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
-/// Decides on colour and characters before anything is written. With `Auto`, colour depends on
+/// Sets colours and characters before anything is written. With `Auto`, colour depends on
 /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` (in this order) and on the kind of the stream.
 pub fn set_up(colour: ColorChoice, ascii: bool) {
     effective(colour).write_global();
@@ -38,12 +38,12 @@ fn effective(colour: ColorChoice) -> ColorChoice {
     if terminals && !refused { colour } else { ColorChoice::Never }
 }
 
-/// Text for people, in displayable characters.
+/// Converts text for people to displayable characters.
 pub fn shown(text: &str) -> std::borrow::Cow<'_, str> {
     if is_ascii() { ascii::of(text) } else { text.into() }
 }
 
-/// Whether texts for people are written in ASCII.
+/// Returns whether text for people is written in ASCII.
 pub fn is_ascii() -> bool {
     ASCII.load(Ordering::Relaxed)
 }
@@ -53,7 +53,7 @@ pub fn keep_results() {
     *RESULTS.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
 }
 
-/// The results collected since [`keep_results`].
+/// Returns the results collected since [`keep_results`].
 pub fn take_results() -> Vec<u8> {
     RESULTS.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
 }
@@ -87,7 +87,7 @@ pub fn print_json_line(document: &impl serde::Serialize) -> anyhow::Result<()> {
     print_document(&text)
 }
 
-/// Calls `write` with stdout, which drops colours that it does not support.
+/// Calls `write` with stdout. Colours that stdout does not support are dropped.
 pub fn with_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let mut kept = RESULTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(kept) = kept.as_mut() {
@@ -104,7 +104,7 @@ pub fn note(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", shown(text));
 }
 
-/// Stderr for the log, in displayable characters.
+/// Returns stderr for the log, with conversion to displayable characters.
 pub fn stderr() -> Box<dyn Write> {
     if is_ascii() { Box::new(AsciiWriter::new(io::stderr())) } else { Box::new(io::stderr()) }
 }
@@ -125,7 +125,7 @@ pub fn error(error: &anyhow::Error, quiet: bool) {
     }
 }
 
-/// The first line of every error.
+/// Prints the first line of an error.
 pub fn error_line(text: &str) {
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     note(&format!("{red}error:{red:#} {text}"));

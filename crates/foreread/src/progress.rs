@@ -21,7 +21,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Shows nothing if `quiet`.
+    /// Creates the display, which shows nothing if `quiet`.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = (!quiet && terminal).then(|| {
@@ -37,7 +37,7 @@ impl Shown {
         Self { lines, ..self }
     }
 
-    /// Why the lines of JSON could not be printed.
+    /// Returns why the lines of JSON could not be printed.
     pub fn failure(&mut self) -> Option<anyhow::Error> {
         self.lines.as_mut().and_then(Lines::failure)
     }
@@ -58,7 +58,7 @@ impl Shown {
         }
     }
 
-    /// A line that the next one may replace.
+    /// Shows a line that the next one may replace.
     fn state(&mut self, text: String) {
         match &self.bar {
             Some(bar) => bar.set_message(shown(&text).into_owned()),
@@ -149,7 +149,7 @@ fn style() -> ProgressStyle {
     if is_ascii() { style.progress_chars("#> ").tick_chars("|/-\\ ") } else { style }
 }
 
-/// `3 min`, `40 s`: a rough remaining time.
+/// Formats a rough remaining time, as in `3 min` or `40 s`.
 fn rough(time: Duration) -> String {
     match time.as_secs() {
         0..=90 => format!("{} s", time.as_secs().max(1)),

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM, SIGHUP and the loss of the terminal ask a verb to stop. It restores everything,
-//! then the program exits with the code of the signal.
+//! SIGINT, SIGTERM, SIGHUP and the loss of the terminal ask a verb to stop. The verb restores all
+//! settings, then the program exits with the code of the signal.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// How long a computation may continue after a signal to stop normally.
+/// How long a computation may take to stop normally after a signal.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reports which signal has arrived.
@@ -45,8 +45,8 @@ impl Signals {
         Ok(Self { cancelled, which })
     }
 
-    /// The same for a verb that draws on the terminal. Loss of the terminal counts as SIGHUP, even
-    /// if SIGHUP is ignored or goes to another process, as in another session.
+    /// Like [`Self::listen`], for a verb that uses the terminal. Loss of the terminal counts as
+    /// SIGHUP, even if SIGHUP is ignored or goes to another process, as in another session.
     pub fn listen_on_terminal() -> io::Result<Self> {
         let signals = Self::listen()?;
         let watcher = signals.clone();
@@ -56,7 +56,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Waits until the terminal has hung up, without polling.
+    /// Waits, without busy polling, until the terminal hangs up.
     fn watch_terminal(&self) {
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let mut terminals: Vec<PollFd<'_>> = Vec::new();
@@ -79,9 +79,8 @@ impl Signals {
         }
     }
 
-    /// For a verb that only computes: terminates the program if the computation, which may take
-    /// hours, continues after a signal. Nothing needs to be restored, and the record is consistent
-    /// at any time.
+    /// Terminates the program if a computation, which may take hours, continues after a signal. For
+    /// verbs that only compute: no setting must be restored, and the record is always consistent.
     pub fn end_computing(&self) -> io::Result<()> {
         let watched = self.clone();
         let watcher = move || {
@@ -94,14 +93,14 @@ impl Signals {
         std::thread::Builder::new().name("computing".to_owned()).spawn(watcher).map(drop)
     }
 
-    /// The reaction to SIGHUP.
+    /// Reacts to SIGHUP.
     fn hang_up(&self) {
         let hangup = SIGHUP.cast_unsigned() as usize;
         let _ = self.which.compare_exchange(0, hangup, Ordering::SeqCst, Ordering::SeqCst);
         self.cancelled.store(true, Ordering::SeqCst);
     }
 
-    /// The flag that a signal sets.
+    /// Returns the flag that a signal sets.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancelled)
     }
@@ -117,13 +116,13 @@ impl Signals {
         }
     }
 
-    /// Whether the terminal or its session is gone.
+    /// Returns whether the terminal or its session is gone.
     pub fn hung_up(&self) -> bool {
         self.which() == Some(SIGHUP)
     }
 }
 
-/// Whether this process was started to survive its terminal, as by nohup(1).
+/// Returns whether this process was started to survive its terminal, as by nohup(1).
 fn is_hangup_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

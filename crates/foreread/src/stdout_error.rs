@@ -5,7 +5,7 @@ use std::io;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-/// The reader of the results has exited, as `head` does: not an error.
+/// The reader of the results has exited, as `head` does; this is not an error.
 #[derive(Debug, thiserror::Error)]
 #[error("no process reads the results any more")]
 pub struct StdoutClosed;

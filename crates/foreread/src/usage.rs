@@ -7,7 +7,7 @@ use report::clean;
 use crate::exit::Exit;
 use crate::output;
 
-/// Prints the message and returns the exit code. `verb` is the command with its verbs.
+/// Prints the message and returns the exit code. `verb` is `foreread` with the verbs given.
 pub fn explain(error: &clap::Error, verb: &str) -> Exit {
     let text = error.render();
     if !error.use_stderr() {
@@ -27,7 +27,7 @@ pub fn explain(error: &clap::Error, verb: &str) -> Exit {
     Exit::Usage
 }
 
-/// The message in one line, and the hints.
+/// Splits clap's text into the message, in one line, and the hints.
 fn parts(text: &str, verb: &str) -> (String, Vec<String>) {
     let mut paragraphs = text.split("\n\n");
     let message = paragraphs.next().unwrap_or_default();
@@ -43,8 +43,8 @@ fn parts(text: &str, verb: &str) -> (String, Vec<String>) {
     (message, hints)
 }
 
-/// Whether a tip advises to pass a mistyped word, or a number below 0, after `--`, which is never
-/// right here.
+/// Returns whether a tip suggests passing a mistyped word, or a negative number, after `--`, which
+/// is never right here.
 fn passes_on(tip: &str) -> bool {
     tip.starts_with("to pass '")
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 use program::{foreread_in, printed};
 use serde_json::Value;
 
-/// What a program prints of the runs in a state directory of its own.
+/// A state directory with runs, and what the program prints about them.
 struct Record(tempfile::TempDir);
 
 impl Record {
-    /// A record with a sweep of read-ahead and one of two tunables.
+    /// Creates a record with a sweep of read-ahead and one of two tunables.
     fn new() -> Self {
         let record = Self(tempfile::tempdir().unwrap());
         let windows = "read_ahead=4K,128K,1M,8M";
@@ -50,7 +50,7 @@ impl Record {
         lines.map(row).collect()
     }
 
-    /// The document inside the page, and the page.
+    /// Returns the document inside the page, and the page.
     fn page(&self, run: &str) -> (Value, String) {
         let html = self.print(&["report", run, "-o", "-"]);
         let begin = "<script type=\"application/json\" id=\"data\">";
@@ -61,7 +61,7 @@ impl Record {
     }
 }
 
-/// Every figure of a cell by a name: median and interval, quantiles.
+/// Returns each figure of a cell by name: medians, intervals, quantiles.
 fn figures(cell: &Value) -> BTreeMap<String, Option<f64>> {
     let mut all = BTreeMap::new();
     for name in ["throughput_mib_s", "amplification", "device_requests"] {
@@ -77,7 +77,7 @@ fn figures(cell: &Value) -> BTreeMap<String, Option<f64>> {
     all
 }
 
-/// The same figures as the page's script has them.
+/// Returns the same figures, as the page's script stores them.
 fn figures_of_page(cell: &Value) -> BTreeMap<String, Option<f64>> {
     let mut all = BTreeMap::new();
     for name in ["throughput_mib_s", "amplification", "device_requests"] {
@@ -96,7 +96,7 @@ fn figures_of_page(cell: &Value) -> BTreeMap<String, Option<f64>> {
 #[track_caller]
 fn same(of: &str, name: &str, a: Option<f64>, b: Option<f64>) {
     let close = match (a, b) {
-        // The last binary digit may be lost between text and number.
+        // Conversion between text and number may lose the last binary digit.
         (Some(a), Some(b)) => (a - b).abs() <= a.abs() * 1e-14,
         (a, b) => a.is_none() && b.is_none(),
     };
@@ -193,7 +193,7 @@ fn effects_are_the_same_in_every_format() {
     assert!(texts[2].contains("Interactions"));
 }
 
-/// Figures of a table to import, drawn by a step of a linear congruence: rising, falling and flat.
+/// Generates a table to import, with rising, falling or flat figures, by a linear congruence.
 fn drawn_table(seed: u64) -> String {
     let mut state = seed;
     let mut draw = |most: u64| {
@@ -240,7 +240,7 @@ fn what_apply_and_persist_plan_is_what_the_run_recommends() {
         let plan: Value = serde_json::from_slice(&applied.stdout).unwrap();
         let written = plan["writes"].as_array().unwrap().last().unwrap();
         assert_eq!(written["after"].as_u64(), Some(kib), "run {run}: {plan}");
-        // Another owner of the setting may be in the way here.
+        // Another owner of the setting may prevent this here.
         let persisted = dry_run(&["persist", "--from", &run]);
         if persisted.status.success() {
             let files: Value = serde_json::from_slice(&persisted.stdout).unwrap();

@@ -1,5 +1,5 @@
 //! The Ansible collection, run by a real Ansible against hosts of this machine.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and prints skips
 
 mod program;
 
@@ -21,7 +21,7 @@ struct Playground {
 }
 
 impl Playground {
-    /// `None`, with the reason, without Ansible.
+    /// Returns `None`, after printing the reason, if Ansible is missing.
     fn new() -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
         let ansible = root.join("target/venv/bin/ansible-playbook");
@@ -36,7 +36,7 @@ impl Playground {
         Some(Self { scratch, ansible })
     }
 
-    /// Runs one module on all hosts; the exit code, the output, and how many hosts changed.
+    /// Runs one module on all hosts; returns the exit code, the output, and how many hosts changed.
     fn play(&self, module: &str, options: &str, arguments: &str) -> (i32, String, usize) {
         let program = assert_cmd::cargo::cargo_bin!("foreread");
         let tasks = format!(
@@ -66,7 +66,7 @@ impl Playground {
         (code, out, changed)
     }
 
-    /// Runs a play with these tasks on all hosts; the exit code and the output.
+    /// Runs a play with these tasks on all hosts; returns the exit code and the output.
     fn playbook(&self, tasks: &str, arguments: &str) -> (i32, String) {
         self.scratch.file("play.yml", format!("- hosts: all\n  gather_facts: false\n{tasks}"));
         let mut command = Command::new(&self.ansible);
@@ -171,11 +171,11 @@ fn host_a_second_run_changes_nothing_and_check_mode_writes_nothing() {
         let (code, out, changed) = ground.play("state", &options, arguments);
         assert_eq!((code, changed, device.kib().as_str()), (0, 0, "256"), "{out}");
     }
-    // Another program changes it: the next run sets it again.
+    // Another program changes the setting; the next run sets it again.
     fs::write(device.read_ahead(), "64").unwrap();
     let (code, out, changed) = ground.play("state", &options, "");
     assert_eq!((code, changed, device.kib().as_str()), (0, 1, "256"), "{out}");
-    // What cannot be done is foreread's own message, and nothing is done by half.
+    // An impossible request fails with foreread's own message, and changes nothing.
     fs::write(device.read_ahead(), "64").unwrap();
     let lasting = options.replace("persist: false", "persist: true, owner: udev");
     let (code, out, _) = ground.play("state", &lasting, "");
@@ -191,14 +191,14 @@ fn host_a_second_run_changes_nothing_and_check_mode_writes_nothing() {
     fs::write(device.read_ahead(), before).unwrap();
 }
 
-/// How many hosts; FOREREAD_ANSIBLE_HOSTS asks for another number, and the times are printed.
+/// Returns the number of hosts: FOREREAD_ANSIBLE_HOSTS, or 3. The tests print their times.
 fn hosts() -> usize {
     let asked = std::env::var("FOREREAD_ANSIBLE_HOSTS").ok();
     asked.and_then(|words| words.parse().ok()).unwrap_or(3)
 }
 
-/// On hosts with a device each, check mode writes nothing, the first run writes, and the second
-/// changes nothing.
+/// On hosts with one device each, check mode writes nothing, the first run writes, and the second
+/// run changes nothing.
 #[test]
 fn host_state_on_many_hosts_is_written_once() {
     let name = "host_state_on_many_hosts_is_written_once";
@@ -241,7 +241,7 @@ fn host_state_on_many_hosts_is_written_once() {
     }
 }
 
-/// The role on several hosts: the first run copies binary and policy, the second nothing.
+/// The role on several hosts: the first run copies binary and policy, the second copies nothing.
 #[test]
 fn the_role_installs_on_several_hosts_once() {
     let Some(ground) = Playground::new() else { return };
@@ -254,7 +254,7 @@ fn the_role_installs_on_several_hosts_once() {
     }
     ground.inventory(&inventory);
     ground.scratch.file("policy.toml", "version = 1\n[[rule]]\nname = \"all\"\nmax = \"1M\"\n");
-    // Whatever the role copies must run there; a small program is copied sooner than foreread.
+    // The role runs the copied binary; a small script is copied faster than foreread.
     ground.scratch.file("program", "#!/bin/sh\necho installed\n");
     let role = "  roles:
     - role: foreread.foreread.install
@@ -263,7 +263,7 @@ fn the_role_installs_on_several_hosts_once() {
       foreread_policy: \"{{ lookup('ansible.builtin.file', 'policy.toml') }}\\n\"
       foreread_policy_file: \"{{ home }}/etc/foreread/policy.toml\"
 ";
-    // The binary, the directory of the policy, and the policy.
+    // Three changes: the binary, the directory of the policy, and the policy.
     for (arguments, changed) in [("--check", 3), ("", 3), ("", 0)] {
         let (code, out) = ground.playbook(role, arguments);
         let count = out.matches(&format!("changed={changed} ")).count();

@@ -1,6 +1,6 @@
-//! The Helm chart: lint, schemas of several versions of Kubernetes, and its container's arguments
-//! run for real.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+//! The Helm chart: lint, schemas of several versions of Kubernetes, and a real run with its
+//! container's arguments.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and prints skips
 
 mod program;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use testkit::host_tree::{HostTree, TreeDisk};
 
 const VERSIONS: [&str; 5] = ["1.25.0", "1.28.0", "1.31.0", "1.34.0", "1.37.0"];
-/// Values that switch on every part of the chart, and the defaults.
+/// The default values, and values that enable every part of the chart.
 const VALUES: [&str; 2] = [
     "",
     "policy: |\n  version = 1\n  [[rule]]\n  name = \"all\"\n  max = \"256K\"\n\
@@ -27,7 +27,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Helm and a Python with Kubernetes' schemas; `None`, with the reason, without them.
+/// Helm, and a Python with the schemas of Kubernetes. Without them, the tests are skipped.
 struct Kubernetes {
     helm: PathBuf,
     python: PathBuf,
@@ -64,7 +64,7 @@ impl Kubernetes {
         self.scratch.path().join(name)
     }
 
-    /// The objects of the chart, as JSON; checked against the schemas of a version.
+    /// Renders the objects of the chart as JSON, and checks them against the schemas of a version.
     fn objects(&self, version: &str) -> Vec<Value> {
         let words = ["template", "r", "--namespace", "n", "--kube-version", version];
         let (code, out, said) = self.helm(&words);
@@ -96,7 +96,7 @@ fn the_chart_passes_lint_and_the_schemas_of_five_versions() {
             assert!(kinds.len() == wanted && kinds.contains(&"DaemonSet"), "{version}: {kinds:?}");
         }
     }
-    // The check finds the error, and values that the chart does not have are refused.
+    // The check detects errors, and the chart rejects unknown values.
     for wrong in ["resources: {limits: 7}", "tolerations: [{operater: Exists}]"] {
         kubernetes.scratch.file("values.yaml", wrong);
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -110,7 +110,7 @@ fn the_chart_passes_lint_and_the_schemas_of_five_versions() {
     }
 }
 
-/// The pod may do nothing but read, and its arguments are those of this foreread.
+/// The pod may only read, and this foreread accepts its arguments.
 #[test]
 fn the_container_has_no_privileges_and_its_arguments_work() {
     let Some(kubernetes) = Kubernetes::find() else { return };
@@ -136,7 +136,7 @@ fn the_container_has_no_privileges_and_its_arguments_work() {
     let mounts = container["volumeMounts"].as_array().unwrap();
     assert!(mounts.iter().all(|mount| mount["readOnly"] == true), "{mounts:?}");
     assert_eq!(pod["nodeSelector"]["feature.node.kubernetes.io/storage-nonrotationaldisk"], "true");
-    // The policy of the ConfigMap and the arguments, with the paths of this machine.
+    // Run with the policy of the ConfigMap and the arguments, with paths of this machine.
     let policy = of("ConfigMap")["data"]["policy.toml"].as_str().unwrap();
     kubernetes.scratch.file("policy.toml", policy);
     let tree = kubernetes.path("host");

@@ -1,13 +1,13 @@
-//! The command line as a person meets it. Nothing here needs root or changes anything.
+//! The command line as users see it. Nothing here needs root or changes anything.
 #![allow(clippy::unwrap_used)] // a test may panic
-#![allow(clippy::print_stdout)] // a skipped test says so
+#![allow(clippy::print_stdout)] // a test prints skips
 
 mod program;
 
 use program::{Scratch, run};
 use serde_json::Value;
 
-/// Checks that it ends with `code`, says each of `words` on stderr and nothing on stdout.
+/// Checks that a command exits with `code`, prints each of `said` on stderr and nothing on stdout.
 #[track_caller]
 fn refuses(words: &str, code: i32, said: &[&str]) {
     let scratch = Scratch::new();
@@ -400,7 +400,7 @@ fn every_workload_is_listed_and_its_declaration_can_be_used() {
     }
 }
 
-/// Both kinds: with patterns that fio has, and with requests in logs.
+/// Both kinds of export: patterns that fio has, and requests in logs.
 #[test]
 fn what_is_exported_runs_under_fio() {
     if std::process::Command::new("fio").arg("--version").output().is_err() {
@@ -465,7 +465,7 @@ fn a_dry_run_dilates_the_trial_and_not_what_is_beside_it() {
         assert_eq!(code, 0, "{stderr}");
         stdout.lines().find(|line| line.starts_with("Time:")).unwrap_or_default().to_owned()
     };
-    // Six trials of 100 s and half a second each.
+    // Six trials of 100 s, plus half a second each.
     let fixed = time("hdd-2008,dilation=100");
     assert!(fixed.starts_with("Time: about 10 minutes"), "{fixed}");
     let automatic = time("nvme");

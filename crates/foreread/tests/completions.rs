@@ -1,4 +1,4 @@
-//! Completions, as the shells ask for them and as a real bash shows them.
+//! Completions, as the shells request them and as a real bash shows them.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use program::{Scratch, foreread_in, text};
 
-/// The words that are offered in place of the last one.
+/// Returns the candidates for the last word.
 fn offered(scratch: &Scratch, words: &[&str]) -> Vec<String> {
     let mut command = foreread_in(scratch.path());
     command.current_dir(scratch.path()).args(["complete", "--"]).args(words);
@@ -68,7 +68,7 @@ fn each_place_is_offered_what_it_takes() {
     assert!(!offered(&scratch, &[]).is_empty());
 }
 
-/// What bash would put in place of the word before the cursor.
+/// Returns what bash would put in place of the word before the cursor.
 fn in_bash(scratch: &Scratch, line: &str) -> Option<Vec<String>> {
     let program = assert_cmd::cargo::cargo_bin!("foreread");
     let script = format!(
@@ -96,7 +96,7 @@ fn a_real_bash_completes_models_workloads_and_runs() {
     }
     for (line, some) in [
         ("foreread sw", "sweep"),
-        // bash has `virtual` and `:` already, and wants the rest.
+        // bash already has `virtual` and `:`, and expects the rest.
         ("foreread tune virtual:raid10", "raid10-2008"),
         ("foreread tune sim:hdd-2008,policy=z", "zfs"),
         ("foreread sweep / --workload seq-", "seq-8"),

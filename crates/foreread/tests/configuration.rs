@@ -10,7 +10,7 @@ use std::path::Path;
 use program::{Scratch, run};
 use serde_json::Value;
 
-/// What the program prints with this configuration.
+/// Runs the program with this configuration.
 #[track_caller]
 fn with(scratch: &Scratch, text: &str, words: &str) -> (i32, String, String) {
     scratch.file("c.toml", text);
@@ -54,7 +54,7 @@ fn command_line_environment_user_and_system_come_in_this_order() {
     assert_eq!(store("store = \"file\"", "info --json", None), "file");
     assert_eq!(store("store = \"file\"", "info --json", Some("variable")), "variable");
     assert_eq!(store("store = \"file\"", "info --json --store x", Some("variable")), "x");
-    // The user's own file, where none is named.
+    // The user's own file, if no file is named.
     let user = scratch.path().join("xdg/foreread");
     fs::create_dir_all(&user).unwrap();
     fs::write(user.join("config.toml"), "store = \"mine\"").unwrap();

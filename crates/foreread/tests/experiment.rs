@@ -1,6 +1,6 @@
-//! Experiments on virtual disks under the real kernel. They need root, FUSE and loop devices; what
-//! they make and change is gone and back at the end.
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
+//! Experiments on virtual disks under the real kernel. They need root, FUSE and loop devices, and
+//! undo all their changes at the end.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a test prints skips, and may panic
 
 mod program;
 
@@ -14,14 +14,14 @@ use sys::lock::Lock;
 use units::Bytes;
 use vdisk::Filesystem;
 
-/// Directories for foreread's own state, and the turn of this test.
+/// Directories for foreread's own state, and the lock that serialises the tests of the host.
 struct Stage {
     dir: tempfile::TempDir,
     _turn: Lock,
 }
 
 impl Stage {
-    /// `None` after saying why the test called `name` is skipped.
+    /// Returns `None`, after printing why, if the test called `name` is skipped.
     fn set(name: &str) -> Option<Self> {
         if let Err(lack) = vdisk::availability(Filesystem::Ext4) {
             println!("SKIP {name}: {lack}");
@@ -41,18 +41,18 @@ impl Stage {
         self.command(arguments).output().unwrap()
     }
 
-    /// Lets the user of a server get to the directory.
+    /// Gives the user of a server access to the directory.
     fn open_to_all(&self) {
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(self.dir.path(), open).unwrap();
     }
 
-    /// The JSON of a command that ends well, and that leaves no virtual disk behind.
+    /// Runs a command that must succeed and leave no virtual disk behind; returns its JSON.
     #[track_caller]
     fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(arguments);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // 5 where there were too few requests for the program's taste.
+        // The code is 5 if there were too few requests for an answer.
         assert!(matches!(output.status.code(), Some(0 | 5)), "{:?}: {said}", output.status.code());
         let disks = self.run(&["vdisk", "list", "--json"]);
         let disks: Value = serde_json::from_slice(&disks.stdout).unwrap();
@@ -66,14 +66,14 @@ fn rows(answer: &Value) -> &[Value] {
 }
 
 /// The shape of the table of 2002: two blocks cost hardly more than one, sixteen less than five
-/// times as much, and reading more is cheaper still where four processes are at work.
+/// times as much; with four processes, larger requests are cheaper still.
 #[test]
 fn host_blocks_have_the_published_shape() {
     let Some(stage) = Stage::set("host_blocks_have_the_published_shape") else { return };
-    // Slower than its model, so that a busy machine adds little to the figures.
+    // Slower than its model, so that a busy machine affects the figures little.
     let disk = "virtual:hdd-15k-2000,dilation=4";
     let words = ["blocks", disk, "--span", "2G", "--blocks", "1,2,8,16", "--processes", "1,4"];
-    // In half of that time, four processes get too few requests beside other tests.
+    // In half of this time, four processes complete too few requests while other tests run.
     let more = ["--duration", "600ms", "--seed", "3", "--json"];
     let answer = stage.json(&[words.as_slice(), &more].concat());
     let ratio = |processes: u64, blocks: u64| {
@@ -87,12 +87,12 @@ fn host_blocks_have_the_published_shape() {
         assert!(ratio(processes, 2) <= 1.35, "two blocks, {processes} processes");
         assert!(ratio(processes, 16) < 5.0, "sixteen blocks, {processes} processes");
     }
-    // Not at sixteen: Linux sends those as two requests at once, where the system of 2002 sent one
-    // after another.
+    // Not at sixteen blocks: Linux sends them as two concurrent requests; the system of 2002 sent
+    // one request after the other.
     assert!(ratio(4, 2) * ratio(4, 8) < ratio(1, 2) * ratio(1, 8), "{answer:#}");
 }
 
-/// Requests in parts, as the system of 2002 had them; ratios lie in their intervals.
+/// Requests in parts, as in the system of 2002; the ratios lie within their intervals.
 #[test]
 fn host_blocks_are_read_in_parts() {
     let Some(stage) = Stage::set("host_blocks_are_read_in_parts") else { return };
@@ -111,8 +111,8 @@ fn host_blocks_are_read_in_parts() {
     assert!(notes.contains("into parts, one after another"), "{notes}");
 }
 
-/// What the windows of sixteen streams cannot keep in a quarter of the memory that they need is
-/// read again, and what two streams have is not.
+/// In a quarter of the memory that the windows of sixteen streams need, pages are evicted and read
+/// again; with two streams, they are not.
 #[test]
 fn host_scarce_memory_makes_read_ahead_thrash() {
     let name = "host_scarce_memory_makes_read_ahead_thrash";
@@ -121,7 +121,7 @@ fn host_scarce_memory_makes_read_ahead_thrash() {
         println!("SKIP {name}: {lack}");
         return;
     }
-    // Ten times slower than it is: what a busy machine is late by spoils no trial.
+    // Ten times slower than its model, so that the delays of a busy machine spoil no trial.
     let disk = "virtual:ssd-sata,fs=ext4,size=4G,dilation=10";
     let words = ["experiment", "memory", disk, "--memory", "32M", "--streams", "2,16"];
     let more = ["--read-ahead", "128K,4M", "--repeats", "1", "--duration", "300ms"];
@@ -146,7 +146,7 @@ fn host_scarce_memory_makes_read_ahead_thrash() {
     assert!(!own.contains("foreread-memory"), "{own}");
 }
 
-/// The answer of this kernel is that of the rules which were recorded from one, page for page.
+/// This kernel starts read-ahead as the recorded rules predict, page for page.
 #[test]
 fn host_read_ahead_starts_when_the_rules_say() {
     let Some(stage) = Stage::set("host_read_ahead_starts_when_the_rules_say") else { return };
@@ -168,12 +168,12 @@ fn host_read_ahead_starts_when_the_rules_say() {
     }
 }
 
-/// A disk of 2008 reads three fifths as fast at its end as at its start.
+/// A disk of 2008 is three fifths as fast at its end as at its start.
 #[test]
 fn host_the_end_of_a_disk_is_slower_than_its_start() {
     let name = "host_the_end_of_a_disk_is_slower_than_its_start";
     let Some(stage) = Stage::set(name) else { return };
-    // Wholly there, so that its end is the model's.
+    // The whole disk, so that its end is the model's end.
     let disk = "virtual:hdd-15k-2008,fs=raw,size=136G";
     let words = ["experiment", "zones", disk, "--places", "2", "--repeats", "1"];
     let more = ["--duration", "300ms", "--seed", "1", "--json"];
@@ -184,8 +184,8 @@ fn host_the_end_of_a_disk_is_slower_than_its_start() {
     assert!(rate(1) < 0.85 * rate(0), "{answer:#}");
 }
 
-/// A real server on a virtual disk: a sequential scan with the device's utilisation beside it, and
-/// random selects from cold until the table is cached.
+/// A real server on a virtual disk: a sequential scan with the device's utilisation, and random
+/// selects from a cold cache until the table is cached.
 #[test]
 fn host_postgres_scans_and_is_primed() {
     let name = "host_postgres_scans_and_is_primed";
@@ -203,7 +203,7 @@ fn host_postgres_scans_and_is_primed() {
     assert_eq!(rows(&answer).len(), 4, "{answer:#}");
     for row in rows(&answer) {
         assert!(row["seconds"].as_f64().unwrap() > 0.0, "{row:#}");
-        // It was cold: the table came from the device.
+        // The cache was cold: the table came from the device.
         assert!(row["device_read_mib"].as_f64().unwrap() > 7.0, "{row:#}");
         let busy = row["device_busy_percent"].as_f64().unwrap();
         assert!((0.0..=100.0).contains(&busy), "{row:#}");
@@ -223,7 +223,7 @@ fn host_postgres_scans_and_is_primed() {
     is_in_the_record(&stage, &answer);
 }
 
-/// The trials became a run like any other, with the course of each in its page.
+/// Checks that the trials are recorded as a run, whose page has the curve of each trial.
 fn is_in_the_record(stage: &Stage, answer: &Value) {
     assert_eq!(answer["run"], 1);
     let shown = stage.json(&["runs", "show", "1", "--json"]);
@@ -246,7 +246,7 @@ fn is_in_the_record(stage: &Stage, answer: &Value) {
     }
     let page = stage.run(&["report", "1", "-o", "-"]).stdout;
     let page = String::from_utf8(page).unwrap();
-    // pgbench reports whole seconds: priming that takes less has no queries in any of them.
+    // pgbench reports whole seconds, so priming that takes less than a second has no queries.
     let plots = answer["plots"].as_array().unwrap().iter();
     let primed = plots.filter(|plot| plot["y"] == "queries/s");
     let curves = primed.flat_map(|plot| plot["curves"].as_array().unwrap());
@@ -257,7 +257,7 @@ fn is_in_the_record(stage: &Stage, answer: &Value) {
     }
 }
 
-/// Settings of the server are varied, one that this version has not is refused by name, and
+/// Settings of the server are varied, a setting that this version lacks is refused by name, and
 /// pgbench's own transactions run.
 #[test]
 fn host_postgres_settings_are_varied() {
@@ -281,7 +281,7 @@ fn host_postgres_settings_are_varied() {
     }
 }
 
-/// A table of a server that is there is read, and neither changed nor stopped.
+/// A table of an existing server is read; the server is neither changed nor stopped.
 #[test]
 fn host_postgres_reads_a_given_server() {
     let name = "host_postgres_reads_a_given_server";
@@ -312,7 +312,7 @@ fn host_postgres_reads_a_given_server() {
     server.remove().unwrap();
 }
 
-/// A run that is killed leaves files, and the next command that looks after them removes them.
+/// A killed run leaves files; the next rollback removes them.
 #[test]
 fn host_postgres_files_of_a_killed_run_are_removed() {
     let name = "host_postgres_files_of_a_killed_run_are_removed";
@@ -332,7 +332,7 @@ fn host_postgres_files_of_a_killed_run_are_removed() {
     run.wait().unwrap();
     assert!(running, "the server never started");
     assert!(home.exists() && socket.exists());
-    // As long as the server is going down its files are in use.
+    // While the server shuts down, its files are in use.
     let mut said = Vec::new();
     let gone = wait(Duration::from_secs(60), || {
         let rolled = stage.run(&["rollback"]);
@@ -344,7 +344,7 @@ fn host_postgres_files_of_a_killed_run_are_removed() {
     assert!(gone && message, "{said:?}");
 }
 
-/// Whether something comes true in time.
+/// Returns whether a condition becomes true in time.
 fn wait(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < patience {
@@ -356,7 +356,7 @@ fn wait(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Questions that a sweep answers are answered in simulation as well, which needs no rights.
+/// Questions that a sweep answers also work in simulation, which needs no privileges.
 #[test]
 fn sweeps_are_put_into_words() {
     let dir = tempfile::tempdir().unwrap();

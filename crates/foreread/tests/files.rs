@@ -1,4 +1,4 @@
-//! The files that verbs write for their users: one rule for all of them.
+//! The files that verbs write for their users: the same rules for all of them.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;
@@ -11,7 +11,7 @@ use program::Scratch;
 const SWEEP: &str = "sweep sim:nvme --vary read_ahead=4K,128K --workload seq-1 --repeats 1 \
                      --duration 100ms --seed 1";
 
-/// Every verb that writes a file, without the file.
+/// Each verb that writes a file, without the file's name.
 const WRITERS: [&str; 21] = [
     "report 1 -o",
     "report 1 --output",

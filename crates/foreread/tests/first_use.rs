@@ -1,6 +1,6 @@
-//! What a newcomer meets: the demonstration, a short result, a system without mounts.
+//! First use: the demonstration, a brief result, a system without mounts.
 #![allow(clippy::unwrap_used)] // a test may panic
-#![allow(clippy::print_stdout)] // a skipped test says so
+#![allow(clippy::print_stdout)] // a test prints skips
 
 mod program;
 

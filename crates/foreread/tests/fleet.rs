@@ -1,5 +1,5 @@
 //! Many hosts in one database: `foreread fleet` with a PostgreSQL server that the test starts.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and prints skips
 
 mod database;
 mod program;
@@ -39,7 +39,7 @@ fn a_second_import_writes_nothing_and_a_change_writes_one_row() {
     assert_eq!(none["hosts"].as_array().unwrap().len(), 0);
     let (_, table, _) = run(&mut fleet.command("outliers"));
     assert!(table.contains("web2") && table.contains("3 of 4"), "{table}");
-    // The machine-id stays on the host.
+    // The host's machine-id does not get into the database.
     assert_eq!(
         fleet.sql("SELECT count(*) FROM foreread.host WHERE host_id::text LIKE '0000%'"),
         "0"
@@ -66,7 +66,7 @@ fn surveys_come_in_any_order_and_a_policy_is_kept_since_when_it_is_violated() {
     survey("surveys/c.json", 3000.0);
     let first = fleet.json("import surveys/a.json surveys/c.json");
     assert_eq!((&first["storage_rows"], &first["policy_rows"]), (&2.into(), &2.into()), "{first}");
-    // What happened between is not known any better by an older survey that comes later.
+    // An older survey that arrives later does not change the known history.
     let late = fleet.json("import surveys");
     assert_eq!((&late["surveys"], &late["outdated"]), (&0.into(), &3.into()), "{late}");
     assert_eq!(fleet.json("hosts")["hosts"][0]["violations"], 1);
@@ -95,13 +95,13 @@ fn runs_are_imported_once_with_their_trials() {
     let again = fleet.json("import collected");
     assert_eq!((&again["runs"], &again["trials"]), (&0.into(), &0.into()), "{again}");
     compares_runs(&fleet, sweep);
-    // A record alone belongs to no host.
+    // A record without a survey belongs to no host.
     fs::remove_file(directory.join("survey.json")).unwrap();
     let (code, out, said) = run(&mut fleet.command("import collected"));
     assert!(code == 1 && said.contains("without a host"), "{out}{said}");
 }
 
-/// The page of two runs has the medians that the record has.
+/// The page that compares two runs shows the medians of the record.
 fn compares_runs(fleet: &Fleet, sweep: &str) {
     let (code, _, said) = fleet.scratch.run(&sweep.replace("--seed 1", "--seed 2"));
     assert!(code == 0 || code == 5, "{said}");
@@ -194,14 +194,14 @@ fn a_database_that_cannot_be_used_is_one_clear_error() {
     }
 }
 
-/// `serve --fleet` over the database.
+/// Starts `serve --fleet` with the database.
 fn serve(fleet: &Fleet) -> Served {
     let mut command = fleet.scratch.foreread("serve --fleet --port 0");
     command.env("FOREREAD_DATABASE", fleet.server.client().unwrap().connection());
     Served::start(command)
 }
 
-/// The text of a page's content, without markup.
+/// Returns the text of a page's content, without markup.
 fn shown(served: &Served, path: &str) -> String {
     let Answer { status, body, .. } = served.get(path);
     assert_eq!(status, 200, "{path}: {body}");
@@ -210,7 +210,7 @@ fn shown(served: &Served, path: &str) -> String {
     pieces.map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// The address of the first link to a host of this name.
+/// Returns the address of the first link to a host of this name.
 fn host_address(page: &str, name: &str) -> String {
     let before = page.split(&format!("\">{name}</a>")).next().unwrap();
     before.rsplit("href=\"").next().unwrap().to_owned()
@@ -230,7 +230,7 @@ fn served_pages_show_what_the_database_holds_and_filter_it() {
     assert!(first.contains("Read-ahead of 61 hosts") && first.contains("Next page"), "{first}");
     assert!(first.contains("db") && !first.contains("web55"), "{first}");
     assert!(shown(&served, "/?page=2").contains("web55"));
-    // What changed, since when, and what is usual.
+    // The page shows what changed, the value before, and the usual value.
     let changed = shown(&served, "/?host=*07");
     assert!(changed.contains("Read-ahead of 1 host"), "{changed}");
     assert!(changed.contains("8192 KiB") && changed.contains("usually 256 KiB"), "{changed}");
@@ -260,7 +260,7 @@ fn served_pages_show_what_the_database_holds_and_filter_it() {
     }
 }
 
-/// Names come from other hosts, and the database may go away.
+/// Names come from other hosts, and the database may become unavailable.
 #[test]
 fn served_pages_take_names_as_text_and_report_a_lost_database() {
     let Some(mut fleet) = Fleet::start() else { return };
@@ -283,7 +283,7 @@ fn served_pages_take_names_as_text_and_report_a_lost_database() {
     assert!(status == 503 && text.contains("connect"), "{text}");
 }
 
-/// Imports that run at once wait for each other.
+/// Concurrent imports wait for each other.
 #[test]
 fn imports_at_once_make_the_tables_once() {
     let Some(fleet) = Fleet::start() else { return };
@@ -297,7 +297,7 @@ fn imports_at_once_make_the_tables_once() {
     assert_eq!(fleet.sql(rows), "12,12");
 }
 
-/// A role that may only read lists hosts, and cannot import.
+/// A role that may only read can list hosts, but cannot import.
 #[test]
 fn a_reader_needs_no_more_than_the_documented_rights() {
     let Some(fleet) = Fleet::start() else { return };

@@ -1,5 +1,5 @@
-//! `foreread fleet import` while the database or the import dies, and over TLS.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+//! `foreread fleet import` when the database or the import is killed, and over TLS.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and prints skips
 
 mod database;
 mod program;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use database::Fleet;
 use program::run;
 
-/// A session that keeps imports from their last table until it is dropped.
+/// A session that blocks imports before their last table until it is dropped.
 struct Blocker(Child);
 
 impl Blocker {
@@ -38,8 +38,8 @@ impl Drop for Blocker {
 
 const WAITING: &str = "wait_event_type = 'Lock' AND wait_event = 'relation'";
 
-/// An import that dies in the middle of its transaction leaves nothing, whoever kills what; the
-/// next one completes it.
+/// An import that is killed in the middle of its transaction leaves no rows, whether the server or
+/// foreread is killed. The next import completes it.
 #[test]
 fn a_killed_import_leaves_no_half_and_is_completed_by_the_next() {
     let Some(fleet) = Fleet::start() else { return };
@@ -48,7 +48,7 @@ fn a_killed_import_leaves_no_half_and_is_completed_by_the_next() {
     let rows = || fleet.sql("SELECT count(*) FROM foreread.survey");
     let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {WAITING}");
     let blocker = Blocker::start(&fleet);
-    // The server ends the session, as when it is stopped.
+    // The server terminates the session, as when it is stopped.
     let mut command = fleet.command("import hosts");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     fleet.wait_for(WAITING);
@@ -72,12 +72,12 @@ fn a_killed_import_leaves_no_half_and_is_completed_by_the_next() {
     assert_eq!(rows(), "60");
 }
 
-/// What is known of all hosts, without the times of the imports.
+/// Digest of the content for all hosts, without the times of imports.
 const CONTENT: &str = "SELECT md5(string_agg(x, ';' ORDER BY x)) FROM (SELECT (host.name, \
                        device_key, survey.name, read_ahead_kib, origin, findings)::text AS x FROM \
                        foreread.survey JOIN foreread.host USING (host_id)) AS rows";
 
-/// Kills the postmaster, which takes its sessions along, and waits until they are gone.
+/// Kills the postmaster, which also ends its sessions, and waits until they have exited.
 fn kill_server(fleet: &Fleet) {
     let pid_file = fleet.server.data().join("postmaster.pid");
     let text = fs::read_to_string(&pid_file).unwrap();
@@ -90,11 +90,11 @@ fn kill_server(fleet: &Fleet) {
         assert!(started.elapsed() < Duration::from_secs(60), "the server does not die");
         sleep(Duration::from_millis(50));
     }
-    // It would pass for that of the next one.
+    // The next server would take this file for its own.
     fs::remove_file(&pid_file).unwrap();
 }
 
-/// Starts the server again once the sessions of the one before have let go of its memory.
+/// Restarts the server when the sessions of the previous one have released its memory.
 fn start_server_again(fleet: &mut Fleet) {
     let started = Instant::now();
     while let Err(error) = fleet.server.start(&[]) {
@@ -103,7 +103,7 @@ fn start_server_again(fleet: &mut Fleet) {
     }
 }
 
-/// Nothing is lost and nothing there twice when the server dies in the middle of an import.
+/// No row is lost or duplicated if the server is killed in the middle of an import.
 #[test]
 fn an_import_whose_server_is_killed_is_completed_by_the_next() {
     let Some(mut fleet) = Fleet::start() else { return };
@@ -134,8 +134,8 @@ fn an_import_whose_server_is_killed_is_completed_by_the_next() {
     assert_eq!(undisturbed.sql(CONTENT), content);
 }
 
-/// Certificates below a directory: an authority with a server's certificate for `localhost`, and
-/// another authority.
+/// Creates certificates in a directory: an authority with a server's certificate for `localhost`,
+/// and another authority.
 fn certificates(directory: &Path) {
     let openssl = |words: &str| {
         let mut command = Command::new("openssl");
@@ -154,7 +154,7 @@ fn certificates(directory: &Path) {
     );
 }
 
-/// Settings of a server that takes connections to this address over TLS only.
+/// Returns settings of a server that accepts only TLS connections to this address.
 fn tls_only(data: &Path, certificates: &Path, address: &str) -> Vec<(String, String)> {
     let owner = fs::metadata(data).unwrap();
     for name in ["server.key", "server.crt"] {
@@ -177,7 +177,7 @@ fn an_import_over_tls_refuses_servers_that_it_cannot_verify() {
         return;
     }
     certificates(directory.path());
-    // The port stays that of the socket; the address is that of no other server.
+    // The port is that of the socket; no other server uses this address.
     let number = std::process::id();
     let address = format!("127.{}.{}.2", number >> 8 & 0x7f, number & 0xff);
     let started = Fleet::start_with(|data| tls_only(data, directory.path(), &address));

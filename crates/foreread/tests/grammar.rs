@@ -1,6 +1,6 @@
-//! Command lines drawn from the grammar of all verbs and options, valid and invalid, in a sandbox
-//! of namespaces that keeps them from the machine. docs/testing.md says how to ask for more.
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
+//! Random command lines from the grammar of all verbs and options, valid and invalid, in a sandbox
+//! of namespaces that protects the machine. docs/testing.md explains how to run more of them.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a test prints skips, and may panic
 
 mod drawn;
 mod program;

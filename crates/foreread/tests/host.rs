@@ -1,6 +1,6 @@
-//! The program on a filesystem of its own, with everything that may go wrong there. It needs root,
-//! FUSE and loop devices; what it makes and changes is gone and back at the end.
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
+//! The program on a filesystem of its own, with many possible failures. The tests need root, FUSE
+//! and loop devices, and undo all their changes at the end.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a test prints skips, and may panic
 
 mod calibrate;
 mod control;
@@ -22,7 +22,7 @@ use serde_json::Value;
 use sys::lock::Lock;
 use vdisk::Filesystem;
 
-/// A virtual disk that takes no time, and directories for foreread's own state.
+/// A virtual disk without service times, and directories for foreread's own state.
 struct Stage {
     dir: tempfile::TempDir,
     mount: PathBuf,
@@ -32,12 +32,12 @@ struct Stage {
 }
 
 impl Stage {
-    /// Makes the disk, or says why the test called `name` is skipped. Tests take turns.
+    /// Creates the disk, or prints why the test called `name` is skipped. Tests run one at a time.
     fn set(name: &str) -> Option<Self> {
         Self::of(name, "zero,fs=ext4,size=2G")
     }
 
-    /// The same with a disk of these words.
+    /// Like [`Self::set`], on a disk with this specification.
     fn of(name: &str, words: &str) -> Option<Self> {
         if let Err(lack) = vdisk::availability(Filesystem::Ext4) {
             println!("SKIP {name}: {lack}");
@@ -63,7 +63,7 @@ impl Stage {
         foreread_in(self.dir.path())
     }
 
-    /// A sweep of the disk: two settings that it does not have.
+    /// Returns a sweep of the disk with two settings that the disk does not have.
     fn sweep(&self, duration: &str) -> Command {
         let mut command = self.foreread();
         command.args(["sweep", "--vary", "read_ahead=36K,68K", "--workload", "seq-1"]);
@@ -72,7 +72,7 @@ impl Stage {
         command
     }
 
-    /// A sweep that runs for long, at the moment when it has changed the setting.
+    /// Starts a long sweep, and waits until it has changed the setting.
     fn begun(&self) -> Child {
         let mut command = self.sweep("60s");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -107,7 +107,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Other programs that examine new mounts may have a file of it open for a moment.
+        // Other programs that examine new mounts may hold a file of the disk open for a moment.
         for _ in 0..20 {
             let removed = self.foreread().args(["vdisk", "remove", "--all", "-q"]).status();
             if removed.is_ok_and(|status| status.success()) {
@@ -252,10 +252,10 @@ fn host_the_dilation_of_a_known_virtual_disk_is_taken_out() {
     let (found, said) = (document(&output), text(&output.stderr));
     assert_eq!(found["dilation"], 4.0);
     assert!(said.contains("this is the virtual disk stage with a dilation of 4"), "{said}");
-    // The model's drive reads 70 to 115 MB/s; a quarter of that is what passes on the wall.
+    // The model's drive reads 70 to 115 MB/s; the wall-clock rate is a quarter of that.
     let rate = found["cells"][0]["throughput_mib_s"]["median"].as_f64().unwrap();
     assert!((50.0..130.0).contains(&rate), "{rate}");
-    // The same for an experiment. The disk belongs to another process, and stays.
+    // The same in an experiment. The disk belongs to another process, and stays.
     let mut command = stage.foreread();
     let device = fs::canonicalize(stage.knob.parent().unwrap()).unwrap();
     let device = device.file_name().unwrap().to_str().unwrap().to_owned();
@@ -303,7 +303,7 @@ fn host_watch_sees_who_reads_and_how() {
     command.args(["watch", "--once", "--interval", "4s", "--json"]).arg(&stage.mount);
     let child = command.arg("--record").arg(&recording).stdout(Stdio::piped());
     let child = child.stderr(Stdio::piped()).spawn().unwrap();
-    // It has begun when it has kept the state at the beginning.
+    // watch has started when it has recorded the initial state.
     stage.wait(|| fs::metadata(&recording).is_ok_and(|file| file.len() > 1000), "watch to begin");
     let mut buffer = vec![0; 65536];
     for at in 0..128 {
@@ -346,7 +346,7 @@ fn host_auto_gives_everything_back() {
     let end = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| read_cold(&file, &end));
-        // The first one exits by itself, the others are killed.
+        // The first auto exits after its duration; the others are killed.
         for round in 0..4_u64 {
             let mut command = stage.foreread();
             command.args(["auto", "--interval", "100ms", "--duration", "3s"]).arg(&stage.mount);
@@ -372,7 +372,7 @@ fn host_auto_gives_everything_back() {
     assert_eq!(stage.value(), stage.original);
 }
 
-/// Reads a file from the disk again and again.
+/// Reads a file from the disk repeatedly.
 fn read_cold(file: &fs::File, end: &std::sync::atomic::AtomicBool) {
     let mut buffer = vec![0; 65536];
     while !end.load(std::sync::atomic::Ordering::SeqCst) {

@@ -1,4 +1,4 @@
-//! Inputs that a user names: without end, of the wrong sort, and from standard input. Nothing here
+//! Inputs that a user names: endless, of the wrong kind, and from standard input. Nothing here
 //! needs root.
 #![allow(clippy::unwrap_used)] // a test may panic
 
@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 use program::{Scratch, run, text};
 
-/// Every place that reads a file, with `FILE` where its name stands, and the limit that is said.
+/// Each command that reads a file, with `FILE` in place of its name, and the limit in the message.
 const PLACES: &[(&str, &str)] = &[
     ("models show ./FILE", "16 MiB, which is the limit for models"),
     ("sweep sim:./FILE", "16 MiB, which is the limit for models"),
@@ -31,7 +31,7 @@ const PLACES: &[(&str, &str)] = &[
     ("models score small FILE FILE", "64 MiB, which is the limit for service times"),
 ];
 
-/// The program in 1.5 GiB of address space, with this input on standard input.
+/// Runs the program in 1.5 GiB of address space, with this input on standard input.
 fn limited(scratch: &Scratch, words: &str, feed: &str) -> (i32, String, String) {
     let program = scratch.foreread(words);
     let mut shell = std::process::Command::new("sh");
@@ -47,7 +47,7 @@ fn limited(scratch: &Scratch, words: &str, feed: &str) -> (i32, String, String) 
     run(&mut shell)
 }
 
-/// One line on stderr that begins with `error: `, and exit code 2.
+/// Checks for exit code 2 and one line on stderr that starts with `error: `.
 #[track_caller]
 fn refused(words: &str, (code, stdout, stderr): (i32, String, String), said: &str) {
     assert_eq!((code, stdout.as_str()), (2, ""), "{words}: {stderr}");
@@ -96,7 +96,7 @@ fn a_pipe_without_end_stops_at_the_limit_in_little_memory() {
     for (words, said) in PLACES {
         let words =
             words.replacen("./FILE", "-", 1).replacen("FILE", "-", 1).replace("FILE", "small");
-        // A form that is not known is refused by its beginning.
+        // An unknown trace format is rejected after its first bytes.
         let said = match words.contains("trac") && !words.contains("--format") {
             true => "is no trace in a form",
             false => said,
@@ -126,12 +126,12 @@ fn what_unpacks_to_far_more_stops_at_the_limit() {
     scratch.file("bomb.gz", packed.stdout);
     let said = "unpacks to more than 1 GiB, which is the limit for traces";
     refused("trace show", limited(&scratch, "trace show bomb.gz", ""), said);
-    // Nothing but zeros is no trace, whatever it would unpack to.
+    // Zeros alone are not a trace, whatever their unpacked size.
     let zeros = "head -c 1100000000 /dev/zero | gzip -1 |";
     refused("zeros", limited(&scratch, "trace show -", zeros), "is no trace in a form");
 }
 
-/// Exit code, stdout and stderr with this on standard input.
+/// Returns exit code, stdout and stderr with this on standard input.
 fn fed(scratch: &Scratch, words: &str, input: &[u8]) -> (i32, String, String) {
     let mut child = scratch
         .foreread(words)
@@ -174,7 +174,7 @@ fn a_dash_is_standard_input_wherever_a_file_is_read() {
     assert!(scratch.path().join("out.trace").is_file());
     let (code, _, stderr) = fed(&scratch, "check --policy -", b"nonsense");
     assert_eq!(code, 2, "{stderr}");
-    // A record of another host: its last run, or one by its number.
+    // A record of another host: its last run, or a run by its number.
     scratch.run(&format!("sweep sim:nvme {sweep} --workload seq-1 --seed 3"));
     let record = std::fs::read(scratch.path().join("state/runs.sqlite")).unwrap();
     for words in ["compare - last", "compare --json - last", "compare last -- -:1"] {
@@ -185,7 +185,7 @@ fn a_dash_is_standard_input_wherever_a_file_is_read() {
     let (code, _, stderr) = fed(&scratch, "compare - last", b"no database");
     assert_ne!(code, 0);
     assert_eq!(stderr.lines().next().map(|line| line.starts_with("error: ")), Some(true));
-    // One input is one thing.
+    // Standard input cannot serve as two inputs.
     let (code, _, stderr) = fed(&scratch, "sweep sim:- --workload -", model.as_bytes());
     assert_eq!(code, 2, "{stderr}");
     assert!(

@@ -1,5 +1,5 @@
-//! Metrics of hosts, and what packaging/ has for Prometheus and Grafana.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+//! Metrics of hosts, and the files in packaging/ for Prometheus and Grafana.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and prints skips
 
 mod program;
 
@@ -16,7 +16,7 @@ use program::{Answer, Scratch, Served, run};
 use serde_json::Value;
 use testkit::host_tree::{HostTree, TreeDisk};
 
-/// A captured host with this many disks in the scratch directory.
+/// Creates a captured host with this number of disks in the scratch directory.
 fn host(scratch: &Scratch, disks: u32) -> HostTree {
     let path = scratch.path().join("host");
     let mut tree = HostTree::new(&path, "host", "0123456789abcdef0123456789abcdef").unwrap();
@@ -33,7 +33,7 @@ fn packaged(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(path)
 }
 
-/// The command, or `None` with a line that says why the test is skipped.
+/// Returns the command, or `None` after printing why the test is skipped.
 fn tool(name: &str) -> Option<Command> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|directory| directory.join(name).is_file()) {
@@ -47,7 +47,7 @@ fn series(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
 }
 
-/// The endpoint has the same text as the file, and the status of a running `auto`.
+/// The endpoint serves the text of the file and, if one runs, the status of `auto`.
 #[test]
 fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
     let scratch = Scratch::new();
@@ -63,7 +63,7 @@ fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
     assert_eq!(body, file);
     assert_eq!(endpoint.get("/healthz").status, 200);
     assert_eq!(endpoint.get("/else").status, 404);
-    // An auto that runs on that host.
+    // An auto runs on that host.
     fs::create_dir_all(scratch.path().join("host/var/lib/foreread")).unwrap();
     fs::create_dir_all(scratch.path().join("host/proc/77")).unwrap();
     let mut status = Status { pid: 77, state: "acting".to_owned(), ..Status::starting() };
@@ -82,7 +82,7 @@ fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
         let (code, out, said) = run(&mut promtool);
         assert_eq!(code, 0, "{out}{said}");
     }
-    // The process has exited, and its status is gone.
+    // The process has exited, so its status is omitted.
     fs::remove_dir(scratch.path().join("host/proc/77")).unwrap();
     let gone = Served::start(scratch.foreread(serve)).get("/metrics").body;
     assert!(!gone.contains("reader_waits"), "{gone}");
@@ -91,7 +91,7 @@ fn an_endpoint_serves_what_the_file_has_and_what_auto_does() {
     assert!(code != 0 && said.contains("policy.toml"), "{said}");
 }
 
-/// What a container sees of its host: a tree with a live procfs, in another mount namespace.
+/// A container's view of its host: a tree with a live procfs, in another mount namespace.
 #[test]
 fn host_an_endpoint_in_a_container_sees_the_mounts_of_its_host() {
     let name = "host_an_endpoint_in_a_container_sees_the_mounts_of_its_host";
@@ -100,7 +100,7 @@ fn host_an_endpoint_in_a_container_sees_the_mounts_of_its_host() {
     let (code, outside, _) = scratch.run("doctor --metrics -");
     assert_eq!(code, 0);
     let program = assert_cmd::cargo::cargo_bin!("foreread");
-    // A private mount that process 1 does not have, and the host's tree, read-only.
+    // A private mount that process 1 does not have, and the host's tree, bind-mounted.
     let script = format!(
         "mount -t tmpfs none tree && mkdir tree/host tree/own && mount -t tmpfs none tree/own && \
          mount --rbind / tree/host && exec {} doctor --root tree/host --metrics -",
@@ -147,7 +147,7 @@ fn a_host_of_a_hundred_devices_has_at_most_a_hundred_series() {
     ] {
         assert!(lines.contains(&line), "{line} is not in\n{text}");
     }
-    // The same host gives the same file: it holds no times.
+    // The same host produces the same file, because the file contains no times.
     assert_eq!(scratch.run(words).0, 0);
     assert_eq!(fs::read_to_string(scratch.path().join("out.prom")).unwrap(), text);
 }
@@ -231,7 +231,7 @@ fn alerts_and_recording_rules_hold_their_tests() {
     let test = packaged("prometheus/foreread-rules-test.yml");
     let (code, out, said) = run(promtool.args(["test", "rules"]).arg(test));
     assert_eq!(code, 0, "{out}{said}");
-    // Each alert has a test that sees it fire.
+    // Each alert has a test in which it fires.
     let alerts = fs::read_to_string(packaged("prometheus/foreread-alerts.yml")).unwrap();
     let tests = fs::read_to_string(packaged("prometheus/foreread-rules-test.yml")).unwrap();
     for alert in alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
@@ -240,7 +240,7 @@ fn alerts_and_recording_rules_hold_their_tests() {
     }
 }
 
-/// A server that is ended when the test ends.
+/// A server that is killed when the test ends.
 struct Server(Child);
 
 impl Drop for Server {
@@ -258,8 +258,8 @@ impl Server {
     }
 }
 
-/// A free port of the loopback address. Another program may take it before the server does: then
-/// the server ends at once, and the test says so.
+/// Returns a free port of the loopback address. If another program takes it before the server does,
+/// the server exits at once, and the test reports that.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -280,7 +280,7 @@ fn status(round: u64) -> Status {
     status
 }
 
-/// The metrics of `auto`, with those of a device whose gain was predicted and measured.
+/// Adds metrics of a device whose gain was predicted and measured to those of `auto`.
 fn with_gains(metrics: &str) -> String {
     let others = metrics.lines().filter(|line| !line.contains("_gain_ratio"));
     let mut text: String = others.map(|line| format!("{line}\n")).collect();
@@ -291,7 +291,7 @@ fn with_gains(metrics: &str) -> String {
     text
 }
 
-/// The dashboard's expressions, with Grafana's variables filled in.
+/// Returns the dashboard's expressions, with Grafana's variables replaced.
 fn expressions() -> Vec<String> {
     let text = fs::read_to_string(packaged("grafana/foreread.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();

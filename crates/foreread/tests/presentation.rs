@@ -1,4 +1,4 @@
-//! Colour, characters and version in the output of all verbs on a terminal.
+//! Colours, characters and version in the output of all verbs, as on a terminal.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;
@@ -24,7 +24,7 @@ fn coloured(words: &str, environment: &[(&str, &str)]) -> bool {
 
 #[test]
 fn colour_follows_the_option_before_the_variables() {
-    // An error of clap's, an error of a verb's, help.
+    // An error from clap, an error from a verb, and help.
     for words in ["swep", "tune -n nosuch", "--help"] {
         let always = format!("--color=always {words}");
         let never = format!("--color never {words}");
@@ -68,7 +68,7 @@ fn a_terminal_has_colours_unless_clicolor_forbids() {
     assert_eq!(seen("tune -n nosuch", ("TERM", "dumb")), Some(false));
 }
 
-/// Texts for people, of as many verbs as run without rights and in no time.
+/// Texts for people, from all verbs that run quickly and without privileges.
 const TEXTS: [&str; 22] = [
     SWEEP,
     "info",
@@ -121,7 +121,7 @@ fn a_locale_without_utf8_gets_ascii() {
     assert!(signs > 100, "in UTF-8 there are plots and signs");
     let (_, out, _) = with(&scratch, "runs show 1 --ascii", &[]);
     assert!(out.is_ascii(), "{out}");
-    // LANG alone, and LC_CTYPE before it.
+    // LANG alone, then LC_CTYPE, which overrides it.
     let mut command = scratch.foreread("runs show 1");
     command.env_remove("LC_ALL").env("LANG", "C").env("LC_CTYPE", "C.UTF-8");
     assert!(!run(&mut command).1.is_ascii());

@@ -1,4 +1,4 @@
-//! `foreread serve`: live while a study runs, for reading only, on this machine only.
+//! `foreread serve`: live while a study runs, read-only, on this machine only.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 mod program;
@@ -38,7 +38,7 @@ impl State {
         Served::start(command)
     }
 
-    /// Every file below the state directory with its content.
+    /// Returns all files below the state directory with their contents.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         let mut dirs = vec![self.0.path().join("state")];
@@ -68,7 +68,7 @@ fn whatever_is_asked_for_nothing_changes() {
         let head = served.ask("HEAD", path, "localhost");
         assert_eq!((head.status, head.body.as_str()), (200, ""), "{path}");
     }
-    // Nor by paths that look like deeds.
+    // Paths that look like actions have no effect, either.
     for path in ["/run/1/delete", "/runs/delete?run=1", "/run/1?delete=yes", "/../runs.sqlite"] {
         served.get(path);
     }
@@ -95,7 +95,7 @@ fn nobody_else_on_the_network_is_answered_unless_told() {
     let state = State::new();
     let served = state.serve();
     assert!(served.address.ip().is_loopback(), "{}", served.address);
-    // Connecting a datagram socket sends nothing; it only finds the way out.
+    // Connecting a datagram socket sends no packet; it only determines the local address.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     let own = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr());
     match own.map(|own| own.ip()) {

@@ -1,5 +1,5 @@
-//! Simulated targets, and the recorded decisions, as a person meets them.
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // a test may panic, or say what it skips
+//! Simulated targets and recorded decisions, as users see them.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a test may panic, and prints skips
 
 mod program;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 const SWEEP: &str = "sweep sim:hdd-2008,cache=64M --workload seq-1,seq-8 --repeats 2 --seed 7 \
     --duration 200ms --size 16M --vary read_ahead=4K,128K,1M --fresh";
 
-/// The words of a constant that was broken into lines.
+/// Joins the words of a constant that spans several lines.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -56,8 +56,7 @@ fn what_the_simulated_kernel_has_is_what_others_are_compared_with() {
     assert!(shown.contains("policy: compared with linux-6.18, ara-2006"), "{shown}");
 }
 
-/// Whether this is refused as a mistake of the command line, in one line that says so, before
-/// anything is recorded.
+/// Checks that a command is refused as a usage error, in one line, before anything is recorded.
 fn refused(scratch: &Scratch, words: &str, said: &str) {
     let (code, stdout, stderr) = scratch.run(words);
     assert_eq!((code, stdout.as_str()), (2, ""), "{words}: {stderr}");
@@ -248,7 +247,7 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
     assert!(plan.contains("seq-8  8 files of") && plan.contains("in total"), "{plan}");
     assert!(plan.contains("Time: less than a second"), "{plan}");
     assert!(plan.contains("1 repeat of 200 ms each"), "{plan}");
-    // For a real directory: the sizes of the files, and the space on disk.
+    // A real directory: the sizes of the files, and the space on disk.
     let words = format!("sweep -n . {words} --size 64M");
     let (code, plan, stderr) = scratch.run(&words);
     if code == 6 {
@@ -260,13 +259,13 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
     assert!(plan.contains("8 files of 64 MiB, 512 MiB in total"), "{plan}");
     assert!(plan.contains("Written: 512 MiB in a directory of its own"), "{plan}");
     assert!(plan.contains("about 3 seconds, and the time to write 512 MiB"), "{plan}");
-    // A file that is there is only read.
+    // An existing file is only read.
     scratch.file("data", vec![0; 1 << 20]);
     let (_, plan, _) = scratch.run("tune -n data");
     assert!(plan.contains("Written: nothing; existing data is only read"), "{plan}");
 }
 
-/// A trial that computes for hours is in no hurry to look whether a signal has come.
+/// A long computation does not check for signals, yet a signal stops it.
 #[test]
 fn a_signal_ends_a_long_simulation_and_the_limits_of_one() {
     let scratch = Scratch::new();
@@ -290,7 +289,7 @@ fn a_signal_ends_a_long_simulation_and_the_limits_of_one() {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        // A fast machine may have worked out the limits by then.
+        // A fast machine may have computed the limits by then.
         let done = words.ends_with("--limits") && matches!(code, Some(0 | 5));
         assert!(done || code == Some(143), "{words}: {code:?}");
     }

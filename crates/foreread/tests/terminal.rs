@@ -1,5 +1,5 @@
-//! Verbs that draw on a terminal, and a terminal that goes away.
-#![allow(clippy::print_stdout, clippy::unwrap_used)] // a skipped test says so, others may panic
+//! Verbs that draw on a terminal, and the loss of that terminal.
+#![allow(clippy::print_stdout, clippy::unwrap_used)] // a test prints skips, and may panic
 
 mod program;
 mod session;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use session::Session;
 
-/// Hangs up while the program works, with and without SIGHUP coming through.
+/// Hangs up while the program runs, with SIGHUP delivered and with SIGHUP ignored.
 #[track_caller]
 fn ends_with_its_terminal(test: &str, words: &str) {
     for hangup in [":", ""] {
@@ -43,7 +43,7 @@ fn a_progress_bar_ends_with_its_terminal() {
 #[test]
 fn what_is_to_outlive_its_terminal_does() {
     let test = "what_is_to_outlive_its_terminal_does";
-    // As nohup(1) does: SIGHUP ignored, and nothing of it on the terminal.
+    // As with nohup(1): SIGHUP is ignored, and no stream of the program is the terminal.
     let words = "sweep sim:zero --vary read_ahead=4K,128K --workload seq-1 --repeats 3 > out \
                  2> err < /dev/null";
     let state = tempfile::tempdir().unwrap();

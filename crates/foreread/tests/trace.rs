@@ -1,4 +1,4 @@
-//! `foreread trace` as a person meets it. Nothing here needs root.
+//! `foreread trace` as users see it. Nothing here needs root.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use program::foreread_in;
 
-/// Exit code, stdout and stderr of the program in this directory.
+/// Runs the program in this directory; returns exit code, stdout and stderr.
 fn run(dir: &Path, words: &[&str]) -> (i32, String, String) {
     program::run(foreread_in(dir).current_dir(dir).args(words))
 }

@@ -1,4 +1,4 @@
-//! doctor, check and presets as a person meets them, on trees that stand for machines.
+//! doctor, check and presets as users see them, on trees that represent machines.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 extern crate doctor as foreread_doctor;
@@ -31,7 +31,7 @@ fn foreread(tree: &Path, words: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn doctor_names_the_owner_and_the_loser() {
-    // Blanks in mount points are escaped in the table of mounts; the tree writes names as they are.
+    // The mount table escapes blanks in mount points; the tree writes names unchanged.
     let machine = Machine::new("6.1.0")
         .device("sda", "8:0", Queue { read_ahead_kb: 4096, ..FLASH })
         .mount("8:0", "/srv", "xfs", "/dev/sda")
@@ -46,7 +46,7 @@ fn doctor_names_the_owner_and_the_loser() {
         "{text}"
     );
     assert!(text.contains("overwritten: /srv"), "{text}");
-    // TuneD acts later and decides, so the rule is to go, and nothing fights with it.
+    // TuneD acts later and wins, so the plan removes the rule, which ends the conflict.
     assert!(text.contains("/srv: stays at 4096 KiB"), "{text}");
     assert!(text.contains("    ${EDITOR:-vi} /etc/udev/rules.d/60-ra.rules"), "{text}");
     assert!(!text.contains("foreread apply"), "{text}");
@@ -64,7 +64,7 @@ fn doctor_names_the_owner_and_the_loser() {
     assert!(text.contains("◀ counts") && text.contains("60-ra.rules:1"), "{text}");
 }
 
-/// Devices of other tests may go while this one looks, so it looks again.
+/// Devices of other tests may disappear during a run of doctor, so the test retries.
 #[test]
 fn the_plan_of_this_machine_is_accepted_by_dry_runs() {
     let own = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn the_plan_of_this_machine_is_accepted_by_dry_runs() {
             steps.filter(|step| step["action"] == "apply" || step["action"] == "persist");
         for step in changing {
             let command = step["command"].as_str().unwrap();
-            // What a shell would have to read is left to other tests.
+            // Commands that need a shell's quoting are left to other tests.
             if command.contains(['\'', '"']) {
                 continue;
             }
@@ -96,7 +96,7 @@ fn the_plan_of_this_machine_is_accepted_by_dry_runs() {
     assert!(failed.len() < 3, "{failed:#?}");
 }
 
-/// `--root` is the option of fleets and images: documented, checked, and named in the output.
+/// `--root` is the option for fleets and images: documented, checked, and named in the output.
 #[test]
 fn a_tree_is_named_and_checked() {
     let machine = machine();
@@ -130,7 +130,7 @@ fn a_tree_is_named_and_checked() {
     }
 }
 
-/// A slip in a pattern must not turn a check off in silence (defect 29).
+/// A typing error in a pattern must not disable a check silently (defect 29).
 #[test]
 fn a_rule_that_is_about_nothing_is_reported() {
     let machine = Machine::new("6.1.0")

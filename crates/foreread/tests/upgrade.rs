@@ -1,6 +1,6 @@
-//! What an earlier version wrote still opens. `data/upgrade-0.1.0` has a record of one run, written
-//! by the program of commit 27f0002da1a3, a configuration that this program accepted, and the
-//! journal of its `apply` (of a device whose number was replaced by one that no host has).
+//! Files of an earlier version still open. `data/upgrade-0.1.0` has a record of one run, which the
+//! program of commit 27f0002da1a3 wrote, a configuration that this program accepted, and the
+//! journal of its `apply` (with a device number that no host has in place of the real one).
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod program;
@@ -32,7 +32,7 @@ fn a_record_of_an_earlier_version_opens_and_gives_its_recommendation() {
     assert_eq!(document["recommendation"]["read_ahead_kib"], 1024, "{out}");
     let (code, _, err) = run(&mut scratch.foreread("report 1 -o -"));
     assert_eq!(code, 0, "{err}");
-    // The next run goes into the same record.
+    // The next run is added to the same record.
     let words =
         "sweep -q sim:nvme,cache=64M --vary read_ahead=128K --workload seq-1 --duration 20ms";
     let (code, _, err) = run(&mut scratch.foreread(words));

@@ -1,5 +1,5 @@
-//! Profiles in the programs that show them: Go's pprof, and the loader of the Firefox Profiler.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic; skips say so
+//! Profiles in programs that display them: Go's pprof, and the loader of the Firefox Profiler.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and prints skips
 
 mod program;
 
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use program::{Scratch, run};
 use serde_json::Value;
 
-/// Reads in the recording, each of which waits 4 ms.
+/// Number of reads in the recording; each of them waits 4 ms.
 const READS: u64 = 200;
-/// How long the Firefox Profiler may take to load the file on a busy machine.
+/// Time that the Firefox Profiler may take to load the file on a busy machine.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Writes `strace -k` of a backward reader, and has it profiled to `name` in one of the forms.
+/// Writes `strace -k` output of a backward reader, and profiles it to `name` in one format.
 fn profile(scratch: &Scratch, option: &str, name: &str) -> PathBuf {
     let mut text = String::new();
     for read in 1..=READS {
@@ -80,7 +80,7 @@ fn the_firefox_profiler_loads_waits_with_their_stacks() {
     assert!(stack.contains("pread64") && stack.contains("main"), "{stack}");
 }
 
-/// The loader of the Firefox Profiler in its published command line, with a session of its own.
+/// The loader of the Firefox Profiler from its published command line, with its own session.
 struct FirefoxLoader {
     scratch: Scratch,
     node: PathBuf,
@@ -88,7 +88,7 @@ struct FirefoxLoader {
 }
 
 impl FirefoxLoader {
-    /// `None`, with the reason, where it is not installed.
+    /// Returns `None`, after printing the reason, if it is not installed.
     fn new() -> Option<Self> {
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
         let (node, package) = ("venv/bin/node", "npm/node_modules/@firefox-devtools/profiler-cli");
@@ -100,7 +100,7 @@ impl FirefoxLoader {
         Some(Self { scratch: Scratch::new(), node, script })
     }
 
-    /// Loads a profile, and returns what it says of the markers of its first thread.
+    /// Loads a profile; returns the markers of its first thread.
     fn load(&self, file: &Path) -> Value {
         let _ = self.command(&["load"]).arg(file).output().unwrap();
         let started = Instant::now();

@@ -1,13 +1,13 @@
-//! What it costs: processor time, memory, and the time of whoever reads from the cache.
+//! Costs of `auto`: processor time, memory, and the slowdown of cached reads.
 
 use crate::Claim;
 use crate::readers::{Readers, now};
 use crate::stage::{Daemon, Stage, sleep_until};
 
-/// How long processor time is counted, in seconds: it comes in hundredths.
+/// Seconds over which processor time is counted; the kernel reports it in hundredths.
 const COUNTED: f64 = 20.0;
 const PAIRS: usize = 15;
-/// How long each of a pair is, in seconds.
+/// Length of each half of a pair, in seconds.
 const TURN: f64 = 0.6;
 
 pub fn prove() -> Vec<Claim> {
@@ -19,7 +19,7 @@ pub fn prove() -> Vec<Claim> {
     vec![idle(&stage), under_load(&stage, file), cached_reads(&stage, file), memory(&stage, file)]
 }
 
-/// The share of one processor that it takes.
+/// Returns the share of one processor that `auto` and its guard use.
 fn share(auto: &Daemon) -> f64 {
     sleep_until(auto.begun + 6.0);
     let (begun, before) = (now(), auto.cpu());
@@ -46,7 +46,7 @@ fn under_load(stage: &Stage, file: &str) -> Claim {
 
 fn cached_reads(stage: &Stage, file: &str) -> Claim {
     let readers = Readers::start(&["cached", file, "0"], None);
-    // Reads for each second of processor time.
+    // Reads per second of processor time.
     let turn = || {
         let begun = now();
         sleep_until(begun + TURN);
@@ -61,7 +61,7 @@ fn cached_reads(stage: &Stage, file: &str) -> Claim {
             *ratio *= turn();
         };
         let mut ratio = 1.0;
-        // Each goes first every other time.
+        // The half that runs first alternates from pair to pair.
         if pair % 2 == 0 {
             with(&mut ratio);
             ratio /= turn();
@@ -73,7 +73,7 @@ fn cached_reads(stage: &Stage, file: &str) -> Claim {
     }
     ratios.sort_by(f64::total_cmp);
     let median = ratios[PAIRS / 2];
-    // The interval of order statistics that holds the median nineteen times of twenty.
+    // The order statistics that bound the 95 % confidence interval of the median.
     let off = (0.98 * (PAIRS as f64).sqrt()) as usize;
     let (low, high) = (ratios[PAIRS / 2 - off], ratios[PAIRS / 2 + off]);
     let text = format!(

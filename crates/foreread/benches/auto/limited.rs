@@ -11,16 +11,16 @@ use crate::stage::{Stage, sleep_until};
 
 const STREAMS: &str = "64";
 const STATIC_KIB: [u64; 7] = [32, 64, 128, 256, 512, 1024, 2048];
-/// How long readers may settle, and how long they are measured, in seconds.
+/// Seconds that readers run before a measurement, and seconds of the measurement.
 const SETTLE: f64 = 3.0;
 const MEASURE: f64 = 5.0;
-/// How long `auto` may take to find its window.
+/// Seconds that `auto` has to find its window.
 const LEARN: f64 = 10.0;
-/// So many of the best static windows are compared with it, so often.
+/// Number of the best static windows that are compared with `auto`, and rounds of comparison.
 const BEST: usize = 2;
 const ROUNDS: usize = 6;
 
-/// A memory cgroup of 64 MiB, of either version; gone when dropped.
+/// A memory cgroup of 64 MiB, v1 or v2; removed when dropped.
 struct Group(PathBuf);
 
 impl Group {
@@ -30,7 +30,7 @@ impl Group {
             let name = format!("foreread-bench-{}", std::process::id());
             let limit = Path::new("/sys/fs/cgroup").join(limit.replace("{}", &name));
             let dir = limit.parent().unwrap().to_owned();
-            // Only where the controller is: a directory that is no cgroup is of no use.
+            // Fails if the controller is not mounted: a plain directory would be useless.
             fs::create_dir(&dir).ok()?;
             let group = Self(dir);
             fs::write(&limit, (64_u64 << 20).to_string()).ok().map(|()| group)
@@ -40,7 +40,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The dead need a moment to leave.
+        // Killed processes need a moment to leave the cgroup.
         for _ in 0..200 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -50,10 +50,10 @@ impl Drop for Group {
     }
 }
 
-/// Throughput in MiB/s, and device bytes for each byte that readers got.
+/// Throughput in MiB/s, and device bytes per byte that readers received.
 type Measured = (f64, f64);
 
-/// Readers of many streams on a disk, held to the memory of a group.
+/// Readers of many streams on a disk, limited to the memory of a cgroup.
 struct Field {
     stage: Stage,
     dir: String,
@@ -81,14 +81,14 @@ impl Field {
         (readers.rate(begun, end), (after - before) as f64 / got.max(1) as f64)
     }
 
-    /// Under a window that stays as it is.
+    /// Measures under a fixed window.
     fn under(&self, kib: u64) -> Measured {
         self.stage.set_window(kib);
         let readers = self.start();
         self.measure(&readers, now() + SETTLE)
     }
 
-    /// Under `auto`, from the usual window on, when it has had time to learn.
+    /// Measures under `auto`, which starts at 128 KiB and has [`LEARN`] seconds to adapt.
     fn under_auto(&self, is_shown: bool) -> Measured {
         self.stage.set_window(128);
         let readers = self.start();
@@ -100,7 +100,7 @@ impl Field {
         measured
     }
 
-    /// The windows that do best in one run of each, the best first.
+    /// Returns the windows that are fastest in one run each, fastest first.
     fn best(&self) -> Vec<u64> {
         let mut all: Vec<(f64, u64)> = Vec::new();
         for kib in STATIC_KIB {
@@ -120,7 +120,7 @@ pub fn prove() -> Vec<Claim> {
     };
     let field = Field::lay_out(group);
     let best = field.best();
-    // One run of each scatters by more than they differ, so the best ones run in turns with `auto`.
+    // Single runs vary by more than the windows differ, so `auto` and the best windows take turns.
     let mut runs = vec![Vec::new(); BEST];
     let (mut rates, mut most) = (Vec::new(), 0.0_f64);
     for round in 0..ROUNDS {
@@ -140,7 +140,7 @@ pub fn prove() -> Vec<Claim> {
     claims
 }
 
-/// What `auto` got is not measurably less than what this window got.
+/// Claims that `auto` is not measurably slower than this window.
 fn no_less(rates: &[f64], kib: u64, of: &[f64]) -> Claim {
     let ratio = Estimate::of_ratios(rates, of).unwrap();
     println!("    auto {rates:.0?}; {kib} KiB {of:.0?} MiB/s");

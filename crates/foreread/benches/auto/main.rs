@@ -1,10 +1,10 @@
-//! What `foreread auto` promises, tried on virtual disks: each promise is a line with what was
-//! measured and whether it was met. Needs root, FUSE and loop devices, some minutes, and a machine
-//! that does nothing else.
+//! Tests the claims of `foreread auto` on virtual disks. Prints one line per claim: what was
+//! measured, and whether the claim was met. Needs root, FUSE, loop devices, some minutes and an
+//! idle machine.
 //!
 //! ```text
-//! cargo bench -p foreread --bench auto                  all of it
-//! cargo bench -p foreread --bench auto -- open mapped   some of it
+//! cargo bench -p foreread --bench auto                  all sections
+//! cargo bench -p foreread --bench auto -- open mapped   some sections
 //! ```
 #![allow(clippy::unwrap_used)] // a benchmark may panic
 #![allow(clippy::print_stdout)] // its numbers are its result
@@ -21,7 +21,7 @@ mod stage;
 
 use std::process::ExitCode;
 
-/// A promise, and what came of it.
+/// A claim about `auto`, and whether the measurement met it.
 pub struct Claim {
     text: String,
     met: bool,

@@ -17,7 +17,7 @@ pub fn prove() -> Vec<Claim> {
     let (begun, read) = (now(), stage.device_bytes());
     sleep_until(begun + 3.0);
     let auto = stage.auto();
-    // How much was read, and wanted, at tenths of a second.
+    // Time and device bytes at each tenth of a second.
     let mut read_at = Vec::new();
     for tenth in 0..=AFTER * 10 {
         sleep_until(auto.begun + tenth as f64 / 10.0);
@@ -41,6 +41,6 @@ pub fn prove() -> Vec<Claim> {
         "of a mapping read at random under 8 MiB the disk reads less than {MOST:.0} times what is \
          wanted within {WITHIN:.0} s: {when}"
     );
-    // Where there was nothing to win, nothing is shown.
+    // The claim is met only if the disk read more than the limit before `auto` started.
     vec![Claim::new(text, before > MOST && since.is_some_and(|since| since <= WITHIN))]
 }

@@ -1,4 +1,4 @@
-//! Eight readers that run already are at least three times as fast within three seconds.
+//! Eight running readers become at least three times as fast within three seconds.
 
 use crate::Claim;
 use crate::readers::{Readers, now};
@@ -6,7 +6,7 @@ use crate::stage::{Stage, sleep_until};
 
 const FACTOR: f64 = 3.0;
 const WITHIN: f64 = 3.0;
-/// The observed time before and after the start.
+/// Seconds observed before and after `auto` starts.
 const BEFORE: f64 = 4.0;
 const AFTER: usize = 10;
 
@@ -28,7 +28,7 @@ pub fn prove() -> Vec<Claim> {
     }
     println!();
     auto.show(24);
-    // From when on the next second was fast enough.
+    // The first time, in tenths of a second, from which one second is fast enough.
     let fast = |tenth: &usize| {
         let from = auto.begun + *tenth as f64 / 10.0;
         readers.rate(from, from + 1.0) >= FACTOR * before

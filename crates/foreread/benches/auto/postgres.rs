@@ -1,16 +1,16 @@
-//! PostgreSQL with 1.5 million rows on an old disk: random selects by key, from cold until all is
-//! cached, without and with `auto`. It takes a quarter of an hour.
+//! PostgreSQL with 1.5 million rows on an old disk: random selects by key, from a cold cache until
+//! all data is cached, without and with `auto`. Takes a quarter of an hour.
 
 use serde_json::Value;
 
 use crate::Claim;
 use crate::program::foreread_in;
 
-/// 1.5 million rows are so large.
+/// Size of 1.5 million rows.
 const SIZE: &str = "652M";
-/// `auto` may take this part of the time of the kernel alone.
+/// How many times faster than the kernel alone `auto` must be.
 const FACTOR: f64 = 20.0;
-/// In each slot of so many seconds queries may be fewer by this part.
+/// Length of a slot in seconds, and the fraction by which queries in a slot may decrease.
 const SLOT: usize = 5;
 const LOSS: f64 = 0.10;
 
@@ -29,7 +29,7 @@ pub fn prove() -> Vec<Claim> {
         let row = rows.iter().find(|row| row["settings"] == settings).unwrap();
         row["seconds"].as_f64().unwrap()
     };
-    // Queries a second in slots.
+    // Queries per second, in slots.
     let slots = |settings: &str| -> Vec<f64> {
         let curves = answer["plots"][0]["curves"].as_array().unwrap();
         let curve = curves.iter().find(|curve| curve["name"] == settings).unwrap();
@@ -46,7 +46,7 @@ pub fn prove() -> Vec<Claim> {
     println!("    queries/s in slots of {SLOT} s, without: {kernel:.0?}; with: {auto:.0?}");
     let worst = kernel.iter().zip(&auto).map(|(kernel, auto)| auto / kernel.max(1.0));
     let worst = worst.fold(f64::INFINITY, f64::min);
-    // If the kernel alone ran out of time, it takes longer than that.
+    // If the kernel alone ran into the time limit, its time is a lower bound.
     let least = if answer["decided"] == true { "" } else { "at least " };
     vec![
         Claim::new(

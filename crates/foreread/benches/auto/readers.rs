@@ -16,7 +16,7 @@ use sys::cachestat::cachestat;
 use sys::mapping::FileMapping;
 use units::Bytes;
 
-/// Reports of the readers: time, bytes read, and processor time.
+/// Progress of the readers: monotonic time (s), bytes read, and processor time (s).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
     pub at: f64,
@@ -24,18 +24,18 @@ pub struct Sample {
     pub cpu: f64,
 }
 
-/// Readers at work; gone when dropped.
+/// Running readers; killed when dropped.
 pub struct Readers {
     child: Child,
     samples: Arc<Mutex<Vec<Sample>>>,
 }
 
 impl Readers {
-    /// Starts some: the words are those of [`main`]. `group` is a memory cgroup to begin in.
+    /// Starts readers with the arguments of [`main`], in the memory cgroup `group` if given.
     pub fn start(words: &[&str], group: Option<&Path>) -> Self {
         let own = std::env::current_exe().unwrap();
         let mut command = match group {
-            // A shell that goes in before it becomes the reader.
+            // The shell joins the cgroup before it becomes the reader.
             Some(group) => {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", "echo $$ > \"$0\"/cgroup.procs; exec \"$@\""]);
@@ -72,7 +72,7 @@ impl Readers {
         }
     }
 
-    /// How far they were at a time of the monotonic clock, in seconds.
+    /// Interpolates the progress at a time of the monotonic clock, in seconds.
     pub fn at(&self, at: f64) -> Sample {
         self.wait(|samples| samples.last().is_some_and(|last| last.at >= at));
         let samples = self.samples();
@@ -83,7 +83,7 @@ impl Readers {
         Sample { at, bytes, cpu: a.cpu + (b.cpu - a.cpu) * part }
     }
 
-    /// MiB/s between two times.
+    /// Returns the throughput between two times, in MiB/s.
     pub fn rate(&self, from: f64, to: f64) -> f64 {
         let (from, to) = (self.at(from), self.at(to));
         (to.bytes - from.bytes) as f64 / (1 << 20) as f64 / (to.at - from.at)
@@ -97,7 +97,7 @@ impl Drop for Readers {
     }
 }
 
-/// The monotonic clock, in seconds.
+/// Returns the time of the monotonic clock, in seconds.
 pub fn now() -> f64 {
     seconds(ClockId::Monotonic)
 }
@@ -107,13 +107,13 @@ fn seconds(clock: ClockId) -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// The readers' own process.
+/// Main function of the readers' process.
 ///
-/// - `streams N DIR`: files `0` to `N-1`, each read from its beginning to its end in pieces of
-///   64 KiB, evicted, and read again.
-/// - `mapped FILE`: pages of a mapping in random order; reports those that were not cached before.
-/// - `cached FILE RATE`: so many reads a second of 4 KiB that are cached; 0: as many as can be.
-/// - `hold FILE N`: holds it open so many times.
+/// - `streams N DIR`: reads each of the files `0` to `N-1` from start to end in pieces of 64 KiB,
+///   evicts it, and reads it again.
+/// - `mapped FILE`: reads pages of a mapping in random order; reports those that were not cached.
+/// - `cached FILE RATE`: does RATE cached reads of 4 KiB per second; 0: as many as possible.
+/// - `hold FILE N`: keeps N descriptors of the file open.
 pub fn main(words: &[String]) {
     let got = Arc::new(AtomicU64::new(0));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -169,12 +169,12 @@ fn mapped(file: &File, got: &AtomicU64) {
     let mapping = FileMapping::new(file.as_fd(), Bytes::ZERO, Bytes::new(pages * 4096)).unwrap();
     let (mut page, mut word) = (0_u64, [0; 8]);
     loop {
-        // Every page once, in an order that looks random: a generator of full period.
+        // A full-period generator visits each page once, in an order that looks random.
         page = (page.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)) % pages;
         let at = Bytes::new(page * 4096);
         let stat = cachestat(file.as_fd(), at, Bytes::new(4096)).unwrap();
         mapping.copy_to(page as usize * 4096, &mut word).unwrap();
-        // Otherwise the compiler removes the unused result.
+        // Without this, the compiler removes the unused result.
         std::hint::black_box(&word);
         if stat.cached.is_zero() {
             got.fetch_add(4096, Ordering::Relaxed);

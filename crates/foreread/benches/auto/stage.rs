@@ -15,17 +15,17 @@ use units::Bytes;
 use crate::program::foreread_in;
 use crate::readers::now;
 
-/// A virtual disk; gone when dropped.
+/// A virtual disk; removed when dropped.
 pub struct Stage {
     dir: tempfile::TempDir,
     pub mount: PathBuf,
-    /// The disk's number, as in `7:3`.
+    /// Device number of the disk, as in `7:3`.
     number: String,
     _turn: sys::lock::Lock,
 }
 
 impl Stage {
-    /// Makes the disk of these words.
+    /// Creates the disk with this specification.
     pub fn set(words: &str) -> Self {
         let turn = sys::lock::Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ impl Stage {
         Self { dir, mount, number, _turn: turn }
     }
 
-    /// Makes files `0` to `count-1`.
+    /// Creates files `0` to `count-1` of `mib` MiB each, and evicts them.
     pub fn files(&self, count: u32, mib: usize) {
         let piece = vec![7; 1 << 20];
         for number in 0..count {
@@ -56,13 +56,13 @@ impl Stage {
         }
     }
 
-    /// Sets the window that files opened from now on get.
+    /// Sets the window of files that are opened from now on.
     pub fn set_window(&self, kib: u64) {
         let knob = format!("/sys/class/bdi/{}/read_ahead_kb", self.number);
         fs::write(knob, kib.to_string()).unwrap();
     }
 
-    /// Bytes that the disk has read.
+    /// Returns the number of bytes that the disk has read.
     pub fn device_bytes(&self) -> u64 {
         let stat = fs::read_to_string(format!("/sys/dev/block/{}/stat", self.number)).unwrap();
         stat.split_whitespace().nth(2).unwrap().parse::<u64>().unwrap() * 512
@@ -72,7 +72,7 @@ impl Stage {
         foreread_in(self.dir.path())
     }
 
-    /// Starts `foreread auto` on it.
+    /// Starts `foreread auto` on the disk.
     pub fn auto(&self) -> Daemon {
         let begun = now();
         let mut command = self.foreread();
@@ -95,7 +95,7 @@ impl Drop for Stage {
     }
 }
 
-/// Waits until no page of a file is cached: dirty pages may stay for a moment.
+/// Evicts a file; repeats it because dirty pages may stay cached for a moment.
 fn evict(file: &fs::File) {
     let size = Bytes::new(file.metadata().unwrap().len());
     for _ in 0..100 {
@@ -111,18 +111,18 @@ fn evict(file: &fs::File) {
 /// A running `foreread auto`, terminated when dropped.
 pub struct Daemon {
     child: Child,
-    /// When it was started, on the monotonic clock, in seconds.
+    /// Start time on the monotonic clock, in seconds.
     pub begun: f64,
     lines: Arc<Mutex<Vec<(f64, String)>>>,
 }
 
 impl Daemon {
-    /// What it decided: seconds after its start, and the line.
+    /// Returns the decisions so far: seconds after the start, and the printed line.
     pub fn decisions(&self) -> Vec<(f64, String)> {
         self.lines.lock().unwrap().clone()
     }
 
-    /// Prints its first decisions.
+    /// Prints the first `most` decisions.
     pub fn show(&self, most: usize) {
         let all = self.decisions();
         for (at, line) in all.iter().take(most) {
@@ -133,7 +133,7 @@ impl Daemon {
         }
     }
 
-    /// Processor time that it and its guard have taken, in seconds (proc(5), in hundredths).
+    /// Returns the processor time of the daemon and its guard, in seconds (proc(5), hundredths).
     pub fn cpu(&self) -> f64 {
         let ticks = |pid: u32| -> f64 {
             let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -148,7 +148,7 @@ impl Daemon {
         (ticks(own) + children.sum::<f64>()) / 100.0
     }
 
-    /// What it has in memory, in MiB: now, and the most that it ever had.
+    /// Returns the resident memory of the daemon in MiB: the present and the peak value.
     pub fn memory(&self) -> (f64, f64) {
         let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let of = |name: &str| {
@@ -174,7 +174,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Until that time of the monotonic clock.
+/// Sleeps until this time of the monotonic clock, in seconds.
 pub fn sleep_until(at: f64) {
     std::thread::sleep(Duration::from_secs_f64((at - now()).max(0.0)));
 }

@@ -1,5 +1,5 @@
-//! Shared by verbs that answer one question: they run until done or interrupted, and print the
-//! answer.
+//! Shared by verbs that answer one question: they run until they are done or interrupted, then
+//! print the answer.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -13,7 +13,7 @@ use crate::output;
 use crate::progress::Shown;
 use crate::signals::Signals;
 
-/// How an answer is printed.
+/// Output format of an answer.
 #[derive(Clone, Debug, Default, Args)]
 pub struct AnswerFormat {
     /// Print JSON (docs/json.md explains the fields)

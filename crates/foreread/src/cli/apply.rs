@@ -130,7 +130,7 @@ impl SettingArgs {
     }
 }
 
-/// The settings that a run recommends to set or keep.
+/// Returns the settings that a run recommends to set or keep.
 fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<TunableValues> {
     let advice = study::analyse(run).recommendation;
     let window = |kib: units::Kib| TunableValues::read_ahead(kib.to_bytes());
@@ -182,7 +182,7 @@ fn with_preset(
     Ok(window.iter().cloned().fold(settings, TunableValues::with))
 }
 
-/// Settings as typed, each tunable once.
+/// Parses settings; a tunable may occur only once.
 fn parse(words: &[String]) -> anyhow::Result<TunableValues> {
     words.iter().try_fold(TunableValues::default(), |settings, word| {
         let setting: Setting = word.parse()?;
@@ -295,7 +295,7 @@ fn write_json(write: &tunables::PlannedWrite) -> serde_json::Value {
     })
 }
 
-/// How to start the guard: with this program.
+/// Returns the command that starts the guard: this program.
 pub fn guard() -> anyhow::Result<GuardCommand> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(GuardCommand { program, args: vec!["guard".into()] })

@@ -130,7 +130,7 @@ enum Question {
     Replay(AutoReplayArgs),
 }
 
-/// What can be printed instead of running.
+/// Output of `--emit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Emit {
     /// A service unit
@@ -138,11 +138,11 @@ enum Emit {
 }
 
 impl Control {
-    /// The interval between decisions.
+    /// Returns the interval between decisions.
     ///
     /// # Errors
     ///
-    /// Usage, if it, or another option, is out of range.
+    /// Returns a usage error if the interval or `--max` is out of range.
     pub fn interval(&self) -> anyhow::Result<Duration> {
         let interval = Duration::from_nanos(self.interval.get());
         if interval < Duration::from_millis(20) || interval > Duration::from_secs(60) {
@@ -156,11 +156,11 @@ impl Control {
         Ok(interval)
     }
 
-    /// Begins to publish the status. With the file of --metrics, if there is one.
+    /// Starts to publish the status, also to the file of `--metrics` if given.
     ///
     /// # Errors
     ///
-    /// If the metrics must not be written there.
+    /// If the metrics file must not be written.
     pub fn publisher(&self, context: &Context) -> anyhow::Result<StatusPublisher> {
         let check = |path| Destination::check_or_own("--metrics", path, self.force, are_metrics);
         let metrics = self.metrics.as_deref().map(check).transpose()?;
@@ -178,11 +178,11 @@ impl Control {
         SessionHeader { ab_test, ..header }
     }
 
-    /// Where to record, if that is wanted.
+    /// Opens the recording, if `--record` is given.
     ///
     /// # Errors
     ///
-    /// If the file cannot be made, or is there and must not be overwritten.
+    /// If the file cannot be created, or exists and must not be overwritten.
     pub fn recording(&self) -> anyhow::Result<Option<SessionWriter>> {
         let Some(path) = &self.record else { return Ok(None) };
         let destination = Destination::check("--record", path, self.force)?;
@@ -192,7 +192,7 @@ impl Control {
         Ok(Some(SessionWriter::new(destination.create()?)))
     }
 
-    /// What reports decisions, and where it leaves an error of standard output.
+    /// Creates the log of decisions, and the cell that receives an error of standard output.
     fn log(&self, context: &Context) -> (DecisionLog, OutputError) {
         let error = OutputError::default();
         let printer = DecisionPrinter {
@@ -205,11 +205,11 @@ impl Control {
         (log, error)
     }
 
-    /// The live kernel as a back end.
+    /// Creates the back end for the running kernel.
     ///
     /// # Errors
     ///
-    /// If it cannot be observed.
+    /// If the kernel cannot be observed.
     pub fn live(
         &self,
         context: &Context,
@@ -218,7 +218,7 @@ impl Control {
     ) -> anyhow::Result<(LiveBackend, OutputError)> {
         let source = super::watch::begin(context)?;
         if !source.sees_readers() {
-            // The reason was printed as a note; as an error it has its exit code.
+            // A note has printed the reason; the error also sets the exit code.
             observe::Census::load()?;
             observe::Probes::load()?;
         }
@@ -237,11 +237,11 @@ impl Control {
         Ok((LiveBackend::new(config, source, log)?, error))
     }
 
-    /// What `/proc` shows as a back end.
+    /// Creates the back end that observes processes through `/proc`.
     ///
     /// # Errors
     ///
-    /// If no thread can be started.
+    /// If a thread cannot be started.
     pub fn unprivileged(
         &self,
         context: &Context,
@@ -257,7 +257,7 @@ impl Control {
     }
 }
 
-/// An error of standard output, which ends the daemon.
+/// An error of standard output, which stops the daemon.
 pub(super) type OutputError = Rc<RefCell<Option<anyhow::Error>>>;
 
 /// Prints decisions.
@@ -287,7 +287,7 @@ impl Reporter for DecisionPrinter {
         });
     }
 
-    /// Not as JSON: it is about no open file.
+    /// Not printed as JSON, because it does not concern an open file.
     fn new_file_window(&mut self, change: &NewFileWindow) {
         if !self.json {
             self.print(|| output::print(&format!("{change}\n")));
@@ -328,7 +328,7 @@ impl AutoArgs {
             .collect::<Result<_, _>>()?;
         let primed = PrimedFiles::find(&context.root, &self.prime)?;
         let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
-        // Before the probes are loaded, which takes a moment.
+        // Check the output files first: loading the probes takes a moment.
         let publisher = self.control.publisher(context)?;
         let recording = self.control.recording()?;
         let (mut backend, error) = self.control.live(context, limits, primed)?;
@@ -354,7 +354,7 @@ impl AutoArgs {
         Ok(signals.which().map_or(Exit::Fine, Exit::Signal))
     }
 
-    /// Prints the unit for the words of this command line.
+    /// Prints the service unit for this command line.
     fn emit(&self) -> anyhow::Result<Exit> {
         let program = std::env::current_exe().context("finding this program's own file")?;
         let mut kept = Vec::new();
@@ -377,7 +377,7 @@ impl AutoArgs {
         Ok(Exit::Fine)
     }
 
-    /// A word of the command line as it is understood from the root directory, where services run.
+    /// Makes a path on the command line absolute, because services run in the root directory.
     fn absolute(&self, word: String) -> String {
         let metrics = self.control.metrics.as_deref();
         let (option, name) = match word.split_once('=') {
@@ -396,13 +396,13 @@ impl AutoArgs {
     }
 }
 
-/// A seed that differs from run to run.
+/// Returns a seed that differs from run to run.
 fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_secs() ^ u64::from(std::process::id())
 }
 
-/// Where the daemon of this user keeps its status.
+/// Prints the status of this user's daemon.
 fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let path = status_path(&context.dirs);
     let absent = |error: &InputError| {

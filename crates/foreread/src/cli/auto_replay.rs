@@ -35,7 +35,7 @@ pub struct AutoReplayArgs {
     json: bool,
 }
 
-/// A decision of a replay.
+/// A decision of a replay, as JSON.
 #[derive(Serialize)]
 struct ReplayedDecision<'a> {
     at_s: f64,
@@ -118,7 +118,7 @@ fn describe(difference: &SessionDifference) -> String {
     )
 }
 
-/// A value as the recording has it.
+/// Formats a value as in the recording.
 fn json_text(value: Option<&impl Serialize>) -> String {
     let text = value.and_then(|value| serde_json::to_string(value).ok());
     text.map_or_else(|| "none".to_owned(), |text| plain(&text))

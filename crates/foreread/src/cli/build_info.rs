@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
-/// What `--version` prints below the version; `-V` prints that alone.
+/// Output of `--version`; `-V` prints the version only.
 pub static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let build = Build::this();
     format!(

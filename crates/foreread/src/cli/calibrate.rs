@@ -33,7 +33,7 @@ streams at the start, middle and end; and reads across the ends of possible chun
 bypass the page cache. calibrate then compares the read-ahead curve that the model predicts with
 measured points, and prints the error. This part is recorded as a sweep and restores the setting.";
 
-/// Windows at which the prediction is checked.
+/// Windows at which the prediction is checked, in KiB.
 const POINTS_KIB: [u64; 5] = [32, 128, 512, 2048, 8192];
 
 /// Measure a device and write a model of it for sim: and virtual:
@@ -102,7 +102,7 @@ impl CalibrateArgs {
         Ok(Exit::Fine)
     }
 
-    /// Checks the options before anything is measured; returns the model's name and directory.
+    /// Checks the options before any measurement; returns the model's name and its destination.
     fn check(&self) -> anyhow::Result<(String, Destination)> {
         let path = self.output.display();
         let wrong = |why: &str| Err(Usage(format!("--output {path}: {why}")).into());
@@ -130,7 +130,7 @@ impl CalibrateArgs {
         environment: &Environment,
         shown: &mut Shown,
     ) -> anyhow::Result<(CalibrationResult, Vec<CurvePoint>, Option<i64>)> {
-        // Before the device is probed for minutes.
+        // Probing the device takes minutes, so check the plan first.
         self.plan(target, self.size).check()?;
         let found = study::calibrate(target, name, self.size, self.seed, environment, shown)?;
         destination.write(found.calibration.spec.to_toml().as_bytes())?;
@@ -154,7 +154,7 @@ impl CalibrateArgs {
         Ok((found, curve, Some(outcome.run.0)))
     }
 
-    /// The sweep with which the prediction is compared.
+    /// Returns the sweep whose points are compared with the prediction.
     fn plan(&self, target: &Target, capacity: Bytes) -> Plan {
         let mut plan = Plan::new(target.clone());
         plan.workloads.truncate(2);
@@ -170,10 +170,10 @@ impl CalibrateArgs {
         plan
     }
 
-    /// The text after `sim:` that simulates the model with the target's file system.
+    /// Returns the text after `sim:` that simulates the model with the target's file system.
     fn spec(&self, target: &Target) -> String {
         let path = self.output.display();
-        // Without a slash, a name could be taken for a preset.
+        // A name without a slash could be a preset.
         let path = if self.output.is_absolute() { path.to_string() } else { format!("./{path}") };
         let layout = match target {
             Target::Virtual(spec) => spec.value_of("fs"),

@@ -1,4 +1,4 @@
-//! `--workload dd:…`: streaming reads as dd makes them, at the start, middle and end.
+//! `--workload dd:…`: streaming reads as in dd, at the start, middle and end.
 
 use units::Bytes;
 use workload::{Pattern, Workload, Zone};
@@ -8,12 +8,12 @@ use crate::exit::Usage;
 /// The default request size of dd.
 const DEFAULT_BLOCK_BYTES: Bytes = Bytes::from_kib(64);
 
-/// The workloads of `dd` without options: one for each zone.
+/// Returns the workloads of `dd` without options: one for each zone.
 pub fn plain() -> anyhow::Result<Vec<Workload>> {
     workloads_of(DEFAULT_BLOCK_BYTES, &Zone::ALL)
 }
 
-/// The workloads of `bs=SIZE[,at=beginning|middle|end]`: one for each zone.
+/// Returns the workloads of `bs=SIZE[,at=beginning|middle|end]`: one for each zone.
 pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
     let (mut block, mut zones) = (DEFAULT_BLOCK_BYTES, Zone::ALL.to_vec());
     for word in words.split(',') {

@@ -15,11 +15,11 @@ use crate::output;
 pub enum StudyExtent {
     /// The whole grid; repeats only within this time.
     Grid(Option<Duration>),
-    /// Only within this time.
+    /// Trials within this time.
     Budget(Duration),
 }
 
-/// Wall time of a trial in addition to its own: evicting, waiting for I/O in flight, recording.
+/// Overhead of a trial in wall time: evicting, waiting for I/O in flight, recording.
 const BESIDE_TRIAL: Duration = Duration::from_millis(500);
 
 /// Prints the plan, the exact writes with their undo, and an estimate of the time.
@@ -59,7 +59,7 @@ pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::R
     Ok(Exit::Fine)
 }
 
-/// The changes on real storage, and its current read-ahead.
+/// Describes the changes on real storage; also returns its current read-ahead.
 fn on_path(
     path: &Path,
     plan: &Plan,
@@ -100,7 +100,7 @@ fn on_path(
     Ok((text, found))
 }
 
-/// The writes of the other varied tunables.
+/// Describes the writes of the other varied tunables.
 fn others(plan: &Plan, site: &TunableScope, context: &Context) -> anyhow::Result<String> {
     let mut text = String::new();
     for factor in &plan.factors {
@@ -163,12 +163,12 @@ fn combinations(plan: &Plan, found: Option<Kib>) -> usize {
     plan.combinations(plan.read_ahead.values(page_size(), found).len())
 }
 
-/// The least and the most repeats.
+/// Returns the minimum and maximum number of repeats.
 fn repeats(plan: &Plan) -> (usize, usize) {
     (plan.repeats.min as usize, plan.repeats.max.max(plan.repeats.min) as usize)
 }
 
-/// The files of each workload, and the total that is written.
+/// Describes the files of each workload, and the total that is written.
 fn files(forecast: &Forecast, plan: &Plan) -> String {
     let mut text = String::from("Workloads and their files:\n");
     let widest = forecast.workloads.iter().map(|workload| workload.name.len()).max().unwrap_or(0);
@@ -197,7 +197,7 @@ fn files(forecast: &Forecast, plan: &Plan) -> String {
     text
 }
 
-/// A size in the largest unit in which it is at least ten.
+/// Formats a size in the largest unit in which it is at least ten or a whole number.
 fn amount(bytes: Bytes) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let bytes = bytes.get();
@@ -212,7 +212,7 @@ fn amount(bytes: Bytes) -> String {
 fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &StudyExtent) -> String {
     let trial = Duration::from_nanos(plan.trial.get()).as_secs_f64().max(1e-9);
     let simulated = forecast.simulated_trial.map(|time| time.as_secs_f64());
-    // The disk's own time is dilated; the overhead of a trial is in wall time.
+    // Dilation applies to the trial; its overhead is wall time.
     let each = simulated.unwrap_or(trial * forecast.dilation + BESIDE_TRIAL.as_secs_f64());
     let besides = besides(plan, forecast);
     match extent {
@@ -221,7 +221,7 @@ fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &StudyExte
             // The budget of a simulation counts simulated time.
             let counted = if simulated.is_some() { trial } else { each };
             let limit = limit.map_or(f64::INFINITY, |limit| limit.as_secs_f64() / counted);
-            // Each cell is measured once in any case.
+            // Each cell is measured at least once.
             let within = |repeats: usize| ((cells * repeats) as f64).min(limit.max(cells as f64));
             let (low, high) = repeats(plan);
             format!("Time: {}{besides}\n", span(within(low) * each, within(high) * each))
@@ -240,7 +240,7 @@ fn time(plan: &Plan, found: Option<Kib>, forecast: &Forecast, extent: &StudyExte
     }
 }
 
-/// What takes time besides trials, and why trials take longer than stated.
+/// Describes other costs in time, and why trials take longer or shorter than stated.
 fn besides(plan: &Plan, forecast: &Forecast) -> String {
     let replays = plan.workloads.iter().any(|planned| planned.workload.replay.is_some());
     let dilation = dilation_words(forecast.dilation);
@@ -254,7 +254,7 @@ fn besides(plan: &Plan, forecast: &Forecast) -> String {
     }
 }
 
-/// A range of times, rounded as an estimate.
+/// Formats a range of times, rounded as an estimate.
 fn span(low: f64, high: f64) -> String {
     if high < 1.0 {
         return "less than a second".to_owned();
@@ -270,7 +270,7 @@ fn span(low: f64, high: f64) -> String {
     format!("{} to {}", counts[0], counted(counts[1], name))
 }
 
-/// A time, rounded as an estimate.
+/// Formats a time, rounded as an estimate.
 fn about(seconds: f64) -> String {
     let (unit, name) = unit_of(seconds);
     counted((seconds / unit).round().max(1.0), name)
@@ -280,7 +280,7 @@ fn counted(count: f64, name: &str) -> String {
     if count == 1.0 { format!("1 {name}") } else { format!("{count} {name}s") }
 }
 
-/// The unit for a time: its seconds and its name.
+/// Returns the unit for a time: its length in seconds and its name.
 fn unit_of(seconds: f64) -> (f64, &'static str) {
     match seconds {
         ..120.0 => (1.0, "second"),

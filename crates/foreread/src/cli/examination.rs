@@ -21,12 +21,12 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The host that another option names; this machine without one.
+    /// Selects the host that another option names; `None` is this machine.
     pub fn from_option(root: Option<OsString>) -> Self {
         Self { root }
     }
 
-    /// This machine, or the host captured in a directory, with that host's journals.
+    /// Opens this machine, or the host captured in a directory, with that host's journals.
     pub fn host(&self, context: &Context) -> anyhow::Result<Host> {
         // An empty variable counts as unset.
         let given = self.root.as_ref().filter(|root| !root.is_empty()).map(Path::new);
@@ -58,13 +58,13 @@ impl Tree {
     }
 }
 
-/// The host that is examined.
+/// The host to examine.
 pub struct Host {
-    /// Its file tree.
+    /// File tree of the host.
     pub root: Root,
-    /// Where foreread keeps journals on it.
+    /// Directories of foreread's journals on the host.
     pub dirs: Dirs,
-    /// The captured directory, if it is not this machine.
+    /// Captured directory; `None` for this machine.
     pub tree: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct Examination {
     /// One snapshot for all storage, or one for each path.
     pub snapshots: Vec<HostSnapshot>,
     pub diagnoses: Vec<Diagnosis>,
-    /// What could not be examined.
+    /// Items that could not be examined.
     pub missing: Vec<Missing>,
 }
 
@@ -100,7 +100,7 @@ pub fn examine(host: &Host, paths: &[PathBuf], windows: Windows) -> anyhow::Resu
     Ok(examination)
 }
 
-/// The same with the open files of this machine, and its kernel's release.
+/// Like [`examine`], with the open files of this machine; also returns the kernel release.
 pub fn examine_all(host: &Host, paths: &[PathBuf]) -> anyhow::Result<(Examination, String)> {
     let is_system = host.root.is_system();
     let windows = if is_system { Windows::of_kernel() } else { Windows::not_asked() };

@@ -61,7 +61,7 @@ impl ExportArgs {
         };
         let dir = path.parent().map(PathBuf::from).unwrap_or_default();
         let check = |path: &Path| Destination::check("--output", path, self.force);
-        // All are checked before the first is written.
+        // Check all destinations before the first file is written.
         let jobs = check(path)?;
         let logs: Vec<_> = exported
             .logs

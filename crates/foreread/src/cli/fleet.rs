@@ -119,7 +119,7 @@ impl DatabaseArgs {
     }
 }
 
-/// The database that an option names, or else the environment.
+/// Opens the database that the option names, or else `FOREREAD_DATABASE`.
 pub fn open_database(option: &str, named: &str) -> anyhow::Result<Database> {
     let default = || std::env::var("FOREREAD_DATABASE").unwrap_or_default();
     let connection = if named.is_empty() { default() } else { named.to_owned() };

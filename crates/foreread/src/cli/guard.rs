@@ -1,5 +1,5 @@
 //! `foreread guard`: the process that restores settings when a study is killed. foreread starts it
-//! itself.
+//! automatically.
 
 use std::path::PathBuf;
 

@@ -107,7 +107,7 @@ impl ImportArgs {
         }
     }
 
-    /// The benchmark reports in all files; `None` if they contain tables.
+    /// Reads the benchmark reports in all files; `None` if the files contain tables.
     fn reports(&self) -> anyhow::Result<Option<Vec<ParsedReport>>> {
         let mut all = Vec::new();
         let mut tables = false;
@@ -137,7 +137,7 @@ impl ImportArgs {
         }
     }
 
-    /// The reports as a table, each with its setting.
+    /// Makes a table of the reports, each with its setting.
     fn table_of(&self, reports: Vec<ParsedReport>) -> anyhow::Result<Tables> {
         if self.read_ahead.len() != reports.len() {
             let (given, there) = (self.read_ahead.len(), reports.len());
@@ -156,7 +156,7 @@ impl ImportArgs {
         Ok(Tables { tables: vec![(tool.to_owned(), table)], skipped: Vec::new() })
     }
 
-    /// The requested tables.
+    /// Reads the requested tables.
     fn tables(&self) -> anyhow::Result<Tables> {
         let [file] = self.file.as_slice() else {
             return Err(Usage("tables are imported one file at a time".to_owned()).into());
@@ -206,12 +206,12 @@ fn show(reports: &[ParsedReport], json: bool, context: &Context) -> anyhow::Resu
     Ok(Exit::Fine)
 }
 
-/// The setting that counts as the current one, if the table contains it.
+/// Returns the current setting if the table contains it.
 fn present(table: &ImportTable, found: Option<Kib>) -> Option<Kib> {
     found.filter(|found| table.rows.contains(found))
 }
 
-/// The title prefix for the content of this file.
+/// Returns the title prefix for the tables of this file.
 fn stem(file: &Path) -> Cow<'_, str> {
     match input::is_stdin(file) {
         true => "standard input".into(),

@@ -56,15 +56,15 @@ pub struct Invocation {
     configuration: Vec<Consulted>,
 }
 
-/// The whole command line as clap knows it.
+/// Returns the whole command line as clap defines it.
 pub fn command() -> Command {
     let command = Cli::command().long_version(LONG_VERSION.as_str());
     let template = help_template(&command);
     take_negative_numbers(command.help_template(template))
 }
 
-/// Lets options accept `-1` as a value, so that it is refused with the option's own message and not
-/// as an unknown option.
+/// Lets options accept `-1` as a value, so that the option's own parser rejects it, and not clap as
+/// an unknown option.
 fn take_negative_numbers(command: Command) -> Command {
     let command =
         command.mut_args(|arg| match arg.get_action().takes_values() && !arg.is_positional() {
@@ -74,7 +74,7 @@ fn take_negative_numbers(command: Command) -> Command {
     command.mut_subcommands(take_negative_numbers)
 }
 
-/// The command with the verbs that the words name: `foreread runs show`.
+/// Returns the command with the verbs among the words, as in `foreread runs show`.
 pub fn verb_of(words: &[OsString]) -> String {
     let top = command();
     let (mut verb, mut path) = (&top, vec!["foreread"]);
@@ -126,7 +126,7 @@ impl Invocation {
         Ok(Self { cli, results: result_file(&matches), configuration })
     }
 
-    /// Whether to print only results and errors.
+    /// Returns whether only results and errors are printed.
     pub fn is_quiet(&self) -> bool {
         self.cli.global.quiet
     }
@@ -179,7 +179,7 @@ fn configured(
     Ok((values.apply(command()).try_get_matches_from(words)?, files))
 }
 
-/// The file for the verb's results, and whether it may be overwritten.
+/// Returns the file for the verb's results, and whether it may be overwritten.
 fn result_file(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
     let mut verb = matches;
     while let Some((_, below)) = verb.subcommand() {

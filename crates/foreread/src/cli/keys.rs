@@ -1,6 +1,6 @@
-//! Reads keys for a screen that must end when its terminal hangs up.
+//! Reads keys for a screen that must exit when its terminal hangs up.
 //!
-//! crossterm 0.29 reads keys too, but its loop never ends after a hang-up: it treats end of input
+//! crossterm 0.29 reads keys, too, but its loop never exits after a hang-up: it treats end of input
 //! and EIO as "nothing yet" and spins.
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read};
 
-/// How long the remaining bytes of a key may take; a lone escape is a key of its own.
+/// Timeout for the remaining bytes of a key; a lone escape is a key of its own.
 const KEY_REST_TIMEOUT: Duration = Duration::from_millis(25);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub enum Key {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyInput {
-    /// These keys, or none before the timeout.
+    /// The keys that arrived; empty if none arrived before the timeout.
     Keys(Vec<Key>),
     Gone,
 }
 
 #[derive(Debug)]
 pub struct Keys {
-    /// `None` without a terminal: no key ever comes.
+    /// `None` without a terminal: no key ever arrives.
     terminal: Option<OwnedFd>,
 }
 
@@ -68,7 +68,7 @@ impl Keys {
     }
 }
 
-/// Reads what arrives in time and returns the number of bytes; `None` at the end of input.
+/// Reads bytes that arrive within `time` and returns their number; `None` at the end of input.
 fn more(terminal: &OwnedFd, time: Duration, bytes: &mut Vec<u8>) -> Option<usize> {
     let time = Timespec::try_from(time).unwrap_or_default();
     let mut wanted = [PollFd::new(terminal, PollFlags::IN)];
@@ -95,7 +95,7 @@ fn more(terminal: &OwnedFd, time: Duration, bytes: &mut Vec<u8>) -> Option<usize
 
 const ESCAPE_BYTE: u8 = 0x1b;
 
-/// Whether the last escape sequence is incomplete.
+/// Returns whether the last escape sequence is incomplete.
 fn ends_within_a_key(bytes: &[u8]) -> bool {
     let last = bytes.iter().rposition(|byte| *byte == ESCAPE_BYTE);
     last.is_some_and(|at| sequence(&bytes[at + 1..]).is_none())
@@ -124,11 +124,11 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// The key of an escape sequence, if known, and its length in bytes; `None` if incomplete.
+/// Returns the key of an escape sequence, if known, and its length; `None` if incomplete.
 fn sequence(after: &[u8]) -> Option<(Option<Key>, usize)> {
     let (kind, rest) = after.split_first()?;
     if !matches!(kind, b'[' | b'O') {
-        return Some((None, 1)); // alt and a key
+        return Some((None, 1)); // Alt and a key
     }
     let last = rest.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
     let key = match (&rest[..last], rest[last]) {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(of(b"\x1b[5~\x1b[6~\x1b[H\x1b[1~"), {
             [Key::PageUp, Key::PageDown, Key::Home, Key::Home]
         });
-        // Others are nothing, whatever is in them.
+        // Other sequences are ignored, whatever bytes they contain.
         assert_eq!(of(b"\x1b[1;5Cx\x1bqz\xff"), []);
     }
 

@@ -1,4 +1,4 @@
-//! Metrics of a host: in a file for node_exporter's textfile collector, or over HTTP.
+//! Metrics of a host, as a file for node_exporter's textfile collector, or over HTTP.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -29,14 +29,14 @@ pub struct MetricsArgs {
     policy: Option<PathBuf>,
 }
 
-/// What to write, and where: checked before the host is examined.
+/// Destination and policy of the metrics, checked before the host is examined.
 pub struct MetricsWriter {
     destination: Destination,
     policy: Option<CompliancePolicy>,
 }
 
 impl MetricsArgs {
-    /// Reads the policy and checks the file's place. `None` without `--metrics`.
+    /// Reads the policy and checks the destination. Returns `None` without `--metrics`.
     pub fn prepare(&self, force: bool) -> anyhow::Result<Option<MetricsWriter>> {
         let Some(path) = &self.metrics else { return Ok(None) };
         let destination = Destination::check_or_own("--metrics", path, force, are_metrics)?;
@@ -46,7 +46,7 @@ impl MetricsArgs {
 }
 
 impl MetricsWriter {
-    /// Writes the file atomically. A reader sees the previous file or the new one.
+    /// Writes the file atomically. A reader sees either the previous or the new file.
     pub fn write(
         mut self,
         host: &Host,
@@ -58,7 +58,7 @@ impl MetricsWriter {
     }
 }
 
-/// The metrics of a host that was examined.
+/// Formats the metrics of an examined host.
 fn text(
     host: &Host,
     examination: &Examination,
@@ -82,18 +82,18 @@ fn text(
     }))
 }
 
-/// The metrics of a host and of its `auto`, for Prometheus to scrape.
+/// Metrics of a host and of its `auto`, for Prometheus to scrape.
 pub struct MetricsSite {
     host: Host,
     policy: Option<CompliancePolicy>,
     latest: Mutex<Option<(Instant, String)>>,
 }
 
-/// Scrapes within this time get one examination, however many servers scrape.
+/// Maximum age of an examination. Scrapes within this time share it, from any number of servers.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
 impl MetricsSite {
-    /// Examines the host once, so that a host that cannot be examined is an error at the start.
+    /// Examines the host once, so that a failure is reported at the start.
     pub fn new(host: Host, policy: Option<&Path>) -> anyhow::Result<Self> {
         let policy = policy.map(policy_file::read).transpose()?.map(|(_, policy)| policy);
         let site = Self { host, policy, latest: Mutex::new(None) };
@@ -113,7 +113,7 @@ impl MetricsSite {
         Ok(text)
     }
 
-    /// The metrics of a running `auto`; nothing if none runs.
+    /// Returns the metrics of a running `auto`; empty if none runs.
     fn of_auto(&self) -> String {
         let path = status_path(&self.host.dirs);
         let Ok(text) = sys::input::read_text(&path, InputKind::STATUS) else {
@@ -140,12 +140,12 @@ impl Site for MetricsSite {
     }
 }
 
-/// Where a running `auto` publishes its status.
+/// Returns the file in which a running `auto` publishes its status.
 pub fn status_path(dirs: &Dirs) -> PathBuf {
     dirs.state.join("auto.json")
 }
 
-/// Whether a file holds metrics that foreread wrote: the next run replaces them.
+/// Returns whether foreread wrote the metrics in this file, so that the next run may replace them.
 pub fn are_metrics(path: &Path) -> bool {
     use std::io::Read as _;
     let mut start = Vec::new();

@@ -1,4 +1,4 @@
-//! The command line: one file for each verb, and what they share.
+//! The command line: one file for each verb, and shared parts.
 
 mod answer;
 mod apply;
@@ -144,10 +144,10 @@ enum Verb {
     Models(models::ModelsArgs),
     Calibrate(calibrate::CalibrateArgs),
     Reproduce(reproduce::ReproduceArgs),
-    #[command(hide = true)] // `experiment blocks`, under its old name
+    #[command(hide = true)] // old name of `experiment blocks`
     Blocks(blocks::BlocksArgs),
     Experiment(experiment::ExperimentArgs),
-    #[command(hide = true)] // `experiment postgres`, under its old name
+    #[command(hide = true)] // old name of `experiment postgres`
     Pg(pg::PgArgs),
     Workloads(workloads::WorkloadsArgs),
     Sim(sim::SimArgs),
@@ -171,17 +171,17 @@ enum Verb {
     Guard(guard::GuardArgs),
 }
 
-/// What every verb receives.
+/// Context that every verb receives.
 pub struct Context {
     pub global: Global,
     pub dirs: Dirs,
     pub root: Root,
-    /// The configuration files that were looked for.
+    /// Configuration files that were looked for.
     pub configuration: Vec<Consulted>,
 }
 
 impl Context {
-    /// The file with the record of all runs.
+    /// Returns the file with the record of all runs.
     pub fn store_path(&self) -> PathBuf {
         self.global.store.clone().unwrap_or_else(|| self.dirs.state.join("runs.sqlite"))
     }
@@ -248,13 +248,13 @@ impl Verb {
     }
 }
 
-/// Runs another verb with these words, in the place of the current one.
+/// Runs another verb with these words from within a verb.
 fn run_words(words: impl IntoIterator<Item = OsString>, context: &Context) -> anyhow::Result<Exit> {
     let words = std::iter::once("foreread".into()).chain(words);
     Cli::try_parse_from(words)?.verb.run(context)
 }
 
-/// Registers the tunables that the user declares in TOML: in the file that FOREREAD_TUNABLES names,
+/// Registers the tunables that the user declares in TOML, in the file that FOREREAD_TUNABLES names
 /// or else in /etc/foreread/tunables.toml.
 fn declare_tunables() -> anyhow::Result<()> {
     use anyhow::Context as _;
@@ -292,11 +292,11 @@ fn start_log(verbose: u8) {
         .with_ansi(
             anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never,
         );
-    // Only a test starts a second subscriber in one process: the first one stays.
+    // Fails only in tests, which start a second subscriber in one process: the first one stays.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
 }
 
-/// An output format instead of the terminal's.
+/// Output format other than that of the terminal.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Format {
     /// Print JSON (docs/json.md explains the fields)

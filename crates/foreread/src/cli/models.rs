@@ -118,8 +118,8 @@ fn show(words: &str, json: bool) -> anyhow::Result<()> {
             "description_toml": spec.to_toml(),
         }));
     }
-    // A preset's file has the sources in its comments; with changed keys, only the specification is
-    // correct.
+    // A preset's file has the sources in its comments. With changed keys, its text would be wrong,
+    // so only the specification is printed.
     let preset = presets().iter().find(|preset| preset.name == words);
     let toml = preset.map_or_else(|| spec.to_toml(), |preset| preset.toml.to_owned());
     let described = spec.describe();
@@ -127,7 +127,7 @@ fn show(words: &str, json: bool) -> anyhow::Result<()> {
     output::print_document(&format!("{comment}\n{}\n", toml.trim_end()))
 }
 
-/// The model that a word names: `NAME[,key=value…]`, or a file with a description.
+/// Parses a model: `NAME[,key=value…]`, or a file with a description.
 fn spec(words: &str) -> anyhow::Result<Spec> {
     let words = NamedSettings::parse(words).map_err(SpecError::from)?;
     let mut spec = vdisk::model_named(words.name)?;

@@ -8,7 +8,7 @@ pub fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "must be a whole number of 0 or more".to_owned())
 }
 
-/// Parses a whole number of this range.
+/// Returns a parser of whole numbers in this range.
 pub fn within<T>(
     allowed: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync

@@ -1,5 +1,5 @@
-//! Open files with an old window: `apply` reports them and can refresh them; undoing the apply
-//! restores their windows.
+//! Open files with an outdated window: `apply` lists them and can refresh them. Rolling back the
+//! apply restores their windows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,16 +30,16 @@ pub struct OpenFilesOptions {
     pub except: Vec<AccessRule>,
 }
 
-/// An open file, and what happened or would happen to it.
+/// An open file, and its actual or planned change.
 struct One {
     file: OpenFile,
     fate: Fate,
 }
 
 enum Fate {
-    /// It was only examined.
+    /// Keeps its window.
     Keeps,
-    /// It would get this window.
+    /// Would get this window in a refresh.
     Would(Bytes),
     Got(ActionOutcome),
 }
@@ -47,12 +47,12 @@ enum Fate {
 /// The open files of a bdi whose window differs from that of newly opened files.
 pub struct Refreshed {
     files: Vec<One>,
-    /// How many a preview omits because the rules exclude them.
+    /// Number of files that a preview omits because the rules exclude them.
     excluded: usize,
 }
 
 impl OpenFilesOptions {
-    /// The files that would keep another window than `wanted` or, with a refresh, would get it.
+    /// Lists files that would keep another window than `wanted`, or get it with `--open-files`.
     pub fn preview(
         &self,
         site: &TunableScope,
@@ -87,7 +87,7 @@ impl OpenFilesOptions {
     }
 
     /// Refreshes the permitted files, if requested, and records them with `journal`, so that
-    /// undoing the journal undoes this too. If open files cannot be listed, prints a note.
+    /// undoing the journal also restores them. If open files cannot be listed, prints a note.
     pub fn refresh(
         &self,
         site: &TunableScope,
@@ -124,7 +124,7 @@ impl OpenFilesOptions {
         let permitted = found.iter().filter(|file| actuator.permits(file).is_ok()).cloned();
         let (limits, permitted) = (self.limits(), permitted.collect());
         let mut record = RefreshedFiles::new(&name, site, window, &limits, permitted);
-        // Recorded before the first change, so that it can be undone after a crash.
+        // Record the files before the first change, so that it can be undone after a crash.
         record.store(&context.dirs)?;
         for file in found {
             let outcome = actuator.refresh(&file)?;
@@ -143,7 +143,7 @@ impl OpenFilesOptions {
 }
 
 impl Refreshed {
-    /// One line for people.
+    /// Returns a summary in one line.
     pub fn summary(&self) -> String {
         let good = |one: &&One| match &one.fate {
             Fate::Keeps => false,
@@ -176,7 +176,6 @@ impl Refreshed {
         counted(self.files.iter().map(line))
     }
 
-    /// The JSON form.
     pub fn json(&self) -> serde_json::Value {
         self.files.iter().map(One::json).collect()
     }
@@ -198,7 +197,7 @@ impl One {
     }
 }
 
-/// What a rollback did or would do to the open files of one device.
+/// Describes what a rollback did or would do to the open files of one device.
 pub fn reverted_text(files: &[Reverted]) -> String {
     let line = |Reverted { file, original, outcome }: &Reverted| match outcome {
         None => format!("# open in {}: window {} → {original}", holder(file), file.window),
@@ -207,7 +206,6 @@ pub fn reverted_text(files: &[Reverted]) -> String {
     counted(files.iter().map(line))
 }
 
-/// The JSON form.
 pub fn reverted_json(Reverted { file, original, outcome }: &Reverted) -> serde_json::Value {
     let mut json = file_json(file);
     json["original_kib"] = original.to_kib_floor().get().into();
@@ -225,14 +223,14 @@ fn file_json(file: &OpenFile) -> serde_json::Value {
     })
 }
 
-/// The first process that has it open.
+/// Returns the first process that has the file open.
 fn holder(file: &OpenFile) -> String {
     file.holders.first().map_or_else(String::new, |holder| {
         format!("{} (process {})", report::clean::plain(&holder.comm), holder.pid)
     })
 }
 
-/// The distinct lines with their counts.
+/// Formats the distinct lines with their counts.
 fn counted(lines: impl Iterator<Item = String>) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {

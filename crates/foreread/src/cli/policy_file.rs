@@ -1,4 +1,4 @@
-//! The file of a compliance policy.
+//! Reads files of compliance policies.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use sys::input::InputKind;
 
 use crate::exit::Usage;
 
-/// Reads a policy; an error in it is a usage error. Returns its name, too.
+/// Reads a policy and returns it with its name; an error in the policy is a usage error.
 pub fn read(path: &Path) -> anyhow::Result<(String, CompliancePolicy)> {
     let (_, policy) = read_with_text(path)?;
     Ok((path.display().to_string(), policy))
 }
 
-/// The same with the policy's text.
+/// Like [`read`], but returns the policy's text instead of its name.
 pub fn read_with_text(path: &Path) -> anyhow::Result<(String, CompliancePolicy)> {
     let text = sys::input::read_text(path, InputKind::POLICY)?;
     let policy = CompliancePolicy::parse(&text)

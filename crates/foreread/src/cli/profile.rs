@@ -26,7 +26,7 @@ use crate::exit::{Exit, Usage};
 use crate::output;
 use crate::signals::Signals;
 
-/// Pairs from which on a median has a 95 % interval.
+/// Smallest number of pairs whose median has a 95 % interval.
 const PROOF_PAIRS: u32 = 5;
 
 /// Find where programs wait for storage, why, and what a fix saves
@@ -119,7 +119,7 @@ pub struct ProfileArgs {
     command: Vec<String>,
 }
 
-/// Where a recording comes from.
+/// Source of a recording.
 enum ProfileSource<'a> {
     Live(RecordTarget),
     File(&'a Path),
@@ -206,7 +206,7 @@ impl ProfileArgs {
 
     fn device(&self, dirs: &Dirs) -> anyhow::Result<ModelChoice> {
         match self.device.as_deref() {
-            // Its device may be that of another machine.
+            // An imported recording may be from a device of another machine.
             None if self.import.is_some() => Ok(ModelChoice::None),
             None => Ok(ModelChoice::Measured(virtual_disks(dirs))),
             Some("none") => Ok(ModelChoice::None),
@@ -276,7 +276,7 @@ impl ProfileArgs {
     }
 }
 
-/// The models of the virtual disks that there are now.
+/// Returns the models of the existing virtual disks.
 fn virtual_disks(dirs: &Dirs) -> BTreeMap<DevNo, DeviceModel> {
     let disks = vdisk::list(dirs).unwrap_or_default();
     let models = disks.into_iter().filter_map(|disk| {
@@ -296,7 +296,7 @@ fn explain(word: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// The signal that has come, for the command.
+/// Returns the signal that foreread has received, to pass it on to the command.
 fn signal(signals: &Signals) -> Option<Signal> {
     signals.cancelled().then(|| match signals.which() {
         Some(1) => Signal::HUP,
@@ -305,7 +305,7 @@ fn signal(signals: &Signals) -> Option<Signal> {
     })
 }
 
-/// That of the command; a process that was profiled has none for us.
+/// Returns the exit code of the command; success if foreread did not start the profiled process.
 fn exit(status: Option<ExitStatus>) -> Exit {
     status.filter(|status| !status.success()).map_or(Exit::Fine, Exit::of_command)
 }

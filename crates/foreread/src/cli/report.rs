@@ -43,7 +43,7 @@ pub struct ReportArgs {
     limits: bool,
 }
 
-/// The name of the copy of a record from standard input.
+/// Name of the copy of a record from standard input.
 const SPOOLED: &str = "record-from-standard-input.sqlite";
 
 /// Copies a record from standard input to a temporary directory.
@@ -55,7 +55,7 @@ fn spool() -> anyhow::Result<tempfile::TempDir> {
     Ok(dir)
 }
 
-/// A run with what a page needs.
+/// A run with the data that a page needs.
 pub struct Opened {
     pub run: Run,
     pub analysis: Analysis,
@@ -75,7 +75,7 @@ impl Opened {
             None if word == "-" => (PathBuf::from(word), "last"),
             None => (context.store_path(), word),
         };
-        // SQLite needs to seek, which a pipe does not allow.
+        // SQLite must seek, which is impossible in a pipe.
         let spooled = input::is_stdin(&path).then(spool).transpose()?;
         let path = spooled.as_ref().map_or(path, |dir| dir.path().join(SPOOLED));
         let Some(store) = Store::open_existing(&path)? else {
@@ -94,7 +94,7 @@ impl Opened {
         words.iter().map(|word| Self::read(word, context)).collect()
     }
 
-    /// In the form for a page.
+    /// Returns the run in the form for a page.
     pub fn exhibit(&self) -> ReportInput<'_> {
         let (run, analysis) = (&self.run, &self.analysis);
         ReportInput {
@@ -105,25 +105,25 @@ impl Opened {
         }
     }
 
-    /// In the form for a comparison.
+    /// Returns the run in the form for a comparison.
     pub fn named(&self) -> Named<'_> {
         let report = RunReport { run: &self.run, analysis: &self.analysis };
         Named { report, name: self.name.as_deref() }
     }
 }
 
-/// Prints a page of these runs.
+/// Prints an HTML page of these runs.
 pub fn print_page(opened: &[Opened]) -> anyhow::Result<()> {
     output::print_document(&page(opened))
 }
 
-/// A page of these runs.
+/// Returns an HTML page of these runs.
 pub fn page(opened: &[Opened]) -> String {
     let exhibits: Vec<ReportInput<'_>> = opened.iter().map(Opened::exhibit).collect();
     report::html(&exhibits)
 }
 
-/// Prints all trials of these runs as a table.
+/// Prints all trials of these runs as a Parquet table.
 fn print_parquet(opened: &[Opened]) -> anyhow::Result<()> {
     let report: Vec<RunReport<'_>> = opened.iter().map(|one| one.named().report).collect();
     output::with_stdout(|out| report::write_parquet(&report, out))

@@ -6,8 +6,8 @@ use tunables::{BdiLease, JournalPurpose, RollbackSelection};
 
 use super::Context;
 
-/// The records of these journals. A record that cannot be read is an error, unless the applied
-/// settings stay.
+/// Reads the open-file records of these journals. An unreadable record is an error, unless only
+/// changes of killed runs are undone.
 pub fn records(
     context: &Context,
     which: &RollbackSelection,
@@ -32,7 +32,7 @@ pub fn records(
     records
 }
 
-/// Restores the open files of a record, or reports what would be done after the `planned` steps.
+/// Restores the open files of a record. In a dry run, returns the steps after the `planned` ones.
 pub fn revert(
     context: &Context,
     record: RefreshedFiles,
@@ -41,11 +41,11 @@ pub fn revert(
     let dry_run = planned.is_some();
     let journal = context.dirs.state.join(format!("journal/{}.jsonl", record.journal));
     if !dry_run && journal.exists() {
-        return Ok(Vec::new()); // its settings could not be undone, which was said
+        return Ok(Vec::new()); // its settings could not be undone, which was reported
     }
     if !context.root.exists(record.site.bdi.dir()) {
         if !dry_run {
-            record.remove(&context.dirs)?; // nothing is open on a device that has gone
+            record.remove(&context.dirs)?; // no file is open on a removed device
         }
         return Ok(Vec::new());
     }
@@ -71,7 +71,7 @@ pub fn revert(
     Ok(reverted)
 }
 
-/// Keeps the files that could not be reached in the record, and reports them.
+/// Keeps files that could not be restored in the record, and reports their number.
 fn remember_the_rest(
     context: &Context,
     mut record: RefreshedFiles,

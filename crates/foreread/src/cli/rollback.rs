@@ -52,7 +52,7 @@ struct Done {
     data: Vec<String>,
     servers: Vec<String>,
     files: Vec<String>,
-    /// Failures; everything else is done and reported nevertheless.
+    /// Failures; they do not stop the remaining work, which is also reported.
     errors: Vec<anyhow::Error>,
 }
 
@@ -93,12 +93,12 @@ impl RollbackArgs {
         Ok(exit)
     }
 
-    /// Rolls back, or with -n determines what would be done.
+    /// Rolls back, or with `-n` determines what a rollback would do.
     fn roll_back(&self, context: &Context, which: &RollbackSelection) -> anyhow::Result<Done> {
         let mut done = Done::default();
         let errors = &mut done.errors;
-        // An owner that sets a device at once, as TuneD does, returns to what was applied before:
-        // then that can be undone.
+        // Owners that set a device immediately, such as TuneD, first restore the values that were
+        // applied before, so that those can be undone.
         if *which == RollbackSelection::All {
             let files = super::persist::roll_back(context, self.dry_run, errors);
             done.files = unless_failed(files, errors);
@@ -106,9 +106,9 @@ impl RollbackArgs {
         let records = super::revert::records(context, which, errors);
         let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
         done.settings = match roll(&context.dirs, &context.root, which) {
-            // Its settings were undone before, its open files were not.
+            // The journal's settings were undone earlier, but not its open files.
             Err(TunableError::NoSuchJournal { .. }) if !records.is_empty() => Default::default(),
-            // What was removed before, or was not, is reported nevertheless.
+            // Report removed files and earlier errors in spite of this error.
             Err(error) if !done.files.is_empty() || !errors.is_empty() => {
                 errors.push(error.into());
                 Default::default()
@@ -147,7 +147,7 @@ fn keep_last_steps(planned: &mut Vec<Reverted>) {
     }
 }
 
-/// The result, or the default with the error recorded.
+/// Returns the value; on failure, records the error and returns the default.
 fn unless_failed<T: Default>(result: anyhow::Result<T>, errors: &mut Vec<anyhow::Error>) -> T {
     result.unwrap_or_else(|error| {
         errors.push(error);
@@ -185,7 +185,7 @@ impl Done {
     }
 }
 
-/// Removes the files that dead runs created in directories. Those of live runs are locked.
+/// Removes the files that killed runs created in directories. Files of live runs are locked.
 fn remove_left_data(
     context: &Context,
     dry_run: bool,
@@ -210,7 +210,7 @@ fn remove_left_data(
         }
         match bench::Dataset::remove_from(&path) {
             Ok(true) => removed.push(shown),
-            // A live run uses them.
+            // A live run uses the files.
             Ok(false) | Err(bench::BenchError::Busy { .. }) => {}
             Err(error) => errors.push(error.into()),
         }
@@ -218,13 +218,13 @@ fn remove_left_data(
     Ok(removed)
 }
 
-/// Removes the files of PostgreSQL servers that dead runs created.
+/// Removes the files of PostgreSQL servers that killed runs created.
 fn remove_left_servers(dry_run: bool, errors: &mut Vec<anyhow::Error>) -> Vec<String> {
     let mut removed = Vec::new();
     for left in ::pg::remove_left(dry_run) {
         match left {
             Ok(path) => removed.push(report::clean::plain(&path.display().to_string())),
-            // A live run uses them.
+            // A live run uses the files.
             Err(::pg::PgError::Busy { .. }) => {}
             Err(error) => errors.push(error.into()),
         }
@@ -259,7 +259,7 @@ fn undone_json(undone: &RestoreReport) -> serde_json::Value {
     })
 }
 
-/// The exit code of two errors: a failure outranks a refusal, otherwise the first one counts.
+/// Combines the exit codes of errors: a failure outranks a refusal, otherwise the first one counts.
 fn graver_exit(first: Exit, second: Exit) -> Exit {
     match (first, second) {
         (_, Exit::Failed) | (Exit::Fine, _) => second,
@@ -276,7 +276,7 @@ fn parse_selection(word: &str, context: &Context) -> anyhow::Result<RollbackSele
     if word == "last" || word.parse::<i64>().is_ok() {
         return selection_of_run(word, context);
     }
-    // The name of a journal ends with its bdi, and therefore contains a colon, too.
+    // A journal's name ends with its bdi, so it contains a colon, too.
     let known = |bdi: &BdiId| context.root.exists(bdi.dir()) || word.parse::<DevNo>().is_ok();
     match BdiId::new(word).filter(known) {
         Some(bdi) => Ok(RollbackSelection::Bdi(bdi)),
@@ -284,7 +284,7 @@ fn parse_selection(word: &str, context: &Context) -> anyhow::Result<RollbackSele
     }
 }
 
-/// The device of a run.
+/// Selects the device that a run changed.
 fn selection_of_run(word: &str, context: &Context) -> anyhow::Result<RollbackSelection> {
     let record = super::runs::load(word, context)?;
     let run = record.summary.id;

@@ -18,7 +18,7 @@ use super::auto::{Control, OutputError};
 use crate::exit::{Exit, NotStarted, Usage};
 use crate::signals::Signals;
 
-/// Interval between decisions if only waits can be observed.
+/// Maximum interval between decisions if only waits can be observed.
 const UNPRIVILEGED_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Run a command with adaptive read-ahead
@@ -77,14 +77,14 @@ impl RunArgs {
     }
 }
 
-/// What this user or this kernel lacks to observe open files. Failures are errors later.
+/// Returns why this user or kernel cannot observe open files. Other failures are errors later.
 fn obstacle() -> Option<ObserveError> {
     let error = observe::Census::load().err()?;
     let is_lacking = matches!(error.kind(), Kind::NotPermitted | Kind::Unsupported);
     is_lacking.then_some(error)
 }
 
-/// Runs the command under control.
+/// Runs the command under control of the daemon.
 fn run(
     context: &Context,
     mut daemon: Daemon<impl DaemonBackend>,
@@ -105,7 +105,7 @@ fn run(
     let stop = || error.borrow().is_some();
     let result = daemon.run_command(&context.root, &mut child, interval, signal, stop);
     let ended = daemon.end();
-    // The command runs to its end even if control fails.
+    // Wait for the command even if control fails.
     let status = child.wait().with_context(|| format!("waiting for {program:?}"))?;
     result?;
     error.take().map_or(Ok(()), Err)?;
@@ -113,7 +113,7 @@ fn run(
     Ok(Exit::of_command(status))
 }
 
-/// A pending signal, to be passed on to the command.
+/// Returns a pending signal, to pass it on to the command.
 fn signal_to_pass_on(signals: &Signals) -> Option<Signal> {
     signals.cancelled().then(|| match signals.which() {
         Some(1) => Signal::HUP,

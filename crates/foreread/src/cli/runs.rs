@@ -105,7 +105,7 @@ pub fn load(word: &str, context: &Context) -> anyhow::Result<Run> {
     Ok(store.load(number(word, &store)?)?)
 }
 
-/// The run that a word names: its number, or `last`.
+/// Parses a run: its number, or `last`.
 pub fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
     if word == "last" {
         let runs = store.runs()?;
@@ -124,7 +124,7 @@ fn delete(
     dry_run: bool,
     context: &Context,
 ) -> anyhow::Result<()> {
-    // All or none, so that a mistyped number does not leave the job half done.
+    // Check all runs before the first is deleted, so that a mistyped number deletes none.
     let mut wanted = Vec::new();
     for word in words {
         let run = number(word, &store)?;

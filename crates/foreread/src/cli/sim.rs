@@ -96,7 +96,7 @@ impl Golden {
     }
 }
 
-/// An error in a recording, with its position if known.
+/// Describes an error in a recording, with its position if known.
 fn explain(name: &str, error: &golden::GoldenError) -> String {
     match error {
         golden::GoldenError::Schema(place) => format!("{name}: {error}: {place}"),

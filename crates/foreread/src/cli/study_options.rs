@@ -113,7 +113,7 @@ type StudyResult = Result<StudyOutcome, StudyError>;
 pub type Conduct<'a> = dyn FnOnce(&Plan, &mut Store, &Environment, &mut Shown) -> StudyResult + 'a;
 
 impl StudyOptions {
-    /// The plan of these options.
+    /// Builds the plan from these options.
     pub fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
         let target = Target::parse(&self.target)?;
         let mut plan = Plan::new(target);
@@ -144,7 +144,7 @@ impl StudyOptions {
         plan.drop_caches = self.drop_caches;
         plan.file_size = self.size;
         plan.memory_limit = self.memory_limit;
-        // Before anything is recorded.
+        // Check the plan before anything is recorded.
         plan.check()?;
         Ok(plan)
     }
@@ -154,7 +154,7 @@ impl StudyOptions {
         WorkloadContext { context, options: &self.outside, simulated, size: self.size }
     }
 
-    /// Read-ahead varies by its grid, every other tunable as a factor.
+    /// Adds the variation: read-ahead varies by its grid, every other tunable as a factor.
     fn add_variation(&self, plan: &mut Plan, context: &Context) -> anyhow::Result<()> {
         let mut read_ahead = false;
         for vary in &self.vary {
@@ -251,7 +251,7 @@ impl StudyOptions {
     }
 }
 
-/// The default length of a replay: in simulation to its end, elsewhere limited.
+/// Returns the default length of a replay: its whole length in simulation, at most 30 s on storage.
 fn replay_time(target: &Target, usual: Nanos) -> Nanos {
     const MAX_SIMULATED_TIME: Nanos = Nanos::from_secs(7 * 24 * 3600);
     const MAX_REPLAY_TIME: Nanos = Nanos::from_secs(30);
@@ -262,10 +262,10 @@ fn replay_time(target: &Target, usual: Nanos) -> Nanos {
     }
 }
 
-/// Whether a trace is replayed in simulation. One trial then suffices, and the cost of each setting
-/// in requests, waiting and waste is of interest.
+/// Returns whether a trace is replayed in simulation. One trial then suffices, and the result shows
+/// the cost of each setting in requests, waiting and waste.
 fn replays_in_simulation(plan: &Plan) -> bool {
-    // Limits keep all requests in memory, which those of a streamed trace are too many for.
+    // The limits need all requests in memory, which is impossible for a streamed trace.
     let fits = |replay: &TraceReplay| !replay.is_streamed();
     let mut replays = plan.workloads.iter().filter_map(|it| it.workload.replay.as_ref()).peekable();
     replays.peek().is_some() && replays.all(fits) && matches!(plan.target, Target::Simulation(_))
@@ -288,7 +288,7 @@ pub fn print(report: &RunReport<'_>, format: &Format) -> anyhow::Result<()> {
     }
 }
 
-/// What a study needs from this process.
+/// Creates the environment of a study from this process.
 pub fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environment> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(Environment {

@@ -206,7 +206,7 @@ impl Import {
     }
 }
 
-/// Where `output` is written, which must not be what is read.
+/// Returns the destination `output`, which must not be the input file.
 fn other_file(
     option: &'static str,
     input: &Path,
@@ -222,7 +222,7 @@ fn other_file(
     Destination::check(option, output, force)
 }
 
-/// Prints where a trace is damaged that was read nevertheless.
+/// Prints where a trace is damaged, and returns the exit code.
 fn warn_of(damage: Option<&TraceDamage>, path: &Path, context: &Context) -> Exit {
     let Some(damage) = damage else { return Exit::Fine };
     let path = clean::plain(&path.display().to_string());
@@ -274,7 +274,7 @@ impl Verify {
     }
 }
 
-/// What was found in a trace, a line for each damaged block.
+/// Describes the result of a verification, with a line for each damaged block.
 fn verification_text(path: &str, found: &TraceVerification) -> String {
     let TraceVerification { blocks, records, damages } = found;
     let lines = damages.iter().map(|damage| format!("{path}: {damage}\n"));
@@ -288,7 +288,7 @@ fn verification_text(path: &str, found: &TraceVerification) -> String {
     text
 }
 
-/// How much there is of a trace.
+/// Summarises a trace: numbers of requests, files and processes, and its duration.
 fn brief(trace: &Trace) -> String {
     let requests = trace.records().len();
     let (files, processes) = (trace.files().len(), trace.processes().len());
@@ -308,7 +308,7 @@ impl Record {
             Some(pid) => RecordSubject::Process(pid),
             None => RecordSubject::Command(self.command),
         };
-        // Before the command runs for an hour and its trace has no place.
+        // Check first, because the command may run for an hour.
         let destination = Destination::check("--output", &self.output, self.force)?;
         if destination.path().is_none() && matches!(subject, RecordSubject::Command(_)) {
             let usage = "--output -: the command writes to stdout itself; name a file";
@@ -319,7 +319,7 @@ impl Record {
         let recording = trace::record(&subject, self.by.map(Means::from), &stop)?;
         destination.write(&recording.trace.encode())?;
         note_recording(&recording, context);
-        // A command that foreread was asked to stop has ended as it was asked to.
+        // After a signal, the exit code is that of the signal, not that of the command.
         Ok(match (recording.command, signals.which()) {
             (None, _) => Exit::Fine,
             (Some(_), Some(signal)) => Exit::Signal(signal),
@@ -328,7 +328,7 @@ impl Record {
     }
 }
 
-/// Prints how it was recorded, and its notes.
+/// Prints the method of a recording, and its notes.
 fn note_recording(recording: &Recording, context: &Context) {
     for tried in &recording.tried {
         let reason = clean::plain(&tried.reason);
@@ -374,7 +374,7 @@ impl Show {
     }
 }
 
-/// An amount of data that is rarely a round number.
+/// Formats an amount of data that is rarely a round number.
 fn amount(bytes: Bytes) -> String {
     match bytes.get() {
         0..1_048_576 => bytes.to_string(),
@@ -387,7 +387,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// The summary as a person reads it.
+/// Formats a summary for the terminal.
 fn text(format: &str, summary: &TraceSummary) -> String {
     let mut text = String::new();
     let mut line = |what: &str, value: String| text.push_str(&format!("{what:<22} {value}\n"));

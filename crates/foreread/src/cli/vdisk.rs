@@ -217,7 +217,7 @@ fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
     }
 }
 
-/// The counts since the previous output, or since the start at the first.
+/// Formats the counts since the previous output, or since the start for the first output.
 fn second(now: Option<&DiskCounters>, before: Option<&DiskCounters>) -> String {
     let Some(now) = now else { return "no counters".to_owned() };
     let none = DiskCounters::default();
@@ -234,7 +234,7 @@ fn second(now: Option<&DiskCounters>, before: Option<&DiskCounters>) -> String {
     )
 }
 
-/// The description of one disk.
+/// Describes one disk.
 fn page(listing: &DiskListing) -> String {
     let mut lines = vec![
         ("name".to_owned(), plain(&listing.name)),
@@ -295,7 +295,7 @@ fn remove(context: &Context, names: Vec<String>, all: bool, dry_run: bool) -> an
 fn remove_one(context: &Context, name: &str, dry_run: bool) -> anyhow::Result<()> {
     let listing = vdisk::show(&context.dirs, name)?;
     let _locks = match locks(context, &listing) {
-        // A disk whose server has died is removed even if others wait for it.
+        // A disk whose server has died is removed even if another process holds its lock.
         Err(TunableError::Busy { .. }) if vdisk::is_dead(&context.dirs, name)? => Vec::new(),
         locks => locks?,
     };
@@ -307,7 +307,7 @@ fn remove_one(context: &Context, name: &str, dry_run: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// The locks of the device and of all devices on top of it.
+/// Locks the device and all devices on top of it.
 fn locks(context: &Context, listing: &DiskListing) -> Result<Vec<DeviceLock>, TunableError> {
     let device = listing.record.as_ref().map(|record| record.device.as_path());
     let storage = device.and_then(|device| resolve(&context.root, device).ok());

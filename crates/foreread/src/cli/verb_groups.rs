@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// The headings in the order of the help, each with its verbs.
+/// Headings in the order of the help, each with its verbs.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["doctor", "check", "presets", "fleet"]),
     (
@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("More", &["demo", "info", "completions", "help"]),
 ];
 
-/// The help of the whole program, as a template for clap.
+/// Returns the help of the whole program, as a template for clap.
 pub fn help_template(command: &Command) -> StyledStr {
     let style = command.get_styles();
     let (header, verb) = (style.get_header(), style.get_literal());

@@ -131,7 +131,7 @@ impl Probed {
     }
 }
 
-/// Reads from the target and compares with what was applied there, or else with what is set.
+/// Reads from the target and compares the windows with the applied value, or else the present one.
 fn probed(
     context: &Context,
     storage: &Storage,

@@ -60,7 +60,7 @@ pub struct WatchArgs {
     replay: Option<PathBuf>,
 }
 
-/// The shortest and the longest interval.
+/// Shortest and longest interval.
 const INTERVALS: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(3600));
 
 impl WatchArgs {
@@ -93,8 +93,8 @@ impl WatchArgs {
         Ok(Some(destination.create()?))
     }
 
-    /// The number of reports; without one, reports continue until a signal. The positional numbers
-    /// take precedence over options, which a configuration file may have set.
+    /// Returns the number of reports; `None` means until a signal. The positional numbers take
+    /// precedence over options, which a configuration file may have set.
     fn count(&self, words: &Words) -> Option<u64> {
         words.count.or(self.once.then_some(1))
     }
@@ -118,7 +118,7 @@ impl WatchArgs {
         Ok(Duration::from_nanos(interval.get()))
     }
 
-    /// A count is for logs and scripts: each view is printed as plain text.
+    /// Opens the display. With a count, which is for logs and scripts, it prints plain text.
     fn display<'a>(
         &'a self,
         scope: &'a Scope,
@@ -156,7 +156,7 @@ struct Display<'a> {
     scope: &'a Scope,
     signals: &'a Signals,
     screen: Option<Screen>,
-    /// A note below the view on the screen.
+    /// Note below the view on the screen.
     note: Option<String>,
 }
 
@@ -191,7 +191,7 @@ impl WatchDisplay for Display<'_> {
     }
 }
 
-/// A requested end is success; an observation that fails is not.
+/// Returns the exit code after a requested stop: success, unless the terminal has hung up.
 fn ended(signals: &Signals) -> Exit {
     match signals.which().filter(|_| signals.hung_up()) {
         Some(signal) => Exit::Signal(signal),
@@ -208,7 +208,7 @@ fn broken(path: &Path, error: io::Error) -> anyhow::Error {
 }
 
 pub fn begin(context: &Context) -> anyhow::Result<LiveSource> {
-    // Our own directory, preferably on a disk.
+    // The probes are tested in foreread's own directory, which is preferably on a disk.
     let own = &context.dirs.state;
     let dir = if std::fs::create_dir_all(own).is_ok() { own.clone() } else { "/var/tmp".into() };
     let source = LiveSource::new(&context.root, &dir)?;

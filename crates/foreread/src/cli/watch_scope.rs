@@ -1,4 +1,4 @@
-//! Which of the observed streams and devices are shown.
+//! Selects the streams and devices to show.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,12 +14,12 @@ use crate::exit::Usage;
 pub enum Scope {
     All,
     Process(u32),
-    /// One cgroup and those below it, by the inodes of their directories.
+    /// A cgroup and those below it, as inodes of their directories.
     Cgroups(BTreeSet<u64>),
-    /// One storage, or one file on it.
+    /// A storage, or a file on it.
     Storage {
         bdi: BdiId,
-        /// The devices that count its I/O.
+        /// Devices that count the I/O of the storage.
         devices: Vec<DevNo>,
         inode: Option<u64>,
     },
@@ -82,7 +82,7 @@ impl Scope {
     }
 }
 
-/// Whether a listed device is the disk of a partition.
+/// Returns whether a listed device is the disk of a partition.
 fn is_disk_of(listed: &daemon::DeviceRates, partition: DevNo) -> bool {
     Path::new(&format!("/sys/dev/block/{partition}/partition")).exists()
         && Path::new(&format!("/sys/block/{}", listed.name)).exists()

@@ -18,14 +18,14 @@ use crate::output;
 use crate::stdout_error;
 
 pub struct Screen {
-    /// `None` after it was restored.
+    /// `None` after the terminal was restored.
     terminal: Option<Terminal<CrosstermBackend<Stdout>>>,
     keys: Keys,
     top: usize,
 }
 
 impl Screen {
-    /// Takes over the terminal, which is restored when this is dropped or a panic occurs.
+    /// Takes over the terminal. Dropping the screen, or a panic, restores it.
     pub fn open() -> anyhow::Result<Self> {
         let terminal = ratatui::try_init().context("cannot use the terminal")?;
         Ok(Self { terminal: Some(terminal), keys: Keys::open(), top: 0 })
@@ -39,7 +39,7 @@ impl Screen {
         drawn.map_err(stdout_error::lost).context("cannot draw on the terminal")
     }
 
-    /// Waits for keys; true if one of them quits.
+    /// Waits for keys; returns whether one of them quits.
     pub fn asks_to_end(&mut self, wait: Duration) -> anyhow::Result<bool> {
         let KeyInput::Keys(keys) = self.keys.wait(wait) else {
             return Err(stdout_error::TerminalGone.into());
@@ -60,8 +60,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // If the terminal has hung up, stderr has too, and ratatui panics when it cannot write its
-        // error there. So neither call `restore` nor drop a terminal whose cursor cannot be shown.
+        // If the terminal has hung up, so has stderr, and ratatui panics when it cannot write an
+        // error there. So avoid `restore`, and do not drop a terminal whose cursor cannot be shown.
         let _ = ratatui::try_restore();
         if let Some(mut terminal) = self.terminal.take()
             && terminal.show_cursor().is_err()
@@ -100,7 +100,7 @@ fn draw(frame: &mut Frame<'_>, view: &WatchView, note: Option<&str>, top: usize)
     frame.render_widget(Line::from(foot), parts[3]);
 }
 
-/// The cells in displayable characters.
+/// Converts the cells to displayable characters.
 fn shown(cells: Cells) -> Cells {
     let text = |text: String| output::shown(&text).into_owned();
     let rows = cells.rows.into_iter().map(|row| row.into_iter().map(text).collect());

@@ -67,21 +67,21 @@ impl std::str::FromStr for TimeLimit {
     }
 }
 
-/// Workloads, with the other settings in their arguments.
+/// Chosen workloads, and the trial length that a job file sets.
 #[derive(Debug, Default)]
 pub struct ChosenWorkloads {
     pub workloads: Vec<PlannedWorkload>,
-    /// The length of a trial that a job file gives, unless --duration is given.
+    /// Trial length from a job file; used unless `--duration` is given.
     pub runtime: Option<Nanos>,
 }
 
-/// The context of a choice.
+/// Context in which workloads are chosen.
 pub struct WorkloadContext<'a> {
     pub context: &'a Context,
     pub options: &'a WorkloadOptions,
-    /// Whether only our own engine is possible.
+    /// Whether the target is simulated, so that only foreread's own engine is possible.
     pub simulated: bool,
-    /// The size of files, if given.
+    /// Size of each file, if given.
     pub size: Option<Bytes>,
 }
 
@@ -180,7 +180,7 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Options for external programs that no workload runs are usage errors.
+    /// Rejects options for external programs that no workload runs.
     fn check_used(&self, all: &[(Workload, bool)]) -> anyhow::Result<()> {
         let options = self.options;
         let runs = |program: &str| {
@@ -304,7 +304,7 @@ fn included(name: &str, from: &str) -> Result<Included, String> {
     Ok(Included { file: path.to_string_lossy().into_owned(), text })
 }
 
-/// The workloads of a group of jobs for this engine.
+/// Returns the workloads of a group of jobs for this engine.
 fn of_group(group: &FioGroup, name: &str, engine: Engine) -> anyhow::Result<Vec<Workload>> {
     let native = |name: String| {
         group.native(&name).map_err(|problem| anyhow::Error::from(Usage(problem.to_string())))
@@ -317,7 +317,7 @@ fn of_group(group: &FioGroup, name: &str, engine: Engine) -> anyhow::Result<Vec<
     })
 }
 
-/// A name for a group: that of the file and, if there are several groups, that of its job.
+/// Returns the name of a group: that of the file and, if there are several groups, that of its job.
 fn name_of(path: &str, group: &FioGroup, only: bool) -> String {
     let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
     let stem = if path == "-" { "stdin".into() } else { stem };
@@ -327,7 +327,7 @@ fn name_of(path: &str, group: &FioGroup, only: bool) -> String {
     }
 }
 
-/// The text, limited to characters that are allowed in names.
+/// Replaces characters that are not allowed in names, and limits the text to 50 characters.
 fn plain(text: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = text.chars().map(letter).take(50).collect();
@@ -339,7 +339,7 @@ fn named(kind: &str, first: &str) -> String {
     format!("{kind}-{}", plain(&program))
 }
 
-/// The workload with this name, or declared in this file.
+/// Returns the workload with this name, or the one declared in this file.
 pub fn workload(word: &str) -> anyhow::Result<Workload> {
     if let Some(words) = word.strip_prefix("trace:") {
         return Ok(trace::workload(words)?);
@@ -363,7 +363,7 @@ pub fn workload(word: &str) -> anyhow::Result<Workload> {
     with_trace(declared).with_context(within)
 }
 
-/// What was probably meant by an unknown workload: a file name without its kind, or a misspelt kind
+/// Suggests a correction for an unknown workload: a file name without its kind, or a misspelt kind
 /// or option.
 fn meant_by(word: &str) -> Option<String> {
     if Path::new(word).is_file() {

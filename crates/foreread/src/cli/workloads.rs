@@ -81,7 +81,7 @@ fn access(workload: &Workload) -> &'static str {
     }
 }
 
-/// The standard suite, then the workloads that write.
+/// Returns the standard suite, then the workloads that write.
 fn all() -> Vec<Workload> {
     Workload::suite().into_iter().chain(Workload::writing()).collect()
 }

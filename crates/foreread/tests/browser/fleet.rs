@@ -20,7 +20,7 @@ fn browser_reads_and_filters_the_pages_of_a_fleet() {
         Err(error) => return println!("SKIP {name}: {error}"),
     };
     let scratch = Scratch::new();
-    // The server may have a user of its own.
+    // The server may run as a user of its own.
     fs::set_permissions(scratch.path("."), Permissions::from_mode(0o755)).unwrap();
     let limit = RunLimit::seconds(120);
     let mut server = Cluster::create(&tools, &scratch.path("."), &limit).unwrap();

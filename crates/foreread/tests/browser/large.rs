@@ -1,6 +1,6 @@
-//! A large report: how long it takes to open and to answer.
+//! A large report: how long it takes to open and to respond.
 //!
-//! Of a thousand trials, because a build for tests is slow at making it; of ten thousand where
+//! It has a thousand trials, because a debug build creates reports slowly, or ten thousand if
 //! `FOREREAD_LARGE` is set.
 
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::scratch::Scratch;
 use super::{browser, number, open};
 
-/// Copies of each trial of a run of a hundred.
+/// Returns the number of copies of each trial of a run of a hundred.
 fn copies() -> u32 {
     if std::env::var_os("FOREREAD_LARGE").is_some() { 100 } else { 10 }
 }
@@ -32,7 +32,7 @@ fn browser_a_large_report_opens_and_answers() {
     open(&mut page, &file);
     page.until("document.querySelector('#curves-0 path.series')").unwrap();
     let opened = begun.elapsed().as_secs_f64();
-    // Everything that can be drawn is, and then the largest table is filtered, sorted and turned.
+    // Draw everything that can be drawn, then filter, sort and page the largest table.
     let begun = Instant::now();
     super::unfold(&mut page);
     let drawn = begun.elapsed().as_secs_f64();

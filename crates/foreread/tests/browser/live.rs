@@ -1,4 +1,4 @@
-//! The pages that `foreread serve` shows, and a run that grows while one looks.
+//! The pages of `foreread serve`, and a run that grows while its page is open.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -8,7 +8,7 @@ use testkit::browser::BrowserPage;
 
 use super::scratch::Scratch;
 
-/// A server at work; it ends when this is dropped.
+/// A running server; killed when dropped.
 pub struct Served(Child, pub String);
 
 impl Served {
@@ -84,7 +84,7 @@ fn browser_sees_trials_as_they_land() {
     let served = Served::start(&scratch, &[]);
     let mut page = browser.page(1280, 900).unwrap();
     let address = format!("{}/run/1", served.1);
-    // The run is there as soon as its study has begun.
+    // The run appears as soon as its study has started.
     for _ in 0..300 {
         page.open(&address).unwrap();
         if page.eval("Boolean(document.getElementById('data'))").unwrap() == json!(true) {

@@ -1,5 +1,5 @@
-//! Pages as people see them: in a browser, without network. Each test says SKIP where there is no
-//! Chromium.
+//! Tests the pages in a browser, without network. Each test prints SKIP if Chromium is not
+//! installed.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 mod fleet;
@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use testkit::browser::{self, Browser, BrowserPage, Theme};
 
 const AUDIT: &str = include_str!("audit.js");
-/// What is wider than the window.
+/// Elements that are wider than the window.
 const STICKS_OUT: &str = "[...document.querySelectorAll('body *')].filter((e) => \
                           e.getBoundingClientRect().right > innerWidth + 1 && \
                           !e.closest('.scroll, .skip, .tip, svg')) \
                           .map((e) => e.outerHTML.slice(0, 99))";
 const PUBLISHED: &str = include_str!("../../../study/tests/data/published-tables.json");
 
-/// A browser, or a word on why there is none. One at a time: each takes hundreds of megabytes.
+/// Starts a browser, or prints why not. One at a time: each takes hundreds of megabytes.
 fn browser(test: &str) -> Option<(Browser, std::sync::MutexGuard<'static, ()>)> {
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -39,7 +39,7 @@ fn browser(test: &str) -> Option<(Browser, std::sync::MutexGuard<'static, ()>)> 
     }
 }
 
-/// Opens a file as if it had been mailed: from disk, without network.
+/// Opens a file as if it had been sent by mail: from disk, without network.
 fn open(page: &mut BrowserPage<'_>, file: &std::path::Path) {
     page.go_offline().unwrap();
     page.open(&format!("file://{}", file.display())).unwrap();
@@ -66,7 +66,7 @@ fn number(page: &mut BrowserPage<'_>, expression: &str) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{expression} is {value}"))
 }
 
-/// Writes a picture for whoever wants to look, where `FOREREAD_PICTURES` says.
+/// Writes a screenshot to the directory `FOREREAD_PICTURES`, if that variable is set.
 fn picture(page: &mut BrowserPage<'_>, name: &str) {
     if let Some(dir) = std::env::var_os("FOREREAD_PICTURES") {
         let file = std::path::Path::new(&dir).join(format!("{name}.png.base64"));
@@ -87,7 +87,7 @@ fn browser_report_answers_to_mouse_and_keyboard_without_network() {
     open(&mut page, &file);
     assert!(page.eval("document.querySelector('.headline').textContent").unwrap().is_string());
 
-    // A series goes and comes back.
+    // A series disappears and reappears.
     page.until("document.querySelector('#curves-0 path.series')").unwrap();
     let lines = "document.querySelectorAll('#curves-0 .chart path.series').length";
     let before = number(&mut page, lines);
@@ -97,7 +97,7 @@ fn browser_report_answers_to_mouse_and_keyboard_without_network() {
     page.eval(toggle).unwrap();
     assert!((number(&mut page, lines) - before).abs() < 0.5);
 
-    // Pointing shows figures; so do the arrow keys, also to those who cannot see them.
+    // The pointer shows figures; so do the arrow keys, which also announce them to screen readers.
     page.hover("#curves-0 .pad svg", 0.5, 0.5).unwrap();
     page.until("!document.querySelector('#curves-0 .tip').hidden").unwrap();
     let tip = page.eval("document.querySelector('#curves-0 .tip').textContent").unwrap();
@@ -121,7 +121,7 @@ fn browser_report_answers_to_mouse_and_keyboard_without_network() {
     is_clean(&mut page);
 }
 
-/// The heat-map sorts by the clicked column; trials are sorted and filtered.
+/// Checks that the heat map sorts by the clicked column, and that trials are sorted and filtered.
 fn sorts(page: &mut BrowserPage<'_>) {
     let column = "[...document.querySelectorAll('#heat-0 tbody tr')]\
                   .map((row) => Number(row.cells[2].dataset.v))";
@@ -174,7 +174,7 @@ fn browser_pages_are_legible_and_accessible_in_both_themes() {
     }
 }
 
-/// In the browser's accessibility tree, every element that can be focused has a name.
+/// Checks that every focusable element has a name in the browser's accessibility tree.
 fn nameless(page: &mut BrowserPage<'_>) {
     let tree = page.call("Accessibility.getFullAXTree", &json!({})).unwrap();
     for node in tree["nodes"].as_array().unwrap() {

@@ -15,7 +15,7 @@ use super::{AUDIT, browser, is_clean, nameless, number, open, picture};
 const DEVICE: host::DevNo = host::DevNo { major: 7, minor: 1 };
 const HOSTILE: &str = "/data/</script><script>document.hacked=1</script>";
 
-/// Two passes of a file that the program drops between them, each block waited for.
+/// Two passes over a file that is dropped from the cache in between; each block has a wait.
 fn recording() -> ProfileRecording {
     let mut recording = ProfileRecording { target: HOSTILE.to_owned(), ..Default::default() };
     let id = InodeId { device: DEVICE, inode: 42 };
@@ -138,7 +138,7 @@ fn browser_the_page_of_a_profile_answers_and_is_legible() {
     let boxes = "[...document.querySelectorAll('.flame .frame')].map((b) => b.textContent)";
     let shown = page.eval(boxes).unwrap();
     assert_eq!(shown, json!(["reader", "main main.c:42", "read_block main.c:20", HOSTILE]));
-    // Kernel functions come with the second choice; the widths follow the first.
+    // The second choice adds kernel functions; the first one determines the widths.
     let choose = |nth: usize, value: usize| {
         format!(
             "(() => {{ const s = document.querySelectorAll('#flame-chart select')[{nth}]; \

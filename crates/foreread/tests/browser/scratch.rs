@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::program::{foreread_in, printed};
 
-/// A directory and the program at work in it.
+/// A directory, and the program that runs in it.
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -22,20 +22,20 @@ impl Scratch {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// The program in this directory.
+    /// Returns the program, to be run in this directory.
     pub fn command(&self) -> Command {
         let mut command = foreread_in(self.0.path());
         command.current_dir(self.0.path());
         command
     }
 
-    /// Runs it and returns its output.
+    /// Runs the program and returns its output.
     #[track_caller]
     pub fn foreread(&self, words: &[&str]) -> String {
         printed(&self.command().args(words).output().unwrap())
     }
 
-    /// Makes run 1: a hundred trials of a simulated disk.
+    /// Creates run 1: a hundred trials of a simulated disk.
     pub fn hundred_trials(&self) {
         let vary = "read_ahead=4K,128K,512K,2M,8M";
         let study = "sweep sim:hdd-2008 --repeats 5 --seed 1 -q --vary";
@@ -43,7 +43,7 @@ impl Scratch {
         self.foreread(&words);
     }
 
-    /// Has every trial of run 1 so many times, in blocks of their own.
+    /// Copies the trials of run 1 until there are `copies` of each, in blocks of their own.
     pub fn multiply(&self, copies: u32) {
         let store = rusqlite::Connection::open(self.path("state").join("runs.sqlite")).unwrap();
         let count = |what: &str| -> u32 {
@@ -61,7 +61,7 @@ impl Scratch {
         store.execute_batch("COMMIT").unwrap();
     }
 
-    /// A report of the tables published in 2008: ext3 and XFS in one picture.
+    /// Writes a report of the tables published in 2008: ext3 and XFS in one chart.
     pub fn published_report(&self) -> PathBuf {
         self.file("published.json", super::PUBLISHED);
         let tables = "carey-perc6-ext3-full,carey-perc6-xfs-front10";
@@ -74,8 +74,8 @@ impl Scratch {
         self.path("published.html")
     }
 
-    /// A report of a small study of a simulated disk, with its JSON next to it. The study runs once
-    /// for all tests; each has copies of the files, so that no directory outlives its test.
+    /// Writes a report of a small simulated study, with its JSON next to it. The study runs once
+    /// for all tests; each test gets copies of the files, so that no directory outlives its test.
     pub fn simulated_report(&self) -> PathBuf {
         static REPORT: OnceLock<[String; 2]> = OnceLock::new();
         let [html, json] = REPORT.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! `calibrate` on a virtual disk: a model that can be used, and nothing left of the probing.
+//! `calibrate` on a virtual disk creates a usable model, and leaves nothing else behind.
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +18,13 @@ fn calibrate(dir: &Path, extra: &[&str]) -> std::process::Output {
     command.arg("--no-check").args(extra).output().unwrap()
 }
 
-/// The virtual disks that foreread says there are.
+/// Returns the virtual disks that foreread lists.
 fn disks(dir: &Path) -> String {
     let output = foreread_in(dir).args(["vdisk", "list", "--json"]).output().unwrap();
     text(&output.stdout)
 }
 
-/// What was probed; how fast the machine was at it says nothing here.
+/// Checks what was probed; the measured values depend on the speed of the machine.
 fn assert_probed(found: &Value) {
     assert_eq!(found["capacity_bytes"], 1 << 30, "{found}");
     let probes = found["probes"].as_array().unwrap();
@@ -48,7 +48,7 @@ fn host_calibrating_a_virtual_disk_gives_a_model_and_leaves_nothing_else() {
     let found = document(&calibrate(dir.path(), &[]));
     assert_probed(&found);
     assert_eq!(disks(dir.path()), before, "the disk is gone");
-    // The model is one that a simulation takes, of the size that was probed.
+    // A simulation accepts the model.
     let file = dir.path().join("found.toml");
     let model = fs::read_to_string(&file).unwrap();
     let words = format!("sim:{}", file.display());
@@ -57,7 +57,7 @@ fn host_calibrating_a_virtual_disk_gives_a_model_and_leaves_nothing_else() {
     sweep.args(["--repeats", "1", "--seed", "1", "--size", "64M", "--duration", "100ms", "--json"]);
     let swept = document(&sweep.output().unwrap());
     assert_eq!(swept["cells"].as_array().map(Vec::len), Some(2), "{swept}");
-    // What is there is kept, unless it is to be written over.
+    // An existing file is kept, unless `--force` is given.
     fs::write(&file, "mine").unwrap();
     let refused = calibrate(dir.path(), &[]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused.stderr));

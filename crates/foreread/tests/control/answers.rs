@@ -1,4 +1,4 @@
-//! Short runs from place to place, of which the rest is read as soon as their first page is missed.
+//! Miss prefetching: a miss on the first page of a short run reads the rest of the run.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -14,17 +14,17 @@ use units::{Bytes, Pages};
 
 use super::{Busy, Chance, Daemon, evict, stage, stage_of};
 
-/// A disk on which a seek takes so long that an answer is in time on a busy machine, too.
+/// A disk whose seeks are so slow that prefetches are in time even on a busy machine.
 const DISK: &str = "hdd-2008,fs=ext4,size=2G,dilation=6";
 const RUNS: u64 = 40;
-/// Pages of a run, and how many runs would lie between two of them that are read.
+/// Pages of a run, and distance between the starts of adjacent runs, in runs.
 const RUN: u64 = 4;
 const APART: u64 = 24;
 const PAGE: u64 = 4096;
-/// What the file system may read for itself meanwhile.
+/// Bytes that the file system may read for itself meanwhile.
 const OTHERS: Bytes = Bytes::from_kib(64);
 
-/// What reading all runs took.
+/// Misses and device bytes of reading all runs.
 #[derive(Debug, PartialEq)]
 struct Took {
     misses: u64,
@@ -40,7 +40,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Reads all of them from the disk page by page, to and fro, and looks what that took.
+    /// Reads all runs from the disk, page by page, in scattered order; counts misses and bytes.
     fn read(&mut self) -> Took {
         evict(&self.file);
         let read = |device| block_stat(&Root::system(), device).unwrap().read_bytes;
@@ -89,7 +89,7 @@ fn host_short_runs_that_are_answered_take_one_miss_each() {
     answerer.watch(runs.meant.clone(), MissPrefetch::new(Pages::new(RUN)));
     let (took, done) = (runs.read(), answerer.report());
     println!("{took:?} {done:?}");
-    // A busy machine may be late now and then.
+    // On a busy machine, a prefetch may be late occasionally.
     assert!((RUNS..=2 * RUNS).contains(&took.misses), "{took:?} {done:?}");
     assert!(took.bytes <= each.bytes + OTHERS, "{took:?} {done:?}");
     assert!(done.runs >= RUNS / 2 && done.asked <= Bytes::new(RUNS * (RUN - 1) * PAGE), "{done:?}");
@@ -99,7 +99,7 @@ fn host_short_runs_that_are_answered_take_one_miss_each() {
     assert_eq!(runs.read().misses, each.misses, "nothing is answered any more");
 }
 
-/// Reads runs of a file here and there, of which nothing is cached.
+/// Reads runs at random offsets of a file that is not cached.
 fn reads_runs(path: &Path) -> impl FnMut() + Send + 'static {
     let (file, mut chance) = (File::open(path).unwrap(), Chance(7));
     let runs = file.metadata().unwrap().len() / PAGE / RUN;
@@ -137,7 +137,7 @@ fn host_auto_answers_short_runs_and_lets_go_of_them() {
     let lines = auto.lines.lock().unwrap().join("\n");
     assert!(lines.contains("/runs: prefetch runs of 16 KiB on a miss ("), "{lines}");
     println!("answered after {:.1?}", begun.elapsed());
-    // It holds the file as long as that is read, and no longer.
+    // auto holds the file open while it is being read, and no longer.
     drop(reader);
     stage.wait(|| !holds(&auto), "auto to let go of it");
     auto.end();

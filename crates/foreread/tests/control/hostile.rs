@@ -10,7 +10,7 @@ use units::Bytes;
 
 use super::{Busy, evict, read_all, read_anew, stage};
 
-/// A process that ends with the test, however that ends.
+/// A process that is killed when the test ends for any reason.
 struct Stranger(Child);
 
 impl Drop for Stranger {
@@ -31,8 +31,8 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
     let inside = stage.data("inside", 16, 1);
     let decoy = stage.data("decoy", 16, 2);
     let others = stage.data("others", 16, 3);
-    // Somebody who is not on the list: with a file of its own, and with one that it passed to this
-    // process, which is.
+    // A process that the rules exclude. It has a file of its own, and one that it shares with this
+    // process, which the rules allow.
     let passed = File::open(&others).unwrap();
     let mut stranger = Command::new("sh");
     stranger.args([
@@ -51,7 +51,7 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
             evict(&shared);
             read_all(&shared, 3);
         })
-        // One number that is now this file, now that, and read both times.
+        // A descriptor number that refers to two files in turn; both are read.
         .with(move || {
             let mut number = OwnedFd::from(File::open(&a).unwrap());
             for turn in 0..40 {
@@ -63,7 +63,7 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
                 read_all(&File::from(number.try_clone().unwrap()), byte);
             }
         })
-        // Names that lead elsewhere, then back.
+        // Names that point elsewhere for a moment.
         .with(move || {
             let (link, moved) = (mount.join("link"), mount.join("moved"));
             std::os::unix::fs::symlink(&beyond, &link).unwrap();
@@ -81,8 +81,8 @@ fn host_a_hostile_process_cannot_lead_auto_to_files_outside_its_lists() {
     auto.wait_for_windows(1);
     let begun = Instant::now();
     while auto.windows_set() < 20 && begun.elapsed() < Duration::from_secs(60) {
-        // What is held together with the stranger has the window that it was opened with. (That
-        // of the bdi is another one for instants.)
+        // A file that the stranger holds, too, keeps the window that it was opened with. (The bdi
+        // has another window for instants.)
         for file in stage.open_files(&census) {
             let held_by = |pid: u32| file.holders.iter().any(|holder| holder.pid == pid);
             if held_by(own) && held_by(stranger.0.id()) {

@@ -1,5 +1,5 @@
-//! `foreread auto` and `run` among processes that come, go, die and mean harm, on a virtual disk
-//! that is slow: if no reader waits, `auto` does nothing.
+//! `foreread auto` and `run` with processes that start, exit, crash or are hostile, on a slow
+//! virtual disk: if no reader waits, `auto` does nothing.
 
 mod answers;
 mod hostile;
@@ -24,22 +24,22 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Stage, foreread_in, text};
 
-/// A disk that takes its time.
+/// A slow disk.
 const DISK: &str = "raid10-2008,fs=ext4,size=2G,dilation=1";
 const MIB: u64 = 1 << 20;
 
-/// How often, or for how long: as the variable says, or as little as an ordinary run of the tests
-/// may take.
+/// Returns the number (of repeats or seconds) in a variable. The default keeps an ordinary run of
+/// the tests short.
 fn asked(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// The stage of such a test, or the reason for which it is skipped.
+/// Creates the stage of a test; `None`, after printing why, if the test is skipped.
 fn stage(name: &str) -> Option<Stage> {
     stage_of(name, DISK)
 }
 
-/// The same on a disk of these words.
+/// Like `stage`, on a disk with this specification.
 fn stage_of(name: &str, disk: &str) -> Option<Stage> {
     if let Err(error) = Census::load() {
         println!("SKIP {name}: {error}");
@@ -52,7 +52,7 @@ fn stage_of(name: &str, disk: &str) -> Option<Stage> {
 }
 
 impl Stage {
-    /// A file with this byte in all places, none of it cached.
+    /// Creates a file that consists of this byte, and evicts it.
     fn data(&self, name: &str, mib: u64, byte: u8) -> PathBuf {
         let path = self.mount.join(name);
         fs::write(&path, vec![byte; (mib * MIB) as usize]).unwrap();
@@ -82,7 +82,7 @@ fn evict(file: &File) {
     fadvise(file, 0, None, Advice::DontNeed).unwrap();
 }
 
-/// `foreread auto`, and the lines that it has printed.
+/// A running `foreread auto`, and the lines that it has printed.
 struct Daemon {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
@@ -101,12 +101,12 @@ impl Daemon {
         Self { child, lines }
     }
 
-    /// How often it has set a window.
+    /// Returns the number of windows that it has set.
     fn windows_set(&self) -> usize {
         self.lines.lock().unwrap().iter().filter(|line| line.contains(": set window ")).count()
     }
 
-    /// Waits until it has set so many windows.
+    /// Waits until it has set this number of windows.
     #[track_caller]
     fn wait_for_windows(&mut self, count: usize) {
         let begun = Instant::now();
@@ -119,7 +119,7 @@ impl Daemon {
     }
 
     fn signal(&self, signal: Signal) {
-        // One that has ended needs none.
+        // The process may have exited already.
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
@@ -129,7 +129,7 @@ impl Daemon {
         said
     }
 
-    /// Terminates it and returns its output.
+    /// Terminates the daemon and returns its stderr.
     #[track_caller]
     fn end(mut self) -> String {
         self.signal(Signal::TERM);
@@ -140,7 +140,7 @@ impl Daemon {
         said
     }
 
-    /// What its descriptors are: BPF objects, pidfds, sockets, files of others.
+    /// Returns the targets of its descriptors: BPF objects, pidfds, sockets, others' files.
     fn descriptors(&self) -> Vec<String> {
         let dir = format!("/proc/{}/fd", self.child.id());
         let entries = fs::read_dir(dir).unwrap().flatten();
@@ -149,7 +149,7 @@ impl Daemon {
     }
 }
 
-/// Threads that do something again and again until this is dropped.
+/// Threads that repeat their work until this is dropped.
 struct Busy {
     end: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -180,7 +180,7 @@ impl Drop for Busy {
     }
 }
 
-/// Opens a file, reads it all from the disk, and closes it; what is read must be this byte.
+/// Opens a file, reads all of it from the disk, and checks that it consists of this byte.
 fn read_anew(path: &Path, byte: u8) {
     let file = File::open(path).unwrap();
     evict(&file);
@@ -200,7 +200,7 @@ fn read_all(file: &File, byte: u8) {
     }
 }
 
-/// A small generator of random numbers, so that a failure can be reproduced.
+/// A small random number generator, seeded so that a failure can be reproduced.
 struct Chance(u64);
 
 impl Chance {
@@ -215,7 +215,7 @@ fn host_auto_killed_at_any_moment_leaves_the_bdi_and_the_files() {
     let name = "host_auto_killed_at_any_moment_leaves_the_bdi_and_the_files";
     let Some(stage) = stage(name) else { return };
     let paths: Vec<PathBuf> = (1..=4).map(|byte| stage.data(&byte.to_string(), 24, byte)).collect();
-    // Open files that stay, and some that come and go, so that there is always a window to set.
+    // Some open files stay and some come and go, so that there is always a window to set.
     let busy = paths.iter().zip(1..).fold(Busy::new(), |busy, (path, byte)| {
         let (path, held) = (path.clone(), File::open(path).unwrap());
         busy.with(move || {
@@ -230,9 +230,9 @@ fn host_auto_killed_at_any_moment_leaves_the_bdi_and_the_files() {
     for number in 0..kills {
         let mut auto = stage.auto(&[]);
         match number % 3 {
-            // At any moment, while it begins, too.
+            // At any moment, also while it starts.
             0 => std::thread::sleep(Duration::from_millis(chance.below(2500))),
-            // Perhaps it has nothing to do: open files keep the windows of the one killed before.
+            // Perhaps it sets no window: open files keep those of the auto that was killed before.
             1 => {
                 let begun = Instant::now();
                 while auto.windows_set() == 0 && begun.elapsed() < Duration::from_secs(3) {
@@ -240,7 +240,7 @@ fn host_auto_killed_at_any_moment_leaves_the_bdi_and_the_files() {
                 }
                 std::thread::sleep(Duration::from_micros(chance.below(1_500_000)));
             }
-            // In the very instant in which the bdi has another window.
+            // In the instant in which the bdi has another window.
             _ => {
                 let begun = Instant::now();
                 while stage.value() == stage.original && begun.elapsed() < Duration::from_secs(3) {}
@@ -262,7 +262,7 @@ fn host_auto_killed_at_any_moment_leaves_the_bdi_and_the_files() {
     assert_eq!(stage.value(), stage.original);
 }
 
-/// Processes that open, read, duplicate, close, exec and end in any order.
+/// Processes that open, read, duplicate, close, exec and exit in any order.
 const RESTLESS: &str = r#"
     exec 9<"$0"; exec 8<"$1"; head -c 3000000 <&9 >/dev/null
     exec 9<&8; exec 8<"$0"; head -c 3000000 <&8 >/dev/null; exec 8<&-
@@ -300,7 +300,7 @@ fn host_auto_goes_along_with_processes_that_come_and_go() {
         });
     }
     let kept = File::open(&paths[4]).unwrap();
-    // Files that are opened with the right window would be left alone.
+    // Otherwise new files are opened with the right window, and auto leaves them alone.
     let mut auto = stage.auto(&["--no-new-files"]);
     let until = Instant::now() + Duration::from_secs(asked("FOREREAD_FUZZ_SECONDS", 5));
     auto.wait_for_windows(10);
@@ -326,10 +326,10 @@ fn host_auto_leaks_nothing() {
         let path = path.clone();
         busy.with(move || read_anew(&path, byte))
     });
-    // Files that are opened with the right window would be left alone.
+    // Otherwise new files are opened with the right window, and auto leaves them alone.
     let mut auto = stage.auto(&["--no-new-files"]);
     auto.wait_for_windows(3);
-    // What it holds for an instant only is not in the least of some looks.
+    // The smallest of many samples omits descriptors that are held only for an instant.
     let least = |auto: &Daemon| {
         let looks = (0..40).map(|_| {
             std::thread::sleep(Duration::from_millis(25));
@@ -339,7 +339,7 @@ fn host_auto_leaks_nothing() {
     };
     let before = least(&auto);
     std::thread::sleep(Duration::from_secs(asked("FOREREAD_SOAK_SECONDS", 18)));
-    // On a busy machine it may hold something longer; what leaks is held for good.
+    // On a busy machine, a descriptor may be held longer; a leaked one is held forever.
     let mut after = least(&auto);
     let begun = Instant::now();
     while after.len() > before.len() && begun.elapsed() < Duration::from_secs(30) {
@@ -359,7 +359,7 @@ fn host_auto_leaks_nothing() {
     drop(busy);
     let program = auto.child.id();
     auto.end();
-    // With the process and its guard goes everything that it held.
+    // When the process and its guard exit, the kernel frees everything that they held.
     let guards = |pid: u32| fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     assert!(guards(program).is_err(), "it is gone");
 }

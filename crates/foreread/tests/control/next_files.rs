@@ -1,5 +1,5 @@
-//! The next of many small files, which `auto` opens itself: only those that it may, and not for
-//! longer than it takes.
+//! Prefetching of the next of many small files, which `auto` opens itself: it opens permitted files
+//! only, and holds them no longer than necessary.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -16,10 +16,10 @@ use super::{Busy, evict, stage};
 
 const FILES: usize = 400;
 const SIZE: usize = 16 << 10;
-/// One in so many places of the directory is no file that may be read.
+/// Period of the directory's pattern, in files: two files of each period must not be read.
 const TRAPS: usize = 50;
 
-/// Files that no process reads and of which no page is cached.
+/// Files that no process reads, so that none of their pages is cached.
 #[derive(Default)]
 struct Untouched(Vec<PathBuf>);
 
@@ -45,7 +45,7 @@ fn cached(file: &File) -> bool {
     !mincore(file.as_fd(), Bytes::ZERO, Bytes::new(SIZE as u64)).unwrap().is_zero()
 }
 
-/// Has nothing of a new file in the cache; whether that can be.
+/// Evicts a new file from the cache; returns whether that is possible.
 fn leaves_cache(file: &File) -> bool {
     let begun = Instant::now();
     while cached(file) {
@@ -58,8 +58,8 @@ fn leaves_cache(file: &File) -> bool {
     true
 }
 
-/// A directory on another file system than the virtual disk's. `None` after saying why the test
-/// called `name` is skipped.
+/// Creates a directory on another file system than the virtual disk's. `None`, after printing why,
+/// if the test called `name` is skipped.
 fn outside(name: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     if leaves_cache(&put(&dir.path().join("tried"))) {
@@ -77,8 +77,8 @@ fn place(dir: &Path, number: usize) -> PathBuf {
     dir.join(format!("{number:04}"))
 }
 
-/// Reads the files of a directory one after another, from the disk, again and again. Some stay open
-/// for a while, as one would have to be met by chance otherwise.
+/// Reads the files of a directory one after another from the disk, again and again. Some stay open
+/// for a while; otherwise a scan would find an open file only by chance.
 fn reads_through(dir: PathBuf) -> impl FnMut() + Send + 'static {
     let mut open = VecDeque::new();
     move || {
@@ -88,7 +88,7 @@ fn reads_through(dir: PathBuf) -> impl FnMut() + Send + 'static {
             }
         }
         for number in 0..FILES {
-            // What a link leads to would be cached by its reader.
+            // The reader itself would cache the target of a link.
             let mut options = OpenOptions::new();
             options.read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
             let Ok(file) = options.open(place(&dir, number)).and_then(regular) else { continue };
@@ -108,7 +108,7 @@ fn regular(file: File) -> std::io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::ErrorKind::NotFound.into()) }
 }
 
-/// Makes many files to be read, with some among them that must not be.
+/// Creates many files to read, some of which must not be read.
 fn lay_out(many: &Path, outside: &Path) -> Untouched {
     fs::create_dir(many).unwrap();
     let mut untouched = Untouched::default();
@@ -121,7 +121,7 @@ fn lay_out(many: &Path, outside: &Path) -> Untouched {
                 fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
                 chown(&path, Some(65_534), Some(65_534)).unwrap();
             }
-            // A link out of the file system.
+            // A link to another file system.
             30 => {
                 let beyond = outside.join(format!("beyond{number}"));
                 untouched.add(beyond.clone());
@@ -134,7 +134,7 @@ fn lay_out(many: &Path, outside: &Path) -> Untouched {
     untouched
 }
 
-/// Has the directory be another at moments, and files of it links to `swapped`.
+/// Briefly replaces the directory by another one, and files in it by links to `swapped`.
 fn swap_about(many: &Path, outside: &Path, swapped: &Path) {
     let (aside, kept) = (many.with_file_name("aside"), many.with_file_name("kept"));
     for turn in 0..100 {
@@ -180,7 +180,7 @@ fn host_auto_reads_the_next_files_and_no_others() {
     swap_about(&many, outside.path(), &swapped);
     untouched.check();
     drop(reader);
-    // What it holds keeps the file system from being unmounted.
+    // A descriptor on the file system prevents unmounting.
     let mount = stage.mount.to_str().unwrap().to_owned();
     let holds = || auto.descriptors().iter().any(|name| name.starts_with(&mount));
     stage.wait(|| !holds(), "auto to let go of the directory");

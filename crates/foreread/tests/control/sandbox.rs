@@ -1,4 +1,4 @@
-//! `auto` with the rights of its unit, and no others.
+//! `auto` with the privileges of its service unit, and no others.
 
 use std::fs;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn host_auto_works_with_the_capabilities_of_its_unit() {
     let set = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
     let names = set.split_whitespace().map(|name| name.trim_start_matches("CAP_").to_lowercase());
     let bounding = names.fold("-all".to_owned(), |all, name| format!("{all},+{name}"));
-    // As a service manager does: root without the rights that its unit removes.
+    // As a service manager does: root without the capabilities that the unit removes.
     let mut limited = Command::new("setpriv");
     limited.args(["--no-new-privs", "--bounding-set", &bounding, "--inh-caps", "-all", "--"]);
     let tried = |words: &[&str]| {

@@ -8,7 +8,7 @@ use crate::{foreread_in, text};
 
 use super::{Stage, evict};
 
-/// Each of these reads takes some milliseconds: many times as long as it takes to look.
+/// Each read on this disk takes some milliseconds, many times as long as a look at /proc.
 const SLOW: &str = "hdd-2008,fs=ext4,size=1G,dilation=1";
 /// Reads a file backward, 4 KiB at a time.
 const BACKWARD: &str = "open(F, '<', $ARGV[0]) or die; my $n = (-s F) / 4096; \
@@ -66,7 +66,7 @@ fn host_run_as_an_ordinary_user_reads_ahead_for_a_backward_reader() {
     assert!(with < without / 2, "{with} reads instead of {without}: {lines} {said}");
 }
 
-/// What this machine lacks for that, if anything.
+/// Returns what this machine lacks for the test; `None` if nothing.
 fn lacks() -> Option<String> {
     for words in [["perl", "-e1"], ["setpriv", "--version"]] {
         if Command::new(words[0]).arg(words[1]).stdout(Stdio::null()).status().is_err() {
@@ -79,7 +79,7 @@ fn lacks() -> Option<String> {
 }
 
 impl Stage {
-    /// Reads that the disk has served.
+    /// Returns the number of reads that the disk has served.
     fn reads(&self) -> u64 {
         let bdi = self.bdi();
         let stat = fs::read_to_string(format!("/sys/dev/block/{bdi}/stat")).unwrap();

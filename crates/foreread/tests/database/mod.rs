@@ -1,5 +1,5 @@
-//! Hosts in a directory, and a PostgreSQL server for them.
-#![allow(dead_code)] // each test takes of it what it needs
+//! Captured hosts in a directory, and a PostgreSQL server for them.
+#![allow(dead_code)] // each test uses a part of it
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -15,24 +15,24 @@ use testkit::host_tree::{HostTree, TreeDisk};
 
 use crate::program::{Scratch, run};
 
-/// Hosts in a directory, and a server for them.
+/// Captured hosts in a directory, and a server for them.
 pub struct Fleet {
     pub server: Cluster,
     pub scratch: Scratch,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// A process has one server at a time.
+/// A process runs one server at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Fleet {
-    /// `None`, with the reason, where no server can be started.
+    /// Starts a server; `None`, after printing why, if that is impossible.
     pub fn start() -> Option<Self> {
         Self::start_with(|_| Vec::new())
     }
 
-    /// A server with the settings that `prepare` returns, which may put files into the data
-    /// directory.
+    /// Starts a server with the settings that `prepare` returns. `prepare` may also put files into
+    /// the data directory.
     pub fn start_with(prepare: impl FnOnce(&Path) -> Vec<(String, String)>) -> Option<Self> {
         let tools = match Tools::find() {
             Ok(tools) => tools,
@@ -43,7 +43,7 @@ impl Fleet {
         };
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = Scratch::new();
-        // The server may have a user of its own.
+        // The server may run as a user of its own.
         fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
         let limit = RunLimit::seconds(120);
         let mut server = Cluster::create(&tools, scratch.path(), &limit).unwrap();
@@ -80,7 +80,7 @@ impl Fleet {
         client.run(statements, &RunLimit::seconds(60)).unwrap().trim().to_owned()
     }
 
-    /// Waits until the server has a session like this.
+    /// Waits until the server has a session that meets this SQL condition.
     pub fn wait_for(&self, session: &str) {
         let started = Instant::now();
         let count = format!(
@@ -92,7 +92,7 @@ impl Fleet {
         }
     }
 
-    /// Surveys a captured host into a file of this name, at this time.
+    /// Surveys a captured host into a file of this name, with this time of the survey.
     pub fn survey(&self, host: &str, file: &str, taken_unix_s: f64, change: impl Fn(&mut Value)) {
         let words = format!("survey --root hosts/{host}");
         let (code, out, said) = run(&mut self.command(&words));

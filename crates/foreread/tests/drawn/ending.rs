@@ -1,4 +1,4 @@
-//! How a command ended, against what is documented.
+//! Checks the exit and the output of a command against the documentation.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -6,26 +6,26 @@ use std::process::ExitStatus;
 
 use super::line::Line;
 
-/// The truth about exit codes.
+/// The documentation of exit codes, which is authoritative.
 const DOCUMENT: &str = include_str!("../../../../docs/exit-codes.md");
 /// Texts of a panic, and internal texts that no user should see.
 const TRACES: &[&str] =
     &["panicked at", "RUST_BACKTRACE", "stack backtrace", "thread '", "fatal runtime"];
-/// Verbs that print a binary form if they are to write to `-`.
+/// Verbs that print binary data if their output is `-`.
 const BINARY: &[&str] = &["trace import", "report"];
-/// What commands that foreread runs exit with here: their own codes, and that of SIGKILL.
+/// Exit codes of the commands that foreread runs here: their own codes, and that of SIGKILL.
 const OF_COMMANDS: &[i32] = &[1, 7, 137];
 
 pub struct Ending {
-    /// As a shell says it.
+    /// Exit code as a shell reports it.
     pub code: i32,
-    /// Whether it was sent SIGTERM.
+    /// Whether the command was sent SIGTERM.
     stopped: bool,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-/// The codes of the table.
+/// Returns the documented exit codes.
 pub fn documented() -> BTreeSet<i32> {
     let rows = DOCUMENT.lines().filter_map(|line| line.strip_prefix("| "));
     let codes = rows.filter_map(|row| row.split(' ').next()?.parse().ok());
@@ -38,14 +38,14 @@ impl Ending {
         Self { code, stopped, stdout, stderr }
     }
 
-    /// The error, or else the first line of the output.
+    /// Returns the error, or else the first line of stderr.
     pub fn said(&self) -> String {
         let stderr = String::from_utf8_lossy(&self.stderr);
         let error = stderr.lines().find(|line| line.contains("error:"));
         beginning(error.or(stderr.lines().next()).unwrap_or_default())
     }
 
-    /// What is wrong with it; what stands before the first colon is the kind of problem.
+    /// Lists what is wrong; the text before the first colon is the kind of problem.
     pub fn problems(&self, line: &Line) -> Vec<String> {
         let mut problems = Vec::new();
         problems.extend(self.wrong_code(line));
@@ -58,7 +58,7 @@ impl Ending {
                 break;
             }
         }
-        // What a command prints that foreread runs is its own.
+        // The output of a command that foreread runs is not checked.
         if !line.runs_command {
             if !(self.code == 0 && BINARY.contains(&line.verb.as_str())) {
                 problems.extend(unclean("stdout", &self.stdout));
@@ -79,13 +79,13 @@ impl Ending {
             _ => true,
         };
         let fits = (documented().contains(&code) && of_signal) || of_command;
-        // On a busy machine a command may be stopped before it has looked at its words.
+        // On a busy machine, a command may be stopped before it has parsed its arguments.
         let must = self.stopped || line.must.is_none_or(|must| must == code);
         let said = String::from_utf8_lossy(&self.stderr);
         (!fits || !must).then(|| format!("exit code {code}: {}", beginning(&said)))
     }
 
-    /// An error is said in a line of its form, and is an error.
+    /// Checks that a failure prints an error line, and that a success prints none.
     fn wrong_message(&self, line: &Line, stderr: &str) -> Option<String> {
         let says_error = stderr.lines().any(|line| line.starts_with("error: "));
         let helps = stderr.contains("Usage: ");
@@ -101,11 +101,11 @@ impl Ending {
     }
 }
 
-/// Bytes that are no text, or that a terminal would obey.
+/// Finds bytes that are not UTF-8, and control characters that a terminal would obey.
 fn unclean(stream: &str, bytes: &[u8]) -> Option<String> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        // The last character may be cut.
+        // The last character may be truncated.
         Err(error) if error.error_len().is_none() => "",
         Err(error) => {
             return Some(format!("no UTF-8 on {stream}: from byte {}", error.valid_up_to()));
@@ -118,7 +118,7 @@ fn unclean(stream: &str, bytes: &[u8]) -> Option<String> {
     Some(format!("control character on {stream}: behind {line:?}"))
 }
 
-/// Without sequences as in `ESC [ 1 ; 31 m`, which foreread colours with.
+/// Removes colour sequences, as in `ESC [ 1 ; 31 m`.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let mut clean = parts.next().unwrap_or_default().to_owned();

@@ -1,8 +1,8 @@
-//! All verbs and options, as the program itself says.
+//! All verbs and options, as the program reports them.
 
 use serde::Deserialize;
 
-/// What a place or an option takes.
+/// A positional argument or an option.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Argument {
     pub id: String,
@@ -32,7 +32,7 @@ struct Document {
     command: Verb,
 }
 
-/// A verb that can be started: all its words, and what it takes.
+/// A verb that can be run: all its words, options and positional arguments.
 #[derive(Debug)]
 pub struct Leaf {
     pub words: Vec<String>,

@@ -1,4 +1,4 @@
-//! One command line, drawn.
+//! A random command line.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use super::grammar::{Argument, Grammar, Leaf};
 use super::values::{command, fitting, one, slip};
 
-/// Options that make a command short, where its verb has them.
+/// Options that make a command short, with their values; used if the verb has them.
 const SHORT: &[(&str, &str)] = &[
     ("duration", "50ms"),
     ("repeats", "1"),
@@ -20,23 +20,23 @@ const SHORT: &[(&str, &str)] = &[
     ("seeds", "1"),
 ];
 
-/// A command line, and what is on its standard input.
+/// A command line, and its standard input.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The verb's words with blanks between them.
+    /// The verb's words, separated by blanks.
     pub verb: String,
     pub words: Vec<OsString>,
     pub stdin: &'static str,
-    /// Whether it is an ordinary user who types it.
+    /// Whether an ordinary user runs the command.
     pub unprivileged: bool,
-    /// The exit code, where only one will do.
+    /// Required exit code; `None` if several are possible.
     pub must: Option<i32>,
-    /// Whether it runs a command, whose exit code is its own.
+    /// Whether foreread runs a command, whose exit code it returns.
     pub runs_command: bool,
 }
 
 impl Line {
-    /// As it would be typed in bash.
+    /// Formats the line as it would be typed in bash.
     pub fn shown(&self) -> String {
         let words: Vec<String> = self.words.iter().map(|word| quoted(word)).collect();
         let user = if self.unprivileged { " (as an ordinary user)" } else { "" };
@@ -60,15 +60,15 @@ fn quoted(word: &OsStr) -> String {
     }
 }
 
-/// Draws command lines.
+/// Draws random command lines.
 pub struct Drawer<'a> {
     pub grammar: &'a Grammar,
-    /// Targets of this tier besides the usual ones.
+    /// Targets of this tier, in addition to the usual ones.
     pub targets: Vec<String>,
 }
 
 impl Drawer<'_> {
-    /// The command line of this seed.
+    /// Returns the command line of this seed.
     pub fn draw(&self, seed: u64) -> Line {
         let rng = &mut Pcg64Mcg::seed_from_u64(seed);
         let leaf = self.leaf(rng);
@@ -115,7 +115,7 @@ impl Drawer<'_> {
             let count = if argument.repeatable { rng.random_range(1..=3) } else { 1 };
             words.extend((0..count).map(|_| self.value(argument, rng)));
         }
-        // Their order matters, so they are one part.
+        // Their order matters, so they stay together.
         if words.is_empty() { Vec::new() } else { vec![words] }
     }
 
@@ -165,7 +165,7 @@ impl Drawer<'_> {
         vec![name.into(), value]
     }
 
-    /// What stands behind `--`.
+    /// Adds the words after `--`.
     fn passed_on(&self, leaf: &Leaf, line: &mut Line, rng: &mut Pcg64Mcg) {
         let takes = leaf.positionals.iter().any(|argument| argument.passed_on);
         if !takes || rng.random_bool(0.05) {
@@ -176,7 +176,7 @@ impl Drawer<'_> {
         line.runs_command = matches!(line.verb.as_str(), "run" | "profile" | "trace record");
     }
 
-    /// One line of ten is wrong as a whole.
+    /// Makes about one line in ten wrong as a whole.
     fn mistake(&self, leaf: &Leaf, line: &mut Line, rng: &mut Pcg64Mcg) {
         let behind = leaf.words.len();
         let asks = |word: &OsString| {

@@ -1,4 +1,4 @@
-//! What of the machine must be as before: mounts, loop devices, settings, processes, files.
+//! State of the machine that must not change: mounts, loop devices, settings, processes, files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use super::names;
 use super::sandbox::{outside, stand_ins};
 use super::scene::Stage;
 
-/// How long guards and servers may take to see that they are not needed any more.
+/// How long guards and servers may take to detect that they are no longer needed.
 const GRACE: Duration = Duration::from_secs(20);
 
 type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
@@ -29,8 +29,8 @@ pub struct Machine {
 impl Machine {
     pub fn look(stage: &Stage) -> Self {
         let owns = stage.device.is_some();
-        // Other programs have loop devices and FUSE, too, and other tests virtual disks that end
-        // meanwhile; the host tier has the machine to itself.
+        // Other programs also have loop devices and FUSE connections, and other tests have virtual
+        // disks that are removed meanwhile. In the host tier, no other test runs.
         let own = stage.scratch.display().to_string();
         let counts = |mount: &String| owns || !mount.contains("/vdisk/") || mount.contains(&own);
         Self {
@@ -43,7 +43,7 @@ impl Machine {
         }
     }
 
-    /// What is not as it was, after a while.
+    /// Returns the differences that remain after a grace period.
     pub fn left(&self, stage: &Stage) -> Vec<String> {
         let begun = Instant::now();
         loop {
@@ -80,8 +80,7 @@ impl Machine {
         left
     }
 
-    /// Ends the processes and removes the files that are new, so that the next command is not
-    /// blamed for them.
+    /// Kills new processes and removes new files, so that the next command is not blamed for them.
     pub fn clear(&self, stage: &Stage) {
         let now = Self::look(stage);
         for pid in now.processes.keys().filter(|pid| !self.processes.contains_key(pid)) {
@@ -95,9 +94,9 @@ impl Machine {
 
 fn mounts() -> BTreeSet<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    // The image of the guest is made meanwhile.
+    // The image of the guest may be built meanwhile.
     let lines = table.lines().filter(|line| !line.contains("/target/guest/"));
-    // Without the numbers, which a remount changes.
+    // Without the IDs, which a remount changes.
     lines.filter_map(|line| Some(line.splitn(4, ' ').nth(3)?.to_owned())).collect()
 }
 
@@ -110,7 +109,7 @@ fn connections() -> BTreeSet<String> {
     names(Path::new("/sys/fs/fuse/connections")).into_iter().collect()
 }
 
-/// Everything of devices that foreread may set; of loop devices only the test's own.
+/// Reads all device settings that foreread may change; of loop devices, only the test's own.
 fn settings(device: Option<&str>) -> BTreeMap<PathBuf, String> {
     let mut dirs = vec![PathBuf::from("/proc/sys/vm")];
     for name in names(Path::new("/sys/block")) {
@@ -121,7 +120,7 @@ fn settings(device: Option<&str>) -> BTreeMap<PathBuf, String> {
             dirs.push(Path::new("/sys/class/bdi").join(number.trim()));
         }
     }
-    // The kernel works these out of how much memory is free just now.
+    // The kernel computes these from the memory that is free at the moment.
     let computed = |path: &Path| {
         path.file_name().is_some_and(|name| {
             name.to_string_lossy().ends_with("_bytes") && path.starts_with("/sys/class/bdi")
@@ -143,7 +142,7 @@ fn processes() -> BTreeMap<i32, String> {
     living.collect()
 }
 
-/// All files in the directories that stand in for those of the machine.
+/// Lists all files in the directories that stand in for those of the machine.
 fn files(stage: &Stage) -> Files {
     let mut files = Files::new();
     for path in stand_ins() {

@@ -1,5 +1,5 @@
-//! Draws command lines, runs each in a separate directory, and checks its end and its leftovers.
-#![allow(dead_code)] // each tier takes of it what it needs
+//! Runs random command lines, each in its own directory, and checks their exits and leftovers.
+#![allow(dead_code)] // each tier uses a part of it
 
 pub mod ending;
 pub mod grammar;
@@ -20,16 +20,16 @@ use self::machine::Machine;
 use self::sandbox::{Inside, Place};
 use self::scene::Stage;
 
-/// How many command lines an ordinary run draws; `FOREREAD_COMMANDS` asks for more.
+/// Number of command lines in an ordinary run; `FOREREAD_COMMANDS` sets another.
 const COMMANDS: u64 = 200;
-/// After how many the processes, mounts and files of the machine are looked at.
+/// Commands between two checks of the machine's processes, mounts and files.
 const BATCH: u64 = 20;
-/// How long a command may run before it is sent SIGTERM; `FOREREAD_COMMAND_SECONDS`.
+/// Seconds until a command is sent SIGTERM; `FOREREAD_COMMAND_SECONDS` sets another limit.
 const SECONDS: f64 = 2.0;
-/// A failing command line is run this often at most, to find out which words matter.
+/// Maximum number of runs to reduce a failing command line to the words that matter.
 const SHRINKS: usize = 40;
 
-/// Draws and runs the commands, in a sandbox; `test` is the name of the test that calls this.
+/// Draws and runs the commands in a sandbox; `test` is the name of the calling test.
 pub fn run(test: &str, place: &Place) {
     match sandbox::enter(test, place) {
         Ok(None) => {}
@@ -38,7 +38,7 @@ pub fn run(test: &str, place: &Place) {
     }
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn asked<T: std::str::FromStr>(name: &str) -> Option<T> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
@@ -48,7 +48,7 @@ fn fresh_seed() -> u64 {
     u64::from(now.subsec_nanos()) ^ now.as_secs() << 20
 }
 
-/// What all commands of a run share.
+/// State that all commands of a run share.
 struct Session<'a> {
     stage: Stage,
     drawer: Drawer<'a>,
@@ -91,7 +91,7 @@ impl Session<'_> {
         self.drawer.draw(self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// Runs some commands at the same time, and looks at the machine before and after.
+    /// Runs some commands concurrently, and compares the machine before and after.
     fn batch(&self, numbers: &[u64], workers: usize) -> Vec<(String, i32)> {
         let before = Machine::look(&self.stage);
         let queue = Mutex::new(numbers.to_vec());
@@ -121,7 +121,7 @@ impl Session<'_> {
         codes.into_inner().unwrap()
     }
 
-    /// Finds out which command of a batch left something.
+    /// Finds the command of a batch that left something behind.
     fn attribute(&self, numbers: &[u64], before: &Machine) {
         let left = before.left(&self.stage);
         before.clear(&self.stage);
@@ -142,7 +142,7 @@ impl Session<'_> {
         }
     }
 
-    /// What a command leaves on the machine.
+    /// Runs a command and returns what it leaves on the machine.
     fn leftovers(&self, line: &Line, number: u64) -> Vec<String> {
         let before = Machine::look(&self.stage);
         self.stage.play(line, number);
@@ -151,7 +151,7 @@ impl Session<'_> {
         left
     }
 
-    /// All that is wrong with a command.
+    /// Runs a command and returns everything that is wrong with it.
     fn problems(&self, line: &Line, number: u64) -> Vec<String> {
         let before = Machine::look(&self.stage);
         let mut problems = self.stage.play(line, number).1;
@@ -173,7 +173,7 @@ impl Session<'_> {
         self.failures.lock().unwrap().push(text);
     }
 
-    /// Leaves out words while the same is wrong.
+    /// Removes words as long as the same problems occur.
     fn shrink(&self, line: &Line, number: u64, problems: &[String]) -> (Line, Vec<String>) {
         let kind = |problems: &[String]| -> BTreeSet<String> {
             problems.iter().map(|one| one.split(':').next().unwrap().to_owned()).collect()
@@ -184,7 +184,7 @@ impl Session<'_> {
         while at < best.words.len() && runs < SHRINKS {
             let mut fewer = best.clone();
             fewer.words.remove(at);
-            // Whether it must be a usage error is known of the whole line only.
+            // The required exit code is known for the whole line only.
             fewer.must = None;
             runs += 1;
             let found = self.problems(&fewer, number);
@@ -198,7 +198,7 @@ impl Session<'_> {
     }
 }
 
-/// The names in a directory, in order; none if it is not there.
+/// Returns the sorted names in a directory; empty if it does not exist.
 pub fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names: Vec<String> =

@@ -1,9 +1,9 @@
-//! Namespaces in which drawn commands can reach nothing of the machine.
+//! Namespaces in which random commands cannot reach the machine.
 //!
-//! The test starts itself again under unshare(1): with its own mounts, processes, network and, in
-//! the ordinary tier, users. There every filesystem is made read-only, `/sys` and `/proc/sys`
-//! included; what programs like to write to (`/etc`, `/tmp`, `/run`, homes) is covered by copies or
-//! empty directories of the test. If that is not possible, nothing is run.
+//! The test restarts itself under unshare(1), with its own mounts, processes, network and, in the
+//! ordinary tier, users. All filesystems are read-only there, including `/sys` and `/proc/sys`.
+//! Copies or empty directories cover the usual places to write (`/etc`, `/tmp`, `/run`, homes). If
+//! this setup is impossible, no command is run.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -13,53 +13,53 @@ use std::process::{Command, Stdio};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{MountFlags, mount_bind, mount_remount};
 
-/// Says that this process is in the sandbox, and where its scratch directory is.
+/// Variable that marks a process in the sandbox; its value is the scratch directory.
 const SCRATCH: &str = "FOREREAD_TEST_SCRATCH";
-/// Where the scratch directory is in the sandbox: the first of these that is there.
+/// Mount point of the scratch directory in the sandbox: the first of these that exists.
 const STANDS: &[&str] = &["/media", "/srv", "/opt", "/mnt"];
-/// What is empty in the sandbox and may be written to, to see whether anything is.
+/// Directories that are empty and writable in the sandbox, so that writes to them are detected.
 const COVERED: &[&str] =
     &["/tmp", "/var/tmp", "/run", "/home", "/root", "/var/lib/foreread", "/dev/mapper"];
-/// Programs that would reach services of the machine by ways that namespaces leave open.
+/// Programs that could reach services of the machine in spite of the namespaces.
 const WITHHELD: &[&str] =
     &["lvchange", "lvm", "tuned-adm", "systemctl", "udevadm", "reboot", "shutdown", "sysctl"];
 
-/// What of the machine commands may change: a disk that the test made.
+/// The part of the machine that commands may change: a disk that the test created.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// Where it is mounted.
+    /// Mount point of the disk.
     pub mount: Option<PathBuf>,
-    /// Its block device, as in `loop7`.
+    /// Block device of the disk, as in `loop7`.
     pub device: Option<String>,
 }
 
 impl Place {
-    /// Nothing: the ordinary tier.
+    /// No disk: the ordinary tier.
     pub fn nowhere() -> Self {
         Self::default()
     }
 }
 
-/// What is in the sandbox.
+/// Contents of the sandbox.
 #[derive(Debug)]
 pub struct Inside {
-    /// The scratch directory.
+    /// Scratch directory, as mounted in the sandbox.
     pub scratch: PathBuf,
     pub program: PathBuf,
-    /// Targets besides the usual ones.
+    /// Targets in addition to the usual ones.
     pub targets: Vec<String>,
     pub device: Option<String>,
     pub workers: usize,
 }
 
-/// Whether this is the test that was started again.
+/// Returns whether this process is the restarted test.
 pub fn is_inside() -> bool {
     std::env::var_os(SCRATCH).is_some()
 }
 
-/// Starts this test again in a sandbox, and passes on what it says; in the sandbox, what is there.
+/// Restarts this test in a sandbox and relays its output. In the sandbox, returns the contents.
 ///
-/// An error says why there can be no sandbox here.
+/// An error says why a sandbox is impossible here.
 pub fn enter(test: &str, place: &Place) -> Result<Option<Inside>, String> {
     if let Some(scratch) = std::env::var_os(SCRATCH) {
         return Ok(Some(close(Path::new(&scratch))));
@@ -77,7 +77,7 @@ pub fn enter(test: &str, place: &Place) -> Result<Option<Inside>, String> {
         Err(error) => return Err(format!("unshare: {error}")),
     }
     prepare(scratch.path());
-    // A shell takes in the orphans of the commands, as init does.
+    // The shell adopts orphans of the commands, as init does.
     unshare.args(["sh", "-c", "ip link set lo up 2>/dev/null; \"$@\"; exit $?", "sh"]);
     unshare.arg(std::env::current_exe().unwrap());
     unshare.args(["--exact", test, "--nocapture", "--test-threads=1"]);
@@ -88,13 +88,13 @@ pub fn enter(test: &str, place: &Place) -> Result<Option<Inside>, String> {
     Ok(None)
 }
 
-/// Runs the test in the sandbox and prints what it says as it comes, but for what its harness says:
-/// whoever counts tests would count it twice. Whether it succeeded.
+/// Runs the test in the sandbox and prints its output as it arrives, without the lines of its
+/// harness: they would count the test twice. Returns whether the test succeeded.
 fn relay(unshare: &mut Command) -> bool {
     let (reader, writer) = std::io::pipe().unwrap();
     unshare.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
     let mut child = unshare.spawn().unwrap();
-    // This end is to see the end of file.
+    // Close this end of the pipe, so that the reader sees the end of file.
     unshare.stdout(Stdio::null()).stderr(Stdio::null());
     for line in BufReader::new(reader).split(b'\n') {
         let line = String::from_utf8_lossy(&line.unwrap()).into_owned();
@@ -116,17 +116,17 @@ fn prepare(scratch: &Path) {
     for path in COVERED {
         fs::create_dir_all(outside(scratch, path)).unwrap();
     }
-    // What cannot be read is not missed.
+    // Unreadable files are not needed.
     let etc = outside(scratch, "/etc");
     let _ = Command::new("cp").arg("-rP").arg("/etc").arg(&etc).output();
 }
 
-/// The directory that stands in for one of the machine's.
+/// Returns the directory that stands in for one of the machine's.
 pub fn outside(scratch: &Path, path: &str) -> PathBuf {
     scratch.join("outside").join(path.trim_start_matches('/').replace('/', "-"))
 }
 
-/// The directories that stand in for those of the machine.
+/// Returns the directories of the machine that have a stand-in.
 pub fn stand_ins() -> impl Iterator<Item = &'static str> {
     COVERED.iter().copied().chain(["/etc"]).filter(|path| Path::new(path).is_dir())
 }
@@ -168,16 +168,16 @@ fn close(original: &Path) -> Inside {
     Inside { scratch, program, targets, device, workers }
 }
 
-/// Mount points with their options.
+/// Returns mount points with their options.
 fn mounts() -> Vec<(String, String)> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let field = |line: &str, at: usize| line.split(' ').nth(at).unwrap().replace("\\040", " ");
     let all = table.lines().map(|line| (field(line, 4), field(line, 5)));
-    // The new /proc has processes of the sandbox only, and what they set of themselves.
+    // The new /proc has processes of the sandbox only, which may change their own settings.
     all.filter(|(path, _)| path != "/proc").collect()
 }
 
-/// What cannot be made read-only could not be reached in the first place.
+/// Makes a mount read-only. A mount for which this fails is unreachable anyway.
 fn make_read_only(path: &str, options: &str) {
     let mut flags = MountFlags::BIND | MountFlags::RDONLY;
     for option in options.split(',') {
@@ -194,7 +194,7 @@ fn make_read_only(path: &str, options: &str) {
     let _ = mount_remount(path, flags, c"");
 }
 
-/// Leaves the settings of a disk, and of loop devices that nothing uses, open to be changed.
+/// Keeps the settings of a disk, and of unused loop devices, writable.
 fn open_settings(device: &str) {
     for name in super::names(Path::new("/sys/block")) {
         let block = Path::new("/sys/devices/virtual/block").join(&name);

@@ -1,4 +1,4 @@
-//! Where a command runs: directories of its own, files that may be named, limits.
+//! The environment of a command: its own directories, files that may be named, limits.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,22 +12,22 @@ use super::ending::Ending;
 use super::line::Line;
 use super::sandbox::Inside;
 
-/// How long a command may take to end after SIGTERM.
+/// How long a command may take to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(60);
-/// The address space of a command, in KiB.
+/// Limit of a command's address space, in KiB.
 const MEMORY_KIB: u64 = 4 << 20;
-/// The part of a command's output that is checked.
+/// Part of a command's output that is checked, in bytes.
 const PRINTED: u64 = 4 << 20;
-/// Verbs whose changes are to stay until they are taken back.
+/// Verbs whose changes stay until they are undone.
 const LASTING: &[&str] = &["apply", "persist", "vdisk create"];
 
-/// Where commands are run, one scene for each.
+/// Environment of all commands, each of which runs in a scene of its own.
 pub struct Stage {
     pub scratch: PathBuf,
     pub device: Option<String>,
     program: PathBuf,
     limit: Duration,
-    /// Whether a command can be run as an ordinary user.
+    /// Whether commands can run as an ordinary user.
     has_users: bool,
 }
 
@@ -45,7 +45,7 @@ impl Stage {
         stage
     }
 
-    /// What the program prints.
+    /// Runs the program and returns its stdout.
     pub fn printed(&self, words: &[&str]) -> String {
         let dir = self.scratch.join("files");
         let mut command = Command::new(&self.program);
@@ -60,7 +60,7 @@ impl Stage {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The files that command lines name, and a record with two runs.
+    /// Creates the files that command lines name, and a record with two runs.
     fn make_files(&self) {
         let here = self.scratch.join("files/here");
         for dir in ["data", "empty-dir"] {
@@ -87,7 +87,7 @@ impl Stage {
         foreign.execute_batch("create table people (name text)").unwrap();
     }
 
-    /// Runs a command in a scene of its own; how it ended, and what is wrong with that.
+    /// Runs a command in a scene of its own; returns how it exited, and what is wrong.
     pub fn play(&self, line: &Line, number: u64) -> (Ending, Vec<String>) {
         let dir = self.scratch.join(format!("scene-{number}"));
         copy(&self.scratch.join("files"), &dir);
@@ -134,7 +134,7 @@ impl Stage {
         }
     }
 
-    /// How it ended, and whether it had to be killed.
+    /// Runs a command; returns how it exited, and whether it had to be killed.
     fn perform(&self, line: &Line, dir: &Path) -> (Ending, bool) {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("ulimit -v {MEMORY_KIB}; exec \"$@\"")).arg("sh");
@@ -154,7 +154,7 @@ impl Stage {
         (Ending::of(status, stopped, read(&out), read(&err)), stuck)
     }
 
-    /// Waits for a command; whether it was sent SIGTERM, and whether that did not help.
+    /// Waits for a command; also returns whether it got SIGTERM, and whether it ignored that.
     fn wait(&self, child: &mut Child) -> (ExitStatus, bool, bool) {
         if let Some(status) = wait_for(child, self.limit) {
             return (status, false, false);
@@ -169,7 +169,7 @@ impl Stage {
     }
 }
 
-/// An ordinary user in the eyes of a command: of no rights and not root.
+/// Options of unshare(1) that make a command see an ordinary user without privileges.
 const ORDINARY: &[&str] = &["--user", "--map-user=1000", "--map-group=1000"];
 
 fn wait_for(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
@@ -192,7 +192,7 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Nothing of the environment but where programs are.
+/// Clears the environment except for PATH, and sets the directories of the command.
 fn environment(command: &mut Command, dir: &Path) {
     let path = std::env::var("PATH").unwrap_or_default();
     command.env_clear().env("PATH", format!("{path}:/usr/sbin:/sbin")).env("LC_ALL", "C.UTF-8");

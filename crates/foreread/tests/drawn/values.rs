@@ -1,4 +1,4 @@
-//! Values for places and options: some that fit their kind, and what people and scripts get wrong.
+//! Values for arguments and options: valid ones, and mistakes of people and scripts.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::grammar::Argument;
 
-/// One of these.
+/// Returns a random element.
 pub fn one<'a, T: ?Sized>(of: &[&'a T], rng: &mut Pcg64Mcg) -> &'a T {
     of[rng.random_range(0..of.len())]
 }
@@ -26,7 +26,7 @@ const TARGETS: &[&str] = &[
     "virtual:zero,fs=ext4,size=64M",
     "virtual:nvme,fs=raw,size=64M,dilation=1",
 ];
-/// Kept for those that only look, as they are not the test's own.
+/// Targets that do not belong to the test; they are drawn rarely.
 const LOOKED_AT: &[&str] = &["/", "/proc", "/sys", "/dev/null", "/dev/zero", "/etc", "/dev/shm"];
 const FILES: &[&str] = &[
     "model.toml",
@@ -78,7 +78,7 @@ const SETTINGS: &[&str] = &[
     "read_ahead=1088K",
     "rotational=0",
 ];
-/// What no option takes, or few do.
+/// Values that no option accepts, or few do.
 const SLIPS: &[&str] = &[
     "",
     "-1",
@@ -161,7 +161,7 @@ const SLIPS: &[&str] = &[
     "7",
 ];
 
-/// A value that an option or place is likely to take.
+/// Returns a value that an option or argument is likely to accept.
 pub fn fitting(argument: &Argument, targets: &[String], rng: &mut Pcg64Mcg) -> OsString {
     if !argument.default.is_empty() && rng.random_bool(0.2) {
         return argument.default[0].clone().into();
@@ -239,7 +239,7 @@ fn free(argument: &Argument, rng: &mut Pcg64Mcg) -> &'static str {
     }
 }
 
-/// What is likely to be refused.
+/// Returns a value that is likely to be rejected.
 pub fn slip(rng: &mut Pcg64Mcg) -> OsString {
     match rng.random_range(0..20) {
         0 => OsString::from_vec(vec![0xff, b'a', 0xfe, 0x80]),
@@ -249,7 +249,7 @@ pub fn slip(rng: &mut Pcg64Mcg) -> OsString {
     }
 }
 
-/// A command that is run by foreread.
+/// Returns a command for foreread to run.
 pub fn command(rng: &mut Pcg64Mcg) -> Vec<OsString> {
     let all: &[&[&str]] = &[
         &["true"],

@@ -1,5 +1,5 @@
-//! Programs with one fault each, and their clean twins, on a virtual hard disk: the diagnosis comes
-//! first, on its line, and the twin does not have it.
+//! Programs with one fault each, and their corrected twins, on a virtual hard disk: the diagnosis
+//! comes first and names the line of the fault; the twin does not have it.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::{Stage, text};
 
-/// The fault programs of the crate that diagnoses.
+/// The fault programs of the `profile` crate.
 const PROGRAMS: &str = "../profile/tests/programs";
 const SIZE: usize = 64 << 20;
-/// Each fault, and the rule that finds it. Its line is marked in the program.
+/// Each fault, and the rule that finds it. A mark in the program shows its line.
 const FAULTS: [(&str, &str); 15] = [
     ("needless-random", "needless-random"),
     ("backward", "backward"),
@@ -32,7 +32,7 @@ const FAULTS: [(&str, &str); 15] = [
     ("pointer-chase", "random-depth-1"),
 ];
 
-/// A virtual hard disk with a file, and fault programs.
+/// A virtual hard disk with a data file, for fault programs.
 struct Faults {
     stage: Stage,
     data: PathBuf,
@@ -46,7 +46,7 @@ impl Faults {
         Some(Self { stage, data })
     }
 
-    /// Compiles a fault program; `None` without the compiler.
+    /// Compiles a fault program; `None` if the compiler is missing or fails.
     fn compile(&self, compiler: &str, arguments: &[&str], source: &str) -> Option<PathBuf> {
         let program = self.stage.dir.path().join(source).with_extension("");
         let mut command = Command::new(compiler);
@@ -54,7 +54,7 @@ impl Faults {
         command.status().is_ok_and(|status| status.success()).then_some(program)
     }
 
-    /// Profiles a command on the file, which is cold; `Err` is why it cannot be.
+    /// Profiles a command on the file, which is cold; `Err` says why that is impossible.
     fn profile(&self, command: &[&Path], arguments: &[&str]) -> Result<Value, String> {
         let file = fs::File::open(&self.data).unwrap();
         file.sync_all().unwrap();
@@ -74,7 +74,7 @@ fn source_of(program: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAMS).join(program)
 }
 
-/// Where a program has the line of a fault.
+/// Returns the line number of a fault in a program.
 fn marked_line(program: &str, fault: &str) -> usize {
     let code = fs::read_to_string(source_of(program)).unwrap();
     let mark = format!("line of {fault}");
@@ -110,7 +110,7 @@ fn host_profile_finds_each_fault_on_a_virtual_hard_disk() {
     }
 }
 
-/// Allocates two files in turns from their ends, so that no two pieces of 64 KiB are adjacent.
+/// Allocates two files alternately from their ends, so that no two pieces of 64 KiB are adjacent.
 fn write_in_pieces(name: &Path) {
     const PIECE: usize = 64 << 10;
     let mut files =
@@ -143,7 +143,7 @@ fn host_profile_finds_a_file_in_many_places() {
         let data = faults.data.to_str().unwrap();
         match faults.profile(&[&program], &["late-window", data]) {
             Ok(found) => {
-                // Without pieces, the window or the device is the limit.
+                // If the file is in one piece, the window or the device is the limit.
                 let is_found = found["diagnoses"][0]["rule"] == "fragments";
                 assert_eq!(is_found, pieces, "{}", found["diagnoses"]);
             }
@@ -172,7 +172,7 @@ fn host_profile_finds_faults_of_programs_in_rust_and_python() {
         };
         let first = &found["diagnoses"][0];
         assert_eq!(first["rule"], "backward", "{command:?}: {}", found["diagnoses"]);
-        // Only the functions of the interpreter itself are known.
+        // For Python, only the functions of the interpreter itself are known.
         if command.len() == 1 {
             let source = &first["location"]["source"];
             assert!(source[0].as_str().unwrap().ends_with("fault.rs"), "{first}");

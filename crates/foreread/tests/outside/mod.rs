@@ -1,11 +1,11 @@
-//! Workloads that programs of other people run.
+//! Workloads that external programs run.
 
 use super::*;
 
 const READ: &str = include_str!("../data/seq-read.fio");
 const READ8: &str = include_str!("../data/seq-read8.fio");
 
-/// Whether a program is on the path; says that the test is skipped if not.
+/// Returns whether a program is installed; if not, prints that the test is skipped.
 fn is_here(name: &str, program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let here = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
@@ -21,9 +21,9 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The two job files of 2008, unchanged, by fio and by our own engine on the array of 2008. That
-/// they agree within 5 % is asserted where `FOREREAD_AGREEMENT` asks for it, with repeats that it
-/// takes: a machine that is busy otherwise can show anything once.
+/// Runs the two job files of 2008, unchanged, with fio and with foreread's own engine on the array
+/// of 2008. The test asserts agreement within 5 % only if `FOREREAD_AGREEMENT` is set, with the
+/// repeats that this needs: on a busy machine, a single repeat may show any figure.
 #[test]
 fn host_the_job_files_of_2008_run_both_ways() {
     let name = "host_the_job_files_of_2008_run_both_ways";
@@ -71,7 +71,7 @@ fn host_a_command_is_prepared_cold_counted_and_killed() {
     assert_eq!(cell["workload"], "cmd-cat");
     let amplification = cell["amplification"]["median"].as_f64().unwrap();
     assert!((0.9..1.3).contains(&amplification), "{cell}");
-    // What is read again comes from the cache, unless that is too small for it.
+    // Data read again comes from the cache, unless the cache is too small.
     let twice = "cat $FOREREAD_TARGET/file $FOREREAD_TARGET/file > /dev/null";
     let from_device = |extra: &[&str]| {
         let found = json(&run(extra, twice));
@@ -122,14 +122,14 @@ fn host_bonnie_leaves_nothing() {
     command.args(["sweep", "--vary", "read_ahead=128K", "--repeats", "1", "--json"]);
     command.args(["--workload", "bonnie++", "--size", "32M"]).arg(&stage.mount);
     let output = command.output().unwrap();
-    // On a disk that takes no time its block input may be too fast for it to measure.
+    // On a disk without service times, bonnie++ may find its block input too fast to measure.
     let message = text(&output.stderr);
     assert!(output.status.success() || message.contains("too fast to measure"), "{message}");
     stage.assert_as_before();
 }
 
-/// Writing and rewriting in files of our own: all of it gets to the device, what is rewritten is
-/// read first, and nothing is left. What is there already is refused.
+/// Writing and rewriting use files of their own: all data reaches the device, rewritten data is
+/// read first, and no file remains. Existing files are refused.
 #[test]
 fn host_writers_write_in_files_of_their_own() {
     let Some(stage) = Stage::set("host_writers_write_in_files_of_their_own") else { return };

@@ -1,5 +1,5 @@
-//! The program as a person starts it, with directories of its own.
-#![allow(dead_code)] // each test takes of it what it needs
+//! Runs the program as a user does, with directories of its own.
+#![allow(dead_code)] // each test uses a part of it
 
 mod served;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 #[allow(unused_imports)] // as above
 pub use served::{Answer, Served};
 
-/// `foreread` with its state below this directory, and nothing of the user's own.
+/// Returns `foreread` with its state below this directory, without the user's settings.
 pub fn foreread_in(dir: &Path) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("foreread"));
     command
@@ -31,14 +31,14 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Exit code, stdout and stderr of a command.
+/// Runs a command; returns its exit code, stdout and stderr.
 #[track_caller]
 pub fn run(command: &mut Command) -> (i32, String, String) {
     let output = command.output().unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// What a command printed that ended well, be it without a verdict.
+/// Returns the stdout of a command that succeeded, possibly without a verdict (exit code 5).
 #[track_caller]
 pub fn printed(output: &Output) -> String {
     let code = output.status.code();
@@ -46,13 +46,13 @@ pub fn printed(output: &Output) -> String {
     text(&output.stdout)
 }
 
-/// The JSON of a command that ended well.
+/// Returns the JSON of a command that succeeded.
 #[track_caller]
 pub fn document(output: &Output) -> Value {
     serde_json::from_str(&printed(output)).unwrap()
 }
 
-/// A scratch directory and the program at work in it.
+/// A scratch directory, and the program that runs in it.
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -64,19 +64,19 @@ impl Scratch {
         self.0.path()
     }
 
-    /// Makes a file in it.
+    /// Creates a file in the directory.
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) {
         std::fs::write(self.path().join(name), bytes).unwrap();
     }
 
-    /// The program with these words, which have blanks between them.
+    /// Returns the program with these arguments, separated by blanks.
     pub fn foreread(&self, words: &str) -> Command {
         let mut command = foreread_in(self.path());
         command.current_dir(self.path()).args(words.split_whitespace());
         command
     }
 
-    /// Exit code, stdout and stderr of the program with these words.
+    /// Runs the program with these arguments; returns exit code, stdout and stderr.
     #[track_caller]
     pub fn run(&self, words: &str) -> (i32, String, String) {
         run(&mut self.foreread(words))

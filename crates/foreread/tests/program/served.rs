@@ -5,13 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server at work; it ends when this is dropped.
+/// A running server; killed when dropped.
 pub struct Served {
     child: Child,
     pub address: SocketAddr,
 }
 
-/// What it answered.
+/// A response of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -20,7 +20,7 @@ pub struct Answer {
 }
 
 impl Served {
-    /// Starts the command, and reads from its first line where it listens.
+    /// Starts the command, and reads the server's address from its first line on stderr.
     pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

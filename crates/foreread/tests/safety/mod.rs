@@ -8,7 +8,7 @@ use super::settings::{Reader, refused};
 use super::{Stage, document, signal, text};
 
 impl Stage {
-    /// The command after these words, in the first line of `said` that has them.
+    /// Returns the command after `words`, from the first line of `said` that contains them.
     fn command_after(&self, said: &str, words: &str) -> Command {
         let line = said.lines().find_map(|line| line.split_once(words));
         let (_, rest) = line.unwrap_or_else(|| panic!("{words:?} is not in {said}"));
@@ -17,7 +17,7 @@ impl Stage {
         command
     }
 
-    /// What the disk counts, and whether it keeps its model's times.
+    /// Returns the disk's counters, and checks that its server runs.
     fn counters(&self) -> serde_json::Value {
         let shown = self.foreread().args(["vdisk", "show", "stage", "--json"]).output().unwrap();
         let listing: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
@@ -54,7 +54,7 @@ fn host_the_printed_undo_of_a_recommendation_undoes_it() {
         println!("SKIP host_the_printed_undo_of_a_recommendation_undoes_it: nothing is better");
         return;
     }
-    // As the report says it, and by the number of the run.
+    // As printed in the report, and by the number of the run.
     for applies in [&["apply"][..], &["apply", "--from", "last"]] {
         let output = match applies {
             ["apply"] => {
@@ -92,7 +92,7 @@ fn host_open_files_get_their_window_back_with_the_settings() {
     let windows = || (stage.window_of(&one), stage.window_of(&other));
     let only = format!("pid:{}", one.id());
     let apply = ["read_ahead=1088K", "--open-files", "--only", only.as_str()];
-    // A preview lists those that would be touched, and no others.
+    // A preview lists the files that would be changed, and no others.
     let preview = stage.apply(&[&apply[..], &["-n"]].concat());
     let (listed, note) = (text(&preview.stdout), text(&preview.stderr));
     assert!(listed.contains(&format!("(process {})", one.id())), "{listed}");
@@ -112,7 +112,7 @@ fn host_open_files_get_their_window_back_with_the_settings() {
     assert_eq!(rolled["open_files"][0]["original_kib"], before);
     assert_eq!(windows(), (before, before));
 
-    // Two on top of each other, undone by name, the latest first; a file closed meanwhile is none.
+    // Two applies, undone by name, the latest first; a file that was closed meanwhile is skipped.
     let all = ["--open-files", "--only", "cgroup:/"];
     let first = stage.apply(&[&["read_ahead=64K"], &all[..]].concat());
     let second = stage.apply(&[&["read_ahead=256K"], &all[..]].concat());
@@ -148,7 +148,7 @@ fn host_a_disk_under_a_study_is_not_removed_and_not_disturbed() {
     assert_eq!(sweep.wait_with_output().unwrap().status.code(), Some(130));
     stage.assert_as_before();
 
-    // A study's own disk is its own, from before it is locked on.
+    // The disk of a study cannot be removed, even before the study has locked it.
     let mut own = stage.foreread();
     own.args(["sweep", "virtual:zero,size=1G", "--workload", "seq-1", "--duration", "60s"]);
     let own = own.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -1,5 +1,5 @@
-//! A program on a terminal of its own, which can be taken away.
-#![allow(dead_code)] // each test takes of it what it needs
+//! A program on a terminal of its own, which the test can take away.
+#![allow(dead_code)] // each test uses a part of it
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use super::program::foreread_in;
 
-/// Longer than it takes to end, on a busy machine too.
+/// Longer than the program takes to exit, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A program on a terminal of its own, which script(1) holds: when that is killed, the terminal is
-/// gone.
+/// A program on a terminal of its own, which script(1) holds. Killing script(1) closes the
+/// terminal.
 pub struct Session {
     dir: tempfile::TempDir,
     script: Child,
 }
 
 impl Session {
-    /// Starts it with its state below `state`. `hangup` is what its shell does on SIGHUP: `:` does
-    /// nothing, and an empty word has it ignored by the program, too. `None` where there is no
-    /// script(1).
+    /// Starts the program with its state below `state`. `hangup` is what its shell does on SIGHUP:
+    /// `:` does nothing; with an empty word, the program also ignores SIGHUP. `None`, after
+    /// printing why, if script(1) cannot be started.
     pub fn of(test: &str, state: &Path, words: &str, hangup: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let program = foreread_in(state);
@@ -39,7 +39,7 @@ impl Session {
                 None => command.env_remove(name),
             };
         }
-        // Its input stays open: the end of it would be typed to the program.
+        // The input of script(1) stays open, because the program would receive its end of file.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         match command.spawn() {
             Ok(script) => Some(Self { dir, script }),
@@ -54,7 +54,7 @@ impl Session {
         self.dir.path().join(name)
     }
 
-    /// The number of the program, once it has taken the place of its shell.
+    /// Returns the process ID of the program, once it has replaced its shell.
     pub fn pid(&self) -> u32 {
         wait("the program to begin", || {
             let pid = fs::read_to_string(self.file("pid")).ok()?.trim().parse().ok()?;
@@ -63,7 +63,7 @@ impl Session {
         })
     }
 
-    /// Takes the terminal away, and gives the program's exit code.
+    /// Takes the terminal away; returns the program's exit code.
     pub fn hang_up(&mut self) -> i32 {
         self.script.kill().unwrap();
         self.script.wait().unwrap();
@@ -77,7 +77,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.script.kill();
         let _ = self.script.wait();
-        // A test that failed must not leave the program behind; without a code it still runs.
+        // A failed test must not leave the program behind. Without an exit code, it still runs.
         let pid = fs::read_to_string(self.file("pid")).unwrap_or_default();
         if !self.file("code").exists() && !pid.trim().is_empty() {
             let _ = Command::new("kill").args(["-KILL", pid.trim()]).status();

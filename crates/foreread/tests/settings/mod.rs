@@ -1,4 +1,4 @@
-//! Setting things: open files, recommendations, presets, and all that may go wrong there.
+//! Changes of settings: open files, recommendations, presets, and possible failures.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -32,7 +32,7 @@ impl Stage {
         self.assert_as_before();
     }
 
-    /// The windows of the open file that a process has as its standard input.
+    /// Returns the window, in KiB, of the file that a reader has open as its standard input.
     pub fn window_of(&self, reader: &Reader) -> u64 {
         let bdi = self.knob.parent().unwrap().file_name().unwrap().to_str().unwrap();
         let bdi = host::BdiId::new(bdi).unwrap();
@@ -42,14 +42,14 @@ impl Stage {
     }
 }
 
-/// A process that holds a file open, and waits.
+/// A process that holds a file open.
 pub struct Reader(Child);
 
 impl Reader {
     pub fn of(path: &Path) -> Self {
         let stdin = File::open(path).unwrap();
         let child = Command::new("sleep").arg("120").stdin(stdin).spawn().unwrap();
-        // Until it is that program, it has what its parent has.
+        // Until the process executes sleep(1), it has the descriptors of its parent.
         let comm = format!("/proc/{}/comm", child.id());
         while fs::read_to_string(&comm).unwrap().trim() != "sleep" {
             std::thread::yield_now();
@@ -88,7 +88,7 @@ fn host_open_files_get_the_new_window_where_that_is_allowed() {
     fs::write(&path, vec![7; 1 << 20]).unwrap();
     let before: u64 = stage.original.trim().parse().unwrap();
     let (one, other) = (Reader::of(&path), Reader::of(&path));
-    // Without being asked to, it leaves open files as they are, and says how many there are.
+    // Without --open-files, apply leaves open files as they are, and reports their number.
     let output = stage.apply(&["read_ahead=1088K"]);
     assert!(text(&output.stderr).contains("2 open files keep another window"), "{output:?}");
     assert_eq!((stage.window_of(&one), stage.window_of(&other)), (before, before));
@@ -193,7 +193,7 @@ fn host_a_journal_that_was_tampered_with_undoes_nothing() {
     assert_eq!(stage.value().trim(), "64");
     let half = &sound[..sound.len() - 20];
     fs::write(&journal, half).unwrap();
-    // Its last line, that all is in place, was never finished: it is undone as what died.
+    // The last line, which completes the journal, is cut: rollback undoes it like a killed run.
     let output = stage.run(&["rollback", "all"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     stage.assert_as_before();

@@ -1,5 +1,5 @@
-//! `foreread complete --grammar`: all verbs and options as JSON, for tests and documentation
-//! generators, from the definitions of the command line itself.
+//! `foreread complete --grammar`: prints all verbs and options as JSON, for tests and documentation
+//! generators. The source is clap's definition of the command line.
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Value, json};

@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What this option or argument takes.
+    /// Returns the kind of value that an option or argument takes.
     pub fn from_arg(arg: &Arg) -> Self {
         let possible = arg.get_possible_values();
         if !possible.is_empty() {
@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// The candidates that start with `word`.
+    /// Returns candidates for `word`; the caller keeps those that start with it.
     pub fn offer(&self, word: &str, context: &Context) -> Offer {
         let (candidates, files) = match self {
             Self::Fixed(words) => (after_comma(word, words.clone()), false),
@@ -124,7 +124,7 @@ fn targets(word: &str) -> Vec<CompletionCandidate> {
     ]
 }
 
-/// A model, or a key after it.
+/// Returns candidates for a model, or for a key after it.
 fn model(word: &str, simulated: bool) -> Vec<CompletionCandidate> {
     let Some((before, key)) = word.rsplit_once(',') else {
         let presets = model::presets().iter();
@@ -196,7 +196,7 @@ fn groups() -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// The runs of the record; empty if it cannot be read.
+/// Returns the runs of the record; empty if it cannot be read.
 fn runs(context: &Context) -> Vec<CompletionCandidate> {
     let store = Store::open_existing(&context.store_path()).ok().flatten();
     let runs = store.and_then(|store| store.runs().ok()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `foreread complete`: candidates at the cursor. The scripts of `foreread completions` call it, so
-//! that they always know the current models, workloads and runs besides the options.
+//! `foreread complete`: prints the candidates at the cursor. The scripts of `foreread completions`
+//! call it, so they always offer the current models, workloads and runs, as well as the options.
 
 mod grammar;
 mod kinds;
@@ -74,10 +74,10 @@ impl CompleteArgs {
 /// The verb that the words select, and the kind of the next word.
 struct Cursor<'a> {
     verb: &'a Command,
-    /// An option that still needs its value.
+    /// Option whose value is the next word.
     option: Option<&'a Arg>,
     positional: usize,
-    /// After `--`.
+    /// Whether the cursor is after `--`.
     passed_on: bool,
 }
 
@@ -111,7 +111,7 @@ fn named<'a>(verb: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-/// Whether the next word is the option's value.
+/// Returns whether the next word is the option's value.
 fn waits(arg: &Arg) -> bool {
     arg.get_action().takes_values() && !arg.is_require_equals_set()
 }
@@ -146,7 +146,7 @@ fn offer(top: &Command, before: &[String], word: &str, context: &Context) -> Off
     offer
 }
 
-/// The argument at this position; the last one may be repeated.
+/// Returns the argument at this position; the last one may be repeated.
 fn positional<'a>(cursor: &Cursor<'a>) -> Option<&'a Arg> {
     let mut all: Vec<&Arg> =
         cursor.verb.get_positionals().filter(|arg| !arg.is_last_set()).collect();

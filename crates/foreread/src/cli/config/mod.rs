@@ -29,7 +29,7 @@ pub enum Whose {
     Named,
 }
 
-/// A possible configuration file.
+/// A configuration file that may exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Consulted {
     pub path: PathBuf,
@@ -45,7 +45,7 @@ impl Consulted {
     }
 }
 
-/// The files to read, later ones taking precedence.
+/// Returns the files to read; later ones take precedence.
 pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) -> Vec<Consulted> {
     let named = named(words).or_else(|| variable("FOREREAD_CONFIG"));
     match named {
@@ -60,7 +60,7 @@ pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) ->
     [Consulted::new(SYSTEM.into(), Whose::System)].into_iter().chain(user).collect()
 }
 
-/// The file named by `--config`, before the command line is parsed.
+/// Returns the file of `--config`, before the command line is parsed.
 fn named(words: &[OsString]) -> Option<OsString> {
     let mut words = words.iter().skip(1).take_while(|word| *word != "--");
     let mut found = None;
@@ -112,7 +112,7 @@ fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Res
     read::into(command, &text, values).map_err(|(line, why)| format!("{name}:{line}: {why}"))
 }
 
-/// Verbs that people do not type are not affected by a configuration file.
+/// Returns whether configuration files affect this verb: they do not affect internal verbs.
 pub fn applies_to(matches: &ArgMatches) -> bool {
     !matches!(
         (

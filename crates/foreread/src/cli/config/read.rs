@@ -56,7 +56,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The message for a key that is not an option.
+    /// Returns the message for a key that is not an option.
     fn no_option(&self, command: &Command, path: &[String], name: &str) -> String {
         let place = match path {
             [] => "foreread".to_owned(),
@@ -107,7 +107,7 @@ fn no_verb(command: &Command, path: &[String], name: &str) -> String {
     }
 }
 
-/// The options of this verb alone; those of every verb belong to the top level.
+/// Returns the options of this verb alone; global options belong to the top level.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     let own = move |arg: &&Arg| !arg.is_global_set() || command.get_name() == "foreread";
     command.get_arguments().filter(|arg| !arg.is_positional()).filter(own)
@@ -120,7 +120,7 @@ fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-/// The equivalent words of the command line, checked like those.
+/// Returns the equivalent words of the command line, checked as those are.
 fn taken(arg: &Arg, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match arg.get_action() {
         ArgAction::SetTrue | ArgAction::SetFalse => match value {
@@ -150,7 +150,7 @@ fn taken(arg: &Arg, name: &str, value: &DeValue<'_>) -> Result<Vec<String>, Stri
     }
 }
 
-/// A text or a number as it would be typed.
+/// Returns a text or a number as it would be typed.
 fn word(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// Words by verb and option; those of a later file replace those of an earlier one.
+/// Option values by verb and option; those of a later file replace those of an earlier one.
 #[derive(Clone, Debug, Default)]
 pub struct Values(BTreeMap<Vec<String>, BTreeMap<String, Vec<String>>>);
 
@@ -14,7 +14,7 @@ impl Values {
         self.0.entry(verb.to_vec()).or_default().insert(option.to_owned(), words);
     }
 
-    /// Removes an option of every verb, because the environment sets it.
+    /// Removes a global option, because the environment sets it.
     pub fn forget(&mut self, option: &str) {
         if let Some(top) = self.0.get_mut([].as_slice()) {
             top.remove(option);
@@ -36,7 +36,7 @@ impl Values {
         }
     }
 
-    /// The command with these values as defaults.
+    /// Returns the command with these values as defaults.
     pub fn apply(&self, mut command: Command) -> Command {
         for (verb, options) in &self.0 {
             command = defaults(command, verb, options);
@@ -57,7 +57,7 @@ fn defaults(command: Command, verb: &[String], options: &BTreeMap<String, Vec<St
     }
 }
 
-/// Whether the command line has an option that conflicts with this one.
+/// Returns whether the command line or the environment sets a conflicting option.
 fn is_displaced(command: &Command, matches: &ArgMatches, option: &str) -> bool {
     let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == option) else {
         return false;

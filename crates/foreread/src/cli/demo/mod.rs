@@ -19,12 +19,12 @@ Examples:
   foreread demo --disk sim:nvme,cache=4G      another disk
   sudo foreread demo --disk virtual:raid10-2008,fs=xfs --budget 4";
 
-/// Minutes of trials. A simulation is done in seconds.
+/// Time limit of the trials, in minutes. A simulation takes seconds.
 const BUDGET_MIN: &str = "1";
-/// Of a trial. Shorter than that of `tune`, for slow machines.
+/// Length of a trial; shorter than in `tune`, for slow machines.
 const DURATION: &str = "1s";
 
-/// Streams, which gain from read-ahead, and the reads that pay for it.
+/// Streams, which gain from read-ahead, and random reads, which it slows down.
 const WORKLOADS: &str = "seq-8,rand-mmap";
 
 /// `strace -f -ttt -T -y -s 0` of tac(1), which prints the lines of a file in reverse order, on a
@@ -32,13 +32,13 @@ const WORKLOADS: &str = "seq-8,rand-mmap";
 const RECORDING: &[u8] = include_bytes!("tac.strace");
 const RECORDING_NAME: &str = "tac.strace";
 const RECORDED_ON: &str = "hdd-2008";
-/// `auto` as it starts, beside a window that a person might try.
+/// Replay settings: `auto` from its start, and a window that a user might try.
 const WHAT_IF: [&str; 2] = ["auto", "1M"];
 
-/// The report, in the directory of the record, unless -o names a file.
+/// Report file in the directory of the record, unless `-o` names a file.
 const REPORT_NAME: &str = "demo.html";
 
-/// The last words.
+/// Last lines of the output.
 const NEXT: &str = "\
 doctor                   where the current values come from, and what is wrong with them
 tune /srv/data           the best read-ahead for a directory, mount point or device (minutes)
@@ -77,7 +77,7 @@ impl DemoArgs {
         let named = self.report.as_deref();
         let named =
             named.map(|path| Destination::check("--report", path, self.force)).transpose()?;
-        // What doctor finds is no failure of the demonstration.
+        // Problems that `doctor` finds do not make the demonstration fail.
         step("1. Explain: the read-ahead of this machine", "foreread doctor")?;
         run_words(["doctor".into()], context)?;
         let words = ["tune", &self.disk, "--workload", WORKLOADS, "--budget", &self.budget];
@@ -113,7 +113,7 @@ fn show_profile(context: &Context) -> anyhow::Result<()> {
         "3. Profile and adapt: tac(1) reads a log backward; recorded with strace on a virtual disk",
         &command,
     )?;
-    // /tmp may be read-only, where the record cannot be.
+    // The directory of the record is writable; /tmp may be read-only.
     let record = context.store_path();
     let directory = record.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = tempfile::tempdir_in(directory.unwrap_or(Path::new(".")))
@@ -128,7 +128,7 @@ fn show_profile(context: &Context) -> anyhow::Result<()> {
     output::print(&profile_text(&recording, &analysis, TextOptions::default()))
 }
 
-/// The report of an earlier demonstration is replaced.
+/// Returns the report file in the record's directory; an existing one is overwritten.
 fn own_report(context: &Context) -> anyhow::Result<Destination> {
     Destination::check("--report", &context.store_path().with_file_name(REPORT_NAME), true)
 }

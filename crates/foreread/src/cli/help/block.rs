@@ -1,4 +1,4 @@
-//! What a manual page consists of.
+//! Elements of a manual page.
 
 pub struct Section {
     pub title: String,
@@ -6,9 +6,9 @@ pub struct Section {
 }
 
 pub enum Block {
-    /// A paragraph, in one line.
+    /// A paragraph, as one line.
     Text(String),
-    /// Lines to show as they are.
+    /// Lines that are printed verbatim.
     Verbatim(String),
     /// A term and its explanation, one line for each paragraph.
     Item(String, Vec<String>),

@@ -54,7 +54,7 @@ impl HelpArgs {
     }
 }
 
-/// The verb that words name, and its full name from the program's on.
+/// Finds a verb; returns the words of its full name, starting with the program's name.
 fn find<'a>(top: &'a Command, words: &[String]) -> anyhow::Result<(Vec<&'a str>, &'a Command)> {
     let (mut names, mut verb) = (vec![top.get_name()], top);
     for word in words {

@@ -1,15 +1,15 @@
-//! The manual page of a verb, from its definition.
+//! Builds the manual page of a verb from its clap definition.
 
 use clap::{Arg, ArgAction, Command};
 
 use super::block::{Block, Section};
 use super::tables;
 
-/// A manual page without its format.
+/// A manual page, independent of the output format.
 pub struct ManualPage {
-    /// `foreread-tune`.
+    /// Name, as in `foreread-tune`.
     pub name: String,
-    /// How many words name it; 2 for a verb.
+    /// Number of words in the name; 2 for a verb.
     #[cfg(test)]
     pub depth: usize,
     pub sections: Vec<Section>,
@@ -81,7 +81,7 @@ fn synopsis(verb: &Command, names: &[&str]) -> Vec<Block> {
     vec![Block::Verbatim(lines.collect::<Vec<_>>().join("\n"))]
 }
 
-/// Paragraphs and verbatim lines of a help text: those that are indented.
+/// Splits a help text into paragraphs and verbatim blocks. Indented lines are verbatim.
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut ended = true;
@@ -110,7 +110,7 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// What a description says besides the line that NAME has; that line if there is nothing else.
+/// Removes the first paragraph if it repeats the line of NAME and is not the only one.
 fn beyond(about: &str, mut blocks: Vec<Block>) -> Vec<Block> {
     let repeats = matches!(blocks.first(), Some(Block::Text(text)) if text == about);
     if repeats && blocks.len() > 1 {
@@ -119,8 +119,8 @@ fn beyond(about: &str, mut blocks: Vec<Block>) -> Vec<Block> {
     blocks
 }
 
-/// The examples apart from the rest. What a sentence that ends with a colon introduces stays with
-/// it. Exit codes have a section.
+/// Separates the examples from the rest. A verbatim block after a sentence that ends with a colon
+/// stays with that sentence. Exit codes are left out, because they have a section.
 fn apart(blocks: Vec<Block>) -> (Vec<Block>, Vec<Block>) {
     let (mut rest, mut examples) = (Vec::new(), Vec::new());
     let mut introduced = false;
@@ -149,7 +149,7 @@ fn verbs(verb: &Command) -> Vec<Block> {
     items.collect()
 }
 
-/// Arguments under their headings, in the order of the definition.
+/// Groups arguments by heading, in the order of their definition.
 fn options(verb: &Command) -> Vec<(String, Vec<Block>)> {
     let mut groups: Vec<(String, Vec<Block>)> = Vec::new();
     let of_all = |arg: &&Arg| arg.get_id() == "help" || arg.get_id() == "version";

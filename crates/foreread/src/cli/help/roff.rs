@@ -1,4 +1,4 @@
-//! A page for man(1), in the macros of man(7).
+//! Renders a page for man(1), with the macros of man(7).
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ pub fn render(page: &ManualPage) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let title = escaped(&page.name.to_uppercase());
     let _ = writeln!(out, ".TH \"{title}\" 1 \"\" \"foreread {version}\" \"foreread\"");
-    // Words are neither hyphenated nor stretched.
+    // Disables hyphenation and justification.
     out.push_str(".nh\n.ad l\n");
     for section in &page.sections {
         let _ = writeln!(out, ".SH {}", escaped(&section.title));
@@ -23,7 +23,7 @@ pub fn render(page: &ManualPage) -> String {
 
 fn write_block(out: &mut String, block: &Block, is_name: bool) {
     let _ = match block {
-        // whatis(1) reads `name \- text`.
+        // whatis(1) expects `name \- text`.
         Block::Text(text) if is_name => writeln!(out, "{}", escaped(text)),
         Block::Text(text) => writeln!(out, ".PP\n{}", escaped(text)),
         Block::Verbatim(lines) => {
@@ -45,7 +45,7 @@ fn escaped(line: &str) -> String {
     }
 }
 
-/// The words of a page that [`render`] wrote.
+/// Extracts the words of a page that [`render`] wrote.
 #[cfg(test)]
 pub fn plain(page: &str) -> String {
     let text = |line: &str| line.strip_prefix(".SH ").unwrap_or(line).to_owned();

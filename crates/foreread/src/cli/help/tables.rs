@@ -1,4 +1,4 @@
-//! Sections that every page has. They are the tables of the book, so that both say the same.
+//! Sections that every page has. The tables of the book are their source, so both agree.
 
 use super::block::Block;
 
@@ -43,7 +43,7 @@ fn items(
     .collect()
 }
 
-/// The three cells of a row at least, without Markdown.
+/// Returns the cells of a row without Markdown, padded to at least three.
 fn cells(row: &str) -> Vec<String> {
     let row = row.replace("\\|", "\u{1}");
     let row = row.trim_matches('|');
@@ -55,7 +55,7 @@ fn cells(row: &str) -> Vec<String> {
     cells
 }
 
-/// `[text](address)` as `text`.
+/// Replaces `[text](address)` by `text`.
 fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

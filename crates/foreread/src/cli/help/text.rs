@@ -1,4 +1,4 @@
-//! A page for the terminal.
+//! Renders a page for the terminal.
 
 use std::fmt::Write as _;
 

@@ -21,7 +21,7 @@ pub struct Feature {
     #[serde(skip)]
     pub title: &'static str,
     pub works: bool,
-    /// Why it does not work, or a note if it does.
+    /// Why the feature does not work, or a note if it does.
     pub reason: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub enum Cgroups {
     None,
     V1,
     V2,
-    /// Version 1 together with the unified hierarchy.
+    /// Version 1, and version 2 (the unified hierarchy) without controllers.
     Hybrid,
 }
 
@@ -69,7 +69,7 @@ impl Cgroups {
 #[derive(Debug, Serialize)]
 pub struct Rights {
     root: bool,
-    /// The capabilities of this process that matter to foreread.
+    /// Capabilities of this process that foreread uses.
     capabilities: Vec<&'static str>,
 }
 
@@ -130,7 +130,7 @@ pub fn look(context: &Context) -> (Vec<Signal>, Vec<Feature>) {
     (signals, features)
 }
 
-/// Tests the probes of read-ahead on a file, as `watch` does before it uses them.
+/// Tests the read-ahead probes on a file, as `watch` does before it uses them.
 fn watching(context: &Context) -> (Vec<Signal>, Feature) {
     let own = &context.dirs.state;
     let dir = if own.is_dir() { own.clone() } else { "/var/tmp".into() };
@@ -147,7 +147,7 @@ fn watching(context: &Context) -> (Vec<Signal>, Feature) {
     (signals, Feature { name, title, works, reason })
 }
 
-/// Whether this user may write a read-ahead file.
+/// Checks whether this user may write a read-ahead file.
 fn settable(root: &Root) -> Result<(), String> {
     let names = root.names("/sys/class/bdi");
     let Some(first) = names.first() else {

@@ -43,7 +43,7 @@ pub struct InfoArgs {
 struct Kernel {
     release: String,
     page_bytes: u64,
-    /// Whether it has BTF type information, which probes need.
+    /// Whether the kernel has BTF type information, which probes need.
     btf: bool,
     cgroups: Cgroups,
 }
@@ -63,7 +63,7 @@ struct Document {
     build: Build,
     kernel: Kernel,
     rights: Rights,
-    /// Empty if the kernel may not be observed: `features` says why.
+    /// Probes of read-ahead; empty if the kernel cannot be observed (`features` has the reason).
     signals: Vec<Signal>,
     features: Vec<Feature>,
     tools: Vec<Tool>,

@@ -9,7 +9,7 @@ use sys::program::find_also_in;
 pub struct Tool {
     pub name: &'static str,
     pub used_for: &'static str,
-    /// Its path; `None` if it is not installed.
+    /// Path of the program; `None` if it is not installed.
     pub path: Option<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ const TOOLS: [(&str, &str); 14] = [
 ];
 
 pub fn all() -> Vec<Tool> {
-    // Debian has one directory for each version of a server.
+    // Debian has one directory per server version.
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let servers: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
     let find = |name: &str| find_also_in(name, &[]).or_else(|| find_also_in(name, &servers));

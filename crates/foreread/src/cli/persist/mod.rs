@@ -148,7 +148,7 @@ impl PersistArgs {
         Ok(Exit::Fine)
     }
 
-    /// The program in units. Another machine has it where packages install it.
+    /// Returns the path of foreread in units. On other machines, packages install it in /usr/bin.
     fn program(&self) -> anyhow::Result<String> {
         if self.emit.is_some() {
             return Ok("/usr/bin/foreread".to_owned());
@@ -187,7 +187,7 @@ impl PersistArgs {
     }
 }
 
-/// Earlier settings in the same files stay, unless they are set again.
+/// Adds earlier settings of the same files, unless they are set again.
 fn with_earlier(
     known: &[(PathBuf, Persisted)],
     files: &[Draft],
@@ -254,13 +254,13 @@ fn reload(context: &Context, files: &[Draft]) {
     }
 }
 
-/// Whether an owner also sets the device immediately: lvchange does, and TuneD when it activates a
-/// profile.
+/// Returns whether an owner also sets the device immediately: lvchange does, and TuneD when it
+/// activates a profile.
 fn sets_at_once(backend: PersistBackend) -> bool {
     matches!(backend, PersistBackend::Lvm | PersistBackend::Tuned)
 }
 
-/// The lock of the device that undoing the record sets immediately, if any.
+/// Locks the device that undoing the record sets immediately, if any.
 fn lock_of(context: &Context, record: &Persisted) -> Option<Result<DeviceLock, TunableError>> {
     let target = record.target.as_ref().filter(|_| sets_at_once(record.backend))?;
     let storage = resolve(&context.root, target).ok()?;
@@ -274,7 +274,7 @@ fn tuned_adm(profile: &str) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// Removes all files, the latest first.
+/// Removes all files, latest first.
 pub fn roll_back(
     context: &Context,
     dry_run: bool,
@@ -294,7 +294,7 @@ pub fn roll_back(
         match remove(&context.root, &path, &record, dry_run) {
             Ok(_) => {
                 removed.push(record.path.display().to_string());
-                // A profile without its file is ineffective: TuneD returns to the previous one.
+                // TuneD cannot use a profile without its file, so activate the previous profile.
                 if let Some(parent) = parent.filter(|_| !dry_run)
                     && !tuned_adm(&parent)
                 {

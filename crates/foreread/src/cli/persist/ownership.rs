@@ -1,4 +1,4 @@
-//! Refuses settings that another file or program already sets, and names that owner.
+//! Refuses to persist settings that another file or program already sets, and names that owner.
 
 use host::owners::{Certainty, Claim, OwnerKind, Owners, Target, setters};
 use host::{Root, Storage, Survey};
@@ -9,7 +9,7 @@ use crate::cli::Context;
 use crate::cli::apply::ChosenSettings;
 use crate::exit::Usage;
 
-/// Reports another owner on this machine.
+/// Returns an error if another owner on this machine sets one of the settings.
 pub fn refuse_owned(
     context: &Context,
     chosen: &ChosenSettings,
@@ -38,7 +38,7 @@ pub fn refuse_owned(
     let by_lvm = files.iter().any(|draft| draft.backend == PersistBackend::Lvm);
     let ours = |claim: &Claim| match claim.owner {
         OwnerKind::Lvm => by_lvm,
-        // nfs.conf itself is to be changed.
+        // foreread changes this default in nfs.conf.
         _ => claim.is_nfsrahead_default(),
     };
     match claimed(root, storage, ours)? {
@@ -52,7 +52,7 @@ fn owned(setting: &Setting, owner: &str, place: &str) -> anyhow::Error {
     PersistError::Owned { setting, owner, place }.into()
 }
 
-/// TuneD has one active profile, so there is one file for it, for one target.
+/// Refuses a second target for TuneD, which has one active profile and therefore one file.
 pub fn refuse_other_profile(
     context: &Context,
     chosen: &ChosenSettings,
@@ -73,7 +73,7 @@ pub fn refuse_other_profile(
     }
 }
 
-/// Refuses a second file of foreread's own for the same tunable.
+/// Refuses to set the same tunable in a second file of foreread.
 fn refuse_own(context: &Context, chosen: &ChosenSettings, files: &[Draft]) -> anyhow::Result<()> {
     let target = chosen.storage.as_ref().map(|storage| &storage.path);
     for (_, record) in persisted(&context.dirs)? {
@@ -92,7 +92,7 @@ fn refuse_own(context: &Context, chosen: &ChosenSettings, files: &[Draft]) -> an
     Ok(())
 }
 
-/// The values that another owner certainly sets.
+/// Returns the first value that another owner certainly sets.
 fn claimed(
     root: &Root,
     storage: &Storage,

@@ -1,4 +1,4 @@
-//! Checks what was persisted: the files, and the values that they set.
+//! Checks persisted settings: the files, and the values that they set.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::cli::Context;
 pub struct PersistedCheck {
     record: Persisted,
     state: PersistedState,
-    /// Differences from what was persisted.
+    /// Differences from the persisted values.
     drift: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl PersistedCheck {
     }
 }
 
-/// Checks what was persisted.
+/// Checks the persisted settings of one storage, or of all.
 pub fn verify(context: &Context, storage: Option<&Storage>) -> anyhow::Result<Vec<PersistedCheck>> {
     let mut checks = Vec::new();
     for (_, record) in persisted(&context.dirs)? {
