@@ -1,7 +1,7 @@
-//! How long a diagnosis takes: a machine of twenty disks with a rule for them, from the first look
-//! to the findings. The aim is less than 50 ms without rights.
+//! Measures a diagnosis of a machine with twenty disks and one udev rule for them, from reading the
+//! snapshot to the findings. The target is less than 50 ms without root.
 #![allow(clippy::unwrap_used)] // a benchmark may panic
-#![allow(clippy::print_stdout)] // its numbers are its result
+#![allow(clippy::print_stdout)] // a benchmark prints its results
 
 #[path = "../tests/hosts/mod.rs"]
 mod hosts;

@@ -1,4 +1,4 @@
-//! Claims of owners on a device, and the one that decides.
+//! The claims of owners on a device, and which of them is effective.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use units::Kib;
 
 use crate::HostSnapshot;
 
-/// The effective claim of each owner: the last of several.
+/// Returns the effective claim of each owner, which is its last certain one.
 pub(crate) fn last_of_each(claims: &[Claim]) -> Vec<&Claim> {
     let mut last: BTreeMap<OwnerKind, &Claim> = BTreeMap::new();
     for claim in claims.iter().filter(|claim| claim.certainty == Certainty::Sure) {
@@ -16,12 +16,12 @@ pub(crate) fn last_of_each(claims: &[Claim]) -> Vec<&Claim> {
     last.into_values().collect()
 }
 
-/// The claim that decides after a boot: that of the last owner to act which names a value.
+/// Returns the claim that is effective after a boot: the last owner's to act that has a value.
 pub(crate) fn last_word(claims: &[Claim]) -> Option<&Claim> {
     last_of_each(claims).into_iter().rev().find(|claim| claim.wanted.kib().is_some())
 }
 
-/// Whether `value` is what the claim would set.
+/// Returns whether `value` satisfies the claim.
 pub(crate) fn holds(snapshot: &HostSnapshot, claim: &Claim, value: Kib) -> bool {
     match claim.wanted {
         Wanted::Exactly(kib) => snapshot.floored(kib) == value,

@@ -1,4 +1,4 @@
-//! Explains the bdis of a host.
+//! Diagnoses the bdis of a host.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::diagnosis::{Diagnosis, OpenHere};
 use crate::origin::{claims_on, origin, unseen};
 use crate::{HostSnapshot, findings};
 
-/// Explains every bdi of a snapshot.
+/// Diagnoses every bdi of a snapshot.
 pub fn diagnose(snapshot: &HostSnapshot) -> Vec<Diagnosis> {
     snapshot.survey.subjects.iter().map(|subject| of_subject(snapshot, subject)).collect()
 }

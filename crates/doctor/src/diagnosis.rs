@@ -13,14 +13,14 @@ use crate::{OpenWindow, Origin};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     pub subject: Subject,
-    /// Its name on a command line, quoted if necessary.
+    /// The target's name on a command line, quoted if necessary.
     pub on: String,
-    /// The origin of its read-ahead.
+    /// The origin of the bdi's read-ahead.
     pub origin: Origin,
-    /// The origins for all bdis in its stacks, including its own.
+    /// The origins of the read-ahead of all bdis in the subject's stacks, including this one.
     pub origins: BTreeMap<BdiId, Origin>,
     pub claims: Vec<Claim>,
-    /// Open files on it; `None` if they could not be listed.
+    /// Open files on the bdi; `None` if they could not be listed.
     pub open: Option<OpenHere>,
     pub findings: Vec<Finding>,
 }
@@ -29,13 +29,13 @@ pub struct Diagnosis {
 pub struct OpenHere {
     /// Number of regular files that are open for reading through the page cache.
     pub files: usize,
-    /// Those with another window than newly opened files.
+    /// The files whose window differs from that of newly opened files.
     pub outdated: Vec<OpenWindow>,
 }
 
 impl Diagnosis {
-    /// Whether files are read through it: not a member of an array, whose read-ahead has no effect,
-    /// an empty device, or one that is not visible here.
+    /// Returns whether files are read through this bdi. False for a member of an array (its
+    /// read-ahead has no effect), an empty device, and a bdi without a visible device or mount.
     pub fn is_read_through(&self) -> bool {
         !self.subject.vacant() && !self.subject.member && !self.subject.stacks.is_empty()
     }

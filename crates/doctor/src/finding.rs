@@ -1,4 +1,4 @@
-//! A problem that was found, and the proposed remedy.
+//! A problem, and the proposed remedy.
 
 use serde::Serialize;
 use units::Kib;
@@ -8,39 +8,39 @@ use crate::Evidence;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// For information.
+    /// Only information.
     Notice,
-    /// Costs time or memory, or differs from what an owner requests.
+    /// The setting costs time or memory, or differs from an owner's claim.
     Warning,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The finding's name in JSON.
+    /// The finding's identifier in JSON.
     pub id: &'static str,
     pub severity: Severity,
     pub title: String,
     pub why: String,
     pub evidence: Vec<Evidence>,
     pub remedy: Remedy,
-    /// Commands that give more information; they change no setting permanently.
+    /// Commands that provide more information; they change no setting permanently.
     pub fixes: Vec<Fix>,
 }
 
-/// What a finding proposes. The plan weighs the proposals of all findings on a device.
+/// The remedy that a finding proposes. The plan weighs the proposals of all findings on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Remedy {
     Set(Proposal),
-    /// Set at most this value.
+    /// Set this value or a smaller one.
     AtMost(Proposal),
-    /// Set this value unless an owner or another finding decides.
+    /// Set this value unless an owner or another finding requires another.
     Refine(Proposal),
-    /// Keep the value after a reboot.
+    /// Make the value survive a reboot.
     Persist,
-    /// Also set the value for files that are already open.
+    /// Set the value for files that are already open, too.
     OpenFiles,
-    /// Change the owner's file.
+    /// Edit the owner's file.
     EditOwner,
     Measure,
 }
@@ -50,9 +50,9 @@ pub enum Remedy {
 pub struct Proposal {
     #[serde(rename = "read_ahead_kib")]
     pub value: Kib,
-    /// The basis of the value; the strongest one decides.
+    /// The basis of the value; the plan chooses the proposal with the strongest basis.
     pub basis: Basis,
-    /// Why this value, as a phrase.
+    /// The reason for this value, as a phrase.
     pub reason: String,
 }
 
@@ -60,15 +60,15 @@ pub struct Proposal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// The kernel's usual value, if nothing better is known.
+    /// The kernel's usual value, for lack of a better one.
     Usual,
-    /// A vendor's publication for software that runs here.
+    /// A recommendation of the vendor of software that runs here.
     Vendor,
-    /// The value of another layer of the stack.
+    /// The value of another layer of the storage stack.
     Layer,
     /// The value in an owner's file.
     Owner,
-    /// The value that the comment in an owner's file states.
+    /// The value that a comment in an owner's file states.
     Comment,
     Memory,
 }
@@ -79,11 +79,11 @@ impl Proposal {
     }
 }
 
-/// A command that gives more information.
+/// A command that provides more information.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fix {
     pub what: String,
-    /// The commands, to run as root unless they start with `foreread`.
+    /// The commands; they need root unless they start with `foreread`.
     pub commands: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
-//! Explains a host: the effective read-ahead, the origin of each value with its certainty
-//! ([`origin`]), problems ([`findings`]), compliance with a policy ([`check`]) and vendors'
-//! recommendations for running software ([`presets`]).
+//! Explains a host: the effective read-ahead, the origin and confidence of each value ([`origin`]),
+//! problems ([`findings`]), compliance with a policy ([`check`]) and vendors' recommendations for
+//! the software that runs ([`presets`]).
 //!
-//! Nothing here changes anything. [`HostSnapshot::look`] reads all facts once; the rest works on
-//! them. Facts that could not be read are listed ([`HostSnapshot::missing`]), and an origin that
-//! cannot be determined is `unknown`.
+//! This crate changes nothing. [`HostSnapshot::look`] reads all facts once; the other functions
+//! work on the snapshot. It lists the facts that could not be read ([`HostSnapshot::missing`]). An
+//! origin that cannot be determined is `unknown`.
 
 pub mod check;
 mod claims;

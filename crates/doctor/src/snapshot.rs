@@ -1,4 +1,4 @@
-//! All facts about a machine that a diagnosis needs, read once.
+//! A snapshot of all facts about a machine that a diagnosis needs.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -17,39 +17,39 @@ use crate::presets::Applies;
 
 #[derive(Debug)]
 pub struct HostSnapshot {
-    /// The tree from which it was read.
+    /// The file tree that the snapshot was read from.
     pub root: Root,
-    /// The kernel's release; if unknown, the newest known rules apply.
+    /// The kernel's release; the newest known one if it cannot be read.
     pub kernel: KernelRelease,
     pub page: PageSize,
-    /// Memory available without swapping.
+    /// Memory available without swapping; `None` if unknown.
     pub memory_available: Option<Bytes>,
-    /// The bdis and the storage that uses them.
+    /// The bdis and the storage that uses each of them.
     pub survey: Survey,
     pub owners: Owners,
-    /// Changes that foreread itself has made and not restored.
+    /// Changes that foreread made and has not restored.
     pub own_changes: Vec<OwnChange>,
     pub windows: Windows,
-    /// Large files that visible processes have mapped.
+    /// Large files that processes have mapped, as far as their maps are readable.
     pub mappings: Vec<ProcessMapping>,
-    /// Whether some processes could not be examined.
+    /// True if the maps of some processes could not be read.
     pub some_processes_hidden: bool,
-    /// What could not be examined.
+    /// Information that could not be read.
     pub missing: Vec<Missing>,
-    /// The recommendations that apply here, computed on demand.
+    /// The recommendations that apply to this machine, computed on demand.
     pub(crate) applying: OnceCell<Vec<Applies>>,
 }
 
-/// Something that could not be examined.
+/// Information that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// The missing information.
+    /// A description of the missing information.
     pub what: &'static str,
     pub reason: String,
     pub root_would: bool,
 }
 
-/// A change of read-ahead in foreread's journal.
+/// A change of read-ahead, from foreread's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnChange {
     pub bdi: BdiId,
@@ -57,7 +57,7 @@ pub struct OwnChange {
     pub values: Vec<Kib>,
     pub original: Option<Kib>,
     pub journal: PathBuf,
-    /// The process that is measuring there, so that the value may be any.
+    /// The process that measures on the bdi and may set any value meanwhile.
     pub measured_by: Option<u32>,
 }
 
@@ -65,7 +65,7 @@ pub struct OwnChange {
 const LARGE_WINDOW: Kib = Kib::new(512);
 
 impl HostSnapshot {
-    /// Examines the whole machine, or one storage.
+    /// Reads the facts about the whole machine, or about one storage.
     pub fn look(
         root: &Root,
         dirs: &Dirs,
@@ -99,7 +99,7 @@ impl HostSnapshot {
         Ok(snapshot)
     }
 
-    /// Only if a window is large, because this reads a file of every process.
+    /// Reads the mappings of all processes. Skipped without a large window, because it is slow.
     fn look_at_mappings(&mut self) {
         if self.survey.subjects.iter().any(|subject| subject.read_ahead >= LARGE_WINDOW) {
             let (mappings, hidden) = large_mappings(&self.root);
@@ -109,7 +109,7 @@ impl HostSnapshot {
     }
 
     fn note_missing(&mut self) {
-        // Root in a container may not see it either.
+        // In a container, even root may not be able to see it.
         let others = !rustix::process::geteuid().is_root();
         for (path, error) in &self.owners.unreadable {
             self.missing.push(Missing {
@@ -134,7 +134,7 @@ impl HostSnapshot {
         }
     }
 
-    /// The changes of foreread on a bdi, latest first.
+    /// Returns foreread's changes on a bdi, latest first.
     pub fn own_changes_of(&self, bdi: &BdiId) -> impl Iterator<Item = &OwnChange> {
         self.own_changes.iter().rev().filter(move |change| change.bdi == *bdi)
     }
@@ -143,21 +143,21 @@ impl HostSnapshot {
         self.survey.subjects.iter().find(|subject| subject.bdi == *bdi)
     }
 
-    /// A read-ahead rounded down to whole pages, as in the kernel.
+    /// Rounds a read-ahead down to whole pages, as the kernel does.
     pub fn floored(&self, kib: Kib) -> Kib {
         let bytes = kib.get().checked_mul(1024).map_or(Bytes::new(0), Bytes::new);
         bytes.to_pages_floor(self.page).to_bytes(self.page).to_kib_floor()
     }
 }
 
-/// The rules of the newest kernel that foreread knows.
+/// The newest kernel release whose rules foreread knows.
 const NEWEST: KernelRelease = KernelRelease { major: 6, minor: 18 };
 
-/// The state directory of root.
+/// The state directory of root's foreread.
 const SYSTEM_STATE: &str = "/var/lib/foreread";
 
-/// The open journals, and the published summary of those that may not be read. Unreadable or
-/// invalid ones are ignored.
+/// Returns the changes from the open journals, and from the published summary of those that are not
+/// readable. Ignores invalid journals.
 fn own_changes(root: &Root, dirs: &Dirs) -> Vec<OwnChange> {
     let mut changes = of_journals(dirs);
     for state in [dirs.state.clone(), root.path(SYSTEM_STATE)] {

@@ -1,48 +1,48 @@
-//! Open files with their windows.
+//! Open files and their windows.
 
 use host::BdiId;
 use observe::{FileKind, OpenFile, OpenFileFilter};
 use serde::Serialize;
 use units::{Bytes, Kib};
 
-/// An open file on a bdi.
+/// An open file on a bdi, with its window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenWindow {
     pub bdi: BdiId,
     #[serde(rename = "window_kib")]
     pub window: Kib,
-    /// The window that it would get if it were opened now.
+    /// The window that the file would have if it were opened now.
     #[serde(rename = "window_if_opened_now_kib")]
     pub fresh: Kib,
-    /// Whether `FADV_RANDOM` disables read-ahead for `read(2)`.
+    /// True if `FADV_RANDOM` disables read-ahead for `read(2)`.
     pub random: bool,
-    /// Whether it is read through the page cache.
+    /// True for a regular file that is open for reading through the page cache.
     pub cached: bool,
     #[serde(rename = "size_bytes")]
     pub size: Bytes,
-    /// The processes that have it open: id and name.
+    /// The processes that have the file open: process ID and name.
     pub holders: Vec<(u32, String)>,
 }
 
 impl OpenWindow {
-    /// Whether its window differs from that of newly opened files. Twice that window is the effect
-    /// of `FADV_SEQUENTIAL`, which its owner requested.
+    /// Returns whether the window differs from that of newly opened files. Twice that window is the
+    /// effect of `FADV_SEQUENTIAL`, which a process requested, so it does not count.
     pub fn outdated(&self) -> bool {
         let sequential = self.fresh.get().checked_mul(2) == Some(self.window.get());
         self.cached && self.window != self.fresh && !sequential
     }
 }
 
-/// All open files with their windows, or why they are unknown.
+/// All open files with their windows, or why they could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Windows {
     pub files: Vec<OpenWindow>,
-    /// Why there are none, if they could not be listed.
+    /// Why the files could not be listed; `None` if they were, or were not requested.
     pub unseen: Option<String>,
 }
 
 impl Windows {
-    /// Asks the kernel for all of them.
+    /// Lists the open files of the running kernel.
     pub fn of_kernel() -> Self {
         match observe::open_files(&OpenFileFilter::default()) {
             Ok(files) => Self { files: files.iter().filter_map(window).collect(), unseen: None },

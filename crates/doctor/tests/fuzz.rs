@@ -1,4 +1,4 @@
-//! No policy makes the parser panic, and what it says of a mistake has a line of the text.
+//! The policy parser never panics, and the line number of each error is within the text.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 use std::path::Path;

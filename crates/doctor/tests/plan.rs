@@ -1,5 +1,5 @@
-//! One plan for a host: hosts drawn at random hold the rules, and those of the defects hold them
-//! by name.
+//! Each host has one consistent plan: random hosts check the properties, and named tests check
+//! defects of earlier versions.
 #![allow(clippy::unwrap_used, clippy::panic)] // a test may panic
 
 mod generated;
@@ -39,7 +39,7 @@ fn one(queue: Queue) -> Machine {
     Machine::new("6.1.0").device("sda", "8:0", queue).mount("8:0", "/data", "xfs", "/dev/sda")
 }
 
-/// Defect 10: the members of an array keep 128 KiB, and the array has its stripes.
+/// Defect 10: array members keep their default of 128 KiB; the array uses its stripes.
 #[test]
 fn a_smaller_value_of_a_member_is_no_advice() {
     let array = |member: u64| {
@@ -59,7 +59,7 @@ fn a_smaller_value_of_a_member_is_no_advice() {
     assert_eq!(commands(&plan)[0], "foreread apply read_ahead=8192K --on /srv");
 }
 
-/// Defect 11: one value, which the memory allows.
+/// Defect 11: the plan has one value, and it fits into memory.
 #[test]
 fn a_large_window_in_little_memory_gets_one_value() {
     let machine = Machine::new("6.18.0")
@@ -79,7 +79,7 @@ fn a_large_window_in_little_memory_gets_one_value() {
     assert!(plan.reasons.iter().any(|reason| reason.finding == "memory"), "{plan:#?}");
 }
 
-/// Defect 12: nothing below a page, and nothing of 0.
+/// Defect 12: the plan proposes neither 0 nor less than a page.
 #[test]
 fn a_rule_below_a_page_is_to_be_changed() {
     let rule = "KERNEL==\"sda\", ATTR{queue/read_ahead_kb}=\"3\"\n";
@@ -90,7 +90,7 @@ fn a_rule_below_a_page_is_to_be_changed() {
     assert_eq!(typed[1..], ["foreread apply read_ahead=128K --on /data"], "{plan:#?}");
     let written = format!("{plan:?}");
     assert!(!written.contains("=3K") && !written.contains("=0K"), "{written}");
-    // The rule of a package comes back with its next update, so a copy of it is changed.
+    // A package update restores its rule, so the plan edits a copy in /etc.
     let packaged = one(flash(0)).with("usr/lib/udev/rules.d/60-ra.rules", rule);
     let first = commands(&only(&packaged))[0].to_owned();
     assert!(first.starts_with("cp -n /usr/lib/udev/rules.d/60-ra.rules /etc/"), "{first}");
@@ -99,11 +99,11 @@ fn a_rule_below_a_page_is_to_be_changed() {
 #[test]
 fn zero_without_an_owner_gets_the_usual_value() {
     let plan = only(&one(flash(0)).with("run/udev/data/b8:0", "E:ID_SERIAL=S123\n"));
-    // The kernel chooses the same after a reboot, so nothing is to be kept.
+    // The kernel chooses the same value after a reboot, so there is nothing to persist.
     assert_eq!(commands(&plan), ["foreread apply read_ahead=128K --on /data"]);
 }
 
-/// The owner that acts last decides; the plan removes the setting of the other.
+/// The owner that acts last is effective; the plan removes the other owner's setting.
 #[test]
 fn of_two_owners_one_decides() {
     let machine = one(flash(4096))
@@ -114,7 +114,7 @@ fn of_two_owners_one_decides() {
     assert_eq!(commands(&plan), ["${EDITOR:-vi} /etc/udev/rules.d/60-ra.rules"]);
 }
 
-/// TuneD asks for a least value, so the kernel's usual one is not enough.
+/// TuneD requests a minimum, so the kernel's usual value is too small.
 #[test]
 fn the_least_that_an_owner_asks_for_is_kept() {
     let queue = Queue { optimal_io_size: 4 << 20, ..flash(8192) };
@@ -122,7 +122,7 @@ fn the_least_that_an_owner_asks_for_is_kept() {
     assert_eq!(plan.target_kib, Kib::new(512), "{plan:#?}");
 }
 
-/// One line sets both disks, so they get one value though only one has much to say.
+/// One line sets both disks, so they get one value although only one has a proposal.
 #[test]
 fn devices_of_one_rule_get_one_value() {
     let rule = "# 8192 sectors, as the vendor says\nKERNEL==\"sd*\", \
@@ -161,7 +161,7 @@ fn a_path_that_a_shell_would_split_is_quoted() {
     assert_eq!(plan.device, "/srv/it's");
 }
 
-/// What is mounted over a mount point is what `--on` would find there.
+/// A mount point that another mount hides does not select this device.
 #[test]
 fn a_hidden_mount_point_is_not_named() {
     let machine = Machine::new("6.1.0")

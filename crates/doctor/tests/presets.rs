@@ -1,4 +1,4 @@
-//! Advice is about the versions that are here.
+//! Only recommendations for the installed versions apply.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod hosts;
@@ -10,7 +10,7 @@ fn machine() -> Machine {
     Machine::new("6.1.0").device("sda", "8:0", FLASH).mount("8:0", "/", "xfs", "/dev/sda")
 }
 
-/// The advice for PostgreSQL 17 and 18, and the detection that it applies.
+/// Returns how the recommendation for PostgreSQL 17 and 18 was detected; `None` if it is not.
 fn because(machine: &Machine) -> Option<String> {
     let snapshot = machine.snapshot(Windows::not_asked());
     let found = host_presets::running(&snapshot).iter();
@@ -20,7 +20,7 @@ fn because(machine: &Machine) -> Option<String> {
         .next()
 }
 
-/// Defect 29: advice for PostgreSQL 17 and 18 where 15 is installed.
+/// Defect 29: a recommendation for PostgreSQL 17 and 18 was shown when 15 is installed.
 #[test]
 fn advice_for_other_versions_is_not_given() {
     let package = |name: &str| {

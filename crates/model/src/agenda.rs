@@ -1,48 +1,48 @@
 //! The future events of a model, ordered by time.
 //!
-//! A drive with many dies has hundreds of events in the next millisecond, for which a binary heap
-//! would be too slow. Events of the near future are therefore kept in slots of half a microsecond,
-//! found by bitmaps; a heap holds the others until they are near. Events that arrive in order of
-//! time, as the replies of a link, wait in separate lines.
+//! A drive with many dies has hundreds of events in the next millisecond, and a binary heap would
+//! be too slow for them. Events of the near future are therefore in slots of half a microsecond,
+//! which bitmaps find; a heap holds later events until they are near. Events that are created in
+//! order of time, such as the replies of a link, are in separate queues (lines).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use units::Nanos;
 
-/// The span of a slot in nanoseconds, as a power of two.
+/// The base-2 logarithm of a slot's span in nanoseconds.
 const SLOT_SPAN_LOG2_NS: u32 = 9;
-/// Number of slots, and length of the near future in slots.
+/// The number of slots, and so the length of the near future in slots.
 const SLOT_COUNT: u64 = 2048;
 const BITMAP_WORDS: usize = SLOT_COUNT as usize / 64;
 const LIST_END: u32 = u32::MAX;
 
-/// Future events, earliest first. Events with the same time occur in order of insertion, so that a
-/// model never depends on the order of a container.
+/// The future events, earliest first. Events with the same time are in order of insertion, so that
+/// a model never depends on the order of a container.
 #[derive(Debug)]
 pub(crate) struct Agenda<T> {
     entries: Vec<Entry<T>>,
-    /// The first free index in `entries`; free entries are linked.
+    /// The first free index in `entries`; each free entry links to the next.
     free: u32,
-    /// First and last entry of each slot, in order.
+    /// The first and last entry of each slot, in order.
     slots: Box<[(u32, u32); SLOT_COUNT as usize]>,
-    /// Bitmaps of slots with entries, and of words that are not zero.
+    /// A bitmap of the slots with entries, and a bitmap of its words that are not zero.
     occupied: [u64; BITMAP_WORDS],
     words: u64,
-    /// The number of spans before the first slot of the near future.
+    /// The first slot of the near future, counted in slot spans since time 0.
     base: u64,
     late: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// Time and slot of the next event in a slot, if there is one.
+    /// The time and slot of the earliest event in the slots; `NEVER` if they are empty.
     next: (u64, u64),
     lines: [Line<T>; 2],
     entered: u64,
 }
 
-/// Events that were inserted in order of time, each with its number.
+/// A queue of events that were inserted in order of time: time, insertion number and event.
 #[derive(Debug)]
 struct Line<T> {
     things: VecDeque<(u64, u64, T)>,
-    /// Time of the first event; [`u64::MAX`] if there is none.
+    /// The time of the first event in nanoseconds; [`u64::MAX`] if there is none.
     next: u64,
 }
 
@@ -51,8 +51,8 @@ impl<T: Copy> Line<T> {
         Self { things: VecDeque::new(), next: u64::MAX }
     }
 
-    /// The number of the first event if it is due exactly at `at`; otherwise a number that no event
-    /// has.
+    /// Returns the insertion number of the first event if it is due exactly at `at`; otherwise a
+    /// number that no event has.
     #[inline]
     fn number_at(&self, at: u64) -> u64 {
         match self.things.front() {
@@ -80,7 +80,6 @@ struct Entry<T> {
 const NEVER: (u64, u64) = (u64::MAX, 0);
 
 impl<T: Copy> Agenda<T> {
-    /// An empty agenda.
     pub(crate) fn new() -> Self {
         Self {
             entries: Vec::new(),
@@ -96,8 +95,8 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Adds an event for `at` to one of the two lines: for events that are rarely earlier than the
-    /// previous one in that line.
+    /// Adds an event for `at` to one of the two lines. Efficient if events in that line are rarely
+    /// earlier than the previous one.
     #[inline]
     pub(crate) fn push_in_line(&mut self, line: usize, at: Nanos, what: T) {
         let time = at.get();
@@ -113,8 +112,8 @@ impl<T: Copy> Agenda<T> {
 
     /// Adds an event for `at`.
     ///
-    /// Always inlined: a value that is stored in parts for a call and loaded as a whole waits for
-    /// the processor's store buffer, which takes longer than the rest of this function.
+    /// Always inlined: a call would store the value in parts and load it as a whole, which stalls
+    /// on the processor's store buffer for longer than the rest of this function takes.
     #[inline(always)]
     pub(crate) fn push(&mut self, at: Nanos, what: T) {
         let (at, order) = (at.get(), self.entered);
@@ -124,7 +123,7 @@ impl<T: Copy> Agenda<T> {
             self.entries.push(Entry { at, order, following: LIST_END, what });
             self.entries.len() as u32 - 1
         } else {
-            // Field by field, for the same reason.
+            // Assigns each field separately, for the same reason.
             let entry = &mut self.entries[place as usize];
             self.free = entry.following;
             (entry.at, entry.order, entry.following) = (at, order, LIST_END);
@@ -141,20 +140,20 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Time of the next event.
+    /// Returns the time of the next event.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Nanos> {
         let at = self.first_at();
         (self.words != 0 || at != u64::MAX).then_some(Nanos::new(at))
     }
 
-    /// Time of the next event, or the end of time.
+    /// Returns the time of the next event in nanoseconds; `u64::MAX` if there is none.
     #[inline]
     fn first_at(&self) -> u64 {
         self.next.0.min(self.lines[0].next).min(self.lines[1].next)
     }
 
-    /// Removes the next event if it is due by `now`.
+    /// Removes and returns the next event if it is due by `now`.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, T)> {
         let (slots, [one, other]) = (self.next.0, [self.lines[0].next, self.lines[1].next]);
@@ -172,7 +171,7 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Removes the event with the smallest number of those due exactly at `at`.
+    /// Removes and returns the event that was inserted first of those due exactly at `at`.
     #[cold]
     fn pop_of_equals(&mut self, at: u64) -> Option<(Nanos, T)> {
         let in_slot =
@@ -185,13 +184,13 @@ impl<T: Copy> Agenda<T> {
         (in_slot != LIST_END).then(|| self.take_first())
     }
 
-    /// The first entry of the next slot.
+    /// Returns the first entry of the next slot.
     #[inline]
     fn first_in_slot(&self) -> u32 {
         self.slots[(self.next.1 % SLOT_COUNT) as usize].0
     }
 
-    /// Removes the first entry of the next slot.
+    /// Removes and returns the first entry of the next slot.
     #[inline(always)]
     fn take_first(&mut self) -> (Nanos, T) {
         let slot = self.next.1 % SLOT_COUNT;
@@ -211,7 +210,7 @@ impl<T: Copy> Agenda<T> {
     }
 
     /// Adds an entry of the near future to its slot. An entry before the near future goes to the
-    /// front of the first slot.
+    /// first slot.
     fn enter(&mut self, at: u64, order: u64, place: u32) {
         let slot = (at >> SLOT_SPAN_LOG2_NS).max(self.base) % SLOT_COUNT;
         let (first, last) = self.slots[slot as usize];
@@ -248,7 +247,7 @@ impl<T: Copy> Agenda<T> {
         }
     }
 
-    /// Finds the next slot after the last entry of a slot was removed.
+    /// Finds the next slot after the last entry of `slot` was removed.
     fn leave(&mut self, slot: u64) {
         let word = (slot / 64) as usize;
         self.occupied[word] &= !(1 << (slot % 64));
@@ -266,27 +265,27 @@ impl<T: Copy> Agenda<T> {
         self.next = (self.entries[self.slots[slot as usize].0 as usize].at, slot);
     }
 
-    /// The first slot with entries, from this one on, wrapping around.
+    /// Returns the first slot with entries at or after `slot`, wrapping around.
     fn first_from(&self, slot: u64) -> u64 {
         let (word, bit) = (slot / 64, slot % 64);
         let rest = self.occupied[word as usize] >> bit << bit;
         if rest != 0 {
             return word * 64 + u64::from(rest.trailing_zeros());
         }
-        // First the following words, then those up to this one.
+        // Search the following words first, then the words up to this one.
         let behind = self.words >> word >> 1 << word << 1;
         let words = if behind != 0 { behind } else { self.words };
         let word = u64::from(words.trailing_zeros());
         word * 64 + u64::from(self.occupied[word as usize].trailing_zeros())
     }
 
-    /// If nothing is near: moves the near future to include `at`.
+    /// Moves the near future so that it includes `at`; requires that all slots are empty.
     fn reach(&mut self, at: u64) {
         self.begin_at((at >> SLOT_SPAN_LOG2_NS).saturating_sub(SLOT_COUNT / 2));
     }
 
-    /// Moves the start of the near future to this slot number, and moves events that are now near
-    /// from the heap.
+    /// Moves the start of the near future to slot number `base`, and moves events that are now near
+    /// from the heap into slots.
     #[inline]
     fn begin_at(&mut self, base: u64) {
         if base <= self.base {
@@ -324,7 +323,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is put down and taken off, and however far apart, it comes as from a heap.
+        /// For any sequence of insertions and removals, at any distances, the order is that of a
+        /// heap.
         #[test]
         fn it_is_a_heap(
             steps in prop::collection::vec(

@@ -1,4 +1,4 @@
-//! Builds the devices that a specification describes.
+//! Builds devices from specifications.
 
 use crate::array::Array;
 use crate::controller::Controller;
@@ -10,11 +10,11 @@ use crate::zero::Zero;
 use crate::{Device, DeviceSpec, Spec, SpecError};
 
 impl Spec {
-    /// Builds the device; the same seed gives the same device.
+    /// Builds the device; the same seed produces the same device.
     ///
     /// # Errors
     ///
-    /// If a value is impossible.
+    /// If a value is out of range.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Device>, SpecError> {
         self.validate()?;
         self.device.build(seed)

@@ -1,4 +1,4 @@
-//! The interface of all models, for simulated and real time.
+//! The interface of all models, in simulated or real time.
 
 use units::{Bytes, Nanos};
 
@@ -8,11 +8,11 @@ pub struct RequestId(pub u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestKind {
-    /// Bring data to the host.
+    /// Transfers data to the host.
     Read,
-    /// Take data from the host.
+    /// Transfers data from the host.
     Write,
-    /// Make all received data permanent; a barrier. Offset and length are ignored.
+    /// Makes all received data permanent; a barrier. Offset and length are ignored.
     Flush,
 }
 
@@ -21,28 +21,28 @@ pub enum RequestKind {
 pub struct Request {
     pub id: RequestId,
     pub kind: RequestKind,
-    /// Its start on the device.
+    /// The offset of the first byte on the device.
     pub offset: Bytes,
     pub length: Bytes,
 }
 
-/// The longest request; longer ones are shortened to this.
+/// The maximum length of a request in bytes; models shorten longer ones.
 const LENGTH_MAX: u64 = 1 << 30;
 
 impl Request {
-    /// First byte and length of the part within a device of this size.
+    /// Returns the offset and length of the part within a device of this capacity.
     pub(crate) fn extent(&self, capacity: Bytes) -> (u64, u64) {
         let offset = self.offset.get().min(capacity.get());
         (offset, self.length.get().min(capacity.get() - offset).min(LENGTH_MAX))
     }
 }
 
-/// `span` after `at`, or the end of time.
+/// Returns `at + span`, saturating at `Nanos::MAX`.
 pub(crate) fn after(at: Nanos, span: Nanos) -> Nanos {
     Nanos::new(at.get().saturating_add(span.get()))
 }
 
-/// The next whole number, without calling the mathematics library.
+/// Returns the next whole number, without a call to the mathematics library.
 #[inline]
 pub(crate) fn ceil(span: f64) -> u64 {
     let whole = span as i64;
@@ -52,21 +52,21 @@ pub(crate) fn ceil(span: f64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     pub id: RequestId,
-    /// In the model's own time, even if `advance` was called late.
+    /// The completion time in the model's time, even if the caller advanced it late.
     pub at: Nanos,
 }
 
-/// Counters of a device since it was built.
+/// Counters of a device since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     pub requests: u64,
-    /// Bytes requested.
+    /// Total length of the requests.
     pub bytes: Bytes,
-    /// Mechanical operations that started elsewhere than where the last one ended.
+    /// Mechanical operations that did not start where the previous one ended.
     pub seeks: u64,
-    /// Reads served without a mechanical operation of their own.
+    /// Reads that caused no mechanical operation.
     pub cache_hits: u64,
-    /// Busy time; for a device with several parts, their sum.
+    /// Busy time; the sum of all parts if the device has several.
     pub busy: Nanos,
 }
 
@@ -81,7 +81,7 @@ impl Counters {
         self.busy = after(self.busy, Nanos::new(span));
     }
 
-    /// Adds the internal counters of a part.
+    /// Adds the counters of a part, except requests and bytes.
     pub(crate) fn with_part(mut self, part: Self) -> Self {
         self.seeks += part.seeks;
         self.cache_hits += part.cache_hits;
@@ -90,23 +90,23 @@ impl Counters {
     }
 }
 
-/// A model of a device: requests in, completions out, no clock inside.
+/// A model of a device: takes requests, returns completions, and has no clock of its own.
 ///
-/// `now` never decreases. A late caller changes nothing: completion times are those for calls
-/// exactly at each [`next_wake`](Device::next_wake).
+/// Callers must not decrease `now`. Calling late changes no completion time: the times are the same
+/// as with calls at exactly each [`next_wake`](Device::next_wake).
 pub trait Device: Send {
     /// Submits a request at time `now`.
     fn submit(&mut self, now: Nanos, request: Request);
 
-    /// The earliest time at which [`advance`](Device::advance) would do something.
+    /// Returns the earliest time at which [`advance`](Device::advance) has an effect, if any.
     fn next_wake(&self) -> Option<Nanos>;
 
-    /// Advances the model's time to `now`; appends completions in order of time.
+    /// Advances the model to `now` and appends completions in order of time.
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
 
-    /// Advances the model's time to the first completion, or to `until` if there is none before: as
-    /// [`advance`](Device::advance) at each wake time, but faster. Returns the time of the
-    /// completion.
+    /// Advances the model to the first completion, or to `until` if there is none before.
+    /// Equivalent to [`advance`](Device::advance) at each wake time, but faster. Returns the time
+    /// of the completion; `None` if there is none.
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
         let before = done.len();
         while let Some(wake) = self.next_wake().filter(|&wake| wake <= until) {
@@ -118,7 +118,7 @@ pub trait Device: Send {
         None
     }
 
-    /// Requests submitted but not yet reported as complete.
+    /// Returns the number of requests that were submitted and not yet reported as complete.
     fn in_flight(&self) -> usize;
 
     fn capacity(&self) -> Bytes;

@@ -1,4 +1,4 @@
-//! The queue in front of a mechanism that accepts a limited number of requests.
+//! The queue in front of a mechanism that processes a limited number of requests.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use units::{Bytes, Nanos};
 
 use crate::{Completion, Counters, Device, Request, RequestId};
 
-/// Requests before, in and after a mechanism.
+/// The requests that wait for a mechanism, the number in it, and its completions.
 #[derive(Debug)]
 pub(crate) struct Front {
     /// Maximum number of requests in the mechanism.
@@ -18,7 +18,7 @@ pub(crate) struct Front {
 }
 
 impl Front {
-    /// A front that admits `depth` requests.
+    /// Creates a queue for a mechanism that processes `depth` requests.
     pub(crate) fn new(depth: usize) -> Self {
         Self {
             depth,
@@ -30,14 +30,14 @@ impl Front {
     }
 }
 
-/// A mechanism behind a [`Front`], which makes it a [`Device`].
+/// A mechanism with a [`Front`], which together are a [`Device`].
 pub(crate) trait Fronted: Send {
     fn front(&self) -> &Front;
     fn front_mut(&mut self) -> &mut Front;
     fn size(&self) -> Bytes;
-    /// Starts a request.
+    /// Starts to process a request.
     fn start(&mut self, at: Nanos, request: Request);
-    /// Performs the next step if it is due by `until`, and returns its time.
+    /// Performs the next step if it is due by `until`; returns its time.
     fn step(&mut self, until: Nanos) -> Option<Nanos>;
     fn next_event(&self) -> Option<Nanos>;
 
@@ -47,7 +47,7 @@ pub(crate) trait Fronted: Send {
         while self.step(now).is_some() {}
     }
 
-    /// Must be called when a request is complete: admits another one.
+    /// Reports a completion and admits the next request; implementations must call it.
     fn finish(&mut self, at: Nanos, id: Option<RequestId>) {
         let front = self.front_mut();
         if let Some(id) = id {
@@ -61,7 +61,7 @@ pub(crate) trait Fronted: Send {
     }
 }
 
-/// Returns completions: usually one, so a loop is faster than moving a range.
+/// Moves completions to `done`. Usually there is one, so a loop is faster than moving a range.
 #[inline]
 pub(crate) fn hand_out(finished: &mut VecDeque<Completion>, done: &mut Vec<Completion>) {
     while let Some(completion) = finished.pop_front() {
@@ -98,7 +98,7 @@ impl<T: Fronted> Device for T {
         if first.is_some_and(|first| first > until) {
             return None;
         }
-        // All completions with the same time are returned together.
+        // Return all completions with the same time together.
         let mut until = first.unwrap_or(until);
         while let Some(at) = self.step(until) {
             if first.is_none() && !self.front().finished.is_empty() {

@@ -1,7 +1,7 @@
-//! Randomness from a seed.
+//! Random numbers from a seed.
 //!
 //! Each component has its own sequence, whose n-th number depends only on the component's seed and
-//! n. So a component that is added, or draws more often, does not change the numbers of others.
+//! n. Adding a component, or more draws in one, therefore does not change the numbers of others.
 
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
@@ -9,7 +9,7 @@ pub(crate) struct Jitter {
     drawn: u64,
 }
 
-/// The seed of the `index`-th part of a component.
+/// Returns the seed of a component's part number `index`.
 pub(crate) fn part_seed(seed: u64, index: u64) -> u64 {
     mix(seed ^ mix(index.wrapping_add(0x9e37_79b9_7f4a_7c15)))
 }
@@ -19,21 +19,21 @@ impl Jitter {
         Self { key: mix(seed), drawn: 0 }
     }
 
-    /// The next number, uniform from 0 (inclusive) to 1 (exclusive).
+    /// Returns the next number, uniform from 0 (inclusive) to 1 (exclusive).
     pub(crate) fn uniform(&mut self) -> f64 {
         self.drawn = self.drawn.wrapping_add(1);
         let bits = mix(self.key ^ self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         (bits >> 11) as i64 as f64 / (1u64 << 53) as f64
     }
 
-    /// The next number of a standard normal distribution (Box–Muller).
+    /// Returns the next number from a standard normal distribution (Box–Muller).
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
 
-/// Mixes the bits of a counter (the finaliser of SplitMix64).
+/// Mixes the bits of a value (the finaliser of SplitMix64).
 fn mix(value: u64) -> u64 {
     let mut bits = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,28 +1,28 @@
-//! The layout of a file on the device, with its metadata reads.
+//! The layout of a file on the device, with the metadata that must be read.
 
 use units::Bytes;
 
-/// How a file system lays out a file without constraints.
+/// How a file system lays out a file on a device without fragmentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileLayout {
-    /// One extent: XFS or ext4, a file of moderate size on a file system with free space.
+    /// One extent, as XFS or ext4 allocate for a file of moderate size if there is free space.
     #[default]
     Contiguous,
     /// ext3: twelve blocks, then an indirect block before each 1024 blocks (4 MiB), which must be
-    /// read first. The reader waits for it in the middle of read-ahead, which cost the 2008 arrays
-    /// half their rate. (The second and third level of indirect blocks, one for 4 GiB and one for 4
-    /// TiB, are omitted.)
+    /// read first. The reader waits for it in the middle of read-ahead, which halved the rate of
+    /// the 2008 arrays. (The indirect blocks of the second and third level, one per 4 GiB and one
+    /// per 4 TiB, are omitted.)
     Ext3,
 }
 
-/// The block of an ext3 file system.
+/// The block size of an ext3 file system.
 const BLOCK_BYTES: u64 = 4096;
-/// Blocks addressed by the inode.
+/// Number of blocks that the inode addresses.
 const DIRECT_BLOCKS: u64 = 12;
-/// Blocks addressed by one indirect block.
+/// Number of blocks that one indirect block addresses.
 const PER_INDIRECT: u64 = BLOCK_BYTES / 4;
 
-/// A part of a file on the device.
+/// A byte range of a file on the device, or a metadata block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskExtent {
     /// A block with the addresses of the following data; the reader waits for it.
@@ -37,9 +37,9 @@ pub enum DiskExtent {
 }
 
 impl FileLayout {
-    /// The reads for a range of a file that starts at `start` on the device, in order. The metadata
-    /// of a group of blocks is listed once for each range that reaches into the group; a reader
-    /// that has already read it can skip it.
+    /// Returns the reads for a range of a file that starts at `start` on the device, in order. Each
+    /// call lists the metadata of each group of blocks in the range; a reader that has already read
+    /// it can skip it.
     pub fn extents(self, start: Bytes, offset: Bytes, length: Bytes) -> Vec<DiskExtent> {
         let end = offset.get().saturating_add(length.get());
         match self {
@@ -49,7 +49,7 @@ impl FileLayout {
         }
     }
 
-    /// The space of a file of this size on the device.
+    /// Returns the space that a file of this size occupies on the device.
     pub fn footprint(self, size: Bytes) -> Bytes {
         match self {
             Self::Contiguous => size,
@@ -67,7 +67,7 @@ fn ext3(start: u64, offset: u64, end: u64) -> Vec<DiskExtent> {
     let mut at = offset;
     while at < end {
         let block = at / BLOCK_BYTES;
-        // Group 0 contains the direct blocks and has no indirect block.
+        // Group 0 consists of the direct blocks and has no indirect block.
         let group =
             if block < DIRECT_BLOCKS { 0 } else { 1 + (block - DIRECT_BLOCKS) / PER_INDIRECT };
         let group_end = (DIRECT_BLOCKS + group * PER_INDIRECT) * BLOCK_BYTES;

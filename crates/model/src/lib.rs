@@ -1,9 +1,9 @@
 //! Service-time models of disks, flash, volumes and arrays, without a clock.
 //!
-//! A model is a [`Device`]: requests enter with their arrival times, completions leave with their
-//! times. Nothing here reads a clock, does I/O or draws a random number except from the seed. So
-//! the simulator and the virtual disk, which runs in real time, use the same code and get the same
-//! times.
+//! A model is a [`Device`]: it takes requests with their arrival times and returns completions with
+//! their times. The models read no clock and do no I/O, and derive all random numbers from a seed.
+//! The simulator and the virtual disk, which runs in real time, therefore use the same code and get
+//! the same times.
 
 mod agenda;
 pub mod array;

@@ -1,18 +1,18 @@
-//! A list of numbered items in order of use.
+//! A list of numbered items in the order of their last use.
 
 const LIST_END: u32 = u32::MAX;
 
-/// Items by last use; unused items come first, by number.
+/// Items in the order of their last use; unused items come first, by number.
 #[derive(Clone, Debug)]
 pub(crate) struct LruList {
-    /// For each item, the ones used right before and after it.
+    /// For each item, the items used before and after it.
     links: Vec<(u32, u32)>,
     oldest: u32,
     newest: u32,
 }
 
 impl LruList {
-    /// A list of this many unused items; at least one.
+    /// Creates a list of `count` unused items, at least one.
     pub(crate) fn new(count: usize) -> Self {
         let last = count.max(1) as u32 - 1;
         let before = |number: u32| number.checked_sub(1).unwrap_or(LIST_END);
@@ -21,7 +21,7 @@ impl LruList {
         Self { links, oldest: 0, newest: last }
     }
 
-    /// The least recently used item.
+    /// Returns the least recently used item.
     pub(crate) fn oldest(&self) -> usize {
         self.oldest as usize
     }
@@ -36,7 +36,7 @@ impl LruList {
             LIST_END => self.oldest = after,
             before => self.links[before as usize].1 = after,
         }
-        // It is not the newest, so another one follows.
+        // This item is not the newest, so there is a next one.
         self.links[after as usize].0 = before;
         self.links[self.newest as usize].1 = this;
         self.links[index] = (self.newest, LIST_END);

@@ -1,9 +1,8 @@
-//! A table of items in progress, identified by small reusable indices.
+//! A table of items in progress, which small reusable indices identify.
 
-/// The index of an item; no table is larger.
+/// The index of an item; 32 bits suffice for every table.
 pub(crate) type SlotIndex = u32;
 
-/// A table of items in progress.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     places: Vec<Option<T>>,
@@ -35,7 +34,7 @@ impl<T> Slots<T> {
         self.places.get_mut(slot as usize)?.as_mut()
     }
 
-    /// Removes an item; its index may be reused.
+    /// Removes and returns an item; its index may be reused.
     #[inline]
     pub(crate) fn remove(&mut self, slot: SlotIndex) -> Option<T> {
         let thing = self.places.get_mut(slot as usize)?.take()?;

@@ -1,4 +1,4 @@
-//! A device without service times, to measure the overhead of everything else.
+//! A device with service time zero, to measure the overhead of all other components.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use units::{Bytes, Nanos};
 pub use crate::spec::ZeroSpec;
 use crate::{Completion, Counters, Device, Request};
 
-/// Completes each request at the moment of its arrival.
+/// A device that completes each request at its arrival time.
 #[derive(Debug)]
 pub struct Zero {
     capacity: Bytes,

@@ -1,4 +1,4 @@
-//! What every device promises, whatever it is made of.
+//! Properties that every device must have, whatever its specification.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use foreread_model::{Completion, Device, Request, RequestId, RequestKind, Spec, 
 use proptest::prelude::*;
 use units::{Bytes, Nanos};
 
-/// A preset with some of its values changed to something legal.
+/// A preset with some values changed to other valid ones.
 fn spec() -> impl Strategy<Value = Spec> {
     let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
     let value = prop::sample::select(vec![
@@ -70,7 +70,7 @@ fn kind() -> impl Strategy<Value = RequestKind> {
     ]
 }
 
-/// Requests with the time that passes before each; runs and jumps, most of them on the device.
+/// Requests with the time before each; runs and jumps, most of them within the device.
 fn requests() -> impl Strategy<Value = Vec<(u64, Request)>> {
     let offset = prop_oneof![
         6 => (0u64..64).prop_map(|index| index << 16),
@@ -92,16 +92,16 @@ fn requests() -> impl Strategy<Value = Vec<(u64, Request)>> {
     })
 }
 
-/// How a caller comes to a device.
+/// When a caller advances a device.
 #[derive(Clone, Copy)]
 enum Caller {
-    /// At every wake.
+    /// At every wake time.
     Prompt,
-    /// Only with a request, and now and then.
+    /// When it submits a request, and at some other times.
     Late,
 }
 
-/// The times of all completions; checks on the way that they come in order, when they should.
+/// Returns the times of all completions; checks that they are in order and not too early.
 fn drive(device: &mut dyn Device, list: &[(u64, Request)], caller: Caller) -> BTreeMap<u64, Nanos> {
     let (mut now, mut times) = (Nanos::ZERO, BTreeMap::new());
     let mut arrivals = BTreeMap::new();
@@ -169,7 +169,7 @@ proptest! {
     }
 }
 
-/// `depth` closed loops for `span`; returns requests and bytes completed.
+/// Runs `depth` closed loops for `span`; returns the number of requests and bytes completed.
 fn closed(spec: &str, depth: u64, length: u64, random: bool, span: Nanos) -> (u64, u64) {
     let spec = Spec::parse(spec).unwrap();
     let mut device = spec.build(5).unwrap();
@@ -262,7 +262,7 @@ fn arrays_add_up_their_members() {
         let (_, bytes) = closed(words, 16, 1 << 20, false, span);
         bytes as f64 / 1e6 / span.as_secs_f64()
     };
-    // One parity chunk in each row is passed over: three quarters of four disks.
+    // Reads skip one parity chunk in each row: the rate is three quarters of four disks.
     let parity = rate("raid5-2012");
     assert!((400.0..455.0).contains(&parity), "{parity} MB/s");
     let stripes = rate("raid5-2012,level=raid0");
@@ -299,13 +299,13 @@ fn small_writes_to_parity_read_first_and_whole_rows_do_not() {
         }
         done[0].at
     };
-    // Reading and then writing the same place takes a turn more than writing it.
+    // Reading and then writing the same place takes one rotation more than writing it.
     let (small, row) = (time(4096), time((3 * 512) << 10));
     assert!(small > Nanos::from_millis(8), "{small}");
     assert!(row < small + Nanos::from_millis(8), "{row}");
 }
 
-/// One request at a time, each when the one before is done; the times that they took.
+/// Submits each request when the previous one is complete; returns their service times.
 fn one_by_one(spec: &Spec, list: &[(RequestKind, u64, u64)]) -> (Vec<Nanos>, Box<dyn Device>) {
     let mut device = spec.build(9).unwrap();
     let (mut now, mut done, mut times) = (Nanos::ZERO, Vec::new(), Vec::new());

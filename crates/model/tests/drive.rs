@@ -1,4 +1,4 @@
-//! The mechanical drive: what every device promises, and what makes it a disk.
+//! The mechanical drive: properties of every device, and properties of a disk.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_model::drive::{Drive, DriveError, DriveSpec, QueueOrder, ReadBefore};
@@ -17,7 +17,7 @@ fn request(id: u64, kind: RequestKind, offset: u64, length: u64) -> Request {
     Request { id: RequestId(id), kind, offset: Bytes::new(offset), length: Bytes::new(length) }
 }
 
-/// Keeps `depth` requests in flight; each next one follows `gap` after a completion. Returns the
+/// Keeps `depth` requests in flight; submits the next one `gap` after each completion. Returns the
 /// completion times.
 fn closed_loop(
     drive: &mut dyn Device,
@@ -98,7 +98,7 @@ fn random_reads_cost_a_seek_half_a_turn_and_the_overhead() {
     let requests = scattered(count, 1_000_204_886_016);
     let times = closed_loop(&mut drive, 1, Nanos::ZERO, requests);
     let mean = times.last().unwrap().as_millis_f64() / count as f64;
-    // Zoned drives hold more data outside, so places are nearer than random cylinders: below 8.5.
+    // Outer zones hold more data, so random seeks are shorter than between cylinders: below 8.5 ms.
     let expected = 8.3 + 4.17 + 0.2 + 0.05;
     assert!((mean - expected).abs() < 0.5, "{mean}");
 }
@@ -115,8 +115,8 @@ fn a_deep_queue_served_nearest_first_is_twice_as_fast_as_in_order() {
     assert!(took[0] / took[1] > 2.0 && took[0] / took[1] < 3.0, "{took:?}");
 }
 
-/// Cache hits of two readers far from each other, each asking for the next block as soon as it
-/// has the last.
+/// Returns the cache hits of two distant readers, each of which requests the next block when it
+/// receives the previous one.
 fn hits_of_two_streams(spec: &DriveSpec) -> u64 {
     let mut drive = Drive::new(spec, 3).expect("a sound drive");
     let block =
@@ -194,13 +194,13 @@ fn a_specification_survives_toml_and_bad_ones_are_named() {
     ] {
         let error = Drive::new(&bad, 0).unwrap_err();
         assert!(matches!(error, DriveError::Shorter { field: f, .. } if f == field), "{error}");
-        // Measured seeks count instead.
+        // A measured seek curve replaces these times.
         assert_eq!(DriveSpec { seek_curve: vec![[1.0, 2.0]], ..bad }.validate(), Ok(()));
     }
     assert!(toml::from_str::<DriveSpec>(&text.replace("rpm", "rpn")).is_err());
 }
 
-/// A drive small enough that requests meet each other often.
+/// A drive so small that requests overlap often.
 fn small_disk() -> impl Strategy<Value = DriveSpec> {
     (
         ((1u64 << 20)..50_000_000, 60.0..100_000.0, 0.0..5.0, 0.0..5.0, 1.0..200.0, 0.1..1.0),
@@ -228,7 +228,7 @@ fn small_disk() -> impl Strategy<Value = DriveSpec> {
         })
 }
 
-/// Gaps between arrivals and what arrives; some of it beyond the end of the drive.
+/// Requests with their arrival times; some of them exceed the end of the drive.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, Request)>> {
     let kind = prop_oneof![
         6 => Just(RequestKind::Read),
@@ -250,7 +250,7 @@ fn arrivals() -> impl Strategy<Value = Vec<(u64, Request)>> {
     })
 }
 
-/// Calls `advance` at each wake-up time if `timely`, otherwise only now and then; sorted by id.
+/// Calls `advance` at each wake time if `timely`, otherwise rarely; returns completions by id.
 fn run(spec: &DriveSpec, arrivals: &[(u64, Request)], timely: bool) -> Vec<Completion> {
     let mut drive = Drive::new(spec, 42).expect("a sound drive");
     let mut done = Vec::new();

@@ -1,6 +1,6 @@
-//! The drive model against real drives, and what reads their traces.
+//! The drive model against real drives, and the parsers of their traces.
 #![allow(clippy::unwrap_used)] // a test may panic
-#![allow(clippy::print_stdout)] // a skipped test says so
+#![allow(clippy::print_stdout)] // a skipped test prints why
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ const SEEK: &str = "Seek distances measured: 5\n\
 const DESCRIPTION: &str = "drive = 'Test'\nrpm = 10045\ncylinders = 6962\n\
     capacity_sectors = 17783240\nouter_mb_s = 15.76\ninner_mb_s = 9.37\n";
 
-/// Where the DiskSim traces are, if they are here: third-party data, not part of the project.
+/// Returns the directory of the DiskSim traces, if present: third-party data outside the project.
 fn traces() -> Option<PathBuf> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces");
     let named = std::env::var_os("FOREREAD_TRACES").map(PathBuf::from);
@@ -40,8 +40,8 @@ fn score_real_drive(name: &str) -> Option<Score> {
     Some(score)
 }
 
-/// A tenth of the mean is what the project promises; the model does much better, and a change
-/// that loses that should be noticed.
+/// The project promises a demerit of at most 10 %; the model is much better, and this bound detects
+/// a change that loses that.
 fn assert_close(score: &Score) {
     assert_eq!((score.requests_fitted, score.requests_scored), (FITTED_REQUESTS, 8000));
     assert!(score.demerit_percent <= 5.0, "{score:?}");
@@ -51,7 +51,7 @@ fn assert_close(score: &Score) {
 fn atlas_10k_is_met() {
     let Some(score) = score_real_drive("atlas10k") else { return };
     assert_close(&score);
-    // It reads whole tracks, as its hits before and behind earlier reads show.
+    // The drive reads whole tracks, as cache hits before and after earlier reads show.
     assert_eq!(score.constants.read_before, ReadBefore::Track);
 }
 
@@ -59,7 +59,7 @@ fn atlas_10k_is_met() {
 fn barracuda_is_met() {
     let Some(score) = score_real_drive("barracuda") else { return };
     assert_close(&score);
-    // Reading the same data again takes a revolution.
+    // A second read of the same data takes a rotation.
     assert!(!score.constants.keep_delivered);
 }
 
@@ -69,8 +69,8 @@ fn cheetah_9lp_is_met() {
     assert_close(&score);
 }
 
-/// A trace as a drive of this specification would leave it: two thirds reads, half of all
-/// requests near the one before, some of them contiguous.
+/// Records the trace of a drive with this specification: two thirds are reads, and half of the
+/// requests are near the previous one, some of them contiguous.
 fn recorded(spec: &DriveSpec, count: u64) -> String {
     let mut drive = Drive::new(spec, 99).expect("a sound drive");
     let (mut text, mut done, mut now) = (String::new(), Vec::new(), Nanos::ZERO);
@@ -103,7 +103,7 @@ fn recorded(spec: &DriveSpec, count: u64) -> String {
     text
 }
 
-/// A drive with only the described properties in common with the description.
+/// A drive that shares only the described properties with the description.
 fn strange(change: impl Fn(&mut DriveSpec)) -> DriveSpec {
     let known = TracedDrive::from_toml(DESCRIPTION).expect("it is sound");
     let curve = parse_seek(SEEK).expect("it is sound");
@@ -146,7 +146,7 @@ fn a_replay_of_the_model_by_itself_is_exact() {
     let trace = parse_trace(&recorded(&spec, 500)).unwrap();
     let times = replay(&spec, 0, &trace).unwrap();
     let same = trace.iter().zip(&times).skip(1);
-    // Only the first request meets the platter at another angle.
+    // Only the first requests may find the platter at another angle.
     let off = same.filter(|(request, time)| (request.service_us / 1e3 - **time).abs() > 1e-3);
     assert!(off.count() < 5);
 }

@@ -1,4 +1,4 @@
-//! Descriptions: presets, settings, errors, and reading back what was written.
+//! Specifications: presets, settings, errors, and round trips through TOML.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use foreread_model::{DeviceSpec, Spec, presets};

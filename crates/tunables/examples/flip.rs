@@ -1,9 +1,8 @@
-//! Holds a lease over a bdi and flips its read-ahead until it is ended, being its own guard:
-//! `flip PATH BASE [ROUNDS|hold|apply]`, with `BASE` for its state and runtime directories. With
-//! `hold` it sets 64 KiB, then 4 KiB, and stays at that; with `apply` it applies several settings
-//! and ends.
+//! Takes a lease on a bdi and flips its read-ahead until it is killed; it is its own guard: `flip
+//! PATH BASE [ROUNDS|hold|apply]`. `BASE` is for its state and runtime directories. With `hold`, it
+//! sets 64 KiB, then 4 KiB, and waits; with `apply`, it applies several settings and exits.
 //!
-//! The tests kill it at random moments. `FLIP_ROOT` names a tree to use in place of the machine.
+//! The tests kill it at random times. `FLIP_ROOT` names a tree to use instead of the machine.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -60,7 +59,7 @@ fn set(lease: &mut BdiLease, kib: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Applies settings of which each upsets the next.
+/// Applies settings, each of which has a side effect on the next.
 fn apply_some(path: &str, base: &str) -> Result<(), Box<dyn Error>> {
     let root = root();
     let site = TunableScope::with_layers(&root, &resolve(&root, Path::new(path))?);

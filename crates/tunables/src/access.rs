@@ -1,4 +1,4 @@
-//! Reading and writing a tunable.
+//! Reads and writes tunables.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use rustix::fs::Access;
 
 use crate::{Tunable, TunableError, TunableScope, Value};
 
-/// Reads the current value; if a stack has several files of the tunable, from the first.
+/// Reads the current value of a tunable; of several files in a stack, that of the first.
 pub fn read(root: &Root, tunable: &Tunable, site: &TunableScope) -> Result<Value, TunableError> {
     let file = first(root, tunable, site)?;
     read_file(root, tunable, site, &file)
 }
 
-/// Reads all the files of a tunable.
+/// Reads all files of a tunable.
 pub fn read_all(
     root: &Root,
     tunable: &Tunable,
@@ -29,7 +29,7 @@ pub fn read_all(
     each.collect()
 }
 
-/// The existing files; an error if there is none.
+/// Returns the existing files of a tunable, or an error if there is none.
 pub(crate) fn files(
     root: &Root,
     tunable: &Tunable,
@@ -57,7 +57,7 @@ pub(crate) fn read_file(
 ) -> Result<Value, TunableError> {
     let text = match root.read(file) {
         Ok(text) => text,
-        // A device without the feature has the file, but reading it fails, as for wbt_lat_usec.
+        // Without the feature, a device may have the file, but reading it fails, as wbt_lat_usec.
         Err(HostError::Read { source, .. }) if is_gone(&source) || is_unsupported(&source) => {
             return Err(absent(root, tunable, site, file));
         }
@@ -69,7 +69,7 @@ pub(crate) fn read_file(
     })
 }
 
-/// Checks that the tunable could be written, before anything is changed.
+/// Checks that the process may write the tunable, before anything is changed.
 pub fn check_writable(
     root: &Root,
     tunable: &Tunable,
@@ -89,8 +89,8 @@ pub fn check_writable(
     Ok(())
 }
 
-/// Writes a value that [`Tunable::validate`] has accepted, and reads it back. Does not journal:
-/// that is done by [`crate::BdiLease`].
+/// Writes a value that [`Tunable::validate`] has accepted, and reads it back. The caller,
+/// [`crate::BdiLease`], journals the change.
 pub(crate) fn write(
     root: &Root,
     tunable: &Tunable,
@@ -100,8 +100,8 @@ pub(crate) fn write(
 ) -> Result<Value, TunableError> {
     let path = root.path(file);
     let line = tunable.encode(value)? + "\n";
-    // One call, so that it happens entirely or not at all. Nothing is created: a missing file means
-    // that the device is gone.
+    // One call, so that the write happens entirely or not at all. The file is never created: if it
+    // is missing, the device is gone.
     let written = OpenOptions::new()
         .write(true)
         .open(&path)
@@ -129,7 +129,7 @@ pub(crate) fn write(
     }
 }
 
-/// The values that the kernel would accept, if it lists them.
+/// Returns a hint on the values that the kernel accepts, if it lists them.
 fn offered(root: &Root, tunable: &Tunable, file: &Path) -> String {
     let beside = |name: &str| root.read(file.with_file_name(name)).ok();
     let words = match tunable.name() {
@@ -150,7 +150,7 @@ fn absent(root: &Root, tunable: &Tunable, site: &TunableScope, file: &Path) -> T
     TunableError::Absent { tunable: tunable.name(), bdi: site.bdi.clone(), why }
 }
 
-/// When a device is removed, its files fail even if they are open.
+/// Returns whether the device was removed; its files then fail even if they are open.
 fn is_gone(error: &io::Error) -> bool {
     let gone = [rustix::io::Errno::NODEV, rustix::io::Errno::NXIO];
     error.kind() == io::ErrorKind::NotFound

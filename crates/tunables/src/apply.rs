@@ -1,4 +1,4 @@
-//! Settings that stay until they are rolled back: plan, apply, record, verify.
+//! Settings that stay until they are rolled back: plans, applies, records and verifies them.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub struct PlannedWrite {
 }
 
 impl PlannedWrite {
-    /// Whether the value differs from the current one.
+    /// Returns whether the write changes the current value.
     pub fn changes(&self) -> bool {
         self.present != self.wanted
     }
@@ -34,16 +34,16 @@ impl PlannedWrite {
 
 #[derive(Clone, Debug)]
 pub struct ApplyPlan {
-    /// The settings, rounded as by the kernel.
+    /// The settings, rounded as the kernel rounds them.
     pub settings: TunableValues,
-    /// The writes, in the order in which they are made.
+    /// The writes, in order.
     pub writes: Vec<PlannedWrite>,
-    /// The memory that some of the settings use.
+    /// The memory that settings use, for those that use any.
     pub costs: Vec<(Setting, MemoryCost)>,
     pub notes: Vec<String>,
 }
 
-/// Checks settings: values, files, memory. `streams` is the expected number of concurrent streams.
+/// Checks values, files and memory of settings. `streams` is the expected number of streams.
 pub fn plan_apply(
     root: &Root,
     site: &TunableScope,
@@ -78,7 +78,7 @@ pub fn plan_apply(
     Ok(plan)
 }
 
-/// Refuses two settings that express the same thing.
+/// Refuses two settings that set the same thing in different ways.
 fn refuse_rivals(settings: &TunableValues) -> Result<(), TunableError> {
     for Setting { tunable, value } in settings.iter() {
         let rival = tunable.side_effects().iter().find_map(|upset| match upset {
@@ -101,16 +101,16 @@ fn refuse_rivals(settings: &TunableValues) -> Result<(), TunableError> {
 #[derive(Debug)]
 pub struct AppliedPlan {
     pub journal: PathBuf,
-    /// Changes of dead runs that were undone first.
+    /// Changes of dead runs that were undone before.
     pub inherited: Vec<RestoreReport>,
     /// Side effects that could not be prevented.
     pub notes: Vec<String>,
-    /// The lock of the device: drop it after the open files are handled.
+    /// The device's lock; drop it when the open files are done.
     pub lock: Option<DeviceLock>,
 }
 
-/// Applies a plan entirely or not at all. If the process dies at any time, the guard leaves either
-/// the old state or the new one.
+/// Applies a plan entirely or not at all. If the process dies, the guard leaves either the old or
+/// the new state.
 pub fn apply(
     dirs: &Dirs,
     root: &Root,
@@ -120,7 +120,7 @@ pub fn apply(
 ) -> Result<AppliedPlan, TunableError> {
     let mut lease = BdiLease::begin_at(dirs, root, site.clone(), guard, JournalPurpose::Apply)?;
     let inherited = lease.inherited().to_vec();
-    // All locks are taken before the first change, so that a refusal changes nothing.
+    // Take all locks before the first change, so that a refusal changes nothing.
     let reserved = plan.writes.iter().try_for_each(|write| lease.reserve(&write.file));
     let mut settings = plan.settings.iter();
     let settled = reserved
@@ -129,7 +129,7 @@ pub fn apply(
         })
         .and_then(|()| all_there(root, site, plan));
     if let Err(error) = settled {
-        // A failure to restore stays in the journal; the first error is more important.
+        // If restoring fails, the changes stay in the journal; the first error is more important.
         let _ = lease.restore();
         return Err(error);
     }
@@ -138,7 +138,7 @@ pub fn apply(
     Ok(AppliedPlan { journal, inherited, notes, lock })
 }
 
-/// Reads everything back after the last write, because a later write may have changed an earlier
+/// Reads back all values after the last write, because a later write may have changed an earlier
 /// value.
 fn all_there(root: &Root, site: &TunableScope, plan: &ApplyPlan) -> Result<(), TunableError> {
     for write in &plan.writes {
@@ -151,22 +151,22 @@ fn all_there(root: &Root, site: &TunableScope, plan: &ApplyPlan) -> Result<(), T
     Ok(())
 }
 
-/// Applied settings from a journal.
+/// The applied settings of one journal.
 #[derive(Clone, Debug)]
 pub struct AppliedSettings {
     pub journal: PathBuf,
-    /// When, where and on which device.
+    /// The time, owner and device of the apply.
     pub header: JournalHeader,
     pub values: Vec<OpenChange>,
 }
 
 impl AppliedSettings {
-    /// The name for `rollback`.
+    /// Returns the journal's name as an argument of `rollback`.
     pub fn name(&self) -> &str {
         self.journal.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
     }
 
-    /// The requested settings, each tunable once.
+    /// Returns the requested settings, each tunable once.
     pub fn settings(&self) -> TunableValues {
         self.values.iter().fold(TunableValues::default(), |settings, open| {
             settings.with(Setting { tunable: open.tunable, value: open.last().clone() })
@@ -174,8 +174,8 @@ impl AppliedSettings {
     }
 }
 
-/// All settings that were applied and not rolled back, oldest first, and the unreliable journals:
-/// those that cannot be read, and those of an apply that died or whose end is missing.
+/// Returns all settings that were applied and not rolled back, oldest first. Also returns the
+/// errors of unreliable journals: those that are unreadable, truncated, or of an apply that died.
 pub fn remembered(dirs: &Dirs) -> Result<(Vec<AppliedSettings>, Vec<JournalError>), TunableError> {
     let (mut applied, mut refused) = (Vec::new(), Vec::new());
     for path in list(dirs)? {
@@ -189,7 +189,7 @@ pub fn remembered(dirs: &Dirs) -> Result<(Vec<AppliedSettings>, Vec<JournalError
             Ok(Some(replay)) if is_cut_short(&replay) => {
                 refused.push(JournalError::Unfinished { path });
             }
-            // A journal of a study, or one that was undone since the list was made.
+            // The journal of a study, or one that was undone since `list` returned it.
             Ok(_) => {}
             Err(error) => refused.push(error),
         }
@@ -197,7 +197,7 @@ pub fn remembered(dirs: &Dirs) -> Result<(Vec<AppliedSettings>, Vec<JournalError
     Ok((applied, refused))
 }
 
-/// Whether a journal of an apply has changes, but neither its last line nor a live owner.
+/// Returns whether an apply's journal has changes, but neither a last line nor a live owner.
 fn is_cut_short(replay: &Replay) -> bool {
     let dead = |header: &JournalHeader| !header.owner.is_alive().unwrap_or(true);
     let applies = |header: &&JournalHeader| header.purpose == JournalPurpose::Apply;
@@ -211,11 +211,11 @@ pub enum DriftState {
     Drifted {
         present: Value,
     },
-    /// The device does not exist, or another one has its number.
+    /// The device does not exist, or another device has its number.
     Gone,
 }
 
-/// An applied value and the current one.
+/// An applied value compared with the current one.
 #[derive(Clone, Debug)]
 pub struct VerifiedValue {
     pub site: TunableScope,
@@ -226,7 +226,7 @@ pub struct VerifiedValue {
     pub journal: PathBuf,
 }
 
-/// Compares applied with current values. If several values apply to one file, the last one counts.
+/// Compares applied and current values. Of several values for one file, the last one is expected.
 pub fn verify(
     root: &Root,
     applied: &[AppliedSettings],
@@ -254,14 +254,14 @@ fn state(
     open: &OpenChange,
 ) -> Result<DriftState, TunableError> {
     let same_boot = header.owner.is_of_this_boot();
-    // Values are compared even if two disks cannot be distinguished, because nothing is written.
+    // Compare values even if two disks cannot be distinguished, because nothing is written.
     if header.identity.compare(root, &header.site, same_boot) == IdentityMatch::Other {
         return Ok(DriftState::Gone);
     }
     state_of(root, open.tunable, &header.site, &open.file, open.last())
 }
 
-/// Compares one value with what is in its file.
+/// Compares the value that was set with the value in its file.
 pub fn state_of(
     root: &Root,
     tunable: &Tunable,

@@ -1,4 +1,4 @@
-//! A lock for each bdi.
+//! The lock of a bdi.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
@@ -13,24 +13,24 @@ use sys::lock::Lock;
 
 use crate::{Replay, TunableError, TunableScope};
 
-/// How long a guard may take to restore settings after its owner died, before the bdi counts as
+/// The time that a guard has to restore settings after its owner died, before the bdi counts as
 /// busy.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The exclusive right to change one bdi. Every change to a device, its open files or the disk
-/// itself takes this lock first, so that no study measures a mixture.
+/// The exclusive right to change one bdi. Each change to a device, its open files or the disk
+/// itself takes this lock first, so that no study measures under changing settings.
 #[derive(Debug)]
 pub struct DeviceLock {
     lock: Lock,
 }
 
 impl DeviceLock {
-    /// Takes the lock of a bdi. Waits a little if its holder is dead and only the guard holds it.
+    /// Takes the lock of a bdi. Waits up to 2 s if its holder is dead and only the guard holds it.
     ///
     /// # Errors
     ///
-    /// [`TunableError::Busy`] while another foreread process works on the bdi.
+    /// [`TunableError::Busy`] while another foreread process uses the bdi.
     pub fn acquire(dirs: &Dirs, bdi: &BdiId) -> Result<Self, TunableError> {
         let path = prepare(dirs, bdi)?;
         let own = |source| {
@@ -44,7 +44,7 @@ impl DeviceLock {
                 return Ok(Self { lock });
             }
             let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
-            // Without a number, the holder is about to write it.
+            // Without a process ID in the file, the holder is about to write it.
             let lives = pid.is_some_and(|pid| matches!(sys::process::start_time(pid), Ok(Some(_))));
             if lives || waited >= LOCK_TIMEOUT {
                 return Err(TunableError::Busy { bdi: bdi.clone(), pid });
@@ -54,7 +54,7 @@ impl DeviceLock {
         }
     }
 
-    /// The locked file, to pass the lock to the guard.
+    /// Returns the lock file, so that the guard can inherit the lock.
     pub(crate) fn lock(&self) -> &Lock {
         &self.lock
     }
@@ -67,8 +67,8 @@ impl Drop for DeviceLock {
     }
 }
 
-/// The bdi whose lock protects a file of a tunable: that of the file's device, which may be below
-/// the bdi being changed, or the machine's for files without a device.
+/// Returns the bdi whose lock protects a file of a tunable: that of the file's device, which may be
+/// below the changed bdi, or the machine's for a file without a device.
 pub(crate) fn bdi_of(root: &Root, file: &Path) -> BdiId {
     let first = |dir: &str| file.strip_prefix(dir).ok()?.iter().next()?.to_str();
     let device = || {
@@ -80,7 +80,7 @@ pub(crate) fn bdi_of(root: &Root, file: &Path) -> BdiId {
     bdi.unwrap_or_else(|| TunableScope::machine().bdi)
 }
 
-/// Takes the locks of other devices that a journal changes.
+/// Takes the locks of the other devices that a journal changes.
 pub(crate) fn take_others(
     dirs: &Dirs,
     root: &Root,
@@ -101,7 +101,7 @@ fn prepare(dirs: &Dirs, bdi: &BdiId) -> Result<PathBuf, TunableError> {
     Ok(dir.join(format!("bdi-{bdi}.lock")))
 }
 
-/// Writes this process's number for other processes that find the lock taken.
+/// Writes the process ID to the lock file, for processes that find the lock taken.
 fn sign(lock: &Lock) -> io::Result<()> {
     let mut file = lock.file();
     file.set_len(0)?;

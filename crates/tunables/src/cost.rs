@@ -1,4 +1,4 @@
-//! The memory that a setting uses, estimated before it is set.
+//! Estimates the memory that a setting uses, before it is set.
 
 use host::{Root, page_size, parse_meminfo};
 use units::{Bytes, WINDOWS_PER_STREAM, read_ahead_memory};
@@ -6,21 +6,21 @@ use units::{Bytes, WINDOWS_PER_STREAM, read_ahead_memory};
 use crate::registry::stripe_cache_memory;
 use crate::{Setting, TunableError, TunableScope, Value};
 
-/// The largest share of the available memory for one setting.
+/// The largest share of the available memory that one setting may use.
 pub const LARGEST_SHARE: f64 = 0.25;
 
-/// The number of concurrent streams unless `apply --streams` sets it.
+/// The default number of concurrent streams (`apply --streams`).
 pub const DEFAULT_STREAMS: u32 = 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryCost {
     pub memory: Bytes,
-    /// The calculation: `4 members × 8192 stripes × a page`.
+    /// The calculation, as in `8192 stripes × members × a page, permanently`.
     pub explained: String,
 }
 
-/// The memory that a setting uses, if known: a stripe cache permanently, read-ahead with this many
-/// streams, `dirty_bytes` when that much data is dirty.
+/// Returns the memory that a setting uses; `None` if unknown. A stripe cache uses it permanently,
+/// read-ahead with this many streams, `dirty_bytes` when that much data is dirty.
 pub fn memory_cost(
     root: &Root,
     site: &TunableScope,
@@ -49,8 +49,8 @@ pub fn memory_cost(
     }
 }
 
-/// Refuses settings that would use more than [`LARGEST_SHARE`] of the available memory in addition
-/// to their current use.
+/// Returns an error if a setting would use more than [`LARGEST_SHARE`] of the available memory in
+/// addition to what the current setting uses.
 pub fn refuse_costly(
     root: &Root,
     site: &TunableScope,

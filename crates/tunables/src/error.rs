@@ -1,4 +1,4 @@
-//! Errors of tunables.
+//! Errors about tunables.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub enum TunableError {
     #[error("there is no tunable {name:?}{hint}")]
     Unknown {
         name: String,
-        /// The nearest name, or all of them.
+        /// A suggestion: the most similar name, or all names.
         hint: String,
     },
     /// A text that is not `NAME=VALUE[,VALUE…]`.
@@ -25,10 +25,10 @@ pub enum TunableError {
         /// The problem, and a valid form.
         problem: String,
     },
-    /// A value that is not an amount, or has no unit.
+    /// The value is not an amount or has no unit.
     #[error("{tunable}: {source}")]
     Amount { tunable: &'static str, source: ParseUnitError },
-    /// Less than a page, which the kernel would silently round to zero.
+    /// The value is less than a page, so the kernel would silently round it to zero.
     #[error(
         "{tunable}={value} is less than a memory page ({page}), which the kernel rounds to 0: use \
          {page} or more, or 0 to turn it off"
@@ -36,14 +36,14 @@ pub enum TunableError {
     BelowPage {
         tunable: &'static str,
         value: Bytes,
-        /// The size of a page here.
+        /// The page size of this machine.
         page: Bytes,
     },
     #[error("{tunable}={value} is too large: the maximum is {most}")]
     TooLarge { tunable: &'static str, value: Bytes, most: Bytes },
     #[error("{tunable} cannot be {value}: must be between {least} and {most}")]
     OutOfRange { tunable: &'static str, value: Value, least: Value, most: Value },
-    /// It would use too much memory.
+    /// The setting would use too much memory.
     #[error(
         "{tunable}={value} would use {needs} of memory, more than a quarter of the available \
          {available}: use a smaller value",
@@ -56,10 +56,10 @@ pub enum TunableError {
          freebsd), not set"
     )]
     OtherSystem { tunable: &'static str, system: &'static str },
-    /// A value of the wrong type for the tunable.
+    /// The value has the wrong type for the tunable.
     #[error("{tunable} cannot be {value}")]
     WrongSort { tunable: &'static str, value: Value },
-    /// This storage does not have the tunable.
+    /// The storage does not have the tunable.
     #[error("{tunable} cannot be set on bdi {bdi}: {why}")]
     Absent {
         tunable: &'static str,
@@ -67,7 +67,7 @@ pub enum TunableError {
         /// What is missing: the file, or the kind of storage.
         why: String,
     },
-    /// Not allowed to write it.
+    /// The process may not write the file.
     #[error("no permission to write {path}: {need}", path = path.display())]
     NotPermitted {
         path: PathBuf,
@@ -75,21 +75,21 @@ pub enum TunableError {
         need: &'static str,
         source: io::Error,
     },
-    /// The kernel rejects this value.
+    /// The kernel rejects the value.
     #[error("the kernel rejects {value} as {tunable} in {path}{hint}", path = path.display())]
     Rejected {
         tunable: &'static str,
         value: Value,
         path: PathBuf,
-        /// The values that it would accept, if it lists them.
+        /// The values that the kernel accepts, if it lists them.
         hint: String,
     },
     #[error("cannot set {tunable} to {value} in {path}", path = path.display())]
     Write { tunable: &'static str, value: Value, path: PathBuf, source: io::Error },
-    /// The kernel accepted the value but now has another.
+    /// The kernel accepted the value, but the file then has another.
     #[error("{path} was set to {wanted} but reads back as {found}", path = path.display())]
     DidNotStick { path: PathBuf, wanted: Value, found: Value },
-    /// Another process changed the value while foreread was running; it is not restored.
+    /// Another process changed the value while foreread was running; foreread does not restore it.
     #[error(
         "{tunable} of bdi {bdi} was changed to {found} by another process (foreread had set \
          {expected}): not restored"
@@ -97,11 +97,11 @@ pub enum TunableError {
     ChangedByOther {
         tunable: &'static str,
         bdi: BdiId,
-        /// The value that foreread had set or found at the start.
+        /// The value that foreread had set, or found at the start.
         expected: Value,
         found: Value,
     },
-    /// Another foreread process works on the bdi.
+    /// Another foreread process uses the bdi.
     #[error("another foreread process{} is using {}: wait for it or stop it",
         pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(), place(bdi))]
     Busy { bdi: BdiId, pid: Option<u32> },
@@ -109,12 +109,12 @@ pub enum TunableError {
     #[error("the guard process ({program}) {problem}; without it, nothing is changed",
         program = program.display())]
     Guard { program: PathBuf, problem: String },
-    /// The run whose settings were to be undone is still running.
+    /// The process whose settings were to be undone is still running.
     #[error("process {pid}, which owns {journal}, is still running: it restores the settings when \
              it exits",
         journal = journal.display())]
     OwnerAlive { journal: PathBuf, pid: u32 },
-    /// The device of a journal cannot be distinguished from another one.
+    /// The device of a journal cannot be distinguished from another device.
     #[error(
         "bdi {bdi}: cannot identify the disk of {journal} after a reboot, because several disks \
          have neither serial number nor WWN nor UUID: nothing was undone; set {tunable} to \
@@ -122,16 +122,16 @@ pub enum TunableError {
         journal = journal.display()
     )]
     Ambiguous { bdi: BdiId, journal: PathBuf, tunable: &'static str, original: Value },
-    /// There is no such journal to undo.
+    /// The journal to undo does not exist.
     #[error("there is no journal {name:?}: it was already undone, or never existed")]
     NoSuchJournal { name: String },
-    /// A directory or lock of foreread cannot be used.
+    /// foreread cannot use one of its directories or locks.
     #[error("cannot use {path}{hint}", path = path.display())]
     Own { path: PathBuf, hint: &'static str, source: io::Error },
-    /// The journal cannot be read or written, or is invalid.
+    /// A journal cannot be read or written, or is invalid.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The machine's state could not be read.
+    /// The state of the machine could not be read.
     #[error(transparent)]
     Host(#[from] HostError),
 }
@@ -163,7 +163,7 @@ impl Classified for TunableError {
     }
 }
 
-/// What a lock protects, in words.
+/// Returns what a bdi's lock protects, as a phrase.
 fn place(bdi: &BdiId) -> String {
     match bdi.as_str() {
         "machine" => "settings of the whole machine".to_owned(),
@@ -174,7 +174,7 @@ fn place(bdi: &BdiId) -> String {
 /// Why a journal cannot be read or written, or is invalid.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// A line that foreread would not have written: the journal is not used for undoing.
+    /// A line that foreread would not have written; the journal is not used for undoing.
     #[error(
         "journal {path}, line {line}: {problem}; it is not used for undoing (check the settings, \
          then remove it)",
@@ -182,14 +182,14 @@ pub enum JournalError {
     )]
     Refused {
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
         problem: String,
     },
-    /// The file was not written by foreread.
+    /// foreread did not write the file.
     #[error("journal {path} {problem}; it is not used for undoing", path = path.display())]
     NotOurs { path: PathBuf, problem: &'static str },
-    /// The apply that wrote it died before it completed, or the end of the file is missing.
+    /// The apply that wrote the journal died before completion, or the file's end is missing.
     #[error(
         "journal {path} is incomplete: the apply that wrote it died, or the file was truncated; \
          `foreread rollback` undoes the recorded changes",

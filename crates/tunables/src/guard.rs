@@ -1,11 +1,11 @@
 //! The guard: a process that restores all settings if the run dies.
 //!
-//! Its standard input is one end of a socket whose other end only the run has. End of file without
-//! a message means that the run died, by whatever signal. Its standard output is the lock of the
-//! bdi: the lock belongs to the open file, so it stays held from the death of the run until the
-//! guard exits, and no process takes a changed value for the original. The guard has its own
-//! session and ignores termination signals, so Ctrl-C or a service manager's SIGTERM reaches only
-//! the run.
+//! The guard's standard input is one end of a socket; only the run has the other end. End of file
+//! without a message means that the run died, by whatever signal. The guard's standard output is
+//! the lock of the bdi: the lock belongs to the open file, so it stays held from the death of the
+//! run until the guard exits, and no process mistakes a changed value for the original. The guard
+//! has its own session and ignores termination signals, so Ctrl-C or a service manager's SIGTERM
+//! reaches only the run.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,23 +21,23 @@ use sys::lock::Lock;
 use crate::restore::put_back;
 use crate::{JournalError, Replay, RestoreReport, TunableError};
 
-/// The guard sends READY when it is ready, the run sends DONE when everything is restored.
+/// The guard sends READY when it is ready; the run sends DONE when it has restored everything.
 const READY_BYTE: u8 = b'r';
 const DONE_BYTE: u8 = b'd';
 
-/// A guard that is silent for longer will not start.
+/// A guard that is not ready after this time counts as failed.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How to start the guard: the journal's path is appended as the last argument.
+/// The command that starts the guard; the journal's path is appended as the last argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardCommand {
-    /// The program, usually this one.
+    /// The program, usually the running executable.
     pub program: PathBuf,
-    /// Its arguments: `guard`.
+    /// The arguments before the journal, usually `guard`.
     pub args: Vec<OsString>,
 }
 
-/// A running guard, as seen from the run.
+/// The run's handle of a running guard.
 #[derive(Debug)]
 pub(crate) struct GuardProcess {
     program: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct GuardProcess {
 }
 
 impl GuardProcess {
-    /// Starts a guard and returns when it is ready.
+    /// Starts a guard and waits until it is ready.
     pub(crate) fn start(
         command: &GuardCommand,
         journal: &Path,
@@ -85,7 +85,7 @@ impl GuardProcess {
         if word == [READY_BYTE] { Ok(()) } else { Err(ErrorKind::InvalidData.into()) }
     }
 
-    /// Checks that it is still running; without it, nothing may be changed.
+    /// Returns an error if the guard has exited; without it, nothing may be changed.
     pub(crate) fn check(&mut self) -> Result<(), TunableError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -98,14 +98,14 @@ impl GuardProcess {
         TunableError::Guard { program: self.program.clone(), problem }
     }
 
-    /// Reports that everything is restored, and waits for the guard to exit.
+    /// Sends DONE, because everything is restored, and waits for the guard to exit.
     pub(crate) fn dismiss(mut self) {
-        // If it has already exited, there is no process to notify.
+        // If the guard has already exited, the write fails and nothing remains to be done.
         let _ = self.link.write_all(&[DONE_BYTE]);
         let _ = self.child.wait();
     }
 
-    /// Lets the guard do what the run could not, as if the run had died.
+    /// Lets the guard restore what the run could not, as if the run had died.
     pub(crate) fn abandon(self) {
         let Self { mut child, link, .. } = self;
         drop(link);
@@ -113,16 +113,16 @@ impl GuardProcess {
     }
 }
 
-/// The body of `foreread guard JOURNAL`: waits until its owner is done or dead. If it died,
-/// restores everything that the journal lists as changed.
+/// The body of `foreread guard JOURNAL`: waits until the run is done or has died. If it died, the
+/// guard restores everything that the journal lists as changed.
 ///
 /// Writes nothing to standard output, which is the lock.
 pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<RestoreReport>, TunableError> {
     let own = |source| TunableError::Own { path: "/dev/stdin".into(), hint: "", source };
     sys::process::ignore_endings();
-    // Fails only for the leader of a process group, as when a person starts it from a shell.
+    // Fails only for the leader of a process group, as when a shell starts it.
     let _ = sys::process::leave_session();
-    // Only root may; other users' guards are as likely to be killed as their other processes.
+    // Only root may do this; the OOM killer may kill other users' guards like any process.
     let _ = sys::process::spare_from_oom();
     let _ = std::env::set_current_dir("/");
     rustix::io::write(io::stdin().as_fd(), &[READY_BYTE]).map_err(|errno| own(errno.into()))?;
@@ -130,10 +130,10 @@ pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<RestoreReport>, Tun
         return Ok(Vec::new());
     }
     match Replay::load(journal) {
-        // The run had completed an apply, and died before it could report that.
+        // The run completed an apply and died before it sent DONE.
         Ok(replay) if replay.kept => Ok(Vec::new()),
         Ok(replay) => put_back(root, &replay),
-        // Removed: the run had restored everything and died before it could report that.
+        // The journal was removed: the run restored everything and died before it sent DONE.
         Err(JournalError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             Ok(Vec::new())
         }
@@ -145,7 +145,7 @@ fn owner_is_done() -> io::Result<bool> {
     let mut word = [0];
     match io::stdin().lock().read_exact(&mut word) {
         Ok(()) => Ok(word == [DONE_BYTE]),
-        // The stream ends with a reset if the run died before it had read all data.
+        // The socket reports a reset if the run died with unread data.
         Err(error)
             if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) =>
         {

@@ -1,4 +1,4 @@
-//! Holds a tunable at a value for a short time.
+//! Sets a tunable to a value for a short time.
 
 use host::{BdiId, page_size};
 
@@ -7,16 +7,16 @@ use crate::journal_entry::{JournalEntry, UndoneEntry, unix_ms};
 use crate::{BdiLease, RestoreOutcome, Tunable, TunableError, Value};
 
 impl BdiLease {
-    /// The locked bdi.
+    /// Returns the locked bdi.
     pub fn bdi(&self) -> &BdiId {
         &self.site.bdi
     }
 
-    /// Sets a tunable, calls `act` and restores the tunable, with nothing slow in between: the
+    /// Sets a tunable, calls `act` and restores the tunable, with no slow step in between: the
     /// journal is synced before and updated after.
     ///
-    /// A value that another process sets in the meantime is not restored, and is an error. If `act`
-    /// panics, the value is restored when the lease is dropped.
+    /// If another process sets the value in the meantime, it is not restored, which is an error. If
+    /// `act` panics, dropping the lease restores the value.
     pub fn with_value<T>(
         &mut self,
         tunable: &'static Tunable,
@@ -42,8 +42,8 @@ impl BdiLease {
         result
     }
 
-    /// Restores and forgets a value that this lease has set: from now on another process may set
-    /// it. `original` is the earlier value.
+    /// Restores a value that this lease has set and removes it from the lease, so that another
+    /// process may set it. `original` is the value to restore.
     pub fn release_value(
         &mut self,
         tunable: &'static Tunable,
@@ -56,7 +56,7 @@ impl BdiLease {
         self.forget(tunable, original, &set)
     }
 
-    /// The current value, if no other process has set it.
+    /// Returns the current value, or an error if another process has set it.
     pub(crate) fn unchanged(&self, tunable: &'static Tunable) -> Result<Value, TunableError> {
         let present = self.read(tunable)?;
         self.refuse_changed(tunable, &tunable.file(&self.site), &present)?;
@@ -73,8 +73,8 @@ impl BdiLease {
         TunableError::ChangedByOther { tunable: tunable.name(), bdi, expected, found }
     }
 
-    /// Journals that a held tunable is restored. A lease of months holds thousands of times, so its
-    /// journal is truncated when nothing else is changed.
+    /// Journals that a temporary value was restored. A lease of months does this thousands of
+    /// times, so its journal is truncated when it has no other changes.
     fn forget(
         &mut self,
         tunable: &'static Tunable,

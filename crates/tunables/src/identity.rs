@@ -1,7 +1,7 @@
 //! Identifies the device of a bdi.
 //!
-//! Numbers are reused: `7:0` is whatever was last attached to the first loop device, `0:46` any NFS
-//! mount. A value must be restored only on the device that it was read from.
+//! The kernel reuses device numbers: `7:0` is the file last attached to the first loop device,
+//! `0:46` any NFS mount. A value must be restored only on the device that it was read from.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use units::Bytes;
 
 use crate::TunableScope;
 
-/// Distinguishes a device from another that later has the same number.
+/// Distinguishes a device from another device that later has the same number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// The block devices that exist.
+    /// The block devices of the scope that exist.
     pub devices: Vec<DeviceIdentity>,
-    /// The mount source, for a bdi without block devices.
+    /// The mount source of a bdi without block devices.
     pub source: Option<String>,
 }
 
@@ -25,23 +25,23 @@ pub struct Identity {
 #[serde(deny_unknown_fields)]
 pub struct DeviceIdentity {
     pub device: DevNo,
-    /// Counts disks since boot (Linux 5.15); a loop device gets a new one with each file.
+    /// Sequence number since boot (Linux 5.15); a loop device gets a new one with each file.
     pub diskseq: Option<u64>,
     pub size: Option<Bytes>,
     pub model: Option<String>,
-    /// The file behind a loop device.
+    /// The backing file of a loop device.
     pub backing_file: Option<String>,
-    /// Permanent identifiers of its disk: serial number, WWN, UUID, by the names in udev and sysfs.
+    /// Permanent identifiers of the disk by their name in udev or sysfs: serial number, WWN, UUID.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub marks: BTreeMap<String, String>,
 }
 
-/// Whether an existing device is the one of a journal.
+/// The result of comparing a device with the device of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentityMatch {
     Same,
     Other,
-    /// It matches, and so does another device of this machine.
+    /// The device matches, but so does another device of this machine.
     Ambiguous,
 }
 
@@ -53,7 +53,7 @@ impl From<DeviceFacts> for DeviceIdentity {
 }
 
 impl Identity {
-    /// Reads the current identity.
+    /// Reads the current identity of a scope's devices.
     pub fn read(root: &Root, site: &TunableScope) -> Self {
         let facts = |device: &DevNo| device_facts(root, *device).ok();
         let mut numbers: Vec<&DevNo> = site.devices.iter().chain(&site.leaves).collect();
@@ -84,7 +84,7 @@ impl Identity {
         if self.devices.iter().all(known) { IdentityMatch::Same } else { IdentityMatch::Ambiguous }
     }
 
-    /// Whether `now` may be the same device. After a reboot, counters restart.
+    /// Returns whether `now` may be the same device. After a reboot, counters restart.
     pub fn is_same(&self, now: &Self, same_boot: bool) -> bool {
         if let (Some(then), Some(now)) = (&self.source, &now.source)
             && then != now
@@ -100,8 +100,8 @@ impl Identity {
 
 impl DeviceIdentity {
     fn is_same(&self, now: &Self, same_boot: bool) -> bool {
-        // A loop device without a file is unused, and would keep a changed value for the
-        // next file that is attached (seen on 6.18: 64 MiB survive detach and attach).
+        // A loop device without a file is unused, and would keep a changed value for the next file
+        // that is attached (seen on 6.18: 64 MiB survive detach and attach).
         if self.backing_file.is_some() && now.backing_file.is_none() {
             return true;
         }
@@ -114,21 +114,21 @@ impl DeviceIdentity {
         (&self.size, &self.model, &self.backing_file) == (&now.size, &now.model, &now.backing_file)
     }
 
-    /// Compares the strongest identifier that both have.
+    /// Compares the strongest identifier that both have; `None` if they have none in common.
     fn has_marks_of(&self, now: &Self) -> Option<bool> {
         let both = |name: &&&str| now.marks.contains_key(**name) && self.marks.contains_key(**name);
         let name = crate::marks::MARKS.iter().find(both)?;
         Some(self.marks.get(*name) == now.marks.get(*name))
     }
 
-    /// Whether an identifier, not only the appearance, shows that they are the same.
+    /// Returns whether an identifier was compared, and not only size and model.
     fn is_told_apart(&self, now: &Self, same_boot: bool) -> bool {
         (same_boot && self.diskseq.is_some() && now.diskseq.is_some())
             || self.has_marks_of(now).is_some()
             || self.backing_file.is_some()
     }
 
-    /// Whether no other device of this machine matches.
+    /// Returns whether no other device of this machine has the same size and model.
     fn is_alone(&self, root: &Root) -> bool {
         let numbers = root.names("/sys/dev/block").into_iter();
         let others = numbers.filter_map(|name| name.parse().ok()).filter(|n| *n != self.device);

@@ -1,10 +1,10 @@
-//! The journal: changes are recorded on stable storage before they are made.
+//! The journal: records changes on stable storage before they are made.
 //!
 //! Each run has one file of JSON lines under `<state>/journal`. The first line names the owner and
 //! the device. A line precedes each change, and a line follows each restored tunable; when all are
-//! restored, the file is removed. An incomplete last line was never followed by a change, because
-//! each line is synced first, so it is ignored. Any other content that foreread would not have
-//! written makes the whole file invalid, because root writes values from it.
+//! restored, foreread removes the file. An incomplete last line is ignored: each line is synced
+//! before its change is made, so no change followed it. Any other content that foreread would not
+//! have written makes the whole file invalid, because root writes values from it.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -22,12 +22,12 @@ use crate::replay::Replay;
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// The length of its first line, if it was written here.
+    /// The length of the first line in bytes; `None` if the journal was reopened.
     beginning: Option<u64>,
 }
 
 impl Journal {
-    /// Creates a journal and syncs file and directory.
+    /// Creates a journal; syncs the file and its directory.
     pub(crate) fn create(dirs: &Dirs, header: JournalHeader) -> Result<Self, JournalError> {
         let dir = directory(dirs);
         let fail = |doing| {
@@ -67,7 +67,7 @@ impl Journal {
         &self.path
     }
 
-    /// Appends a line and syncs.
+    /// Appends a line and syncs the file.
     pub(crate) fn append(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
         let line = serde_json::to_string(entry).map_err(io::Error::from);
         line.and_then(|line| {
@@ -77,14 +77,14 @@ impl Journal {
         .map_err(|source| self.error("write", source))
     }
 
-    /// Truncates the journal to its first line: nothing is left to undo. This need not be synced,
-    /// because a journal with undone changes has the same meaning.
+    /// Truncates the journal to its first line, when nothing is left to undo. This need not be
+    /// synced, because a journal with undone changes has the same meaning.
     pub(crate) fn begin_anew(&mut self) -> Result<(), JournalError> {
         let Some(beginning) = self.beginning else { return Ok(()) };
         self.file.set_len(beginning).map_err(|source| self.error("cut", source))
     }
 
-    /// Removes the journal: nothing is left to undo.
+    /// Removes the journal, when nothing is left to undo.
     pub(crate) fn remove(self) -> Result<(), JournalError> {
         match fs::remove_file(&self.path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -97,7 +97,7 @@ impl Journal {
         }
     }
 
-    /// Updates the summary for other users.
+    /// Updates the summary that other users may read.
     pub(crate) fn publish(&self) {
         if let Some(dir) = self.path.parent() {
             publish(dir);
@@ -120,7 +120,7 @@ pub(crate) fn directory(dirs: &Dirs) -> PathBuf {
     dirs.state.join("journal")
 }
 
-/// The existing journals, oldest first.
+/// Returns the paths of the existing journals, oldest first.
 pub(crate) fn list(dirs: &Dirs) -> Result<Vec<PathBuf>, JournalError> {
     let dir = directory(dirs);
     let entries = match fs::read_dir(&dir) {
@@ -135,7 +135,7 @@ pub(crate) fn list(dirs: &Dirs) -> Result<Vec<PathBuf>, JournalError> {
     Ok(paths)
 }
 
-/// Reads a journal; `None` if it was removed meanwhile.
+/// Reads a journal; `None` if it has been removed.
 pub(crate) fn load(path: &Path) -> Result<Option<Replay>, JournalError> {
     match Replay::load(path) {
         Ok(replay) => Ok(Some(replay)),

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::JournalError;
 use crate::{Identity, TunableScope, Value};
 
-/// The version that is written; versions from [`OLDEST_VERSION`] are read.
+/// The version that foreread writes; it reads versions from [`OLDEST_VERSION`].
 pub(crate) const VERSION: u32 = 2;
-/// The oldest version that is read: without purpose, and with read-ahead only.
+/// The oldest version that foreread reads: without purpose, and with read-ahead only.
 pub(crate) const OLDEST_VERSION: u32 = 1;
 
-/// More than a run of a million changes; a larger file was not written by foreread.
+/// Maximum size: more than a run of a million changes writes.
 const MAX_JOURNAL_BYTES: u64 = 512 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,10 +25,10 @@ const MAX_JOURNAL_BYTES: u64 = 512 << 20;
 pub(crate) enum JournalEntry {
     Begin(JournalHeader),
     Change(JournaledChange),
-    /// The side effects of this change were handled.
+    /// The side effects of a change were handled.
     #[serde(rename = "calm")]
     Confirmed(ConfirmedEntry),
-    /// Everything was applied and stays when the process exits.
+    /// All settings were applied and stay when the process exits.
     Kept(KeptEntry),
     Undone(UndoneEntry),
 }
@@ -47,14 +47,14 @@ pub(crate) struct KeptEntry {
     pub unix_ms: u64,
 }
 
-/// The purpose of a journal's changes.
+/// Why a journal's changes are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JournalPurpose {
-    /// For measuring; restored when that ends.
+    /// To measure; restored when the study ends.
     #[default]
     Study,
-    /// Stay until they are rolled back.
+    /// To stay until they are rolled back.
     Apply,
 }
 
@@ -69,11 +69,11 @@ pub struct JournalHeader {
     pub identity: Identity,
     #[serde(default)]
     pub purpose: JournalPurpose,
-    /// Time in milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
-/// A process, identified uniquely.
+/// A process, uniquely identified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalOwner {
@@ -83,31 +83,31 @@ pub struct JournalOwner {
     pub boot_id: String,
 }
 
-/// One change, written before it is made.
+/// One change; written before the change is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournaledChange {
-    /// Number of the change in this journal, from 1.
+    /// The number of the change in this journal, from 1.
     pub number: u64,
     pub tunable: String,
-    /// Its file, one that the registry allows for the tunable.
+    /// The changed file, which must be one that the registry allows for the tunable.
     pub file: PathBuf,
     pub old: Value,
-    /// The value about to be written.
+    /// The value that will be written.
     pub new: Value,
-    /// Whether it was not requested, but may be changed as a side effect.
+    /// True if the change was not requested, but may occur as a side effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
     /// Time in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
-/// A tunable whose change was handled.
+/// The result of undoing the changes of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UndoneEntry {
     pub tunable: String,
-    /// `None` in version 1: its only file.
+    /// The file; `None` in version 1, where a tunable has only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     pub outcome: RestoreOutcome,
@@ -118,17 +118,17 @@ pub(crate) struct UndoneEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreOutcome {
-    /// The old value was written and reads back.
+    /// The old value was written and read back.
     Restored,
-    /// The old value was already set.
+    /// The file already had the old value.
     AlreadySo,
-    /// The device no longer exists, or another has its number now.
+    /// The device no longer exists, or another device has its number.
     DeviceGone,
     /// Another process has set another value, which is kept.
     LeftAlone { present: Value },
 }
 
-/// Reads a journal if only this user can have written it.
+/// Reads a journal if no other user can have written it.
 pub fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
     let fail = |source| JournalError::Io { doing: "read", path: path.to_owned(), source };
     let refuse = |problem| JournalError::NotOurs { path: path.to_owned(), problem };
@@ -151,7 +151,7 @@ pub fn read_own(path: &Path) -> Result<Vec<u8>, JournalError> {
     Ok(bytes)
 }
 
-/// Options that neither follow a link nor wait for a pipe.
+/// Returns options that neither follow a symbolic link nor wait for a pipe.
 pub(crate) fn options() -> OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();

@@ -1,4 +1,4 @@
-//! The right to change one bdi.
+//! The exclusive right to change one bdi.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,9 +21,9 @@ use crate::{
     TunableScope, Value,
 };
 
-/// The exclusive right to change one bdi. For a study, everything is restored by
-/// [`BdiLease::restore`], by dropping, or by the guard. Applied settings stay after
-/// [`BdiLease::keep`]; until then they are restored like those of a study.
+/// The exclusive right to change one bdi. A study's changes are restored by [`BdiLease::restore`],
+/// by dropping the lease, or by the guard. Applied settings stay after [`BdiLease::keep`]; until
+/// then they are restored like those of a study.
 #[derive(Debug)]
 pub struct BdiLease {
     pub(crate) root: Root,
@@ -31,15 +31,15 @@ pub struct BdiLease {
     purpose: JournalPurpose,
     pub(crate) journal: Journal,
     pub(crate) changes: u64,
-    /// The last values that this lease has set, by the tunable's name and file.
+    /// The last values that this lease has set, by tunable name and file.
     pub(crate) set: BTreeMap<(&'static str, PathBuf), Value>,
-    /// The tunables whose original value is in the journal.
+    /// The tunables and files whose original value is in the journal.
     pub(crate) known: BTreeSet<(&'static str, PathBuf)>,
     inherited: Vec<RestoreReport>,
     pub(crate) notes: Vec<String>,
-    /// `None` after it was dismissed.
+    /// The guard; `None` after it was dismissed.
     guard: Option<GuardProcess>,
-    /// `None` after it was released.
+    /// The lock of the bdi; `None` after its release.
     lock: Option<DeviceLock>,
     dirs: Dirs,
     /// The locks of other changed devices: those below the bdi, and the machine.
@@ -47,7 +47,7 @@ pub struct BdiLease {
 }
 
 impl BdiLease {
-    /// Takes the lock, undoes changes of dead runs on this bdi, creates a journal, starts the
+    /// Takes the lock, undoes changes of dead runs on this bdi, creates a journal, and starts the
     /// guard.
     pub fn begin(
         dirs: &Dirs,
@@ -64,7 +64,7 @@ impl BdiLease {
         )
     }
 
-    /// The same with a known scope, for either purpose.
+    /// Begins a lease on a known scope, for either purpose.
     pub fn begin_at(
         dirs: &Dirs,
         root: &Root,
@@ -86,7 +86,7 @@ impl BdiLease {
         let guard = match GuardProcess::start(guard, journal.path(), lock.lock()) {
             Ok(guard) => Some(guard),
             Err(error) => {
-                // Nothing was changed: the error of the guard is the one to report.
+                // Nothing was changed, so the guard's error is the one to report.
                 let _ = journal.remove();
                 return Err(error);
             }
@@ -108,7 +108,7 @@ impl BdiLease {
         })
     }
 
-    /// Changes of dead runs that were undone at the start.
+    /// Returns the changes of dead runs that `begin` has undone.
     pub fn inherited(&self) -> &[RestoreReport] {
         &self.inherited
     }
@@ -121,11 +121,11 @@ impl BdiLease {
         read(&self.root, tunable, &self.site)
     }
 
-    /// Journals, writes and reads back every existing file of the tunable. Returns the value read,
-    /// rounded as by [`Tunable::validate`]. Side effects on other tunables are undone.
+    /// Journals, writes and reads back each existing file of the tunable. Returns the value,
+    /// rounded as by [`Tunable::validate`]. Undoes side effects on other tunables.
     ///
     /// If another process has changed the value since this lease set it, nothing is written: that
-    /// process had a reason, and later measurements are of its setting.
+    /// process had a reason, and later measurements would be of its setting.
     pub fn set(&mut self, tunable: &'static Tunable, value: &Value) -> Result<Value, TunableError> {
         let value = tunable.validate(value, page_size())?.value;
         let present = read_all(&self.root, tunable, &self.site)?;
@@ -142,7 +142,7 @@ impl BdiLease {
         Ok(setting.value)
     }
 
-    /// Takes the lock of the device of a file, if that is not the bdi itself: another process may
+    /// Takes the lock of a file's device if that is not the bdi itself, because another process may
     /// be measuring there.
     pub(crate) fn reserve(&mut self, file: &Path) -> Result<(), TunableError> {
         let bdi = bdi_of(&self.root, file);
@@ -174,7 +174,7 @@ impl BdiLease {
         value: &Value,
     ) -> Result<(), TunableError> {
         if old == value {
-            // Nothing to write. An applied value is recorded nevertheless, to be verified later.
+            // Nothing to write, but an applied value is recorded so that it can be verified later.
             if self.purpose == JournalPurpose::Apply {
                 self.journal_change(tunable, &file, old, value, false)?;
             }
@@ -188,7 +188,7 @@ impl BdiLease {
                 self.set.insert((tunable.name(), file), written);
             }
             Err(error) => {
-                // No user requested the current value, and it is not in the journal as ours.
+                // The current value was not requested, and the journal does not list it as ours.
                 if matches!(error, TunableError::DidNotStick { .. }) {
                     let _ = write(&self.root, tunable, &self.site, &file, old);
                 }
@@ -199,7 +199,7 @@ impl BdiLease {
         self.restore_side_effects(tunable, held)
     }
 
-    /// Journals a change before it is made.
+    /// Journals a change; must precede the change.
     pub(crate) fn journal_change(
         &mut self,
         tunable: &'static Tunable,
@@ -226,13 +226,13 @@ impl BdiLease {
         self.guard.as_mut().map_or(Ok(()), GuardProcess::check)
     }
 
-    /// Side effects that could not be undone, each reported once.
+    /// Returns the side effects that could not be undone, and forgets them.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Keeps the settings. They can be undone by rolling back the journal, whose path is returned.
-    /// The lock is returned too, for remaining work.
+    /// Keeps the settings. Returns the path of the journal, with which they can be rolled back, and
+    /// the lock, for remaining work.
     pub fn keep(mut self) -> Result<(PathBuf, Option<DeviceLock>), TunableError> {
         let path = self.journal.path().to_owned();
         self.journal.append(&JournalEntry::Kept(KeptEntry { unix_ms: unix_ms() }))?;
@@ -243,14 +243,14 @@ impl BdiLease {
         Ok((path, self.lock.take()))
     }
 
-    /// Restores everything and reports the results.
+    /// Restores all settings and reports the results.
     pub fn restore(mut self) -> Result<Vec<RestoreReport>, TunableError> {
         self.finish()
     }
 
     fn finish(&mut self) -> Result<Vec<RestoreReport>, TunableError> {
         let Some(guard) = self.guard.take() else { return Ok(Vec::new()) };
-        // From the journal, not from memory, so that the result is that of the guard.
+        // Uses the journal, not memory, so that the result is the same as the guard's.
         let undone = Replay::load(self.journal.path())
             .map_err(TunableError::from)
             .and_then(|replay| put_back(&self.root, &replay));
@@ -265,7 +265,7 @@ impl BdiLease {
 
 impl Drop for BdiLease {
     fn drop(&mut self) {
-        // The guard has retried and reported what fails here.
+        // If this fails, the guard has retried and reported it.
         let _ = self.finish();
     }
 }

@@ -1,9 +1,9 @@
-//! Tunables: the kernel's settings that foreread reads, checks, writes, reads back and undoes.
+//! Tunables: the kernel settings that foreread reads, checks, writes, reads back and undoes.
 //!
 //! Only this crate writes to `/sys`. Every change is in a [`Journal`] on stable storage before it
 //! is made. A [`BdiLease`] gives one process the right to change one bdi, with a guard process that
-//! restores everything if the owner is killed. [`rollback`] restores what even the guard could not
-//! (after a power loss).
+//! restores all settings if the owner is killed. [`rollback`] restores what even the guard could
+//! not restore, such as after a power loss.
 
 mod access;
 mod apply;

@@ -1,4 +1,4 @@
-//! Identifiers that survive a boot, unlike the kernel's device names.
+//! Device identifiers that survive a reboot, unlike the kernel's device names.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use host::{DevNo, Root};
 
-/// A name for the device at this path that is the same at every boot: `/dev/sdb` may be another
-/// disk then. Returns the path itself if it is not a kernel name or has no such name.
+/// Returns a name for the device at `path` that does not change at reboot, as `/dev/sdb` may.
+/// Returns `path` itself if it is not a kernel name or the device has no such name.
 pub fn lasting_name(root: &Root, path: &Path) -> PathBuf {
     if path.parent() != Some(Path::new("/dev")) {
         return path.to_owned();
@@ -19,7 +19,7 @@ pub fn lasting_name(root: &Root, path: &Path) -> PathBuf {
         fs::canonicalize(root.path(folder.join(name))).is_ok_and(|meant| meant == device)
     };
     let names = entries.flatten().map(|entry| entry.file_name()).filter(same);
-    // World wide names and UUIDs before names that are made from model and serial number.
+    // World wide names and UUIDs precede names made from model and serial number.
     let rank = |name: &OsString| {
         let name = name.to_string_lossy();
         let sure = ["wwn-", "nvme-eui.", "nvme-uuid.", "md-uuid-", "dm-uuid-"];
@@ -29,25 +29,25 @@ pub fn lasting_name(root: &Root, path: &Path) -> PathBuf {
     best.map_or_else(|| path.to_owned(), |name| folder.join(name))
 }
 
-/// A condition of a udev rule that matches exactly one device.
+/// A udev rule condition that matches exactly one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceMatch {
-    /// `ENV{ID_SERIAL}=="…"`.
+    /// The condition, as in `ENV{ID_SERIAL}=="…"`.
     pub condition: String,
-    /// The identity itself, for file names and messages.
+    /// The identifier itself, for file names and messages.
     pub value: String,
 }
 
-/// Properties in udev's database, the strongest first. Array and mapper names come first because
-/// their serial would be a member's.
+/// Properties in udev's database, strongest first. Those of arrays and device mapper come first,
+/// because the serial number of such a device would be a member's.
 const PROPERTIES: &[&str] =
     &["DM_UUID", "MD_UUID", "ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL", "ID_FS_UUID"];
 
-/// Attributes in sysfs, for machines and containers without udev's database.
+/// Attributes in sysfs, for machines and containers without a udev database.
 const ATTRIBUTES: &[&str] =
     &["dm/uuid", "md/uuid", "wwid", "device/wwid", "serial", "device/serial"];
 
-/// All of them, the strongest first.
+/// Properties and attributes, strongest first.
 pub(crate) const MARKS: &[&str] = &[
     "DM_UUID",
     "MD_UUID",
@@ -63,7 +63,7 @@ pub(crate) const MARKS: &[&str] = &[
     "ID_FS_UUID",
 ];
 
-/// The condition that matches only this device; `None` if it has no identifier of its own.
+/// Returns the condition that matches only this device; `None` if it has no identifier.
 pub fn matched(root: &Root, device: DevNo) -> Option<DeviceMatch> {
     let (name, value) = lasting_marks(root, device).into_iter().next()?;
     let property = PROPERTIES.contains(&name);
@@ -71,8 +71,8 @@ pub fn matched(root: &Root, device: DevNo) -> Option<DeviceMatch> {
     Some(DeviceMatch { condition: format!("{key}{{{name}}}==\"{value}\""), value })
 }
 
-/// All permanent identifiers of a whole device, the strongest first: the name of the property or
-/// attribute, and its value.
+/// Returns all permanent identifiers of a whole device, strongest first: the name of the property
+/// or attribute, and its value.
 pub(crate) fn lasting_marks(root: &Root, device: DevNo) -> Vec<(&'static str, String)> {
     let database = root.read(format!("/run/udev/data/b{device}")).unwrap_or_default();
     let property = |name: &&'static str| {
@@ -92,18 +92,18 @@ pub(crate) fn lasting_marks(root: &Root, device: DevNo) -> Vec<(&'static str, St
     properties.chain(ATTRIBUTES.iter().filter_map(attribute)).collect()
 }
 
-/// Whether a device can be identified after a boot, so that a udev rule can match it alone.
+/// Returns whether a udev rule can identify the device after a reboot.
 pub fn is_known_after_boot(root: &Root, device: DevNo) -> bool {
     matched(root, device).is_some()
 }
 
-/// Whether a value has no character that is special in udev's patterns or ends the string.
+/// Returns whether a value contains no character that is special in udev rules.
 fn is_plain(value: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:+=/ ".contains(c);
     (4..=128).contains(&value.len()) && value.chars().all(fits)
 }
 
-/// A name for files: letters, digits and dashes of an identity.
+/// Converts a text to a name for files, of lower-case letters, digits and dashes.
 pub fn slug(text: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let slug: String = text.chars().map(letter).take(60).collect();
@@ -117,7 +117,7 @@ mod naming {
     #[test]
     fn a_disk_is_remembered_by_its_world_wide_name() {
         let dir = tempfile::tempdir().expect("a directory");
-        // Without links of its own, as the names of a machine are.
+        // Without symbolic links in the path, as on a real machine.
         let top = fs::canonicalize(dir.path()).expect("a path");
         let links = top.join("dev/disk/by-id");
         fs::create_dir_all(&links).expect("directories");

@@ -1,4 +1,4 @@
-//! The owner of a journal, and whether it is alive.
+//! The process that owns a journal, and whether it is alive.
 
 use host::Root;
 
@@ -12,12 +12,12 @@ impl JournalOwner {
         Ok(Self { pid, start_time, boot_id: boot_id() })
     }
 
-    /// Whether it is running. Always checked on this machine, even with another root.
+    /// Returns whether the process is running. Always checks this machine, even with another root.
     pub(crate) fn is_alive(&self) -> Result<bool, TunableError> {
         Ok(self.is_of_this_boot() && start_time(self.pid)? == Some(self.start_time))
     }
 
-    /// Whether it was started since the last boot.
+    /// Returns whether the process was started since the last boot.
     pub(crate) fn is_of_this_boot(&self) -> bool {
         boot_id() == self.boot_id
     }

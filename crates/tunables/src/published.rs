@@ -1,8 +1,8 @@
 //! A summary of the settings that all users may read.
 //!
-//! Only their owner may read journals and write them, because root writes values from them. A
-//! summary of all open journals lets other users find the origin of a value. It is rewritten
-//! whenever a journal changes, and is never used for undoing.
+//! Only their owner may read and write journals, because root writes values from them. A summary of
+//! all open journals lets other users find the origin of a value. foreread rewrites it when a
+//! journal changes, and never uses it for undoing.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -19,7 +19,7 @@ use crate::journal_entry::JournalOwner;
 use crate::{JournalPurpose, Replay, Value};
 
 const VERSION: u32 = 1;
-/// More than a thousand settings; a larger file was not written by foreread.
+/// Maximum size: more than a thousand settings need.
 const MAX_SUMMARY_BYTES: u64 = 1 << 20;
 
 /// The summary of all open journals.
@@ -34,12 +34,12 @@ struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedJournal {
-    /// The journal, which only its owner may read.
+    /// The path of the journal, which only its owner may read.
     pub journal: PathBuf,
     pub bdi: BdiId,
     pub purpose: JournalPurpose,
     owner: JournalOwner,
-    /// The settings; empty for a study, whose values change constantly.
+    /// The applied settings; empty for a study, whose values change constantly.
     pub settings: Vec<PublishedSetting>,
 }
 
@@ -54,7 +54,7 @@ pub struct PublishedSetting {
 }
 
 impl PublishedJournal {
-    /// The process that is measuring there, if one is.
+    /// Returns the process that is measuring on the bdi, if any.
     pub fn measured_by(&self) -> Option<u32> {
         let lives = self.purpose == JournalPurpose::Study && self.owner.is_alive().unwrap_or(false);
         lives.then_some(self.owner.pid)
@@ -80,13 +80,13 @@ impl PublishedJournal {
     }
 }
 
-/// The summary's file in a state directory.
+/// Returns the summary's path in a state directory.
 fn file(state: &Path) -> PathBuf {
     state.join("settings.json")
 }
 
-/// Creates the directory of journals, readable by its owner only, in a directory that others may
-/// enter.
+/// Creates the directory of journals, which only its owner may read, in a directory that other
+/// users may enter.
 pub(crate) fn make_directories(journals: &Path) -> io::Result<()> {
     if let Some(state) = journals.parent() {
         DirBuilder::new().recursive(true).mode(0o755).create(state)?;
@@ -94,15 +94,15 @@ pub(crate) fn make_directories(journals: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(journals)
 }
 
-/// Writes the summary of the journals in the directory above them. A failure does not stop the
-/// operation: other users only see less.
+/// Writes the summary of the journals to the directory above them. A failure does not stop the
+/// operation; other users only see less.
 pub(crate) fn publish(journals: &Path) {
     let Some(state) = journals.parent() else { return };
     let _ = try_publish(journals, state);
 }
 
 fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
-    // If two processes publish at once, the newer view must win.
+    // If two processes publish concurrently, the newer state must remain.
     let _turn = Lock::acquire(&state.join("settings.lock"))?;
     let mut paths: Vec<PathBuf> = fs::read_dir(journals)?
         .flatten()
@@ -120,12 +120,12 @@ fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
         };
     }
     let text = serde_json::to_vec_pretty(&summary)?;
-    // All users may read it, whatever the umask; it is rewritten after a power loss.
+    // All users may read it, whatever the umask. After a power loss, it is rewritten.
     replace(&path, &text, FileMode::Exact(0o644), Durability::UntilReboot)
 }
 
-/// Reads the summary in a state directory. It must belong to root or to this user; otherwise it is
-/// ignored.
+/// Reads the summary in a state directory. Ignores it unless it belongs to root or this user and no
+/// other user can write it.
 pub fn published(state: &Path) -> Vec<PublishedJournal> {
     read(&file(state)).unwrap_or_default()
 }

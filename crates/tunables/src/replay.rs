@@ -1,4 +1,4 @@
-//! Reads a journal and determines what is still to be undone.
+//! Reads a journal and determines which changes are still to be undone.
 
 use std::path::{Path, PathBuf};
 
@@ -6,35 +6,35 @@ use crate::journal_entry::{JournalEntry, OLDEST_VERSION, UndoneEntry, VERSION, r
 use crate::registry::{admits, find_exactly};
 use crate::{JournalError, JournalHeader, JournaledChange, Tunable, Value};
 
-/// A journal as read and checked.
+/// A journal that was read and checked.
 #[derive(Clone, Debug)]
 pub struct Replay {
     pub(crate) path: PathBuf,
-    /// The length of its complete lines.
+    /// The length of the complete lines in bytes.
     pub(crate) sound_bytes: u64,
-    /// The first line; `None` if even that is incomplete, so that nothing was changed.
+    /// The first line; `None` if it is incomplete, in which case nothing was changed.
     pub header: Option<JournalHeader>,
-    /// Changes that are not restored yet.
+    /// Changes that are not yet restored.
     pub open: Vec<OpenChange>,
-    /// Whether its owner completed an apply.
+    /// True if the owner completed an apply.
     pub kept: bool,
-    /// The tunable of the last change, if its side effects are not handled yet.
+    /// The tunable of the last change, if its side effects are not yet handled; otherwise `None`.
     pub(crate) upsetting: Option<&'static Tunable>,
     changes: u64,
 }
 
-/// A tunable that is or may be changed.
+/// A file of a tunable that is or may be changed.
 #[derive(Clone, Debug)]
 pub struct OpenChange {
     pub tunable: &'static Tunable,
     pub file: PathBuf,
-    /// Whether it was requested, not only preserved during other changes.
+    /// True if requested; false if the value was only preserved during other changes.
     pub asked: bool,
-    /// Its value before the first change.
+    /// The value before the first change.
     pub original: Value,
-    /// The value that the last change wrote or was about to write; and the value that the change
-    /// found, if that was ours too, because the write may not have happened. Earlier values of the
-    /// run can no longer be present because of the run.
+    /// The values that may be present because of this run: the value that the last change wrote or
+    /// was about to write, and the value that it replaced, if that was also from this run, because
+    /// the write may not have happened.
     pub ours: Vec<Value>,
 }
 
@@ -112,7 +112,7 @@ impl Replay {
         let known = |open: &&mut OpenChange| open.is(tunable.name(), &change.file);
         match self.open.iter_mut().find(known) {
             Some(open) => {
-                // A value of another process is not ours because it was found.
+                // A value of another process does not become ours because a change found it.
                 open.ours.retain(|value| *value == change.old);
                 open.ours.push(change.new);
                 open.asked |= !change.held;
@@ -156,8 +156,8 @@ impl Replay {
     }
 }
 
-/// Whether these bytes are the start of a journal, possibly torn: a power loss leaves the start of
-/// the first line, zeros, or both.
+/// Returns whether the bytes may be the start of a journal, possibly torn. A power loss leaves the
+/// start of the first line, zeros, or both.
 fn may_begin(bytes: &[u8]) -> bool {
     const OPENING: &[u8] = br#"{"begin":"#;
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
@@ -171,7 +171,7 @@ impl OpenChange {
         self.tunable.name() == tunable && self.file == file
     }
 
-    /// The value last written or about to be written.
+    /// Returns the value last written or about to be written.
     pub fn last(&self) -> &Value {
         self.ours.last().unwrap_or(&self.original)
     }
@@ -252,7 +252,7 @@ mod tests {
         let replay = parse(&text(&changes)).expect("sound");
         assert_eq!(replay.open[0].original, kib(128));
         assert_eq!(replay.open[0].ours, [kib(64), kib(1024)]);
-        // Nor is what was found there without having been written.
+        // Nor is a value that was found there and that this run had not written.
         let replay = parse(&text(&[begin(), change(1, 128, 4), change(2, 777, 64)]));
         assert_eq!(replay.expect("sound").open[0].ours, [kib(64)]);
     }
@@ -289,7 +289,7 @@ mod tests {
             elsewhere.contains("line 2") && elsewhere.contains("not /etc/shadow"),
             "{elsewhere}"
         );
-        // The bdi is in the first line, where only names that are one part of a path will do.
+        // The bdi is in the first line, which accepts only names without a path separator.
         let out = edited(r#""bdi":"7:0""#, r#""bdi":"../../../etc""#);
         assert!(out.contains("line 1"), "{out}");
         assert!(edited(r#""bdi":"7:0""#, r#""bdi":"7:1""#).contains("line 2"));

@@ -1,4 +1,4 @@
-//! Restores values, for the owner, the guard and rollback.
+//! Restores values; used by the owner, the guard and rollback.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub struct RestoreReport {
     pub tunable: &'static str,
     pub file: PathBuf,
     pub original: Value,
-    /// The result, or in a preview the expected result.
+    /// The result; in a preview, the expected result.
     pub outcome: RestoreOutcome,
 }
 
@@ -39,7 +39,7 @@ impl RestoreReport {
     }
 }
 
-/// One line for people: `read_ahead of bdi 8:0 restored to 128 KiB`.
+/// Formats one line, as in `read_ahead of bdi 8:0 restored to 128 KiB`.
 impl fmt::Display for RestoreReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bdi, tunable, original, .. } = self;
@@ -58,9 +58,9 @@ impl fmt::Display for RestoreReport {
     }
 }
 
-/// Undoes all open changes of a journal and removes it. A change that cannot be undone stays open,
-/// the others are undone nevertheless, and the first error is returned. The caller holds the lock
-/// of the bdi.
+/// Undoes all open changes of a journal and removes it. If a change cannot be undone, it stays
+/// open, the others are undone nevertheless, and the first error is returned. The caller must hold
+/// the lock of the bdi.
 pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else {
         return Ok(Vec::new());
@@ -68,8 +68,8 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
     let mut journal = Journal::reopen(replay)?;
     let mut undone = Vec::new();
     let mut first_error = None;
-    // Judged before anything is written, so that a side effect of our own writes is not taken for a
-    // change by another process.
+    // Judge all changes before the first write, so that a side effect of these writes is not
+    // mistaken for a change by another process.
     let judged: Vec<_> = in_order(&replay.open)
         .into_iter()
         .map(|open| (open, judge(root, replay, header, open)))
@@ -86,7 +86,7 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
             Ok(RestoreReport::new(replay, header, open, outcome))
         });
         match settled {
-            // A preserved value that is unchanged is not reported.
+            // Do not report a preserved value that is unchanged.
             Ok(one) if !open.asked && one.outcome == RestoreOutcome::AlreadySo => {}
             Ok(one) => undone.push(one),
             Err(error) => first_error = first_error.or(Some(error)),
@@ -101,7 +101,7 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
     }
 }
 
-/// What [`put_back`] would do.
+/// Returns the expected results of [`put_back`].
 pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else { return Ok(Vec::new()) };
     let mut undone = Vec::new();
@@ -114,14 +114,14 @@ pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>
     Ok(undone)
 }
 
-/// In reverse order of the changes; tunables that others overwrite come last.
+/// Returns the changes in reverse order; tunables that others change as a side effect come last.
 fn in_order(open: &[OpenChange]) -> Vec<&OpenChange> {
     let mut order: Vec<&OpenChange> = open.iter().rev().collect();
     order.sort_by_key(|open| open.tunable.write_rank());
     order
 }
 
-/// Restores a value as judged, also if restoring another tunable has just changed it.
+/// Restores a value as judged, even if restoring another tunable has just changed it.
 fn put_back_one(
     root: &Root,
     header: &JournalHeader,
@@ -133,7 +133,7 @@ fn put_back_one(
         RestoreOutcome::LeftAlone { present } => present,
         RestoreOutcome::Restored | RestoreOutcome::AlreadySo => &open.original,
     };
-    // It has no effect, and reappears when its rival is restored.
+    // This value has no effect, and returns when the other tunable is restored.
     if open.tunable.defers_to_other(wanted) {
         return Ok(outcome);
     }
@@ -153,7 +153,7 @@ fn put_back_one(
     }
 }
 
-/// The expected result of undoing a change.
+/// Returns the expected result of undoing a change.
 fn judge(
     root: &Root,
     replay: &Replay,
@@ -182,7 +182,7 @@ fn judge(
             original: open.original.clone(),
         });
     }
-    // The process died between a change and the handling of its side effects: the value is the
+    // The process died between a change and the handling of its side effects, so the value is the
     // kernel's.
     let upset = replay.upsetting.is_some_and(|tunable| {
         tunable.side_effects().iter().any(|upset| upset.name() == open.tunable.name())

@@ -1,4 +1,4 @@
-//! Undoes changes of dead runs whose guard died with them, or after a power loss.
+//! Undoes changes of dead runs that no guard undid, for example after a power loss.
 
 use std::path::{Path, PathBuf};
 
@@ -11,32 +11,32 @@ use crate::{DeviceLock, Replay, RestoreReport, TunableError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RollbackSelection {
-    /// Changes of dead runs, but not applied settings.
+    /// The changes of dead runs, but not applied settings.
     Left,
     /// All open changes, including applied settings.
     All,
     Bdi(BdiId),
-    /// The journal with this file name, with or without extension.
+    /// The journal with this file name, with or without the extension.
     Journal(String),
 }
 
-/// A running process that restores its changes itself.
+/// A running process that will restore its changes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivingRun {
     pub journal: PathBuf,
-    /// The bdi that it uses.
+    /// The bdi that the process uses.
     pub bdi: BdiId,
     pub pid: u32,
 }
 
 #[derive(Debug, Default)]
 pub struct RollbackReport {
-    /// All examined tunables.
+    /// The results for all tunables that were examined.
     pub undone: Vec<RestoreReport>,
     pub journals: Vec<PathBuf>,
-    /// Running processes that were skipped, unless one was named.
+    /// Running processes that were skipped; a process of a selected bdi or journal is in `refused`.
     pub living: Vec<LivingRun>,
-    /// Why some journals could not be undone; the others were.
+    /// Why some journals could not be undone; all others were undone.
     pub refused: Vec<TunableError>,
 }
 
@@ -52,8 +52,8 @@ impl RollbackReport {
     }
 }
 
-/// Restores the changes of dead runs, the latest run first. May be called again at any time:
-/// restored changes are in no journal.
+/// Restores the changes of dead runs, the latest run first. May be called repeatedly: restored
+/// changes are in no journal.
 pub fn rollback(
     dirs: &Dirs,
     root: &Root,
@@ -62,7 +62,7 @@ pub fn rollback(
     for_each(dirs, which, |replay| roll_back_one(dirs, root, replay))
 }
 
-/// What [`rollback`] would do now, with the expected results.
+/// Returns the results that [`rollback`] would have now.
 pub fn rollback_preview(
     dirs: &Dirs,
     root: &Root,
@@ -105,8 +105,8 @@ fn for_each(
     Ok(result)
 }
 
-/// Undoes changes of dead runs on one bdi, so that their values are not taken for the original
-/// ones. The caller holds its lock. An invalid journal is an error, because it may concern this
+/// Undoes changes of dead runs on one bdi, so that their values are not mistaken for the original
+/// ones. The caller must hold its lock. An invalid journal is an error, because it may concern this
 /// bdi.
 pub(crate) fn inherit(
     dirs: &Dirs,
@@ -119,7 +119,7 @@ pub(crate) fn inherit(
         let left = |replay: &Replay| !replay.kept && is_at(replay, &which);
         if let Some(replay) = load(path)?.filter(left) {
             let _others = take_others(dirs, root, &replay)?;
-            // Its owner may be running, but has no lease, which would hold the lock.
+            // The owner may be running, but has no lease; a lease would hold the lock.
             undone.extend(put_back(root, &replay)?);
         }
     }
@@ -132,12 +132,12 @@ fn roll_back_one(
     replay: &Replay,
 ) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else {
-        // Its first line is incomplete: a run that is just starting, or one that died there.
+        // The first line is incomplete: the run is just starting, or died there.
         return Ok(Vec::new());
     };
     let _lock = DeviceLock::acquire(dirs, &header.site.bdi)?;
     let _others = take_others(dirs, root, replay)?;
-    // The guard had the lock until now, and may have restored everything.
+    // The guard may have held the lock until now and restored everything.
     match load(&replay.path) {
         Ok(Some(replay)) => put_back(root, &replay),
         Ok(None) => Ok(Vec::new()),
@@ -145,10 +145,10 @@ fn roll_back_one(
     }
 }
 
-/// The process of a journal, if it is still running.
+/// Returns the process of a journal if it is still running.
 fn living(replay: &Replay) -> Result<Option<LivingRun>, TunableError> {
     match &replay.header {
-        // Applied settings have no owner any more, running or not.
+        // Applied settings have no owner, whether their process runs or not.
         Some(header) if !replay.kept && header.owner.is_alive()? => Ok(Some(LivingRun {
             journal: replay.path.clone(),
             bdi: header.site.bdi.clone(),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use host::{BdiId, DevNo, Root, Storage, device_facts};
 use serde::{Deserialize, Serialize};
 
-/// The scope of a tunable: what a [`crate::Tunable`] needs to find its files, and what a journal
-/// keeps of a [`Storage`].
+/// The scope of a tunable: the part of a [`Storage`] that a [`crate::Tunable`] needs to find its
+/// files, and that a journal records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunableScope {
@@ -16,17 +16,17 @@ pub struct TunableScope {
     /// The lowest devices, as in [`Storage::leaves`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<DevNo>,
-    /// All devices of the stack from the top down, each once; those in the middle are known only if
-    /// the machine was examined ([`TunableScope::with_layers`]).
+    /// All devices of the stack from the top down, each once. Empty unless the stack was examined
+    /// ([`TunableScope::with_layers`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<DevNo>,
 }
 
-/// Deeper stacks do not occur; a captured tree may contain a loop of links.
+/// The maximum depth of a stack; a captured tree may contain a loop of links.
 const DEEPEST_STACK: usize = 16;
 
 impl TunableScope {
-    /// The whole stack of a storage.
+    /// Creates the scope of a storage with its whole stack.
     pub fn with_layers(root: &Root, storage: &Storage) -> Self {
         let mut site = Self::from(storage);
         let mut seen = BTreeSet::new();
@@ -37,7 +37,7 @@ impl TunableScope {
             let mut below = Vec::new();
             for device in level {
                 let Ok(facts) = device_facts(root, device) else { continue };
-                // A partition has neither queue nor members of its own: its disk has.
+                // A partition has neither queue nor members; its disk has.
                 let disk = facts.disk.unwrap_or(device);
                 if seen.insert(disk) {
                     layers.push(disk);
@@ -53,13 +53,13 @@ impl TunableScope {
         site
     }
 
-    /// The scope of settings of the whole machine.
+    /// Creates the scope of settings of the whole machine.
     pub fn machine() -> Self {
         Self::bare("machine")
     }
 
     fn bare(bdi: &str) -> Self {
-        // Both names given here are valid.
+        // The names that callers pass are valid.
         let bdi = BdiId::new(bdi).expect("letters, digits and colons");
         Self { bdi, devices: Vec::new(), leaves: Vec::new(), layers: Vec::new() }
     }
@@ -69,12 +69,12 @@ impl TunableScope {
         Self::bare("0:0")
     }
 
-    /// The disk that the bdi is named after.
+    /// Returns the disk that the bdi is named after.
     fn disk_of_bdi(&self) -> Option<DevNo> {
         self.bdi.as_str().parse().ok()
     }
 
-    /// The lowest devices: those that were found, or else the one that the bdi is named after.
+    /// Returns the lowest devices, or the device that the bdi is named after if none are known.
     pub(crate) fn undermost(&self) -> Vec<DevNo> {
         if self.leaves.is_empty() {
             self.disk_of_bdi().into_iter().collect()
@@ -83,7 +83,7 @@ impl TunableScope {
         }
     }
 
-    /// All known devices of the stack.
+    /// Returns all known devices of the stack.
     pub(crate) fn all_layers(&self) -> Vec<DevNo> {
         let mut all = self.layers.clone();
         for device in self.disk_of_bdi().into_iter().chain(self.leaves.iter().copied()) {

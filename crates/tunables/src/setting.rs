@@ -1,4 +1,4 @@
-//! Settings: tunables with values.
+//! Settings: tunables and their values.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use units::Bytes;
 use crate::registry::{REGISTRY, find_key};
 use crate::{Tunable, TunableError, Value, find};
 
-/// A tunable and its value: `read_ahead=128K`.
+/// A tunable and its value, as in `read_ahead=128K`.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub tunable: &'static Tunable,
@@ -53,7 +53,7 @@ impl Hash for Setting {
     }
 }
 
-/// Reads `read_ahead=128K`.
+/// Parses a setting, as in `read_ahead=128K`.
 impl FromStr for Setting {
     type Err = TunableError;
 
@@ -78,8 +78,8 @@ pub(crate) fn split(text: &str) -> Result<(&str, &str), TunableError> {
     })
 }
 
-/// Settings of different tunables, in the order of writing; prints as `read_ahead=128K`, and is
-/// `{"read_ahead_kib": 128}` in JSON.
+/// Settings of different tunables, in the order of writing. The text form is `read_ahead=128K`, the
+/// JSON form `{"read_ahead_kib": 128}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TunableValues(Vec<Setting>);
 
@@ -105,7 +105,7 @@ impl TunableValues {
         self.get(REGISTRY[READ_AHEAD].name())?.bytes()
     }
 
-    /// The settings in the order of writing.
+    /// Returns the settings in the order of writing.
     pub fn iter(&self) -> impl Iterator<Item = &Setting> {
         self.0.iter()
     }
@@ -115,10 +115,10 @@ impl TunableValues {
     }
 }
 
-/// The index of `read_ahead` in the registry; verified by a test.
+/// The index of `read_ahead` in the registry; a test verifies it.
 const READ_AHEAD: usize = 0;
 
-/// Settings separated by spaces; `unchanged` for none.
+/// Formats the settings, separated by spaces; `unchanged` if there are none.
 impl fmt::Display for TunableValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
@@ -129,7 +129,7 @@ impl fmt::Display for TunableValues {
     }
 }
 
-/// Reads what [`TunableValues`] prints.
+/// Parses the output of `Display`.
 impl FromStr for TunableValues {
     type Err = TunableError;
 

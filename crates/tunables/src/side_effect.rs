@@ -1,4 +1,4 @@
-//! Side effects of a change: journalled before, undone after.
+//! Journals side effects before a change and undoes them after it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::access::{read_file, write};
 use crate::journal_entry::{ConfirmedEntry, JournalEntry};
 use crate::{BdiLease, SideEffect, Tunable, TunableError, Value, find};
 
-/// The value which means that a rival applies.
+/// Returns the zero value, which means that another tunable applies.
 fn void_of(value: &Value) -> Value {
     match value {
         Value::Bytes(_) => Value::Bytes(units::Bytes::ZERO),
@@ -14,7 +14,7 @@ fn void_of(value: &Value) -> Value {
     }
 }
 
-/// A tunable whose value is preserved during the change of another.
+/// A value that must not change when another tunable is written.
 #[derive(Debug)]
 pub(crate) struct PreservedValue {
     tunable: &'static Tunable,
@@ -23,7 +23,7 @@ pub(crate) struct PreservedValue {
 }
 
 impl BdiLease {
-    /// Journals the tunables that the change of `tunable` may affect, before it is made.
+    /// Journals the tunables that a change of `tunable` may affect; must precede the change.
     pub(crate) fn journal_side_effects(
         &mut self,
         tunable: &'static Tunable,
@@ -49,7 +49,7 @@ impl BdiLease {
         Ok(held)
     }
 
-    /// Restores the affected tunables.
+    /// Restores the tunables that the change affected, and confirms the change in the journal.
     pub(crate) fn restore_side_effects(
         &mut self,
         tunable: &'static Tunable,
@@ -62,8 +62,8 @@ impl BdiLease {
             }
             self.journal_change(other, &file, &found, &value, true)?;
             if let Err(error) = write(&self.root, other, &self.site, &file, &value) {
-                // A scheduler may accept fewer requests than the previous one. Then its own count
-                // is right, and the old count is restored together with the old scheduler.
+                // A scheduler may accept fewer requests than the previous one. Its own number is
+                // then correct, and the old number is restored together with the old scheduler.
                 self.journal_change(other, &file, &found, &found, true)?;
                 self.notes.push(format!(
                     "{} changed {} from {value} to {found}, which cannot be restored: {error}",

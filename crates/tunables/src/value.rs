@@ -41,7 +41,7 @@ impl From<Bytes> for Value {
     }
 }
 
-/// An amount is shown with its unit: `128 KiB`.
+/// Formats the value; an amount has its unit, as in `128 KiB`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! The variation of a sweep.
+//! The settings that a sweep varies.
 
 use std::str::FromStr;
 
@@ -7,16 +7,16 @@ use units::PageSize;
 use crate::setting::split;
 use crate::{Tunable, TunableError, Value, find};
 
-/// A tunable and the values to try, as `--vary read_ahead=4K,128K` gives them.
+/// A tunable and the values to try, as in `--vary read_ahead=4K,128K`.
 #[derive(Clone, Debug)]
 pub struct Vary {
     pub tunable: &'static Tunable,
-    /// The distinct values in the order given.
+    /// The distinct values, in the order of the list.
     pub values: Vec<Value>,
 }
 
 impl Vary {
-    /// Checks all values, and rounds them as the kernel does; returns notes.
+    /// Checks all values and rounds them as the kernel does; returns notes for the user.
     pub fn validate(&mut self, page: PageSize) -> Result<Vec<String>, TunableError> {
         let mut notes = Vec::new();
         for value in &mut self.values {
@@ -48,7 +48,7 @@ impl FromStr for Vary {
     }
 }
 
-/// Removes duplicates.
+/// Removes duplicates and keeps the first of each.
 fn keep_first(values: &mut Vec<Value>) {
     let mut kept = Vec::with_capacity(values.len());
     for value in values.drain(..) {

@@ -1,6 +1,6 @@
-//! Applying settings in a tree of files: recorded, kept and restored values.
+//! Applies settings in a tree of files: checks recorded, kept and restored values.
 
-#[allow(dead_code)] // these tests take a part of it
+#[allow(dead_code)] // these tests use only a part of it
 mod stage;
 
 use std::fs;
@@ -68,7 +68,7 @@ fn what_is_not_of_the_bdi_has_a_lock_of_its_own() {
     let (_dir, stage) = machine();
     let machine = foreread_tunables::TunableScope::machine().bdi;
     let lock = DeviceLock::acquire(&stage.dirs(), &machine).expect("free");
-    // Last in the order of writing, and yet nothing is changed before it is refused.
+    // The machine's setting is written last, but is refused before any change.
     for words in ["nr_requests=256 vm.dirty_ratio=10 read_ahead=1M", "vm.dirty_ratio=10"] {
         let error = applied(&stage, words).expect_err("somebody works on the machine");
         assert!(matches!(&error, TunableError::Busy { bdi, .. } if *bdi == machine), "{error}");
@@ -99,16 +99,16 @@ fn a_journal_that_cannot_be_relied_on_is_named() {
         assert!(kept.is_empty(), "{kept:?}");
         refused.into_iter().map(|error| error.to_string()).collect::<Vec<_>>()
     };
-    // With and without the end of a line; nothing but garbage; one letter changed.
+    // With and without a line end; only garbage; one changed word.
     assert_eq!(refused(b"garbage\n").len(), 1);
     assert_eq!(refused(b"garbage").len(), 1);
     assert_eq!(refused(b"\xff\xfe\0\0").len(), 1);
     assert_eq!(refused(sound.replacen("read_ahead", "read_behind", 1).as_bytes()).len(), 1);
-    // A run that had just begun when the power went.
+    // A run that had just started at the power loss.
     assert!(refused(b"").is_empty());
     assert!(refused(b"\0\0\0\0").is_empty());
     assert!(refused(b"{\"begin\":{\"ver").is_empty());
-    // Cut before its last line, by whatever, once its owner is dead.
+    // Truncated before its last line, with a dead owner.
     let other_boot = sound.replace(&boot_id(), "another");
     let cut = &other_boot[..other_boot.len() - 20];
     let said = refused(cut.as_bytes());
@@ -125,7 +125,7 @@ fn all_is_applied_or_nothing() {
     let (dir, stage) = machine();
     let broken = dir.path().join("sys/devices/sda/queue/rotational");
     fs::remove_file(&broken).expect("gone");
-    // It reads as 0 and cannot be written.
+    // This file reads as 0 and cannot be written.
     symlink("/proc/sys/kernel/ngroups_max", &broken).expect("a link");
     let error = applied(&stage, "nr_requests=256 rotational=0 read_ahead=1M").expect_err("it");
     assert!(matches!(error, TunableError::NotPermitted { .. }), "{error}");
@@ -161,7 +161,7 @@ fn rivals_are_not_set_together_and_come_back_together() {
     let (dir, stage) = machine();
     assert!(applied(&stage, "dirty_bytes=64M dirty_ratio=5").is_err());
     applied(&stage, "dirty_bytes=64M").expect("applied");
-    // What the kernel does when dirty_bytes is written.
+    // The kernel does this when dirty_bytes is written.
     fs::write(dir.path().join("proc/sys/vm/dirty_ratio"), "0\n").expect("written");
     let all = rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("rolled back");
     assert!(all.refused.is_empty(), "{all:?}");
@@ -223,7 +223,7 @@ fn a_record_cannot_have_others_files_removed() {
     drop(dir);
 }
 
-/// Installs the file of a sysctl.
+/// Installs the sysctl.d file for `vm.swappiness`.
 fn install_swappiness(stage: &Stage) -> Result<(), PersistError> {
     let files = drafts(
         &stage.root(),
@@ -251,7 +251,7 @@ fn a_foreign_file_in_the_place_of_ours_is_left_alone() {
 #[test]
 fn a_file_that_cannot_be_written_leaves_no_record() {
     let (dir, stage) = machine();
-    // No directory can be made in the place of a file, by root neither.
+    // Even root cannot create a directory at the path of a file.
     let conf = dir.path().join("etc/sysctl.d");
     fs::create_dir_all(dir.path().join("etc")).expect("a directory");
     let _ = fs::remove_dir_all(&conf);
@@ -273,7 +273,7 @@ fn what_md_brings_along_is_set_when_md_is_loaded() {
     assert!(texts[1].contains("KERNEL==\"md_mod\""), "{}", texts[1]);
 }
 
-/// What was applied, as it is found after a boot: another boot's name, and values of before.
+/// Changes the journals as if the machine had rebooted: they name another boot.
 fn booted(stage: &Stage) {
     for journal in stage.journals() {
         let text = fs::read_to_string(&journal).expect("a journal");
@@ -290,7 +290,7 @@ fn after_a_boot_the_same_disk_is_known_by_its_serial_number_and_another_is_not_t
     applied(&stage, "read_ahead=1M").expect("applied");
     stage.await_end();
     booted(&stage);
-    // Another disk has the number now.
+    // Another disk has the device number now.
     let serial = dir.path().join("sys/devices/sda/serial");
     fs::write(&serial, "SN-0816\n").expect("written");
     let (kept, _) = remembered(&stage.dirs()).expect("journals");
@@ -307,7 +307,7 @@ fn disks_that_nothing_tells_apart_are_refused_aloud() {
     applied(&stage, "read_ahead=1M").expect("applied");
     stage.await_end();
     booted(&stage);
-    // Alone of its size it is still known.
+    // A disk that is the only one of its size can still be identified.
     let (kept, _) = remembered(&stage.dirs()).expect("journals");
     assert_eq!(verify(&stage.root(), &kept).expect("looked at")[0].state, DriftState::Holds);
     let twin = dir.path().join("sys/devices/sdb");

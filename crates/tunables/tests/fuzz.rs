@@ -1,5 +1,5 @@
-//! Nothing that stands in a journal, a declaration or a record makes the reader panic, and nothing
-//! of it leads to a file that no tunable has.
+//! No content of a journal, declaration or record makes a parser panic or leads to a file that does
+//! not belong to a tunable.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 use std::path::{Path, PathBuf};

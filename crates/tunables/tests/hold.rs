@@ -1,6 +1,6 @@
-//! Holding a tunable for an instant, over a tree of files.
+//! Sets tunables for a short time, in a tree of files.
 
-#[allow(dead_code)] // these tests take a part of it
+#[allow(dead_code)] // these tests use only a part of it
 mod stage;
 
 use std::fs;
@@ -11,7 +11,7 @@ use host::resolve;
 use stage::{Stage, kib};
 use tempfile::TempDir;
 
-/// A machine with one disk, `8:0`, at 128 KiB, and the right over it.
+/// A machine with one disk, `8:0`, at 128 KiB, and a lease on it.
 fn machine() -> (TempDir, Stage, BdiLease) {
     let (dir, stage) = stage::machine();
     let storage = resolve(&stage.root(), Path::new(&stage.target)).expect("storage");
@@ -42,7 +42,7 @@ fn a_value_is_held_on_top_of_another() {
     lease.set(tunable, &kib(64)).expect("set");
     lease.with_value(tunable, &kib(1088), || assert_eq!(stage.value(), kib(1088))).expect("held");
     assert_eq!(stage.value(), kib(64));
-    // The value that the lease had set is still its own, and the original is still known.
+    // The value that the lease has set still counts as its own, and the original is still known.
     lease.set(tunable, &kib(32)).expect("set");
     let undone = lease.restore().expect("put back");
     assert_eq!(undone[0].outcome, RestoreOutcome::Restored);
@@ -60,7 +60,7 @@ fn what_is_withdrawn_is_forgotten() {
     assert_eq!(stage.value(), kib(128));
     let long = fs::metadata(lease.journal()).expect("a journal").len();
     assert_eq!(long, short, "the journal begins anew");
-    // From here on it is anybody's.
+    // From here on, another process may set the value.
     stage.set_by_hand(776);
     lease.set(tunable, &kib(32)).expect("nobody's reason is overruled");
     stage.set_by_hand(512);

@@ -1,9 +1,9 @@
-//! Leases over the kernel's own read-ahead, on a loop device of the test's own. They need root.
+//! Leases on the kernel's real read-ahead, with a loop device of the tests. These tests need root.
 
-// A skipped test says so.
+// A skipped test prints why.
 #![allow(clippy::print_stdout)]
 
-#[allow(dead_code)] // these tests take a part of it
+#[allow(dead_code)] // these tests use only a part of it
 mod stage;
 
 use std::fs::{self, File};
@@ -24,7 +24,7 @@ use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
 use units::Bytes;
 
-/// A loop device over a file of 256 MiB, gone when dropped.
+/// A loop device with a file of 256 MiB; detached on drop.
 struct Loop {
     stage: Stage,
     node: PathBuf,
@@ -34,7 +34,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// Attaches one, or says why the test called `name` is skipped. Tests of the host take turns.
+    /// Attaches a device, or prints why the test `name` is skipped. Host tests run one at a time.
     fn attach(name: &str) -> Option<Self> {
         let skip = |reason: String| {
             println!("SKIP {name}: {reason}");
@@ -98,7 +98,7 @@ fn outcomes(undone: &[RestoreReport]) -> Vec<RestoreOutcome> {
     undone.iter().map(|one| one.outcome.clone()).collect()
 }
 
-/// Runs a program of the system; false if it is not there or fails.
+/// Runs a program; returns false if it does not exist or fails.
 fn run(program: &str, arguments: &[&str]) -> bool {
     let quiet = || Stdio::null();
     let status = Command::new(program).args(arguments).stdout(quiet()).stderr(quiet()).status();
@@ -111,12 +111,12 @@ fn host_the_kernel_keeps_what_is_set_and_gets_it_back() {
         return;
     };
     let mut lease = device.begin();
-    // Both families of the default grid, none and the largest.
+    // Both families of the default grid, zero and the maximum.
     for window in [0, 4, 68, 128, 1088, 65536, 1 << 20] {
         set(&mut lease, window).expect("set");
         assert_eq!(device.stage.value(), kib(window));
     }
-    // The block device shows the same by its own file.
+    // The block device's own file shows the same value.
     let queue = format!("/sys/block/{}/queue/read_ahead_kb", name(&device.node));
     assert_eq!(fs::read_to_string(queue).expect("a value").trim(), (1 << 20).to_string());
     assert_eq!(outcomes(&lease.restore().expect("put back")), [RestoreOutcome::Restored]);
@@ -143,7 +143,7 @@ fn host_a_second_owner_is_refused() {
     assert!(matches!(error, TunableError::Busy { pid: Some(owner), .. } if owner == pid));
     child.kill().expect("killed");
     child.wait().expect("its end");
-    // No waiting: the next process waits for the guard.
+    // Without a delay here: the lease waits for the guard.
     let lease = device.begin();
     assert_eq!(device.stage.value(), kib(device.original));
     lease.restore().expect("put back");
@@ -218,7 +218,7 @@ fn host_a_file_system_that_is_unmounted_takes_its_bdi_along() {
     }
     let begun = device.try_begin(Path::new(point));
     let changed = begun.and_then(|mut lease| set(&mut lease, 64).map(|()| lease));
-    // Before anything may fail: the mount would outlive the test.
+    // Unmount before any assertion may fail, because the mount would outlive the test.
     assert!(run("umount", &[point]), "umount {point}");
     let undone = changed.expect("set").restore().expect("seen to");
     assert_eq!(outcomes(&undone), [RestoreOutcome::DeviceGone]);
@@ -226,7 +226,7 @@ fn host_a_file_system_that_is_unmounted_takes_its_bdi_along() {
     device.assert_as_before();
 }
 
-/// Applies settings, given in the order of a command line, as the verb does.
+/// Applies settings in the order of a command line, as `foreread apply` does.
 fn apply_settings(stage: &Stage, words: &[&str]) -> Result<(), TunableError> {
     let (root, site) = (stage.root(), stage.site());
     let settings = words.iter().try_fold(TunableValues::default(), |settings, word| {
@@ -236,7 +236,7 @@ fn apply_settings(stage: &Stage, words: &[&str]) -> Result<(), TunableError> {
     apply(&stage.dirs(), &root, &site, &plan, &stage.guard()).map(drop)
 }
 
-/// All orders of a list.
+/// Returns all permutations of a list.
 fn orders(words: &[&'static str]) -> Vec<Vec<&'static str>> {
     if words.len() < 2 {
         return vec![words.to_vec()];
@@ -249,14 +249,14 @@ fn orders(words: &[&'static str]) -> Vec<Vec<&'static str>> {
     each.collect()
 }
 
-/// The values of the queue that the tests change, as sysfs has them.
+/// Returns the queue's values that the tests change, from sysfs.
 fn queue(node: &Path) -> Vec<String> {
     let files = ["scheduler", "nr_requests", "max_sectors_kb", "rotational", "read_ahead_kb"];
     let read = |file| fs::read_to_string(format!("/sys/block/{}/queue/{file}", name(node)));
     files.map(|file| read(file).expect("a value").trim().to_owned()).to_vec()
 }
 
-/// Reads 4 MiB of the device page by page and gives the mean size of the requests, in KiB.
+/// Reads 4 MiB of the device page by page; returns the mean size of the requests in KiB.
 fn mean_request(node: &Path) -> u64 {
     use std::os::unix::fs::FileExt;
     let stat = || {
@@ -289,8 +289,8 @@ fn host_order_trap_every_order_ends_with_every_value() {
         let now = queue(&device.node);
         assert!(now[0].contains("[mq-deadline]"), "{order:?}: {now:?}");
         assert_eq!(now[2..], ["512", "1", "64"], "{order:?}");
-        // What the device gets, and not only what sysfs says: 64 KiB at a time once windows have
-        // grown, where the kernel's own reckoning would make it 512.
+        // Checks the requests, not only sysfs: 64 KiB each when the windows have grown; with the
+        // kernel's own calculation they would be 512 KiB.
         let mean = mean_request(&device.node);
         assert!((40..=80).contains(&mean), "{order:?}: requests of {mean} KiB");
         let back = rollback(&device.stage.dirs(), &device.stage.root(), &RollbackSelection::All);
@@ -304,13 +304,13 @@ fn host_order_trap_every_order_ends_with_every_value() {
     assert_eq!(queue(&device.node), before);
 }
 
-/// A run of `apply`, killed when its journal has a number of lines and a little time has passed.
+/// An apply that was killed when its journal had some lines and a short time had passed.
 struct Killed {
-    /// Whether it had begun to write and had not said yet that all is in place.
+    /// True if the apply had started to write and had not reported completion.
     writing: bool,
 }
 
-/// Kills an apply in its middle; with its guard, as a power cut does, or alone.
+/// Kills an apply while it writes; with its guard, as a power loss would, or alone.
 fn kill_apply(device: &Loop, lines: usize, delay: Duration, with_guard: bool) -> Killed {
     let stage = &device.stage;
     let text = || {
@@ -323,7 +323,7 @@ fn kill_apply(device: &Loop, lines: usize, delay: Duration, with_guard: bool) ->
     }
     std::thread::sleep(delay);
     let pid = Pid::from_child(&child);
-    // Stopped, so that what is found is how it dies.
+    // Stop it first, so that the journal is in the state in which the process dies.
     let lives = kill_process(pid, Signal::STOP).is_ok();
     let journal = text();
     if lives && with_guard && journal.contains("change") && !journal.contains("kept") {
@@ -343,7 +343,7 @@ fn host_kills_of_apply_leave_the_old_state_or_the_new() {
     let old = queue(&device.node);
     let (mut writing, mut whole_old, mut whole_new, mut between) = (0, 0, 0, 0);
     for (round, moment) in fifty_moments().enumerate().take(rounds) {
-        // An apply of these settings writes twelve lines; every second time the guard dies, too.
+        // An apply of these settings writes twelve lines; the guard dies in every second round.
         let lines = 2 + round / 2 % 11;
         let with_guard = round % 2 == 1;
         let killed = kill_apply(&device, lines, moment.delay / 25, with_guard);
@@ -355,7 +355,7 @@ fn host_kills_of_apply_leave_the_old_state_or_the_new() {
         } else if now == old {
             whole_old += 1;
         } else {
-            // Nobody was left to put it back but whoever calls rollback.
+            // No guard was left to restore it; only rollback can.
             assert!(with_guard, "round {round}, {moment:?}: {now:?}, before {old:?}");
             between += 1;
         }

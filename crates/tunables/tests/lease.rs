@@ -1,4 +1,4 @@
-//! Leases over a tree of files, as far as a tree can stand for a kernel: what does not need root.
+//! Leases in a tree of files, as far as a tree can replace a kernel; these tests do not need root.
 
 mod stage;
 
@@ -58,7 +58,7 @@ fn being_dropped_puts_back_too() {
     assert!(stage.journals().is_empty());
 }
 
-/// Puts another file of the kernel in the place of `read_ahead_kb`.
+/// Replaces `read_ahead_kb` by a link to another file of the kernel.
 fn replace_value(dir: &TempDir, other: &str) {
     let value = dir.path().join("sys/class/bdi/8:0/read_ahead_kb");
     fs::remove_file(&value).expect("gone");
@@ -68,7 +68,7 @@ fn replace_value(dir: &TempDir, other: &str) {
 #[test]
 fn a_change_is_in_the_journal_before_it_is_made() {
     let (dir, stage) = machine();
-    // This can be read and not written, by root neither.
+    // Even root can read but not write this file.
     replace_value(&dir, "/proc/sys/kernel/random/poolsize");
     let mut lease = begin(&stage).expect("a lease");
     assert_eq!(set(&mut lease, 256).expect("it is 256 already"), kib(256));
@@ -100,8 +100,8 @@ fn fifty_kills_change_nothing() {
     survives_kills(&stage, fifty_moments());
 }
 
-/// Field 6 of proc_pid_stat(5). Not `getsid(2)`: in a PID namespace that was entered without a new
-/// session, the leader has no number, and rustix's `Pid` cannot be none.
+/// Returns field 6 of proc_pid_stat(5). Not `getsid(2)`: in a PID namespace that was entered
+/// without a new session, the leader has no ID, and rustix's `Pid` cannot be zero.
 fn session(pid: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
     let (_, fields) = stat.rsplit_once(')').expect("a name");
@@ -268,7 +268,7 @@ fn what_somebody_else_has_set_is_left_alone_by_the_guard() {
     let mut lease = begin(&stage).expect("a lease");
     set(&mut lease, 64).expect("set");
     stage.set_by_hand(777);
-    // The guard acts as soon as its owner's end of the link is gone.
+    // The guard acts when its owner's end of the socket is closed.
     drop(lease);
     assert_eq!(stage.value(), kib(777));
 }
@@ -290,7 +290,7 @@ fn what_somebody_else_has_set_is_left_alone_though_the_run_had_it_too() {
 fn a_change_that_was_only_journalled_is_undone() {
     let (_dir, stage) = machine();
     stage.power_cut();
-    // As if the power had gone between the journal's line and the write.
+    // As if the power had failed between the journal's line and the write.
     stage.set_by_hand(64);
     let result =
         rollback(&stage.dirs(), &stage.root(), &RollbackSelection::All).expect("rolled back");

@@ -1,6 +1,6 @@
-//! Files that make settings last, as their readers read them.
+//! Persisted files, as the programs parse them that read them at boot.
 
-#[allow(dead_code)] // these tests take a part of it
+#[allow(dead_code)] // these tests use only a part of it
 mod stage;
 
 use std::fs;
@@ -33,8 +33,8 @@ fn drawn(stage: &Stage, wanted: &str, with: PersistBackend) -> Result<Vec<Draft>
     drafts(&root, Some(&storage), &site, &settings(wanted), Some(with), "/usr/bin/foreread")
 }
 
-/// The machine with its disk in udev's database, and TuneD running with a profile of its own that
-/// asks for 4 MiB.
+/// A machine with its disk in udev's database, and a running TuneD whose own profile requests 4
+/// MiB.
 fn tuned() -> (TempDir, Stage) {
     let (dir, stage) = machine();
     put(&dir, "run/udev/data/b8:0", "E:ID_SERIAL=SN-0815.x\n");
@@ -74,7 +74,7 @@ fn a_child_profile_knows_the_disk_by_its_serial_number_and_comes_before_its_pare
     };
     let found = text.split_once("[main]").map(|(_, rest)| format!("[main]{rest}"));
     assert_eq!(sections(&found.expect("a profile")), sections(body), "{text}");
-    // What doctor then makes of it.
+    // `doctor` derives its claims from the same files.
     put(&dir, "etc/tuned/foreread/tuned.conf", &text);
     put(&dir, "etc/tuned/active_profile", "foreread\n");
     assert_eq!(tuned_parent(&stage.root()).as_deref(), Some("throughput-performance"));
@@ -89,7 +89,7 @@ fn a_child_profile_knows_the_disk_by_its_serial_number_and_comes_before_its_pare
     let last = claims.last().expect("claims");
     assert_eq!(last.wanted, Wanted::Exactly(Kib::new(896)));
     assert!(last.by_foreread && last.certainty == Certainty::Sure, "{last:?}");
-    // Another disk is none of its business.
+    // The profile does not match another disk.
     put(&dir, "run/udev/data/b8:0", "E:ID_SERIAL=SN-0815yx\n");
     let claims = Owners::read(&stage.root()).claims(&stage.root(), &target);
     assert!(claims.iter().all(|claim| !claim.by_foreread), "{claims:?}");

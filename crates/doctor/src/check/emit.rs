@@ -6,8 +6,8 @@ use super::policy::VERSION;
 use super::storage::Facts;
 use crate::{Diagnosis, HostSnapshot};
 
-/// Generates a policy with one rule for each storage that files are read from. Devices are named by
-/// mount point if possible, because kernel names change.
+/// Generates a policy with one rule for each storage that files are read from. A rule selects its
+/// storage by mount point if it has one, because kernel names of devices change.
 pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
     let mut text = format!(
         "# The current read-ahead of this machine as a policy: foreread check --policy FILE\n\
@@ -42,7 +42,7 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A name as a pattern that matches only itself.
+/// Returns a pattern that matches only this name.
 fn escaped(name: &str) -> String {
     let mut pattern = String::new();
     for c in name.chars() {
@@ -54,7 +54,7 @@ fn escaped(name: &str) -> String {
     pattern
 }
 
-/// A text that stays within a comment line.
+/// Removes control characters, so that the text stays on one comment line.
 fn comment(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -1,13 +1,13 @@
-//! Rules that match nothing here: meant for other hosts, or mistyped.
+//! Rules that match nothing on this machine: they are for other hosts, or contain a typing error.
 //!
-//! A policy for many hosts has rules that match only some of them, so such a rule is not a
-//! violation. But a typing error in a pattern must not silently disable a check. So a rule is
-//! violated if it names something similar to what exists here and no other rule names, and if the
-//! policy as a whole checks nothing.
+//! A policy for many hosts has rules that match only some of them, so such a rule is not always a
+//! violation. But a typing error must not silently disable a check. Unless `required` decides, an
+//! idle rule is a violation if it resembles an existing name that no other rule matches, or if no
+//! rule of the policy matches anything.
 
 use super::{CompliancePolicy, Facts, IdleRule, Rule};
 
-/// Explains a rule that matches nothing; `checked` is whether another rule matches.
+/// Explains a rule that matches nothing; `checked` is true if another rule matches something.
 pub(super) fn explain(
     rule: &Rule,
     policy: &CompliancePolicy,
@@ -36,7 +36,7 @@ pub(super) fn explain(
 type Patterns = fn(&Rule) -> &[String];
 type Names = fn(&Facts) -> &[String];
 
-/// The keys with names that people choose and mistype.
+/// The keys whose values are names that users choose and may mistype.
 const NAMED: [(Patterns, Names); 4] = [
     (|rule| &rule.mount, |facts| &facts.mounts),
     (|rule| &rule.label, |facts| &facts.labels),
@@ -44,9 +44,9 @@ const NAMED: [(Patterns, Names); 4] = [
     (|rule| &rule.filesystem, |facts| &facts.filesystems),
 ];
 
-/// An existing name that resembles one of the rule's patterns.
+/// Returns an existing name that resembles one of the rule's patterns.
 fn suggestion(rule: &Rule, policy: &CompliancePolicy, all: &[&Facts]) -> Option<String> {
-    // Storage that another rule names is covered by that rule.
+    // Another rule that names a storage already covers it.
     let free = all.iter().filter(|facts| {
         !policy.rules.iter().any(|other| names_something(other) && other.is_about(facts))
     });
@@ -62,8 +62,8 @@ fn names_something(rule: &Rule) -> bool {
     NAMED.iter().any(|(patterns, _)| !patterns(rule).is_empty())
 }
 
-/// The name that a pattern nearly matches. For a pattern with wildcards, only the parts before the
-/// first and after the last are compared, with equally long parts of each name.
+/// Returns the name that a pattern nearly matches. For a pattern with wildcards, only the text
+/// before the first and after the last is compared, with equally long parts of each name.
 fn similar(pattern: &str, names: &[&str]) -> Option<String> {
     let is_wild = |c: char| "*?[]\\".contains(c);
     if !pattern.contains(is_wild) {
@@ -84,14 +84,14 @@ fn similar(pattern: &str, names: &[&str]) -> Option<String> {
     })
 }
 
-/// The name with a part that resembles `word`, if none has it exactly.
+/// Returns the name with a part that resembles `word`; `None` if a name has exactly that part.
 fn near_part(word: &str, names: &[&str], part: impl Fn(&str) -> String) -> Option<String> {
-    // Two letters resemble everything.
+    // Words of one or two characters resemble too many names.
     if word.chars().count() < 3 {
         return None;
     }
     let parts: Vec<(String, &str)> = names.iter().map(|name| (part(name), *name)).collect();
-    // A word that matches here may well be meant for similar names on other hosts.
+    // A word that matches here may be correct and intended for similar names on other hosts.
     if parts.iter().any(|(part, _)| part == word) {
         return None;
     }

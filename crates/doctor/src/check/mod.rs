@@ -1,5 +1,5 @@
-//! Checks a machine against a policy: allowed ranges and forbidden owners, by kind of device,
-//! mount, file system or label. For images, admission and fleet audits.
+//! Checks a machine against a policy: allowed ranges and forbidden owners, selected by device
+//! class, mount, file system or label. For image tests, admission checks and fleet audits.
 
 mod emit;
 mod idle;
@@ -19,11 +19,11 @@ pub use storage::{CLASSES, Facts};
 /// The result of checking a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
-    /// One for each rule and storage that it matches, in the policy's order.
+    /// One outcome for each rule and matching storage, in the policy's order.
     pub results: Vec<CheckOutcome>,
-    /// Rules that match nothing here.
+    /// Rules that match nothing on this machine.
     pub idle_rules: Vec<IdleRule>,
-    /// Storage that no rule matches.
+    /// Names of storage that no rule matches.
     pub uncovered: Vec<String>,
 }
 
@@ -32,15 +32,15 @@ pub struct CheckReport {
 pub struct IdleRule {
     pub rule: String,
     pub line: usize,
-    /// Whether it must match something.
+    /// True if the rule has `required = true`.
     pub required: bool,
-    /// What was probably meant: an existing name that no rule names.
+    /// An existing name that the rule probably means and that no other rule matches.
     pub suggestion: Option<String>,
-    /// Why that is a violation, if it is.
+    /// Why the idle rule is a violation; `None` if it is not.
     pub violation: Option<String>,
 }
 
-/// A rule applied to a storage.
+/// The outcome of one rule for one storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckOutcome {
     pub rule: String,
@@ -50,20 +50,20 @@ pub struct CheckOutcome {
     #[serde(rename = "read_ahead_kib")]
     pub read_ahead: Kib,
     pub origin: Origin,
-    /// The violations; empty if the rule is met.
+    /// The violations; empty if the storage meets the rule.
     pub violations: Vec<String>,
 }
 
 impl CheckReport {
-    /// Number of failed checks: values and owners that a rule does not allow, and required rules
-    /// that match nothing.
+    /// Returns the number of failed checks: storage that violates a rule, and idle rules that are a
+    /// violation.
     pub fn broken(&self) -> usize {
         let results = self.results.iter().filter(|outcome| !outcome.violations.is_empty()).count();
         results + self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count()
     }
 
-    /// Number of checks: one for each rule and matching storage, and one for each required rule
-    /// that matches nothing.
+    /// Returns the number of checks: one for each rule and matching storage, and one for each idle
+    /// rule that is a violation.
     pub fn checks(&self) -> usize {
         let idle = self.idle_rules.iter().filter(|rule| rule.violation.is_some()).count();
         self.results.len() + idle

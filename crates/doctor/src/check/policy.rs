@@ -22,14 +22,14 @@ use units::{Bytes, Kib};
 use super::storage::{CLASSES, Facts};
 use crate::OriginKind;
 
-/// The policy version that is read and written.
+/// The version of the policy syntax that foreread reads and writes.
 pub const VERSION: i64 = 1;
 
-/// Why a policy cannot be read.
+/// An error in a policy file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("line {line}: {problem}")]
 pub struct CompliancePolicyError {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
     /// The problem, and a valid form.
     pub problem: String,
@@ -37,12 +37,12 @@ pub struct CompliancePolicyError {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompliancePolicy {
-    /// Its rules; each rule that matches a storage must be met.
+    /// The rules; a storage must meet each rule that matches it.
     pub rules: Vec<Rule>,
 }
 
-/// A rule: its selection and its limits. The selection is lists of patterns (`*`, `?`, `[a-z]`); of
-/// each list that is not empty, one pattern must match.
+/// A rule: its selection and its limits. The selection is lists of patterns (`*`, `?`, `[a-z]`);
+/// each list that is not empty must have a pattern that matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     pub name: String,
@@ -55,7 +55,7 @@ pub struct Rule {
     pub min: Option<Kib>,
     pub max: Option<Kib>,
     pub forbidden_owners: Vec<String>,
-    /// Whether it must match something; `None` if not stated.
+    /// True if the rule must match something; `None` if the policy does not say.
     pub required: Option<bool>,
 }
 
@@ -74,8 +74,8 @@ const RULE_KEYS: &[&str] = &[
 ];
 
 impl Rule {
-    /// Whether it matches a storage. Empty devices and members of others are matched only by name
-    /// or class.
+    /// Returns whether the rule matches a storage. Only a rule with `device`, or with the class
+    /// `member` or `vacant`, can match an empty device or a member of an array.
     pub fn is_about(&self, facts: &Facts) -> bool {
         let fits = |patterns: &[String], values: &[String]| {
             patterns.is_empty()
@@ -128,7 +128,7 @@ impl CompliancePolicy {
     }
 }
 
-/// A key or value with its position.
+/// A key with its position.
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 type Value<'a> = Spanned<DeValue<'a>>;
 
@@ -204,7 +204,7 @@ impl Reader<'_> {
         Ok(rule)
     }
 
-    /// A rule that can never be met, or never be violated, is an error.
+    /// Returns an error if a rule can never be met or never be violated.
     fn sound(&self, rule: &Rule) -> Result<(), CompliancePolicyError> {
         let wrong = |problem: String| Err(CompliancePolicyError { line: rule.line, problem });
         if let (Some(min), Some(max)) = (rule.min, rule.max)
@@ -230,7 +230,7 @@ impl Reader<'_> {
             .ok_or_else(|| self.at(value.span().start, "write a text in quotes".to_owned()))
     }
 
-    /// One word or a list of words.
+    /// Reads one word or a list of words.
     fn words(
         &self,
         value: &Value<'_>,
@@ -268,7 +268,7 @@ impl Reader<'_> {
     }
 }
 
-/// A pattern that can match its kind of name.
+/// Returns an error if the pattern is empty or has an unclosed `[`.
 fn sound_pattern(pattern: &str) -> Result<(), String> {
     if pattern.is_empty() {
         return Err("an empty pattern matches nothing: fill it in or remove it".to_owned());

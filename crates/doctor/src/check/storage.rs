@@ -1,4 +1,4 @@
-//! The facts about a storage that rules match.
+//! The properties of a storage that rules match.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use host::{Layer, LayerKind, is_fuse};
 
 use crate::{Diagnosis, HostSnapshot};
 
-/// The names of device classes.
+/// The device classes that a rule may name.
 pub const CLASSES: &[&str] = &[
     "disk",
     "hdd",
@@ -37,17 +37,17 @@ pub const CLASSES: &[&str] = &[
     "vacant",
 ];
 
-/// A storage for matching rules.
+/// The properties of one storage, as rules match them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub name: String,
     pub classes: Vec<&'static str>,
     pub mounts: Vec<String>,
-    /// The types of file system on it.
+    /// The types of the file systems on it.
     pub filesystems: Vec<String>,
-    /// Labels of file systems and names in device mapper.
+    /// Labels of file systems, and device mapper names.
     pub labels: Vec<String>,
-    /// Names of the device that owns the bdi, and the bdi itself.
+    /// Names of the device that has the bdi, and of the bdi itself.
     pub devices: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ fn classes(owner: &Layer) -> Vec<&'static str> {
     }
 }
 
-/// The label of the file system on a device, from udev's database.
+/// Returns the label of the file system on a device, from udev's database or `/dev/disk/by-label`.
 fn label(snapshot: &HostSnapshot, layer: &Layer) -> Option<String> {
     let device = layer.device.filter(|_| layer.fstype().is_none())?;
     if let Ok(data) = snapshot.root.read(format!("/run/udev/data/b{device}"))

@@ -1,4 +1,4 @@
-//! A setting that the kernel rounds down to zero.
+//! A requested value that the kernel rounds down to zero.
 
 use host::owners::Wanted;
 

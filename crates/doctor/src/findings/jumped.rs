@@ -1,4 +1,4 @@
-//! A value that the kernel raised automatically.
+//! A large value that the kernel chose.
 
 use host::{KernelRule, LayerKind};
 use units::Kib;
@@ -10,7 +10,7 @@ use crate::{Diagnosis, Evidence, HostSnapshot, OriginKind};
 pub(super) const DETECTOR: Detector = Detector { id: "jumped", look };
 
 pub(super) const FAR_ABOVE_DEFAULT_KIB: Kib = Kib::new(4096);
-/// The kernel's value for devices without limits of their own (`VM_READAHEAD_PAGES`).
+/// The kernel's value for devices that report no limits (`VM_READAHEAD_PAGES`).
 pub(super) const DEFAULT_READ_AHEAD_KIB: Kib = Kib::new(128);
 
 fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -20,7 +20,7 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
         _ => return None,
     };
     let owner = diagnosis.subject.owner()?;
-    // An array's stripe, and the request of a network disk, are intended.
+    // A large value is intended for the stripes of an array and for device mapper.
     let meant = matches!(owner.kind, LayerKind::Md { .. } | LayerKind::Dm { .. });
     let because = match rule {
         KernelRule::Rotational if value > DEFAULT_READ_AHEAD_KIB => {
@@ -51,7 +51,7 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
         format!("the kernel is {}", snapshot.kernel),
         "/proc/sys/kernel/osrelease",
     ));
-    // A real disk may well gain from it: only a measurement can decide.
+    // A real disk may be faster with it; only a measurement can show that.
     let remedy = match severity {
         Severity::Warning => Remedy::Set(Proposal::new(
             DEFAULT_READ_AHEAD_KIB,

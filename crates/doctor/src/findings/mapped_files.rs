@@ -1,4 +1,4 @@
-//! Large mapped files under a large window.
+//! Large mapped files on a device with a large window.
 
 use units::{Bytes, Kib};
 
@@ -8,9 +8,9 @@ use crate::{Diagnosis, Evidence, HostSnapshot};
 
 pub(super) const DETECTOR: Detector = Detector { id: "mapped-files", look };
 
-/// With a smaller window, a random fault reads little more than it needs.
+/// With a smaller window, a random fault reads only a little more than necessary.
 const LARGE_WINDOW: Kib = Kib::new(512);
-/// Mapped by one process on this bdi.
+/// The amount that one process must map on this bdi to be reported.
 const MIN_MAPPED_BYTES: Bytes = Bytes::from_mib(64);
 const MOST_NAMED: usize = 4;
 

@@ -1,4 +1,4 @@
-//! Concurrent read-ahead that exceeds the memory.
+//! Concurrent read-ahead that does not fit into memory.
 
 use units::{Bytes, Kib, largest_window, read_ahead_memory};
 
@@ -8,7 +8,7 @@ use crate::{Diagnosis, Evidence, HostSnapshot};
 
 pub(super) const DETECTOR: Detector = Detector { id: "memory", look };
 
-/// An assumed number of concurrent streams of a server: clients, a backup, a scan.
+/// The assumed number of concurrent streams of a server: clients, a backup, a scan.
 const LIKELY_STREAMS: u64 = 32;
 
 fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -51,17 +51,17 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
     })
 }
 
-/// Number of concurrent streams, present or likely: larger files that are open for reading.
+/// Returns the number of large files that are open for reading, or `LIKELY_STREAMS` if more.
 fn streams(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> u64 {
-    // Small files end before their window.
+    // A smaller file never fills its window.
     let window = value.to_bytes();
     let open = snapshot.windows.on(&diagnosis.subject.bdi);
     let large = open.filter(|file| file.cached && !file.random && file.size >= window);
     (large.count() as u64).max(LIKELY_STREAMS)
 }
 
-/// The largest power of two that memory allows, and for how many streams, if `value` does not fit;
-/// `None` if it does, or the available memory is unknown.
+/// Returns the largest power of two that fits into memory, in KiB, and the number of streams that
+/// it is for. `None` if `value` fits, or if the available memory is unknown.
 pub(crate) fn most_by_memory(
     snapshot: &HostSnapshot,
     diagnosis: &Diagnosis,
@@ -73,7 +73,7 @@ pub(crate) fn most_by_memory(
     (!fits).then(|| (fitting(snapshot, available, streams), streams))
 }
 
-/// The largest power of two for this many streams.
+/// Returns the largest power of two that fits into memory with this many streams; at least a page.
 fn fitting(snapshot: &HostSnapshot, available: Bytes, streams: u64) -> Kib {
     let most = largest_window(available, streams).to_kib_floor().get();
     let smallest = snapshot.page.bytes().to_kib_floor().get();

@@ -1,8 +1,8 @@
-//! Problems of read-ahead: one file and one line of [`REGISTRY`] for each finding.
+//! Detects problems of read-ahead: one file and one line of [`REGISTRY`] for each finding.
 //!
 //! A finding states the problem, its effect, its evidence and a proposal. It prints no command that
-//! changes a setting: several findings may propose different values for a device, and the plan
-//! chooses one. Matters of taste are not findings.
+//! changes a setting, because several findings may propose different values for a device and the
+//! plan chooses one. A question of preference is not a finding.
 
 mod below_page;
 mod jumped;
@@ -38,13 +38,13 @@ pub static REGISTRY: &[Detector] = &[
 ];
 
 pub struct Detector {
-    /// Its name in JSON and docs.
+    /// The finding's identifier in JSON and documentation.
     pub id: &'static str,
-    /// The finding, if the host has the problem.
+    /// Returns the finding if the bdi has the problem.
     look: fn(&HostSnapshot, &Diagnosis) -> Option<Finding>,
 }
 
-/// All problems, most severe first.
+/// Runs all detectors on a bdi and returns the findings, most severe first.
 pub(crate) fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Vec<Finding> {
     if !diagnosis.is_read_through() {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(crate) fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Vec<Findin
     found
 }
 
-/// The kernel's default for the device, or 128 KiB if that is 0, unknown or very large.
+/// Returns the kernel's default for the device, or 128 KiB if that is 0, unknown or very large.
 fn usual(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Kib {
     let owner = diagnosis.subject.owner();
     let default =
@@ -66,7 +66,7 @@ fn usual(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Kib {
         .unwrap_or(jumped::DEFAULT_READ_AHEAD_KIB)
 }
 
-/// `foreread tune` for the subject.
+/// Returns the fix that runs `foreread tune` on the subject.
 fn tune(diagnosis: &Diagnosis) -> Fix {
     let on = &diagnosis.on;
     Fix::new("measure which value is best for it", format!("foreread tune {on}"))

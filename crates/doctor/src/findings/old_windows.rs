@@ -1,4 +1,4 @@
-//! Files that were opened before read-ahead was changed.
+//! Files that were opened before read-ahead changed.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn look(_snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
 
 type ByProcess<'a> = Vec<((u32, &'a str), BTreeMap<Kib, usize>)>;
 
-/// Number of open files by process and window; most files first.
+/// Counts open files by process and window; the process with the most files comes first.
 fn by_process(files: &[OpenWindow]) -> ByProcess<'_> {
     let mut found: BTreeMap<(u32, &str), BTreeMap<Kib, usize>> = BTreeMap::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! A setting that is no longer effective, or two that contradict each other.
+//! A claim that is not effective, or two claims that contradict each other.
 
 use host::owners::Claim;
 
@@ -31,8 +31,8 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
         .collect();
     evidence.extend(winner.map(|claim| Evidence::in_line(claim.text.clone(), claim.place.clone())));
     evidence.extend(diagnosis.origin.evidence.first().cloned());
-    // The owner that acts last decides. If its value is set already, the others should be
-    // removed.
+    // The owner that acts last is effective. If the current value satisfies its claim, the claims
+    // of other owners should be removed.
     let deciding = last_word(&diagnosis.claims).filter(|claim| !holds(snapshot, claim, present));
     let remedy = match deciding.and_then(|claim| Some((claim, claim.wanted.kib()?))) {
         Some((claim, value)) => Remedy::Set(Proposal::new(

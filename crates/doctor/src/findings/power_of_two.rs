@@ -1,4 +1,4 @@
-//! A power of two on a file system with large folios.
+//! A power-of-two window on a file system with large folios.
 
 use host::{BdiId, LargeFolios, Layer, LayerKind, Mount, Storage, StorageKind};
 use units::Kib;
@@ -9,7 +9,7 @@ use crate::{Diagnosis, Evidence, HostSnapshot};
 
 pub(super) const DETECTOR: Detector = Detector { id: "power-of-two", look };
 
-/// Below this the difference was not seen.
+/// No difference was measured below this window.
 const MIN_WINDOW_KIB: Kib = Kib::new(512);
 
 fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
@@ -17,7 +17,7 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
     if !value.get().is_power_of_two() || value < MIN_WINDOW_KIB {
         return None;
     }
-    // Since 6.17 the ends of windows are aligned, which makes them shrink.
+    // Since 6.17 the kernel aligns the ends of windows, which makes them smaller.
     let since = host::KernelRelease { major: 6, minor: 17 };
     let filesystem = diagnosis.subject.filesystems().find(|layer| {
         large_folios(snapshot, &diagnosis.subject.bdi, layer) == Some(LargeFolios::Yes)

@@ -1,4 +1,4 @@
-//! Confused units: sectors taken for KiB, or KiB for sectors.
+//! Confused units: a number of sectors used as KiB, or KiB used as sectors.
 
 use host::owners::Claim;
 use units::Kib;
@@ -20,7 +20,7 @@ const WHY: &str = "read_ahead_kb counts KiB, blockdev --setra and LVM count 512-
                    much advice gives a number without either: the window is then twice or half of \
                    what was meant";
 
-/// A comment names another unit than the line below it uses.
+/// Detects a comment that names another unit than the setting that it describes.
 fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
     let (claim, meant) = diagnosis.claims.iter().find_map(|claim| Some((claim, meant(claim)?)))?;
     let got = claim.wanted.kib()?;
@@ -36,7 +36,7 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
                 claim.place.clone(),
             ),
         ],
-        // If a later owner decides, this file has no effect.
+        // If a later owner is effective, this file has no effect.
         remedy: match last_word(&diagnosis.claims) == Some(claim) {
             true => Remedy::Set(Proposal::new(meant, Basis::Comment, "what the comment means")),
             false => Remedy::EditOwner,
@@ -45,7 +45,7 @@ fn of_comment(diagnosis: &Diagnosis) -> Option<Finding> {
     })
 }
 
-/// The amount that the comment of a claim means, if it is another amount with the same number.
+/// Returns the value that the comment of a claim states, if it is the same number in another unit.
 fn meant(claim: &Claim) -> Option<Kib> {
     let got = claim.wanted.kib()?;
     let comment = claim.comment.as_deref()?.to_lowercase();
@@ -54,7 +54,7 @@ fn meant(claim: &Claim) -> Option<Kib> {
     let sectors = says(&["sector", "512-byte", "512 byte", "setra"]);
     let kib = says(&["kib", "kilobyte", " kb", "in kb"]) || comment.starts_with("kb");
     let number = if by_sectors { got.get().checked_mul(2)? } else { got.get() };
-    // A comment that explains the conversion names both.
+    // A comment that names both units explains the conversion.
     if sectors == kib || !comment.contains(&number.to_string()) && !sectors && !kib {
         return None;
     }
@@ -65,14 +65,14 @@ fn meant(claim: &Claim) -> Option<Kib> {
     }
 }
 
-/// The value in KiB is the number that a vendor of software running here gives in sectors.
+/// Detects a value in KiB that equals a number which a vendor publishes in sectors.
 fn of_vendor(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
     let value = diagnosis.read_ahead();
-    // The usual default, and values that are rarely recommended.
+    // 128 KiB is the usual default, and values up to 8 KiB are rarely recommended.
     if value.get() <= 8 || value == Kib::new(128) {
         return None;
     }
-    // Detecting the running software is slow, so only if it could matter.
+    // Detecting the running software is slow, so this check comes first.
     let numbers = presets::groups().iter().filter_map(|group| group.sectors);
     if !numbers.into_iter().any(|(_, high)| high == value.get()) {
         return None;

@@ -1,4 +1,4 @@
-//! A setting on a device below the effective one.
+//! A setting on a device below the effective layer.
 
 use host::{Layer, LayerKind};
 use units::Kib;
@@ -14,7 +14,7 @@ pub(super) const DETECTOR: Detector = Detector { id: "wrong-layer", look };
 fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
     let subject = &diagnosis.subject;
     let top = diagnosis.read_ahead();
-    // The effective layer was set, too.
+    // An owner or foreread has set the effective layer as well.
     let owned = matches!(diagnosis.origin.kind, OriginKind::Owner(_) | OriginKind::Foreread);
     let seen_to = owned && diagnosis.origin.confidence > Confidence::Low
         || last_word(&diagnosis.claims).is_some();
@@ -22,9 +22,9 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
         return None;
     }
     let below = subject.stacks.iter().flat_map(|stack| members(stack, subject));
-    // A smaller value below does not limit an array: it uses its stripes, and members have the
-    // default of 128 KiB. A file system with a bdi of its own, such as btrfs, uses nothing from
-    // its disks, whatever was intended there.
+    // A smaller value on a member does not limit an array: the array uses its stripes, and members
+    // have the default of 128 KiB. A file system with a bdi of its own, such as btrfs, ignores the
+    // value of its disks, larger or smaller.
     let own = subject.owner().is_some_and(|owner| owner.fstype().is_some());
     let (layer, value, evidence) = below
         .filter(|layer| layer.read_ahead.is_some_and(|value| value > top || own && value < top))
@@ -52,8 +52,8 @@ fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
     })
 }
 
-/// The layers below the effective one that have a bdi of their own. The file system under a loop
-/// device's file is separate.
+/// Returns the layers below the effective one that have a bdi. Excludes the file system that holds
+/// the backing file of a loop device, which is separate storage.
 fn members<'a>(stack: &'a Layer, subject: &host::Subject) -> Vec<&'a Layer> {
     let Some(owner) = stack.with_bdi(&subject.bdi) else { return Vec::new() };
     if matches!(owner.kind, LayerKind::Loop { .. }) {
@@ -63,7 +63,7 @@ fn members<'a>(stack: &'a Layer, subject: &host::Subject) -> Vec<&'a Layer> {
     all.filter(|layer| layer.bdi.is_some() && layer.fstype().is_none()).collect()
 }
 
-/// Whether this layer's read-ahead was set, and to what.
+/// Returns the layer, its value and evidence if its read-ahead was set deliberately.
 fn set_here<'a>(
     snapshot: &HostSnapshot,
     diagnosis: &Diagnosis,
@@ -80,11 +80,11 @@ fn set_here<'a>(
     match origin.kind {
         OriginKind::Owner(_) | OriginKind::Foreread => {
             let claims = claims_on(snapshot, &diagnosis.subject, layer);
-            // A rule for all disks is not specific to this one.
+            // A rule without a value for this layer does not count as a setting.
             let aimed = claims.iter().any(|claim| claim.wanted.kib().is_some());
             aimed.then_some((layer, value, evidence))
         }
-        // Neither the kernel nor a file set it, so it was set manually.
+        // No file sets it and the kernel did not choose it, so it was set manually.
         OriginKind::Unknown => Some((layer, value, evidence)),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Recommendations that apply to this machine.
+//! Selects the recommendations that apply to this machine.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use super::version::{installed, runs};
 use crate::HostSnapshot;
 use crate::presets::{Applies, Group, VendorPreset, Where, all, groups};
 
-/// How a group was detected.
+/// How a group's software was detected.
 struct Sign {
     group: usize,
     because: String,
     storage: Where,
-    /// Its major versions here; empty if unknown.
+    /// The installed or running major versions; empty if unknown.
     versions: Vec<u32>,
 }
 
-/// The recommendations that apply here.
+/// Returns the recommendations that apply to this machine; computed once for each snapshot.
 pub fn running(snapshot: &HostSnapshot) -> &[Applies] {
     snapshot.applying.get_or_init(|| find(snapshot))
 }
@@ -51,7 +51,7 @@ fn find(snapshot: &HostSnapshot) -> Vec<Applies> {
     found
 }
 
-/// Whether software of a group is here, how that shows, and which storage it uses.
+/// Returns how a group's software was detected and which storage it uses; `None` if it is not here.
 fn sign(
     snapshot: &HostSnapshot,
     group: &Group,
@@ -98,7 +98,7 @@ fn sign(
     Some((because, storage))
 }
 
-/// TuneD's profiles apply if they are active, not if they are installed.
+/// Selects a TuneD profile's recommendation if the profile is active; installed is not enough.
 fn of_tuned(snapshot: &HostSnapshot, preset: &'static VendorPreset) -> Option<Applies> {
     let active = snapshot.owners.tuned_profile()?;
     let name = preset.software.strip_prefix("TuneD ")?;
@@ -129,7 +129,7 @@ fn name_of(layer: &Layer) -> String {
     }
 }
 
-/// The bdis of disks that are not members, and of what is built on members.
+/// Returns the bdis of disks and arrays that are not members of an array.
 fn disks(snapshot: &HostSnapshot) -> Vec<BdiId> {
     let tops =
         snapshot.survey.subjects.iter().filter(|subject| !subject.member && !subject.vacant());
@@ -145,7 +145,7 @@ fn disks(snapshot: &HostSnapshot) -> Vec<BdiId> {
     .collect()
 }
 
-/// The bdi of a path, by the surveyed mounts.
+/// Returns the bdi of a path, from the surveyed mounts.
 fn bdi_of(snapshot: &HostSnapshot, path: &Path) -> Option<BdiId> {
     let mut best: Option<(usize, &BdiId)> = None;
     for subject in &snapshot.survey.subjects {
@@ -162,7 +162,7 @@ fn bdi_of(snapshot: &HostSnapshot, path: &Path) -> Option<BdiId> {
     best.map(|(_, bdi)| bdi.clone())
 }
 
-/// The storage restricted by the device column of a row; `None` if it is for other devices.
+/// Keeps the storage with the device type of a recommendation; `None` if there is none.
 fn narrowed(snapshot: &HostSnapshot, preset: &VendorPreset, storage: &Where) -> Option<Where> {
     let device = preset.device.to_lowercase();
     let flash = device.contains("ssd") || device.contains("nvme");

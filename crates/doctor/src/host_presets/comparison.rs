@@ -1,4 +1,4 @@
-//! Recommendations compared with the current value and with each other.
+//! Compares recommendations with the current values and with each other.
 
 use host::BdiId;
 use serde::Serialize;
@@ -8,18 +8,18 @@ use super::running;
 use crate::HostSnapshot;
 use crate::presets::{Applies, Where};
 
-/// The position of a storage relative to a recommendation.
+/// How a storage's current value compares with a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Position {
     Follows,
     Below,
     Above,
-    /// The recommendation is not a number for a device.
+    /// The recommendation is not a number, or not about the device.
     NoNumber,
 }
 
-/// A recommendation and the current value of a storage.
+/// A storage's current value compared with a recommendation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Comparison {
     pub bdi: BdiId,
@@ -28,7 +28,7 @@ pub struct Comparison {
     pub position: Position,
 }
 
-/// Two recommendations for one storage that no value follows.
+/// Two recommendations for one storage that no single value satisfies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
     pub bdi: BdiId,
@@ -36,7 +36,7 @@ pub struct Contradiction {
     pub other: Applies,
 }
 
-/// Compares a recommendation with the current value.
+/// Compares a recommendation with the current value of each storage that it applies to.
 pub fn compare(snapshot: &HostSnapshot, applies: &Applies) -> Vec<Comparison> {
     let Where::Bdis(bdis) = &applies.storage else { return Vec::new() };
     let subjects = bdis.iter().filter_map(|bdi| snapshot.subject(bdi));
@@ -55,7 +55,7 @@ pub fn compare(snapshot: &HostSnapshot, applies: &Applies) -> Vec<Comparison> {
         .collect()
 }
 
-/// All pairs of contradictory recommendations for one storage.
+/// Returns all pairs of contradictory recommendations for one storage.
 pub fn contradictions(snapshot: &HostSnapshot) -> Vec<Contradiction> {
     let counts = |applies: &&Applies| applies.preset.about_device() && !applies.preset.outdated();
     let running: Vec<&Applies> = running(snapshot).iter().filter(counts).collect();

@@ -1,4 +1,4 @@
-//! Published recommendations that apply to a host, and their contradictions.
+//! Published recommendations that apply to a host, and contradictions between them.
 
 mod applying;
 mod comparison;

@@ -1,4 +1,4 @@
-//! Versions of the software on this host.
+//! Detects the versions of the software on this host.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,8 +8,8 @@ use host::ProcessInfo;
 use crate::HostSnapshot;
 use crate::presets::Group;
 
-/// The major versions of a group's software: the running ones or, if unknown, the installed ones.
-/// Empty if unknown.
+/// Returns the major versions of a group's software: those that run or, if unknown, those
+/// installed. Empty if unknown.
 pub(super) fn installed(
     snapshot: &HostSnapshot,
     group: &Group,
@@ -36,10 +36,10 @@ pub(super) fn installed(
     Vec::from_iter(found)
 }
 
-/// Whether a process belongs to a group.
+/// Returns whether a process belongs to a group.
 pub(super) fn runs(process: &ProcessInfo, group: &Group) -> bool {
     let named = |name: &str| group.processes.iter().any(|wanted| wanted == name);
-    // The name of a process is limited to fifteen bytes, and that of Java programs is java: the
+    // The kernel truncates process names to fifteen bytes, and Java programs are named java: their
     // main class identifies them.
     named(&process.name)
         || process.program.as_deref().is_some_and(named)
@@ -50,8 +50,8 @@ pub(super) fn runs(process: &ProcessInfo, group: &Group) -> bool {
                 .any(|word| named(word) || word.rsplit('.').next().is_some_and(named)))
 }
 
-/// Returns `15` from `/usr/lib/postgresql/15`: the part at the star of a pattern, if it is a
-/// number.
+/// Returns the numbers at the star of a pattern, from the names in that directory: 15 if
+/// `/usr/lib/postgresql/15` exists.
 fn in_folder(snapshot: &HostSnapshot, pattern: &str) -> Vec<u32> {
     let Some((before, after)) = pattern.split_once('*') else { return Vec::new() };
     let (folder, start) = before.rsplit_once('/').unwrap_or(("", before));
@@ -60,7 +60,7 @@ fn in_folder(snapshot: &HostSnapshot, pattern: &str) -> Vec<u32> {
     names.iter().filter_map(number).collect()
 }
 
-/// The same for a path on a command line, as in `-D /var/lib/postgresql/15/main`.
+/// Returns the number at the star from a command-line path, as in `-D /var/lib/postgresql/15/main`.
 fn in_path(argument: &str, patterns: &[String]) -> Option<u32> {
     let at = argument.find('/')?;
     patterns.iter().find_map(|pattern| {
@@ -69,7 +69,7 @@ fn in_path(argument: &str, patterns: &[String]) -> Option<u32> {
     })
 }
 
-/// Returns `15` from a package called postgresql-15 or postgresql15-server.
+/// Returns the major version in a package name: 15 for postgresql-15 or postgresql15-server.
 fn in_package(package: &str, group: &Group) -> Option<u32> {
     let rest = package.strip_prefix(group.name.as_str())?;
     let rest = rest.strip_prefix('-').unwrap_or(rest);
@@ -77,7 +77,7 @@ fn in_package(package: &str, group: &Group) -> Option<u32> {
     major(rest)
 }
 
-/// The first number of a version.
+/// Returns the first number of a version.
 fn major(text: &str) -> Option<u32> {
     let text = text.trim();
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -6,10 +6,10 @@ use host::{KernelDefault, LayerKind, other_defaults};
 use super::{Case, Confidence, Origin, OriginKind};
 use crate::Evidence;
 
-/// The kernel's choice under the current limits.
+/// Returns the kernel as origin if the value is its choice under the current limits.
 pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
     let default = case.default.clone().filter(|_| case.is_default())?;
-    // An owner that may request the same value leaves the origin open.
+    // If an owner may request the same value, the origin is less certain.
     let also = case.claims.iter().find(|claim| super::owner::gives(case, claim));
     let confidence = if also.is_some() { Confidence::Medium } else { Confidence::High };
     let mut evidence = evidence(case, &default);
@@ -25,7 +25,7 @@ pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
     Some(Origin { kind: OriginKind::Kernel(default.rule), confidence, summary, evidence })
 }
 
-/// The kernel's choice under earlier limits, or by a later kernel's rule.
+/// Returns the kernel as origin if the value follows from earlier limits or a later kernel's rule.
 pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
     let others = other_defaults(case.snapshot.kernel, case.snapshot.page, case.layer);
     let default = others.into_iter().find(|other| other.read_ahead == case.present)?;
@@ -50,7 +50,7 @@ pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
     })
 }
 
-/// Whether it is the loop device of a virtual disk.
+/// Returns whether the layer is the loop device of a virtual disk.
 fn on_virtual_disk(case: &Case<'_>) -> bool {
     matches!(case.layer.kind, LayerKind::Loop { .. })
         && case.layer.below.iter().any(|below| below.fstype() == Some("fuse.foreread"))

@@ -6,8 +6,8 @@ use units::{Bytes, Kib};
 use super::{Case, Confidence, Origin, OriginKind, unknown};
 use crate::Evidence;
 
-/// LVM and bcache use the largest read-ahead below if it exceeds the kernel's choice. (LVM's
-/// `auto`: lib/activate/dev_manager.c; drivers/md/bcache/super.c.)
+/// Returns a lower layer as origin: LVM and bcache use the largest read-ahead below if it exceeds
+/// the kernel's choice. (LVM's `auto`: lib/activate/dev_manager.c; drivers/md/bcache/super.c.)
 pub(super) fn inherited(case: &Case<'_>) -> Option<Origin> {
     let who = match &case.layer.kind {
         LayerKind::Dm { target: "lvm", .. } => "LVM",
@@ -15,7 +15,7 @@ pub(super) fn inherited(case: &Case<'_>) -> Option<Origin> {
         _ => return None,
     };
     let mut owners = case.layer.below.iter().flat_map(|below| {
-        // For a partition, its disk.
+        // A partition has the bdi of its disk.
         below.walk().into_iter().find(|layer| layer.bdi.is_some())
     });
     let giver = owners.find(|layer| layer.read_ahead == Some(case.present))?;
@@ -37,7 +37,7 @@ pub(super) fn inherited(case: &Case<'_>) -> Option<Origin> {
     Some(Origin { kind: OriginKind::Inherited, confidence, summary, evidence })
 }
 
-/// Mount helpers that set read-ahead.
+/// Returns a mount helper as origin, by the file system's type, options and value.
 pub(super) fn mount_helper(case: &Case<'_>) -> Option<Origin> {
     let LayerKind::Filesystem { fstype, options, source, .. } = &case.layer.kind else {
         return None;
@@ -70,7 +70,7 @@ pub(super) fn mount_helper(case: &Case<'_>) -> Option<Origin> {
     Some(origin(Confidence::Low, summary, fact))
 }
 
-/// Loop devices keep their value when they are detached, so an empty or new one may have any value.
+/// Returns the previous user as origin: a loop device keeps its value when it is detached.
 pub(super) fn left_over(case: &Case<'_>) -> Option<Origin> {
     let LayerKind::Loop { file } = &case.layer.kind else { return None };
     let mut evidence = vec![case.value()];

@@ -1,9 +1,9 @@
 //! The origin of a read-ahead value.
 //!
-//! The kernel does not record who wrote a value. So the value is compared with foreread's own
-//! journal, the claims of every owner on this device, the kernel's own choice, and known leftovers.
-//! It is `Certain` only from a journal; `High` if exactly one source sets it for exactly this
-//! device; lower if sources agree or a rule's condition is unknown; and otherwise unknown.
+//! The kernel does not record which process wrote a value. The value is therefore compared with
+//! foreread's journal, each owner's claims on the device, the kernel's choice, and known leftovers.
+//! Confidence is `Certain` only from a journal, `High` if exactly one source sets this value for
+//! this device, and lower if several sources set it or a condition is unknown.
 
 mod kernel;
 mod left;
@@ -23,9 +23,9 @@ use crate::{Evidence, HostSnapshot};
 pub enum Confidence {
     None,
     Low,
-    /// It matches, but so does another source; or a condition is unknown.
+    /// The source matches, but another source matches too, or a condition is unknown.
     Medium,
-    /// It is the only match.
+    /// The source is the only match.
     High,
     Certain,
 }
@@ -36,7 +36,7 @@ impl Confidence {
     }
 }
 
-/// The kind of an origin.
+/// The kind of source that set a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum OriginKind {
@@ -46,17 +46,17 @@ pub enum OriginKind {
     KernelEarlier(KernelRule),
     Owner(OwnerKind),
     Foreread,
-    /// The layer below: LVM and bcache use the largest read-ahead of their members.
+    /// The layer below; LVM and bcache use the largest read-ahead of their members.
     Inherited,
     /// A mount helper (efs-utils, gcsfuse and others).
     MountHelper,
-    /// A previous user of the device; loop devices keep read-ahead when they are detached.
+    /// A previous user of the device; a loop device keeps read-ahead when it is detached.
     LeftOver,
     Unknown,
 }
 
 impl OriginKind {
-    /// Its name in policies and JSON.
+    /// Returns the kind's name in policies and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Owner(owner) => owner.word(),
@@ -91,17 +91,17 @@ impl Serialize for OriginKind {
     }
 }
 
-/// The origin of a value, with its certainty and evidence.
+/// The origin of a value, with confidence and evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
     pub kind: OriginKind,
     pub confidence: Confidence,
-    /// For people, as a phrase.
+    /// A phrase for display.
     pub summary: String,
     pub evidence: Vec<Evidence>,
 }
 
-/// A value with all its possible origins.
+/// A layer's value, with the claims and the kernel's default that may explain it.
 pub(crate) struct Case<'a> {
     pub snapshot: &'a HostSnapshot,
     pub subject: &'a Subject,
@@ -112,12 +112,12 @@ pub(crate) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Whether the current value is the kernel's default.
+    /// Returns whether the current value is the kernel's default.
     fn is_default(&self) -> bool {
         self.default.as_ref().is_some_and(|default| default.read_ahead == self.present)
     }
 
-    /// The file that shows the value.
+    /// Returns the current value as evidence, with its sysfs file.
     fn value(&self) -> Evidence {
         let file = self.layer.bdi.as_ref().map(|bdi| bdi.dir().join("read_ahead_kb"));
         let fact = format!("read-ahead is {}", self.present);
@@ -128,16 +128,16 @@ impl Case<'_> {
     }
 }
 
-/// The claims of owners on the layer's bdi.
+/// Returns the claims of owners on the layer's bdi.
 pub fn claims_on(snapshot: &HostSnapshot, subject: &Subject, layer: &Layer) -> Vec<Claim> {
-    // For a layer of another subject's stack, its own mounts are used.
+    // A layer that is a subject itself has its own mounts.
     let own = layer.bdi.as_ref().and_then(|bdi| snapshot.subject(bdi)).unwrap_or(subject);
     Target::new(own, layer)
         .map(|target| snapshot.owners.claims(&snapshot.root, &target))
         .unwrap_or_default()
 }
 
-/// The origin of the read-ahead of `layer`, which has a bdi of its own.
+/// Determines the origin of the read-ahead of `layer`, which has a bdi.
 pub fn origin(
     snapshot: &HostSnapshot,
     subject: &Subject,
@@ -160,7 +160,7 @@ pub fn origin(
         .unwrap_or_else(|| left::unexplained(&case))
 }
 
-/// The origin for a bdi that is not visible here.
+/// Determines the origin for a bdi whose device or mount is not visible.
 pub fn unseen(snapshot: &HostSnapshot, subject: &Subject) -> Origin {
     let file = FileLocation::new(subject.bdi.dir().join("read_ahead_kb"), 0);
     let mut evidence =

@@ -36,7 +36,7 @@ pub(super) fn of_journal(case: &Case<'_>) -> Option<Origin> {
     })
 }
 
-/// The last owner to act whose claim is the current value.
+/// Returns as origin the last owner to act with a certain claim to the current value.
 pub(super) fn of_claims(case: &Case<'_>) -> Option<Origin> {
     let sure = |claim: &&Claim| claim.certainty == Certainty::Sure && gives(case, claim);
     let claim = case.claims.iter().rev().find(sure)?;
@@ -46,19 +46,19 @@ pub(super) fn of_claims(case: &Case<'_>) -> Option<Origin> {
     Some(of_claim(case, claim, confidence))
 }
 
-/// An owner whose claim is the current value, if it may apply to this device.
+/// Returns as origin an owner that may have set the current value, with reduced confidence.
 pub(super) fn of_doubtful_claims(case: &Case<'_>) -> Option<Origin> {
     let fitting = case.claims.iter().rev().find(|claim| gives(case, claim));
     if let Some(claim) = fitting {
         return Some(of_claim(case, claim, Confidence::Medium));
     }
-    // An owner with an unknown value may have set this one.
+    // An owner that requests an unknown value may have set this one.
     let silent = |claim: &&Claim| matches!(claim.wanted, Wanted::Unknown | Wanted::Times(_));
     let claim = case.claims.iter().rev().find(silent)?;
     Some(of_claim(case, claim, Confidence::Low))
 }
 
-/// Whether a claim would set the current value.
+/// Returns whether a claim would set the current value.
 pub(crate) fn gives(case: &Case<'_>, claim: &Claim) -> bool {
     claim.wanted.kib().is_some_and(|kib| case.snapshot.floored(kib) == case.present)
 }

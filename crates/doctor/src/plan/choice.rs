@@ -13,15 +13,15 @@ use crate::finding::{Basis, Proposal};
 use crate::findings::most_by_memory;
 use crate::{Diagnosis, HostSnapshot, OriginKind, Remedy};
 
-/// The chosen value of a device, with its reasons.
+/// The value that the plan chooses for a device, with reasons.
 pub(super) struct DeviceChoice {
     pub value: Kib,
-    /// Its basis; `None` for the current value.
+    /// The basis of the value; `None` if it is the current value.
     pub basis: Option<Basis>,
     pub reasons: Vec<Reason>,
-    /// Proposals that are not followed.
+    /// Proposals that the plan does not follow.
     pub overrides: Vec<Override>,
-    /// Why the proposed value cannot be set.
+    /// Why `apply` would refuse the proposed value; `None` if it accepts it.
     pub refused: Option<String>,
 }
 
@@ -31,12 +31,12 @@ impl DeviceChoice {
     }
 }
 
-/// The maximum of `apply` with any memory: 1 GiB.
+/// The largest value that `apply` accepts with any amount of memory: 1 GiB.
 const MAX_READ_AHEAD_KIB: Kib = Kib::new(1 << 20);
 
 type Named<'a> = (&'static str, &'a Proposal);
 
-/// The strongest proposal within the limits of memory; the current value without a proposal.
+/// Chooses the strongest proposal that fits into memory, or the current value without a proposal.
 pub(super) fn choose(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> DeviceChoice {
     let present = diagnosis.read_ahead();
     let mut choice = DeviceChoice {
@@ -73,7 +73,7 @@ pub(super) fn choose(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> DeviceCh
     choice
 }
 
-/// A refinement that is not followed, with the reason.
+/// Returns a refinement that the plan does not follow, with the reason.
 fn unrefined(diagnosis: &Diagnosis, value: Kib) -> Option<Override> {
     let (source, proposal) = proposed_refinement(diagnosis)?;
     if proposal.value == value {
@@ -102,7 +102,7 @@ fn is_owned(diagnosis: &Diagnosis) -> bool {
         || last_word(&diagnosis.claims).is_some()
 }
 
-/// The values that findings propose; a value that would be rounded to 0 is skipped.
+/// Returns the values that findings propose; omits those that the kernel would round down to 0.
 fn proposals<'a>(snapshot: &HostSnapshot, diagnosis: &'a Diagnosis) -> Vec<Named<'a>> {
     let set = diagnosis.findings.iter().filter_map(|found| match &found.remedy {
         Remedy::Set(proposal) => Some((found.id, proposal)),
@@ -111,13 +111,13 @@ fn proposals<'a>(snapshot: &HostSnapshot, diagnosis: &'a Diagnosis) -> Vec<Named
     set.filter(|(_, proposal)| !snapshot.floored(proposal.value).is_zero()).collect()
 }
 
-/// A refinement is overridden by every owner.
+/// Returns the proposed refinement, if no owner claims the device and the value fits into memory.
 fn refinement<'a>(snapshot: &HostSnapshot, diagnosis: &'a Diagnosis) -> Option<Named<'a>> {
     let found = proposed_refinement(diagnosis).filter(|_| !is_owned(diagnosis));
     found.filter(|(_, proposal)| most_by_memory(snapshot, diagnosis, proposal.value).is_none())
 }
 
-/// Adjusts the kernel's default to the lower or upper limit that an owner requests, as TuneD does.
+/// Raises or lowers a usual value to the bound that an owner requests, for example TuneD.
 fn respect(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoice) {
     let claim = last_word(&diagnosis.claims).filter(|claim| !holds(snapshot, claim, choice.value));
     let (Some(claim), Some(Basis::Usual)) = (claim, choice.basis) else { return };
@@ -132,11 +132,11 @@ fn respect(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceCh
     (choice.value, choice.basis) = (value, Some(Basis::Owner));
 }
 
-/// Lowers a value that exceeds the memory.
+/// Lowers a value that does not fit into memory or exceeds the maximum of `apply`.
 fn bound(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceChoice) {
     let by_memory = most_by_memory(snapshot, diagnosis, choice.value);
     let most = by_memory.map_or(MAX_READ_AHEAD_KIB, |(most, _)| most.min(MAX_READ_AHEAD_KIB));
-    // The current value is allowed in any case.
+    // The current value may exceed the maximum of `apply`, but not the memory.
     let stays = choice.value == diagnosis.read_ahead();
     if choice.value <= most || stays && by_memory.is_none() {
         return;
@@ -177,7 +177,7 @@ fn refuse(snapshot: &HostSnapshot, diagnosis: &Diagnosis, choice: &mut DeviceCho
     }
 }
 
-/// Whether `foreread apply -n` accepts this value.
+/// Returns an error if `foreread apply -n` would refuse this value.
 fn accepted(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> Result<(), String> {
     let site =
         TunableScope::with_layers(&snapshot.root, &name::storage(snapshot, &diagnosis.subject));
@@ -188,13 +188,13 @@ fn accepted(snapshot: &HostSnapshot, diagnosis: &Diagnosis, value: Kib) -> Resul
     }
 }
 
-/// Whether a claim is in a file that must be edited: not foreread's own, and not the default of
-/// nfsrahead, which nfs.conf changes.
+/// Returns whether a claim is in a file that must be edited. False for foreread's own files and for
+/// the default of nfsrahead, which nfs.conf overrides.
 pub(super) fn is_foreign(claim: &Claim) -> bool {
     !claim.by_foreread && !claim.is_nfsrahead_default()
 }
 
-/// Devices whose value is set by one line of a file get one value if that line is to be changed.
+/// Gives one value to all devices that one line of a file sets, if that line must change.
 pub(super) fn agree(
     snapshot: &HostSnapshot,
     subjects: &[&Diagnosis],
@@ -206,7 +206,7 @@ pub(super) fn agree(
         let claim = last_word(&diagnosis.claims).filter(|claim| is_foreign(claim));
         let Some(claim) = claim.filter(|_| choices[index].is_usable()) else { continue };
         let held = holds(snapshot, claim, choices[index].value);
-        // Devices within a bound that is to be changed may keep their value.
+        // Devices that satisfy a bound keep their value even if the bound must change.
         if !held || matches!(claim.wanted, Wanted::Exactly(_)) {
             groups.entry(&claim.place).or_default().push(index);
         }
@@ -224,7 +224,7 @@ pub(super) fn agree(
     }
 }
 
-/// The value with the strongest reason (the smallest of several), within the memory of all devices.
+/// Sets the value with the strongest basis (the smallest of several) that fits into memory.
 fn unite(
     snapshot: &HostSnapshot,
     place: &FileLocation,
@@ -255,7 +255,7 @@ fn unite(
     }
 }
 
-/// Claims that the plan does not follow, the last to act first.
+/// Returns the claims that the plan does not satisfy, the last to act first.
 pub(super) fn unheeded<'a>(
     snapshot: &HostSnapshot,
     diagnosis: &'a Diagnosis,
@@ -268,7 +268,7 @@ pub(super) fn unheeded<'a>(
         .collect()
 }
 
-/// The same as overrides, each with the reason.
+/// Returns the claims that the plan does not satisfy as overrides, each with the reason.
 pub(super) fn owners_overridden(
     snapshot: &HostSnapshot,
     diagnosis: &Diagnosis,
@@ -286,7 +286,7 @@ pub(super) fn owners_overridden(
     unheeded(snapshot, diagnosis, value).into_iter().filter_map(described).collect()
 }
 
-/// Whether a file belongs to a package, so that it must be copied before it is changed.
+/// Returns whether a file belongs to a package, so that it must be copied before it is edited.
 pub(super) fn is_packaged(file: &Path) -> bool {
     file.starts_with("/usr/lib") || file.starts_with("/lib")
 }

@@ -1,4 +1,4 @@
-//! How to change another owner's file that requests another value than the plan.
+//! Steps that edit an owner's file which requests another value than the plan.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::name::quoted;
 use super::{Action, PlanStep};
 use crate::Diagnosis;
 
-/// The step that changes the deciding owner's value to `value`.
+/// Returns the step that sets the effective owner's value to `value`.
 pub(super) fn write(claim: &Claim, value: Kib) -> PlanStep {
     PlanStep {
         action: Action::Edit,
@@ -27,7 +27,7 @@ pub(super) fn write(claim: &Claim, value: Kib) -> PlanStep {
     }
 }
 
-/// The step that removes an owner that acts before the deciding one.
+/// Returns the step that removes or adjusts the claim of an owner that a later owner overwrites.
 pub(super) fn take_out(root: &Root, diagnosis: &Diagnosis, claim: &Claim, value: Kib) -> PlanStep {
     if claim.owner == OwnerKind::Lvm
         && let Some(volume) = volume(root, diagnosis)
@@ -63,8 +63,8 @@ fn volume(root: &Root, diagnosis: &Diagnosis) -> Option<String> {
     Some(format!("{group}/{name}"))
 }
 
-/// The command that edits the file. A file of a package is first copied to the administrator's
-/// directory, because an update would restore it.
+/// Returns the command that edits the file. The command copies a packaged file to the
+/// administrator's directory first, because a package update would overwrite the change.
 fn editor(claim: &Claim) -> String {
     let file = &claim.place.file;
     let edit = |file: &Path| format!("${{EDITOR:-vi}} {}", quoted(&file.display().to_string()));

@@ -1,10 +1,10 @@
-//! One plan for a host: one read-ahead per device, and the steps to set and keep it.
+//! Plans one read-ahead value for each device of a host, and the steps to set and keep it.
 //!
 //! Findings are independent and may propose different values for the same device. The plan takes
-//! the strongest proposal, limits it by the memory, lists what it overrides, and orders the steps:
-//! first the owner's file that would set another value again, then `foreread apply`, then `foreread
-//! persist`. Devices that one line of a file sets get one value. Every step is checked by the code
-//! of `apply -n` and `persist -n`.
+//! the strongest proposal, limits it by the memory and lists what it overrides. The steps are, in
+//! order: edit the owner's file that would set another value again, `foreread apply`, `foreread
+//! persist`. Devices that one line of a file sets get one value. The code of `apply -n` and
+//! `persist -n` verifies each step.
 
 mod choice;
 mod edit;
@@ -22,12 +22,12 @@ pub(crate) use name::on;
 /// The plan for one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DevicePlan {
-    /// The device as for `--on`, not quoted: a mount point, a device file or MAJ:MIN.
+    /// The device as an argument of `--on`, not quoted: a mount point, a device file or MAJ:MIN.
     pub device: String,
     pub bdi: BdiId,
     pub setting: &'static str,
     pub present_kib: Kib,
-    /// Its target value; the current value if it stays.
+    /// The value after the plan; equal to `present_kib` if the plan does not change it.
     pub target_kib: Kib,
     pub reasons: Vec<Reason>,
     /// Proposed or claimed values that the plan does not follow.
@@ -40,7 +40,7 @@ pub struct DevicePlan {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// The finding that proposes it, or `plan` for the plan's own rules.
+    /// The finding that proposes the value, or `plan` for the plan's own rules.
     pub finding: &'static str,
     pub reason: String,
 }
@@ -48,20 +48,20 @@ pub struct Reason {
 /// A value that the plan does not follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Override {
-    /// The finding or owner that requests it.
+    /// The finding or owner that requests the value.
     pub source: String,
     pub read_ahead_kib: Kib,
-    /// Why it is not followed, as a phrase.
+    /// Why the plan does not follow it, as a phrase.
     pub reason: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Changes a file that another owner reads.
+    /// Edits a file that another owner reads.
     Edit,
     Apply,
-    /// Keeps the value after a reboot.
+    /// Makes the value survive a reboot.
     Persist,
     /// Optional: measures whether another value is better. Changes nothing permanently.
     Measure,
@@ -72,20 +72,20 @@ pub struct PlanStep {
     pub action: Action,
     /// The command, to run as root.
     pub command: String,
-    /// The value that it sets, if it sets one.
+    /// The value that the step sets; `None` if it sets none.
     pub read_ahead_kib: Option<Kib>,
     pub reason: String,
 }
 
 impl DevicePlan {
-    /// Whether it changes anything, not only measures.
+    /// Returns whether the plan changes anything; measuring does not count.
     pub fn changes(&self) -> bool {
         self.steps.iter().any(|step| step.action != Action::Measure)
     }
 }
 
-/// Makes one plan from all diagnoses of a host. Devices without findings have no plan, unless a
-/// file that also sets them is to be changed.
+/// Plans all devices of a host. A device without findings has a plan only if a file that must be
+/// edited also sets that device.
 pub fn plan(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> Vec<DevicePlan> {
     let mut subjects: Vec<&Diagnosis> = Vec::new();
     for diagnosis in diagnoses.iter().filter(|diagnosis| diagnosis.is_read_through()) {
@@ -119,7 +119,7 @@ pub fn plan(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> Vec<DevicePlan>
     plans
 }
 
-/// A line that sets several devices is edited once: later plans refer to that edit.
+/// Marks an edit that several devices share, so that it is made once: later steps name the first.
 fn name_shared_edits(plans: &mut [DevicePlan]) {
     let mut known: Vec<(PlanStep, String)> = Vec::new();
     for plan in plans {

@@ -6,13 +6,13 @@ use host::{DevNo, Layer, LayerKind, Mount, Storage, StorageKind, Subject};
 
 use crate::HostSnapshot;
 
-/// The name by which `--on` finds exactly this device, quoted if necessary: a mount point that is
-/// not hidden by another mount, the device file, or the bdi's number.
+/// Returns the `--on` argument that selects exactly this device, quoted if necessary: a mount point
+/// that no other mount hides, the device file, or the bdi's number.
 pub(crate) fn on(snapshot: &HostSnapshot, subject: &Subject) -> String {
     quoted(&plain(snapshot, subject).display().to_string())
 }
 
-/// The same name as a path.
+/// Returns the same name as a path.
 pub(super) fn plain(snapshot: &HostSnapshot, subject: &Subject) -> PathBuf {
     let shadowed = |point: &&PathBuf| {
         let others = snapshot.survey.subjects.iter().filter(|other| other.bdi != subject.bdi);
@@ -49,7 +49,7 @@ pub(super) fn is_nfs(subject: &Subject) -> bool {
     subject.filesystems().any(|layer| layer.fstype().is_some_and(|name| name.starts_with("nfs")))
 }
 
-/// The device as for `apply` and `persist`, without accessing a mount that may hang.
+/// Returns the storage as `apply` and `persist` would, without accessing a mount that may hang.
 pub(super) fn storage(snapshot: &HostSnapshot, subject: &Subject) -> Storage {
     let path = plain(snapshot, subject);
     let layer = subject.filesystems().find(|layer| points(layer).contains(&path));

@@ -1,4 +1,4 @@
-//! The steps that set and keep a value.
+//! The steps that set a value and keep it.
 
 use host::owners::{Certainty, Claim, OwnerKind, setters};
 use tunables::persist::{PersistBackend, drafts};
@@ -10,7 +10,7 @@ use super::{Action, PlanStep, edit, name};
 use crate::claims::{holds, last_word};
 use crate::{Diagnosis, HostSnapshot, Remedy};
 
-/// The steps in order, and what is not possible.
+/// Returns the steps in order, and notes on what is not possible.
 pub(super) fn steps(
     snapshot: &HostSnapshot,
     diagnosis: &Diagnosis,
@@ -19,7 +19,7 @@ pub(super) fn steps(
 ) -> (Vec<PlanStep>, Vec<String>) {
     let case = Case { snapshot, diagnosis, value: choice.value, many_nfs };
     let (mut steps, mut notes) = (Vec::new(), Vec::new());
-    // Every kernel keeps whole pages: a captured tree with other values is invalid.
+    // Every kernel stores whole pages, so other values come from an invalid captured tree.
     let sound = !case.value.is_zero() && snapshot.floored(case.value) == case.value;
     match &choice.refused {
         Some(refused) => notes.push(refused.clone()),
@@ -56,13 +56,13 @@ impl<'a> Case<'a> {
         self.diagnosis.findings.iter().any(|found| found.remedy == *wanted)
     }
 
-    /// The claim that decides after a boot.
+    /// Returns the claim that is effective after a boot.
     fn deciding(&self) -> Option<&'a Claim> {
         last_word(&self.diagnosis.claims)
     }
 
-    /// Changes the deciding owner's value, and removes the owners that act before it. LVM's
-    /// metadata are changed by `persist --with lvm`.
+    /// Returns the steps that change the effective owner's value and remove the owners that act
+    /// before it. LVM metadata are not edited: `persist --with lvm` changes them.
     fn edits(&self) -> Vec<PlanStep> {
         let deciding = self.deciding();
         let unheeded = unheeded(self.snapshot, self.diagnosis, self.value);
@@ -97,7 +97,7 @@ impl<'a> Case<'a> {
         format!("read_ahead={}K", self.value.get())
     }
 
-    /// Whether a reboot would change the value, once the owners' files are as planned.
+    /// Returns whether a reboot would change the value after the plan's edits.
     fn is_to_persist(&self) -> bool {
         if self.stays() && !self.finds(&Remedy::Persist) && !self.is_lvm_unheeded() {
             return false;
@@ -128,7 +128,7 @@ impl<'a> Case<'a> {
         let (with, word) = self.backend()?;
         let take_over = match self.rival(with == Some(PersistBackend::Lvm)) {
             None => "",
-            // The other owner's line is changed in a step before this one.
+            // An earlier step edits the other owner's file.
             Some(_) if self.deciding().is_some_and(|claim| claim.by_foreread) => " --force-owner",
             Some(rival) => return Err(format!("{rival} sets it; change it there")),
         };
@@ -144,7 +144,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The new owner: the first that `persist -n` accepts.
+    /// Returns the new owner: the first backend that `persist -n` accepts.
     fn backend(&self) -> Result<(Option<PersistBackend>, &'static str), String> {
         let storage = name::storage(self.snapshot, &self.diagnosis.subject);
         let site = TunableScope::with_layers(&self.snapshot.root, &storage);
@@ -166,7 +166,7 @@ impl<'a> Case<'a> {
             Some(claim) if claim.owner == OwnerKind::Lvm => {
                 return vec![(Some(PersistBackend::Lvm), " --with lvm")];
             }
-            // foreread does not become a second owner besides its own file.
+            // foreread keeps its own file as the only owner instead of adding a second one.
             Some(claim) if claim.by_foreread && claim.owner == OwnerKind::Systemd => {
                 return vec![unit];
             }
@@ -175,13 +175,13 @@ impl<'a> Case<'a> {
             }
             _ => {}
         }
-        // nfs.conf has one value for all mounts of a version.
+        // nfs.conf has one value for all mounts of an NFS version.
         let shared = self.many_nfs && name::is_nfs(&self.diagnosis.subject);
         let usual = (!shared).then_some((None, ""));
         usual.into_iter().chain(mounted.then_some(unit)).collect()
     }
 
-    /// Another owner that makes `persist` refuse.
+    /// Returns another owner that would make `persist` refuse.
     fn rival(&self, by_lvm: bool) -> Option<String> {
         let claims = self.diagnosis.claims.iter();
         let claim = claims
@@ -197,8 +197,8 @@ impl<'a> Case<'a> {
             .or_else(|| setter().map(|one| format!("{} at {}", one.owner, one.place)))
     }
 
-    /// `foreread tune` measures everything; a narrower measurement applies only if nothing proposes
-    /// a value.
+    /// Returns the optional measurement: `foreread tune` if a finding suggests it, otherwise the
+    /// first suggested command.
     fn measure(&self) -> Option<PlanStep> {
         let fits = |remedy: &Remedy| match remedy {
             Remedy::Refine(proposal) => self.stays() || proposal.value == self.value,

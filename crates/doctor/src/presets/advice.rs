@@ -1,25 +1,25 @@
-//! The value of a recommendation.
+//! The value that a vendor recommends.
 
 use serde::Serialize;
 use units::Kib;
 
-/// A recommended value, as far as it is a number.
+/// A recommended value; ranges are in KiB.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VendorAdvice {
-    /// Between two values in KiB.
+    /// From the first to the second value, inclusive.
     Between(Kib, Kib),
     AtLeast(Kib),
     AtMost(Kib),
     OneOf(Vec<Kib>),
     /// The kernel's default.
     Default,
-    /// Not a number for a device: a hint to the kernel, a formula, another kind of value.
+    /// Not a number for a device: a hint to the kernel, a formula, or another kind of value.
     Words,
 }
 
 impl VendorAdvice {
-    /// Parses the column `recommended_kib`.
+    /// Parses a value of the column `recommended_kib`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         if text.starts_with("hint:") || text.contains('*') || text.contains("total") {
@@ -54,7 +54,7 @@ impl VendorAdvice {
         }
     }
 
-    /// Whether a value follows it; `None` without a number.
+    /// Returns whether a value follows the advice; `None` if the advice is not a number.
     pub fn allows(&self, value: Kib) -> Option<bool> {
         Some(match self {
             Self::Between(low, high) => (*low..=*high).contains(&value),
@@ -65,7 +65,7 @@ impl VendorAdvice {
         })
     }
 
-    /// The smallest and the largest value that follow it.
+    /// Returns the smallest and largest value that follow the advice; `None` if it is not a number.
     pub fn range(&self) -> Option<(Kib, Kib)> {
         let most = Kib::new(u64::MAX / 1024);
         Some(match self {

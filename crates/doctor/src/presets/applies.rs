@@ -1,11 +1,11 @@
-//! A recommendation with the storage to which it applies.
+//! A recommendation and the storage that it applies to.
 
 use host::BdiId;
 use serde::Serialize;
 
 use super::VendorPreset;
 
-/// A recommendation that applies here.
+/// A recommendation that applies to this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Applies {
     #[serde(flatten)]

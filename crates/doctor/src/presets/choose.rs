@@ -1,18 +1,18 @@
-//! Selects one value from published recommendations, for `apply --preset`.
+//! Selects one value from the published recommendations, for `apply --preset`.
 
 use thiserror::Error;
 use units::Kib;
 
 use super::{VendorAdvice, VendorPreset, groups, named};
 
-/// A value with its recommendation.
+/// A value and the recommendation that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChosenPreset {
     pub preset: &'static VendorPreset,
     pub value: Kib,
 }
 
-/// Why a name does not select one value.
+/// Why a preset name does not select one value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ChoiceError {
     #[error("no recommendations for {name:?}; there are some for {known}")]
@@ -32,7 +32,7 @@ pub enum ChoiceError {
         choices: String,
         example: u64,
     },
-    /// The value follows none of the recommendations.
+    /// The value does not follow any of the recommendations.
     #[error("{value} follows none of the recommendations for {name} ({choices})")]
     Unadvised {
         name: String,
@@ -42,8 +42,8 @@ pub enum ChoiceError {
     },
 }
 
-/// The recommended value; if there is a choice, `value` if it follows one of the recommendations.
-/// Withdrawn recommendations do not count.
+/// Returns the recommended value if there is exactly one, or `value` if it follows a
+/// recommendation. Ignores withdrawn recommendations.
 pub fn choose(name: &str, value: Option<Kib>) -> Result<ChosenPreset, ChoiceError> {
     let found = named(name);
     let name = name.to_owned();
@@ -71,7 +71,7 @@ pub fn choose(name: &str, value: Option<Kib>) -> Result<ChosenPreset, ChoiceErro
         }
         _ => {
             let example = first.advice.range().map_or(128, |(low, high)| {
-                // The minimum of an upper bound is 0, which is not useful.
+                // The range of an upper bound starts at 0, which is not a useful example.
                 if low.get() == 0 { high.get() } else { low.get() }
             });
             Err(ChoiceError::Several { name, choices: choices(&numbers), example })
@@ -79,7 +79,7 @@ pub fn choose(name: &str, value: Option<Kib>) -> Result<ChosenPreset, ChoiceErro
     }
 }
 
-/// The value, if there is exactly one.
+/// Returns the value if the advice is exactly one.
 fn exact(advice: &VendorAdvice) -> Option<Kib> {
     match advice {
         VendorAdvice::Between(low, high) if low == high => Some(*low),

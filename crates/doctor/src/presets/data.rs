@@ -1,4 +1,4 @@
-//! The data, built in.
+//! The built-in data on vendors' recommendations.
 
 use std::sync::OnceLock;
 
@@ -14,19 +14,19 @@ const MATCHING: &str = include_str!("../../data/matching.toml");
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VendorPreset {
     pub workload: String,
-    /// The vendor or the software.
+    /// The vendor or the software that the recommendation is about.
     pub software: String,
     pub device: String,
-    /// The text of the column.
+    /// The text of the column `recommended_kib`.
     pub recommended_kib: String,
-    /// Its parsed value.
+    /// The parsed value of that column.
     pub advice: VendorAdvice,
     pub condition: String,
     pub source_title: String,
     pub source_ref: String,
-    /// The year of the source, if known.
+    /// The year of the source; `None` if unknown.
     pub year: Option<u16>,
-    /// Its group, as an index into [`groups`].
+    /// The index of the preset's group in [`groups`].
     #[serde(skip)]
     pub group: Option<usize>,
 }
@@ -43,28 +43,28 @@ struct Row {
     year: Option<u16>,
 }
 
-/// Related recommendations, and how their software is recognised.
+/// A group of related recommendations, and how to detect their software.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Group {
     pub name: String,
-    /// Words in the rows of the group.
+    /// Words that identify the rows of this group.
     pub rows: Vec<String>,
     pub processes: Vec<String>,
     pub packages: Vec<String>,
     pub data: Vec<String>,
-    /// Directories whose name, at the `*`, is the installed version.
+    /// Directory patterns whose `*` stands for the installed version.
     pub versions: Vec<String>,
     pub version_files: Vec<String>,
     pub fstypes: Vec<String>,
-    /// Words in mount sources, if the type alone is ambiguous.
+    /// Words in mount sources, for file system types that are ambiguous.
     pub sources: Vec<String>,
-    /// The range of the number that the vendor gives in sectors.
+    /// The range of the number that the vendor states in sectors.
     pub sectors: Option<(u64, u64)>,
     pub csi: Option<String>,
-    /// It applies to all disks of a machine that runs the software.
+    /// True if the advice applies to all disks of a machine that runs the software.
     pub all_disks: bool,
-    /// It applies to md arrays.
+    /// True if the advice applies to md arrays.
     pub md: bool,
 }
 
@@ -73,7 +73,7 @@ struct Matching {
     group: Vec<Group>,
 }
 
-/// A number that a vendor gives in sectors.
+/// The range of a number that a vendor states in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sectors {
     pub low: u64,
@@ -81,8 +81,8 @@ pub struct Sectors {
 }
 
 impl VendorPreset {
-    /// The versions of the software to which it applies, as in `PostgreSQL 17/18`; empty if none
-    /// are named.
+    /// Returns the software versions that the preset applies to, as in `PostgreSQL 17/18`; empty if
+    /// it names none.
     pub fn versions(&self) -> Vec<u32> {
         let last = self.software.split(' ').next_back().unwrap_or_default();
         let versions: Option<Vec<u32>> = last.split('/').map(|part| part.parse().ok()).collect();
@@ -93,15 +93,15 @@ impl VendorPreset {
         groups().get(self.group?)
     }
 
-    /// The number that its vendor gives in sectors.
+    /// Returns the number that the vendor states in sectors.
     pub fn in_sectors(&self) -> Option<Sectors> {
         let (low, high) = self.group()?.sectors?;
-        // Only rows that are based on such a number.
+        // Only for rows that are derived from such a number.
         (self.condition.contains("ectors") && !self.outdated()).then_some(Sectors { low, high })
     }
 
-    /// Whether it applies to a device's `read_ahead_kb`, not to a buffer of the software or another
-    /// unit.
+    /// Returns whether the preset is about a device's `read_ahead_kb`. False for a buffer of the
+    /// software and for other units.
     pub fn about_device(&self) -> bool {
         let own = |text: &str| text.contains("(own") || text.contains("own read-ahead");
         let elsewhere = ["client buffer", "userspace", "llite", "page server"];
@@ -111,7 +111,7 @@ impl VendorPreset {
             && !self.software.starts_with("FreeBSD")
     }
 
-    /// Whether it was withdrawn or never adopted.
+    /// Returns whether the recommendation was withdrawn or never adopted.
     pub fn outdated(&self) -> bool {
         let all = format!("{} {}", self.software, self.condition);
         ["superseded", "unmerged", "versus"].iter().any(|word| all.contains(word))
@@ -119,7 +119,7 @@ impl VendorPreset {
     }
 }
 
-/// All recommendations, in the order of the file.
+/// Returns all recommendations, in the order of the file.
 pub fn all() -> &'static [VendorPreset] {
     static ALL: OnceLock<Vec<VendorPreset>> = OnceLock::new();
     ALL.get_or_init(|| read(ADVICE))
@@ -132,8 +132,8 @@ pub fn groups() -> &'static [Group] {
     })
 }
 
-/// The recommendations for a word of the command line: a group, or software with the word in its
-/// name.
+/// Returns the recommendations for a word of the command line: those of the group with this name
+/// or, if there is none, those with the word in the software or workload.
 pub fn named(word: &str) -> Vec<&'static VendorPreset> {
     let word = word.to_lowercase();
     let group = groups().iter().position(|group| group.name == word);
@@ -147,7 +147,7 @@ pub fn named(word: &str) -> Vec<&'static VendorPreset> {
     all().iter().filter(fits).collect()
 }
 
-/// Parses a file in this format; invalid rows are skipped, and counted by a test.
+/// Parses recommendations from CSV. Skips invalid rows; a test checks that there are none.
 fn read(text: &str) -> Vec<VendorPreset> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let rows = reader.deserialize::<Row>().flatten();

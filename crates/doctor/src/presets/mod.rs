@@ -1,4 +1,4 @@
-//! Published recommendations of vendors. foreread never applies them automatically.
+//! Recommendations that vendors publish. foreread never applies them automatically.
 
 mod advice;
 mod applies;

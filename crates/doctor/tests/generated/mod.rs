@@ -1,4 +1,4 @@
-//! Random hosts, and the properties that the plan for each of them must have.
+//! Random hosts, and the properties that every plan must have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use units::{Bytes, Kib};
 
 use super::hosts::{FLASH, Machine, Queue};
 
-/// Sizes in KiB: nothing, less than a page, no whole pages, usual, large, more than apply takes.
+/// Sizes in KiB: zero, below a page, not whole pages, usual, large, and above apply's maximum.
 const SIZES: [u64; 14] =
     [0, 3, 4, 6, 64, 128, 300, 1024, 1088, 4096, 8192, 65536, 1 << 20, 1 << 22];
 
@@ -22,7 +22,7 @@ fn size() -> impl Strategy<Value = u64> {
     proptest::sample::select(SIZES.to_vec())
 }
 
-/// A size as the kernel keeps it, with pages of either size.
+/// A size that a kernel can hold, with pages of 4 or 64 KiB.
 fn kept() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => size().prop_map(|kib| kib / 64 * 64),
@@ -259,7 +259,7 @@ impl Rule {
     }
 }
 
-/// What is behind `--on`, as a shell reads it.
+/// Splits a command into words, as a shell does with simple quotes.
 fn words(command: &str) -> Vec<String> {
     command.split(' ').map(|word| word.trim_matches('\'').to_owned()).collect()
 }
@@ -308,7 +308,7 @@ impl Checked<'_> {
         TunableValues::default().with(setting)
     }
 
-    /// What `apply -n` checks, for the device that the command names.
+    /// Runs the checks of `apply -n` on the device that the command names.
     fn apply(&self, step: &PlanStep) -> Result<(), TestCaseError> {
         let words = words(&step.command);
         let (storage, site) = self.site(&words);
@@ -325,7 +325,7 @@ impl Checked<'_> {
         Ok(())
     }
 
-    /// What `persist -n` checks: the file that it would write, and that no other owner sets it.
+    /// Runs the checks of `persist -n`: the file it would write, and that there is no other owner.
     fn persist(&self, step: &PlanStep) -> Result<(), TestCaseError> {
         let words = words(&step.command);
         let (storage, site) = self.site(&words);
@@ -352,7 +352,7 @@ impl Checked<'_> {
     }
 }
 
-/// All plans change a line of a file to the same value.
+/// Checks that all plans change a line of a file to the same value.
 fn edits_agree(plans: &[DevicePlan]) -> Result<(), TestCaseError> {
     let mut written: BTreeMap<String, Kib> = BTreeMap::new();
     let edits = plans.iter().flat_map(|plan| &plan.steps);
@@ -372,7 +372,7 @@ fn planned(machine: &Machine) -> (HostSnapshot, Vec<Diagnosis>, Vec<DevicePlan>)
     (snapshot, diagnoses, plans)
 }
 
-/// Sets the values of the plans as `apply` does, with a record.
+/// Sets the values of the plans as `apply` does, and publishes the journal.
 fn follow(machine: &Machine, plans: &[DevicePlan]) {
     let journals = plans.iter().map(|plan| {
         let (bdi, bytes) = (&plan.bdi, |kib: Kib| kib.to_bytes().get());
@@ -406,7 +406,7 @@ fn check(host: &Host) -> Result<(), TestCaseError> {
         Checked { snapshot: &snapshot, diagnosis, plan }.holds()?;
     }
     edits_agree(&plans)?;
-    // Following the plan leaves nothing to apply: no second finding wants another value.
+    // After the plan, no step is left to apply: no other finding proposes another value.
     follow(&machine, &plans);
     let (_, _, again) = planned(&machine);
     for plan in &again {

@@ -1,5 +1,5 @@
-//! Builds machines as trees of `/sys`, `/proc`, `/etc` and `/run`, in temporary directories.
-#![allow(dead_code)] // each test file uses a part of it
+//! Builds machines as trees of `/sys`, `/proc`, `/etc` and `/run` in temporary directories.
+#![allow(dead_code)] // each test file uses only a part of it
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use foreread_doctor::{Diagnosis, HostSnapshot, Windows, diagnose};
 use host::{Dirs, Root, resolve};
 use tempfile::TempDir;
 
-/// A block device's queue, as sysfs shows it.
+/// The limits of a block device's queue, as in sysfs.
 #[derive(Clone, Copy)]
 pub struct Queue {
     pub read_ahead_kb: u64,
@@ -28,7 +28,7 @@ pub const FLASH: Queue = Queue {
     rotational: 0,
 };
 
-/// A disk that turns, or says so, with the defaults of Linux 6.17 and later.
+/// A disk that is or claims to be rotational, with the defaults of Linux 6.17 and later.
 pub const TURNING: Queue = Queue { read_ahead_kb: 2560, rotational: 1, ..FLASH };
 
 /// A machine under construction.
@@ -38,7 +38,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with this kernel and nothing in it.
+    /// Creates a machine with this kernel release and no devices.
     pub fn new(kernel: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let machine = Self { dir, mounts: String::new() };
@@ -60,7 +60,7 @@ impl Machine {
         self
     }
 
-    /// The same, as a step of building.
+    /// Adds a file, as a step of the builder.
     pub fn with(self, path: &str, text: &str) -> Self {
         self.file(path, text);
         self
@@ -98,14 +98,14 @@ impl Machine {
         self.with("proc/self/smaps", "KernelPageSize:       64 kB\n")
     }
 
-    /// A bdi of its own.
+    /// Adds a bdi.
     pub fn bdi(self, name: &str, kib: u64) -> Self {
         self.file(&format!("sys/devices/virtual/bdi/{name}/read_ahead_kb"), &format!("{kib}\n"));
         self.link(&format!("sys/class/bdi/{name}"), &format!("../../devices/virtual/bdi/{name}"));
         self
     }
 
-    /// A whole block device.
+    /// Adds a whole block device.
     pub fn device(self, name: &str, number: &str, queue: Queue) -> Self {
         let dir = format!("sys/devices/virtual/block/{name}");
         self.file(&format!("{dir}/dev"), &format!("{number}\n"));
@@ -170,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// Puts a device (`sda` or `sda/sda1`) under another.
+    /// Makes a device (`sda` or `sda/sda1`) a member of another.
     pub fn member(self, of: &str, path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap();
         self.link(
@@ -210,7 +210,7 @@ impl Machine {
         self.bdi(bdi, kib)
     }
 
-    /// A process with a mapping, if it has one.
+    /// Adds a process; `maps` is its memory map and may be empty.
     pub fn process(self, pid: u32, name: &str, maps: &str) -> Self {
         self.file(&format!("proc/{pid}/comm"), name);
         self.file(&format!("proc/{pid}/cmdline"), &format!("/usr/bin/{name}\0--x\0"));
@@ -218,7 +218,7 @@ impl Machine {
         self
     }
 
-    /// TuneD running with a profile of this text.
+    /// Adds a running TuneD with a profile of this text.
     pub fn tuned(self, profile: &str, text: &str) -> Self {
         self.file("etc/tuned/active_profile", &format!("{profile}\n"));
         self.file(&format!("usr/lib/tuned/profiles/{profile}/tuned.conf"), text);
@@ -239,7 +239,7 @@ impl Machine {
         HostSnapshot::look(&self.root(), &self.dirs(), None, windows).unwrap()
     }
 
-    /// The diagnosis of the storage mounted at, or named by, `path`.
+    /// Returns the diagnosis of the storage that `path` is mounted on or names.
     pub fn diagnosis_with(&self, path: &str, windows: Windows) -> Diagnosis {
         let storage = resolve(&self.root(), Path::new(path)).unwrap();
         let snapshot = self.snapshot(windows);

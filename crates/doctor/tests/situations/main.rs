@@ -1,5 +1,5 @@
-//! Stacks, owners and values: for each situation the right origin and the right findings, and no
-//! others.
+//! Situations of stacks, owners and values: each must have exactly the expected origin and
+//! findings.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 #[path = "../hosts/mod.rs"]
@@ -16,7 +16,7 @@ use own::{foreread_itself, open_files};
 use owners::{other_owners, udev_rules};
 use units::{Bytes, Kib};
 
-/// One line of the table.
+/// One row of the table: a machine, with the expected origin and findings of a path.
 struct Situation {
     name: &'static str,
     machine: Machine,
@@ -39,7 +39,7 @@ fn case(
     Situation { name, machine, path, origin, confidence, findings, windows }
 }
 
-/// A file open on the disk of [`one`], with this window where files opened now get `fresh`.
+/// A file open on the disk of [`one`], with this window; newly opened files get `fresh` KiB.
 fn open_file(window: u64, fresh: u64) -> OpenWindow {
     OpenWindow {
         bdi: BdiId::new("8:0").unwrap(),
@@ -58,12 +58,12 @@ fn flash(kib: u64) -> Queue {
     Queue { read_ahead_kb: kib, ..FLASH }
 }
 
-/// A machine with one flash disk of this read-ahead, mounted at /data with xfs.
+/// A machine with one flash disk that has this queue, mounted on /data with xfs.
 fn one(kernel: &str, queue: Queue) -> Machine {
     Machine::new(kernel).device("sda", "8:0", queue).mount("8:0", "/data", "xfs", "/dev/sda")
 }
 
-/// Diagnoses each line, and reports all failures together.
+/// Diagnoses each situation and reports all failures together.
 #[track_caller]
 fn hold(all: &[Situation]) {
     let wrong: Vec<String> = all.iter().filter_map(problem).collect();

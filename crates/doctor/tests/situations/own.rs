@@ -1,11 +1,11 @@
-//! What foreread set itself, and files that were opened before.
+//! Values that foreread set, and files that were opened before a change.
 
 use foreread_doctor::Windows;
 
 use super::hosts::Machine;
 use super::{Situation, UDEV, case, flash, one, open_file};
 
-/// The published journal of root's foreread, which all users may read: 2 MiB on the disk.
+/// The journal summary of root's foreread, which all users can read: 2 MiB on the disk.
 const PUBLISHED: &str = r#"{"version":1,"journals":[{
     "journal":"/var/lib/foreread/journal/1-2-8:0.jsonl","bdi":"8:0","purpose":"apply",
     "owner":{"pid":4194305,"start_time":1,"boot_id":"b"},
@@ -54,7 +54,7 @@ pub fn foreread_itself() -> Vec<Situation> {
     ]
 }
 
-/// A udev rule that gives the disk 1 MiB, and one open file.
+/// A machine with a udev rule that sets the disk to 1 MiB, and one open file.
 fn ruled(window: u64, fresh: u64) -> Situation {
     let rule = "KERNEL==\"sda\", ATTR{queue/read_ahead_kb}=\"1024\"\n";
     let machine = one("6.1.0", flash(1024)).with(UDEV, rule);

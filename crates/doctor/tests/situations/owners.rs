@@ -1,14 +1,14 @@
-//! Values that an owner or a user set, or requests without effect.
+//! Values that an owner or a user set, and claims without effect.
 
 use super::hosts::{FLASH, Machine, Queue};
 use super::{Situation, UDEV, case, flash, one};
 
-/// A machine with one disk, and a value that a udev rule requests.
+/// A machine with one disk of `kib`, and a udev rule.
 fn ruled(kib: u64, rule: &str) -> Machine {
     one("6.1.0", flash(kib)).with(UDEV, rule)
 }
 
-/// A disk under LVM.
+/// A machine with an LVM volume on one disk.
 fn lvm(top: u64, disk: u64) -> Machine {
     Machine::new("6.1.0")
         .device("sda", "8:0", flash(disk))
@@ -17,7 +17,7 @@ fn lvm(top: u64, disk: u64) -> Machine {
         .mount("253:0", "/home", "ext4", "/dev/mapper/vg-home")
 }
 
-/// The metadata of that group, with this in its volume.
+/// Adds LVM metadata with this text in the section of the volume.
 fn metadata(machine: Machine, read_ahead: &str) -> Machine {
     machine.with(
         "etc/lvm/backup/vg",

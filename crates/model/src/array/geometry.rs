@@ -1,42 +1,42 @@
-//! The layout of an array's bytes on its members.
+//! Maps the bytes of an array to its members.
 
 use crate::spec::{ArraySpec, Level, RowMembers};
 
-/// A run of bytes on one column of the array (a member, or the members that mirror it).
+/// A byte range on one column of the array (a member, or the members that mirror each other).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Column; for parity levels the member itself.
+    /// The column; for parity levels, the member.
     pub(super) column: usize,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-/// A row of a parity array: the part that a request covers, and the position of the parity.
+/// The part of one row of a parity array that a request covers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GeometryRow {
     pub(super) number: u64,
-    /// Range of the request within the row's data, excluding the end.
+    /// The range of the request within the row's data in bytes; the end is exclusive.
     pub(super) from: u64,
     pub(super) to: u64,
 }
 
-/// The number and filling of data columns, and the size.
+/// The layout of an array: its columns, chunk size and capacity.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
     level: Level,
     members: u64,
     chunk: u64,
-    /// Columns that hold data in each row.
+    /// Columns with data in each row.
     data: u64,
-    /// Members that hold parity in each row.
+    /// Members with parity in each row.
     pub(super) parity: u64,
-    /// Members that hold the same column.
+    /// Members that hold copies of the same column.
     pub(super) copies: u64,
     pub(super) capacity: u64,
 }
 
 impl Geometry {
-    /// The geometry of a valid array whose members have this size.
+    /// Creates the geometry of a valid array whose members have `member` bytes.
     pub(super) fn new(spec: &ArraySpec, member: u64) -> Self {
         let members = spec.members as u64;
         let RowMembers { data, parity, copies } = spec.level.row_members(members);
@@ -44,12 +44,12 @@ impl Geometry {
         Self { level: spec.level, members, chunk, data, parity, copies, capacity }
     }
 
-    /// The number of bytes on one member before the next member follows.
+    /// Returns the number of consecutive bytes on one member before the layout moves to the next.
     pub(super) fn chunk(&self) -> u64 {
         self.chunk
     }
 
-    /// The chunk-wise pieces of a range, in its order, on columns (with parity levels: members).
+    /// Splits a range at chunk boundaries, in order; for parity levels, columns are members.
     pub(super) fn list(&self, offset: u64, length: u64) -> Vec<Piece> {
         self.pieces(offset, length).collect()
     }
@@ -69,7 +69,7 @@ impl Geometry {
         })
     }
 
-    /// The rows that a range touches.
+    /// Returns the rows that a range touches.
     pub(super) fn rows(
         &self,
         offset: u64,
@@ -87,8 +87,8 @@ impl Geometry {
         })
     }
 
-    /// The parity pieces for a part of a row's data: the same range of a chunk, or the whole chunk
-    /// if the part crosses a chunk boundary.
+    /// Returns the parity pieces for a part of a row's data: the same range of a chunk, or the
+    /// whole chunk if the part crosses a chunk boundary.
     pub(super) fn parity_list(&self, row: GeometryRow) -> Vec<Piece> {
         let (from, to) = if row.from / self.chunk == (row.to - 1) / self.chunk {
             (row.from % self.chunk, (row.to - 1) % self.chunk + 1)
@@ -102,23 +102,23 @@ impl Geometry {
             .collect()
     }
 
-    /// Whether a request covers all data of a row.
+    /// Returns whether a request covers all data of a row.
     pub(super) fn is_whole(&self, row: GeometryRow) -> bool {
         row.from == 0 && row.to == self.chunk * self.data
     }
 
-    /// The first byte of a row's data.
+    /// Returns the array offset of the row's first data byte.
     pub(super) fn row_start(&self, row: GeometryRow) -> u64 {
         row.number * self.chunk * self.data
     }
 
-    /// Bytes of data in a row.
+    /// Returns the number of data bytes in a row.
     pub(super) fn row_length(&self) -> u64 {
         self.chunk * self.data
     }
 
-    /// The left-symmetric layout of md: parity moves one member to the left with each row, and data
-    /// starts on the member after it.
+    /// Returns the member that holds a column, in md's left-symmetric layout: parity moves one
+    /// member to the left with each row, and data starts on the member after the parity.
     fn member_of(&self, row: u64, column: u64) -> usize {
         match self.level {
             Level::Raid5 | Level::Raid6 => {

@@ -1,14 +1,14 @@
 //! Arrays of devices.
 //!
-//! A request is split at chunk boundaries. With mirrors, the copy to read is chosen for each piece
-//! in order of address; only then are adjacent pieces on the same member merged into one request.
-//! Merging first would change the input of the policy. The request is complete when its slowest
-//! piece is.
+//! The array splits a request at chunk boundaries. With mirrors, it chooses the copy to read for
+//! each piece in order of address, and then merges adjacent pieces on the same member into one
+//! request. Merging first would change the input of the read policy. A request is complete when its
+//! slowest piece is.
 //!
-//! Writes go to all mirrors. With parity, a row that is entirely covered is written directly. For
-//! any other row, either the old data and parity or the rest of the row is read first (whichever is
-//! less); when all reads of the request are complete, the new data and parity are written. Requests
-//! are independent: there is no stripe cache that collects small writes.
+//! Writes go to all mirrors. With parity, a row that a request covers entirely is written directly.
+//! For other rows, the array first reads either the old data and parity or the rest of the row,
+//! whichever is less; when all reads of the request are complete, it writes the new data and
+//! parity. Requests are independent: there is no stripe cache that collects small writes.
 
 mod geometry;
 mod policy;
@@ -28,9 +28,9 @@ use policy::DiskArm;
 #[derive(Debug)]
 struct Call {
     id: RequestId,
-    /// Pieces that are not complete.
+    /// Number of pieces that are not complete.
     left: usize,
-    /// Writes to send afterwards.
+    /// Writes to send when these pieces are complete.
     then: Vec<Piece>,
 }
 
@@ -47,17 +47,17 @@ pub struct Array {
     geometry: Geometry,
     policy: ReadPolicy,
     members: Vec<Box<dyn Device>>,
-    /// The next wake time of each member.
+    /// The next wake time of each member; `NO_WAKE` if it has none.
     wakes: Vec<Nanos>,
-    /// The earliest of them, and the first member with it.
+    /// The earliest wake time, and the first member that has it.
     first_wake: (Nanos, usize),
     arms: Vec<DiskArm>,
-    /// Choices so far, for each column.
+    /// The copy of the latest round-robin choice, for each column.
     turns: Vec<usize>,
     calls: Slots<Call>,
     open: usize,
     sent: Slots<Sent>,
-    /// Index of each member's last piece in the current list of pieces.
+    /// The index in `pieces` of each member's last piece; `usize::MAX` if it has none.
     last_piece: Vec<usize>,
     pieces: Vec<Piece>,
     arrived: Vec<Completion>,
@@ -66,7 +66,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// The array of a valid description with these members.
+    /// Creates the array of a valid specification with these members.
     pub(crate) fn new(spec: &ArraySpec, members: Vec<Box<dyn Device>>) -> Self {
         let size = members.iter().map(|member| member.capacity().get()).min().unwrap_or(0);
         let geometry = Geometry::new(spec, size);
@@ -94,15 +94,15 @@ impl Array {
         while self.take(now).is_some() {}
     }
 
-    /// Advances the member that is due first, if any is due by `now`, at most to its first
-    /// completion and not beyond the time of another member. Returns the time reached.
+    /// Advances the member that is due first, if it is due by `now`: at most to its first
+    /// completion, and not beyond the wake time of another member. Returns the time reached.
     fn take(&mut self, now: Nanos) -> Option<Nanos> {
         let (at, member) = self.first_wake;
         if at > now || at == NO_WAKE {
             return None;
         }
         let second = self.first_but(member);
-        // If several members are due at the same time, the first one is advanced first.
+        // Of several members that are due at the same time, the first one advances first.
         let others = if second.1 < member { second.0 - Nanos::new(1) } else { second.0 };
         let until = now.min(others);
         let mut arrived = std::mem::take(&mut self.arrived);
@@ -116,11 +116,11 @@ impl Array {
         Some(came.unwrap_or(until))
     }
 
-    /// The time and index of the first member due, except this one.
+    /// Returns the time and index of the member that is due first, excluding `but`.
     fn first_but(&self, but: usize) -> (Nanos, usize) {
         let mut first = (NO_WAKE, usize::MAX);
         for (member, &wake) in self.wakes.iter().enumerate() {
-            // Without a branch, because the branch would be unpredictable.
+            // Branchless, because the branch would be unpredictable.
             let sooner = (member != but) & (wake < first.0);
             first = (if sooner { wake } else { first.0 }, if sooner { member } else { first.1 });
         }
@@ -167,7 +167,7 @@ impl Array {
         }
         for piece in pieces {
             let member = piece.column;
-            // For a read, the arm was recorded when the copy was chosen.
+            // For a read, `note` updated the arm when the copy was chosen.
             if kind != RequestKind::Read {
                 self.arms[member].pending += 1;
                 if kind == RequestKind::Write {
@@ -181,7 +181,7 @@ impl Array {
         }
     }
 
-    /// Adds a piece on a member; returns whether it only extended the previous one.
+    /// Adds a piece on a member; returns whether it only extended the member's previous piece.
     fn add(&mut self, piece: Piece) -> bool {
         let last = self.last_piece[piece.column];
         match self.pieces.get_mut(last) {
@@ -202,7 +202,7 @@ impl Array {
         std::mem::take(&mut self.pieces)
     }
 
-    /// Adds a read of one column's piece and chooses the copy.
+    /// Chooses the copy for one column's piece and adds the read.
     fn add_read(&mut self, piece: Piece) {
         let copies = self.geometry.copies as usize;
         if self.policy == ReadPolicy::Split && copies > 1 {
@@ -216,7 +216,7 @@ impl Array {
         self.add_read_from(first, copy, piece);
     }
 
-    /// Divides a piece among all copies, in whole pages.
+    /// Divides a piece among all copies, in units of 4 KiB.
     fn add_split(&mut self, piece: Piece) {
         let copies = self.geometry.copies;
         let share = (piece.length.div_ceil(copies)).next_multiple_of(4096);
@@ -238,7 +238,7 @@ impl Array {
         let arms = &mut self.arms[first..first + copies];
         self.policy.note(arms, copy, end);
         if joined {
-            // It is part of the preceding piece's request.
+            // The piece is part of the preceding piece's request.
             self.arms[first + copy].pending -= 1;
         }
     }
@@ -249,7 +249,7 @@ impl Array {
         }
         let mut pieces = self.take_pieces();
         self.send(now, call, RequestKind::Read, &pieces);
-        // Keeps the allocation.
+        // Keep the allocation.
         pieces.clear();
         self.pieces = pieces;
     }
@@ -291,7 +291,7 @@ impl Array {
         self.send(now, call, RequestKind::Write, &whole);
     }
 
-    /// Adds the data and parity to write for a row.
+    /// Adds the writes of data and parity for a row.
     fn add_row(&mut self, row: GeometryRow) {
         let start = self.geometry.row_start(row);
         for piece in self.geometry.list(start + row.from, row.to - row.from) {
@@ -302,7 +302,7 @@ impl Array {
         }
     }
 
-    /// Adds what must be read before a part of a row is written.
+    /// Adds the reads that must precede a write of part of a row.
     fn add_old(&mut self, row: GeometryRow) {
         let (start, width) = (self.geometry.row_start(row), self.geometry.row_length());
         let parity: u64 = self.geometry.parity_list(row).iter().map(|piece| piece.length).sum();
@@ -366,7 +366,7 @@ impl Device for Array {
             let at = self.take(until)?;
             first = (!self.finished.is_empty()).then_some(at);
         }
-        // All completions with the same time are returned together.
+        // Return all completions with the same time together.
         self.run(first?);
         hand_out(&mut self.finished, done);
         first

@@ -1,24 +1,24 @@
-//! Choice of the mirror copy to read.
+//! Read policies of mirrors: which copy to read.
 //!
-//! The choice determines whether one stream gets the rate of one member or of several, and whether
-//! members receive runs or fragments. These are the rules of known products.
+//! The policy determines whether one stream reaches the rate of one member or of several, and
+//! whether members receive contiguous runs or fragments. The policies are those of known products.
 
 use crate::spec::ReadPolicy;
 
-/// The state of a member that the policies use.
+/// The state of a member, for the policies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DiskArm {
-    /// Requests sent but not complete.
+    /// Number of requests in flight.
     pub(super) pending: u64,
     pub(super) last: u64,
-    /// gmirror's running mean, in 256ths of a request.
+    /// gmirror's running mean of the load, in 256ths of a request.
     load: i64,
 }
 
-/// One request in gmirror's count of load.
+/// The weight of one request in gmirror's load.
 const LOAD_SCALE: i64 = 256;
 const NEAR_BYTES: u64 = 1 << 20;
-/// Under megaraid_sas, the nearest member may have this many more requests than the other.
+/// With megaraid_sas, the nearest member may have this many more requests than another.
 const ARM_PENDING: u64 = 4;
 
 impl DiskArm {
@@ -28,8 +28,8 @@ impl DiskArm {
 }
 
 impl ReadPolicy {
-    /// The copy to read, as an index into `arms`; `turn` is the number of earlier choices. (`Split`
-    /// divides a request before this is called.)
+    /// Returns the index in `arms` of the copy to read. `turn` is the latest round-robin choice.
+    /// (The array divides a `Split` request before calling this.)
     pub(super) fn choose(
         self,
         arms: &[DiskArm],
@@ -60,7 +60,7 @@ impl ReadPolicy {
         }
     }
 
-    /// Records that `chosen` was sent a request that ends at `end`.
+    /// Records a request to `chosen` that ends at byte `end`.
     pub(super) fn note(self, arms: &mut [DiskArm], chosen: usize, end: u64) {
         if let Some(arm) = arms.get_mut(chosen) {
             arm.pending += 1;
@@ -74,12 +74,12 @@ impl ReadPolicy {
     }
 }
 
-/// The index of the smallest key; the first if several are equal.
+/// Returns the index of the smallest key; the first if several are equal.
 fn least<K: Ord>(arms: &[DiskArm], key: impl Fn(&DiskArm) -> K) -> usize {
     (0..arms.len()).min_by_key(|&index| key(&arms[index])).unwrap_or(0)
 }
 
-/// The rule of `g_mirror_request_load`; the last if several are equal.
+/// Returns the choice of `g_mirror_request_load`; the last if several are equal.
 fn gmirror(arms: &[DiskArm], offset: u64) -> usize {
     let load = |arm: &DiskArm| {
         let bonus = match arm.distance(offset) {

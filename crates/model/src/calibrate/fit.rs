@@ -1,4 +1,4 @@
-//! Fits a description to the times of probes.
+//! Fits a specification to the timings of probes.
 
 use serde::Serialize;
 use units::Bytes;
@@ -12,51 +12,50 @@ use crate::volume::VolumeSpec;
 use crate::{DeviceSpec, HostLimits, Spec, SpecError};
 use units::Nanos;
 
-/// The fitted model and its agreement with the measurements.
+/// A fitted model, and how it agrees with the measurements.
 #[derive(Clone, Debug)]
 pub struct ModelCalibration {
     pub spec: Spec,
     pub findings: Vec<String>,
-    /// Each probe on the device and on the model.
+    /// The result of each probe on the device and on the model.
     pub agreement: Vec<ProbeAgreement>,
 }
 
-/// A probe on the device and on the model.
+/// The result of a probe on the device and on the model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProbeAgreement {
     pub purpose: Purpose,
-    /// The unit of the figures.
+    /// The unit of `measured` and `model`.
     pub unit: &'static str,
     pub measured: f64,
     pub model: f64,
 }
 
-/// Common rotational speeds.
+/// Common rotational speeds in revolutions per minute.
 const RPM: [f64; 5] = [4200.0, 5400.0, 7200.0, 10_000.0, 15_000.0];
 const MEMBERS: [usize; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
-/// If a stream is this much slower at the end of the device than at the start, the device is a
-/// disk.
+/// A disk's stream rate at the start of the device is at least this many times the rate at the end.
 const ZONES_LEAST: f64 = 1.12;
-/// If random reads vary this much, in milliseconds, they wait for a rotation.
+/// The shortest rotation time of a disk, in milliseconds, as estimated from near random reads.
 const TURN_LEAST_MS: f64 = 3.0;
-/// A device with more requests per second at depth 32 is not a volume with a limit.
+/// The maximum number of requests per second of a volume with a limit, at depth 32.
 const VOLUME_IOPS_MOST: f64 = 25_000.0;
-/// A device with a shorter latency, in milliseconds, is a local drive.
+/// The maximum latency of a local drive's random read, in milliseconds.
 const LOCAL_MS: f64 = 0.25;
-/// The rate of the bus to the host in MB/s: faster than any disk.
+/// The assumed rate of the bus to the host in MB/s: faster than any disk.
 const BUS_MB_S: f64 = 600.0;
-/// Variation of the overhead of a command, in milliseconds; the probes do not show it.
+/// The assumed variation of a command's overhead in milliseconds; the probes do not show it.
 const JITTER_MS: f64 = 0.05;
-/// The mean square root of the distance between two places within a thousandth of the device.
+/// The mean of √x, if x is the distance of two places within a thousandth of the device.
 const NEAR_ROOT: f64 = 0.016_87;
-/// The seed of candidate models.
+/// The random seed of candidate models.
 const MODEL_SEED: u64 = 1;
 
-/// The model that agrees best with the probes of a device of this size behind this host.
+/// Returns the model that agrees best with the probes of a device of `capacity` behind `host`.
 ///
 /// # Errors
 ///
-/// If a probe is missing, or the times are not those of a device.
+/// If a probe is missing, or no model fits the timings.
 pub fn fit(
     name: &str,
     capacity: Bytes,
@@ -86,10 +85,10 @@ struct View<'a> {
     capacity: Bytes,
     host: HostLimits,
     measured: &'a Measured,
-    /// Rates at start, middle and end, without the first seek.
+    /// Rates in MB/s at start, middle and end, without the first seek.
     rates: [f64; 3],
     near_ms: f64,
-    /// Time of a rotation, if reads near one place wait for one.
+    /// Time of a rotation, estimated from the variance of reads near one place.
     turn_ms: f64,
     random_ms: f64,
 }
@@ -107,7 +106,7 @@ impl<'a> View<'a> {
         let near = measured.of(Purpose::Near).ok_or_else(|| missing(Purpose::Near))?.settled();
         let random = Purpose::Queue(1);
         let random_ms = measured.mean_ms(random).ok_or_else(|| missing(random))?;
-        // Each read near one place waits for a part of a rotation, uniformly distributed.
+        // Each read near one place waits for a uniformly distributed part of a rotation.
         let beside = CHUNKS_KIB.iter().filter_map(|&kib| measured.of(Purpose::Beside(kib)));
         let timings = beside.map(Timing::settled).chain([near.clone()]);
         let variances: Vec<f64> = timings.map(|timing| timing.deviation_ms().powi(2)).collect();
@@ -127,7 +126,7 @@ impl<'a> View<'a> {
         self.random_ms > LOCAL_MS && busy < VOLUME_IOPS_MOST
     }
 
-    /// The cost of crossing a multiple of each chunk, with its error, in milliseconds.
+    /// Returns the cost of crossing a multiple of each chunk size, and its error, in milliseconds.
     fn crossings(&self) -> Vec<(f64, f64)> {
         let cost = |kib: u32| {
             let across = self.measured.of(Purpose::Across(kib))?.settled();
@@ -138,10 +137,10 @@ impl<'a> View<'a> {
         CHUNKS_KIB.iter().map(|&kib| cost(kib).unwrap_or((0.0, 1.0))).collect()
     }
 
-    /// The chunk size from which every crossing has a cost, if there is one: the most likely size
-    /// if smaller crossings are free and larger ones cost what two drives take longer than one. If
-    /// one drive is the part d of a rotation behind the other, that is d (1 - d) rotations: a sixth
-    /// on average for unknown d, between zero and a quarter.
+    /// Returns the most likely chunk size: crossings of smaller multiples are free, and a crossing
+    /// of larger ones costs as much as two drives take longer than one. If one drive is the part d
+    /// of a rotation behind the other, that is d (1 - d) rotations: a sixth on average for unknown
+    /// d, between zero and a quarter. `None` if no crossing has a cost.
     fn chunk(&self) -> Option<Bytes> {
         let costs = self.crossings();
         let full = self.turn_ms / 6.0;
@@ -159,7 +158,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// One drive, or an array of drives.
+/// Fits one drive or an array of drives.
 fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
     let off = |rpm: &f64| (60_000.0 / rpm / view.turn_ms).ln().abs();
     let rpm = RPM.into_iter().min_by(|a, b| off(a).total_cmp(&off(b))).unwrap_or(7200.0);
@@ -177,7 +176,7 @@ fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
                     ..drive(view, rpm, structure)
                 };
                 let device = structure.of(member, chunk);
-                // More drives need a better fit.
+                // RAID 1 is accepted only with a better fit than one drive.
                 let score = score(&device, view)? * structure.burden();
                 if best.as_ref().is_none_or(|best| score < best.0) {
                     best = Some((score, device, structure.to_string()));
@@ -212,7 +211,7 @@ impl std::fmt::Display for Structure {
     }
 }
 
-/// Possible structures behind a device with or without chunks; the simplest first.
+/// Returns the possible structures of a device with or without chunks, simplest first.
 fn structures(chunk: Option<Bytes>) -> Vec<Structure> {
     let some = |level, members| Structure { level: Some(level), members };
     if chunk.is_none() {
@@ -224,12 +223,12 @@ fn structures(chunk: Option<Bytes>) -> Vec<Structure> {
 }
 
 impl Structure {
-    /// How much better its agreement must be than that of one drive.
+    /// Returns the factor on the score, by which RAID 1 must fit better than one drive.
     fn burden(self) -> f64 {
         if self.level == Some(Level::Raid1) { 1.2 } else { 1.0 }
     }
 
-    /// Number of drives from which a stream is read at once.
+    /// Returns the number of drives that serve a stream concurrently.
     fn columns(self) -> usize {
         match self.level {
             Some(Level::Raid10) => self.members / 2,
@@ -247,7 +246,7 @@ impl Structure {
     }
 }
 
-/// A drive of such an array.
+/// Derives the specification of one drive of the structure.
 fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     let columns = structure.columns() as f64;
     let transfer = 4096.0 / (view.rates[0] / columns).max(0.1) / 1e3;
@@ -255,18 +254,18 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     let floor = (view.near_ms - fixed).max(0.1);
     let small = view.measured.of(Purpose::SmallStream).map_or(0.2, Timing::median_ms);
     let hit = (small - 4096.0 / BUS_MB_S / 1e3 - JITTER_MS / 2.0).clamp(0.001, 2.0);
-    // The time of a cached command: other commands hardly take less, and any additional time cannot
-    // be distinguished from the shortest seek.
+    // The time of a cached command. Other commands take hardly less, and the probes cannot
+    // distinguish additional time from the shortest seek.
     let overhead = hit.min(floor / 2.0);
     let seek = |ms: f64| (ms - fixed - overhead).max(0.05);
     let average = seek(view.random_ms);
-    // In an array, the distance from end to end does not determine a seek.
+    // In an array, the distance of two offsets does not determine a seek.
     let alone = structure.level.is_none();
     let full = view.measured.mean_ms(Purpose::Distance(1000)).filter(|_| alone).map(seek);
     let full = full.filter(|full| *full > average).unwrap_or(1.9 * average);
     // Near one place the arm moves a little, too. For the seek curve a + b √x + c x with this mean
-    // and this end, b is 5 (average - full / 3 - 2 a / 3). Within a thousandth of the device, √x is
-    // NEAR_ROOT on average, and c x is negligible.
+    // and this full stroke, b is 5 (average - full / 3 - 2 a / 3). Within a thousandth of the
+    // device, √x is NEAR_ROOT on average, and c x is negligible.
     let far = 5.0 * NEAR_ROOT * (average - full / 3.0);
     let track = ((floor - overhead - far) / (1.0 - 5.0 * NEAR_ROOT * 2.0 / 3.0)).max(0.05);
     let average = average.max(track);
@@ -289,7 +288,7 @@ fn drive(view: &View<'_>, rpm: f64, structure: Structure) -> DriveSpec {
     }
 }
 
-/// The distance of a candidate from the measurements: the mean squared logarithm of the ratios.
+/// Returns the misfit of a candidate: the mean squared logarithm of the ratios to the measurements.
 fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
     let wanted = |purpose: &Purpose| {
         let far = Purpose::Distance(1000);
@@ -306,8 +305,8 @@ fn score(device: &DeviceSpec, view: &View<'_>) -> Result<f64, SpecError> {
         let Some(measured) = view.measured.of(probe.purpose) else { continue };
         let (timing, end) = run(model.as_mut(), &probe, now);
         now = end + Nanos::from_millis(100);
-        // Where a drive of an array starts, a stream of single pages waits for a rotation: a random
-        // time, as long as that of hundreds of cached pages.
+        // At each chunk of an array, a stream of single pages may wait for part of a rotation: a
+        // random time, as long as hundreds of cached pages. So use the median.
         let ratio = match probe.purpose {
             Purpose::SmallStream => measured.median_ms() / timing.median_ms().max(1e-9),
             _ => timing.steady_mb_s() / measured.steady_mb_s().max(1e-9),
@@ -325,10 +324,10 @@ fn flash(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
     let transfer_us = 4096.0 / link;
     let read_us = (0.8 * (alone_us - transfer_us)).max(1.0);
     let firmware_us = (alone_us - transfer_us - read_us).max(0.1);
-    // The throughput at depth 32 is a lower bound: more dies could be busy.
+    // The throughput at depth 32 is a lower bound: the device may have more dies.
     let scaling = busy * alone_us / 1e6;
     let dies = if scaling > 16.0 { 64 } else { (scaling * 0.9).round().max(1.0) as usize };
-    // Dies must be able to fill the link with their pages.
+    // Reads of this page size on all dies must be able to saturate the link.
     let page = (link * read_us / dies as f64).clamp(4096.0, 65_536.0) as u64;
     let page = Bytes::new(page.next_power_of_two());
     let device = FlashSpec {
@@ -351,12 +350,12 @@ fn flash(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
     (DeviceSpec::Flash(device), findings)
 }
 
-/// A volume behind a network, with its limits.
+/// Fits a volume behind a network, with its limits.
 fn volume(view: &View<'_>) -> (DeviceSpec, Vec<String>) {
-    // From many requests, because the first few pass before a limit applies.
+    // From many requests, because the first few pass before a limit takes effect.
     let most = view.measured.requests_s(Purpose::Queue(32)).unwrap_or(0.0);
     let alone = 1e3 / view.random_ms;
-    // Far from 32 times the rate at depth 1: there is a limit.
+    // Without a limit, the rate at depth 32 would be about 32 times that at depth 1.
     let iops = if most < 24.0 * alone { most } else { 0.0 };
     let mib_s = view.rates.iter().copied().fold(f64::MAX, f64::min) * 1e6 / f64::from(1 << 20);
     let small = view.measured.mean_ms(Purpose::SmallStream);

@@ -1,14 +1,14 @@
 //! Fits a model to a few probes of a device.
 //!
 //! [`probes`] lists the reads, the caller performs them without a page cache, and [`fit`] turns the
-//! times into a [`Spec`](crate::Spec). The same probes can be run on a model ([`run`]). That is how
-//! candidates without a closed form (number of drives, queueing) are compared with the
-//! measurements, and how calibration is tested.
+//! timings into a [`Spec`](crate::Spec). [`run`] performs the same probes on a model. This compares
+//! candidates without a closed form (number of drives, queueing) with the measurements, and tests
+//! the calibration.
 //!
 //! The probes measure: sequential rates at start, middle and end; several interleaved streams;
-//! random 4 KiB reads near one place, everywhere and at fixed distances; several of them at once; a
-//! stream of single pages; and reads across possible chunk boundaries compared with reads that do
-//! not cross them.
+//! random 4 KiB reads near one place, everywhere and at fixed distances; several of them
+//! concurrently; a stream of single pages; and reads across possible chunk boundaries compared with
+//! reads that do not cross them.
 
 mod fit;
 mod plan;
@@ -23,7 +23,7 @@ pub use fit::{ModelCalibration, ProbeAgreement, fit};
 pub use plan::probes;
 pub use run::run;
 
-/// A probe: reads of one length.
+/// A probe: reads of the same length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     pub purpose: Purpose,
@@ -39,7 +39,7 @@ pub struct Probe {
 pub enum Purpose {
     /// The rate of a stream at this per mille of the device.
     Stream(u32),
-    /// The rate of a stream of single pages at depth 1.
+    /// The latency of a stream of single pages at depth 1.
     SmallStream,
     /// The rate of several interleaved streams of small requests, at this depth.
     Interleaved(u32),
@@ -56,14 +56,14 @@ pub enum Purpose {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// From the first request to the last completion.
+    /// Time from the first request to the last completion.
     pub elapsed: Nanos,
     /// The latency of each request, in order.
     pub latencies: Vec<Nanos>,
     pub bytes: Bytes,
 }
 
-/// The results of all probes.
+/// The timings of all probes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured(BTreeMap<Purpose, Timing>);
 
@@ -80,7 +80,7 @@ impl Measured {
         self.0.get(&purpose)
     }
 
-    /// The mean latency in milliseconds.
+    /// Returns the mean latency in milliseconds.
     fn mean_ms(&self, purpose: Purpose) -> Option<f64> {
         self.of(purpose).map(Timing::mean_ms)
     }
@@ -90,24 +90,24 @@ impl Measured {
     }
 }
 
-/// Number of requests among which one completes first.
+/// Number of requests at the start of a stream of which any may complete first.
 const COMPETING_REQUESTS: usize = 4;
 
-/// Reads near one place after which every arm is there.
+/// Number of reads near one place after which every arm is there.
 const SETTLING_READS: usize = 32;
 
 impl Timing {
-    /// The same for reads near one place, without the first reads, for which the arms (one for each
-    /// drive of an array) had to move there.
+    /// Returns the timing of reads near one place, without the latencies of the first reads, during
+    /// which the arms (one for each drive of an array) move there.
     fn settled(&self) -> Self {
         let latencies = self.latencies[SETTLING_READS.min(self.latencies.len() / 2)..].to_vec();
         Self { latencies, ..*self }
     }
 
-    /// Decimal MB/s, without the first completion, which includes a seek.
+    /// Returns the rate in decimal MB/s, without the first completion, which includes a seek.
     pub fn steady_mb_s(&self) -> f64 {
         let count = self.latencies.len().max(1) as f64;
-        // Of the first few requests, any may complete first.
+        // Any of the first few requests may complete first.
         let first =
             self.latencies.iter().take(COMPETING_REQUESTS).min().copied().unwrap_or_default();
         let elapsed = self.elapsed.saturating_sub(first).as_secs_f64();
@@ -119,7 +119,7 @@ impl Timing {
         sum / self.latencies.len().max(1) as f64
     }
 
-    /// The median latency in milliseconds.
+    /// Returns the median latency in milliseconds.
     fn median_ms(&self) -> f64 {
         let mut sorted = self.latencies.clone();
         sorted.sort_unstable();
@@ -130,7 +130,7 @@ impl Timing {
         self.latencies.len() as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// The standard deviation of the latencies in milliseconds.
+    /// Returns the standard deviation of the latencies in milliseconds.
     fn deviation_ms(&self) -> f64 {
         let mean = self.mean_ms();
         let square = |latency: &Nanos| (latency.as_secs_f64() * 1e3 - mean).powi(2);
@@ -138,7 +138,7 @@ impl Timing {
         (sum / self.latencies.len().max(1) as f64).sqrt()
     }
 
-    /// The standard error of their mean in milliseconds.
+    /// Returns the standard error of the mean latency in milliseconds.
     fn error_ms(&self) -> f64 {
         self.deviation_ms() / (self.latencies.len().max(1) as f64).sqrt()
     }

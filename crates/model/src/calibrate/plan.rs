@@ -1,4 +1,4 @@
-//! The probes.
+//! The list of probes for a device.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -6,31 +6,31 @@ use units::Bytes;
 
 use super::{Probe, Purpose};
 
-/// A page: the smallest direct read that every device takes.
+/// The size of a page: the smallest direct read that every device accepts.
 const PAGE_BYTES: u64 = 4096;
-/// Size of a stream's requests, and their number in flight.
+/// Size of a stream's requests in bytes, number of them in flight, and their total number.
 const STREAM_REQUEST: u64 = 1 << 20;
 const STREAM_DEPTH: usize = 4;
 const STREAM_REQUESTS: u64 = 96;
 const RANDOM_READS: u64 = 160;
-/// Number of reads across each possible chunk boundary, and their range.
+/// Number of reads at each possible chunk size, and the byte range that they cover.
 const CHUNK_READS: u64 = 300;
 const CHUNK_SPAN: u64 = 4 << 30;
-/// Random reads for each request in flight.
+/// Number of random reads for each request in flight.
 const READS_PER_DEPTH: u64 = 40;
 /// Usual chunk sizes of arrays, in KiB.
 pub(super) const CHUNKS_KIB: [u32; 6] = [32, 64, 128, 256, 512, 1024];
-/// Streams in turn, requests of each, and how many are under way.
+/// Number of interleaved streams, requests of each, and queue depths.
 const STREAM_COUNT: u64 = 4;
 const STREAM_TURNS: u64 = 48;
 const STREAMS_AT_ONCE: [u32; 2] = [1, 4];
 const DEPTHS: [u32; 5] = [1, 2, 4, 8, 32];
 /// Distances in per mille of the device.
 const DISTANCES: [u32; 4] = [10, 100, 333, 1000];
-/// Places of streams in per mille of the device.
+/// Offsets of streams in per mille of the device.
 pub(super) const PLACES: [u32; 3] = [0, 500, 1000];
 
-/// The probes of a device of this size; the seed determines the random offsets.
+/// Returns the probes for a device of `capacity`; `seed` determines the random offsets.
 pub fn probes(capacity: Bytes, seed: u64) -> Vec<Probe> {
     let mut plan = Plan { capacity: capacity.get(), rng: Pcg64Mcg::seed_from_u64(seed) };
     let mut probes: Vec<Probe> = PLACES.iter().map(|&place| plan.stream(place)).collect();
@@ -51,7 +51,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// A random page below `end`.
+    /// Returns the offset of a random page below `end`.
     fn page(&mut self, end: u64) -> u64 {
         self.rng.next_u64() % (end / PAGE_BYTES).max(1) * PAGE_BYTES
     }
@@ -69,8 +69,8 @@ impl Plan {
         Self::probe(Purpose::Stream(place), STREAM_DEPTH, STREAM_REQUEST, offsets)
     }
 
-    /// One page after another, which a drive's read-ahead has cached: this measures the time of a
-    /// command. At another place than the other streams.
+    /// Reads one page after another, which a drive's read-ahead has cached: this measures the time
+    /// of a command. The offset differs from those of other streams.
     fn small_stream(&self) -> Probe {
         let length = PAGE_BYTES;
         let start = self.capacity / 8 / PAGE_BYTES * PAGE_BYTES;
@@ -78,8 +78,8 @@ impl Plan {
         Self::probe(Purpose::SmallStream, 1, length, offsets)
     }
 
-    /// Several interleaved streams: shows whether a drive reads ahead for each of them while others
-    /// wait. At another place than the other streams.
+    /// Interleaves several streams: shows whether a drive reads ahead for each of them while others
+    /// wait. The offsets differ from those of other streams.
     fn interleaved(&self, depth: u32) -> Probe {
         let length = 32 << 10;
         let start = |stream| self.capacity / 16 * (5 + 2 * stream + u64::from(depth > 1));
@@ -98,7 +98,7 @@ impl Plan {
         Self::probe(Purpose::Near, 1, PAGE_BYTES, offsets)
     }
 
-    /// Back and forth over the distance.
+    /// Alternates between random pages at both ends of the distance.
     fn distance(&mut self, distance: u32) -> Probe {
         let span = self.capacity / 1000 * u64::from(distance);
         let slack = (self.capacity / 500).max(16 * PAGE_BYTES);
@@ -117,15 +117,15 @@ impl Plan {
         Self::probe(Purpose::Queue(depth), depth as usize, PAGE_BYTES, offsets)
     }
 
-    /// Two pages across a chunk boundary, and two pages before such a boundary; near one place, so
-    /// that the arm hardly moves. Not at the same boundaries, because a controller may cache them.
+    /// Reads two pages across a chunk boundary, and two pages before another one (a controller may
+    /// cache the same one); near one place, so that the arm hardly moves.
     fn chunk(&mut self, kib: u32) -> [Probe; 2] {
         let chunk = u64::from(kib) << 10;
         let span = (self.capacity / 2).min(CHUNK_SPAN.max(self.capacity / 1000));
         let multiples = (span / chunk).saturating_sub(1).max(1);
         let first = self.capacity / 4 / (2 * chunk) * (2 * chunk);
         let mut ends = |back: u64| -> Vec<u64> {
-            // Odd multiples: an even multiple is also a multiple of the next larger chunk.
+            // Odd multiples only: an even multiple is also one of the next larger chunk size.
             (0..CHUNK_READS)
                 .map(|_| first + ((self.rng.next_u64() % multiples) | 1) * chunk - back)
                 .collect()

@@ -1,11 +1,11 @@
-//! Probes on a model.
+//! Runs probes on a model.
 
 use units::{Bytes, Nanos};
 
 use super::{Probe, Timing};
 use crate::{Device, Request, RequestId, RequestKind};
 
-/// Runs a probe on an idle device from `now` on; also returns the time of its end.
+/// Runs a probe on an idle device from `now` on; returns the timing and the end time.
 pub fn run(device: &mut dyn Device, probe: &Probe, now: Nanos) -> (Timing, Nanos) {
     let mut sent = vec![now; probe.offsets.len()];
     let mut latencies = vec![Nanos::ZERO; probe.offsets.len()];

@@ -6,7 +6,7 @@ fn calibrated(words: &str) -> (Spec, ModelCalibration) {
     calibrated_from(words, 99)
 }
 
-/// The same with a seed of the device, which says how its platters stand.
+/// The same with a device seed, which determines the initial angles of the platters.
 fn calibrated_from(words: &str, seed: u64) -> (Spec, ModelCalibration) {
     let truth = Spec::parse(words).unwrap();
     let mut device = truth.build(seed).unwrap();
@@ -71,7 +71,7 @@ fn arrays_are_found_again() {
         };
         let message = || format!("{words}: {:?}\n{}", found.findings, lines(&found));
         assert_eq!(array.chunk, Bytes::from_kib(chunk), "{}", message());
-        // Six and eight answer nearly alike.
+        // Six and eight drives have similar timings.
         assert!(near(array.members as f64, members, 0.34), "{}", message());
         assert!(near(found.spec.peak().throughput.as_mb(), mb_s, 0.1), "{}", message());
     }

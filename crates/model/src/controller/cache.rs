@@ -5,21 +5,21 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::slots::SlotIndex;
 
-/// Marks the end of the list.
+/// The index that marks the end of the LRU list.
 const LIST_END: u32 = u32::MAX;
 
-/// A cache line: present, or in flight with requests that wait for it.
+/// A cache line: present, or in flight with the requests that wait for it.
 #[derive(Debug)]
 struct Line {
     number: u64,
     ready: bool,
-    /// The lines used right before and right after this one.
+    /// The neighbours in the LRU list: the lines used before and after this one.
     older: u32,
     newer: u32,
     waiters: Vec<SlotIndex>,
 }
 
-/// Lines by number; the least recently used is evicted first.
+/// Cache lines by number; a full cache evicts the least recently used line.
 #[derive(Debug)]
 pub(super) struct ControllerCache {
     places: HashMap<u64, u32, BuildHasherDefault<Scatter>>,
@@ -29,7 +29,7 @@ pub(super) struct ControllerCache {
     limit: usize,
 }
 
-/// A hash for line numbers. Nobody chooses these maliciously, so a multiplication suffices.
+/// A hash for line numbers. They are not attacker-controlled, so a multiplication suffices.
 #[derive(Debug, Default)]
 struct Scatter(u64);
 
@@ -58,15 +58,15 @@ pub(super) enum CacheLookup {
 }
 
 impl ControllerCache {
-    /// A cache of this many lines.
+    /// Creates a cache of at most `limit` lines.
     pub(super) fn new(limit: usize) -> Self {
-        // Indices have 32 bits; no controller has so much memory.
+        // Indices have 32 bits; no controller has that much memory.
         let limit = limit.min(LIST_END as usize);
         let (places, lines) = (HashMap::default(), Vec::new());
         Self { places, lines, oldest: LIST_END, newest: LIST_END, limit }
     }
 
-    /// The state of a line, without using it.
+    /// Returns the state of a line without updating the LRU list.
     pub(super) fn has(&self, number: u64) -> CacheLookup {
         match self.places.get(&number) {
             Some(&place) if self.lines[place as usize].ready => CacheLookup::Ready,
@@ -75,7 +75,7 @@ impl ControllerCache {
         }
     }
 
-    /// Looks up a line that `reader` needs; if it is in flight, the reader is recorded as waiting.
+    /// Looks up a line for `reader`. If the line is in flight, adds the reader to its waiters.
     pub(super) fn read(&mut self, number: u64, reader: SlotIndex) -> CacheLookup {
         let Some(&place) = self.places.get(&number) else { return CacheLookup::Missing };
         if self.newest != place {
@@ -91,7 +91,7 @@ impl ControllerCache {
         }
     }
 
-    /// Reserves a line to be fetched; false if all lines are in flight.
+    /// Reserves a line for fetched data; returns false if all lines are in flight.
     pub(super) fn reserve(&mut self, number: u64) -> bool {
         let place = if self.lines.len() < self.limit {
             let (older, newer, waiters) = (LIST_END, LIST_END, Vec::new());
@@ -131,7 +131,7 @@ impl ControllerCache {
         }
     }
 
-    /// Adds a line as the most recently used.
+    /// Adds a line to the LRU list as the most recently used.
     fn link(&mut self, place: u32) {
         let older = std::mem::replace(&mut self.newest, place);
         match older {
@@ -142,7 +142,7 @@ impl ControllerCache {
         (line.older, line.newer) = (older, LIST_END);
     }
 
-    /// Records that a line has arrived; returns the readers that wait for it.
+    /// Marks a line as present; returns the readers that waited for it.
     pub(super) fn arrived(&mut self, number: u64) -> Vec<SlotIndex> {
         let Some(&place) = self.places.get(&number) else { return Vec::new() };
         let line = &mut self.lines[place as usize];

@@ -1,10 +1,10 @@
-//! A controller (or a file server) in front of another device: a processor with a time for each
-//! command, a cache into which it reads ahead, and a link.
+//! A controller (or a file server) in front of another device: a processor with a time per command,
+//! a cache with read-ahead, and a link.
 //!
-//! It starts to read ahead with the second request of a run and stops with the run, and only while
-//! few host requests are open: with many, the host's own read-ahead keeps the disks busy. A write
-//! passes the link and then goes to the device. With a safe write cache that has space, it
-//! completes at once and goes to the device later.
+//! The controller starts read-ahead at the second request of a run and stops it with the run. It
+//! reads ahead only while few host requests are open: with many, the host's read-ahead keeps the
+//! disks busy. A write passes the link and then goes to the device. If a non-volatile write cache
+//! has space for the write, it completes at once and goes to the device later.
 
 mod cache;
 mod streams;
@@ -41,23 +41,23 @@ enum Event {
     Done(SlotIndex),
 }
 
-/// A request to the device behind.
+/// A request to the device behind the controller.
 #[derive(Clone, Copy, Debug)]
 enum Fetch {
     Call(SlotIndex),
-    /// Read-ahead of these lines, excluding the end.
+    /// Read-ahead of a range of lines; the end is exclusive.
     Lines(u64, u64),
-    /// This many bytes from the write cache.
+    /// A write of this many bytes from the write cache.
     Destage(u64),
 }
 
-/// The spans of a [`ControllerSpec`] in nanoseconds.
+/// The times of a [`ControllerSpec`] in nanoseconds.
 #[derive(Debug)]
 struct Times {
     overhead: u64,
     latency: u64,
     jitter: f64,
-    /// Nanoseconds per byte.
+    /// Transfer time in nanoseconds per byte.
     link: f64,
 }
 
@@ -66,7 +66,7 @@ pub struct Controller {
     times: Times,
     jitter: Jitter,
     behind: Box<dyn Device>,
-    /// The next wake time of the device behind, or the end of time.
+    /// The next wake time of the device behind; `Nanos::MAX` if it has none.
     behind_wakes: Nanos,
     agenda: Agenda<Event>,
     calls: Slots<Call>,
@@ -83,7 +83,7 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// The controller of a valid description in front of this device.
+    /// Creates the controller of a valid specification in front of `behind`.
     pub(crate) fn new(spec: &ControllerSpec, behind: Box<dyn Device>, seed: u64) -> Self {
         let nanos = |millis: f64| Nanos::from_secs_f64(millis / 1e3).get();
         let lines = spec.cache.get() / spec.cache_line.get();
@@ -113,7 +113,7 @@ impl Controller {
         }
     }
 
-    /// Performs all steps due by `now` in order of time, those of the device behind first.
+    /// Performs all steps due by `now` in order of time; those of the device behind first.
     fn run(&mut self, now: Nanos) {
         while self.take(now).is_some() {}
     }
@@ -129,7 +129,7 @@ impl Controller {
         Some(at)
     }
 
-    /// Advances the device behind to its first completion by `until`.
+    /// Advances the device behind to its first completion by `until`; returns that time.
     #[inline]
     fn run_behind(&mut self, until: Nanos) -> Option<Nanos> {
         if self.behind_wakes > until || self.behind_wakes == Nanos::MAX {
@@ -166,7 +166,7 @@ impl Controller {
         let Some(call) = self.calls.get_mut(slot) else { return };
         let (kind, offset, length) = (call.kind, call.offset, call.length);
         match kind {
-            // Data in a safe write cache need not be flushed.
+            // Data in a non-volatile write cache need not be flushed.
             RequestKind::Flush if self.spec.write_cache.is_zero() => {
                 self.fetch(at, slot, RequestKind::Flush, 0, 0);
             }
@@ -213,7 +213,7 @@ impl Controller {
         }
     }
 
-    /// Fetches the missing lines from `from` on, in as few requests as possible.
+    /// Fetches missing lines from the byte `from` on, in as few requests as possible.
     fn prefetch(&mut self, at: Nanos, from: u64) {
         let line = self.spec.cache_line.get();
         let end = (from + self.spec.prefetch.get()).min(self.behind.capacity().get());
@@ -283,7 +283,7 @@ impl Controller {
         }
     }
 
-    /// Sends a read's data to the host.
+    /// Transfers a read's data to the host.
     fn ready(&mut self, at: Nanos, slot: SlotIndex) {
         let length = self.calls.get_mut(slot).map_or(0, |call| call.length);
         let end = self.transfer(at, length);
@@ -349,7 +349,7 @@ impl Device for Controller {
             let at = self.take(until)?;
             first = (!self.finished.is_empty()).then_some(at);
         }
-        // All completions with the same time are returned together.
+        // Return all completions with the same time together.
         self.run(first?);
         hand_out(&mut self.finished, done);
         first

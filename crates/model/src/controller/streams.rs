@@ -1,4 +1,4 @@
-//! Runs of requests, each of which starts where the previous one ended.
+//! Detects runs of requests, each of which starts where the previous one ended.
 
 use crate::order::LruList;
 
@@ -6,21 +6,21 @@ const NO_END: u64 = u64::MAX;
 
 #[derive(Debug)]
 pub(super) struct StreamTable {
-    /// The end of each run: stored separately, so that several are compared at once.
+    /// The end of each run. A separate array, so that vector instructions can compare several.
     ends: Vec<u64>,
-    /// The order of use.
+    /// The runs in order of use.
     order: LruList,
 }
 
 impl StreamTable {
-    /// A table of this many runs, at least one.
+    /// Creates a table of `limit` runs, at least one.
     pub(super) fn new(limit: usize) -> Self {
         Self { ends: vec![NO_END; limit.max(1)], order: LruList::new(limit) }
     }
 
-    /// Whether a request continues a known run; otherwise a new run is recorded.
+    /// Returns whether a request continues a known run; otherwise starts a new run.
     pub(super) fn follow(&mut self, offset: u64, end: u64) -> bool {
-        // Without branches: most requests continue no run.
+        // Branchless, because most requests continue no run.
         let known = self.ends.iter().fold(false, |known, &run| known | (run == offset));
         let run = if known { self.ends.iter().position(|&run| run == offset) } else { None };
         let place = run.unwrap_or_else(|| self.order.oldest());

@@ -1,5 +1,5 @@
-//! Admission of requests by a drive: serves them from the cache or from what the head is reading,
-//! accepts writes, or queues them for the mechanism.
+//! Admission of requests to a drive. The drive serves a request from the cache or from the data
+//! that the head is reading, accepts it as a write, or queues it for the mechanism.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use super::{Drive, SAME_PLACE, rounded, unit};
 use crate::device::{Request, RequestId, RequestKind};
 
 impl Drive {
-    /// Admits requests as far as the queue depth and flushes allow.
+    /// Admits waiting requests as far as the queue depth and flushes allow.
     pub(super) fn admit(&mut self) {
         while let Some(&request) = self.outside.front() {
             if !self.has_room(request.kind) {
@@ -21,7 +21,7 @@ impl Drive {
         }
     }
 
-    /// Whether a request can be admitted now.
+    /// Returns whether a request can be admitted now.
     pub(super) fn has_room(&self, kind: RequestKind) -> bool {
         let room = if kind == RequestKind::Flush { 1 } else { self.spec.queue_depth };
         self.flush.is_none() && self.inside < room
@@ -40,7 +40,7 @@ impl Drive {
         }
     }
 
-    /// The existing part of a request.
+    /// Returns the start and end of the part of a request within the drive.
     fn span(&self, request: Request) -> (u64, u64) {
         let capacity = self.spec.capacity.get();
         let start = request.offset.get().min(capacity);
@@ -91,7 +91,7 @@ impl Drive {
         }
     }
 
-    /// Serves a read from what the head is reading now; the mechanism continues for it.
+    /// Serves a read from the data that the head is reading; the mechanism stays busy until then.
     fn hit_under_the_head(
         &mut self,
         id: RequestId,
@@ -108,8 +108,8 @@ impl Drive {
         self.deliver(id, start, end, ready, at);
     }
 
-    /// After an undisturbed read up to `end`: lets the head continue reading ahead, or restarts it
-    /// when half of the data read ahead is used up.
+    /// Continues read-ahead after an undisturbed read up to `end`. If the head has stopped,
+    /// read-ahead restarts when half of the data read ahead is used.
     fn read_on(&mut self, segment: usize, end: u64) {
         let ahead = self.spec.read_ahead.get();
         let limit = self.ahead_of(end, ahead);
@@ -127,7 +127,7 @@ impl Drive {
         }
     }
 
-    /// How far to read ahead after `end`.
+    /// Returns the byte at which read-ahead after `end` stops.
     pub(super) fn ahead_of(&self, end: u64, ahead: u64) -> u64 {
         let limit = end.saturating_add(ahead).min(self.spec.capacity.get());
         if !self.spec.read_ahead_within_track {
@@ -137,7 +137,7 @@ impl Drive {
         limit.min(self.platter.offset_at(track + 1.0)).max(end)
     }
 
-    /// Sends `start..end` to the host, from `ready` on, finishing no earlier than `available`.
+    /// Transfers `start..end` to the host from `ready` on; completes no earlier than `available`.
     pub(super) fn deliver(
         &mut self,
         id: RequestId,
@@ -183,7 +183,7 @@ impl Drive {
         self.absorb();
     }
 
-    /// Accepts waiting writes into the cache while there is space.
+    /// Accepts waiting writes while the write cache has space.
     pub(super) fn absorb(&mut self) {
         while let Some(&(request, ready)) = self.blocked.front() {
             if !self.writes.has_room(request.length.get(), self.clock) {

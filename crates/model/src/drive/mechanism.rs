@@ -1,4 +1,4 @@
-//! The mechanism: seek, read or write, read ahead.
+//! The mechanism of a drive: seek, read or write, read-ahead.
 
 use units::Nanos;
 
@@ -8,17 +8,17 @@ use super::segments::{Lookup, PreRead, ReadSpan};
 use super::spec::{QueueOrder, ReadBefore};
 use super::{Drive, SAME_PLACE};
 
-/// Nanoseconds; a rotation takes millions, and rounding errors are about ten.
+/// Margin in nanoseconds; rounding errors are about ten, and a rotation takes millions.
 const ROUND_MARGIN: f64 = 100.0;
 
 impl Drive {
-    /// The time to seek to a place.
+    /// Returns the time of a seek to a place, in nanoseconds.
     fn seek_to(&self, place: Turns, is_write: bool) -> u64 {
         let ahead = place - self.head;
         if ahead.abs() <= SAME_PLACE {
             return 0;
         }
-        // Up to a rotation ahead, the track skew hides the track switch: waiting suffices.
+        // Up to one rotation ahead, the track skew hides the track switch, so waiting suffices.
         let seek = if (0.0..1.0).contains(&ahead) || floor(place) == floor(self.head) {
             0
         } else {
@@ -28,12 +28,12 @@ impl Drive {
         seek.max(self.times.settle) + if is_write { self.times.write_settle } else { 0 }
     }
 
-    /// The rotations that the head waits for a place after a seek.
+    /// Returns the part of a rotation for which the head waits for a place after a seek.
     fn wait_for(&self, place: Turns, seek: u64) -> f64 {
         self.platter.wait_turns(place, self.clock.saturating_add(seek))
     }
 
-    /// Nanoseconds until the head is over a place. The current rotation has progressed to `within`.
+    /// Returns the nanoseconds until the head is over a place, `within` ns after a rotation began.
     #[inline]
     fn positioning(&self, place: Turns, is_write: bool, within: u64) -> f64 {
         let seek = self.seek_to(place, is_write);
@@ -41,14 +41,14 @@ impl Drive {
         seek as f64 + self.platter.span(wait) as f64
     }
 
-    /// Lower bound of the positioning time, in nanoseconds, at this angle. Whatever the seek takes,
-    /// the place must pass under the head; and if it passes sooner than the arm can reach another
-    /// track, it must pass twice. (A place that has just passed counts as present within the
-    /// rounding error.)
+    /// Returns a lower bound of the positioning time in nanoseconds, at this angle. However short
+    /// the seek, the place must pass under the head. If it passes before the arm can reach another
+    /// track, the next pass counts. (The bound treats a place that has just passed, within the
+    /// rounding error, as present.)
     #[inline]
     fn least_positioning(&self, place: Turns, angle: f64) -> f64 {
         let round = self.platter.comes_round(place, angle) - ROUND_MARGIN;
-        // A place on this track or up to a rotation ahead needs no seek.
+        // A place on this track or up to one rotation ahead needs no seek.
         let seeks = (place - self.head).abs() >= 1.0;
         if seeks && round < self.times.least_seek - 2.0 * ROUND_MARGIN {
             round + self.platter.turn()
@@ -63,13 +63,13 @@ impl Drive {
         }
     }
 
-    /// Stops reading ahead for another operation.
+    /// Stops read-ahead, for another operation.
     fn free_the_head(&mut self) {
         self.stop_reading();
         self.absorb();
     }
 
-    /// Starts the next command of the queue.
+    /// Starts the next command in the queue.
     pub(super) fn start(&mut self) {
         self.free_the_head();
         self.destaged_last = false;
@@ -103,7 +103,7 @@ impl Drive {
         self.fill(&command, on_track, begin, waited);
     }
 
-    /// Serves a read from the cache if its data arrived there while it waited.
+    /// Serves a read from the cache if its data arrived there while the command waited.
     fn is_cached(&mut self, command: &Command) -> bool {
         let Command { id, start, end, missed_in, .. } = *command;
         if missed_in == Some(self.segments.generation()) && self.writes.is_empty() {
@@ -123,8 +123,8 @@ impl Drive {
         self.counters.busy = Nanos::new(self.counters.busy.get().saturating_add(span));
     }
 
-    /// Moves the head from `place` to the byte `end`: returns the times at which it is on the
-    /// track, at `place` and at `end`.
+    /// Moves the head from `place` to the byte `end`. Returns the times at which the head is on the
+    /// track, at `place`, and at `end`.
     fn operate(&mut self, place: Turns, end: u64, is_write: bool) -> (u64, u64, u64) {
         let last = self.platter.turns(end);
         let seek = self.seek_to(place, is_write);
@@ -141,7 +141,7 @@ impl Drive {
         (on_track, begin, done)
     }
 
-    /// Adds a read, with the data that the head reads before and after it, to the cache.
+    /// Adds a read to the cache, with the data that the head reads before and after it.
     fn fill(&mut self, command: &Command, on_track: u64, begin: u64, waited: bool) {
         let pre_read = self.pre_read(command, on_track, begin);
         let undisturbed = !waited && self.queue.is_empty();
@@ -161,8 +161,8 @@ impl Drive {
         }
     }
 
-    /// The data that the head, on the track at `on_track` and over the wanted data at `begin`,
-    /// reads before that data.
+    /// Returns the data that the head reads before the wanted data, if it is on the track at
+    /// `on_track` and over the wanted data at `begin`.
     fn pre_read(&self, command: &Command, on_track: u64, begin: u64) -> PreRead {
         let track = floor(command.place);
         let landed = (command.place - self.platter.turned(begin - on_track)).max(track);
@@ -180,7 +180,7 @@ impl Drive {
         }
     }
 
-    /// Writes the nearest piece in the write cache.
+    /// Writes the piece of the write cache with the shortest positioning time.
     pub(super) fn destage(&mut self) {
         self.free_the_head();
         self.destaged_last = true;
@@ -209,7 +209,7 @@ mod tests {
     use crate::drive::DriveSpec;
 
     proptest! {
-        /// The bound by which commands are passed over unlooked at is one.
+        /// `least_positioning` is a lower bound of `positioning`.
         #[test]
         fn positioning_never_takes_less_than_the_least(
             head in 0u64..1 << 38, ahead in prop_oneof![0u64..1 << 22, 0u64..1 << 38],
@@ -226,7 +226,7 @@ mod tests {
                 let place = drive.platter.turns(byte);
                 let least = drive.least_positioning(place, drive.platter.angle(within));
                 let takes = drive.positioning(place, false, within);
-                // What has just passed counts as there.
+                // A place that has just passed counts as present.
                 let passed = drive.platter.comes_round(place, drive.platter.angle(within))
                     > drive.platter.turn() - ROUND_MARGIN;
                 prop_assert!(passed || least <= takes, "{least} {takes}");

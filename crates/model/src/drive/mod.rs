@@ -2,13 +2,13 @@
 //!
 //! The cost of a command follows Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*
 //! (1994): overhead, seek, rotation, transfer. Two details matter most for read-ahead. The overhead
-//! of a command overlaps with the previous operation, so a queued contiguous command loses no
-//! revolution and a late one loses a whole one. And a drive reads ahead only while no command
-//! waits, so a deeper queue can be slower.
+//! of a command overlaps with the previous operation, so a contiguous command that is queued in
+//! time loses no revolution and a late one loses a whole one. And a drive reads ahead only while no
+//! command waits, so a deeper queue can be slower.
 //!
 //! The drive has its own time. Each step (a completion, the choice of the next command) occurs at
-//! its own time, however late the caller asks. All steps due before a request arrives are performed
-//! first.
+//! its own time, however late the caller advances the drive. Before the drive accepts a request, it
+//! performs all steps that are due.
 
 mod admission;
 mod mechanism;
@@ -37,36 +37,36 @@ pub(crate) use spec::size_text;
 pub use spec::{DriveSpec, QueueOrder, ReadBefore};
 use write_back::WriteCache;
 
-/// Why a drive cannot be built.
+/// Why a drive specification is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DriveError {
-    /// A value that no drive has.
+    /// A value that no drive can have.
     #[error("{field} = {value} is out of range: give a value from {low} to {high}")]
     OutOfRange {
-        /// The key in [`DriveSpec`].
+        /// The field of [`DriveSpec`].
         field: &'static str,
         value: f64,
-        /// The least that is allowed.
+        /// The minimum, inclusive.
         low: f64,
-        /// The most that is allowed.
+        /// The maximum, inclusive.
         high: f64,
     },
-    /// A seek time below that of a shorter distance.
+    /// A seek time that is shorter than that of a shorter distance.
     #[error("{field} = {value} is below {shorter} = {least}: give {least} or more, or less there")]
     Shorter {
-        /// The key in [`DriveSpec`] of the longer distance.
+        /// The field of [`DriveSpec`] for the longer distance.
         field: &'static str,
         value: f64,
-        /// The key of the shorter distance.
+        /// The field for the shorter distance.
         shorter: &'static str,
         least: f64,
     },
 }
 
-/// Two places closer than this are equal up to rounding.
+/// Places closer than this are equal, except for rounding.
 const SAME_PLACE: Turns = 1e-6;
 
-/// The spans of a [`DriveSpec`] in nanoseconds.
+/// The times of a [`DriveSpec`] in nanoseconds.
 #[derive(Clone, Debug)]
 struct Times {
     read: u64,
@@ -77,9 +77,9 @@ struct Times {
     write_settle: u64,
     destage_delay: u64,
     jitter: f64,
-    /// The minimum time of a seek to another track.
+    /// The minimum time of a seek to another track, in nanoseconds.
     least_seek: f64,
-    /// Nanoseconds per byte.
+    /// Transfer time in nanoseconds per byte.
     bus: f64,
 }
 
@@ -93,8 +93,8 @@ enum Step {
 
 /// A drive.
 ///
-/// The part of a request beyond the end of the drive is ignored: it takes a command's overhead and
-/// transfers nothing.
+/// The drive ignores the part of a request beyond its end: such a part transfers nothing, but the
+/// command still has its overhead.
 #[derive(Debug)]
 pub struct Drive {
     spec: DriveSpec,
@@ -106,9 +106,9 @@ pub struct Drive {
     rng: Pcg64Mcg,
     /// The time of the last step.
     clock: u64,
-    /// Requests that are not admitted yet.
+    /// Requests that are not yet admitted.
     outside: VecDeque<Request>,
-    /// Commands that are admitted but not complete.
+    /// Number of commands that are admitted but not complete.
     inside: usize,
     queue: Queue,
     /// Writes that wait for space in the cache.
@@ -118,20 +118,20 @@ pub struct Drive {
     mechanism_free: u64,
     bus_free: u64,
     last_arrival: u64,
-    /// Where the last command ended, if it was a write.
+    /// The end of the last command if it was a write.
     write_end: Option<u64>,
     destaged_last: bool,
     pending: BinaryHeap<Reverse<(u64, u64, RequestId)>>,
     sequence: u64,
-    /// The next step and its time, as of the last change.
+    /// The time of the next step, and the step, as of the last change.
     next: Option<(u64, Step)>,
     finished: Vec<Completion>,
     counters: Counters,
 }
 
 impl Drive {
-    /// A drive with this specification, idle on its first track. The seed determines the platter's
-    /// angle at time zero and the jitter of each command.
+    /// Creates a drive with this specification, idle on its first track. The seed determines the
+    /// platter's angle at time zero and the jitter of each command.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl Drive {
         })
     }
 
-    /// Performs every step due by `now`.
+    /// Performs all steps due by `now`.
     fn run_until(&mut self, now: u64) {
         while let Some((time, step)) = self.next.filter(|&(time, _)| time <= now) {
             self.take(time, step);
@@ -210,7 +210,7 @@ impl Drive {
         }
     }
 
-    /// The next step of the mechanism, and its time.
+    /// Returns the time of the mechanism's next step, and the step.
     #[inline]
     fn next_work(&self) -> Option<(u64, Step)> {
         let free = self.mechanism_free.max(self.clock);
@@ -221,7 +221,7 @@ impl Drive {
         self.next_write(free, start)
     }
 
-    /// The next step of the mechanism if there is data to write.
+    /// Returns the mechanism's next step if there are writes or a flush.
     #[cold]
     fn next_write(&self, free: u64, start: Option<(u64, Step)>) -> Option<(u64, Step)> {
         let pressing =
@@ -242,7 +242,7 @@ impl Drive {
             None
         };
         match (start, destage) {
-            // Both are possible: alternate.
+            // If both are possible, they alternate.
             (Some(start), Some(destage)) if start.0 > destage.0 => Some(destage),
             (Some(start), Some(_)) if self.destaged_last => Some(start),
             (Some(_), Some(destage)) => Some(destage),
@@ -265,14 +265,14 @@ impl Drive {
     }
 }
 
-/// The nearest whole number, without calling the mathematics library.
+/// Returns the nearest whole number, without a call to the mathematics library.
 #[inline]
 fn rounded(span: f64) -> u64 {
     let whole = floor(span);
     (if span - whole >= 0.5 { whole + 1.0 } else { whole }) as u64
 }
 
-/// A number from 0 to 1.
+/// Returns a random number from 0 (inclusive) to 1 (exclusive).
 fn unit(rng: &mut Pcg64Mcg) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
@@ -308,7 +308,7 @@ impl Device for Drive {
         if first.is_some_and(|first| first > until) {
             return None;
         }
-        // All completions with the same time are returned together.
+        // Return all completions with the same time together.
         let mut until = first.unwrap_or(until).get();
         while let Some((time, step)) = self.next.filter(|&(time, _)| time <= until) {
             self.take(time, step);

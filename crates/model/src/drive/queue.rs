@@ -1,4 +1,4 @@
-//! Commands that wait for the mechanism, and the choice of the next one.
+//! The commands that wait for the mechanism, and the choice of the next one.
 
 use crate::device::RequestId;
 
@@ -11,20 +11,20 @@ pub(super) struct Command {
     pub(super) is_write: bool,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where `start` is on the platter.
+    /// The position of `start` on the platter.
     pub(super) place: Turns,
     pub(super) arrival: u64,
     pub(super) ready: u64,
-    /// The generation of the cache in which its data was neither present nor in flight.
+    /// The generation of the cache in which the data was neither present nor in flight.
     pub(super) missed_in: Option<u64>,
 }
 
-/// The drive's queue, in order of arrival.
+/// The drive's command queue, in order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     commands: Vec<Command>,
     first_ready: u64,
-    /// A lower bound of each command's cost.
+    /// A lower bound of each command's cost; reused between calls.
     least: Vec<f64>,
 }
 
@@ -39,20 +39,20 @@ impl Queue {
         self.commands.push(command);
     }
 
-    /// When the first command is ready.
+    /// Returns the earliest time at which a command is ready; `None` if the queue is empty.
     pub(super) fn ready_at(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.first_ready)
     }
 
-    /// Removes the oldest ready command.
+    /// Removes and returns the oldest ready command.
     pub(super) fn take_oldest(&mut self, time: u64) -> Option<Command> {
         let index = self.commands.iter().position(|command| command.ready <= time)?;
         Some(self.remove(index))
     }
 
-    /// Removes the cheapest ready command: `cost` (nanoseconds of positioning) minus `ageing` times
-    /// its waiting time; the older one if two are equal. `least` is a lower bound of the cost that
-    /// is faster to compute, so that most commands need no exact cost.
+    /// Removes and returns the cheapest ready command: `cost` (nanoseconds of positioning) minus
+    /// `ageing` times its waiting time; the older of two if equal. `least` is a lower bound of the
+    /// cost that is faster to compute, so that most commands need no exact cost.
     pub(super) fn take_nearest(
         &mut self,
         time: u64,
@@ -63,7 +63,7 @@ impl Queue {
         if self.commands.len() == 1 {
             return self.take_oldest(time);
         }
-        // Through a signed number, which is a single instruction.
+        // Via a signed integer, because that conversion is a single instruction.
         let bonus = |command: &Command| ageing * time.saturating_sub(command.arrival) as i64 as f64;
         let mut likely = (0, f64::INFINITY);
         self.least.clear();

@@ -3,46 +3,46 @@
 //! Linear density is about constant over a platter, so the media rate is proportional to the
 //! radius, and in block order `rate(x) = sqrt(Ro² − x (Ro² − Ri²))`, `x` = offset / capacity. If
 //! the skew of tracks and cylinders hides their switches, sequential reading is continuous in
-//! angle, and the number of rotations from block 0 is the integral of the inverse rate. So no table
-//! of tracks is needed: a place is one number, its *turns*, whose fraction is the angle and whose
-//! whole part is the track. Missed revolutions follow from the formula.
+//! angle, and the number of rotations from block 0 is the integral of the inverse rate. So the
+//! model needs no table of tracks: a place is one number, its *turns*, whose fraction is the angle
+//! and whose integer part is the track. Missed revolutions follow from the formula.
 
-/// A place on the platter: rotations of continuous reading from block 0.
+/// A place on the platter, in rotations of continuous reading from block 0.
 pub(super) type Turns = f64;
 
-/// The geometry of a drive, and its rotation.
+/// The geometry and rotation of a platter.
 #[derive(Clone, Debug)]
 pub(super) struct Platter {
     capacity: f64,
-    /// Media rates at both edges, in bytes per nanosecond, and the difference of their squares.
+    /// Outer media rate in bytes per nanosecond; difference of the squared outer and inner rates.
     outer: f64,
     squares: f64,
-    /// Time of a revolution in whole nanoseconds, so that the angle at any time is exact.
+    /// Time of a rotation in whole nanoseconds, so that the angle at any time is exact.
     turn_ns: u64,
     turn: f64,
-    /// The angle at time zero.
+    /// The angle at time zero, in rotations.
     phase: f64,
     cylinders_per_turn: f64,
 }
 
-/// A float of this size has no bits left for fractions (1.5 × 2^52).
+/// A float of this size has no bits for a fraction (1.5 × 2^52).
 const INTEGER_MAGNITUDE: f64 = 6_755_399_441_055_744.0;
 
-/// [`f64::floor`] without a call or a conversion, for numbers below 2^51, as all places and angles
-/// are. Adding [`INTEGER_MAGNITUDE`] rounds to a whole number, up or down.
+/// [`f64::floor`] without a call or a conversion, for magnitudes below 2^51, as all places and
+/// angles have. Adding [`INTEGER_MAGNITUDE`] rounds to a whole number, up or down.
 #[inline]
 pub(super) fn floor(x: f64) -> f64 {
     let whole = (x + INTEGER_MAGNITUDE) - INTEGER_MAGNITUDE;
     if whole > x { whole - 1.0 } else { whole }
 }
 
-/// Possible rounding error of the angle of a place that just passes under the head, in rotations:
+/// Maximum rounding error of the angle of a place that just passes under the head, in rotations:
 /// about ten nanoseconds. Without this margin, a contiguous command would sometimes lose a
 /// revolution.
 const ROUNDING_TURNS: f64 = 1e-6;
 
 impl Platter {
-    /// A platter; `cylinders` is the number of arm steps from edge to edge.
+    /// Creates a platter with one cylinder per track.
     pub(super) fn new(capacity: u64, rpm: f64, edge_mb_s: [f64; 2], phase: f64) -> Self {
         let [outer, inner] = edge_mb_s.map(|rate| rate * 1e-3);
         let turn_ns = (60e9 / rpm).round().max(1.0) as u64;
@@ -57,13 +57,13 @@ impl Platter {
         }
     }
 
-    /// Divides the platter into this many cylinders.
+    /// Sets the number of cylinders, which are the arm's steps from edge to edge.
     pub(super) fn with_cylinders(mut self, cylinders: f64) -> Self {
         self.cylinders_per_turn = cylinders / self.turns(self.capacity as u64).max(1e-9);
         self
     }
 
-    /// Rotations from block 0 to the last: the number of tracks.
+    /// Returns the number of tracks: the rotations from block 0 to the end.
     pub(super) fn tracks(&self) -> f64 {
         self.turns(self.capacity as u64)
     }
@@ -74,15 +74,15 @@ impl Platter {
         (self.outer * self.outer - x * self.squares).max(0.0).sqrt()
     }
 
-    /// The place of a byte. (The usual form `k (Ro − rate)` divides by zero if both edges are
-    /// equally fast; this is an equivalent expression.)
+    /// Returns the place of a byte. (The usual form `k (Ro − rate)` divides by zero if both edges
+    /// are equally fast; this is an equivalent expression.)
     #[inline]
     pub(super) fn turns(&self, offset: u64) -> Turns {
         let offset = offset as f64;
         2.0 * offset / (self.turn * (self.outer + self.rate(offset)))
     }
 
-    /// The byte at a place, the inverse of [`turns`](Self::turns).
+    /// Returns the byte at a place; the inverse of [`turns`](Self::turns).
     #[inline]
     pub(super) fn offset_at(&self, place: Turns) -> u64 {
         let rate = self.outer - place * self.turn * self.squares / (2.0 * self.capacity);
@@ -94,25 +94,25 @@ impl Platter {
         floor(place * self.cylinders_per_turn)
     }
 
-    /// The time in which the platter rotates this far, rounded down: a head that is a nanosecond
-    /// early waits for it, a late one would wait for a whole revolution.
+    /// Returns the time of this many rotations in nanoseconds, rounded down: a head that arrives
+    /// one nanosecond early waits one nanosecond, a late one would wait for a whole revolution.
     #[inline]
     pub(super) fn span(&self, turns: f64) -> u64 {
         (turns * self.turn) as u64
     }
 
-    /// The rotation in a time span.
+    /// Returns the number of rotations in a time span.
     #[inline]
     pub(super) fn turned(&self, span: u64) -> f64 {
         span as f64 / self.turn
     }
 
-    /// The part of a rotation for which a head on the track at `time` waits for `place`.
+    /// Returns the part of a rotation for which a head on the track at `time` waits for `place`.
     pub(super) fn wait_turns(&self, place: Turns, time: u64) -> f64 {
         self.wait_from(place, time % self.turn_ns)
     }
 
-    /// The same, if the time within the rotation is already known.
+    /// Returns the same for a known time since the rotation started.
     #[inline]
     pub(super) fn wait_from(&self, place: Turns, within: u64) -> f64 {
         let turns = place - self.angle(within);
@@ -120,31 +120,31 @@ impl Platter {
         if wait > 1.0 - ROUNDING_TURNS { 0.0 } else { wait }
     }
 
-    /// The angle under the heads at this time within the rotation.
+    /// Returns the angle under the heads at a time since the rotation started.
     #[inline]
     pub(super) fn angle(&self, within: u64) -> f64 {
-        // Through a signed number, which is a single instruction.
+        // Via a signed integer, because that conversion is a single instruction.
         within as i64 as f64 / self.turn + self.phase
     }
 
-    /// Nanoseconds until a place passes, at this angle.
+    /// Returns the time in nanoseconds until a place passes, at this angle.
     #[inline]
     pub(super) fn comes_round(&self, place: Turns, angle: f64) -> f64 {
         let turns = place - angle;
         (turns - floor(turns)) * self.turn
     }
 
-    /// Nanoseconds that a whole turn takes.
+    /// Returns the time of a rotation in nanoseconds.
     pub(super) fn turn(&self) -> f64 {
         self.turn
     }
 
-    /// Progress of the rotation at `time`.
+    /// Returns the time since the rotation started, at `time`, in nanoseconds.
     pub(super) fn within_turn(&self, time: u64) -> u64 {
         time % self.turn_ns
     }
 
-    /// Progress of the rotation, a time span after it was `within`.
+    /// Returns the time since the rotation started, `span` after it was `within`.
     #[inline]
     pub(super) fn within_after(&self, within: u64, span: u64) -> u64 {
         let sum = within.saturating_add(span);
@@ -183,7 +183,7 @@ mod tests {
         };
         assert!((rate_at(0) * 1e3 - 107.0).abs() < 0.1);
         assert!((rate_at(999_983_222_784) * 1e3 - 52.0).abs() < 0.1);
-        // 68.7 % of the disk: 440/642 of the rate at the start, as read from a published `dd`.
+        // 68.7 % of the disk: 440/642 of the rate at the start, from a published `dd` run.
         assert!((rate_at(687_000_000_000) * 1e3 - 73.8).abs() < 1.0);
     }
 

@@ -1,30 +1,30 @@
 //! The seek time of the arm.
 
-/// Seek time by distance in cylinders.
+/// Seek time as a function of the distance in cylinders.
 #[derive(Clone, Debug)]
 pub(super) enum SeekTime {
     /// `a + b √x + c x`, `x` = distance / full stroke, in nanoseconds.
     ThreePoint { a: f64, b: f64, c: f64, stroke: f64 },
-    /// Measured points (distance, nanoseconds), ascending in distance; interpolated linearly, and
-    /// constant beyond the last one.
+    /// Measured points (distance, nanoseconds), ascending by distance; interpolated linearly, and
+    /// constant beyond both ends.
     Curve(Vec<(f64, f64)>),
 }
 
 impl SeekTime {
-    /// From a data sheet's single-track, average and full-stroke times (any unit of time). Over
-    /// random pairs of places E[√x] = 8/15 and E[x] = 1/3, which determines `b` and `c`.
+    /// Creates a curve from a data sheet's single-track, average and full-stroke times (any unit).
+    /// Over random pairs of places E[√x] = 8/15 and E[x] = 1/3, which determines `b` and `c`.
     pub(super) fn three_point(track: f64, average: f64, full: f64, stroke: f64) -> Self {
         let b = (average - track - (full - track) / 3.0) / (8.0 / 15.0 - 1.0 / 3.0);
         Self::ThreePoint { a: track, b, c: full - track - b, stroke: stroke.max(1.0) }
     }
 
-    /// From measured points, in any order.
+    /// Creates a curve from measured points, in any order.
     pub(super) fn curve(mut points: Vec<(f64, f64)>) -> Self {
         points.sort_by(|left, right| left.0.total_cmp(&right.0));
         Self::Curve(points)
     }
 
-    /// Lower bound for distances of at least one cylinder.
+    /// Returns a lower bound for distances of at least one cylinder.
     pub(super) fn least(&self) -> f64 {
         let least = match self {
             // With a positive root term the curve is concave, so its minimum is at one end.
@@ -39,7 +39,7 @@ impl SeekTime {
         least.max(0.0)
     }
 
-    /// The time for a distance; zero below one cylinder.
+    /// Returns the time for a distance; zero below one cylinder.
     #[inline]
     pub(super) fn time(&self, distance: f64) -> f64 {
         if distance < 1.0 {
@@ -56,7 +56,7 @@ impl SeekTime {
     }
 }
 
-/// Linear interpolation between the neighbours of `x`, constant beyond the ends.
+/// Interpolates linearly between the neighbours of `x`; constant beyond the ends.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let after = points.partition_point(|point| point.0 < x);
     match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
@@ -75,7 +75,7 @@ mod tests {
         let seek = SeekTime::three_point(0.8, 8.5, 16.0, 10_000.0);
         assert!((seek.time(10_000.0) - 16.0).abs() < 1e-9);
         assert!((seek.time(1.0) - 0.8).abs() < 0.3);
-        // The mean over random pairs: the density of distance x is 2 (1 − x).
+        // The mean over random pairs of places; the density of the distance x is 2 (1 − x).
         let steps = 10_000;
         let mean: f64 = (0..steps)
             .map(|step| {

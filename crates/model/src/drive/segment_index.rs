@@ -1,25 +1,25 @@
-//! Index of the segments of a cache, in blocks of 4 KiB.
+//! An index of the segments of a cache, in blocks of 4 KiB.
 //!
-//! Any of thirty segments may contain a byte, so all are compared: with 32 bits each and without
+//! Any of thirty segments may contain a byte, so all are compared. With 32 bits each and without
 //! branches, the processor compares four at once.
 
-/// Bytes of a block, as a power of two.
+/// The base-2 logarithm of the block size in bytes.
 const BLOCK_SHIFT: u32 = 12;
 
-/// First and last block of each segment.
+/// The first and last block of each segment.
 #[derive(Clone, Debug)]
 pub(super) struct SegmentIndex {
     first: Vec<i32>,
     last: Vec<i32>,
 }
 
-/// The block of a byte; all bytes beyond 8 TiB are in one block.
+/// Returns the block of a byte; all bytes beyond 8 TiB are in one block.
 fn block(offset: u64) -> i32 {
     i32::try_from(offset >> BLOCK_SHIFT).unwrap_or(i32::MAX)
 }
 
 impl SegmentIndex {
-    /// An index of `count` empty segments.
+    /// Creates an index of `count` empty segments.
     pub(super) fn new(count: usize) -> Self {
         Self { first: vec![0; count], last: vec![0; count] }
     }
@@ -29,13 +29,13 @@ impl SegmentIndex {
         (self.first[index], self.last[index]) = (block(start), block(end));
     }
 
-    /// The first segment that may contain the byte or end right before it.
+    /// Returns the first segment that may contain the byte or end right before it.
     #[inline]
     pub(super) fn first(&self, offset: u64) -> Option<usize> {
         let at = block(offset);
         let mut of = self.first.iter().zip(&self.last);
         let touches = |(first, last): (&i32, &i32)| (*first <= at) & (at <= *last);
-        // Usually no segment matches, and this loop, which is vectorized, finds that.
+        // Usually no segment matches, which this vectorized loop detects.
         let any = of.clone().map(|pair| i32::from(touches(pair))).fold(0, |all, one| all | one);
         if any == 0 { None } else { of.position(touches) }
     }

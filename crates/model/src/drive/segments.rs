@@ -1,13 +1,13 @@
-//! The drive's cache of data runs, and reading ahead.
+//! The drive's cache segments, and its read-ahead.
 //!
-//! Reading ahead needs no events: an active segment stores where and when reading started and where
-//! it will stop, and its end is computed on demand.
+//! Read-ahead needs no events. The active segment stores where and when reading started and where
+//! it will stop, and computes its end on demand.
 
 use super::rotation::{Platter, Turns};
 use super::segment_index::SegmentIndex;
 use crate::order::LruList;
 
-/// A run of bytes in the cache.
+/// A contiguous byte range in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 struct Segment {
     start: u64,
@@ -15,25 +15,25 @@ struct Segment {
     used: u64,
 }
 
-/// The segment that the head is reading into.
+/// The state of the segment that the head is reading into.
 #[derive(Clone, Debug)]
 struct Reading {
     segment: usize,
     since: u64,
     from: Turns,
     limit: u64,
-    /// When the head reaches `limit`.
+    /// The time at which the head reaches `limit`.
     stops: u64,
     pre_read: PreRead,
 }
 
 impl Reading {
-    /// When the head, continuing to read, reaches a byte.
+    /// Returns the time at which the head, if it continues to read, reaches a byte.
     fn time_of(&self, offset: u64, platter: &Platter) -> u64 {
         self.since.saturating_add(platter.span(platter.turns(offset) - self.from))
     }
 
-    /// The same with another limit.
+    /// Returns the state with another limit.
     fn until(mut self, limit: u64, platter: &Platter) -> Self {
         self.limit = limit;
         self.stops = self.time_of(limit, platter);
@@ -41,8 +41,8 @@ impl Reading {
     }
 }
 
-/// The sectors before the wanted data on the same track that enter the cache: from `passed`
-/// immediately, from `all` when the platter has completed a revolution at `at`.
+/// The sectors before the wanted data on the same track that enter the cache: from `passed` on
+/// immediately, from `all` on when the platter has completed a revolution at time `at`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PreRead {
     pub(super) passed: u64,
@@ -50,19 +50,19 @@ pub(super) struct PreRead {
     pub(super) at: u64,
 }
 
-/// What the cache contains for a read.
+/// The result of a cache lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
     Miss,
     Hit {
         segment: usize,
     },
-    /// All of it will be present at this time if the head continues as planned.
+    /// All data will be present at time `at` if the head continues as planned.
     Coming {
         segment: usize,
         at: u64,
     },
-    /// It starts within the range being read, and ends beyond the planned limit.
+    /// The data starts within the range being read and ends beyond the planned limit.
     Beyond {
         segment: usize,
     },
@@ -71,9 +71,9 @@ pub(super) enum Lookup {
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
     all: Vec<Segment>,
-    /// Excludes most segments at once, because most requests are in none.
+    /// Excludes all segments at once for most requests, which match none.
     index: SegmentIndex,
-    /// The order of use.
+    /// The segments in order of use.
     order: LruList,
     size: u64,
     keep_delivered: bool,
@@ -105,13 +105,13 @@ impl Segments {
         self.index.set(index, start, end);
     }
 
-    /// While this is unchanged, data that was neither present nor [planned](Self::may_come) is not
-    /// present.
+    /// Returns the generation of the cache. While it is unchanged, data that was neither present
+    /// nor [planned](Self::may_come) is still not present.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether `start` is in the range that the head is about to read or has just read.
+    /// Returns whether `start` is in the range that the head is about to read or has just read.
     pub(super) fn may_come(&self, start: u64) -> bool {
         self.reading.as_ref().is_some_and(|reading| {
             let segment = &self.all[reading.segment];
@@ -120,7 +120,7 @@ impl Segments {
         })
     }
 
-    /// The end of a segment at `time`.
+    /// Returns the end of a segment at `time`.
     fn end(&self, index: usize, time: u64, platter: &Platter) -> u64 {
         let end = self.all[index].end;
         match &self.reading {
@@ -135,7 +135,7 @@ impl Segments {
         }
     }
 
-    /// The start of a segment at `time`.
+    /// Returns the start of a segment at `time`.
     fn start(&self, index: usize, time: u64) -> u64 {
         let start = self.all[index].start;
         match &self.reading {
@@ -198,7 +198,7 @@ impl Segments {
         Some(Lookup::Coming { segment: index, at })
     }
 
-    /// Whether a segment contains, or has just contained, the byte before `start`.
+    /// Returns whether a segment contains, or recently contained, the byte before `start`.
     pub(super) fn goes_on(&self, start: u64) -> bool {
         self.continued_by(start).is_some()
     }
@@ -211,19 +211,19 @@ impl Segments {
         self.candidates(start).find(holds)
     }
 
-    /// The segments that may contain a byte or end right before it.
+    /// Returns the segments that may contain a byte or end right before it.
     #[inline]
     fn candidates(&self, offset: u64) -> std::ops::Range<usize> {
         let count = self.all.len();
         self.index.first(offset).map_or(count..count, |first| first..count)
     }
 
-    /// The segment to read `start` into: the one that it continues, or the least recently used.
+    /// Returns the segment that `start` continues, or the least recently used one.
     fn choose(&self, start: u64) -> usize {
         self.continued_by(start).unwrap_or_else(|| self.order.oldest())
     }
 
-    /// Starts a read; returns its segment.
+    /// Starts a read and returns its segment.
     pub(super) fn read(&mut self, span: ReadSpan, platter: &Platter) -> usize {
         self.stop(span.since, platter);
         self.generation += 1;
@@ -242,8 +242,8 @@ impl Segments {
         index
     }
 
-    /// Extends reading to `limit`, if the head is reading this segment and has not stopped by
-    /// `time`; returns whether it is reading ahead, for this or another segment.
+    /// Extends reading to `limit` if the head is reading this segment and has not stopped by
+    /// `time`. Returns whether the head is reading, for this or another segment.
     pub(super) fn prolong(
         &mut self,
         segment: usize,
@@ -260,7 +260,7 @@ impl Segments {
         goes_on
     }
 
-    /// Resumes reading ahead at `since`, from the end of a segment.
+    /// Resumes read-ahead at time `since`, from the end of a segment.
     pub(super) fn restart(&mut self, index: usize, since: u64, limit: u64, platter: &Platter) {
         self.generation += 1;
         let start = self.all[index].end;
@@ -271,7 +271,7 @@ impl Segments {
         self.reading = Some(reading.until(limit, platter));
     }
 
-    /// Stops reading: the data read by `time` remains. Returns the position of the head.
+    /// Stops reading and keeps the data read by `time`. Returns the head's place, if known.
     pub(super) fn stop(&mut self, time: u64, platter: &Platter) -> Option<Turns> {
         let reading = self.reading.as_ref()?;
         let (index, begun) = (reading.segment, time >= reading.since);
@@ -281,23 +281,23 @@ impl Segments {
         begun.then(|| platter.turns(end))
     }
 
-    /// When the head stops reading ahead, if it is.
+    /// Returns the time at which read-ahead stops; `None` if there is none.
     pub(super) fn stops_at(&self) -> Option<u64> {
         let reading = self.reading.as_ref()?;
         Some(reading.stops.max(reading.pre_read.at))
     }
 
-    /// When the head, continuing to read, has passed `offset`.
+    /// Returns the time at which the head, if it continues to read, passes `offset`.
     pub(super) fn passes(&self, offset: u64, platter: &Platter) -> Option<u64> {
         self.reading.as_ref().map(|reading| reading.time_of(offset, platter))
     }
 
-    /// The end of a segment's settled data, without what is being read.
+    /// Returns the end of a segment's settled data, which excludes data that is being read.
     pub(super) fn settled_end(&self, index: usize) -> u64 {
         self.all[index].end
     }
 
-    /// The host has received everything before `end` of this segment.
+    /// Records that the host has received this segment's data up to `end`.
     pub(super) fn deliver(&mut self, index: usize, end: u64) {
         self.touch(index);
         if !self.keep_delivered {
@@ -311,7 +311,7 @@ impl Segments {
         }
     }
 
-    /// The host wrote `start..end`, which stays in the cache.
+    /// Adds the data `start..end`, which the host wrote, unless it is already cached.
     pub(super) fn write(&mut self, start: u64, end: u64, time: u64, platter: &Platter) {
         if self.lookup(start, end, time, platter) != Lookup::Miss {
             return;
@@ -339,12 +339,12 @@ impl Segments {
     }
 }
 
-/// The head reads `start..limit` from `since` on, and possibly data before it.
+/// A read of `start..limit` from the time `since` on, possibly with data before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadSpan {
     pub(super) pre_read: PreRead,
     pub(super) start: u64,
-    /// Where `start` is on the platter.
+    /// The position of `start` on the platter.
     pub(super) from: Turns,
     pub(super) limit: u64,
     pub(super) since: u64,
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn what_the_head_has_passed_is_a_hit_and_the_rest_is_coming() {
         let segments = segments(true);
-        // 100 MB/s: 0.1 bytes a nanosecond.
+        // 100 MB/s is 0.1 bytes per nanosecond.
         let lookup = |start, end, time| segments.lookup(start, end, time, &platter());
         assert_eq!(lookup(0, 4096, 1_000), Lookup::Coming { segment: 0, at: 1_000 + 40_960 });
         assert_eq!(lookup(0, 4096, 50_000), Lookup::Hit { segment: 0 });

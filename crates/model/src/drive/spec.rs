@@ -1,4 +1,4 @@
-//! The description of a drive, in terms of its data sheet.
+//! The specification of a drive, in the terms of data sheets.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
@@ -7,13 +7,13 @@ use super::DriveError;
 use super::rotation::Platter;
 use super::seek::SeekTime;
 
-/// Which waiting command a drive serves next.
+/// The order in which a drive serves queued commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueOrder {
     Fifo,
-    /// The command whose data passes under the head first (SATF, as in native command queueing),
-    /// with older commands favoured by [`DriveSpec::ageing`].
+    /// The command whose data passes under the head first (SATF, as in native command queueing);
+    /// [`DriveSpec::ageing`] favours older commands.
     #[default]
     Nearest,
 }
@@ -22,65 +22,65 @@ pub enum QueueOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadBefore {
-    /// Nothing: it waits for the data.
+    /// Nothing: the drive waits for the data.
     #[default]
     Nothing,
-    /// The sectors that pass once the head is on the track.
+    /// The sectors that pass when the head is on the track.
     Passing,
-    /// In addition, the rest of the track on the next revolution, if no other command waits.
+    /// In addition, the rest of the track on the next revolution, if no command waits.
     Track,
 }
 
-/// A mechanical drive. Times are in milliseconds, rates in decimal MB/s, as data sheets give them.
+/// A mechanical drive. Times are in milliseconds, rates in decimal MB/s, as in data sheets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveSpec {
-    /// Usable size; in TOML with a unit: `"931GiB"`, `"1953525168s"`.
+    /// The usable size; in TOML with a unit: `"931GiB"`, `"1953525168s"`.
     #[serde(with = "size_text")]
     pub capacity: Bytes,
     /// Revolutions per minute.
     pub rpm: f64,
-    /// Seek from one track to the next.
+    /// Time of a seek to the next track.
     pub seek_track_ms: f64,
-    /// Mean seek over random pairs of places.
+    /// Mean time of a seek over random pairs of places.
     pub seek_average_ms: f64,
-    /// Seek from edge to edge; where it is not known, 1.9 times the average (measured on real
-    /// drives: 1.7 to 2.0).
+    /// Time of a seek from edge to edge; `None` is 1.9 times the average (measured on real drives:
+    /// 1.7 to 2.0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_full_ms: Option<f64>,
-    /// A measured seek curve, pairs of distance in cylinders and milliseconds; used instead of
-    /// the three times if it is not empty.
+    /// A measured seek curve as pairs of distance in cylinders and milliseconds. If it is not
+    /// empty, it replaces the three times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seek_curve: Vec<[f64; 2]>,
-    /// Cylinders, if known; otherwise as many as `heads` leaves.
+    /// Number of cylinders; `None` is the number of tracks divided by `heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cylinders: Option<f64>,
-    /// Tracks per cylinder, where `cylinders` is not known.
+    /// Tracks per cylinder; used if `cylinders` is `None`.
     #[serde(default = "default::heads")]
     pub heads: f64,
     /// Minimum time to settle on the track for an operation that does not continue the last one,
-    /// even if the arm need not move.
+    /// even if the arm does not move.
     #[serde(default)]
     pub settle_ms: f64,
-    /// Added to the seek before a write, which needs a steadier head.
+    /// Time added to the seek before a write, which needs a steadier head.
     #[serde(default)]
     pub write_settle_ms: f64,
     /// Sustained media rate at the outer edge, track skew included.
     pub outer_mb_s: f64,
     /// Sustained media rate at the inner edge, track skew included.
     pub inner_mb_s: f64,
-    /// From a read command's arrival until the mechanism can start; overlaps with the operation in
-    /// progress.
+    /// Time from the arrival of a read command until the mechanism can start; overlaps with the
+    /// operation in progress.
     #[serde(default = "default::overhead")]
     pub overhead_ms: f64,
-    /// From the arrival of a cached read until its transfer; `overhead_ms` unless given.
+    /// Time from the arrival of a cached read until its transfer; `None` is `overhead_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hit_overhead_ms: Option<f64>,
-    /// From the arrival of a write until its transfer; `overhead_ms` unless given.
+    /// Time from the arrival of a write until its transfer; `None` is `overhead_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_overhead_ms: Option<f64>,
-    /// Deducted from `write_overhead_ms` if the write continues the last command, which was a
-    /// write.
+    /// Time deducted from `write_overhead_ms` if the write continues the last command and that was
+    /// a write.
     #[serde(default)]
     pub write_streak_ms: f64,
     /// Maximum random addition to a command's overhead, uniform from zero. Without it, closed loops
@@ -90,51 +90,51 @@ pub struct DriveSpec {
     /// Rate of the bus to the host.
     #[serde(default = "default::bus")]
     pub bus_mb_s: f64,
-    /// Whether the transfer starts only when all data has been read.
+    /// True if the transfer to the host starts only when all data has been read.
     #[serde(default)]
     pub store_and_forward: bool,
-    /// Number of independent data runs in the cache.
+    /// Number of segments of the cache, each for one run of data.
     #[serde(default = "default::segments")]
     pub segments: usize,
-    /// Size of one segment; twice the read-ahead unless given.
+    /// Size of one segment; `None` is twice the read-ahead, at least 256 KiB.
     #[serde(default, with = "optional_size_text", skip_serializing_if = "Option::is_none")]
     pub segment_size: Option<Bytes>,
-    /// How far the drive reads ahead after a read.
+    /// Amount that the drive reads ahead after a read.
     #[serde(default = "default::read_ahead", with = "size_text")]
     pub read_ahead: Bytes,
-    /// Whether it reads ahead even if the last command had to wait or others are waiting. Most
-    /// firmware does not, so deep queues can be slower than shallow ones.
+    /// True if the drive reads ahead even if the last command had to wait or others are waiting.
+    /// Most firmware does not, so deep queues can be slower than shallow ones.
     #[serde(default)]
     pub read_ahead_when_queued: bool,
-    /// With `read_ahead_when_queued`: minimum read-ahead before the next command starts.
+    /// With `read_ahead_when_queued`: the minimum read-ahead before the next command starts.
     #[serde(default, with = "size_text")]
     pub read_ahead_at_least: Bytes,
-    /// Whether it reads ahead only after a read that continues an earlier one.
+    /// True if the drive reads ahead only after a read that continues an earlier one.
     #[serde(default)]
     pub read_ahead_after_run: bool,
-    /// Whether read-ahead stops at the end of the track.
+    /// True if read-ahead stops at the end of the track.
     #[serde(default)]
     pub read_ahead_within_track: bool,
-    /// What of the track before the wanted data is cached.
+    /// The part of the track before the wanted data that the drive caches.
     #[serde(default)]
     pub read_before: ReadBefore,
-    /// Whether data stays in the cache after delivery to the host.
+    /// True if data stays in the cache after delivery to the host.
     #[serde(default = "default::yes")]
     pub keep_delivered: bool,
     /// Size of the write cache; 0 means write-through.
     #[serde(default, with = "size_text")]
     pub write_cache: Bytes,
-    /// Idle time before the drive starts to write cached data.
+    /// Idle time before the drive starts to write cached data to the platter.
     #[serde(default = "default::destage_delay")]
     pub destage_delay_ms: f64,
-    /// Maximum number of commands in the drive; others wait outside, and their overhead starts
-    /// later.
+    /// Maximum number of commands in the drive. Other commands wait outside, and their overhead
+    /// starts when they are admitted.
     #[serde(default = "default::queue_depth")]
     pub queue_depth: usize,
     #[serde(default)]
     pub queue_order: QueueOrder,
-    /// How many milliseconds of positioning a millisecond of waiting compensates when the nearest
-    /// command is chosen; 0 allows starvation.
+    /// Milliseconds of positioning that a millisecond of waiting outweighs in the choice of the
+    /// nearest command; 0 allows starvation.
     #[serde(default = "default::ageing")]
     pub ageing: f64,
 }
@@ -175,7 +175,7 @@ mod default {
 }
 
 impl DriveSpec {
-    /// A drive with the headline figures of a data sheet and usual values for the rest.
+    /// Creates a drive with the main figures of a data sheet and usual values for the others.
     pub fn new(capacity: Bytes, rpm: f64, seek_ms: [f64; 2], edge_mb_s: [f64; 2]) -> Self {
         Self {
             capacity,
@@ -214,7 +214,7 @@ impl DriveSpec {
         }
     }
 
-    /// Reports a value that no drive can have. A valid description can be built and never panics.
+    /// Returns an error for a value that no drive can have. A valid specification always builds.
     pub fn validate(&self) -> Result<(), DriveError> {
         let ranges: [(&'static str, f64, f64, f64); 17] = [
             ("capacity", self.capacity.get() as f64, (1_u64 << 20) as f64, (1_u64 << 60) as f64),
@@ -260,8 +260,8 @@ impl DriveSpec {
         self.validate_seeks()
     }
 
-    /// The track, average and full-stroke times must not decrease; with a measured curve they are
-    /// not used.
+    /// Returns an error if the track, average and full-stroke times decrease. A measured curve
+    /// replaces them, so they are not checked then.
     fn validate_seeks(&self) -> Result<(), DriveError> {
         let track = ("seek_track_ms", self.seek_track_ms);
         let average = ("seek_average_ms", self.seek_average_ms);
@@ -274,7 +274,7 @@ impl DriveSpec {
         Ok(())
     }
 
-    /// The mean media rate at the outer edge in bytes per second: the maximum rate of a stream.
+    /// Returns the maximum rate of a stream in bytes per second (outer edge or bus).
     pub fn streaming_rate(&self) -> f64 {
         self.outer_mb_s.min(self.bus_mb_s) * 1e6
     }
@@ -306,12 +306,12 @@ impl DriveSpec {
     }
 }
 
-/// A span given in milliseconds, as whole nanoseconds.
+/// Converts milliseconds to whole nanoseconds.
 pub(super) fn nanos(ms: f64) -> u64 {
     Nanos::from_secs_f64(ms / 1e3).get()
 }
 
-/// Sizes in TOML: text with a unit, as everywhere else.
+/// Serializes sizes as text with a unit, as in all input.
 pub(crate) mod size_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use units::Bytes;
@@ -326,7 +326,7 @@ pub(crate) mod size_text {
     }
 }
 
-/// The same for a size that may be missing.
+/// Serializes an optional size as text with a unit.
 pub(crate) mod optional_size_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use units::Bytes;

@@ -1,20 +1,20 @@
-//! Written data in the drive's cache.
+//! The drive's write cache.
 
 use std::collections::BTreeMap;
 
-/// Maximum size of a write operation, so that reads need not wait for long.
+/// The maximum size of a write operation in bytes, so that reads do not wait for long.
 const MAX_WRITE_BYTES: u64 = 1 << 20;
 
-/// Maximum number of runs compared to find the nearest.
+/// The maximum number of runs that are compared to find the nearest one.
 const MAX_COMPARED_RUNS: usize = 32;
 
-/// Runs of unwritten bytes by start; no two are adjacent.
+/// Runs of unwritten bytes by start offset; no two are adjacent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WriteCache {
     runs: BTreeMap<u64, u64>,
     bytes: u64,
     limit: u64,
-    /// Bytes being written, and until when they occupy space.
+    /// Number of bytes that are being written, and the time until which they occupy space.
     leaving: (u64, u64),
 }
 
@@ -27,23 +27,23 @@ impl WriteCache {
         self.runs.is_empty()
     }
 
-    /// Whether this much can ever be accepted.
+    /// Returns whether a write of this length could be accepted by the empty cache.
     pub(super) fn may_hold(&self, length: u64) -> bool {
         length <= self.limit && self.limit > 0
     }
 
-    /// Whether there is space for this much at `time`.
+    /// Returns whether there is space for `length` bytes at `time`.
     pub(super) fn has_room(&self, length: u64, time: u64) -> bool {
         let leaving = if time < self.leaving.1 { self.leaving.0 } else { 0 };
         self.bytes.saturating_add(leaving).saturating_add(length) <= self.limit
     }
 
-    /// Whether it is so full that writing cannot wait for idle time.
+    /// Returns whether the cache is at least three quarters full, so that writing cannot wait.
     pub(super) fn is_pressing(&self) -> bool {
         self.bytes > 0 && self.bytes >= self.limit / 4 * 3
     }
 
-    /// Adds `start..end`, merged with adjacent runs.
+    /// Adds `start..end` and merges it with adjacent runs.
     pub(super) fn insert(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -66,18 +66,18 @@ impl WriteCache {
         self.runs.range(..=start).next_back().is_some_and(|(_, &right)| end <= right)
     }
 
-    /// The starts of candidate runs: first those from `near` upwards, then from the lowest.
+    /// Returns the starts of candidate runs: those at or above `near`, then those from the lowest.
     pub(super) fn candidates(&self, near: u64) -> impl Iterator<Item = u64> {
         let above = self.runs.range(near..);
         above.chain(self.runs.range(..near)).map(|(&start, _)| start).take(MAX_COMPARED_RUNS)
     }
 
-    /// The piece of the run at `start` that one operation would write.
+    /// Returns the part of the run at `start` that one operation writes.
     pub(super) fn piece(&self, start: u64) -> Option<(u64, u64)> {
         self.runs.get(&start).map(|&end| (start, end.min(start + MAX_WRITE_BYTES)))
     }
 
-    /// Removes a piece, which occupies its space until it is written at `until`.
+    /// Removes a piece; it still occupies its space until it is written, at time `until`.
     pub(super) fn remove(&mut self, start: u64, end: u64, until: u64) {
         let Some(right) = self.runs.remove(&start) else { return };
         self.bytes -= right - start;

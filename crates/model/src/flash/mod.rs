@@ -1,9 +1,9 @@
 //! Flash: independent dies and a shared link.
 //!
-//! A read uses the link for its command, then waits for the firmware, then for each die with a part
-//! of the data, then for the link again. Writes go to a buffer and are programmed later; a die that
+//! A read uses the link for its command, then waits for the firmware, for each die with a part of
+//! the data, and for the link again. Writes go to a buffer and are programmed later; a die that
 //! programs cannot read, which causes the slow reads of a busy drive. A single read takes `firmware
-//! + die + transfer`; many reads are limited by `dies / read` or by the link.
+//! + die + transfer`; the throughput of many reads is limited by `dies / read` or by the link.
 
 use std::collections::VecDeque;
 
@@ -17,32 +17,32 @@ use crate::slots::{SlotIndex, Slots};
 pub use crate::spec::FlashSpec;
 use crate::{Request, RequestId, RequestKind};
 
-/// The spans of a [`FlashSpec`] in nanoseconds.
+/// The times of a [`FlashSpec`] in nanoseconds.
 #[derive(Debug)]
 struct Times {
     command: u64,
     firmware: u64,
     read: f64,
     program: u64,
-    /// Nanoseconds per byte.
+    /// Transfer time in nanoseconds per byte.
     link: f64,
-    /// A whole page on the link.
+    /// Transfer time of a whole page.
     page: Nanos,
 }
 
-/// Lines of the agenda: firmware and link finish in order.
+/// Lines of the agenda, for events that occur in order: decoded commands and sent data.
 const DECODED_LINE: usize = 0;
 const SENT_LINE: usize = 1;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The firmware has processed this command.
+    /// The firmware has decoded this command.
     Decoded(SlotIndex),
-    /// A die has read this many bytes for a request; a request has at most 2^30.
+    /// A die has read this many bytes for a request, at most 2^30.
     PageRead(SlotIndex, u32),
     Received(SlotIndex),
     Done(SlotIndex),
-    /// This many bytes of the write buffer were programmed; a page has at most 2^20.
+    /// A die has programmed this many bytes of the write buffer, at most one page (2^20).
     Programmed(u32),
 }
 
@@ -68,25 +68,25 @@ pub struct Flash {
     buffer: WriteBuffer,
 }
 
-/// Accepted data that is not programmed yet.
+/// The write buffer: accepted data that is not yet programmed.
 #[derive(Debug, Default)]
 struct WriteBuffer {
     used: u64,
-    /// The part that does not fill a page yet.
+    /// Bytes that do not yet fill a page.
     partial: u64,
     programs: usize,
     next_die: usize,
-    /// Writes that wait for space.
+    /// Writes that wait for space in the buffer.
     stalled: VecDeque<SlotIndex>,
-    /// Bytes accepted and bytes programmed so far.
+    /// Total bytes accepted, and total bytes programmed.
     taken: u64,
     settled: u64,
-    /// Flushes, and the number of programmed bytes that each needs.
+    /// Pending flushes, each with the value of `settled` that completes it.
     flushes: Vec<(SlotIndex, u64)>,
 }
 
 impl Flash {
-    /// The drive of a description that [validates](FlashSpec::validate).
+    /// Creates the drive of a specification that [validates](FlashSpec::validate).
     pub(crate) fn new(spec: &FlashSpec, seed: u64) -> Self {
         let nanos = |micros: f64| Nanos::from_secs_f64(micros / 1e6).get();
         Self {
@@ -163,7 +163,7 @@ impl Flash {
         }
     }
 
-    /// Processes a command that reads nothing.
+    /// Processes a command that reads no data.
     #[cold]
     fn decoded_other(&mut self, at: Nanos, slot: SlotIndex, kind: RequestKind, length: u64) {
         match kind {
@@ -180,7 +180,7 @@ impl Flash {
         }
     }
 
-    /// Starts reads of the bytes `offset..end`, the first of which is on page `first`.
+    /// Starts the die reads of the bytes `offset..end`; `first` is the page of `offset`.
     #[inline]
     fn read_pages(
         &mut self,
@@ -224,8 +224,8 @@ impl Flash {
         self.link_free
     }
 
-    /// Accepts writes while the buffer has space; a write larger than the whole buffer is accepted
-    /// when the buffer is empty.
+    /// Accepts writes while the buffer has space. A write larger than the buffer is accepted when
+    /// the buffer is empty.
     fn admit_writes(&mut self, at: Nanos) {
         while let Some(&slot) = self.buffer.stalled.front() {
             let length = self.commands.get_mut(slot).map_or(0, |command| command.length);
@@ -267,7 +267,7 @@ impl Flash {
     }
 }
 
-/// Transfer time at this many nanoseconds per byte.
+/// Returns the transfer time of `bytes` at `link` nanoseconds per byte.
 #[inline]
 fn on_link(bytes: u64, link: f64) -> Nanos {
     Nanos::new(ceil(bytes as i64 as f64 * link))
@@ -280,7 +280,7 @@ struct PageAddress {
     dies: u64,
     round: u64,
     within: u64,
-    /// The first die of the round.
+    /// The die of the round's first page.
     first: u64,
 }
 

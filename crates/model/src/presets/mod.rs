@@ -1,4 +1,4 @@
-//! Named devices, each a TOML file with its sources and one line in the list here.
+//! Presets of devices. Each is a TOML file with its sources, and one line in the list here.
 
 use units::text::NamedSettings;
 
@@ -7,7 +7,7 @@ use crate::{Spec, SpecError};
 #[derive(Debug)]
 pub struct Preset {
     pub name: &'static str,
-    /// The description, with the sources of its numbers in comments.
+    /// The specification as TOML, with the sources of its numbers in comments.
     pub toml: &'static str,
 }
 
@@ -43,11 +43,11 @@ pub fn presets() -> &'static [Preset] {
 }
 
 impl Preset {
-    /// The description.
+    /// Parses the preset's specification.
     ///
     /// # Errors
     ///
-    /// None, as a test checks.
+    /// None; a test parses all presets.
     pub fn spec(&self) -> Result<Spec, SpecError> {
         Spec::from_toml(self.toml)
     }
@@ -62,11 +62,11 @@ impl Spec {
         presets().iter().find(|preset| preset.name == name)?.spec().ok()
     }
 
-    /// The preset with this name.
+    /// Returns the preset with this name.
     ///
     /// # Errors
     ///
-    /// If there is none; the most similar name is suggested.
+    /// If there is none; the error suggests the most similar name.
     pub fn named(name: &str) -> Result<Self, SpecError> {
         Self::preset(name).ok_or_else(|| SpecError::UnknownPreset {
             name: name.to_owned(),
@@ -78,7 +78,7 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// If there is no such preset or a setting is wrong; see [`set`](Self::set).
+    /// If there is no such preset or a setting is invalid; see [`set`](Self::set).
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let NamedSettings { name, settings } = NamedSettings::parse(text)?;
         let mut spec = Self::named(name)?;

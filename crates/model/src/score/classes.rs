@@ -1,14 +1,14 @@
 //! Classes of requests that a drive treats differently, derived from the trace alone.
 //!
 //! In a single distribution of all requests, a wrong share of cache hits can compensate for a wrong
-//! overhead. By class it cannot; and the demerit over all requests is never above the root mean
-//! square of the demerits by class.
+//! overhead; with a distribution for each class, it cannot. The demerit over all requests never
+//! exceeds the root mean square of the demerits by class.
 
 use super::trace::TraceRequest;
 
 pub(super) const CLASS_COUNT: usize = 7;
 
-/// Distance that a cache may cover, in sectors. The tracks of the drives in question have 100 to
+/// The distance that a cache may cover, in sectors. The tracks of the traced drives have 100 to
 /// 400.
 const NEAR_SECTORS: u64 = 2000;
 
@@ -22,8 +22,8 @@ pub(super) fn kinds(trace: &[TraceRequest]) -> Vec<usize> {
     trace.iter().map(kind).collect()
 }
 
-/// Far reads 0, contiguous writes 1, other writes 2, near reads after a write 3; after a read,
-/// contiguous reads 4, reads before it 5, reads after it 6.
+/// Returns the class of a request: 0 far read, 1 contiguous write, 2 other write, 3 near read after
+/// a write; after a read: 4 contiguous read, 5 read before its end, 6 read after its end.
 fn kind_after(before: &TraceRequest, request: &TraceRequest) -> usize {
     let end = before.start + before.sectors;
     let contiguous = request.start == end;
@@ -42,7 +42,7 @@ pub(super) fn is_write(kind: usize) -> bool {
     kind == 1 || kind == 2
 }
 
-/// The class that is most likely served from the cache.
+/// The class whose requests are most likely cache hits.
 pub(super) const CONTIGUOUS_READ: usize = 4;
 
 pub(super) const CONTIGUOUS_WRITE: usize = 1;

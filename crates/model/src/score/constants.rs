@@ -1,4 +1,4 @@
-//! The constants that are fitted to a trace because no data sheet states them.
+//! The constants that are fitted to a trace, because no data sheet states them.
 
 use serde::Serialize;
 use units::Bytes;
@@ -8,37 +8,37 @@ use crate::drive::{DriveSpec, ReadBefore};
 /// The fitted constants, in the units of [`DriveSpec`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Constants {
-    /// Overhead of a read that needs the mechanism.
+    /// Overhead of a read that uses the mechanism.
     pub overhead_ms: f64,
-    /// Overhead of a read from the cache.
+    /// Overhead of a cached read.
     pub hit_overhead_ms: f64,
     pub write_overhead_ms: f64,
-    /// The saving of a write that continues the last one.
+    /// Time that a write saves if it continues the last one.
     pub write_streak_ms: f64,
     pub bus_mb_s: f64,
-    /// Factor on the measured seek curve, which includes overhead for some drives.
+    /// Factor on the measured seek curve, which for some drives includes overhead.
     pub seek_scale: f64,
     /// Minimum time to settle on a track.
     pub settle_ms: f64,
     pub jitter_ms: f64,
-    /// What is read of the track before the wanted data.
+    /// The part of the track before the wanted data that the drive reads.
     pub read_before: ReadBefore,
-    /// Whether data stays in the cache after delivery to the host.
+    /// True if data stays in the cache after delivery to the host.
     pub keep_delivered: bool,
-    /// Whether it reads ahead only after a read that continued another.
+    /// True if the drive reads ahead only after a read that continued another.
     pub read_ahead_after_run: bool,
-    /// Whether read-ahead stops at the end of the track.
+    /// True if read-ahead stops at the end of the track.
     pub read_ahead_within_track: bool,
-    /// Whether the transfer starts only when all data has been read.
+    /// True if the transfer to the host starts only when all data has been read.
     pub store_and_forward: bool,
-    /// Whether writes are answered from the cache.
+    /// True if writes complete when they are in the cache.
     pub write_back: bool,
-    /// Read-ahead in KiB.
+    /// Amount of read-ahead in KiB.
     pub read_ahead_kib: u64,
     pub segments: usize,
 }
 
-/// Write cache of drives of this period.
+/// Size of the write cache of drives of this period.
 const WRITE_CACHE: Bytes = Bytes::from_kib(256);
 
 impl Constants {

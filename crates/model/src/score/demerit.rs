@@ -1,8 +1,7 @@
 //! The distance between two distributions of response times.
 
-/// The demerit figure of Ruemmler and Wilkes (1994): the root mean square of the horizontal
-/// distance between two distribution curves. Both must have the same number of values; they are
-/// sorted in place.
+/// Returns the demerit figure of Ruemmler and Wilkes (1994): the root mean square of the horizontal
+/// distance between two distribution curves. Sorts both slices, which must have the same length.
 pub fn demerit(measured: &mut [f64], modelled: &mut [f64]) -> f64 {
     measured.sort_by(f64::total_cmp);
     modelled.sort_by(f64::total_cmp);

@@ -1,9 +1,9 @@
 //! Fits the constants to the first requests of a trace.
 //!
-//! A search in two stages, with no randomness except the replays' seeds: a grid over the behaviour
-//! of the cache, then coordinate descent from the best few, in which the switches are also tried.
-//! Bus rate and overheads start at estimates from the trace itself: medians by length are on a line
-//! whose slope is the bus.
+//! The search has two stages and no randomness except the seeds of replays: a grid over the
+//! behaviour of the cache, then coordinate descent from the best candidates, which also tries the
+//! switches. Bus rate and overheads start at estimates from the trace: the median times by length
+//! are on a line whose slope is the bus rate's inverse.
 
 use crate::drive::{DriveError, DriveSpec, ReadBefore};
 
@@ -13,35 +13,35 @@ use super::replay::replay;
 use super::start::first_guess;
 use super::trace::TraceRequest;
 
-/// Replays per evaluation; see [`replay`].
+/// Number of replays per evaluation; see [`replay`].
 const REPLAYS_PER_EVALUATION: u64 = 3;
 
-/// Penalty for a deviation of the seek scale from 1, in milliseconds: the curve was measured, and a
-/// short trace should not change it by chance.
+/// Penalty in milliseconds per unit of deviation of the seek scale from 1: the curve was measured,
+/// and a short trace should not change it by chance.
 const SCALE_COST: f64 = 0.3;
 
-/// Combinations of the grid that are refined.
+/// Number of grid candidates that are refined.
 const REFINED_CANDIDATES: usize = 4;
 
-/// A switch that worsens the result by more than this factor is rejected.
+/// A switch that increases the error by more than this factor is rejected.
 const HOPELESS_RATIO: f64 = 1.3;
 
-/// Smaller gains, in milliseconds, are not worth another round.
+/// The search stops if a round improves the error by less than this, in milliseconds.
 const MIN_GAIN_MS: f64 = 1e-4;
 
-/// A continuous constant, with its first step and the function that changes it.
+/// A continuous constant: its initial step and the function that changes it.
 struct Knob {
     step: f64,
     turn: fn(&mut Constants, f64, f64),
 }
 
-/// Changes a value, which cannot become negative.
+/// Changes a value by `by` and limits it to 0 to 100.
 fn shift(value: &mut f64, by: f64) {
     *value = (*value + by).clamp(0.0, 100.0);
 }
 
-/// The last argument is the mean request length in bytes, at which a change of the bus rate leaves
-/// the service times unchanged.
+/// The last argument of `turn` is the mean request length in bytes. At this length, a change of the
+/// bus rate leaves the service times unchanged.
 const KNOBS: [Knob; 8] = [
     Knob { step: 0.3, turn: |c, by, _| shift(&mut c.overhead_ms, by) },
     Knob { step: 0.05, turn: |c, by, _| shift(&mut c.hit_overhead_ms, by) },
@@ -61,7 +61,7 @@ fn turn_bus(constants: &mut Constants, by: f64, mean_length: f64) {
     shift(&mut constants.write_overhead_ms, saved);
 }
 
-/// Changes of one switch or size, each tried from the current state of the search.
+/// Changes of one switch, each tried from the current state of the search.
 const SWITCHES: [fn(&mut Constants); 8] = [
     |c| c.keep_delivered = !c.keep_delivered,
     |c| c.read_ahead_within_track = !c.read_ahead_within_track,
@@ -79,16 +79,16 @@ struct Fit<'a> {
     drive: &'a DriveSpec,
     trace: &'a [TraceRequest],
     kinds: Vec<usize>,
-    /// Measured times, sorted: of each kind, and of all.
+    /// Measured times in milliseconds, sorted: by class, and of all requests.
     measured: [Vec<f64>; CLASS_COUNT],
     measured_all: Vec<f64>,
     mean_length: f64,
 }
 
-/// The error of the model, with its constants.
+/// The model's error in milliseconds, and its constants.
 type Candidate = (f64, Constants);
 
-/// The constants with which the drive agrees best with the trace.
+/// Returns the constants with which the model agrees best with the trace.
 pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants, DriveError> {
     let fit = Fit::new(drive, trace);
     let start = first_guess(trace, &fit.kinds);
@@ -129,8 +129,8 @@ impl<'a> Fit<'a> {
         Self { drive, trace, kinds, measured, measured_all, mean_length }
     }
 
-    /// The error of the model in milliseconds: the mean of the demerit over all requests and of
-    /// that by class.
+    /// Returns the error of the model in milliseconds: the mean of the demerit over all requests
+    /// and of that by class, plus the penalty on the seek scale.
     fn distance(&self, constants: &Constants) -> Result<f64, DriveError> {
         let spec = constants.apply(self.drive);
         let mut modelled: [Vec<f64>; CLASS_COUNT] = Default::default();
@@ -151,7 +151,7 @@ impl<'a> Fit<'a> {
         Ok((rms(by_kind) + rms(all)) / 2.0 + SCALE_COST * bent)
     }
 
-    /// All combinations of cache behaviour, the best first.
+    /// Evaluates all combinations of cache behaviour; returns them best first.
     fn grid(&self, start: &Constants) -> Result<Vec<Candidate>, DriveError> {
         let mut all = Vec::new();
         for read_before in [ReadBefore::Nothing, ReadBefore::Passing, ReadBefore::Track] {
@@ -174,8 +174,7 @@ impl<'a> Fit<'a> {
         Ok(all)
     }
 
-    /// Moves one constant after another while that helps, with steps that grow on success and
-    /// shrink otherwise.
+    /// Changes one constant after another. A step that reduces the error grows; other steps shrink.
     fn descend(
         &self,
         mut constants: Constants,
@@ -205,7 +204,7 @@ impl<'a> Fit<'a> {
         Ok((best, constants))
     }
 
-    /// Tries the opposite of each switch, with a short descent to compensate.
+    /// Tries each switch, with a short descent to compensate for the change.
     fn switch(&self, mut best: Candidate) -> Result<Candidate, DriveError> {
         for switch in SWITCHES {
             let mut constants = best.1.clone();
@@ -221,7 +220,7 @@ impl<'a> Fit<'a> {
         Ok(best)
     }
 
-    /// Tries other sizes of the cache.
+    /// Tries other read-ahead sizes and numbers of segments.
     fn resize(&self, mut best: Candidate) -> Result<Candidate, DriveError> {
         let mut tried = Vec::new();
         for read_ahead_kib in READ_AHEADS_KIB {
@@ -240,8 +239,8 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// The sum of squared horizontal distances between two distributions of which the second has a
-/// whole number of values for each of the first; `measured` is sorted.
+/// Returns the sum of squared horizontal distances between two distributions. `modelled` has a
+/// whole number of values for each value of `measured`, which is sorted.
 fn squares(measured: &[f64], modelled: &mut [f64]) -> f64 {
     modelled.sort_unstable_by(f64::total_cmp);
     let each = modelled.len() / measured.len().max(1);

@@ -1,14 +1,14 @@
-//! The drive model against recorded service times of real drives.
+//! Scores the drive model against recorded service times of real drives.
 //!
-//! A trace is replayed through [`Drive`](crate::drive::Drive) and the two distributions of response
-//! times are compared by their *demerit*: the root mean square of the horizontal distance between
-//! them (Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*, 1994), here also in percent
-//! of the measured mean. The drive's geometry, media rates and measured seek curve are given.
-//! Properties that no data sheet states (overheads, behaviour of the cache) are fitted to the first
-//! [`FITTED_REQUESTS`] requests, and only the others are scored.
+//! `score` replays a trace through [`Drive`](crate::drive::Drive) and compares the two
+//! distributions of response times by their *demerit*: the root mean square of the horizontal
+//! distance (Ruemmler and Wilkes, *An Introduction to Disk Drive Modeling*, 1994), also in percent
+//! of the measured mean. The geometry, media rates and measured seek curve are given. Properties
+//! that no data sheet states (overheads, cache behaviour) are fitted to the first
+//! [`FITTED_REQUESTS`] requests, and only the other requests are scored.
 //!
-//! The loop is closed, as it was when the traces were taken and as DiskSim validates with them: a
-//! request arrives one recorded gap after the completion before it, which is the model's own.
+//! The loop is closed, as when the traces were recorded and as in DiskSim's validation: a request
+//! arrives one recorded gap after the model completes the previous one.
 
 mod classes;
 mod constants;
@@ -28,42 +28,42 @@ pub use demerit::demerit;
 pub use replay::replay;
 pub use trace::{TraceRequest, parse_seek, parse_trace, unpack};
 
-/// Requests at the start of a trace that are used for fitting.
+/// Number of requests at the start of a trace that are used for fitting.
 pub const FITTED_REQUESTS: usize = 2000;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScoreError {
-    /// The trace is neither compressed nor UTF-8.
+    /// The trace is neither UTF-8 nor compressed.
     #[error("the trace is neither text nor compressed with zstd")]
     NotText,
     /// The trace cannot be decompressed.
     #[error("the compressed trace is damaged: {why}")]
     Packed { why: String },
-    /// A line of the trace that is not a request.
+    /// A line of the trace is not a request.
     #[error("trace, line {line}: {why}")]
     TraceLine {
-        /// Its number, from 1.
+        /// The line number, from 1.
         line: usize,
         why: String,
     },
-    /// A line of the seek curve that is not a point.
+    /// A line of the seek curve is not a point.
     #[error("seek curve, line {line}: expected `cylinders, milliseconds`")]
     SeekLine {
-        /// Its number, from 1.
+        /// The line number, from 1.
         line: usize,
     },
     #[error("the seek curve has no points; give lines of `cylinders, milliseconds`")]
     NoSeekPoints,
-    /// The drive's description cannot be read.
+    /// The drive's description is not valid TOML or lacks a key.
     #[error("the drive's description is invalid: {why}")]
     Description {
-        /// The error of the TOML parser, with the line.
+        /// The message of the TOML parser, with the position.
         why: String,
     },
-    /// The drive's description has an impossible value.
+    /// The drive's description has a value that no drive can have.
     #[error("the drive's description: {0}")]
     Drive(#[from] DriveError),
-    /// No requests remain to be scored.
+    /// No requests remain for scoring.
     #[error(
         "the trace has {requests} requests; {FITTED_REQUESTS} are used for fitting, so more \
              are needed"
@@ -93,7 +93,7 @@ pub struct TracedDrive {
 }
 
 impl TracedDrive {
-    /// Parses the description from TOML. Unknown keys are ignored.
+    /// Parses the description from TOML. Ignores unknown keys.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl TracedDrive {
         })
     }
 
-    /// The drive's specification, with a measured seek curve.
+    /// Returns the drive's specification with a measured seek curve.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl TracedDrive {
     }
 }
 
-/// How well the model agrees with a drive.
+/// The agreement of the model with a drive.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
     pub drive: String,
@@ -133,15 +133,15 @@ pub struct Score {
     /// Mean measured service time of the scored requests.
     pub mean_ms: f64,
     pub modelled_mean_ms: f64,
-    /// Root mean square of the distance between the distributions.
+    /// Root mean square of the horizontal distance between the distributions.
     pub demerit_ms: f64,
-    /// The same in percent of `mean_ms`.
+    /// The demerit in percent of `mean_ms`.
     pub demerit_percent: f64,
     pub constants: Constants,
 }
 
 /// Fits the drive model to the first [`FITTED_REQUESTS`] requests of a trace (text, or compressed
-/// with zstd) and scores it on the rest. `seek` is the measured seek curve, `description` the
+/// with zstd) and scores it on the others. `seek` is the measured seek curve, `description` the
 /// drive's TOML.
 ///
 /// # Errors

@@ -1,8 +1,8 @@
 //! Replays a trace through the model.
 //!
-//! The loop is closed, as it was when the trace was recorded (and as DiskSim replays it): a request
-//! arrives one recorded gap after the completion of the previous one in the model. An error in one
-//! request therefore does not change the rotational position of the next.
+//! The loop is closed, as when the trace was recorded (and as in DiskSim): a request arrives one
+//! recorded gap after the model completes the previous one. An error in one request therefore does
+//! not change the rotational position of the next.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -13,9 +13,9 @@ use crate::drive::{Drive, DriveError, DriveSpec};
 
 use super::trace::TraceRequest;
 
-/// The model's service times in milliseconds.
+/// Replays a trace and returns the model's service times in milliseconds.
 ///
-/// Replay 0 uses the recorded gaps. The others extend each gap by another part of a rotation, which
+/// Replay 0 uses the recorded gaps. The others add a random part of a rotation to each gap, which
 /// is equally likely, because gaps do not depend on the platter. They average out the effect of
 /// rotation on a fit.
 pub fn replay(spec: &DriveSpec, seed: u64, trace: &[TraceRequest]) -> Result<Vec<f64>, DriveError> {

@@ -1,4 +1,4 @@
-//! The start of the fit, estimated from the trace without a model.
+//! Initial constants of the fit, estimated from the trace without a model.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::classes::{CONTIGUOUS_READ, CONTIGUOUS_WRITE, is_write};
 use super::constants::Constants;
 use super::trace::TraceRequest;
 
-/// With fewer requests, the median of a length is not used.
+/// Minimum number of requests of one length for their median to be used.
 const MIN_REQUESTS: usize = 10;
 
-/// The mean length of a request in bytes.
+/// Returns the mean length of a request in bytes.
 pub(super) fn mean_length(trace: &[TraceRequest]) -> f64 {
     let sectors: u64 = trace.iter().map(|request| request.sectors).sum();
     (sectors * SECTOR_BYTES) as f64 / trace.len().max(1) as f64
 }
 
-/// Initial constants: the bus rate from the slope of service time over length for requests that the
-/// cache serves, and the overheads from the remainder.
+/// Estimates initial constants: the bus rate from the slope of service time over length for
+/// requests that the cache serves, and the overheads from the remainder.
 pub(super) fn first_guess(trace: &[TraceRequest], kinds: &[usize]) -> Constants {
     let of = |wanted: &dyn Fn(usize) -> bool| -> Vec<(u64, f64)> {
         let both = trace.iter().zip(kinds).filter(|&(_, &kind)| wanted(kind));
@@ -30,7 +30,7 @@ pub(super) fn first_guess(trace: &[TraceRequest], kinds: &[usize]) -> Constants 
     let hits = of(&|kind| kind == CONTIGUOUS_READ);
     let write_back = median(writes.iter().map(|write| write.1)).is_none_or(|time| time < 4.0);
     let answered = if write_back && !writes.is_empty() { &writes } else { &hits };
-    // Milliseconds per sector; buses of a mechanical drive move 0.5 to 1000 MB/s.
+    // Milliseconds per sector, limited to the bus rates of mechanical drives: 0.5 to 1000 MB/s.
     let slope = slope(answered).unwrap_or(0.1).clamp(0.000_512, 1.024);
     let overhead = |times: &[(u64, f64)]| {
         let rest = times.iter().map(|&(sectors, time)| time - sectors as f64 * slope);
@@ -64,7 +64,7 @@ fn median(times: impl Iterator<Item = f64>) -> Option<f64> {
     times.get(times.len() / 2).copied()
 }
 
-/// The slope of time over length through the medians of each length, weighted by count.
+/// Returns the slope of time over length through the medians by length, weighted by count.
 fn slope(times: &[(u64, f64)]) -> Option<f64> {
     let mut by_length: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for &(length, time) in times {

@@ -1,34 +1,34 @@
-//! Traces of real drives, in the format of the DiskSim validation set.
+//! Parses traces of real drives, in the format of the DiskSim validation set.
 
 use std::borrow::Cow;
 use std::io::Read;
 
 use super::ScoreError;
 
-/// One request of a closed loop, with its service time.
+/// One request of a closed loop, with its measured service time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceRequest {
     pub is_write: bool,
-    /// First block, in 512-byte sectors.
+    /// The first 512-byte sector.
     pub start: u64,
     pub sectors: u64,
     /// Measured service time in microseconds.
     pub service_us: f64,
-    /// From its completion to the next arrival, in microseconds.
+    /// Time from the completion to the next arrival, in microseconds.
     pub gap_us: f64,
 }
 
 /// The first bytes of a zstd frame.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Maximum size of a decompressed trace: a hundred times the largest known.
+/// Maximum size of a decompressed trace: a hundred times the largest known one.
 const MAX_UNPACKED_BYTES: u64 = 64 << 20;
 
-/// The text of a trace, which may be compressed with zstd.
+/// Returns the text of a trace, which may be compressed with zstd.
 ///
 /// # Errors
 ///
-/// If the compressed data is damaged, larger than 64 MiB, or the text is not UTF-8.
+/// If the compressed data is damaged or larger than 64 MiB, or the text is not UTF-8.
 pub fn unpack(trace: &[u8]) -> Result<Cow<'_, str>, ScoreError> {
     if !trace.starts_with(&ZSTD) {
         let text = std::str::from_utf8(trace).map_err(|_| ScoreError::NotText)?;
@@ -46,8 +46,8 @@ pub fn unpack(trace: &[u8]) -> Result<Cow<'_, str>, ScoreError> {
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| ScoreError::NotText)
 }
 
-/// Parses the lines `R|W Hit|Miss BLOCK SECTORS SERVICE_US GAP_US`; the second word, DiskSim's
-/// opinion on the cache, is ignored. Empty lines are skipped.
+/// Parses the lines `R|W Hit|Miss BLOCK SECTORS SERVICE_US GAP_US`. Ignores the second word, which
+/// is DiskSim's guess of a cache hit, and empty lines.
 ///
 /// # Errors
 ///

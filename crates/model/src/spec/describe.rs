@@ -1,4 +1,4 @@
-//! Human-readable descriptions.
+//! Human-readable descriptions of devices.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::raid::Level;
 use super::{DeviceSpec, Spec};
 
 impl Spec {
-    /// A description of a few lines.
+    /// Returns a description of a few lines.
     pub fn describe(&self) -> String {
         let mut text = format!("{}: {}\n", self.name, self.summary);
         let (mut indent, mut device) = (1, Some(&self.device));

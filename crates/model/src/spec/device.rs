@@ -1,7 +1,7 @@
-//! The tree of devices. Arrays and controllers are described here too, because they contain other
-//! devices.
+//! The tree of device specifications. Arrays and controllers are here too, because they contain
+//! other devices.
 //!
-//! A new kind of device needs a line in each of the lists here, and one in the module `build`.
+//! A new kind of device needs an entry in each of the lists here, and one in the module `build`.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,28 +20,28 @@ use super::volume::VolumeSpec;
 use super::zero::ZeroSpec;
 use crate::drive::{DriveSpec, size_text};
 
-/// A device, with the devices that it contains.
+/// A device specification, with the devices that it contains.
 #[derive(Clone, Debug, PartialEq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum DeviceSpec {
     Hdd(DriveSpec),
     Flash(FlashSpec),
     Volume(VolumeSpec),
-    /// An array of equal members, described in the table `member`.
+    /// An array of equal members, which the table `member` specifies.
     Array(ArraySpec),
-    /// A controller in front of another device, described in the table `behind`.
+    /// A controller in front of the device that the table `behind` specifies.
     Controller(ControllerSpec),
-    /// A device without service times.
+    /// A device with service time zero.
     Zero(ZeroSpec),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArraySpec {
-    /// How the members are combined.
+    /// The RAID level.
     pub level: Level,
     pub members: usize,
-    /// The size on one member before the next member follows; ignored for `raid1`.
+    /// Number of consecutive bytes on one member; ignored for `raid1`.
     #[serde(default = "default::chunk", with = "size_text")]
     pub chunk: Bytes,
     #[serde(default)]
@@ -55,35 +55,35 @@ pub struct ArraySpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
-    /// Processing time of each command, one after another.
+    /// Processing time of a command; commands are processed one after another.
     #[serde(default)]
     pub overhead_ms: f64,
-    /// Latency of the way back to the host: firmware, interrupt, driver.
+    /// Latency of the completion: firmware, interrupt, driver.
     #[serde(default)]
     pub latency_ms: f64,
-    /// Maximum random addition to that latency, uniform from zero. Without it, closed loops
+    /// Maximum random addition to `latency_ms`, uniform from zero. Without it, closed loops
     /// synchronise with the disks' rotation.
     #[serde(default)]
     pub jitter_ms: f64,
     /// Rate of the link to the host; 0 means no limit.
     #[serde(default)]
     pub link_mb_s: f64,
-    /// Cache for read-ahead data.
+    /// Size of the cache for read-ahead data.
     #[serde(default, with = "size_text")]
     pub cache: Bytes,
-    /// Unit of the cache.
+    /// Size of a cache line.
     #[serde(default = "default::line", with = "size_text")]
     pub cache_line: Bytes,
-    /// Number of request runs that it tracks.
+    /// Number of request runs that the controller tracks.
     #[serde(default = "default::streams")]
     pub streams: usize,
-    /// How far it reads ahead of a run of two or more requests; 0 disables it.
+    /// Amount of read-ahead after a run of two or more requests; 0 disables it.
     #[serde(default, with = "size_text")]
     pub prefetch: Bytes,
-    /// It reads ahead only while at most this many host requests are open.
+    /// Maximum number of open host requests at which the controller reads ahead.
     #[serde(default = "default::prefetch_open")]
     pub prefetch_open: usize,
-    /// Safe write cache; 0 means write-through.
+    /// Size of the non-volatile write cache; 0 means write-through.
     #[serde(default, with = "size_text")]
     pub write_cache: Bytes,
     #[serde(skip, default = "default::inner")]
@@ -113,12 +113,12 @@ mod default {
 }
 
 impl DeviceSpec {
-    /// Name of the kind in TOML.
+    /// Returns the name of the device's kind in TOML.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
 
-    /// The device inside this one, and the name of its table.
+    /// Returns the device inside this one and the name of its table; `None` if there is none.
     pub fn inner(&self) -> Option<(&'static str, &DeviceSpec)> {
         match self {
             Self::Array(array) => Some(("member", &array.member)),
@@ -127,13 +127,13 @@ impl DeviceSpec {
         }
     }
 
-    /// Whether its data is on platters.
+    /// Returns whether the data is on rotating platters.
     pub fn rotates(&self) -> bool {
         let is_inside = || self.inner().is_some_and(|(_, inner)| inner.rotates());
         matches!(self, Self::Hdd(_)) || is_inside()
     }
 
-    /// The keys of a device of this kind, without the table of the inner device.
+    /// Returns the keys of this kind of device, without the table of the inner device.
     pub(super) fn keys(&self) -> &'static [&'static str] {
         match self {
             Self::Hdd(_) => fields_of::<DriveSpec>(),
@@ -178,7 +178,7 @@ impl DeviceSpec {
 
     fn read_inner(table: &mut Table, path: &str, name: &str) -> Result<Self, SpecError> {
         let path = format!("{path}.{name}");
-        // The depth of a path is its number of dots.
+        // The depth of a table is the number of dots in its path.
         if path.matches('.').count() > DEPTH_MAX {
             let problem = format!("more than {DEPTH_MAX} devices inside one another");
             return Err(SpecError::Table { table: path, problem });
@@ -192,7 +192,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The table from which [`from_table`](Self::from_table) restores the same device.
+    /// Returns the table from which [`from_table`](Self::from_table) restores the device.
     pub(super) fn to_table(&self) -> Result<Table, SpecError> {
         let mut table = match self {
             Self::Hdd(spec) => write(spec),
@@ -209,9 +209,9 @@ impl DeviceSpec {
         Ok(table)
     }
 
-    /// Reports a value that no device can have. A valid description can be built.
+    /// Returns an error for a value that no device can have. A valid specification can be built.
     pub(super) fn validate(&self, path: &str) -> Result<(), SpecError> {
-        // From the inside out, because the constraints of an array depend on its members.
+        // Inner devices first, because the constraints of an array depend on its members.
         if let Some((name, inner)) = self.inner() {
             inner.validate(&format!("{path}.{name}"))?;
         }
@@ -237,7 +237,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Upper bounds of its performance.
+    /// Returns upper bounds of the device's performance.
     pub(crate) fn peak(&self) -> Peak {
         match self {
             Self::Hdd(spec) => Peak::from_drive(spec),
@@ -260,7 +260,7 @@ impl DeviceSpec {
     }
 }
 
-/// Devices inside one another; real ones have three.
+/// Maximum depth of nested devices; real ones have three levels.
 const DEPTH_MAX: usize = 8;
 
 fn read<T: DeserializeOwned>(table: Table, path: &str) -> Result<T, SpecError> {
@@ -288,13 +288,13 @@ impl<'de> Deserialize<'de> for DeviceSpec {
 }
 
 impl ArraySpec {
-    /// An array whose members are not described yet.
+    /// Creates an array with a placeholder as its member.
     pub fn new(level: Level, members: usize, chunk: Bytes) -> Self {
         let read_policy = ReadPolicy::default();
         Self { level, members, chunk, read_policy, member: default::inner() }
     }
 
-    /// Reports a value that no array can have.
+    /// Returns an error for a value that no array can have.
     fn validate(&self) -> Result<(), SpecError> {
         let least = match self.level {
             Level::Raid0 => 1.0,
@@ -315,12 +315,12 @@ impl ArraySpec {
         Bytes::new(self.usable_bytes(self.member.capacity().get()))
     }
 
-    /// The size on one member of this size before the next member follows.
+    /// Returns the number of consecutive bytes on one member of `member` bytes.
     pub(crate) fn chunk_bytes(&self, member: u64) -> u64 {
         if self.level == Level::Raid1 { member.max(1) } else { self.chunk.get() }
     }
 
-    /// The usable bytes of the array with members of this size.
+    /// Returns the usable bytes of the array if each member has `member` bytes.
     pub(crate) fn usable_bytes(&self, member: u64) -> u64 {
         let data = self.level.row_members(self.members as u64).data;
         (member - member % self.chunk_bytes(member)).saturating_mul(data)
@@ -328,8 +328,8 @@ impl ArraySpec {
 
     fn peak(&self) -> Peak {
         let member = self.member.peak();
-        // A parity chunk holds no data: all members rotate, but one or two parts of a row are
-        // skipped.
+        // Parity chunks hold no data: a stream uses all members but skips one or two parts of each
+        // row.
         let data = match self.level {
             Level::Raid5 => self.members - 1,
             Level::Raid6 => self.members - 2,
@@ -339,7 +339,7 @@ impl ArraySpec {
         Peak::new(throughput, member.requests * self.members as f64)
     }
 
-    /// The busiest member reads at least its share. Reads that do not cross parity lose no time to
+    /// The busiest member reads at least its equal share. Reads that skip parity lose no time to
     /// it.
     fn least_time(&self, bytes: Bytes) -> Nanos {
         self.member.least_time(Bytes::new(bytes.get() / self.members.max(1) as u64))
@@ -347,7 +347,7 @@ impl ArraySpec {
 }
 
 impl ControllerSpec {
-    /// Reports a value that no controller can have.
+    /// Returns an error for a value that no controller can have.
     fn validate(&self) -> Result<(), SpecError> {
         check("overhead_ms", self.overhead_ms, 0.0, 1e4)?;
         check("latency_ms", self.latency_ms, 0.0, 1e4)?;
@@ -367,12 +367,12 @@ impl ControllerSpec {
         let behind = self.behind.peak();
         let link = if self.link_mb_s > 0.0 { self.link_mb_s * 1e6 } else { f64::INFINITY };
         let commands = 1e3 / self.overhead_ms.max(1e-6);
-        // Cached data does not need the device behind.
+        // Cached data does not require the device behind.
         let cached = if self.prefetch.is_zero() { 0.0 } else { behind.throughput.get() / 4096.0 };
         Peak::new(behind.throughput.get().min(link), commands.min(behind.requests.max(cached)))
     }
 
-    /// Through the link, and from the device behind.
+    /// The slower of the link and the device behind.
     fn least_time(&self, bytes: Bytes) -> Nanos {
         let link = if self.link_mb_s > 0.0 { self.link_mb_s * 1e6 } else { f64::INFINITY };
         let passing = Nanos::from_secs_f64(bytes.get() as f64 / link);

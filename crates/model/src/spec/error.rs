@@ -1,4 +1,4 @@
-//! Errors of descriptions.
+//! Errors in specifications.
 
 use thiserror::Error;
 use units::Bytes;
@@ -6,10 +6,10 @@ use units::text::SettingError;
 
 use crate::drive::DriveError;
 
-/// Why a text is not a valid description.
+/// Why a specification is invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SpecError {
-    /// It is not TOML.
+    /// The text is not TOML.
     #[error("not TOML: {message}")]
     Syntax {
         /// The message of the TOML parser, with line and column.
@@ -18,19 +18,19 @@ pub enum SpecError {
     #[error("{}", no_model(name, *nearest))]
     UnknownPreset {
         name: String,
-        /// The most similar name.
+        /// The preset with the most similar name.
         nearest: Option<&'static str>,
     },
-    /// A key that does not exist, an invalid value, or a text that is not a list of settings.
+    /// An unknown key, an invalid value, or a text that is not a list of settings.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The key exists in several tables.
+    /// A key that exists in several tables.
     #[error("{key:?} is ambiguous: write {}", candidates.join(" or "))]
     AmbiguousKey { key: String, candidates: Vec<String> },
-    /// A table lacks a key or has a value of the wrong type.
+    /// A table that lacks a key or has a value of the wrong type.
     #[error("{}{problem}", in_brackets(table))]
     Table {
-        /// The table; `None` for the top level.
+        /// The path of the table; empty for the top level.
         table: String,
         problem: String,
     },
@@ -42,10 +42,10 @@ pub enum SpecError {
         value: String,
         allowed: String,
     },
-    /// No model fits the measured times.
+    /// No model fits the measurements.
     #[error("no model can be fitted: {problem}")]
     NoFit {
-        /// What does not fit, or is missing.
+        /// What does not fit, or which measurement is missing.
         problem: String,
     },
 }
@@ -76,7 +76,7 @@ impl SpecError {
         Self::Impossible { key: key.to_owned(), value, allowed: allowed.into() }
     }
 
-    /// The same error, for a key in this table.
+    /// Returns the same error for a key in `table`.
     pub(crate) fn within(self, table: &str) -> Self {
         match self {
             Self::Impossible { key, value, allowed } => {
@@ -105,7 +105,7 @@ impl From<DriveError> for SpecError {
     }
 }
 
-/// Checks that a number is between `low` and `high`.
+/// Returns an error if a number is not between `low` and `high`.
 pub(crate) fn check(key: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {
     if (low..=high).contains(&value) {
         return Ok(());
@@ -113,12 +113,12 @@ pub(crate) fn check(key: &str, value: f64, low: f64, high: f64) -> Result<(), Sp
     Err(SpecError::impossible(key, number(value), format!("{low} to {high}")))
 }
 
-/// A number in readable form, without hundreds of digits.
+/// Formats a number in readable form, without hundreds of digits.
 fn number(value: f64) -> String {
     if value.abs() < 1e15 { value.to_string() } else { format!("{value:e}") }
 }
 
-/// Checks that a size is between `low` and `high` bytes.
+/// Returns an error if a size is not between `low` and `high` bytes.
 pub(crate) fn check_size(key: &str, value: Bytes, low: u64, high: u64) -> Result<(), SpecError> {
     if (low..=high).contains(&value.get()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The description of a flash drive.
+//! The specification of a flash drive.
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;
@@ -13,22 +13,22 @@ use crate::drive::size_text;
 pub struct FlashSpec {
     #[serde(with = "size_text")]
     pub capacity: Bytes,
-    /// Dies (or planes) that can read concurrently.
+    /// Number of dies (or planes) that can read concurrently.
     pub dies: usize,
-    /// The unit that a die reads or programs.
+    /// The amount that a die reads or programs at once.
     #[serde(default = "default::page", with = "size_text")]
     pub page: Bytes,
     /// Time to read a page on its die.
     pub read_us: f64,
-    /// Relative variation of that time in both directions.
+    /// Maximum relative deviation of `read_us` in both directions.
     #[serde(default = "default::read_spread")]
     pub read_spread: f64,
-    /// The same for programming a page.
+    /// Time to program a page on its die.
     #[serde(default = "default::program")]
     pub program_us: f64,
-    /// Firmware time of each command; commands overlap.
+    /// Firmware time of a command; commands overlap.
     pub firmware_us: f64,
-    /// Link time of each command, besides its data.
+    /// Link time of a command without its data.
     #[serde(default = "default::command")]
     pub command_us: f64,
     /// Rate of the link to the host.
@@ -65,7 +65,7 @@ mod default {
 }
 
 impl FlashSpec {
-    /// Reports a value that no flash drive can have.
+    /// Returns an error for a value that no flash drive can have.
     pub(super) fn validate(&self) -> Result<(), SpecError> {
         check_size("capacity", self.capacity, 1 << 20, 1 << 60)?;
         check("dies", self.dies as f64, 1.0, 65536.0)?;

@@ -1,4 +1,4 @@
-//! The limits of the block layer.
+//! The limits of the host's block layer.
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -9,31 +9,31 @@ use super::keys::{fields_of, unknown};
 use super::toml_error;
 use crate::drive::size_text;
 
-/// The limits of the block layer in front of the device.
+/// The limits of the block layer in front of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostLimits {
-    /// The largest request (`max_sectors_kb`).
+    /// The maximum size of a request (`max_sectors_kb`).
     #[serde(default = "default::max_request", with = "size_text")]
     pub max_request: Bytes,
-    /// Maximum number of requests in flight (`nr_requests`). Further requests wait; with a
-    /// scheduler, they are sorted while they wait.
+    /// Maximum number of requests in flight (`nr_requests`). Further requests wait; a scheduler
+    /// sorts waiting requests.
     #[serde(default = "default::nr_requests")]
     pub nr_requests: usize,
-    /// Orders waiting requests (`scheduler`).
+    /// The order of waiting requests (`scheduler`).
     #[serde(default)]
     pub scheduler: Scheduler,
 }
 
-/// The order of requests that wait for a device.
+/// The order in which waiting requests go to a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// In order of arrival.
     #[default]
     None,
-    /// An elevator in ascending order of offsets, which serves requests first that have waited too
-    /// long.
+    /// An elevator in ascending order of offsets, which gives priority to requests that have waited
+    /// too long.
     MqDeadline,
 }
 

@@ -1,4 +1,4 @@
-//! Keys: which exist, which one is meant, and how a text can be parsed as a value.
+//! The keys of specifications: which exist, and how a text can be parsed as the value of a key.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use units::{BytesPerSecond, Nanos};
 
 use super::SpecError;
 
-/// The keys of a structure, from its own definition, so that error messages, the command line and
-/// documentation always know all of them.
+/// Returns the keys of a structure, from its definition, so that error messages, the command line
+/// and the documentation always list all of them.
 pub(super) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     match T::deserialize(Asker) {
         Err(Fields(fields)) => fields,
@@ -19,10 +19,10 @@ pub(super) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     }
 }
 
-/// A deserialiser that only records the requested fields.
+/// A deserializer that only records the fields that the type requests.
 struct Asker;
 
-/// The requested fields.
+/// The fields that the type requests.
 #[derive(Debug)]
 struct Fields(&'static [&'static str]);
 
@@ -63,7 +63,7 @@ impl<'de> Deserializer<'de> for Asker {
     }
 }
 
-/// Finds a key of a table that does not belong there; `path` is the table's own.
+/// Returns an error if a table has a key that is not in `known`; `path` is the table's path.
 pub(super) fn unknown(table: &Table, known: &[&str], path: &str) -> Result<(), SpecError> {
     let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) else {
         return Ok(());
@@ -73,8 +73,8 @@ pub(super) fn unknown(table: &Table, known: &[&str], path: &str) -> Result<(), S
     Err(SettingError::UnknownKey { key: format!("{path}{dot}{key}"), hint }.into())
 }
 
-/// The possible values of a text for a key, the most likely first. For a key with a unit in its
-/// name, a bare number is in that unit; a number may also have a unit of its own.
+/// Returns the possible values of a text for a key, the most likely first. If the key's name ends
+/// in a unit, a bare number is in that unit; a number may also have a unit of its own.
 pub(super) fn meanings(key: &str, text: &str) -> Vec<Value> {
     let text = text.trim();
     let span = || text.parse::<Nanos>().ok();

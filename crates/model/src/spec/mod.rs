@@ -1,4 +1,4 @@
-//! Which device, and behind what host: the tree that TOML files and the command line describe.
+//! Specifications of a device and its host, as a tree that TOML files and the command line define.
 //!
 //! ```toml
 //! name = "pair"
@@ -50,28 +50,28 @@ pub(crate) use toml_error::with_position;
 pub use volume::VolumeSpec;
 pub use zero::ZeroSpec;
 
-/// A device and the host limits in front of it.
+/// A device, and the host's limits in front of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     pub name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// The sources of its numbers.
+    /// The sources of the specification's numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-    /// The limits of the block layer in front of it.
+    /// The limits of the block layer in front of the device.
     #[serde(default)]
     pub host: HostLimits,
     pub device: DeviceSpec,
 }
 
 impl Spec {
-    /// Parses a whole description.
+    /// Parses a specification.
     ///
     /// # Errors
     ///
-    /// If it is not TOML, has unknown keys, lacks required keys, or has impossible values.
+    /// If it is not TOML, has unknown keys, lacks required keys, or has values out of range.
     pub fn from_toml(text: &str) -> Result<Self, SpecError> {
         let table: Table = toml::from_str(text)
             .map_err(|error| SpecError::Syntax { message: with_position(text, &error) })?;
@@ -80,22 +80,22 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Formats a description so that [`from_toml`](Self::from_toml) restores it.
+    /// Formats the specification so that [`from_toml`](Self::from_toml) restores it.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
 
     /// Sets one value by its key: a full path (`device.member.rpm`) or an unambiguous suffix of it
-    /// (`chunk`, `member.rpm`); `disk.` stands for the innermost device. If the key names a unit,
+    /// (`chunk`, `member.rpm`); `disk.` stands for the innermost device. If the key ends in a unit,
     /// the value may be a bare number or have a unit of its own.
     ///
-    /// Relations between values are checked when the device is built, so that several can be set
-    /// one after another.
+    /// `build` checks the relations between values, so that a caller can set several values one
+    /// after another.
     ///
     /// # Errors
     ///
-    /// If there is no such key (the most similar one is suggested), if it is ambiguous, or if the
-    /// value has the wrong type.
+    /// If there is no such key (the error suggests the most similar one), if it is ambiguous, or if
+    /// the value has the wrong type.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SpecError> {
         let path = self.resolve(key)?;
         let tree = self.to_table()?;
@@ -109,16 +109,16 @@ impl Spec {
                     *self = spec;
                     return Ok(());
                 }
-                // The first meaning is the most likely, so its error is the best; but a text that
-                // is not a number has only the last meaning.
+                // The first meaning is the most likely, so its error would be the best one; but a
+                // text that is not a number has only the last meaning.
                 Err(error) => problem = problem_of(error, last),
             }
         }
         Err(SettingError::invalid(&path, value, problem).into())
     }
 
-    /// The value of a key as text: the default if it was not set, `None` if there is no default
-    /// either. Keys are those of [`set`](Self::set).
+    /// Returns the value of a key as text: the default if it was not set, an empty string if there
+    /// is no default. Keys are those of [`set`](Self::set).
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Spec {
         })
     }
 
-    /// All keys that can be set, as full paths.
+    /// Returns all keys that can be set, as full paths.
     pub fn keys(&self) -> Vec<String> {
         let mut keys = vec!["name".to_owned()];
         keys.extend(fields_of::<HostLimits>().iter().map(|key| format!("host.{key}")));
@@ -151,25 +151,25 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// The first impossible value, with the allowed range.
+    /// The first value that is out of range, with the allowed range.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.host.validate().map_err(|error| error.within("host"))?;
         self.device.validate("device")
     }
 
-    /// Upper bounds of its performance.
+    /// Returns upper bounds of the device's performance.
     pub fn peak(&self) -> Peak {
         self.device.peak()
     }
 
-    /// A lower bound of the time to read this many different bytes, in any order and from anywhere.
-    /// Unlike [`Self::peak`], it allows for bursts above a limit and for reads that do not cross
-    /// parity.
+    /// Returns a lower bound of the time to read this many different bytes, in any order and from
+    /// any offset. Unlike [`Self::peak`], it accounts for bursts above a limit and for reads that
+    /// skip parity.
     pub fn least_time(&self, bytes: Bytes) -> Nanos {
         self.device.least_time(bytes)
     }
 
-    /// The limits of the block layer in front of it.
+    /// Returns the limits of the block layer in front of the device.
     pub fn host(&self) -> &HostLimits {
         &self.host
     }
@@ -239,8 +239,8 @@ impl Spec {
     }
 }
 
-/// The path of the description if `name` is a file, not a preset: it contains a `/`, ends with
-/// `.toml`, or is `-` for standard input.
+/// Returns the path of the specification if `name` is a file and not a preset: it contains a `/`,
+/// ends with `.toml`, or is `-` for standard input.
 pub fn description_path(name: &str) -> Option<&Path> {
     let is_file = name.contains('/') || name.ends_with(".toml") || name == "-";
     is_file.then(|| Path::new(name))
@@ -260,7 +260,7 @@ fn missing(table: &str) -> SpecError {
     SpecError::Table { table: table.to_owned(), problem: problem.to_owned() }
 }
 
-/// The problem with the value of `key`, without repeating the key.
+/// Returns the problem with the value of `key`, without repeating the key.
 fn problem_of(error: SpecError, key: &str) -> String {
     match error {
         SpecError::Table { problem, .. } => {

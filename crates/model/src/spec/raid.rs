@@ -1,4 +1,4 @@
-//! How the members of an array are combined, and which copy is read.
+//! RAID levels, and the policies that select the copy to read.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,12 +15,12 @@ pub enum Level {
     Raid6,
 }
 
-/// The roles of the members in each row of an array.
+/// The number of members in each role, for one row of an array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowMembers {
     pub(crate) data: u64,
     pub(crate) parity: u64,
-    /// Members that hold the same column.
+    /// Members that hold copies of the same column.
     pub(crate) copies: u64,
 }
 
@@ -37,27 +37,27 @@ impl Level {
     }
 }
 
-/// Which copy of a mirror is read.
+/// The policy that selects the copy of a mirror to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadPolicy {
     Primary,
-    /// The copy with the fewest requests pending; the nearer head if they are equal. The best fit
-    /// to the PERC 6 of the 2008 posts.
+    /// The copy with the fewest pending requests; of equals, the one with the nearer head. The best
+    /// fit to the PERC 6 of the 2008 posts.
     #[default]
     ShortestQueue,
     RoundRobin,
-    /// Each request is divided among all copies.
+    /// All copies: each request is divided among them.
     Split,
     /// `load` of FreeBSD's gmirror: a running mean of pending requests, with a bonus for a head
     /// exactly at the offset and a smaller one for a head within 1 MiB.
     GmirrorLoad,
-    /// Linux md: the copy whose last request ended here; otherwise an idle one; otherwise the
-    /// nearest.
+    /// Linux md: the copy whose last request ended at this offset; otherwise an idle one; otherwise
+    /// the nearest one.
     Md,
-    /// The fast path of Linux's megaraid_sas: the nearest copy, unless it has more than four more
-    /// requests pending.
+    /// The fast path of Linux's megaraid_sas: the nearest copy, unless it has more than four
+    /// pending requests more than another.
     MegaraidArm,
-    /// Even rows of chunks from the first, odd ones from the second.
+    /// The first copy for even rows of chunks, the second for odd ones.
     AlternateRows,
 }

@@ -1,11 +1,11 @@
-//! Rewords the errors of the TOML parser for people who do not know its types.
+//! Rewords the errors of the TOML parser for users who do not know its types.
 
 use toml::de::Error;
 use units::text::SourceLocation;
 
 use super::SpecError;
 
-/// The error in one line, after its position.
+/// Formats an error as one line that starts with the position.
 pub(crate) fn with_position(text: &str, error: &Error) -> String {
     let message = units::text::explain_serde_message(error.message());
     match error.span() {
@@ -14,7 +14,7 @@ pub(crate) fn with_position(text: &str, error: &Error) -> String {
     }
 }
 
-/// The error of the table at `path`, with the key if it is one of the table's.
+/// Converts an error in the table at `path`; names the key if the table has it.
 pub(super) fn in_table(path: &str, error: &Error) -> SpecError {
     let shown = error.to_string();
     let key = shown.lines().find_map(|line| line.strip_prefix("in `")?.strip_suffix('`'));

@@ -1,4 +1,4 @@
-//! The description of a volume behind a network.
+//! The specification of a volume behind a network.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
@@ -15,37 +15,37 @@ pub struct VolumeSpec {
     pub capacity: Bytes,
     /// Median time from the admission of a request until its data is ready at the server.
     pub latency_ms: f64,
-    /// The same for a read that continues an earlier one; equal unless given.
+    /// Median latency of a read that continues an earlier one; `None` is `latency_ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequential_latency_ms: Option<f64>,
     /// Variation of the latency: the standard deviation of its natural logarithm.
     #[serde(default = "default::spread")]
     pub latency_spread: f64,
-    /// I/Os per second, in units of `accounting`.
+    /// I/Os per second; `accounting` is the size of one.
     #[serde(default)]
     pub iops: f64,
-    /// I/Os that can be accumulated.
+    /// Maximum number of I/Os that accumulate while the volume is idle.
     #[serde(default)]
     pub iops_burst: f64,
     #[serde(default)]
     pub throughput_mib_s: f64,
-    /// Data that can be accumulated.
+    /// Maximum amount of data that accumulates while the volume is idle.
     #[serde(default = "default::burst", with = "size_text")]
     pub throughput_burst: Bytes,
-    /// The size that counts as one I/O: longer requests count as several, and short sequential ones
-    /// together as one.
+    /// The size of one I/O: longer requests count as several, and consecutive short ones together
+    /// as one.
     #[serde(default = "default::accounting", with = "size_text")]
     pub accounting: Bytes,
-    /// Minimum charge of a non-sequential request to the throughput limit.
+    /// Minimum charge of a non-sequential request against the throughput limit.
     #[serde(default, with = "size_text")]
     pub random_charge: Bytes,
-    /// Requests that are served concurrently.
+    /// Maximum number of requests that the volume serves concurrently.
     #[serde(default = "default::concurrency")]
     pub concurrency: usize,
     /// Rate of the network to the host, shared by all requests.
     #[serde(default)]
     pub link_mib_s: f64,
-    /// Rate of a single request, if that is below the link's.
+    /// Rate of a single request, if it is below the link's rate.
     #[serde(default)]
     pub stream_mib_s: f64,
 }
@@ -67,11 +67,11 @@ mod default {
     }
 }
 
-/// Stands for no limit where a number is needed: 1 TiB/s.
+/// A rate that means no limit: 1 TiB/s.
 const UNLIMITED_BYTES_S: f64 = 1.1e12;
 
 impl VolumeSpec {
-    /// Reports a value that no volume can have.
+    /// Returns an error for a value that no volume can have.
     pub(super) fn validate(&self) -> Result<(), SpecError> {
         check_size("capacity", self.capacity, 1 << 20, 1 << 60)?;
         check("latency_ms", self.latency_ms, 0.0, 1e5)?;
@@ -91,7 +91,7 @@ impl VolumeSpec {
 
     pub(super) fn peak(&self) -> Peak {
         let flow = limit(self.stream_mib_s) * self.concurrency as f64;
-        // A bucket that lasts longer than a trial allows the link's rate throughout.
+        // A bucket that is not empty by the end of a trial allows the link's rate throughout.
         let lasting = self.throughput_burst.get() as f64 > 10.0 * limit(self.throughput_mib_s);
         let bucket = if lasting { UNLIMITED_BYTES_S } else { limit(self.throughput_mib_s) };
         let throughput = limit(self.link_mib_s).min(flow).min(bucket);
@@ -102,7 +102,7 @@ impl VolumeSpec {
         Peak::new(throughput, served.min(iops))
     }
 
-    /// The initial content of the bucket is not limited by its rate.
+    /// The bucket's initial content is not limited by its rate.
     pub(super) fn least_time(&self, bytes: Bytes) -> Nanos {
         let flow = limit(self.stream_mib_s) * self.concurrency as f64;
         let passed = bytes.get().saturating_sub(self.throughput_burst.get()) as f64;
@@ -111,7 +111,7 @@ impl VolumeSpec {
     }
 }
 
-/// Bytes per second; 0 means no limit.
+/// Converts MiB/s to bytes per second; 0 means no limit.
 fn limit(mib: f64) -> f64 {
     if mib > 0.0 { mib * 1_048_576.0 } else { UNLIMITED_BYTES_S }
 }

@@ -1,4 +1,4 @@
-//! The description of a device that takes no time.
+//! The specification of a device with service time zero.
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;
@@ -6,7 +6,7 @@ use units::Bytes;
 use super::error::{SpecError, check_size};
 use crate::drive::size_text;
 
-/// A device that takes no time.
+/// A device with service time zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZeroSpec {

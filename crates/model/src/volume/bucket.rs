@@ -1,11 +1,11 @@
-//! The token bucket, as a function of time.
+//! A token bucket, as a function of time.
 
 use units::Nanos;
 
-/// Passes `rate` tokens per second and accumulates up to `depth` while idle.
+/// A token bucket with a constant rate, which accumulates up to `depth` while idle.
 ///
-/// Stored as one point in time: until then all tokens are spent, if the bucket had been empty at
-/// the start. No events and no drift.
+/// The state is one point in time, at which a bucket that was empty at the start would have passed
+/// all tokens taken so far. So there are no events and no drift.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     nanos_per_token: f64,
@@ -14,18 +14,18 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket; `None` if the rate is 0, which means no limit.
+    /// Creates a full bucket; `None` if the rate is 0, which means no limit.
     pub(super) fn new(rate: f64, depth: f64) -> Option<Self> {
         let nanos_per_token = 1e9 / rate;
         let depth = (depth.max(0.0) * nanos_per_token).floor() as u64;
         (rate > 0.0).then_some(Self { nanos_per_token, depth, spoken_for: 0 })
     }
 
-    /// Takes tokens at `now` or as soon afterwards as possible, and returns that time. Later
-    /// requests are served later.
+    /// Takes tokens at `now` or at the earliest time afterwards, and returns that time. Requests
+    /// are served in order.
     pub(super) fn take(&mut self, now: Nanos, tokens: f64) -> Nanos {
         let span = (tokens * self.nanos_per_token).ceil() as u64;
-        // Tokens that arrived more than a bucket's depth ago and were not taken are lost.
+        // Tokens that have accumulated for longer than the depth allows are lost.
         self.spoken_for = self.spoken_for.max(now.get()).saturating_add(span);
         now.max(Nanos::new(self.spoken_for.saturating_sub(self.depth)))
     }

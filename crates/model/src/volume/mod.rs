@@ -1,8 +1,8 @@
 //! A volume behind a network, as offered by clouds and file servers.
 //!
-//! Its internals are unknown; visible are a varying latency, a charge for each request in I/Os and
-//! in bytes, two token buckets for these charges, a limit on concurrency, and a link. Sequential
-//! small requests are charged as if merged, and long ones as if split, at the accounting size.
+//! The model covers the visible behaviour: a varying latency, a charge for each request in I/Os and
+//! in bytes, two token buckets for these charges, a limit on concurrency, and a link. Small
+//! sequential requests are charged as if merged, long ones as if split, at the accounting size.
 
 mod bucket;
 
@@ -17,14 +17,14 @@ pub use crate::spec::VolumeSpec;
 use crate::{Request, RequestId, RequestKind};
 use bucket::Bucket;
 
-/// Runs of requests that are tracked to detect sequential ones.
+/// Maximum number of request runs that are tracked to detect sequential requests.
 const MAX_STREAMS: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The request was charged; its service starts.
+    /// The charge of the request has been paid; its service starts.
     Admitted(SlotIndex),
-    /// The server has its data ready.
+    /// The server has the request's data ready.
     Ready(SlotIndex),
     Done(SlotIndex),
 }
@@ -36,7 +36,7 @@ struct Call {
     latency: f64,
 }
 
-/// The end of a request run, and the rest of the I/O that it was charged for.
+/// The end of a request run, and the bytes that its last I/O charge still covers.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     end: u64,
@@ -56,13 +56,13 @@ pub struct Volume {
     calls: Slots<Call>,
     front: Front,
     link_free: Nanos,
-    /// Nanoseconds per byte on the shared link, and for a single request.
+    /// Transfer time in nanoseconds per byte, of the shared link and of a single request.
     link: f64,
     alone: f64,
 }
 
 impl Volume {
-    /// The volume of a description that [validates](VolumeSpec::validate), with full buckets.
+    /// Creates a volume with full buckets; the specification must [validate](VolumeSpec::validate).
     pub(crate) fn new(spec: &VolumeSpec, seed: u64) -> Self {
         let per_byte = |mib: f64| if mib > 0.0 { 1e9 / (mib * 1_048_576.0) } else { 0.0 };
         let rate = spec.throughput_mib_s * 1_048_576.0;
@@ -90,7 +90,7 @@ impl Volume {
         self.agenda.push(after(at, span), Event::Ready(slot));
     }
 
-    /// Whether a request continues an earlier one, and how many I/Os it is charged.
+    /// Returns whether a request continues an earlier one, and its charge in I/Os.
     fn follow(&mut self, offset: u64, length: u64, kind: RequestKind) -> (bool, u64) {
         if kind == RequestKind::Flush || length == 0 {
             return (false, 0);

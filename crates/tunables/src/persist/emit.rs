@@ -1,4 +1,4 @@
-//! The same files in the formats of configuration management.
+//! Formats the persisted files for configuration management.
 
 use super::{Draft, PersistBackend};
 use crate::{TunableError, TunableValues};
@@ -66,7 +66,7 @@ pub fn cloud_init(drafts: &[Draft]) -> String {
     text
 }
 
-/// Kubernetes: mount options for storage drivers, and a DaemonSet for the rest.
+/// Formats Kubernetes manifests: storage classes with mount options, and a DaemonSet for the rest.
 pub fn kubernetes(settings: &TunableValues) -> Result<String, TunableError> {
     let mut text = String::from("# managed by foreread\n");
     if let Some(window) = settings.window() {
@@ -94,7 +94,7 @@ pub fn kubernetes(settings: &TunableValues) -> Result<String, TunableError> {
     Ok(text)
 }
 
-/// Lines for FreeBSD's `sysctl.conf(5)`.
+/// Formats lines for FreeBSD's `sysctl.conf(5)`.
 pub fn freebsd(settings: &TunableValues) -> Result<String, TunableError> {
     let mut text = String::from("# managed by foreread: lines for /etc/sysctl.conf\n");
     for setting in settings.iter() {
@@ -110,12 +110,12 @@ pub fn freebsd(settings: &TunableValues) -> Result<String, TunableError> {
     Ok(text)
 }
 
-/// The systemd unit of a draft, if it has one.
+/// Returns the name of a draft's systemd unit; `None` if the draft is not a unit.
 fn unit(draft: &Draft) -> Option<&str> {
     draft.path.file_name()?.to_str().filter(|name| name.ends_with(".service"))
 }
 
-/// What makes TuneD use a draft that is a profile of it.
+/// Returns the command that activates a draft which is a TuneD profile.
 fn activation(draft: &Draft) -> Option<String> {
     let is_profile = draft.backend == PersistBackend::Tuned;
     is_profile.then(|| format!("tuned-adm profile {}", super::tuned::OURS))

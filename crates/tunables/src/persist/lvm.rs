@@ -1,7 +1,7 @@
 //! Read-ahead in the metadata of a logical volume, which LVM applies on activation.
 //!
-//! There is no file to write: `lvchange` sets it, immediately and permanently. The current metadata
-//! are read from their copies in `/etc/lvm/backup`.
+//! There is no file to write: `lvchange` sets the value, immediately and permanently. The copies of
+//! the metadata in `/etc/lvm/backup` show the current value.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -14,19 +14,19 @@ use units::Bytes;
 use super::PersistError;
 use crate::TunableScope;
 
-/// A logical volume, and the read-ahead in its metadata.
+/// A logical volume, with the new and the previous read-ahead of its metadata.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LvmVolume {
     group: String,
     name: String,
-    /// In sectors, as in LVM; `None` is automatic, -1 none.
+    /// In sectors, as in LVM; `None` means automatic, -1 none.
     sectors: Option<i64>,
     before: Option<i64>,
 }
 
 impl LvmVolume {
-    /// The volume of a bdi; `None` if it is not a volume.
+    /// Finds the volume of a bdi; `None` if the bdi is not a volume.
     pub(super) fn find(root: &Root, site: &TunableScope, window: Bytes) -> Option<Self> {
         let device: DevNo = site.bdi.as_str().parse().ok()?;
         let (group, name) = volume_of(root, device)?;
@@ -41,7 +41,7 @@ impl LvmVolume {
         Some(Self { group, name, sectors, before })
     }
 
-    /// Its name in records.
+    /// Returns the volume's path in records.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/dev/{}/{}", self.group, self.name))
     }
@@ -50,7 +50,7 @@ impl LvmVolume {
         self.change(self.sectors)
     }
 
-    /// The command that restores the previous value.
+    /// Returns the command that restores the previous value.
     fn undo(&self) -> Vec<String> {
         self.change(self.before)
     }
@@ -65,19 +65,19 @@ impl LvmVolume {
         ["lvchange", "-q", "--readahead", &value, &volume].map(str::to_owned).to_vec()
     }
 
-    /// Whether the metadata have the persisted value.
+    /// Returns whether the metadata have the persisted value.
     pub(super) fn stands(&self, root: &Root) -> bool {
         read_ahead_sectors(root, &self.group, &self.name) == self.sectors
     }
 
-    /// Takes the original value from an earlier record.
+    /// Takes the previous value from an earlier record.
     pub(super) fn keep_before(&mut self, earlier: Option<&Self>) {
         if let Some(earlier) = earlier {
             self.before = earlier.before;
         }
     }
 
-    /// Runs lvchange to set it.
+    /// Runs lvchange to set the value.
     pub(super) fn install(&self, root: &Root) -> Result<(), PersistError> {
         run(root, &self.command())
     }

@@ -1,8 +1,8 @@
-//! Settings that survive a boot: files of udev, sysctl.d, nfs.conf, TuneD and systemd.
+//! Settings that survive a reboot: files of udev, sysctl.d, nfs.conf, TuneD and systemd.
 //!
-//! Each file states that foreread manages it and has a checksum, so that edits are noticed. A
-//! record in the state directory describes it. A setting has one owner: if another file of the
-//! machine already sets it, nothing is written unless forced.
+//! Each file states that foreread manages it and contains a checksum, so that foreread detects
+//! edits. A record in the state directory describes the file. A setting has one owner: if another
+//! file of the machine already sets it, foreread writes nothing unless forced.
 
 mod emit;
 mod lvm;
@@ -31,7 +31,7 @@ use crate::{Setting, TunableError, TunableValues};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PersistBackend {
-    /// A rule of udev, matched by serial, WWN, UUID of array, volume or file system.
+    /// A udev rule that matches by serial number, WWN, or UUID (array, volume, file system).
     Udev,
     /// A file in `/etc/sysctl.d`.
     Sysctl,
@@ -39,7 +39,7 @@ pub enum PersistBackend {
     NfsConf,
     /// A child of TuneD's active profile.
     Tuned,
-    /// A systemd unit, for what udev cannot do.
+    /// A systemd unit, for settings that udev cannot make.
     Systemd,
     /// The metadata of a logical volume.
     Lvm,
@@ -58,35 +58,35 @@ impl fmt::Display for PersistBackend {
     }
 }
 
-/// Why a setting cannot be persisted, or a file not removed.
+/// Why a setting cannot be persisted, or a file cannot be removed.
 #[derive(Debug, Error)]
 pub enum PersistError {
-    /// Another file of the machine sets it.
+    /// Another file of the machine sets the tunable.
     #[error(
         "{setting} already has an owner: {owner} at {place}; change it there, or use \
          --force-owner to add a second owner (the later one wins)"
     )]
     Owned { setting: String, owner: String, place: String },
-    /// One of our files was changed by another program or user.
+    /// A program or user has edited one of foreread's files.
     #[error(
         "{path} was edited since foreread wrote it, so it is not changed: move it away and \
          retry",
         path = path.display()
     )]
     Edited { path: PathBuf },
-    /// A foreign file has the name of ours.
+    /// A file with the name of foreread's exists, but foreread did not write it.
     #[error(
         "{path} exists and was not written by foreread, so it is not changed",
         path = path.display()
     )]
     Foreign { path: PathBuf },
-    /// The device cannot be identified after a boot.
+    /// The device cannot be identified after a reboot.
     #[error(
         "device {device} has no serial number, WWN or UUID that identifies it after a boot: put a \
          file system on it, or use --with systemd with a mount point"
     )]
     NoIdentity { device: String },
-    /// This owner cannot hold this setting.
+    /// This owner cannot set the tunable.
     #[error("{backend} cannot set {setting}: choose another owner with --with")]
     Unfit { setting: String, backend: PersistBackend },
     /// TuneD has no active profile.
@@ -101,7 +101,7 @@ pub enum PersistError {
     #[error("cannot {doing} {path}", path = path.display()
     )]
     Io { doing: &'static str, path: PathBuf, source: io::Error },
-    /// A record that foreread did not write.
+    /// foreread did not write the record.
     #[error("{path} is not a record of foreread: {problem}", path = path.display()
     )]
     Record { path: PathBuf, problem: String },
@@ -124,15 +124,15 @@ impl Classified for PersistError {
     }
 }
 
-/// A file to be written.
+/// A file to write, or LVM metadata to set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     pub backend: PersistBackend,
     pub path: PathBuf,
-    /// Its settings.
+    /// The settings that the file contains.
     pub settings: TunableValues,
     lines: Vec<String>,
-    /// Instead of a file.
+    /// The logical volume to change instead of a file.
     volume: Option<lvm::LvmVolume>,
 }
 
@@ -141,12 +141,12 @@ impl Draft {
         Self { backend, path, settings: TunableValues::default(), lines: Vec::new(), volume: None }
     }
 
-    /// The command that persists it, if it is not a file.
+    /// Returns the command that persists the settings; `None` if a file does.
     pub fn command(&self) -> Option<Vec<String>> {
         self.volume.as_ref().map(lvm::LvmVolume::command)
     }
 
-    /// Adds lines, without repeating a section header.
+    /// Adds a setting and its lines, except lines that the draft already has (section headers).
     fn add(&mut self, setting: &Setting, lines: &[String]) {
         for line in lines {
             if !self.lines.contains(line) {
@@ -156,12 +156,12 @@ impl Draft {
         self.settings = std::mem::take(&mut self.settings).with(setting.clone());
     }
 
-    /// The whole text: header, checksum and lines; or the command.
+    /// Returns the whole text: header, checksum and lines; or the command.
     pub fn text(&self) -> String {
         self.with_undo("undo with: foreread rollback all")
     }
 
-    /// The text for another machine, whose foreread has no record of the file.
+    /// Returns the text for another machine, where foreread has no record of the file.
     pub fn emitted_text(&self) -> String {
         self.with_undo("to undo, remove this file")
     }

@@ -1,8 +1,8 @@
-//! Whether a program on this host reads the persisted files.
+//! Detects whether a program on this host reads the persisted files.
 //!
-//! A udev rule has no effect without udev, and a unit none if systemd is not the init process, as
-//! in most containers. The files are written on request nevertheless (they may be for an image),
-//! but the user is warned.
+//! A udev rule has no effect without udev, nor a unit if systemd is not the init process, as in
+//! most containers. foreread writes the files on request nevertheless, because they may be for an
+//! image, but warns the user.
 
 use host::Root;
 
@@ -31,7 +31,7 @@ const NFSRAHEAD: &[&str] = &[
 const TUNED: &[&str] = &["/usr/sbin/tuned", "/usr/bin/tuned", "/sbin/tuned"];
 const LVCHANGE: &[&str] = &["/usr/sbin/lvchange", "/sbin/lvchange", "/usr/bin/lvchange"];
 
-/// Why a file of this owner has no effect on this host; `None` if it has from the next boot.
+/// Returns why a file of this owner has no effect here; `None` if it has one from the next boot.
 pub fn obstacle(root: &Root, backend: PersistBackend) -> Option<&'static str> {
     let any = |paths: &[&str]| paths.iter().any(|path| root.exists(path));
     let runs_systemd = root.exists("/run/systemd/system");
@@ -100,7 +100,7 @@ mod tests {
         for path in [UDEV[0], SYSTEMD[0], SYSTEMD_SYSCTL[0], NFSRAHEAD[0], TUNED[0], LVCHANGE[0]] {
             make(path);
         }
-        // A container whose image has all of it, and in which none of it runs.
+        // A container whose image contains all programs, none of which runs.
         for backend in [
             PersistBackend::Udev,
             PersistBackend::Sysctl,

@@ -1,4 +1,4 @@
-//! Writes, records, checks and removes the files.
+//! Writes, records, checks and removes the persisted files.
 
 use std::fs;
 use std::io;
@@ -23,13 +23,13 @@ pub struct Persisted {
     pub path: PathBuf,
     pub backend: PersistBackend,
     pub settings: TunableValues,
-    /// Its target, as named by the user.
+    /// The target as the user named it; `None` for the whole machine.
     pub target: Option<PathBuf>,
-    /// The checksum of the whole file.
+    /// The SHA-256 checksum of the whole file.
     pub sha256: String,
     /// Time of writing in milliseconds since 1970.
     pub unix_ms: u64,
-    /// The logical volume whose metadata hold the setting, instead of a file.
+    /// The logical volume whose metadata contain the setting, instead of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<LvmVolume>,
 }
@@ -41,11 +41,11 @@ pub enum PersistedState {
     Gone,
 }
 
-/// A removed file.
+/// The result of removing a file.
 #[derive(Clone, Debug)]
 pub struct Removed {
     pub record: Persisted,
-    /// Its state before removal; an edited file is not removed.
+    /// The state before removal.
     pub state: PersistedState,
 }
 
@@ -90,7 +90,7 @@ pub fn persisted(dirs: &Dirs) -> Result<Vec<(PathBuf, Persisted)>, PersistError>
     Ok(all)
 }
 
-/// Only files with foreread's own names are removed, whatever a record contains.
+/// Returns whether a path is one of foreread's files; records of other paths are invalid.
 fn is_ours(path: &Path) -> bool {
     const FOLDERS: &[&str] = &[
         "/etc/udev/rules.d",
@@ -104,7 +104,7 @@ fn is_ours(path: &Path) -> bool {
     folder && named
 }
 
-/// The current state of a record's file.
+/// Returns the current state of a record's file or volume.
 pub fn persisted_state(root: &Root, record: &Persisted) -> PersistedState {
     if let Some(volume) = &record.volume {
         return if volume.stands(root) { PersistedState::Intact } else { PersistedState::Edited };
@@ -116,7 +116,7 @@ pub fn persisted_state(root: &Root, record: &Persisted) -> PersistedState {
     }
 }
 
-/// Writes a file and its record. An existing file must be ours and unchanged.
+/// Writes a file and its record. An existing file must be foreread's and unchanged.
 pub fn install(
     dirs: &Dirs,
     root: &Root,
@@ -126,7 +126,7 @@ pub fn install(
     let path = root.path(&draft.path);
     let known = persisted(dirs)?.into_iter().find(|(_, record)| record.path == draft.path);
     match &known {
-        // LVM's metadata may have any value; the one from before foreread is restored later.
+        // LVM metadata may have any value; the one from before foreread is restored later.
         _ if draft.volume.is_some() => {}
         Some((_, record)) if persisted_state(root, record) == PersistedState::Edited => {
             return Err(PersistError::Edited { path });
@@ -148,7 +148,7 @@ pub fn install(
     if let Some(volume) = &mut record.volume {
         volume.keep_before(known.as_ref().and_then(|(_, record)| record.volume.as_ref()));
     }
-    // The record first: a file without one could not be removed.
+    // Write the record first, because a file without one could not be removed.
     let dir = directory(dirs);
     fs::create_dir_all(&dir).map_err(fail("make", &dir))?;
     let name = format!("{}.json", slug(&draft.path.to_string_lossy()));
@@ -159,8 +159,8 @@ pub fn install(
         return Ok(record);
     }
     if let Err(error) = write_whole(&path, &text, 0o644) {
-        // The file is as it was; with the new record, it would look gone or edited. The error that
-        // counts is the first.
+        // The file is unchanged, so the new record would report it as gone or edited. The first
+        // error is the one to report.
         let _ = match &known {
             Some((_, earlier)) => write_record(&record_path, earlier),
             None => fs::remove_file(&record_path).map_err(fail("remove", &record_path)),
@@ -168,7 +168,7 @@ pub fn install(
         return Err(error);
     }
     if let Some(link) = wanted_by(&record.path) {
-        // As `systemctl enable` does, which may be missing when an image is built.
+        // Creates the link of `systemctl enable`, which may be missing in an image build.
         let link = root.path(link);
         fs::create_dir_all(link.parent().unwrap_or(Path::new("/"))).map_err(fail("make", &link))?;
         let _ = fs::remove_file(&link);
@@ -177,7 +177,7 @@ pub fn install(
     Ok(record)
 }
 
-/// The link by which systemd starts one of our units at boot.
+/// Returns the link that makes systemd start a unit at boot; `None` if the file is not a unit.
 fn wanted_by(path: &Path) -> Option<PathBuf> {
     let unit = path.extension().is_some_and(|ending| ending == "service");
     let name = path.file_name().filter(|_| unit)?;
@@ -189,7 +189,7 @@ fn write_record(path: &Path, record: &Persisted) -> Result<(), PersistError> {
     write_whole(path, &json, 0o600)
 }
 
-/// Writes a file atomically and durably, and creates its directory.
+/// Creates the directory and writes a file atomically and durably.
 fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), PersistError> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(dir).map_err(fail("make", dir))?;
@@ -197,7 +197,7 @@ fn write_whole(path: &Path, text: &str, mode: u32) -> Result<(), PersistError> {
         .map_err(fail("write", path))
 }
 
-/// Removes a file, unless it was edited.
+/// Removes a file and its record; an edited file is an error.
 pub fn remove(
     root: &Root,
     record_path: &Path,

@@ -1,4 +1,4 @@
-//! The content of the files.
+//! Formats the contents of the persisted files.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use super::{Draft, PersistBackend, PersistError, tuned};
 use crate::marks::{matched, slug};
 use crate::{Setting, TunableScope, TunableValues};
 
-/// `dev.raid` exists only once md is loaded, mostly after sysctl.d was read: seen on Debian 12,
+/// `dev.raid` exists only after md is loaded, usually after sysctl.d was read: seen on Debian 12,
 /// where speed_limit_max was 200000 again. The workaround is that of sysctl.d(5).
 const RAID_RULE: &str = "ACTION==\"add\", SUBSYSTEM==\"module\", KERNEL==\"md_mod\", \
                          RUN+=\"/lib/systemd/systemd-sysctl --prefix=/dev/raid\"";
 const RAID_RULES: &str = "/etc/udev/rules.d/99-foreread-dev-raid.rules";
 
-/// The files that persist settings: one for each owner that is needed.
+/// Returns the files that persist the settings: one or more for each owner.
 pub fn drafts(
     root: &Root,
     storage: Option<&Storage>,
@@ -64,7 +64,7 @@ pub fn drafts(
     Ok(drafts)
 }
 
-/// The LVM metadata to set.
+/// Returns the draft that sets LVM metadata.
 fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draft, PersistError> {
     let window = setting.value.bytes().filter(|_| setting.tunable.name() == "read_ahead");
     let volume =
@@ -77,7 +77,7 @@ fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draf
     Ok(draft)
 }
 
-/// The unit that verifies all persisted settings after a boot.
+/// Returns the unit that verifies all persisted settings after each boot.
 pub fn boot_check(program: &str) -> Draft {
     let program = program.replace('%', "%%");
     let mut draft =
@@ -94,7 +94,7 @@ pub fn boot_check(program: &str) -> Draft {
     draft
 }
 
-/// The unit that applies what udev cannot.
+/// Returns the unit that applies settings that udev cannot make.
 fn unit(
     storage: Option<&Storage>,
     site: &TunableScope,
@@ -117,7 +117,7 @@ fn unit(
     Ok(draft)
 }
 
-/// The owner of a setting.
+/// Chooses the owner of a setting.
 fn backend(
     root: &Root,
     storage: Option<&Storage>,
@@ -165,7 +165,7 @@ fn backend(
     }
 }
 
-/// The lines of one setting, by file.
+/// Returns the lines of one setting, by file.
 fn draft(
     root: &Root,
     site: &TunableScope,
@@ -191,17 +191,17 @@ fn draft(
             all.extend(lines);
             Ok(vec![("/etc/nfs.conf.d/foreread.conf".into(), all)])
         }
-        // These have drafts of their own.
+        // Other functions make these drafts.
         PersistBackend::Tuned | PersistBackend::Systemd | PersistBackend::Lvm => Ok(Vec::new()),
     }
 }
 
-/// A path that needs no escaping in a unit.
+/// Returns whether a path needs no escaping in a unit.
 fn is_quotable(path: &str) -> bool {
     path.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.+:@ ".contains(c))
 }
 
-/// One line for each device with a file of the tunable. udev writes them in this order.
+/// Returns one rule for each device with a file of the tunable; udev writes them in this order.
 fn udev(
     root: &Root,
     site: &TunableScope,

@@ -1,8 +1,8 @@
-//! A child of TuneD's active profile, which leaves everything else unchanged.
+//! A child of TuneD's active profile, which leaves other settings unchanged.
 //!
-//! Disks are selected by udev properties, never by kernel name. If several sections match a disk,
-//! only the one with the lowest `priority` number applies, so the parent's section must have a
-//! higher number.
+//! A section selects disks by udev property, never by kernel name. If several sections match a
+//! disk, only the one with the lowest `priority` number applies, so the parent's section must have
+//! a higher number.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use super::{Draft, PersistBackend, PersistError};
 use crate::marks::{lasting_marks, slug};
 use crate::{Setting, TunableScope, TunableValues};
 
-/// The name of the child.
+/// The name of the child profile.
 pub(super) const OURS: &str = "foreread";
 
-/// The active profile, or the one that it includes if the active one is ours.
+/// Returns the active profile, or the profile that it includes if the active one is foreread's.
 pub fn parent(root: &Root) -> Option<String> {
     let active = root.read("/etc/tuned/active_profile").ok()?;
     let other = active.split_whitespace().find(|word| *word != OURS).map(str::to_owned);
@@ -35,7 +35,7 @@ pub(super) fn profile(
     settings: TunableValues,
 ) -> Result<Draft, PersistError> {
     let parent = parent(root).ok_or(PersistError::NoTuned)?;
-    // Sections with their options, in order.
+    // The sections with their options, in order.
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |head: String, option: String| match sections
         .iter_mut()
@@ -76,7 +76,7 @@ fn unfit(setting: &Setting) -> PersistError {
     PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Tuned }
 }
 
-/// The whole device of a sysfs file.
+/// Returns the whole device that a sysfs file belongs to.
 fn device_of(file: &std::path::Path) -> Option<DevNo> {
     let text = file.to_str()?;
     let rest = ["/sys/dev/block/", "/sys/class/bdi/"].iter().find_map(|dir| text.strip_prefix(dir));
@@ -84,9 +84,9 @@ fn device_of(file: &std::path::Path) -> Option<DevNo> {
     (device.major != 0).then_some(device)
 }
 
-/// The section header for one disk.
+/// Returns the section header and selection of one disk.
 fn head(root: &Root, device: DevNo) -> Result<String, PersistError> {
-    // TuneD sees only udev's properties, not all of sysfs.
+    // TuneD matches udev properties only, not sysfs attributes.
     let mark = lasting_marks(root, device).into_iter().find(|(name, _)| !name.contains('/'));
     let mark = mark.filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
     let none = || PersistError::NoIdentity { device: device.to_string() };

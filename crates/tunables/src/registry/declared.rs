@@ -1,4 +1,4 @@
-//! Files of sysfs that a user declares as tunables in TOML:
+//! Sysfs files that a user declares as tunables in TOML:
 //!
 //! ```toml
 //! [tunable.io_timeout]
@@ -9,10 +9,10 @@
 //! order = 55
 //! ```
 //!
-//! `{device}` is each undermost device, `{bdi}` the bdi that counts, `{md}` each device of the
-//! stack (for files below `md/`). `unit = "KiB"` makes amounts need a unit when they are typed;
-//! `choices = ["a", "b"]` lists the words that are allowed. In journals a declared tunable has the
-//! name of its file, so that it can be undone when the declaration is gone.
+//! `{device}` stands for each lowest device, `{bdi}` for the effective bdi, `{md}` for each device
+//! of the stack (for files below `md/`). With `unit = "KiB"`, typed amounts need a unit; `choices =
+//! ["a", "b"]` lists the allowed words. In journals, the name of a declared tunable is that of its
+//! file, so that it can be undone when the declaration is gone.
 
 use std::path::{Component, Path};
 
@@ -22,7 +22,7 @@ use super::tunable::{FileScope, Tunable, ValueForm};
 use crate::TunableError;
 use serde::Deserialize;
 
-/// Prefix of their names in records.
+/// The prefix of a declared tunable's name in records.
 const PREFIX: &str = "sysfs:";
 
 #[derive(Debug, Deserialize)]
@@ -35,7 +35,7 @@ struct Document {
 #[serde(deny_unknown_fields)]
 struct Declaration {
     file: String,
-    /// A note for readers of the file.
+    /// A comment for readers of the TOML file.
     #[serde(rename = "summary")]
     _summary: Option<String>,
     unit: Option<FileUnit>,
@@ -48,7 +48,7 @@ struct Declaration {
 static BY_WORD: InternedTunables = InternedTunables::new();
 static BY_FILE: InternedTunables = InternedTunables::new();
 
-/// Registers a file of declarations for the rest of the process. Returns their number.
+/// Registers declarations for the rest of the process; returns their number.
 pub fn declare(toml: &str) -> Result<usize, TunableError> {
     let wrong = |name: &str, problem: String| TunableError::Syntax {
         text: format!("declaration {name}"),
@@ -101,19 +101,19 @@ fn make(word: &'static str, declaration: Declaration) -> Tunable {
     }
 }
 
-/// The tunable that a user declared under this name.
+/// Returns the tunable that a user declared under this name.
 pub(super) fn find(word: &str) -> Option<&'static Tunable> {
     BY_WORD.known(word)
 }
 
-/// The tunable that a journal or record names by its file.
+/// Returns the tunable that a journal or record names by its file.
 pub(super) fn find_by_file(name: &str) -> Option<&'static Tunable> {
     let pattern = name.strip_prefix(PREFIX).filter(|pattern| is_sound(pattern))?;
     let declaration = Declaration { file: pattern.to_owned(), ..Declaration::default() };
     BY_FILE.get(name, |name| make(name, declaration))
 }
 
-/// Whether a pattern is below `/sys`, cannot escape from it, and has only our own placeholders.
+/// Returns whether a pattern is below `/sys`, cannot leave it, and has valid placeholders.
 fn is_sound(pattern: &str) -> bool {
     let plain = pattern.replace("{device}", "d").replace("{bdi}", "b").replace("{md}", "m");
     let fits = |c: char| c.is_ascii_alphanumeric() || "/-_.:,+@".contains(c);
@@ -161,7 +161,7 @@ mod tests {
         let value = discard.parse("test_discard", "2M").expect("an amount");
         assert_eq!(discard.encode(&value).expect("text"), "2097152");
         assert_eq!(discard.show(&value), "2M");
-        // A journal finds it by its file, declared or not.
+        // A journal finds the tunable by its file, with or without a declaration.
         let found = crate::registry::find_exactly(timeout.name()).expect("by file");
         assert_eq!(found.file(&TunableScope::nowhere()), file);
     }

@@ -1,4 +1,4 @@
-//! The values of tunables that users declare.
+//! The values of tunables that a user declares.
 
 use serde::Deserialize;
 use units::Bytes;
@@ -24,10 +24,10 @@ impl FileUnit {
     }
 }
 
-/// The values of a declared tunable, which are words.
+/// The allowed values of a declared tunable; all values are words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DeclaredForm {
-    /// The user's name for the tunable; the name of its file if it comes from a journal.
+    /// The user's name for the tunable, or the name of its file if a journal names it.
     pub(super) word: &'static str,
     pub(super) unit: Option<FileUnit>,
     pub(super) least: Option<i64>,
@@ -36,7 +36,7 @@ pub(super) struct DeclaredForm {
 }
 
 impl DeclaredForm {
-    /// Parses an amount of data, in a file that has a unit.
+    /// Parses an amount of data for a file with a unit.
     pub(super) fn amount(&self, text: &str) -> Result<Value, TunableError> {
         let wrap = |source| TunableError::Amount { tunable: self.word, source };
         let bytes = text.parse::<Bytes>().map_err(wrap)?;
@@ -48,13 +48,13 @@ impl DeclaredForm {
         Ok(Value::Word((bytes.get() / unit).to_string()))
     }
 
-    /// The amount of data that a value stands for, if the file has a unit.
+    /// Returns the amount of data that a value stands for; `None` if the file has no unit.
     pub(super) fn to_bytes(&self, value: &Value) -> Option<Bytes> {
         let Value::Word(word) = value else { return None };
         word.parse::<u64>().ok()?.checked_mul(self.unit?.bytes()).map(Bytes::new)
     }
 
-    /// Checks that a word is one of the choices and within the limits.
+    /// Returns an error unless a word is one of the choices and within the limits.
     pub(super) fn validate(&self, word: String) -> Result<String, TunableError> {
         if !self.choices.is_empty() && !self.choices.contains(&word) {
             let problem = format!("must be one of {}", self.choices.join(", "));

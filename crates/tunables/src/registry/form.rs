@@ -1,4 +1,4 @@
-//! The values of a tunable: how they are typed, checked, shown and written to its file.
+//! Parses, checks, formats and encodes the values of a tunable.
 
 use units::{Bytes, Nanos, PageSize};
 
@@ -6,17 +6,17 @@ use super::tunable::{Tunable, ValidatedValue, ValueForm};
 use super::window;
 use crate::{TunableError, Value};
 
-/// The value of an array without a rate of its own, as in md(4).
+/// The word for an array that follows the machine's rate, as in md(4).
 const OF_SYSTEM: &str = "system";
 
-/// More than any storage transfers in a second.
+/// The maximum rate per second: more than any storage transfers.
 const MAX_RATE: Bytes = Bytes::from_gib(1024);
 const MAX_SPAN: Nanos = Nanos::from_secs(86_400);
-/// Longer texts are not values.
+/// The maximum length of a value; longer texts are invalid.
 const MAX_TEXT_BYTES: usize = 256;
 
 impl Tunable {
-    /// Parses user input under the name `name`, which is its name or an alias.
+    /// Parses user input; `name` is the name or alias that the user typed.
     pub fn parse(&self, name: &str, text: &str) -> Result<Value, TunableError> {
         let (name, text) = (&*name.trim().to_ascii_lowercase(), text.trim());
         match self.form {
@@ -35,7 +35,7 @@ impl Tunable {
         }
     }
 
-    /// The name `max_sectors_kb` implies a unit: `max_sectors_kb=512`.
+    /// Parses an amount. A name such as `max_sectors_kb` implies the unit of a bare number.
     fn amount(&self, name: &str, text: &str) -> Result<Value, TunableError> {
         let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let in_kib = ["_kb", "_kib", "_kbytes", "_kib_s"].iter().any(|end| name.ends_with(end));
@@ -61,7 +61,7 @@ impl Tunable {
         Ok(Value::Time(nanos))
     }
 
-    /// One line of printable characters; commas stand for the spaces of a list.
+    /// Returns a line of printable characters; in a list, commas stand for spaces.
     fn word(&self, text: &str) -> Result<String, TunableError> {
         let choice = self.form == ValueForm::Choice;
         let spaced = if choice { text.to_owned() } else { text.replace(',', " ") };
@@ -103,7 +103,7 @@ impl Tunable {
         }
     }
 
-    /// The value as a JSON number or string, in the unit of [`Tunable::json_key`].
+    /// Converts a value to a JSON number or string, in the unit of [`Tunable::json_key`].
     pub fn to_json(&self, value: &Value) -> serde_json::Value {
         match (self.form, value) {
             (ValueForm::Amount { unit, .. }, Value::Bytes(bytes)) => (bytes.get() / unit).into(),
@@ -132,7 +132,7 @@ impl Tunable {
         value.ok_or_else(|| self.syntax(&json.to_string(), "a value of its kind"))
     }
 
-    /// Checks a value, and rounds it as the kernel does.
+    /// Checks a value and rounds it as the kernel does.
     pub fn validate(&self, value: &Value, page: PageSize) -> Result<ValidatedValue, TunableError> {
         let tunable = self.name;
         if let (ValueForm::Window, Value::Bytes(window)) = (self.form, value) {
@@ -153,7 +153,7 @@ impl Tunable {
                 value.clone()
             }
             (ValueForm::Amount { unit, least, most }, Value::Bytes(bytes)) => {
-                // A minimum of one page is in pages of this machine.
+                // The minimum of one page depends on this machine's page size.
                 let least = if least == PageSize::FOUR_KIB.bytes() { page.bytes() } else { least };
                 if !(least..=most).contains(bytes) {
                     return Err(range(least.into(), most.into()));
@@ -184,7 +184,7 @@ impl Tunable {
         Ok(ValidatedValue { value, notes })
     }
 
-    /// The text to write to the file.
+    /// Returns the text to write to the file.
     pub fn encode(&self, value: &Value) -> Result<String, TunableError> {
         let whole = |amount: u64, unit: u64| {
             amount.is_multiple_of(unit).then(|| (amount / unit).to_string())
@@ -206,8 +206,8 @@ impl Tunable {
     }
 
     /// Parses the file's text; `None` if it is not a value of this tunable. An array that follows
-    /// the machine's rate shows `1000 (system)`; writing 1000 would set a rate of its own (`1000
-    /// (local)`).
+    /// the machine's rate shows `1000 (system)`; writing 1000 would give it a rate of its own
+    /// (`1000 (local)`).
     pub fn decode(&self, text: &str) -> Option<Value> {
         let line = text.lines().next()?.trim();
         let first = line.split_whitespace().next();
@@ -222,7 +222,7 @@ impl Tunable {
                 scaled(1024).map(|bytes| Bytes::new(bytes).into())
             }
             ValueForm::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
-            // A declared file may list its choices, too.
+            // A declared file may list its choices in the same way.
             ValueForm::Choice | ValueForm::Declared(_) if line.contains('[') => {
                 let chosen = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
                 let word = chosen.map_or(line, |(chosen, _)| chosen);
@@ -246,7 +246,7 @@ fn rounded(tunable: &str, bytes: Bytes, unit: u64, notes: &mut Vec<String>) -> B
     whole
 }
 
-/// `128K`: in the largest unit that divides it.
+/// Formats an amount in the largest unit that divides it, as in `128K`.
 fn show_bytes(bytes: Bytes) -> String {
     match bytes.get() {
         0 => "0".to_owned(),

@@ -1,15 +1,15 @@
 //! FreeBSD's tunables for read-ahead, with units and defaults.
 //!
-//! Sources: `sys/kern/vfs_cluster.c` (`read_max`, in blocks of the filesystem), `vfs_bio.c`
+//! Sources: `sys/kern/vfs_cluster.c` (`read_max`, in file system blocks), `vfs_bio.c`
 //! (`hirunningspace`, `lorunningspace`, in bytes), OpenZFS `dmu_zfetch.c` (`vfs.zfs.prefetch.*`).
-//! They can be checked and emitted anywhere, but read and written only on FreeBSD.
+//! foreread checks and emits them on any system; reading and writing them requires FreeBSD.
 
 use units::Bytes;
 
 use super::tunable::{FileScope, ValueForm};
 use crate::Tunable;
 
-/// A tunable with the system's default in words: some depend on memory.
+/// Returns a tunable with the system's default in words, because some defaults depend on memory.
 const fn entry(
     name: &'static str,
     json_key: &'static str,
@@ -37,25 +37,25 @@ const fn bytes(most: Bytes) -> ValueForm {
 }
 
 pub(super) static ALL: &[Tunable] = &[
-    // Read-ahead in blocks of the filesystem: 64 blocks of 32 KiB are 2 MiB.
+    // Read-ahead in file system blocks: 64 blocks of 32 KiB are 2 MiB.
     entry("vfs.read_max", "", blocks(1 << 20), "64"),
-    // Minimum number of filesystem blocks in a read from the device.
+    // Minimum number of file system blocks in a read from the device.
     entry("vfs.read_min", "", blocks(1 << 20), "1"),
-    // Writes in flight above which writers wait; does not limit reads.
+    // Amount of writes in flight above which writers wait; does not limit reads.
     entry(
         "vfs.hirunningspace",
         "vfs.hirunningspace_bytes",
         bytes(Bytes::from_gib(1)),
         "a 64th of the buffers, 1M to 16M",
     ),
-    // Writes in flight below which writers continue.
+    // Amount of writes in flight below which writers continue.
     entry(
         "vfs.lorunningspace",
         "vfs.lorunningspace_bytes",
         bytes(Bytes::from_gib(1)),
         "two thirds of vfs.hirunningspace",
     ),
-    // Disables ZFS prefetch (1).
+    // 1 disables ZFS prefetch.
     entry("vfs.zfs.prefetch.disable", "", ValueForm::Count { least: 0, most: 1 }, "0"),
     // Initial prefetch distance of a ZFS stream, which grows if prefetches are late.
     entry(
@@ -80,7 +80,7 @@ pub(super) static ALL: &[Tunable] = &[
     ),
     // Number of streams that ZFS tracks in one file.
     entry("vfs.zfs.prefetch.max_streams", "", ValueForm::Count { least: 1, most: 4_096 }, "8"),
-    // Gaps that ZFS reads to merge two requests.
+    // Maximum gap that ZFS reads in order to merge two requests.
     entry(
         "vfs.zfs.vdev.read_gap_limit",
         "vfs.zfs.vdev.read_gap_limit_bytes",

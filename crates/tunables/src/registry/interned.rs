@@ -1,13 +1,13 @@
-//! Tunables that are created when first named and live as long as the process: like those of the
-//! tables, they are compared, ordered and kept by reference.
+//! Tunables that are created when first named and live as long as the process. Like those of the
+//! tables, they are compared, ordered and stored by reference.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::tunable::Tunable;
 
-/// No command line or journal names more; further ones are refused, so that names cannot fill the
-/// memory.
+/// Maximum number of names, more than any command line or journal has. Further names are refused,
+/// so that they cannot exhaust the memory.
 const MAX_INTERNED: usize = 4096;
 
 /// Keeps a text for the rest of the process.
@@ -22,7 +22,7 @@ impl InternedTunables {
         Self(Mutex::new(BTreeMap::new()))
     }
 
-    /// The tunable with this name, created by `make` if it is new.
+    /// Returns the tunable with this name, created by `make` if it is new; `None` if refused.
     pub(super) fn get(
         &self,
         name: &str,
@@ -41,7 +41,7 @@ impl InternedTunables {
         Some(tunable)
     }
 
-    /// The tunable with this name, if it was created.
+    /// Returns the tunable with this name, if it exists.
     pub(super) fn known(&self, name: &str) -> Option<&'static Tunable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }

@@ -1,4 +1,4 @@
-//! Arrays of the md driver (kernel: `drivers/md/raid5.c`, `md.c`; manual: md(4)).
+//! Tunables of md arrays (kernel: `drivers/md/raid5.c`, `md.c`; manual: md(4)).
 
 use host::Root;
 use units::{Bytes, PageSize};
@@ -6,7 +6,7 @@ use units::{Bytes, PageSize};
 use super::tunable::{FileScope, ValueForm};
 use crate::{Tunable, TunableScope, Value};
 
-/// Stripes that RAID 4, 5 and 6 keep in memory, with a page for each member.
+/// Number of stripes that RAID 4, 5 and 6 keep in memory, with a page for each member.
 pub(super) static STRIPE_CACHE: Tunable = Tunable {
     name: "stripe_cache_size",
     aliases: &["stripe_cache"],
@@ -16,7 +16,7 @@ pub(super) static STRIPE_CACHE: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Threads of RAID 4, 5 and 6 for each group of processors; 0 means one for the array.
+/// Number of RAID 4, 5 and 6 threads per group of processors; 0 means one for the array.
 pub(super) static GROUP_THREADS: Tunable = Tunable {
     name: "group_thread_cnt",
     order: 61,
@@ -25,8 +25,8 @@ pub(super) static GROUP_THREADS: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// How many full stripes may overtake a stripe that must be read first; at most the size of the
-/// stripe cache.
+/// Maximum number of full stripes that may overtake a stripe which must be read first; at most the
+/// size of the stripe cache.
 pub(super) static PREREAD_BYPASS: Tunable = Tunable {
     name: "preread_bypass_threshold",
     order: 62,
@@ -55,7 +55,7 @@ pub(super) static SYNC_SPEED_MAX: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Sync_speed_min of all arrays without one of their own.
+/// The minimum rate of arrays without a `sync_speed_min` of their own.
 pub(super) static SPEED_LIMIT_MIN: Tunable = Tunable {
     name: "speed_limit_min",
     aliases: &["dev.raid.speed_limit_min"],
@@ -66,7 +66,7 @@ pub(super) static SPEED_LIMIT_MIN: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Sync_speed_max of all arrays without one of their own.
+/// The maximum rate of arrays without a `sync_speed_max` of their own.
 pub(super) static SPEED_LIMIT_MAX: Tunable = Tunable {
     name: "speed_limit_max",
     aliases: &["dev.raid.speed_limit_max"],
@@ -77,8 +77,8 @@ pub(super) static SPEED_LIMIT_MAX: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// The memory of a stripe cache of this size, by md(4): page × members × entries, over all arrays
-/// of the stack.
+/// Returns the memory of a stripe cache of this size, as in md(4): page × members × entries, summed
+/// over all arrays of the stack.
 pub(crate) fn stripe_cache_memory(
     root: &Root,
     site: &TunableScope,

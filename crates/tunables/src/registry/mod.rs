@@ -22,8 +22,8 @@ pub use tunable::{SideEffect, Tunable, ValidatedValue};
 
 use crate::{TunableError, TunableScope};
 
-/// Every tunable with a table of its own. Read-ahead comes first because it is the main one; the
-/// order of writing is [`Tunable::write_rank`].
+/// All tunables with a table of their own. Read-ahead comes first because it is the main one;
+/// [`Tunable::write_rank`] defines the order of writing.
 pub static REGISTRY: &[&Tunable] = &[
     &read_ahead::READ_AHEAD,
     &queue::SCHEDULER,
@@ -50,12 +50,12 @@ pub static REGISTRY: &[&Tunable] = &[
     &vm::DIRTY_WRITEBACK,
 ];
 
-/// The tunables of FreeBSD, which can be checked and emitted here.
+/// Returns the tunables of FreeBSD, which foreread can check and emit on Linux.
 pub fn freebsd() -> impl Iterator<Item = &'static Tunable> {
     freebsd::ALL.iter()
 }
 
-/// The read-ahead algorithm of a simulation, NAME[:KEY=VALUE…].
+/// The read-ahead algorithm of a simulation, as `NAME[:KEY=VALUE…]`.
 static POLICY: Tunable = Tunable {
     name: "policy",
     order: 91,
@@ -63,8 +63,8 @@ static POLICY: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// The tunable with this name, JSON key or alias; also any sysctl by its own name, and declared
-/// files ([`declare`]).
+/// Finds a tunable by name, JSON key or alias; also any sysctl by its own name, and declared files
+/// ([`declare`]).
 pub fn find(name: &str) -> Result<&'static Tunable, TunableError> {
     let name = name.trim();
     let wanted = name.to_ascii_lowercase().replace('-', "_");
@@ -80,12 +80,12 @@ fn find_fixed(wanted: &str) -> Option<&'static Tunable> {
     REGISTRY.iter().find(|tunable| tunable.names().any(|known| known == wanted)).copied()
 }
 
-/// A tunable of another system, by its name or JSON key.
+/// Finds a tunable of another system by name or JSON key.
 fn find_other(wanted: &str) -> Option<&'static Tunable> {
     freebsd().chain([&POLICY]).find(|tunable| tunable.names().any(|known| known == wanted))
 }
 
-/// The tunable that a journal or JSON names, by its exact name.
+/// Finds the tunable that a journal or JSON names exactly.
 pub(crate) fn find_exactly(name: &str) -> Option<&'static Tunable> {
     let fixed = REGISTRY.iter().find(|tunable| tunable.name() == name).copied();
     fixed
@@ -99,12 +99,12 @@ pub(crate) fn find_key(key: &str) -> Option<&'static Tunable> {
     fixed.or_else(|| find_exactly(key))
 }
 
-/// Whether `file` may be a file of the tunable in this scope.
+/// Returns whether `file` may be a file of the tunable in this scope.
 pub(crate) fn admits(tunable: &Tunable, site: &TunableScope, file: &Path) -> bool {
     tunable.candidates(site).iter().any(|candidate| candidate == file)
 }
 
-/// Suggests the most similar name, or lists all.
+/// Suggests the most similar name, or lists all names.
 fn hint(wanted: &str) -> String {
     let known = REGISTRY.iter().copied().chain(freebsd()).flat_map(Tunable::names);
     match units::text::nearest(wanted, known) {

@@ -1,7 +1,7 @@
-//! The request queue and the driver of each device (kernel: `block/blk-sysfs.c`).
+//! Tunables of each device's request queue and driver (kernel: `block/blk-sysfs.c`).
 //!
 //! In the order of their side effects: a scheduler has its own `nr_requests`, and since Linux 6.17
-//! `max_sectors_kb` and `rotational` make the kernel recompute read-ahead.
+//! a write to `max_sectors_kb` or `rotational` makes the kernel recompute read-ahead.
 
 use units::Bytes;
 
@@ -15,7 +15,7 @@ const fn switch(most: i64) -> ValueForm {
     ValueForm::Count { least: 0, most }
 }
 
-/// The scheduler, which orders the requests of a device.
+/// The scheduler of a device's requests.
 pub(super) static SCHEDULER: Tunable = Tunable {
     name: "scheduler",
     aliases: &["elevator", "iosched", "io_scheduler"],
@@ -45,7 +45,7 @@ pub(super) static QUEUE_DEPTH: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// The largest request to a device; a change may raise read-ahead.
+/// Maximum size of a request; a change may raise read-ahead.
 pub(super) static MAX_SECTORS: Tunable = Tunable {
     name: "max_sectors",
     aliases: &["max_sectors_kb"],
@@ -67,7 +67,7 @@ pub(super) static ROTATIONAL: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Which processor completes a request: any (0), one nearby (1) or the submitting one (2).
+/// The processor that completes a request: any (0), one nearby (1) or the submitting one (2).
 pub(super) static RQ_AFFINITY: Tunable = Tunable {
     name: "rq_affinity",
     order: 50,
@@ -76,7 +76,7 @@ pub(super) static RQ_AFFINITY: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Whether requests are merged: always (0), simply (1) or never (2).
+/// Request merging: all (0), simple merges only (1) or none (2).
 pub(super) static NOMERGES: Tunable = Tunable {
     name: "nomerges",
     order: 51,
@@ -85,7 +85,7 @@ pub(super) static NOMERGES: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Target latency of reads, for which write-back is throttled; 0 disables throttling.
+/// Target latency of reads, for which the kernel throttles write-back; 0 disables throttling.
 pub(super) static WBT_LAT: Tunable = Tunable {
     name: "wbt_lat",
     aliases: &["wbt_lat_usec"],
@@ -96,7 +96,7 @@ pub(super) static WBT_LAT: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Read-ahead of the devices below md, dm or btrfs, used only when they are read directly.
+/// Read-ahead of the devices below md, dm or btrfs; effective only when they are read directly.
 pub(super) static MEMBER_READ_AHEAD: Tunable = Tunable {
     name: "member_read_ahead",
     aliases: &["member_read_ahead_kb"],

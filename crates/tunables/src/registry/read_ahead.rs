@@ -1,17 +1,17 @@
 //! `read_ahead`: the window that a file gets when it is opened.
 //!
-//! The kernel keeps it in pages (`ra_pages` of the bdi, `mm/backing-dev.c`), so sysfs rounds
-//! written values down to whole pages: 6 gives 4, and 3 gives 0.
+//! The kernel stores it in pages (`ra_pages` of the bdi, `mm/backing-dev.c`), so sysfs rounds
+//! written values down to whole pages: 6 becomes 4, and 3 becomes 0.
 
 use super::tunable::{FileScope, Tunable, ValueForm};
 use super::window::NAME;
 
-/// Maximum amount that the kernel reads ahead, for files opened from now on.
+/// Maximum amount that the kernel reads ahead, for files that are opened later.
 pub(super) static READ_AHEAD: Tunable = Tunable {
     name: NAME,
     aliases: &["read_ahead_kb", "readahead", "readahead_kb", "ra"],
     json_key: "read_ahead_kib",
-    // Last: writing max_sectors_kb, rotational or the scheduler may change it.
+    // Last, because writing max_sectors_kb, rotational or the scheduler may change it.
     order: 200,
     place: FileScope::Bdi,
     form: ValueForm::Window,

@@ -1,15 +1,15 @@
 //! Any Linux sysctl by its name: `vm.swappiness`, `sysctl.net.core.rmem_max`.
 //!
-//! The kernel documents no unit or range, so there is none here: accepted values are valid, and are
-//! read back. Those with a table of their own (`vm.dirty_bytes`) are found first.
+//! The kernel documents no unit or range, so foreread checks none: a value that the kernel accepts
+//! is valid, and is read back. A sysctl with a table of its own (`vm.dirty_bytes`) is found first.
 
 use super::interned::{InternedTunables, leak};
 use super::tunable::{FileScope, SYSCTL_PREFIX as PREFIX, Tunable};
 
 static KNOWN: InternedTunables = InternedTunables::new();
 
-/// The sysctl with this name, with or without the prefix; `None` if it could not be one. With
-/// slashes, a part of a name may contain a dot, as in `net/ipv4/conf/eth0.1/arp_filter`.
+/// Finds the sysctl with this name, with or without the prefix; `None` if the name is invalid. In a
+/// name with slashes, a part may contain a dot, as in `net/ipv4/conf/eth0.1/arp_filter`.
 pub(super) fn find(name: &str) -> Option<&'static Tunable> {
     let bare = name.strip_prefix(PREFIX).unwrap_or(name);
     let parts: Vec<&str> = bare.split(if bare.contains('/') { '/' } else { '.' }).collect();

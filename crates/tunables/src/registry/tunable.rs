@@ -1,4 +1,4 @@
-//! A tunable: its names, its files and the form of its values.
+//! A tunable: its names, files and the form of its values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,69 +9,69 @@ use units::Bytes;
 use super::declared_form::DeclaredForm;
 use crate::{TunableScope, Value};
 
-/// Prefix of the names of sysctls without a table of their own, in records.
+/// Prefix of the record names of sysctls without a table of their own.
 pub(super) const SYSCTL_PREFIX: &str = "sysctl.";
 
 /// The type of a tunable's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueForm {
-    /// A count, share or switch without a unit, within these bounds.
+    /// A count, share or switch without a unit; the bounds are inclusive.
     Count { least: i64, most: i64 },
-    /// An amount of data, in units of this many bytes in the kernel.
+    /// An amount of data; the file has it in units of `unit` bytes.
     Amount { unit: u64, least: Bytes, most: Bytes },
-    /// A read-ahead window, in KiB in the kernel.
+    /// A read-ahead window; the file has it in KiB.
     Window,
-    /// A data rate, in KiB per second in the kernel.
+    /// A data rate; the file has it in KiB per second.
     Rate,
-    /// The same for one array; `system` means that it follows the machine's rate.
+    /// A data rate of one array; `system` means that the array follows the machine's rate.
     ArrayRate,
-    /// A time, in units of this many nanoseconds in the kernel.
+    /// A time; the file has it in units of `unit` nanoseconds.
     Span { unit: u64 },
-    /// One of the words that the file itself lists, with the current one in brackets.
+    /// One of the words that the file lists, with the current one in brackets.
     Choice,
     /// Any text that the kernel accepts.
     Text,
-    /// A text within the limits that a user declared.
+    /// A word within the limits that a user declared.
     Declared(&'static DeclaredForm),
 }
 
-/// A valid value with notes.
+/// A valid value, with notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidatedValue {
     /// The value as the kernel rounds it.
     pub value: Value,
-    /// Notes for the user: rounding, or a surprising effect.
+    /// Notes for the user: rounding, or an unexpected effect.
     pub notes: Vec<String>,
 }
 
-/// The files, and what their paths are relative to.
+/// Where the files of a tunable are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileScope {
     /// `read_ahead_kb` of the effective bdi.
     Bdi,
     /// `read_ahead_kb` of the bdis below the effective one.
     MemberBdi,
-    /// `queue/…` of each lowest device: these have requests and a scheduler of their own.
+    /// `queue/…` of each lowest device, which have requests and a scheduler of their own.
     Queue(&'static str),
     /// `device/…` of each lowest device: the driver's attributes.
     Driver(&'static str),
     /// `md/…` of each array in the stack.
     Array(&'static str),
-    /// One file for the whole machine.
+    /// One file for the machine.
     Machine(&'static str),
-    /// The path that a user declared, with placeholders.
+    /// A path that a user declared, with placeholders.
     Declared(&'static str),
-    /// No file: it belongs to this other system.
+    /// No file: the tunable belongs to this other system.
     OtherSystem(&'static str),
 }
 
 /// The effect of writing one tunable on another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideEffect {
-    /// The kernel may change its value: the old value is written again.
+    /// The kernel may change the other tunable's value, so foreread writes the old value again.
     Recomputed(&'static str),
-    /// The kernel clears it, and it must stay so: the two set the same in different ways. It is
-    /// restored when the first is undone.
+    /// The kernel clears the other tunable, which must stay so: both set the same thing in
+    /// different ways. Undoing the first restores it.
     Cleared(&'static str),
 }
 
@@ -84,23 +84,23 @@ impl SideEffect {
 }
 
 /// A setting of the kernel: its names, unit, files and values. Reading, writing and undoing are the
-/// same for all ([`crate::read`], [`crate::BdiLease`]).
+/// same for all tunables ([`crate::read`], [`crate::BdiLease`]).
 pub struct Tunable {
     pub(super) name: &'static str,
     pub(super) aliases: &'static [&'static str],
-    /// Empty if it is the name.
+    /// The name in JSON; empty if it is the same as `name`.
     pub(super) json_key: &'static str,
     pub(super) order: u8,
     pub(super) place: FileScope,
     pub(super) form: ValueForm,
     pub(super) side_effects: &'static [SideEffect],
-    /// Whether 0 only means that another tunable applies, and cannot be written.
+    /// True if 0 only means that another tunable applies; 0 is then never written.
     pub(super) defers_at_zero: bool,
     pub(super) default_words: Option<&'static str>,
 }
 
 impl Tunable {
-    /// The values that most of them share.
+    /// The values that most tunables share.
     pub(super) const PLAIN: Self = Self {
         name: "",
         aliases: &[],
@@ -113,18 +113,18 @@ impl Tunable {
         default_words: None,
     };
 
-    /// Its name on the command line: `read_ahead`.
+    /// Returns the name on the command line, as in `read_ahead`.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its name in JSON, unit included: `read_ahead_kib`.
+    /// Returns the name in JSON, with the unit, as in `read_ahead_kib`.
     pub fn json_key(&self) -> &'static str {
         if self.json_key.is_empty() { self.name } else { self.json_key }
     }
 
-    /// The order among several writes: later writes overwrite side effects of earlier ones, as the
-    /// kernel recomputes read-ahead when `max_sectors_kb` is written.
+    /// Returns the rank among several writes. Later writes overwrite side effects of earlier ones:
+    /// a write to `max_sectors_kb` makes the kernel recompute read-ahead.
     pub fn write_rank(&self) -> u8 {
         self.order
     }
@@ -133,17 +133,17 @@ impl Tunable {
         self.side_effects
     }
 
-    /// The system's default in words, if known.
+    /// Returns the system's default in words, if known.
     pub fn default_words(&self) -> Option<&'static str> {
         self.default_words
     }
 
-    /// All its names: the first is the usual one.
+    /// Returns all names, the main one first.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         [self.name, self.json_key()].into_iter().chain(self.aliases.iter().copied())
     }
 
-    /// Its name for sysctl(8), if it is a sysctl.
+    /// Returns the name for sysctl(8); `None` if the tunable is not a sysctl.
     pub fn sysctl(&self) -> Option<&'static str> {
         match self.name.strip_prefix(SYSCTL_PREFIX) {
             Some(bare) => Some(bare),
@@ -151,7 +151,7 @@ impl Tunable {
         }
     }
 
-    /// Its operating system, if that is not Linux.
+    /// Returns the name of the operating system; `None` for Linux.
     pub fn other_os(&self) -> Option<&'static str> {
         match self.place {
             FileScope::OtherSystem(system) => Some(system),
@@ -159,12 +159,12 @@ impl Tunable {
         }
     }
 
-    /// Whether it belongs to the whole machine, whatever the target.
+    /// Returns whether the tunable applies to the whole machine, whatever the target.
     pub fn is_of_machine(&self) -> bool {
         matches!(self.place, FileScope::Machine(_) | FileScope::OtherSystem(_))
     }
 
-    /// The kind of storage that has it, if not all have it.
+    /// Returns the kind of storage that has the tunable; `None` if every kind has it.
     pub fn needs(&self) -> Option<&'static str> {
         match self.place {
             FileScope::Array(_) => Some("an md array"),
@@ -174,7 +174,7 @@ impl Tunable {
         }
     }
 
-    /// Whether the value only means that another tunable applies, so that it is never written.
+    /// Returns whether the value only means that another tunable applies; it is then never written.
     pub fn defers_to_other(&self, value: &Value) -> bool {
         let is_zero = match value.bytes() {
             Some(bytes) => bytes.is_zero(),
@@ -183,8 +183,8 @@ impl Tunable {
         self.defers_at_zero && is_zero
     }
 
-    /// The possible files in `/sys` or `/proc`: one, or one for each device of a stack (not all
-    /// need exist). Empty for tunables of another system.
+    /// Returns the possible files in `/sys` or `/proc`: one, or one for each device of a stack.
+    /// They need not exist. Empty for tunables of another system.
     pub fn candidates(&self, site: &TunableScope) -> Vec<PathBuf> {
         let each = |devices: Vec<DevNo>, pattern: &str, mark: &str| -> Vec<PathBuf> {
             devices.iter().map(|device| pattern.replace(mark, &device.to_string()).into()).collect()
@@ -215,12 +215,12 @@ impl Tunable {
         }
     }
 
-    /// The first of its files, for errors and for tunables with exactly one.
+    /// Returns the first of the possible files, for errors and for tunables with exactly one file.
     pub fn file(&self, site: &TunableScope) -> PathBuf {
         self.candidates(site).into_iter().next().unwrap_or_else(|| PathBuf::from(self.name))
     }
 
-    /// Its existing files: usually with the same value, but each is restored to its own.
+    /// Returns the existing files. Their values are usually equal; each file gets its own back.
     pub fn files(&self, root: &Root, site: &TunableScope) -> Vec<PathBuf> {
         let mut files = self.candidates(site);
         files.retain(|file| root.exists(file));

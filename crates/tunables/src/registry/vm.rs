@@ -1,7 +1,7 @@
-//! The page cache of the whole machine (kernel: `Documentation/admin-guide/sysctl/vm.rst`).
+//! Tunables of the page cache (kernel: `Documentation/admin-guide/sysctl/vm.rst`).
 //!
-//! `dirty_bytes` and `dirty_ratio` set the same in different ways: writing one makes the other 0,
-//! and 0 cannot be written to the first. The same applies to the two of `dirty_background`.
+//! `dirty_bytes` and `dirty_ratio` set the same in different ways: a write to one sets the other to
+//! 0, and 0 itself cannot be written. The same applies to the two `dirty_background` tunables.
 
 use units::Bytes;
 
@@ -13,7 +13,7 @@ const BYTES: ValueForm =
     ValueForm::Amount { unit: 1, least: Bytes::from_kib(8), most: Bytes::from_gib(1 << 20) };
 const CENTISECONDS: ValueForm = ValueForm::Span { unit: 10_000_000 };
 
-/// Amount of dirty data above which writers write it back themselves.
+/// Amount of dirty data above which a writing process must write data back itself.
 pub(super) static DIRTY_BYTES: Tunable = Tunable {
     name: "dirty_bytes",
     aliases: &["vm.dirty_bytes"],
@@ -25,7 +25,7 @@ pub(super) static DIRTY_BYTES: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// The same as a share of memory, in percent.
+/// The same threshold as a share of available memory, in percent.
 pub(super) static DIRTY_RATIO: Tunable = Tunable {
     name: "dirty_ratio",
     aliases: &["vm.dirty_ratio"],
@@ -50,7 +50,7 @@ pub(super) static DIRTY_BACKGROUND_BYTES: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// The same as a share of memory, in percent.
+/// The same threshold as a share of available memory, in percent.
 pub(super) static DIRTY_BACKGROUND_RATIO: Tunable = Tunable {
     name: "dirty_background_ratio",
     aliases: &["vm.dirty_background_ratio"],
@@ -63,7 +63,7 @@ pub(super) static DIRTY_BACKGROUND_RATIO: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Age above which dirty data is written back.
+/// Age above which the kernel writes dirty data back.
 pub(super) static DIRTY_EXPIRE: Tunable = Tunable {
     name: "dirty_expire",
     aliases: &["dirty_expire_centisecs", "vm.dirty_expire_centisecs"],
@@ -74,7 +74,7 @@ pub(super) static DIRTY_EXPIRE: Tunable = Tunable {
     ..Tunable::PLAIN
 };
 
-/// Interval at which the kernel looks for dirty data; 0 disables it.
+/// Interval at which the kernel writes back old dirty data; 0 disables it.
 pub(super) static DIRTY_WRITEBACK: Tunable = Tunable {
     name: "dirty_writeback",
     aliases: &["dirty_writeback_centisecs", "vm.dirty_writeback_centisecs"],

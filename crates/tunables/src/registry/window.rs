@@ -7,10 +7,10 @@ use crate::TunableError;
 
 pub(super) const NAME: &str = "read_ahead";
 
-/// Sixteen times the largest value seen in the field (64 MiB, on some cloud disks).
+/// The maximum: sixteen times the largest value seen in the field (64 MiB, on some cloud disks).
 const MAX_WINDOW: Bytes = Bytes::from_gib(1);
 
-/// Checks a window, and rounds it down to whole pages.
+/// Checks a window and rounds it down to whole pages.
 pub(super) fn validate(window: Bytes, page: PageSize) -> Result<ValidatedValue, TunableError> {
     if window > MAX_WINDOW {
         return Err(TunableError::TooLarge { tunable: NAME, value: window, most: MAX_WINDOW });

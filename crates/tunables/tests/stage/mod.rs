@@ -1,4 +1,4 @@
-//! What the tests of leases share: the helper process, and a place for its journals.
+//! Common code of the lease tests: the helper process, and a directory for its journals.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,15 +15,15 @@ use sys::lock::Lock;
 use tempfile::TempDir;
 use units::Bytes;
 
-/// Long enough for a busy machine; the awaited events take milliseconds.
+/// The timeout of a wait, for busy machines; the awaited events take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A bdi, and a directory for journals and locks.
 pub struct Stage {
     base: TempDir,
-    /// What the helper is to take for the machine.
+    /// The tree that the helper uses instead of the machine; `None` for the machine.
     pub prefix: Option<PathBuf>,
-    /// What to resolve.
+    /// The path to resolve.
     pub target: String,
     pub bdi: BdiId,
 }
@@ -44,7 +44,7 @@ impl Stage {
     }
 
     pub fn guard(&self) -> GuardCommand {
-        // `FLIP_ROOT` cannot be set here for the guard alone, so `env` does.
+        // `env` sets `FLIP_ROOT` for the guard alone.
         let flip = flip_path().into_os_string();
         match &self.prefix {
             None => GuardCommand { program: flip.into(), args: vec!["guard".into()] },
@@ -58,7 +58,7 @@ impl Stage {
         }
     }
 
-    /// Starts the helper.
+    /// Returns the command that starts the helper.
     pub fn flip(&self) -> Command {
         let mut command = Command::new(flip_path());
         command.arg(&self.target).arg(self.base.path()).stderr(Stdio::null());
@@ -73,13 +73,13 @@ impl Stage {
         started(&mut self.flip(), "flipping")
     }
 
-    /// Leaves things as a power cut would: run and guard gone in one blow, the value at 4 KiB and
-    /// 64 KiB before.
+    /// Creates the state after a power loss: run and guard are killed at once; the value is 4 KiB,
+    /// and was 64 KiB before.
     pub fn power_cut(&self) {
         let mut child = started(self.flip().arg("hold"), "holding");
         let guard = self.guard_pid();
-        // While stopped, it cannot notice that its guard has exited, and restore the settings
-        // itself.
+        // While stopped, the helper cannot notice that its guard has exited and restore the
+        // settings itself.
         kill_process(Pid::from_child(&child), Signal::STOP).expect("stopped");
         kill_hard(guard);
         child.kill().expect("killed");
@@ -97,7 +97,7 @@ impl Stage {
         TunableScope::with_layers(&self.root(), &storage)
     }
 
-    /// What an administrator does.
+    /// Writes the value directly, as an administrator would.
     pub fn set_by_hand(&self, kib: u64) {
         let path = self.root().path(self.bdi.dir().join("read_ahead_kb"));
         fs::write(path, format!("{kib}\n")).expect("written");
@@ -108,7 +108,7 @@ impl Stage {
         entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect()
     }
 
-    /// Waits until neither run nor guard is there any more.
+    /// Waits until run and guard have exited.
     pub fn await_end(&self) {
         let lock = self.dirs().runtime.join(format!("lock/bdi-{}.lock", self.bdi));
         if lock.exists() {
@@ -119,7 +119,7 @@ impl Stage {
         }
     }
 
-    /// The guard of the helper that runs now.
+    /// Returns the process ID of the running helper's guard.
     pub fn guard_pid(&self) -> u32 {
         let journal = self.journals().pop().expect("a journal");
         let journal = journal.to_str().expect("a name");
@@ -164,7 +164,7 @@ pub fn kib(kib: u64) -> Value {
     Bytes::from_kib(kib).into()
 }
 
-/// Ends a process as nothing can prevent.
+/// Kills a process with SIGKILL.
 pub fn kill_hard(pid: u32) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
     kill_process(pid, Signal::KILL).expect("killed");
@@ -178,7 +178,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A run is killed after each of `moments`; then everything must be as before.
+/// Kills a run at each of `moments`; afterwards all values must be as before.
 pub fn survives_kills(stage: &Stage, moments: impl Iterator<Item = Moment>) {
     let original = stage.value();
     for (round, moment) in moments.enumerate() {
@@ -192,7 +192,7 @@ pub fn survives_kills(stage: &Stage, moments: impl Iterator<Item = Moment>) {
         child.wait().expect("its end");
         stage.await_end();
         assert_eq!(stage.value(), original, "round {round}, {moment:?}");
-        // Killed between beginning a journal and having a guard, it leaves one with no change.
+        // A run killed after creating its journal and before its guard leaves an empty one.
         let result = foreread_tunables::rollback(
             &stage.dirs(),
             &stage.root(),
@@ -202,7 +202,7 @@ pub fn survives_kills(stage: &Stage, moments: impl Iterator<Item = Moment>) {
     }
 }
 
-/// Starts a helper and returns when it has said this word.
+/// Starts a helper and returns when it has printed `word`.
 fn started(command: &mut Command, word: &str) -> Child {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the helper");
     let mut line = String::new();
@@ -212,15 +212,15 @@ fn started(command: &mut Command, word: &str) -> Child {
     child
 }
 
-/// When to kill.
+/// When to kill a run.
 #[derive(Debug)]
 pub struct Moment {
     pub after_first_change: bool,
     pub delay: Duration,
 }
 
-/// Fifty moments: most while values are flipped, some while the run begins. The seed is fixed, the
-/// machine adds chance enough.
+/// Returns fifty moments: most while values are flipped, some while the run starts. The seed is
+/// fixed; the machine adds enough randomness.
 pub fn fifty_moments() -> impl Iterator<Item = Moment> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     (0..50).map(move |round| {
@@ -232,7 +232,7 @@ pub fn fifty_moments() -> impl Iterator<Item = Moment> {
     })
 }
 
-/// Examples are built in the directory of the tests.
+/// Cargo builds examples next to the directory of the tests.
 fn flip_path() -> PathBuf {
     let own = std::env::current_exe().expect("this test");
     let target = own.parent().and_then(Path::parent).expect("a target folder");
