@@ -1,4 +1,4 @@
-//! What is built on a block device: the opposite direction of [`crate::resolve`].
+//! Finds the bdis above a block device: the opposite direction of [`crate::resolve`].
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use crate::mount::mounts;
 use crate::resolve::{of_block_device, of_file_system};
 use crate::{BdiId, DevNo, PathProbe, ProbeKind, Root};
 
-/// The bdis that use a block device: its own, those of arrays, volumes and mapped devices above it,
-/// and those of file systems on any of them. Removing the device, or changing its behaviour,
-/// affects measurements on each.
+/// Returns the bdis that use a block device: the device's own, those of arrays, volumes and mapped
+/// devices above it, and those of file systems on any of these. Removing the device or changing its
+/// behaviour affects measurements on each of them.
 pub fn bdis_on(root: &Root, device: DevNo) -> BTreeSet<BdiId> {
     let devices = stack_on(root, device);
     let of_device = |device: &DevNo| {
@@ -22,7 +22,7 @@ pub fn bdis_on(root: &Root, device: DevNo) -> BTreeSet<BdiId> {
     for info in &mounts {
         let (path, mount_id) = (info.mount.point.clone(), Some(info.id));
         let probe = PathProbe { path, kind: ProbeKind::Directory, device: info.device, mount_id };
-        // The mount itself is not accessed, because it might hang.
+        // Do not access the mount itself: it might hang.
         let Ok((bdi, below)) = of_file_system(root, &mounts, &probe, info) else { continue };
         if below.iter().any(|below| devices.contains(below)) {
             bdis.insert(bdi);
@@ -31,7 +31,7 @@ pub fn bdis_on(root: &Root, device: DevNo) -> BTreeSet<BdiId> {
     bdis
 }
 
-/// The device, its partitions, and all devices that use one of them.
+/// Returns the device, its partitions, and all devices that use one of them.
 fn stack_on(root: &Root, device: DevNo) -> BTreeSet<DevNo> {
     let mut stack = BTreeSet::new();
     let mut next = vec![device];

@@ -1,4 +1,4 @@
-//! Block devices: the facts that a record keeps.
+//! Block devices: the facts that a record stores.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, SECTOR_BYTES};
@@ -11,31 +11,31 @@ pub struct DeviceFacts {
     pub device: DevNo,
     /// The kernel's name: `sda1`, `dm-0`.
     pub name: String,
-    /// The disk of a partition.
+    /// The disk that a partition belongs to; `None` if the device is not a partition.
     pub disk: Option<DevNo>,
-    /// Its driver: `partition`, `dm`, `md`, `loop`, `zram` or `disk`.
+    /// Device type: `partition`, `dm`, `md`, `loop`, `zram` or `disk`.
     pub kind: String,
     pub size: Option<Bytes>,
     /// Vendor and model, as the device reports them.
     pub model: Option<String>,
-    /// Its name in device mapper or md.
+    /// Name in device mapper.
     pub label: Option<String>,
-    /// Whether the kernel treats it as a rotating disk.
+    /// Whether the kernel treats the device as a rotating disk.
     pub rotational: Option<bool>,
-    /// Whether it is read-only.
+    /// Whether the device is read-only.
     pub read_only: Option<bool>,
     pub scheduler: Option<String>,
     pub nr_requests: Option<u64>,
     pub max_sectors: Option<Bytes>,
-    /// The device's optimal request size; `None` if it reports none.
+    /// Optimal request size; `None` if the device reports none.
     pub optimal_io_size: Option<Bytes>,
     pub logical_block_size: Option<Bytes>,
     pub read_ahead: Option<Bytes>,
-    /// Counts disks since boot, to detect reused numbers (since Linux 5.15).
+    /// Sequence number of the disk since boot, which reveals reused numbers (since Linux 5.15).
     pub diskseq: Option<u64>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
-    /// The devices directly below it, for dm and md.
+    /// The devices directly below a dm or md device; empty for others.
     pub members: Vec<DevNo>,
 }
 
@@ -73,7 +73,7 @@ pub fn device_facts(root: &Root, device: DevNo) -> Result<DeviceFacts, HostError
     })
 }
 
-/// Whether the device is gone since it was resolved.
+/// Returns whether the device has disappeared since it was resolved.
 pub fn device_gone(root: &Root, device: DevNo) -> bool {
     block_dir(root, device).is_err()
 }
@@ -86,7 +86,7 @@ pub(crate) fn block_dir(root: &Root, device: DevNo) -> Result<String, HostError>
     root.ensure_mounted().and(Err(HostError::DeviceGone { device }))
 }
 
-/// The disk of a partition; any other device itself.
+/// Returns the disk of a partition, or `device` itself if it is not a partition.
 pub(crate) fn disk_of(root: &Root, device: DevNo) -> Result<DevNo, HostError> {
     let dir = block_dir(root, device)?;
     if !root.exists(format!("{dir}/partition")) {
@@ -96,24 +96,24 @@ pub(crate) fn disk_of(root: &Root, device: DevNo) -> Result<DevNo, HostError> {
     number_in(root, &format!("{dir}/../dev")).ok_or(HostError::DeviceGone { device })
 }
 
-/// The number in a `dev` file.
+/// Reads the number in a `dev` file.
 pub(crate) fn number_in(root: &Root, path: &str) -> Option<DevNo> {
     root.read(path).ok()?.parse().ok()
 }
 
-/// The kernel's name for a device, or else its number.
+/// Returns the kernel's name for a device, or its number if the name is unknown.
 pub(crate) fn device_name(root: &Root, device: DevNo) -> String {
     root.link_name(format!("/sys/dev/block/{device}")).unwrap_or_else(|| device.to_string())
 }
 
-/// The devices directly below a dm or md device.
+/// Returns the devices directly below a dm or md device.
 pub(crate) fn members(root: &Root, device: DevNo) -> Vec<DevNo> {
     let dir = format!("/sys/dev/block/{device}/slaves");
     let names = root.names(&dir);
     names.iter().filter_map(|name| number_in(root, &format!("{dir}/{name}/dev"))).collect()
 }
 
-/// The lowest devices below `device`, each once; a partition leads to its disk.
+/// Returns the lowest devices below `device`, each once, with disks in place of their partitions.
 pub(crate) fn leaves(root: &Root, device: DevNo) -> Vec<DevNo> {
     let mut found = Vec::new();
     gather_leaves(root, device, 0, &mut found);
@@ -122,7 +122,7 @@ pub(crate) fn leaves(root: &Root, device: DevNo) -> Vec<DevNo> {
     found
 }
 
-/// Deeper stacks do not occur; a captured tree may contain a loop of links.
+/// Real stacks are not deeper, but links in a captured tree may form a loop.
 const DEEPEST_STACK: u32 = 16;
 
 fn gather_leaves(root: &Root, device: DevNo, depth: u32, found: &mut Vec<DevNo>) {
@@ -152,7 +152,7 @@ fn kind(root: &Root, dir: &str) -> &'static str {
 pub(crate) fn model(root: &Root, disk_dir: &str) -> Option<String> {
     let part = |name: &str| root.read(format!("{disk_dir}/device/{name}")).ok();
     let model = part("model").filter(|model| !model.is_empty())?;
-    // SCSI reports "ATA" as the vendor of ATA disks, and virtio a number: neither is a vendor.
+    // SCSI reports "ATA" as the vendor of ATA disks; virtio reports a number. Neither is a vendor.
     let vendor = part("vendor")
         .filter(|vendor| !vendor.is_empty() && vendor != "ATA" && !vendor.starts_with("0x"));
     Some(vendor.map_or_else(|| model.clone(), |vendor| format!("{vendor} {model}")))

@@ -1,4 +1,4 @@
-//! Control groups: the group of a process, and how much page cache its memory limits allow.
+//! Control groups: the group of a process, and the page cache that its memory limits allow.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ pub enum CgroupHierarchy {
     MemoryV1,
 }
 
-/// The lines of `/proc/PID/cgroup`: the controllers of a hierarchy, none for version 2, and the
-/// path of the process's group in it.
+/// Parses the lines of `/proc/PID/cgroup` into controllers (empty for version 2) and the path of
+/// the process's group.
 pub fn groups(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
 impl CgroupHierarchy {
-    /// The hierarchy that limits memory, at its usual mount point.
+    /// Detects the hierarchy that limits memory, at its usual mount point.
     pub fn of_memory(root: &Root) -> Self {
         let old = root.exists("/sys/fs/cgroup/memory/memory.limit_in_bytes");
         if old { Self::MemoryV1 } else { Self::Unified }
@@ -35,7 +35,7 @@ impl CgroupHierarchy {
         }
     }
 
-    /// The group of a process, as a path below the hierarchy's directory.
+    /// Returns the group of a process as a path below the hierarchy's directory.
     fn path(self, root: &Root, pid: u32) -> Option<String> {
         let text = root.read(format!("/proc/{pid}/cgroup")).ok()?;
         self.parse_group(&text).map(|path| path.trim_matches('/').to_owned())
@@ -60,7 +60,7 @@ impl CgroupHierarchy {
         })
     }
 
-    /// Whether these controllers or mount options belong to this hierarchy.
+    /// Returns whether these controllers or mount options belong to this hierarchy.
     fn has_memory(self, words: &str) -> bool {
         match self {
             Self::Unified => words.is_empty(),
@@ -68,16 +68,16 @@ impl CgroupHierarchy {
         }
     }
 
-    /// The id of a process's group: the inode of its directory.
+    /// Returns the id of a process's group, which is the inode number of its directory.
     pub fn group_id(self, root: &Root, pid: u32) -> Option<u64> {
         let path = root.path(format!("{}/{}", self.usual_mount(), self.path(root, pid)?));
         std::fs::metadata(path).ok().map(|dir| dir.ino())
     }
 
-    /// The page cache that the limits of a process's group and its ancestors allow: the minimum of
-    /// limit minus anonymous memory. `None` without a limit.
+    /// Returns the page cache that the limits of a process's group and its ancestors allow: the
+    /// minimum of limit minus anonymous memory. `None` if no limit is set.
     pub fn cache_limit(self, root: &Root, pid: u32) -> Option<Bytes> {
-        /// Version 1 shows a missing limit as the largest file offset.
+        /// Version 1 reports a missing limit as the largest file offset, just below 2⁶³.
         const MIN_NO_LIMIT: u64 = 1 << 60;
         let (names, anonymous): (&[&str], _) = match self {
             Self::Unified => (&["memory.max", "memory.high"], "anon "),

@@ -1,4 +1,4 @@
-//! Counters of the block layer.
+//! Block layer counters.
 
 use std::iter::Sum;
 use std::ops::{Add, Sub};
@@ -11,7 +11,7 @@ use units::{Bytes, Nanos, SECTOR_BYTES};
 use crate::block::block_dir;
 use crate::{DevNo, HostError, Root};
 
-/// The counters of a block device since it appeared, or the difference of two readings
+/// Counters of a block device since it appeared, or the difference between two readings
 /// (Documentation/block/stat.rst). The kernel counts times in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStat {
@@ -27,23 +27,23 @@ pub struct BlockStat {
     pub write_bytes: Bytes,
     /// Total duration of the writes.
     pub write_time: Nanos,
-    /// Requests in flight at the (later) reading.
+    /// Requests in flight at the (later) reading. This is not a difference.
     pub in_flight: u64,
     /// Time with at least one request in flight.
     pub busy: Nanos,
-    /// Requests in flight, summed over time: divided by elapsed time it is the mean queue.
+    /// Requests in flight, integrated over time. Divided by the elapsed time: the mean queue depth.
     pub queue_time: Nanos,
     pub discards: u64,
     pub flushes: u64,
 }
 
 impl BlockStat {
-    /// The mean size of a read request; 0 without requests.
+    /// Returns the mean size of a read request, or 0 without requests.
     pub fn mean_read(&self) -> Bytes {
         Bytes::new(self.read_bytes.get().checked_div(self.reads).unwrap_or(0))
     }
 
-    /// The mean number of requests in flight over `elapsed`.
+    /// Returns the mean number of requests in flight over `elapsed`.
     pub fn mean_queue(&self, elapsed: Nanos) -> f64 {
         if elapsed == Nanos::ZERO {
             0.0
@@ -53,14 +53,14 @@ impl BlockStat {
     }
 }
 
-/// A text that is not a `stat` file.
+/// The error for a text that is not a `stat` file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is not block device statistics: expected at least 11 numbers")]
 pub struct ParseStatError {
     text: String,
 }
 
-/// Parses `/sys/block/<name>/stat`: 11 numbers, with discards 15, with flushes 17 (Linux 5.5).
+/// Parses `/sys/block/<name>/stat`: 11 numbers, 15 with discards, 17 with flushes (Linux 5.5).
 impl FromStr for BlockStat {
     type Err = ParseStatError;
 
@@ -114,7 +114,7 @@ impl BlockStat {
     }
 }
 
-/// The difference of two readings. A device that reappeared has smaller counters than before: the
+/// The difference between two readings. If the device reappeared, its counters restarted: the
 /// difference is then 0, never negative.
 impl Sub for BlockStat {
     type Output = Self;
@@ -124,7 +124,7 @@ impl Sub for BlockStat {
     }
 }
 
-/// The sum of two devices.
+/// The sum of the counters of two devices.
 impl Add for BlockStat {
     type Output = Self;
 
@@ -139,7 +139,7 @@ impl Sum for BlockStat {
     }
 }
 
-/// Reads the counters of one device (a partition has its own).
+/// Reads the counters of one device. A partition has its own counters.
 pub fn block_stat(root: &Root, device: DevNo) -> Result<BlockStat, HostError> {
     let path = format!("{}/stat", block_dir(root, device)?);
     let text = root.read(&path)?;
@@ -149,12 +149,12 @@ pub fn block_stat(root: &Root, device: DevNo) -> Result<BlockStat, HostError> {
     })
 }
 
-/// Reads the counters of all block devices, partitions among them, at once: each with its number
-/// and name, as `/proc/diskstats` lists them. Lines that are none are left out.
+/// Reads the counters of all block devices and partitions at once from `/proc/diskstats`, with
+/// their numbers and names. Invalid lines are skipped.
 ///
 /// # Errors
 ///
-/// If that file cannot be read.
+/// If `/proc/diskstats` cannot be read.
 pub fn block_stats(root: &Root) -> Result<Vec<(DevNo, String, BlockStat)>, HostError> {
     let text = root.read("/proc/diskstats")?;
     Ok(text.lines().filter_map(disk_line).collect())

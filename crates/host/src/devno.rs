@@ -6,17 +6,17 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A device number, `8:0`. Major 0 is a file system without a block device.
+/// A device number, such as `8:0`. Major 0 marks a file system without a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DevNo {
     pub major: u32,
-    /// The disk or partition of that driver.
+    /// The disk or partition within the driver that `major` selects.
     pub minor: u32,
 }
 
 impl DevNo {
-    /// The number from `stat(2)`.
+    /// Converts the number that `stat(2)` returns.
     pub fn from_raw(dev: u64) -> Self {
         Self { major: rustix::fs::major(dev), minor: rustix::fs::minor(dev) }
     }
@@ -28,7 +28,7 @@ impl fmt::Display for DevNo {
     }
 }
 
-/// A text that is not a device number.
+/// The error for a text that is not a device number.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is not a device number: write MAJOR:MINOR, as in 8:0")]
 pub struct ParseDevNoError {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where foreread keeps state that survives a boot, and state that does not.
+/// Directories for persistent state and for state that lasts until reboot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dirs {
     /// Journals and the store of runs: `/var/lib/foreread` for root.
@@ -15,9 +15,9 @@ pub struct Dirs {
 }
 
 impl Dirs {
-    /// The directories of this user: `FOREREAD_STATE_DIR` and `FOREREAD_RUNTIME_DIR` if set;
-    /// otherwise `/var/lib/foreread` and `/run/foreread` for root, and XDG's for other users and
-    /// for root of a user namespace who may not write there.
+    /// Returns the current user's directories: `FOREREAD_STATE_DIR` and `FOREREAD_RUNTIME_DIR` if
+    /// set; otherwise `/var/lib/foreread` and `/run/foreread` for root, and the XDG directories for
+    /// other users and for root in a user namespace without write access to `/var/lib` and `/run`.
     pub fn of_user() -> Self {
         let is_root = rustix::process::geteuid().is_root();
         let user_map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -26,14 +26,14 @@ impl Dirs {
         Self::choose(root, |name| env::var_os(name))
     }
 
-    /// Both directories below `base`, for tests.
+    /// Returns both directories below `base`, for tests.
     pub fn under(base: impl Into<PathBuf>) -> Self {
         let base = base.into();
         Self { state: base.join("state"), runtime: base.join("runtime") }
     }
 
     fn choose(root: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        // XDG says to ignore relative paths, whose meaning depends on the working directory.
+        // XDG ignores relative paths: their meaning depends on the working directory.
         let absolute =
             |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let own = |name: &str| {
@@ -44,7 +44,7 @@ impl Dirs {
             if root {
                 return PathBuf::from("/var/lib/foreread");
             }
-            // A user without an entry in /etc/passwd, as in containers, has / as home.
+            // A user without an entry in /etc/passwd, as in containers, has the home /.
             let home = absolute("HOME").filter(|home| home != Path::new("/"));
             let home = || home.map(|home| home.join(".local/state"));
             let base = absolute("XDG_STATE_HOME").or_else(home);
@@ -54,7 +54,7 @@ impl Dirs {
             if root {
                 return PathBuf::from("/run/foreread");
             }
-            // Without a session there is no runtime directory; /tmp is writable by all users.
+            // Without a session there is no runtime directory; all users can write /tmp.
             absolute("XDG_RUNTIME_DIR")
                 .map_or_else(|| state.join("run"), |dir| dir.join("foreread"))
         });
@@ -62,8 +62,8 @@ impl Dirs {
     }
 }
 
-/// Whether this text of `uid_map` (user_namespaces(7)) is that of a user namespace below the
-/// initial one, which maps all 2³² − 1 users to themselves.
+/// Returns whether `text` is the `uid_map` (user_namespaces(7)) of a user namespace below the
+/// initial one. The initial namespace maps all 2³² − 1 users to themselves.
 fn maps_users(text: &str) -> bool {
     let numbers: Vec<&str> = text.split_whitespace().collect();
     !numbers.is_empty() && numbers != ["0", "0", "4294967295"]

@@ -1,4 +1,4 @@
-//! Errors of reading the machine's state.
+//! Errors that occur while reading the machine's state.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use units::ErrorKind;
 
 use crate::DevNo;
 
-/// Why a fact about the machine is unavailable. Each error names the path or device and, if
-/// possible, says what to do.
+/// The reason why a fact about the machine is unavailable. Each error names the path or device and,
+/// if possible, a remedy.
 #[derive(Debug, Error)]
 pub enum HostError {
     /// The path does not exist.
     #[error("{path}: no such file, directory or device{hint}", path = path.display())]
     NotFound {
         path: PathBuf,
-        /// What was probably meant, or empty.
+        /// A suggestion of the intended path, or empty.
         hint: String,
     },
     /// The path cannot be resolved: a loop of links, a name that is too long, a file instead of a
     /// directory.
     #[error("cannot resolve {path}", path = path.display())]
     Unresolvable { path: PathBuf, source: io::Error },
-    /// Reading a file or looking at it did not work.
+    /// A file's content or metadata cannot be read.
     #[error("cannot read {path}", path = path.display())]
     Read { path: PathBuf, source: io::Error },
     /// A kernel file has unexpected content.
@@ -32,21 +32,21 @@ pub enum HostError {
     /// The path is a socket, pipe or character device.
     #[error("{path} is a {what}: name a directory, file or block device", path = path.display())]
     NotStorage { path: PathBuf, what: &'static str },
-    /// A file system without a device, and therefore without read-ahead.
+    /// The file system has no device, and therefore no read-ahead.
     #[error("{path} is on {fstype}: {why}", path = path.display())]
     NoBackingDevice {
         path: PathBuf,
         fstype: String,
-        /// Why nothing can be set, and what to name instead.
+        /// Why no setting exists, and what to name instead.
         why: String,
     },
-    /// A file system of the kernel is missing, as in a chroot that was only unpacked.
+    /// A kernel file system such as proc is not mounted, as in an unpacked chroot.
     #[error("{path} is not mounted here, as in a bare chroot: mount -t {fstype} {fstype} {path}")]
     NotMounted { path: &'static str, fstype: &'static str },
     /// The block device with this number no longer exists.
     #[error("block device {device} is gone")]
     DeviceGone { device: DevNo },
-    /// There is storage, but its bdi cannot be determined.
+    /// The bdi of the storage cannot be determined.
     #[error("{path}: cannot determine its backing device info (bdi): {why}",
         path = path.display())]
     NoBdi { path: PathBuf, why: String },

@@ -1,20 +1,20 @@
-//! Patterns of udev, tmpfiles and shells: `*`, `?`, `[a-z]`, `[!0-9]`.
+//! Glob patterns of udev, tmpfiles and shells: `*`, `?`, `[a-z]`, `[!0-9]`.
 
-/// Whether `text` matches `pattern`. `*` also matches slashes; see [`path_matches`].
+/// Returns whether `text` matches `pattern`. `*` also matches slashes; see [`path_matches`].
 pub fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     fits(&pattern, &text)
 }
 
-/// Whether a path matches a shell pattern, in which `*` does not match slashes.
+/// Returns whether a path matches a shell pattern, in which `*` does not match slashes.
 pub(crate) fn path_matches(pattern: &str, path: &str) -> bool {
     let mut parts = path.split('/');
     let all = pattern.split('/').all(|part| parts.next().is_some_and(|name| matches(part, name)));
     all && parts.next().is_none()
 }
 
-/// Greedy matching that backtracks only to the last `*`.
+/// Matches greedily and backtracks only to the last `*`.
 fn fits(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -40,7 +40,7 @@ fn fits(pattern: &[char], text: &[char]) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// How much of the pattern this character consumes: 0 for `*`, which matches any number.
+/// Returns the pattern length that `c` consumes, 0 for `*`; `None` if `c` does not match.
 fn step(pattern: &[char], c: char) -> Option<usize> {
     match pattern.first()? {
         '*' => Some(0),
@@ -53,7 +53,7 @@ fn step(pattern: &[char], c: char) -> Option<usize> {
 
 fn class(pattern: &[char], c: char) -> Option<usize> {
     let Some(end) = (2..pattern.len()).find(|at| pattern[*at] == ']') else {
-        return (c == '[').then_some(1); // an unclosed bracket is itself
+        return (c == '[').then_some(1); // an unclosed bracket is a literal
     };
     let mut set = &pattern[1..end];
     let negated = matches!(set.first(), Some('!' | '^'));

@@ -1,7 +1,7 @@
 //! The kernel's default read-ahead, computed from sysfs.
 //!
 //! Block devices (block/blk-settings.c): 128 KiB; since 5.10 at least twice `optimal_io_size`;
-//! since 6.17 a rotational device without one uses its largest request instead. Until 5.9 only md
+//! since 6.17 a rotational device without one uses twice its largest request. Until 5.9 only md
 //! raised it, to two stripes. File systems with a bdi of their own have their own rules
 //! (fs/btrfs/disk-io.c, fs/nfs/super.c, fs/fuse/inode.c, fs/ceph/super.c, fs/smb/client/cifsfs.c).
 
@@ -17,7 +17,7 @@ pub struct KernelDefault {
     pub rule: KernelRule,
     /// The rule with its numbers, as a phrase.
     pub reason: String,
-    /// The sysfs files from which it was computed, relative to the device's directory.
+    /// The sysfs files that the value was computed from, relative to the device's directory.
     pub inputs: Vec<&'static str>,
 }
 
@@ -42,14 +42,14 @@ pub enum KernelRule {
     Ceph,
     /// The mount option rasize, or one or two times rsize.
     Cifs,
-    /// No read-ahead by the kernel: the file system has its own.
+    /// 0: the file system disables the kernel's read-ahead and has its own.
     None,
 }
 
 /// `VM_READAHEAD_PAGES` of include/linux/mm.h.
 const DEFAULT_KIB: Kib = Kib::new(128);
 
-/// The kernel's default for the layer that owns a bdi; `None` if the rule is unknown.
+/// Returns the kernel's default for the layer that owns a bdi, or `None` if the rule is unknown.
 pub fn kernel_default(
     kernel: KernelRelease,
     page: PageSize,
@@ -64,9 +64,9 @@ pub fn kernel_default(
     }
 }
 
-/// Other defaults that a kernel may have chosen for this device: before its limits were lowered,
-/// because the value does not follow (since 6.15 it is never lowered), or by a later kernel's rule
-/// that was backported.
+/// Returns other defaults that a kernel may have chosen for this device: a value from before its
+/// limits were lowered, because the kernel then keeps the higher value (since 6.15), or the value
+/// of a later kernel's rule that a distribution backported.
 pub fn other_defaults(kernel: KernelRelease, page: PageSize, owner: &Layer) -> Vec<KernelDefault> {
     let Some(queue) = &owner.queue else { return Vec::new() };
     let mut found = Vec::new();
@@ -163,7 +163,7 @@ fn twice_size(
     KernelDefault { read_ahead, rule, reason, inputs: inputs.to_vec() }
 }
 
-/// Two stripes, as in drivers/md/raid0.c, raid5.c and raid10.c.
+/// Returns two stripes of md, as in drivers/md/raid0.c, raid5.c and raid10.c.
 fn md_stripes(page: PageSize, owner: &Layer) -> Option<KernelDefault> {
     let LayerKind::Md { level, raid_disks, chunk, .. } = &owner.kind else { return None };
     let (disks, chunk) = ((*raid_disks)?, (*chunk)?);
@@ -245,14 +245,14 @@ fn fuse(rule: impl Fn(Kib, KernelRule, String) -> KernelDefault) -> KernelDefaul
     rule(DEFAULT_KIB, KernelRule::Fuse, why.to_owned())
 }
 
-/// Whether a file system of this type is served by a program.
+/// Returns whether a userspace program serves file systems of this type.
 pub fn is_fuse(fstype: &str) -> bool {
     matches!(fstype, "fuse" | "fuseblk")
         || fstype.starts_with("fuse.")
         || fstype.starts_with("fuseblk.")
 }
 
-/// The number in a mount option.
+/// Returns the number in a mount option.
 pub fn option_number(options: &str, name: &str) -> Option<u64> {
     options
         .split(',')

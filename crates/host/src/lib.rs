@@ -1,9 +1,9 @@
-//! Reads the machine's state: the bdi of a path, counters of block devices, memory and pressure,
-//! and the facts that a record keeps.
+//! Reads the machine's state: the bdi of a path, block device counters, memory and pressure, and
+//! the facts that a record stores.
 //!
-//! Everything takes a [`Root`], so a captured or generated tree of `/sys` and `/proc` works like
-//! the machine itself. Only the device number of a path needs a system call ([`PathProbe`]); all
-//! else is text of sysfs and procfs.
+//! Everything takes a [`Root`], so it also works on a captured or generated tree of `/sys` and
+//! `/proc`. Only the device number of a path needs a system call ([`PathProbe`]); everything else
+//! is text from sysfs and procfs.
 
 mod above;
 mod block;

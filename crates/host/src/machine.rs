@@ -15,14 +15,14 @@ pub struct Machine {
     pub kernel: String,
     /// The processor's architecture, as in `uname -m`.
     pub architecture: String,
-    /// Processors that this process may run on.
+    /// Number of processors that this process may run on.
     pub cpus: u32,
     pub cpu_model: Option<String>,
     pub memory: Bytes,
-    /// Memory that was available without swapping when this was read.
+    /// Memory that was available without swapping at the time of reading.
     pub memory_available: Bytes,
     pub page_size: PageSize,
-    /// Whether it runs under a hypervisor; `None` if unknown.
+    /// Whether the machine runs under a hypervisor; `None` if unknown.
     pub virtualised: Option<bool>,
     pub hostname: Option<String>,
     pub boot_id: Option<String>,
@@ -49,13 +49,13 @@ impl Machine {
         })
     }
 
-    /// The first two numbers of the kernel's release.
+    /// Returns the first two numbers of the kernel's release; `None` if it has an unknown form.
     pub fn release(&self) -> Option<KernelRelease> {
         self.kernel.parse().ok()
     }
 }
 
-/// The page size of the machine of a tree: a captured one has it in the maps of a process.
+/// Returns the machine's page size; for a captured tree, as recorded in `/proc/self/smaps`.
 pub fn page_size_of(root: &Root) -> PageSize {
     if root.is_system() {
         return page_size();
@@ -67,7 +67,7 @@ pub fn page_size_of(root: &Root) -> PageSize {
     kib.and_then(|kib| PageSize::new(kib.checked_mul(1024)?)).unwrap_or(PageSize::FOUR_KIB)
 }
 
-/// Processors available to this process; in a captured tree, all processors.
+/// Returns the number of processors available to this process; in a captured tree, all of them.
 fn cpus(root: &Root, cpuinfo: &str) -> u32 {
     if root.is_system()
         && let Ok(cpus) = std::thread::available_parallelism()
@@ -78,7 +78,7 @@ fn cpus(root: &Root, cpuinfo: &str) -> u32 {
     u32::try_from(listed).unwrap_or(u32::MAX).max(1)
 }
 
-/// The value of the first `name : value` line.
+/// Returns the value of the first `name : value` line.
 fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     cpuinfo.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -86,7 +86,7 @@ fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// On x86 the processor reports a hypervisor; elsewhere the firmware may.
+/// Detects a hypervisor: x86 processors report it; on other architectures the firmware may.
 fn virtualised(root: &Root, cpuinfo: &str) -> Option<bool> {
     if root.exists("/sys/hypervisor/type") || root.exists("/proc/device-tree/hypervisor") {
         return Some(true);
@@ -94,7 +94,7 @@ fn virtualised(root: &Root, cpuinfo: &str) -> Option<bool> {
     field(cpuinfo, "flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
-/// The first two numbers of a kernel's release: `6.18` of `6.18.44-generic`.
+/// The first two numbers of a kernel's release: 6 and 18 for `6.18.44-generic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelRelease {
     pub major: u32,

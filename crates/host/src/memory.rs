@@ -1,4 +1,4 @@
-//! Memory: reclaimed pages, refaults and pressure.
+//! Memory statistics: reclaimed pages and pressure.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -8,17 +8,17 @@ use units::{Bytes, Nanos};
 
 use crate::{HostError, Root};
 
-/// The counters of `/proc/vmstat` that show a disturbed trial; or the difference of two readings.
+/// Counters of `/proc/vmstat` that reveal a disturbed trial, or the difference of two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VmStat {
     /// Number of writes of 1 or 3 to `drop_caches`.
     pub drop_pagecache: u64,
-    /// Pages scanned by processes that had to reclaim memory themselves.
+    /// Pages scanned by processes in direct reclaim.
     pub pgscan_direct: u64,
 }
 
 impl VmStat {
-    /// Reads `/proc/vmstat`; a missing counter is zero.
+    /// Reads `/proc/vmstat`; a missing counter is 0.
     pub fn read(root: &Root) -> Result<Self, HostError> {
         Ok(Self::parse(&root.read("/proc/vmstat")?))
     }
@@ -52,9 +52,9 @@ impl Sub for VmStat {
 /// One line of `/proc/pressure/memory`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PressureLine {
-    /// Percentage of the last ten seconds in which work was stalled.
+    /// Percentage of the last 10 s in which tasks were stalled.
     pub avg10: f64,
-    /// Total stalled time since boot.
+    /// Total stall time since boot.
     pub total: Nanos,
 }
 
@@ -86,7 +86,7 @@ fn percent(text: &str) -> Option<f64> {
 /// Memory pressure (PSI).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// At least one task was stalled.
+    /// The `some` line: at least one task was stalled.
     pub some: PressureLine,
 }
 
@@ -104,7 +104,7 @@ impl Pressure {
     }
 }
 
-/// The lines of `/proc/meminfo` in kB (which are KiB).
+/// Parses the lines of `/proc/meminfo` that are in kB (which means KiB).
 pub fn parse_meminfo(text: &str) -> BTreeMap<String, Bytes> {
     text.lines()
         .filter_map(|line| {
@@ -115,8 +115,8 @@ pub fn parse_meminfo(text: &str) -> BTreeMap<String, Bytes> {
         .collect()
 }
 
-/// What reclaims idle cache although memory is free, if anything does: DAMON with the action
-/// `pageout`, enabled by its sysfs or its own module. Idle data may then have to be read again.
+/// Returns the path that enables idle reclaim, or `None`: DAMON with the action `pageout`, through
+/// its sysfs or `damon_reclaim`. Idle data is then reclaimed although memory is free.
 pub fn idle_reclaim(root: &Root) -> Option<PathBuf> {
     const MODULE: &str = "/sys/module/damon_reclaim/parameters/enabled";
     const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";

@@ -11,15 +11,15 @@ use crate::{DevNo, HostError, Root};
 /// One line of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountInfo {
-    /// The mount's id; `statx` returns the same for a path on it.
+    /// The mount's id, as `statx` also reports it for paths on the mount.
     pub id: u64,
     /// The id of the parent mount.
     pub parent: u64,
-    /// The device of its files, as `st_dev` (but each btrfs subvolume has another one).
+    /// Device of the files, as in `st_dev` (except on btrfs, where each subvolume has its own).
     pub device: DevNo,
     /// The mounted directory of the file system; not `/` for bind mounts.
     pub root: PathBuf,
-    /// The part that a [`crate::Storage`] keeps.
+    /// The fields that a [`crate::Storage`] stores.
     pub mount: Mount,
 }
 
@@ -28,7 +28,7 @@ pub struct Mount {
     pub point: PathBuf,
     /// The type of file system: `ext4`, `nfs4`, `fuse.sshfs`.
     pub fstype: String,
-    /// What is mounted: a device, a server's export, or any text.
+    /// The mounted object: a device, a server's export, or any text.
     pub source: String,
     /// The options of the mount and of the file system, separated by commas.
     pub options: String,
@@ -42,8 +42,8 @@ pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
 }
 
 pub(crate) fn mounts(root: &Root) -> Result<Vec<MountInfo>, HostError> {
-    // In a tree with a live procfs, as a container sees its host, `self` is this process with the
-    // mounts of its container. Process 1 has those of the host.
+    // In a tree with a live procfs, such as a host's root mounted in a container, `self` is this
+    // process with the container's mounts. Process 1 has the host's mounts.
     let is_live = !root.is_system() && root.path("/proc/self").is_symlink();
     let file = if is_live { "/proc/1/mountinfo" } else { "/proc/self/mountinfo" };
     match root.read(file) {
@@ -52,14 +52,14 @@ pub(crate) fn mounts(root: &Root) -> Result<Vec<MountInfo>, HostError> {
     }
 }
 
-/// The source of the mount with this device number, for file systems without a block device.
+/// Returns the source of the mount with this device number, for mounts without a block device.
 pub fn mount_source(root: &Root, device: DevNo) -> Option<String> {
     let mounts = mounts(root).ok()?;
     mounts.into_iter().rev().find(|info| info.device == device).map(|info| info.mount.source)
 }
 
-/// The mount of a path by names alone: the longest mount point above it; if several are mounted
-/// there, the last, which hides the others.
+/// Returns the mount that contains a path, by names alone: the longest mount point above the path.
+/// If several are mounted there, returns the last one, which hides the others.
 pub(crate) fn mount_above<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'a MountInfo> {
     mounts
         .iter()
@@ -67,8 +67,8 @@ pub(crate) fn mount_above<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'
         .max_by_key(|info| info.mount.point.components().count())
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: any number of
-/// optional fields before the dash. A source may be empty, so each single space separates.
+/// Parses `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`. The
+/// dash follows any number of optional fields. A source may be empty, so each space separates.
 fn parse_line(line: &str) -> Option<MountInfo> {
     let (before, after) = line.split_once(" - ")?;
     let mut before = before.split(' ');
@@ -96,8 +96,8 @@ fn join_options(mount: &str, super_block: &str) -> String {
     mount.split(',').chain(new).filter(|option| !option.is_empty()).collect::<Vec<_>>().join(",")
 }
 
-/// Decodes the kernel's octal escapes: spaces, tabs, line ends, backslashes and `#` are written
-/// `\040` and so on.
+/// Decodes the kernel's octal escapes such as `\040`, which stand for spaces, tabs, line ends,
+/// backslashes and `#`.
 fn unescape(field: &str) -> OsString {
     let bytes = field.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

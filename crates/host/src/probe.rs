@@ -1,4 +1,4 @@
-//! The system calls on a path.
+//! System calls on a path.
 
 use std::fs;
 use std::io;
@@ -15,25 +15,25 @@ use crate::{DevNo, HostError, Root};
 pub enum ProbeKind {
     Directory,
     File,
-    /// A block device of this number.
+    /// A block device with this number.
     BlockDevice(DevNo),
 }
 
-/// The results of system calls on a path; the rest is in `/proc` and `/sys`.
+/// Results of system calls on a path. All other facts come from `/proc` and `/sys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathProbe {
-    /// The path, absolute and without links.
+    /// Absolute path without symbolic links.
     pub path: PathBuf,
     pub kind: ProbeKind,
-    /// The device of its file system (`st_dev`).
+    /// Device number of the file system (`st_dev`).
     pub device: DevNo,
-    /// The id of its mount, since Linux 5.8.
+    /// Id of the mount; `None` before Linux 5.8.
     pub mount_id: Option<u64>,
 }
 
 impl PathProbe {
-    /// Examines `path`. In a captured tree, which cannot be queried by system calls, device nodes
-    /// are identified by their names under `/dev`, and files by the mount above them.
+    /// Examines `path`. System calls cannot query a captured tree: there, device nodes are
+    /// identified by their names under `/dev`, and files by the mount above them.
     pub fn read(root: &Root, path: &Path) -> Result<Self, HostError> {
         if root.is_system() { Self::of_live(root, path) } else { Self::of_captured(root, path) }
     }
@@ -80,7 +80,7 @@ fn kind(given: &Path, status: &Statx) -> Result<ProbeKind, HostError> {
     Err(HostError::NotStorage { path: given.to_owned(), what })
 }
 
-/// Adds a hint to "not found" if the name of a device was given.
+/// Converts an error of `canonicalize`, with a hint if `given` is the name of a block device.
 fn explain(root: &Root, given: &Path, source: io::Error) -> HostError {
     let path = given.to_owned();
     let nowhere = [Errno::LOOP, Errno::NAMETOOLONG, Errno::NOTDIR, Errno::INVAL];
@@ -97,8 +97,8 @@ fn explain(root: &Root, given: &Path, source: io::Error) -> HostError {
     HostError::NotFound { path, hint: hint.unwrap_or_default() }
 }
 
-/// The block device number of a node under `/dev`, even if the node itself cannot be examined: by
-/// the name that its links lead to, or its dm name.
+/// Returns the block device number of a node under `/dev`. If the node itself cannot be examined,
+/// uses the name that its links lead to, or its dm name.
 pub(crate) fn node_number(root: &Root, path: &Path) -> Option<DevNo> {
     if root.is_system()
         && let Ok(status) = rustix::fs::stat(path)
@@ -120,7 +120,7 @@ fn mapped_number(root: &Root, label: &str) -> Option<DevNo> {
     number_in(root, &format!("{dir}/dev"))
 }
 
-/// Follows links by their text, because their targets need not be in a captured tree.
+/// Follows links by their text, because a captured tree may lack their targets.
 fn follow(root: &Root, path: &Path) -> PathBuf {
     const MOST_LINKS: usize = 8;
     let mut path = path.to_owned();

@@ -1,4 +1,4 @@
-//! Processes, and the large files that they have mapped.
+//! Processes and their large mapped files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::{DevNo, HostError, Root};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessInfo {
     pub pid: u32,
-    /// Its name in the kernel: at most fifteen bytes.
+    /// The kernel's name of the process (`comm`), at most 15 bytes.
     pub name: String,
-    /// The file name of its program, from its first argument.
+    /// File name of the program, from the first argument; `None` if that is empty.
     pub program: Option<String>,
     pub arguments: Vec<String>,
 }
 
-/// A large mapping of a file that is not code.
+/// A large file mapping that is not code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessMapping {
     pub pid: u32,
     pub name: String,
-    /// The device of the file's file system.
+    /// Device of the file's file system.
     pub device: DevNo,
     pub size: Bytes,
     pub path: PathBuf,
@@ -30,7 +30,7 @@ pub struct ProcessMapping {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
-    /// The device of the file's file system.
+    /// Device of the file's file system.
     pub device: DevNo,
     pub size: Bytes,
     pub executable: bool,
@@ -38,10 +38,10 @@ pub struct MappedFile {
 }
 
 const MIN_MAPPING: Bytes = Bytes::from_mib(16);
-/// Further processes are not examined.
+/// Maximum number of examined processes.
 const MAX_PROCESSES: usize = 8192;
 
-/// All visible processes. Kernel threads have no arguments and are skipped.
+/// Returns all visible processes. Kernel threads are skipped: they have no arguments.
 pub fn processes(root: &Root) -> Vec<ProcessInfo> {
     numbers(root).filter_map(|pid| process(root, pid)).collect()
 }
@@ -55,15 +55,15 @@ fn process(root: &Root, pid: u32) -> Option<ProcessInfo> {
     let line = root.read(format!("/proc/{pid}/cmdline")).ok().filter(|line| !line.is_empty())?;
     let mut words = line.split('\0').map(str::to_owned);
     let first = words.next()?;
-    // Programs that write their state there use spaces: `postgres: writer`.
+    // Programs that show their state in this argument add spaces or colons: `postgres: writer`.
     let program = first.split([' ', ':']).next().unwrap_or("");
     let program = program.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
     let name = root.read(format!("/proc/{pid}/comm")).ok()?;
     Some(ProcessInfo { pid, name, program, arguments: words.collect() })
 }
 
-/// The large files that processes have mapped as data, and whether some processes could not be
-/// examined. Programs and libraries are skipped as code, although parts of them are not executable.
+/// Returns the large files that processes have mapped as data, and whether some processes could not
+/// be examined. Programs and libraries are skipped with all their mappings, executable or not.
 pub fn large_mappings(root: &Root) -> (Vec<ProcessMapping>, bool) {
     let mut found = Vec::new();
     let mut hidden = false;
@@ -96,7 +96,7 @@ pub fn large_mappings(root: &Root) -> (Vec<ProcessMapping>, bool) {
     (found, hidden)
 }
 
-/// Parses `/proc/PID/maps` (proc_pid_maps(5)): only mappings of files.
+/// Parses `/proc/PID/maps` (proc_pid_maps(5)) and returns the file mappings.
 pub fn parse_maps(text: &str) -> Vec<MappedFile> {
     text.lines().filter_map(parse_mapping).collect()
 }
@@ -122,8 +122,8 @@ fn parse_mapping(line: &str) -> Option<MappedFile> {
     })
 }
 
-/// The names of installed packages of dpkg, apk and pacman. RPM's are in a database that only its
-/// library reads.
+/// Returns the names of installed packages of dpkg, apk and pacman. RPM's database is omitted: only
+/// RPM's library can read it.
 pub fn installed_packages(root: &Root) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(text) = root.lines_of("/var/lib/dpkg/status") {
@@ -141,7 +141,7 @@ pub fn installed_packages(root: &Root) -> Vec<String> {
     found
 }
 
-/// The installed packages in dpkg's status file.
+/// Returns the installed packages in dpkg's status file.
 pub fn dpkg_packages(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut name = None;

@@ -1,7 +1,7 @@
-//! From a path to its bdi.
+//! Resolves a path to its bdi.
 //!
-//! Read-ahead comes from the bdi of the file system's super block: usually that of its disk; btrfs,
-//! NFS and FUSE have one of their own. Devices below (members of an array, the disk under a dm
+//! Read-ahead comes from the bdi of the file system's super block. This is usually the disk's bdi;
+//! btrfs, NFS and FUSE have their own. Lower devices (members of an array, the disk under a dm
 //! device, the file of a loop device) have no effect.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::mount::{MountInfo, mount_above, mounts};
 use crate::probe::node_number;
 use crate::{BdiId, DevNo, HostError, PathProbe, ProbeKind, Root, Storage, StorageKind};
 
-/// Finds the storage of a directory, file, block device, link to one, or `MAJ:MIN`.
+/// Finds the storage of a directory, file, block device, symbolic link, or `MAJ:MIN`.
 pub fn resolve(root: &Root, path: &Path) -> Result<Storage, HostError> {
     match path.to_str().and_then(|text| text.parse().ok()) {
         Some(device) => resolve_number(root, device),
@@ -19,7 +19,7 @@ pub fn resolve(root: &Root, path: &Path) -> Result<Storage, HostError> {
     }
 }
 
-/// The part of [`resolve`] that only reads `/proc` and `/sys` of `root`.
+/// The part of [`resolve`] that reads only `/proc` and `/sys` of `root`.
 pub fn resolve_probe(root: &Root, probe: &PathProbe) -> Result<Storage, HostError> {
     let kind = match probe.kind {
         ProbeKind::BlockDevice(device) => {
@@ -55,7 +55,7 @@ fn storage(
     Storage { path, kind, mount, bdi, devices, leaves }
 }
 
-/// `MAJ:MIN` is a block device, or the number of an NFS, FUSE or btrfs mount.
+/// Resolves `MAJ:MIN`: a block device, or the number of an NFS, FUSE or btrfs mount.
 fn resolve_number(root: &Root, device: DevNo) -> Result<Storage, HostError> {
     let probe = if block_dir(root, device).is_ok() {
         let node = root
@@ -77,14 +77,14 @@ fn resolve_number(root: &Root, device: DevNo) -> Result<Storage, HostError> {
     resolve_probe(root, &probe)
 }
 
-/// The mount of a path: by its id if the kernel returned one, otherwise by name.
+/// Finds the mount of a path: by its id if the kernel returned one, otherwise by name.
 fn mount_of<'a>(mounts: &'a [MountInfo], probe: &PathProbe) -> Option<&'a MountInfo> {
     let by_id = probe.mount_id.and_then(|id| mounts.iter().find(|info| info.id == id));
     by_id.or_else(|| mount_above(mounts, &probe.path))
 }
 
-/// Whether files of this file system type are in memory or generated, so that nothing is read
-/// ahead.
+/// Returns whether file systems of this type have no kernel read-ahead of their own: files in
+/// memory, generated files, autofs, overlays, and ZFS, which has its own prefetch.
 pub(crate) fn without_device(fstype: &str) -> bool {
     in_memory(fstype) || made_up(fstype) || matches!(fstype, "autofs" | "zfs" | "overlay" | "aufs")
 }
@@ -118,7 +118,7 @@ fn made_up(fstype: &str) -> bool {
     KINDS.contains(&fstype)
 }
 
-/// Refuses storage without a device, and says what to name instead.
+/// Rejects storage without a device; the error says what to name instead.
 fn refuse_baseless(path: &Path, found: &MountInfo) -> Result<(), HostError> {
     let elsewhere = "name a directory on a disk";
     let why = match found.mount.fstype.as_str() {
@@ -141,7 +141,7 @@ fn refuse_baseless(path: &Path, found: &MountInfo) -> Result<(), HostError> {
     Err(HostError::NoBackingDevice { path: path.to_owned(), fstype, why })
 }
 
-/// Files of an overlay are read from the layer that holds them, with that layer's read-ahead.
+/// Explains an overlay: its files are read from their layers, with the layers' read-ahead.
 fn layers(options: &str) -> String {
     let option = |name: &str| {
         let value = options.split(',').find_map(|option| option.strip_prefix(name))?;
@@ -199,7 +199,7 @@ pub(crate) fn of_block_device(
     Ok((bdi, vec![device]))
 }
 
-/// btrfs has a bdi of its own, and members that only it knows.
+/// Finds the bdi and members of a btrfs. It has its own bdi, and only btrfs knows the members.
 fn of_btrfs(root: &Root, path: &Path, source: &str) -> Result<(BdiId, Vec<DevNo>), HostError> {
     let base = "/sys/fs/btrfs";
     let all: Vec<(String, Vec<DevNo>)> = root
@@ -214,7 +214,7 @@ fn of_btrfs(root: &Root, path: &Path, source: &str) -> Result<(BdiId, Vec<DevNo>
     let number = node_number(root, Path::new(source));
     let ours = match (number, all.as_slice()) {
         (Some(number), all) => all.iter().find(|(_, members)| members.contains(&number)),
-        // An unknown source, as in containers: acceptable only if there is exactly one candidate.
+        // The source is unknown, as in containers: accept a btrfs only if it is the only one.
         (None, [only]) => Some(only),
         (None, _) => None,
     };
@@ -235,8 +235,8 @@ fn btrfs_members(root: &Root, dir: &str) -> Vec<DevNo> {
     names.iter().filter_map(|name| number_in(root, &format!("{dir}/{name}/dev"))).collect()
 }
 
-/// File systems without a single block device: NFS and FUSE name their bdi after the device number;
-/// others number them (`cifs-1`, `ceph-2`, `9p-1`), and sysfs does not show the assignment.
+/// Finds the bdi of a file system without a single block device. NFS and FUSE name it after the
+/// device number; others count (`cifs-1`, `9p-1`), and sysfs does not show the assignment.
 fn of_anonymous(
     root: &Root,
     mounts: &[MountInfo],
@@ -261,7 +261,7 @@ fn of_anonymous(
     })
 }
 
-/// The block devices in a mount's source; bcachefs names several: `/dev/sda:/dev/sdb`.
+/// Returns the block devices in a mount's source. bcachefs lists several: `/dev/sda:/dev/sdb`.
 fn sources(root: &Root, source: &str) -> Vec<DevNo> {
     if !source.starts_with("/dev/") {
         return Vec::new();
@@ -273,7 +273,7 @@ fn known_bdi(root: &Root, name: &str) -> Option<BdiId> {
     BdiId::new(name).filter(|bdi| root.exists(bdi.dir()))
 }
 
-/// The only bdi named `fstype-N`.
+/// Returns the bdi named `fstype-N` if there is exactly one.
 fn only_bdi(root: &Root, fstype: &str) -> Option<BdiId> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let names = root.names("/sys/class/bdi");

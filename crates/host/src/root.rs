@@ -1,4 +1,4 @@
-//! The root of the file tree that is read.
+//! The root of the file tree from which facts are read.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::HostError;
 
-/// Larger than any configuration written by hand.
+/// Maximum size of a configuration file in bytes: larger than any that people write by hand.
 const LARGEST_CONFIGURATION: u64 = 4 << 20;
 
-/// Maximum size of a file in a captured tree.
+/// Maximum size of a file in a captured tree, in bytes.
 const LARGEST_CAPTURED: u64 = 64 << 20;
 
 /// The root of `/sys`, `/proc` and `/dev`: the machine itself, or a captured tree.
@@ -19,27 +19,27 @@ pub struct Root {
 }
 
 impl Root {
-    /// This machine.
+    /// Returns the root of this machine.
     pub fn system() -> Self {
         Self { prefix: PathBuf::from("/") }
     }
 
-    /// A tree under `prefix` that contains `sys/…` and `proc/…`.
+    /// Returns the root of a tree under `prefix` that contains `sys/…` and `proc/…`.
     pub fn at(prefix: impl Into<PathBuf>) -> Self {
         Self { prefix: prefix.into() }
     }
 
-    /// Whether this is the machine itself, where system calls give more information than files.
+    /// Returns whether this is the machine itself, where system calls report more than files do.
     pub fn is_system(&self) -> bool {
         self.prefix == Path::new("/")
     }
 
-    /// Checks that the file systems that describe storage are there on this machine. A captured
-    /// tree holds what was captured.
+    /// Checks that procfs and sysfs are mounted on this machine. Always succeeds for a captured
+    /// tree.
     ///
     /// # Errors
     ///
-    /// `/proc` or `/sys` is not mounted.
+    /// If `/proc` or `/sys` is not mounted.
     pub fn ensure_mounted(&self) -> Result<(), HostError> {
         let needed =
             [("/proc", "proc", "/proc/self/mountinfo"), ("/sys", "sysfs", "/sys/class/bdi")];
@@ -50,13 +50,13 @@ impl Root {
         }
     }
 
-    /// The location of the absolute `path` in this tree.
+    /// Returns the location of the absolute `path` in this tree.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.prefix.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The text of a file, without surrounding white space.
+    /// Reads the text of a file, without surrounding white space.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<String, HostError> {
         let path = self.path(path);
         let content = if self.is_system() { fs::read(&path) } else { captured(&path) };
@@ -66,7 +66,7 @@ impl Root {
         }
     }
 
-    /// The text of a file that not every kernel or device has.
+    /// Reads a file that not every kernel or device has; `None` if it is absent.
     pub fn read_if_present(&self, path: impl AsRef<Path>) -> Result<Option<String>, HostError> {
         match self.read(path) {
             Ok(text) => Ok(Some(text)),
@@ -75,7 +75,7 @@ impl Root {
         }
     }
 
-    /// The text of a configuration file, unchanged so that lines can be counted; `None` if it is
+    /// Reads a configuration file, unchanged so that line numbers are right; `None` if it is
     /// missing, unreadable or too large.
     pub(crate) fn lines_of(&self, path: impl AsRef<Path>) -> Option<String> {
         let bytes = limited(&self.path(path), LARGEST_CONFIGURATION).ok()?;
@@ -90,23 +90,23 @@ impl Root {
         })
     }
 
-    /// The whole number in a file; `None` if it is missing or has other content.
+    /// Reads the whole number in a file; `None` if it is missing or has other content.
     pub fn number_if_present(&self, path: impl AsRef<Path>) -> Option<u64> {
         self.read(path).ok()?.parse().ok()
     }
 
-    /// Whether something is at `path`.
+    /// Returns whether `path` exists.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
     }
 
-    /// The last component of the target of the link at `path`.
+    /// Returns the last component of the link target of `path`.
     pub fn link_name(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = fs::read_link(self.path(path)).ok()?;
         Some(target.file_name()?.to_str()?.to_owned())
     }
 
-    /// The sorted names in a directory; empty if it does not exist.
+    /// Returns the sorted names in a directory; empty if it does not exist.
     pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -116,12 +116,12 @@ impl Root {
     }
 }
 
-/// The content of a file in a captured tree, which may contain anything instead of a file.
+/// Reads a file of a captured tree. The path may be anything, such as a pipe or a device.
 fn captured(path: &Path) -> io::Result<Vec<u8>> {
     limited(path, LARGEST_CAPTURED)
 }
 
-/// The content of a regular file of at most `limit` bytes.
+/// Reads a regular file of at most `limit` bytes.
 fn limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
     if !fs::metadata(path)?.is_file() {
@@ -135,7 +135,7 @@ fn limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a file is missing, or exists without a value on this device.
+/// Returns whether a file is missing, or exists without a value on this device.
 fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, Unsupported};
     matches!(error.kind(), NotFound | NotADirectory | Unsupported | InvalidInput)
@@ -152,7 +152,7 @@ mod tests {
         let root = Root::at(dir.path());
         fs::write(at("good"), " text\n").expect("a file");
         assert_eq!(root.read("/good").expect("a file"), "text");
-        // A device without end, a pipe without writer, and more than anybody captures.
+        // An endless device, a pipe without a writer, and an oversized file.
         std::os::unix::fs::symlink("/dev/zero", at("zero")).expect("a link");
         let made = std::process::Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo");
         assert!(made.success());

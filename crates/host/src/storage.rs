@@ -14,7 +14,7 @@ use crate::{BlockStat, DevNo, HostError, KernelRelease, Mount, Root, block_stat}
 pub struct BdiId(String);
 
 impl BdiId {
-    /// The bdi with this name; `None` if the name is invalid (it is a single path component).
+    /// Returns `None` if the name is invalid: it must be a single path component.
     pub fn new(name: &str) -> Option<Self> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.".contains(&byte);
         let sound = !name.is_empty() && name.len() <= 64 && !name.starts_with('.');
@@ -55,35 +55,35 @@ impl From<BdiId> for String {
 pub enum StorageKind {
     Directory,
     File,
-    /// A block device, or a partition of one.
+    /// A block device or a partition.
     BlockDevice,
 }
 
-/// Whether a file system caches in folios larger than a page, on which windows of a power of two
-/// ramp badly.
+/// Whether the page cache of a file system uses folios larger than a page. On large folios, the
+/// ramp of power-of-two windows performs badly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LargeFolios {
     Yes,
     No,
-    /// It depends on the kernel's configuration.
+    /// Depends on the kernel's configuration.
     Unknown,
 }
 
 /// The storage of a path: its mount, its bdi, and the devices that count its I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
-    /// The path, absolute and without links.
+    /// Absolute path without symbolic links.
     pub path: PathBuf,
     pub kind: StorageKind,
     /// The mount that the path is on; `None` for a block device.
     pub mount: Option<Mount>,
-    /// The bdi from which new open files get their window.
+    /// The bdi that determines the window of newly opened files.
     pub bdi: BdiId,
-    /// The devices that together count this storage's I/O: one, several under btrfs, none under NFS
-    /// and FUSE. A partition counts its own I/O, although its bdi is the disk's.
+    /// Devices that together count this storage's I/O: usually one, several under btrfs, none under
+    /// NFS and FUSE. A partition counts its own I/O, although it uses the disk's bdi.
     pub devices: Vec<DevNo>,
-    /// The lowest devices below those: the same, or the members of members under dm and md.
+    /// The lowest devices below `devices`; the same unless dm or md is in between.
     pub leaves: Vec<DevNo>,
 }
 
@@ -94,12 +94,12 @@ pub struct FilesystemSpace {
 }
 
 impl Storage {
-    /// Whether the mount or file system is read-only.
+    /// Returns whether the mount or file system is read-only.
     pub fn read_only(&self) -> bool {
         self.mount.as_ref().is_some_and(|mount| mount.read_only)
     }
 
-    /// Whether the file system uses large folios on a kernel of this release; `None` for a block
+    /// Returns whether the file system uses large folios on this kernel release; `None` for a block
     /// device.
     pub fn large_folios(&self, kernel: KernelRelease) -> Option<LargeFolios> {
         let from = |major, minor| kernel >= KernelRelease { major, minor };
@@ -107,17 +107,17 @@ impl Storage {
         let mount = self.mount.as_ref()?;
         Some(match mount.fstype.as_str() {
             "xfs" => since(from(5, 18)),
-            // One driver for both; but not with data journalling.
+            // One driver serves both. Data journalling excludes large folios.
             "ext4" | "ext3" if mount.options.contains("data=journal") => LargeFolios::No,
             "ext4" | "ext3" => since(from(6, 16)),
-            // Initially behind CONFIG_BTRFS_EXPERIMENTAL.
+            // Until 7.1 only with CONFIG_BTRFS_EXPERIMENTAL.
             "btrfs" if from(6, 17) && !from(7, 2) => LargeFolios::Unknown,
             "btrfs" => since(from(7, 2)),
             _ => LargeFolios::Unknown,
         })
     }
 
-    /// Space on its file system, by `statvfs(3)`.
+    /// Returns the space on the file system, from `statvfs(3)`.
     pub fn space(&self) -> Result<FilesystemSpace, HostError> {
         let room = rustix::fs::statvfs(&self.path)
             .map_err(|errno| HostError::Read { path: self.path.clone(), source: errno.into() })?;
@@ -125,7 +125,7 @@ impl Storage {
         Ok(FilesystemSpace { total: blocks(room.f_blocks), available: blocks(room.f_bavail) })
     }
 
-    /// The summed counters of all its devices; `None` without devices.
+    /// Returns the summed counters of all `devices`; `None` if there are none.
     pub fn stat(&self, root: &Root) -> Result<Option<BlockStat>, HostError> {
         let stats = self.devices.iter().map(|device| block_stat(root, *device));
         let sum: BlockStat = stats.collect::<Result<Vec<_>, _>>()?.into_iter().sum();

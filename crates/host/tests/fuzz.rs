@@ -1,5 +1,5 @@
-//! No parser of the host's files panics, whatever they hold. The seeds are files as distributions,
-//! vendors and people write them, and what broke parsers once.
+//! Checks that no parser of the host's files panics, whatever they contain. The seeds are files as
+//! distributions, vendors and users write them, and inputs that once broke a parser.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! From paths to bdis on this machine: loop devices, file systems, an overlay. They need root.
+//! Resolves paths to bdis on this machine: loop devices, file systems, an overlay. Needs root.
 
-// A skipped test says so.
+// Skipped tests print the reason.
 #![allow(clippy::print_stdout)]
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
 use units::Bytes;
 
-/// A directory with what hangs on it; all is taken down when dropped.
+/// A temporary directory with devices and mounts. Dropping it unmounts and releases them.
 struct Scene {
     name: &'static str,
     dir: TempDir,
@@ -28,7 +28,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Takes this test's turn, or says why it is skipped.
+    /// Waits for the lock that serialises these tests, or prints why the test is skipped.
     fn begin(name: &'static str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             println!("SKIP {name}: needs root");
@@ -55,7 +55,7 @@ impl Scene {
         self.dir.path().join(name)
     }
 
-    /// A loop device of 256 MiB.
+    /// Creates a loop device of 256 MiB.
     fn disk(&mut self) -> Option<PathBuf> {
         let path = self.path(&format!("disk {}.img", self.nodes.len()));
         let file = File::options().read(true).write(true).create_new(true).open(path);
@@ -83,7 +83,7 @@ impl Scene {
         None
     }
 
-    /// Mounts at a new directory whose name has a blank in it.
+    /// Mounts at a new directory whose name contains a space.
     fn mount(&mut self, options: &[&OsStr]) -> Option<PathBuf> {
         let point = self.path(&format!("mount {}", self.points.len()));
         fs::create_dir(&point).expect("a directory");

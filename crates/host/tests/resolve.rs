@@ -1,4 +1,4 @@
-//! From paths to bdis on built trees: one for each kind of stack.
+//! Resolves paths to bdis in generated trees, one for each kind of stack.
 
 mod tree;
 
@@ -108,9 +108,9 @@ fn btrfs_has_a_bdi_of_its_own_over_its_members() {
     let stat = storage.stat(&tree.root()).expect("counters").expect("devices");
     assert_eq!(stat.reads, 14, "both members together");
     assert_eq!(resolved(&tree, "/other").bdi.as_str(), "btrfs-1");
-    // A member itself, read as a device, is a disk like any other.
+    // A member device that is named directly is a disk like any other.
     assert_eq!(resolved(&tree, "/dev/sdc").bdi.as_str(), "8:32");
-    // A subvolume has a device number that no mount has; the mount's number identifies it.
+    // No mount has the device number of a subvolume; the mount id identifies the mount.
     let probe = PathProbe {
         path: "/pool/sub".into(),
         kind: ProbeKind::File,

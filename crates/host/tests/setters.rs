@@ -1,4 +1,4 @@
-//! Who sets a file of the kernel, on a tree that stands for a machine.
+//! Finds the owners of a kernel file in a generated tree.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::fs;
@@ -9,7 +9,7 @@ use foreread_host::Root;
 use foreread_host::owners::{Certainty, setters};
 use tempfile::TempDir;
 
-/// A disk `sda` (8:0), an array `md127` (9:127) that udev knows, and TuneD running.
+/// A machine with a disk `sda` (8:0), an array `md127` (9:127) known to udev, and a running TuneD.
 fn machine() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, number, file) in [

@@ -1,15 +1,15 @@
-//! Commands whose advice to the kernel has no effect: a seccomp filter answers it with success.
+//! Runs commands without the effect of their advice: a seccomp filter fakes success.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Advice that is answered with success and not given.
+/// Advice values for which the filter returns success without executing the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MutedAdvice {
-    /// Values of `posix_fadvise(2)`.
+    /// Advice values of `posix_fadvise(2)`.
     pub fadvise: Vec<u32>,
-    /// Values of `madvise(2)`. Allocators use others than those of files.
+    /// Advice values of `madvise(2)`. Memory allocators use other values than readers of files.
     pub madvise: Vec<u32>,
 }
 
@@ -19,7 +19,7 @@ impl MutedAdvice {
     }
 }
 
-/// The machine in `struct seccomp_data`; other machines' calls have other numbers.
+/// The architecture in `struct seccomp_data`. System call numbers depend on it.
 #[cfg(target_arch = "x86_64")]
 const MACHINE: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
@@ -32,7 +32,7 @@ const CALL_OFFSET: u32 = 0;
 const MACHINE_OFFSET: u32 = 4;
 const ARGUMENTS_OFFSET: u32 = 16;
 const ARGUMENT_BYTES: u32 = 8;
-/// The place of the advice among the arguments.
+/// Index of the advice among the arguments.
 const FADVISE_ARGUMENT: u32 = 3;
 const MADVISE_ARGUMENT: u32 = 2;
 
@@ -44,7 +44,7 @@ fn load(offset: u32) -> libc::sock_filter {
     libc::sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: offset }
 }
 
-/// Skips so many instructions if the word is equal, and so many otherwise.
+/// Skips `equal` instructions if the loaded word equals `value`, otherwise `unequal`.
 fn compare(value: u32, equal: u8, unequal: u8) -> libc::sock_filter {
     libc::sock_filter { code: JUMP_IF_EQUAL, jt: equal, jf: unequal, k: value }
 }
@@ -53,11 +53,11 @@ fn answer(value: u32) -> libc::sock_filter {
     libc::sock_filter { code: RETURN_VALUE, jt: 0, jf: 0, k: value }
 }
 
-/// The filter compares the call and then the value of each advice. It passes calls of another
-/// architecture.
+/// Returns a filter that compares the call and then the value of each muted advice. Calls of other
+/// architectures pass.
 fn filter(machine: u32, muted: &MutedAdvice) -> Vec<libc::sock_filter> {
     let allow = answer(libc::SECCOMP_RET_ALLOW);
-    // The error 0 is success.
+    // Errno 0 means success.
     let succeed = answer(libc::SECCOMP_RET_ERRNO);
     let fadvise = muted.fadvise.iter().map(|value| (libc::SYS_fadvise64, FADVISE_ARGUMENT, *value));
     let madvise = muted.madvise.iter().map(|value| (libc::SYS_madvise, MADVISE_ARGUMENT, *value));
@@ -75,7 +75,7 @@ fn filter(machine: u32, muted: &MutedAdvice) -> Vec<libc::sock_filter> {
     program
 }
 
-/// Suppresses this advice of the command and its children. They can then gain no privileges from
+/// Suppresses this advice of the command and its children. These can no longer gain privileges from
 /// set-user-ID programs (`no_new_privs`).
 ///
 /// # Errors
@@ -87,7 +87,7 @@ pub fn mute_advice(command: &mut Command, muted: &MutedAdvice) -> io::Result<()>
     let install = move || {
         let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let filter = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
-        // SAFETY: both calls only read their arguments; the program lives until they return.
+        // SAFETY: both calls only read their arguments, and the program lives until they return.
         let done = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter)
@@ -95,8 +95,8 @@ pub fn mute_advice(command: &mut Command, muted: &MutedAdvice) -> io::Result<()>
         };
         if done { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
-    // SAFETY: between fork and exec it only makes two system calls; it does not allocate unless it
-    // fails, and takes no lock.
+    // SAFETY: between fork and exec, the closure only makes two system calls. It takes no lock and
+    // allocates only on failure.
     unsafe { command.pre_exec(install) };
     Ok(())
 }
@@ -105,7 +105,7 @@ pub fn mute_advice(command: &mut Command, muted: &MutedAdvice) -> io::Result<()>
 mod tests {
     use super::*;
 
-    /// What the filter answers, by a machine that knows the three instructions it has.
+    /// Returns the filter's result from an interpreter of the three instructions that it uses.
     fn run(program: &[libc::sock_filter], machine: u32, call: i64, arguments: [u64; 6]) -> u32 {
         let mut data = Vec::new();
         data.extend((call as u32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! How much of a file is in the page cache: `cachestat(2)` since Linux 6.5, `mincore(2)` before.
+//! Counts a file's pages in the page cache: `cachestat(2)` since Linux 6.5, otherwise `mincore(2)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,10 +7,10 @@ use units::{Bytes, Pages};
 
 use crate::mapping::FileMapping;
 
-/// The number of the call, the same on all architectures; libc does not have it everywhere.
+/// System call number, the same on all architectures; libc lacks it on some.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// The largest part of a file that is mapped at once for `mincore(2)`.
+/// Maximum number of bytes that are mapped at once for `mincore(2)`.
 const MINCORE_PIECE: u64 = 1 << 30;
 
 #[repr(C)]
@@ -31,24 +31,24 @@ struct Counts {
 
 const _: () = assert!(size_of::<Range>() == 16 && size_of::<Counts>() == 40);
 
-/// How much of a part of a file is in the page cache.
+/// Page cache statistics of a part of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStat {
     pub cached: Pages,
-    /// In the cache and not written yet.
+    /// Cached pages that have not been written back yet.
     pub dirty: Pages,
     pub writeback: Pages,
-    /// No longer in the cache since the kernel reclaimed them; excludes dropped pages.
+    /// Pages that the kernel reclaimed and that are not cached again; excludes dropped pages.
     pub evicted: Pages,
 }
 
-/// Counts the cached pages from `offset` on; a `length` of 0 extends to the end. `ENOSYS` on
-/// kernels older than 6.5, `EOPNOTSUPP` for huge pages.
+/// Counts the cached pages from `offset` on; a `length` of 0 extends to the end. Fails with
+/// `ENOSYS` before Linux 6.5 and with `EOPNOTSUPP` for huge pages.
 pub fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<CacheStat> {
     let range = Range { offset: offset.get(), length: length.get() };
     let mut counts = Counts::default();
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads one Range, writes
-    // one Counts (sizes asserted above), and keeps neither.
+    // SAFETY: the borrowed descriptor is open. The kernel reads one Range, writes one Counts (sizes
+    // asserted above), and keeps neither.
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, 0)
     };
@@ -63,9 +63,9 @@ pub fn cachestat(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Resu
     })
 }
 
-/// Counts the cached pages of a part of a file by mapping it; `offset` must be page-aligned. To a
-/// user who neither owns the file nor may write it, the kernel reports everything as cached (since
-/// Linux 5.2).
+/// Counts the cached pages of a part of a file by mapping it; `offset` must be page-aligned. For a
+/// user who neither owns the file nor may write to it, the kernel reports all pages as cached
+/// (since Linux 5.2).
 pub fn mincore(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Pages> {
     let (mut at, end) = (offset.get(), offset.get() + length.get());
     let mut cached = Pages::ZERO;
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that is certainly in the page cache, since it was just written.
+    /// Creates a file whose pages are in the page cache because they were just written.
     fn written(pages: usize) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&vec![7; pages * page_size().bytes().get() as usize]).unwrap();

@@ -1,5 +1,5 @@
-//! Child processes that never outlive their owner. Each has a process group of its own, which is
-//! killed when it is dropped; threads read its output, so it never blocks on a full pipe.
+//! Child processes that do not outlive their owner. Each has its own process group, which is killed
+//! on drop. Threads read the output, so that a child never blocks on a full pipe.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -13,10 +13,10 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-/// Timeout for the output of a process that has exited.
+/// Time limit for reading the output of a process that has exited, and for its death on drop.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A running child process. Dropping it kills its process group.
+/// A child process. Dropping it kills its process group unless its status was already collected.
 #[derive(Debug)]
 pub struct ChildProcess {
     child: Child,
@@ -26,7 +26,7 @@ pub struct ChildProcess {
     max_output: usize,
 }
 
-/// The output of a process.
+/// The captured output of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedOutput {
     pub stdout: Vec<u8>,
@@ -34,8 +34,8 @@ pub struct CapturedOutput {
 }
 
 impl ChildProcess {
-    /// Starts a command in a process group of its own, so that control-C at the terminal does not
-    /// reach it. Keeps the first `max_output` bytes of each piped output, and writes `input` to its
+    /// Starts a command in its own process group, so that control-C at the terminal does not reach
+    /// it. Captures the first `max_output` bytes of each piped output, and writes `input` to its
     /// standard input if that is piped.
     pub fn start(command: &mut Command, input: &str, max_output: usize) -> io::Result<Self> {
         let mut child = command.process_group(0).spawn()?;
@@ -54,7 +54,7 @@ impl ChildProcess {
         self.child.id()
     }
 
-    /// Whether it has exited. Until it is reaped, /proc still has its accounting.
+    /// Returns whether the process has exited, without reaping it: /proc keeps its accounting.
     pub fn has_exited(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.status.is_some() {
@@ -68,7 +68,7 @@ impl ChildProcess {
         }
     }
 
-    /// Its status, if it has exited.
+    /// Returns the exit status; `None` while the process runs.
     pub fn try_status(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.status.is_none() {
             self.status = self.child.try_wait()?;
@@ -76,7 +76,7 @@ impl ChildProcess {
         Ok(self.status)
     }
 
-    /// Waits for its status for at most `timeout`.
+    /// Waits at most `timeout` for the exit status; `None` if the process still runs.
     pub fn wait_timeout(&mut self, timeout: Duration) -> io::Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
@@ -95,18 +95,18 @@ impl ChildProcess {
         }
     }
 
-    /// Kills its process group, including background processes.
+    /// Kills the process group, including background processes.
     pub fn kill_group(&self) {
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
     }
 
-    /// Whether it has printed more than is kept.
+    /// Returns whether the process has printed more than `max_output` bytes.
     pub fn exceeds_output(&self) -> bool {
         let size = |capture: &Option<Capture>| capture.as_ref().map_or(0, Capture::size);
         size(&self.stdout).max(size(&self.stderr)) > self.max_output
     }
 
-    /// Its output, once it has exited; `None` if another process keeps a pipe open.
+    /// Returns the output after exit; `None` if another process keeps a pipe open for 5 s.
     pub fn take_output(&mut self) -> Option<CapturedOutput> {
         let bytes = |capture: Option<Capture>| capture.map_or(Some(Vec::new()), Capture::bytes);
         let (stdout, stderr) = (bytes(self.stdout.take()), bytes(self.stderr.take()));
@@ -118,13 +118,13 @@ impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.status.is_none() {
             self.kill_group();
-            // A process that hangs in the kernel is abandoned.
+            // Abandon a process that hangs in the kernel.
             let _ = self.wait_timeout(OUTPUT_TIMEOUT);
         }
     }
 }
 
-/// The bytes of a pipe.
+/// A thread that captures the bytes of a pipe.
 #[derive(Debug)]
 struct Capture {
     bytes: Receiver<Vec<u8>>,
@@ -151,7 +151,7 @@ impl Capture {
                     Err(_) => break,
                 }
             }
-            // The owner may have given up.
+            // The receiver may have timed out.
             let _ = send.send(kept);
         });
         Self { bytes, size }

@@ -1,4 +1,4 @@
-//! The location of a file on its device: `FS_IOC_FIEMAP`.
+//! Location of a file's data on its device, from `FS_IOC_FIEMAP`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,15 +7,15 @@ use units::Bytes;
 
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Write dirty data to the device first.
+/// `FIEMAP_FLAG_SYNC`: write dirty data to the device first.
 const FLAG_SYNC: u32 = 1;
-/// `FIEMAP_EXTENT_LAST`: none follows.
+/// `FIEMAP_EXTENT_LAST`: the last extent of the file.
 const EXTENT_LAST: u32 = 1;
 /// `FIEMAP_EXTENT_UNKNOWN`: the location is unknown.
 const EXTENT_UNKNOWN: u32 = 2;
-/// Extents per ioctl.
+/// Number of extents per ioctl.
 const BATCH_EXTENTS: usize = 64;
-/// Maximum number of extents; further ones are ignored.
+/// Approximate maximum number of extents; further ones are ignored.
 const EXTENTS_MOST: usize = 1 << 20;
 
 /// `struct fiemap_extent`.
@@ -30,7 +30,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap` with space for the result.
+/// `struct fiemap`, followed by space for the extents.
 #[repr(C)]
 struct Request {
     start: u64,
@@ -45,17 +45,17 @@ struct Request {
 const _: () =
     assert!(size_of::<RawExtent>() == 56 && size_of::<Request>() == 32 + 56 * BATCH_EXTENTS);
 
-/// A contiguous part of a file on the device.
+/// A part of a file that is contiguous on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileExtent {
-    /// Its start in the file.
+    /// Offset in the file; `physical` is the offset on the device.
     pub logical: Bytes,
     pub physical: Bytes,
     pub length: Bytes,
 }
 
-/// The extents of a file, in file order; holes have none. `EOPNOTSUPP` if the file system does not
-/// support it.
+/// Returns the extents of a file in file order, without holes. Fails with `EOPNOTSUPP` if the file
+/// system does not support the ioctl.
 pub fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -69,9 +69,9 @@ pub fn extents(file: BorrowedFd<'_>) -> io::Result<Vec<FileExtent>> {
             reserved: 0,
             extents: [RawExtent::default(); BATCH_EXTENTS],
         };
-        // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads and writes one
-        // `struct fiemap` with `count` extents behind it, which is what Request is (sizes asserted
-        // above), and keeps no pointer to it.
+        // SAFETY: the borrowed descriptor is open. The kernel reads and writes one `struct fiemap`
+        // followed by `count` extents, which is the layout of Request (sizes asserted above), and
+        // keeps no pointer to it.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut request) };
         if result != 0 {
             return Err(io::Error::last_os_error());

@@ -1,4 +1,4 @@
-//! Keeps cached pages despite reclaim of idle cache.
+//! Protects cached pages from reclaim of idle cache.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,8 +7,8 @@ use units::{Bytes, Pages};
 
 use crate::mapping::{FileMapping, MappingAdvice};
 
-/// Keeps the cached pages of a file mapped: reclaim of idle cache takes only unmapped pages
-/// (DAMON's filter `unmapped`). Reads nothing.
+/// Keeps the cached pages of a file mapped, because reclaim of idle cache takes only unmapped pages
+/// (DAMON's filter `unmapped`). Reads no data.
 #[derive(Debug)]
 pub struct Hold {
     mapping: FileMapping,
@@ -16,15 +16,15 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Covers the first `length` bytes of a file. Nothing is kept until [`Hold::renew`].
+    /// Covers the first `length` bytes of a file. Protects no page until [`Hold::renew`] is called.
     pub fn new(file: BorrowedFd<'_>, length: Bytes) -> io::Result<Self> {
         let mapping = FileMapping::new(file, Bytes::ZERO, length)?;
         mapping.advise(MappingAdvice::Random)?;
         Ok(Self { mapping, held: Vec::new() })
     }
 
-    /// Maps pages that were cached since the last call; returns the number of kept pages. Before
-    /// Linux 5.14 the error is [`Unsupported`](io::ErrorKind::Unsupported).
+    /// Maps the pages that were cached since the last call and returns the number of protected
+    /// pages. Fails with [`Unsupported`](io::ErrorKind::Unsupported) before Linux 5.14.
     pub fn renew(&mut self) -> io::Result<Pages> {
         let cached = self.mapping.residency()?;
         self.held.resize(cached.len(), false);
@@ -42,7 +42,7 @@ impl Hold {
     }
 }
 
-/// A kernel that does not know the advice returns only `EINVAL`.
+/// Explains `EINVAL`, which a kernel returns for unknown advice.
 fn unless_unknown(error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::EINVAL) {
         return error;
@@ -75,7 +75,7 @@ mod tests {
         file.set_len(96 * page.get()).unwrap();
         let mut hold = Hold::new(file.as_fd(), page * 96).unwrap();
         assert_eq!(hold.renew().unwrap(), Pages::new(64));
-        // What is mapped cannot be dropped.
+        // Mapped pages cannot be dropped.
         file.sync_all().unwrap();
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         assert_eq!(hold.renew().unwrap(), Pages::new(64));

@@ -1,7 +1,7 @@
-//! Files named by users, read up to a limit that depends on their kind.
+//! Reads files that users name, up to a limit that depends on the kind of file.
 //!
-//! Sizes are not trusted: a pipe has none, `/dev/zero` has no end, and files in `/proc` report a
-//! size of 0. `-` is standard input.
+//! Reported sizes are not trusted: a pipe has none, `/dev/zero` is endless, and files in `/proc`
+//! report a size of 0. `-` means standard input.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use units::{Bytes, ErrorKind};
 
-/// A kind of input, with its limit.
+/// A kind of input, with its names and its maximum size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputKind {
     one: &'static str,
@@ -23,13 +23,13 @@ pub struct InputKind {
 }
 
 impl InputKind {
-    /// The description of a device in TOML.
+    /// A device model in TOML.
     pub const MODEL: Self = Self::new("model", "models", Bytes::from_mib(16));
-    /// The declaration of a workload in TOML.
+    /// A workload declaration in TOML.
     pub const WORKLOAD: Self = Self::new("workload file", "workload files", Bytes::from_mib(16));
     /// A job file of fio, or a file that it includes.
     pub const JOB_FILE: Self = Self::new("job file", "job files", Bytes::from_mib(16));
-    /// A policy of `foreread check`.
+    /// A compliance policy of `foreread check`.
     pub const POLICY: Self = Self::new("policy", "policies", Bytes::from_mib(16));
     pub const CONFIGURATION: Self =
         Self::new("configuration file", "configuration files", Bytes::from_mib(16));
@@ -37,22 +37,22 @@ impl InputKind {
     pub const RESULTS: Self = Self::new("results", "results", Bytes::from_mib(64));
     pub const DECISIONS: Self =
         Self::new("recorded decisions", "recorded decisions", Bytes::from_mib(64));
-    /// Recorded service times of a drive, its seek curve and its description.
+    /// Recorded service times of a drive, with its seek curve and description.
     pub const SERVICE_TIMES: Self =
         Self::new("service times", "service times", Bytes::from_mib(64));
-    /// A record of runs on standard input.
+    /// A record of runs from standard input.
     pub const RECORD: Self = Self::new("record", "records", Bytes::from_mib(256));
-    /// The requests of a program: limits the file and its decompressed content.
+    /// A trace of requests. The limit applies to the file and to its decompressed content.
     pub const TRACE: Self = Self::new("trace", "traces", Bytes::from_gib(1));
-    /// A recording of `foreread watch`, read line by line.
+    /// A recording of `foreread watch`, which is read line by line.
     pub const RECORDING: Self = Self::new("recording", "recordings", Bytes::from_gib(4));
 
-    /// A kind with its name in the singular and the plural.
+    /// Creates a kind from its name in singular and plural, and its maximum size.
     pub const fn new(one: &'static str, many: &'static str, limit: Bytes) -> Self {
         Self { one, many, limit }
     }
 
-    /// The maximum size.
+    /// Returns the maximum size.
     pub const fn limit(self) -> Bytes {
         self.limit
     }
@@ -62,16 +62,16 @@ impl InputKind {
 pub enum InputError {
     #[error("cannot read the {kind} {source_name}: {}", plain(reason), kind = .kind.one)]
     Io { kind: InputKind, source_name: SourceName, reason: io::Error },
-    /// It is neither a file nor a pipe.
+    /// The input is neither a file nor a pipe.
     #[error("cannot read the {kind} {source_name}: it is {found}", kind = .kind.one)]
     NoFile { kind: InputKind, source_name: SourceName, found: &'static str },
-    /// It has no end, or is too large.
+    /// The input is endless or too large.
     #[error(
         "{source_name} is larger than {limit}, which is the limit for {kind}",
         limit = .kind.limit, kind = .kind.many
     )]
     TooLarge { kind: InputKind, source_name: SourceName },
-    /// It should be text, but is not UTF-8.
+    /// The input should be text, but is not UTF-8.
     #[error("cannot read the {kind} {source_name}: it is not text (UTF-8)", kind = .kind.one)]
     NotText { kind: InputKind, source_name: SourceName },
     #[error(
@@ -94,12 +94,12 @@ impl units::Classified for InputError {
 }
 
 impl InputError {
-    /// The error for an input that exceeds the limit of its kind, for readers in parts.
+    /// Returns the error for an input that exceeds the limit, for callers that read in parts.
     pub fn too_large(path: &Path, kind: InputKind) -> Self {
         Self::TooLarge { kind, source_name: SourceName::new(path) }
     }
 
-    /// The system's error, if there is one.
+    /// Returns the operating system's error, if there is one.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Self::Io { reason, .. } => Some(reason),
@@ -108,7 +108,7 @@ impl InputError {
     }
 }
 
-/// The system's error without its number, which is redundant.
+/// Formats the operating system's error without its number, which is redundant.
 fn plain(reason: &io::Error) -> String {
     let text = reason.to_string();
     let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
@@ -118,12 +118,12 @@ fn plain(reason: &io::Error) -> String {
         .map_or(String::new(), |first| first.to_lowercase().to_string() + letters.as_str())
 }
 
-/// The name of an input in messages.
+/// The name of an input, as printed in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceName(PathBuf);
 
 impl SourceName {
-    /// The name of the input at this path.
+    /// Returns the name of the input at this path.
     pub fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
@@ -134,7 +134,7 @@ impl fmt::Display for SourceName {
         if is_stdin(&self.0) {
             return f.write_str("(standard input)");
         }
-        // Line breaks or escape sequences in a name would break the line or the terminal.
+        // Control characters in a name would corrupt the line or the terminal.
         let name = self.0.to_string_lossy();
         match name.is_empty() || name.chars().any(|c| c.is_control() || c == '\u{fffd}') {
             true => write!(f, "{name:?}"),
@@ -143,18 +143,18 @@ impl fmt::Display for SourceName {
     }
 }
 
-/// Whether a name means standard input.
+/// Returns whether a path means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The whole content of the input.
+/// Reads the whole input.
 ///
-/// Standard input is kept: reading it again as the same kind returns the same content.
+/// The content of standard input is cached: reading it again as the same kind returns it again.
 ///
 /// # Errors
 ///
-/// If it cannot be read, is a directory or device, or exceeds the limit of its kind.
+/// If the input cannot be read, is a directory or device, or exceeds the limit of its kind.
 pub fn read(path: &Path, kind: InputKind) -> Result<Vec<u8>, InputError> {
     if !is_stdin(path) {
         return drain(open(path, kind)?);
@@ -172,21 +172,21 @@ pub fn read(path: &Path, kind: InputKind) -> Result<Vec<u8>, InputError> {
     Ok(content.to_vec())
 }
 
-/// The content of an input that is text.
+/// Reads the whole input as text.
 ///
 /// # Errors
 ///
-/// As [`read`], and if it is not UTF-8.
+/// Those of [`read`], and if the content is not UTF-8.
 pub fn read_text(path: &Path, kind: InputKind) -> Result<String, InputError> {
     String::from_utf8(read(path, kind)?)
         .map_err(|_| InputError::NotText { kind, source_name: SourceName::new(path) })
 }
 
-/// Opens an input that is too large to be kept, or that is read as it arrives.
+/// Opens an input that is too large for memory, or that is read as it arrives.
 ///
 /// # Errors
 ///
-/// If it cannot be opened or is a directory or device, or if standard input was already read.
+/// If it cannot be opened or is a directory or device, or if standard input was already used.
 pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
     if is_stdin(path) {
         let mut stdin = STDIN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +197,7 @@ pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
         return of_stdin(kind);
     }
     let failed = |reason| InputError::Io { kind, source_name: SourceName::new(path), reason };
-    // Also before opening, because opening a device may have side effects.
+    // Check before opening as well: opening a device may have side effects.
     refuse(path, kind, &path.metadata().map_err(failed)?, false)?;
     let file = File::open(path).map_err(failed)?;
     let status = file.metadata().map_err(failed)?;
@@ -207,7 +207,7 @@ pub fn open(path: &Path, kind: InputKind) -> Result<Input, InputError> {
 
 struct ReadStdin {
     kind: InputKind,
-    /// Its content, if it was kept.
+    /// The cached content; `None` if standard input was opened, not read as a whole.
     content: Option<Arc<[u8]>>,
 }
 
@@ -224,7 +224,7 @@ fn of_stdin(kind: InputKind) -> Result<Input, InputError> {
     Input::of(path, kind, file, &status)
 }
 
-/// Refuses anything but a file or a pipe; `/dev/null` is an empty file.
+/// Rejects everything but regular files and pipes; `/dev/null` counts as an empty file.
 fn refuse(
     path: &Path,
     kind: InputKind,
@@ -237,7 +237,7 @@ fn refuse(
         () if sort.is_char_device() && status.rdev() == NULL_DEVICE_NUMBER => return Ok(()),
         () if sort.is_dir() => "a directory",
         () if sort.is_block_device() || sort.is_char_device() => "a device",
-        // inetd and some shells use these for standard input.
+        // inetd and some shells use sockets as standard input.
         () if is_stdin(path) => return Ok(()),
         () => "a socket",
     };
@@ -256,11 +256,11 @@ fn drain(mut input: Input) -> Result<Vec<u8>, InputError> {
     }
 }
 
-/// Reads until `content` has `most` bytes or the input ends. Uses no more memory than that.
+/// Reads until `content` has `most` bytes or the input ends. Never reserves more than `most`.
 ///
 /// # Errors
 ///
-/// If reading fails, or if there is not enough memory.
+/// If reading fails or memory is insufficient.
 pub fn fill(mut from: impl Read, content: &mut Vec<u8>, most: u64) -> io::Result<()> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     while content.len() < most {
@@ -278,7 +278,7 @@ pub fn fill(mut from: impl Read, content: &mut Vec<u8>, most: u64) -> io::Result
     Ok(())
 }
 
-/// An open input. Reading beyond the limit of its kind fails.
+/// An open input. Reading fails beyond the limit of its kind.
 #[derive(Debug)]
 pub struct Input {
     file: File,
@@ -297,7 +297,7 @@ impl Input {
         Ok(Self { file, kind, path, left: kind.limit.get(), exceeded: false })
     }
 
-    /// Whether the limit was exceeded.
+    /// Returns whether the limit was exceeded.
     pub fn is_exceeded(&self) -> bool {
         self.exceeded
     }
@@ -316,7 +316,7 @@ impl Read for Input {
         if buffer.is_empty() {
             return Ok(0);
         }
-        // One byte more than allowed: an input that ends at its limit is not too large.
+        // Allow one extra byte to detect excess: an input may end exactly at its limit.
         let most = usize::try_from(self.left.saturating_add(1)).unwrap_or(usize::MAX);
         let most = most.min(buffer.len());
         let got = self.file.read(&mut buffer[..most])?;
@@ -352,7 +352,7 @@ mod tests {
         let path = file.path().display();
         let said = format!("{path} is larger than 1 KiB, which is the limit for notes");
         assert_eq!(why(file.path()), said);
-        // Without a known size, as for a pipe.
+        // Simulate an unknown size, as for a pipe.
         let mut input = open(file.path(), InputKind::TRACE).unwrap();
         input.left = 1000;
         let reason = input.read_to_end(&mut Vec::new()).unwrap_err();

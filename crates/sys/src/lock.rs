@@ -1,7 +1,7 @@
-//! Exclusive locks by `flock(2)`.
+//! Exclusive locks with `flock(2)`.
 //!
-//! Such a lock belongs to the open file, not to the process: a process that inherits the descriptor
-//! holds it too, and it is released when the last of them has exited for any reason.
+//! The lock belongs to the open file description, not to the process. Processes that inherit the
+//! descriptor also hold it. It is released when the last holder has exited for any reason.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,14 +12,14 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// An exclusive lock on a file, released when this and all duplicates are closed.
+/// An exclusive lock on a file. Released when this descriptor and all duplicates are closed.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Waits for the lock on the file at `path`, which is created if missing.
+    /// Waits for the lock on the file at `path`, and creates the file if it is missing.
     pub fn acquire(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         loop {
@@ -30,7 +30,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock if it is free; otherwise `None`.
+    /// Acquires the lock if it is free; returns `None` otherwise.
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let file = open(path)?;
         match flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive) {
@@ -40,24 +40,24 @@ impl Lock {
         }
     }
 
-    /// Releases the lock immediately, for all its holders. Otherwise it is released when the last
-    /// duplicate is closed, and a child that another thread is starting has one until its `exec`.
+    /// Releases the lock at once for all holders. Dropping it instead releases it with the last
+    /// duplicate; a child that another thread is starting has a duplicate until its `exec`.
     pub fn release(self) -> io::Result<()> {
         self.unlock()
     }
 
-    /// The same for an owner that cannot consume the lock, as in `Drop`.
+    /// Like `release`, for owners that cannot consume the lock, as in `Drop`.
     pub fn unlock(&self) -> io::Result<()> {
         flock(self.file.as_fd(), FlockOperation::Unlock).map_err(io::Error::from)
     }
 
-    /// The locked file, to write to it or to pass the lock to a child.
+    /// Returns the locked file, to write to it or to pass the lock to a child.
     pub fn file(&self) -> &File {
         &self.file
     }
 }
 
-/// Opens without following a final link, so that no other file can be created through a link.
+/// Opens the file without following a final link, so that a link cannot redirect its creation.
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

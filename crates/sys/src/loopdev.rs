@@ -1,4 +1,4 @@
-//! Loop devices: a block device over a file, from `include/uapi/linux/loop.h`.
+//! Loop devices: block devices backed by a file (`include/uapi/linux/loop.h`).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -68,7 +68,7 @@ const _: () = assert!(size_of::<LoopConfig>() == 304);
 const _: () = assert!(std::mem::offset_of!(LoopConfig, info) == 8);
 const _: () = assert!(std::mem::offset_of!(LoopInfo64, file_name) == 56);
 
-/// A configured loop device, held open.
+/// A configured loop device with an open descriptor.
 #[derive(Debug)]
 pub struct LoopDevice {
     number: u32,
@@ -76,17 +76,17 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Configures the loop device with this number over `backing`, with direct I/O and blocks of
-    /// `block_size`. Fails with `EBUSY` if another process has configured it.
+    /// Configures the loop device with this number on `backing`, with direct I/O and this block
+    /// size. Fails with `EBUSY` if the device is already configured.
     ///
-    /// It stays configured after this value is dropped, until [`release`] is called.
+    /// The device stays configured after this value is dropped, until [`release`] is called.
     pub fn set_up(number: u32, backing: BorrowedFd<'_>, block_size: Bytes) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path_of(number))?;
         configure(file.as_fd(), backing, block_size)?;
         Ok(Self { number, file })
     }
 
-    /// Its number: 3 for `/dev/loop3`.
+    /// Returns the device's number: 3 for `/dev/loop3`.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -100,19 +100,19 @@ impl LoopDevice {
     }
 }
 
-/// The device node of the loop device with this number.
+/// Returns the path of the loop device with this number.
 pub fn path_of(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/loop{number}"))
 }
 
-/// Creates a new loop device. Unlike a used one, it has the kernel's settings for a new device,
-/// especially read-ahead, which configuring a device again never lowers.
+/// Creates a new loop device and returns its number. A new device has the kernel's defaults, a
+/// reused one may not: reconfiguration never lowers its read-ahead.
 pub fn add() -> io::Result<u32> {
-    // -1 means the lowest number without a device.
+    // -1 selects the lowest unused number.
     control(LOOP_CTL_ADD, -1)
 }
 
-/// The number of a free loop device; creates one if there is none.
+/// Returns the number of a free loop device, and creates one if there is none.
 pub fn find_free() -> io::Result<u32> {
     control(LOOP_CTL_GET_FREE, 0)
 }
@@ -125,8 +125,8 @@ pub fn remove(number: u32) -> io::Result<()> {
 
 fn control(request: libc::c_ulong, argument: libc::c_long) -> io::Result<u32> {
     let file = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
-    // SAFETY: the requests of loop-control take a number, no pointer; the descriptor is open for
-    // the whole call.
+    // SAFETY: the requests of loop-control take a number, not a pointer, and the descriptor is open
+    // during the call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
     u32::try_from(result).map_err(|_| io::Error::last_os_error())
 }
@@ -145,17 +145,17 @@ fn configure(device: BorrowedFd<'_>, backing: BorrowedFd<'_>, block: Bytes) -> i
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Detaches the file of the loop device at `device`. While others have the device open, the kernel
-/// detaches it only when the last of them closes it. A device without a file is not an error.
+/// Detaches the file of the loop device at `device`. While other processes have the device open,
+/// the kernel delays this until the last one closes it. A device without a file is no error.
 pub fn release(device: &Path) -> io::Result<()> {
     let file = OpenOptions::new().read(true).open(device)?;
     clear(file.as_fd()).or_else(unless_unset)
 }
 
-/// Like [`release`], but if others have the device open, leaves it unchanged and returns `false`.
+/// Like [`release`], but returns `false` and changes nothing if another process has it open.
 pub fn release_if_free(device: &Path) -> io::Result<bool> {
-    // Exclusively: fails if it is mounted, and prevents mounting. Not for writing: closing would
-    // make udev open the device, which would then be in use when we try again.
+    // O_EXCL fails if the device is mounted, and prevents mounting. Open read-only: closing a
+    // writable descriptor makes udev open the device, which would then be busy at the next try.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(device);
     let file = match opened {
         Ok(file) => file,
@@ -163,8 +163,8 @@ pub fn release_if_free(device: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     clear(file.as_fd()).or_else(unless_unset)?;
-    // If no other process has it open, the state cannot be queried any more. Otherwise the kernel
-    // would detach it at the last close, which cannot be before ours: cancel that.
+    // If no other process has the device open, it is unconfigured now and has no status. Otherwise
+    // the kernel would detach the file at the last close, which cannot precede ours: cancel that.
     match forget_to_clear(file.as_fd()) {
         Ok(()) => Ok(false),
         Err(error) => unless_unset(error).map(|()| true),
@@ -172,15 +172,15 @@ pub fn release_if_free(device: &Path) -> io::Result<bool> {
 }
 
 fn clear(device: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: LOOP_CLR_FD takes no argument; the descriptor is open for the whole call.
+    // SAFETY: LOOP_CLR_FD takes no argument, and the descriptor is open during the call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD as _, 0) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn forget_to_clear(device: BorrowedFd<'_>) -> io::Result<()> {
     let mut info = LoopInfo64::new(0);
-    // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64`, whose layout is asserted above
-    // and of which every content is valid.
+    // SAFETY: LOOP_GET_STATUS64 writes one `struct loop_info64`, whose layout is asserted above and
+    // which has no invalid content.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut info) };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -192,7 +192,7 @@ fn forget_to_clear(device: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A device without a file is not an error.
+/// Ignores the error of a device without a file.
 fn unless_unset(error: io::Error) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::ENXIO) { Ok(()) } else { Err(error) }
 }

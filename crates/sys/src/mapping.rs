@@ -1,4 +1,4 @@
-//! Files mapped for reading; missing pages are an error instead of terminating the process.
+//! File mappings for reading. A missing page is an error and does not terminate the process.
 
 use std::io;
 use std::ops::Range;
@@ -11,42 +11,42 @@ use units::{Bytes, Pages};
 use crate::page_size;
 use crate::sigbus;
 
-/// A mapped part of a file, for reading.
+/// A part of a file that is mapped for reading.
 #[derive(Debug)]
 pub struct FileMapping {
     address: *mut u8,
     length: usize,
 }
 
-// SAFETY: the mapping is only read, by copying; the pointer belongs to this value alone.
+// SAFETY: the mapping is only copied from, and the pointer belongs to this value alone.
 unsafe impl Send for FileMapping {}
-// SAFETY: as above; any number of threads may copy out of it at once.
+// SAFETY: as above; several threads may copy from it at the same time.
 unsafe impl Sync for FileMapping {}
 
-/// Why nothing could be copied from a mapping.
+/// The error for data that cannot be copied from a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torn {
-    /// The first missing byte, from the start of the mapping: the file has become shorter, or its
-    /// storage could not be read.
+    /// Offset of the first missing byte in the mapping. The file became shorter, or the device
+    /// returned an error.
     pub at: Bytes,
 }
 
 /// Advice to the kernel on the use of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingAdvice {
-    /// It will be read sequentially.
+    /// Reads will be sequential.
     Sequential,
-    /// It will be read at random: no read-ahead.
+    /// Reads will be random: disables read-ahead.
     Random,
 }
 
 impl FileMapping {
-    /// Maps `length` bytes from `offset` on, which must be page-aligned.
+    /// Maps `length` bytes from `offset` on. `offset` must be page-aligned.
     pub fn new(file: BorrowedFd<'_>, offset: Bytes, length: Bytes) -> io::Result<Self> {
         sigbus::install()?;
         let too_long = |_| io::Error::from(io::ErrorKind::OutOfMemory);
         let length = usize::try_from(length.get()).map_err(too_long)?;
-        // SAFETY: the kernel chooses the address, so no existing mapping is replaced; `copy_to`
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced. `copy_to`
         // handles changes of the file while it is mapped.
         let address = unsafe {
             rustix::mm::mmap(
@@ -65,9 +65,9 @@ impl FileMapping {
         Bytes::new(self.length as u64)
     }
 
-    /// Copies data at `offset` into `buffer`; both must be within the mapping. Pages are copied in
-    /// the order of the file, so that they fault in that order: the order in which
-    /// `memcpy` reads a long range differs between processors.
+    /// Copies the data at `offset` into `buffer`. The range must be within the mapping. Pages are
+    /// copied one by one, so that they fault in file order: `memcpy` reads a long range in an order
+    /// that depends on the processor.
     #[inline]
     pub fn copy_to(&self, offset: usize, buffer: &mut [u8]) -> Result<(), Torn> {
         let end = offset.checked_add(buffer.len());
@@ -75,7 +75,7 @@ impl FileMapping {
         let start = self.address as usize;
         let page = page_size().bytes().get() as usize;
         sigbus::guarded(start, start + self.length, || {
-            // SAFETY: the source lies inside the mapping (asserted above), which lives as long as
+            // SAFETY: the source is inside the mapping (asserted above), which lives as long as
             // `self`; the target is exclusively borrowed. If a page cannot be read, the handler
             // maps zeros in its place and the copy continues. If another process writes the file
             // meanwhile, the bytes are mixed, but no code interprets them.
@@ -93,27 +93,27 @@ impl FileMapping {
         .map_err(|at| Torn { at: Bytes::new((at - start) as u64) })
     }
 
-    /// Advises the kernel of the use of the mapping.
+    /// Advises the kernel on the use of the mapping.
     pub fn advise(&self, advice: MappingAdvice) -> io::Result<()> {
         let advice = match advice {
             MappingAdvice::Sequential => Advice::Sequential,
             MappingAdvice::Random => Advice::Random,
         };
-        // SAFETY: the range is the mapping's own, and neither advice changes its content.
+        // SAFETY: the range is this mapping, and neither advice changes its content.
         Ok(unsafe { rustix::mm::madvise(self.address.cast(), self.length, advice) }?)
     }
 
-    /// How many of its pages are in the page cache.
+    /// Returns the number of mapped pages that are in the page cache.
     pub fn resident(&self) -> io::Result<Pages> {
         let present = self.residency()?;
         Ok(Pages::new(present.iter().filter(|present| **present).count() as u64))
     }
 
-    /// Which of its pages are in the page cache.
+    /// Returns for each page of the mapping whether it is in the page cache.
     pub(crate) fn residency(&self) -> io::Result<Vec<bool>> {
         let pages = self.length().to_pages_ceil(page_size()).get() as usize;
         let mut present = vec![0u8; pages];
-        // SAFETY: the range is the mapping's own, and the vector has a byte for each page of it.
+        // SAFETY: the range is this mapping, and the vector has one byte for each of its pages.
         let result =
             unsafe { libc::mincore(self.address.cast(), self.length, present.as_mut_ptr()) };
         if result != 0 {
@@ -122,15 +122,15 @@ impl FileMapping {
         Ok(present.iter().map(|page| page & 1 == 1).collect())
     }
 
-    /// Maps these pages, counted from its start, reading them first if they are not cached.
-    /// `EINVAL` before Linux 5.14.
+    /// Maps these pages, numbered from the start of the mapping. Reads pages that are not cached.
+    /// Fails with `EINVAL` before Linux 5.14.
     pub(crate) fn populate(&self, pages: Range<usize>) -> io::Result<()> {
         let page = page_size().bytes().get() as usize;
         let end = (pages.end * page).min(self.length);
         let start = pages.start * page;
         assert!(start <= end, "pages outside of the mapping");
-        // SAFETY: the range lies inside the mapping (asserted above); the advice does not
-        // change its content.
+        // SAFETY: the range is inside the mapping (asserted above), and the advice does not change
+        // its content.
         let result = unsafe {
             rustix::mm::madvise(
                 self.address.add(start).cast(),
@@ -144,8 +144,8 @@ impl FileMapping {
 
 impl Drop for FileMapping {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped the range, and it is not used after this. (Zero pages that the
-        // handler mapped into it are unmapped, too.)
+        // SAFETY: `new` mapped the range, and this is its last use. munmap also removes the zero
+        // pages that the handler mapped into it.
         let result = unsafe { rustix::mm::munmap(self.address.cast(), self.length) };
         debug_assert!(result.is_ok(), "munmap of our own mapping");
     }
@@ -181,10 +181,10 @@ mod tests {
         mapping.copy_to(4 * page, &mut buffer).unwrap();
         file.set_len(5 * page as u64).unwrap();
         let torn = mapping.copy_to(4 * page, &mut buffer).unwrap_err();
-        // memcpy(3) chooses which of the missing bytes it reads first.
+        // memcpy(3) determines which of the missing bytes is read first.
         let missing = Bytes::new(5 * page as u64)..whole;
         assert!(missing.contains(&torn.at), "{}", torn.at);
-        // What is still there can still be had, and another thread sees the same.
+        // Existing data is still readable, also after the error.
         mapping.copy_to(0, &mut buffer).unwrap();
         assert!(buffer.iter().all(|byte| *byte == 1));
     }

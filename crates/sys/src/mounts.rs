@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-/// Mounts `source` at `target` without access times, so that reading writes nothing. `options` are
-/// those of the filesystem, comma-separated.
+/// Mounts `source` at `target` without access times, so that reads cause no writes. `options` are
+/// the options of the file system, comma-separated.
 pub fn mount(source: &Path, target: &Path, fstype: &str, options: &str) -> io::Result<()> {
     let flags = MountFlags::NOATIME | MountFlags::NODEV | MountFlags::NOSUID;
     let options = CString::new(options)?;
@@ -15,12 +15,12 @@ pub fn mount(source: &Path, target: &Path, fstype: &str, options: &str) -> io::R
     Ok(())
 }
 
-/// Unmounts the filesystem at `target`; fails with `EBUSY` while it is in use.
+/// Unmounts the file system at `target`; fails with `EBUSY` while it is in use.
 pub fn unmount(target: &Path) -> io::Result<()> {
     rustix::mount::unmount(target, UnmountFlags::NOFOLLOW).map_err(Into::into)
 }
 
-/// Detaches the filesystem at `target`; the kernel unmounts it when it is no longer in use.
+/// Detaches the file system at `target`; the kernel unmounts it when it is no longer in use.
 pub fn detach(target: &Path) -> io::Result<()> {
     rustix::mount::unmount(target, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH)
         .map_err(Into::into)

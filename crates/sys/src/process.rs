@@ -1,10 +1,10 @@
-//! Identity of processes, and detaching from the parent.
+//! Process identity, sessions and signals.
 
 use std::fs;
 use std::io;
 
-/// The start time of a process in clock ticks since boot. Together with its id, which may be
-/// reused, it identifies a process until the next boot. `None` if it has exited or is a zombie.
+/// Returns the start time of a process in clock ticks since boot; `None` if it has exited or is a
+/// zombie. Start time and process id, which may be reused, identify a process until reboot.
 pub fn start_time(pid: u32) -> io::Result<Option<u64>> {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(stat) => Ok(parse_stat(&String::from_utf8_lossy(&stat))),
@@ -15,8 +15,8 @@ pub fn start_time(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
-/// Finds field 22 of proc_pid_stat(5). The second field is the program's name in parentheses, and
-/// may itself contain spaces and parentheses.
+/// Parses field 22 of proc_pid_stat(5). The second field is the program's name in parentheses,
+/// which may contain spaces and parentheses.
 fn parse_stat(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -27,16 +27,16 @@ fn parse_stat(stat: &str) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// Whether this process knows others by the numbers that the kernel reports to tracers: not in a
-/// PID namespace of its own. Without /proc, this is assumed.
+/// Returns whether this process sees the process ids that the kernel reports to tracers: it is in
+/// the initial PID namespace. Returns true if /proc is unavailable.
 pub fn has_host_ids() -> bool {
-    // The inode of the initial namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h).
+    // Inode of the initial PID namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h).
     const INITIAL: &str = "pid:[4026531836]";
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)
         || !fs::exists("/proc/self/ns/pid").unwrap_or(false)
 }
 
-/// Whether a process is stopped by a signal or a debugger, so that it cannot respond.
+/// Returns whether a signal or a debugger has stopped a process, so that it cannot respond.
 pub fn is_stopped(pid: u32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     matches!(parse_state(&String::from_utf8_lossy(&stat)), Some("T" | "t"))
@@ -47,20 +47,20 @@ fn parse_state(stat: &str) -> Option<&str> {
     rest.split_ascii_whitespace().next()
 }
 
-/// Starts a new session, without the terminal and its process group, which Ctrl-C reaches.
+/// Starts a new session, so that Ctrl-C at the terminal no longer reaches this process.
 pub fn leave_session() -> io::Result<()> {
     rustix::process::setsid().map(|_| ()).map_err(io::Error::from)
 }
 
-/// Ignores the signals by which people and service managers terminate programs.
+/// Ignores the signals that users and service managers send to terminate programs.
 pub fn ignore_endings() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
-        // SAFETY: SIG_IGN runs no code of ours, and the signal numbers are valid constants.
+        // SAFETY: SIG_IGN runs no code of this program, and the signal numbers are valid constants.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 
-/// Asks the kernel to kill other processes first when memory runs out. Needs root.
+/// Makes the OOM killer spare this process. Needs root.
 pub fn spare_from_oom() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "-1000")
 }

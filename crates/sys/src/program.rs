@@ -5,15 +5,15 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Directories of administrators' programs, which are missing in the `PATH` of other users.
+/// Directories of administrators' programs, which other users may not have in `PATH`.
 const ADMINISTRATORS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// The program that a shell would start for this word: a path, or a name on `PATH`.
+/// Returns the program that a shell would start for this word, which is a path or a name.
 pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
     which::which(program).ok()
 }
 
-/// The same, but searches first these directories, then `PATH`, then the administrators'
+/// Like `find`, but searches the directories in `first`, then `PATH`, then the administrators'
 /// directories.
 pub fn find_also_in(program: &str, first: &[PathBuf]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -28,7 +28,7 @@ fn joinable(directory: &Path) -> bool {
     !directory.as_os_str().as_encoded_bytes().contains(&b':')
 }
 
-/// Why a program cannot be started: it does not exist or is not executable. `None` if it can.
+/// Returns why a program cannot be started: missing or not executable. `None` if it can.
 pub fn obstacle(program: &OsStr) -> Option<io::ErrorKind> {
     if find(program).is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! Atomic replacement of files: a reader sees either the old content or the new one.
+//! Atomic replacement of files: a reader sees either the old or the new content.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -7,25 +7,25 @@ use std::path::Path;
 
 use tempfile::{NamedTempFile, TempPath};
 
-/// The effect of a power loss on a replaced file.
+/// Whether a replaced file survives a power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It may be lost: it describes processes that do not survive either.
+    /// The file may be lost: it describes processes that do not survive either.
     UntilReboot,
     /// Content and name are on stable storage when the call returns.
     Synced,
 }
 
-/// The permission bits of a replaced file.
+/// Permission bits of a replaced file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileMode {
-    /// These bits, restricted by the process's umask.
+    /// These bits, restricted by the umask.
     Masked(u32),
     Exact(u32),
 }
 
-/// Writes `NAME.new` in the same directory and renames it to `path`. A `NAME.new` of a killed
-/// process is overwritten.
+/// Writes `NAME.new` in the same directory and renames it to `path`. Overwrites a `NAME.new` that a
+/// killed process left behind.
 ///
 /// # Errors
 ///
@@ -44,10 +44,10 @@ pub fn replace(
         _ => {}
     }
     let (FileMode::Masked(bits) | FileMode::Exact(bits)) = mode;
-    // Not tempfile: its errors lack the system's error number.
+    // tempfile's own functions return errors without the system's error number.
     let new = dir.join(&name);
     let file = File::options().write(true).create_new(true).mode(bits).open(&new)?;
-    // Removed when dropped, unless it is renamed.
+    // Dropping this value removes the file unless it was renamed.
     let mut file = NamedTempFile::from_parts(file, TempPath::try_from_path(new)?);
     if let FileMode::Exact(_) = mode {
         file.as_file().set_permissions(Permissions::from_mode(bits))?;

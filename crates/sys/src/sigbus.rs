@@ -1,9 +1,9 @@
-//! Handles missing pages of mapped files.
+//! Handles missing pages of file mappings.
 //!
 //! The kernel sends SIGBUS to the thread that touched the page, which terminates the process by
-//! default. Here a handler maps a page of zeros in its place and records the address, so that the
-//! copy continues and its caller gets an error. Only faults within the range that the thread has
-//! declared are handled so; all others are passed to the previous handler.
+//! default. The handler maps a page of zeros in its place and records the address, so that the copy
+//! continues and its caller gets an error. It handles only faults within the range that the thread
+//! has declared, and passes all others to the previous handler.
 
 use std::cell::Cell;
 use std::io;
@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// The range that this thread copies from, and the first missing address in it.
+/// The range that this thread copies from, and the first missing address in it (0 for none).
 struct Guard {
     start: Cell<usize>,
     end: Cell<usize>,
@@ -20,23 +20,23 @@ struct Guard {
 }
 
 thread_local! {
-    // Constant and without a destructor: the handler may access it at any time.
+    // Const-initialised and without a destructor: the handler may access it at any time.
     static GUARD: Guard =
         const { Guard { start: Cell::new(0), end: Cell::new(0), missing: Cell::new(0) } };
 }
 
-/// The previous handler of SIGBUS (Rust's own runtime has one, to explain stack overflows).
+/// The previous SIGBUS handler. Rust's runtime has one, which explains stack overflows.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Runs `touch`, which may access pages between `start` and `end`. The error is the first missing
-/// address; its page was replaced by zeros.
+/// address; the handler has mapped zeros over its page.
 #[inline]
 pub(crate) fn guarded(start: usize, end: usize, touch: impl FnOnce()) -> Result<(), usize> {
     GUARD.with(|guard| {
         guard.missing.set(0);
         guard.start.set(start);
         guard.end.set(end);
-        // The handler runs in this thread: only the compiler could reorder the access.
+        // The handler runs in this thread, so only the compiler could reorder these accesses.
         compiler_fence(Ordering::SeqCst);
         touch();
         compiler_fence(Ordering::SeqCst);
@@ -48,20 +48,20 @@ pub(crate) fn guarded(start: usize, end: usize, touch: impl FnOnce()) -> Result<
     })
 }
 
-/// Installs the handler, once per process.
+/// Installs the handler once per process.
 pub(crate) fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let result = INSTALLED.get_or_init(|| {
         let mut previous = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: an empty sigaction is all zeros; the handler has the signature that SA_SIGINFO
-        // asks for; the kernel fills `previous`, which is read only if it says so.
+        // SAFETY: a zeroed sigaction is valid, and the handler has the signature that SA_SIGINFO
+        // requires. The kernel fills `previous`, which is read only on success.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handle as *const () as usize;
-            // On the alternate stack, because the previous handler may need it there.
+            // Use the alternate stack: the previous handler may need it.
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
             libc::sigemptyset(&raw mut action.sa_mask);
-            // Read before ours can run, so that it can always pass a fault on.
+            // Read the previous handler first, so that this one can always pass a fault on.
             if libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr()) != 0 {
                 return Err(last_errno());
             }
@@ -94,11 +94,11 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc
     }
 }
 
-/// Maps a page of zeros over the page of `address`; returns whether that worked.
+/// Maps a page of zeros over the page of `address`; returns whether that succeeded.
 fn put_zeros(address: usize) -> bool {
-    // SAFETY: sysconf takes no pointer; mmap replaces a page inside a file mapping of ours (the
-    // caller has checked the range) without content of its own. Both only make system calls or
-    // read constants, which is allowed in a signal handler. errno is restored, because the handler
+    // SAFETY: sysconf takes no pointer. mmap replaces a page inside one of our file mappings (the
+    // caller has checked the range), which holds no data of its own. Both only make system calls or
+    // read constants, which is allowed in a signal handler. errno is restored because the handler
     // interrupted the thread.
     unsafe {
         let errno = libc::__errno_location();
@@ -122,8 +122,8 @@ fn pass_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) 
     let Some(previous) = PREVIOUS.get() else { return };
     let handler = previous.sa_sigaction;
     // SAFETY: depending on its flags, a sigaction contains a function of one of these two types or
-    // one of two constants. After the default is restored, the fault happens again and terminates
-    // the process, as it would have without our handler.
+    // one of two constants. After the default is restored, the fault recurs and terminates the
+    // process, as it would without our handler.
     unsafe {
         if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
             let mut default: libc::sigaction = std::mem::zeroed();

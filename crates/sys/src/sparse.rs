@@ -1,4 +1,4 @@
-//! A large memory area in which only written pages use memory.
+//! A large memory area in which only written pages consume memory.
 
 use std::io;
 use std::ptr::NonNull;
@@ -7,47 +7,47 @@ use std::sync::{PoisonError, RwLock};
 
 use units::Bytes;
 
-/// The unit of allocation.
+/// Unit of allocation, in bytes.
 const PAGE_BYTES: usize = 4096;
-/// The unit of locking, and the longest read or write.
+/// Unit of locking and maximum length of a read or write, in bytes.
 const CHUNK_BYTES: usize = 2 << 20;
-/// Chunks this many apart share a lock.
+/// Number of locks. Chunks whose numbers differ by a multiple of this share a lock.
 const LOCK_COUNT: usize = 64;
-/// `MADV_DONTNEED` for memory that is locked (Linux 5.18).
+/// `MADV_DONTNEED` for locked memory (Linux 5.18).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It exceeds the end, or is longer than a chunk of 2 MiB.
+    /// The range exceeds the end or is longer than a chunk of 2 MiB.
     Range,
-    /// The required memory was not granted.
+    /// `grant` denied the required memory.
     Memory,
 }
 
-/// Zeroes of a fixed length that several threads can overwrite. Writing zeroes to untouched pages
-/// uses no memory.
+/// Zeroes of a fixed length that several threads may overwrite. Writing zeroes to untouched pages
+/// consumes no memory.
 #[derive(Debug)]
 pub struct SparseMemory {
     base: NonNull<u8>,
     length: usize,
-    /// A bit for every page that has been written.
+    /// One bit per page: whether it has been written.
     written: Box<[AtomicU64]>,
     pages: AtomicU64,
     stripes: Box<[RwLock<()>]>,
 }
 
-// SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched
+// SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only accessed
 // under the stripes' locks.
 unsafe impl Send for SparseMemory {}
 // SAFETY: as above; readers hold the read lock and writers the write lock of the range that they
 // access.
 unsafe impl Sync for SparseMemory {}
 
-/// The locks on the one or two chunks that a range touches.
+/// The locks of the one or two chunks that a range touches.
 type Locks<Guard> = (Guard, Option<Guard>);
 
 impl SparseMemory {
-    /// `length` zeroes. Fails if the system does not overcommit (`vm.overcommit_memory=2`).
+    /// Reserves `length` zeroes. Fails without overcommit (`vm.overcommit_memory=2`).
     pub fn new(length: Bytes) -> io::Result<Self> {
         let length = usize::try_from(length.get())
             .ok()
@@ -55,8 +55,8 @@ impl SparseMemory {
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing
-        // that exists.
+        // SAFETY: a new anonymous mapping at an address that the kernel chooses affects no existing
+        // memory.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -80,20 +80,20 @@ impl SparseMemory {
         Bytes::new(self.pages.load(Ordering::Relaxed) * PAGE_BYTES as u64)
     }
 
-    /// Calls `f` with `length` bytes from `offset` on, which are not modified meanwhile. `None`
-    /// beyond the end or for more than a chunk of 2 MiB.
+    /// Calls `f` with `length` bytes from `offset` on, which do not change during the call. Returns
+    /// `None` for a range beyond the end or longer than a chunk of 2 MiB.
     pub fn read<R>(&self, offset: Bytes, length: Bytes, f: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let (start, length) = self.range(offset, length)?;
         let _locks = self.lock(start, length, |lock: &RwLock<()>| {
             lock.read().unwrap_or_else(PoisonError::into_inner)
         });
-        // SAFETY: the range lies within the mapping, whose bytes are always initialised, and the
-        // read locks keep writers off it while the slice lives.
+        // SAFETY: the range is within the mapping, whose bytes are always initialised, and the read
+        // locks exclude writers while the slice lives.
         let bytes = unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(start), length) };
         Some(f(bytes))
     }
 
-    /// Writes `data` at `offset`, if `grant` allows the additional memory.
+    /// Writes `data` at `offset` if `grant` allows the additional memory.
     pub fn write(
         &self,
         offset: Bytes,
@@ -113,7 +113,7 @@ impl SparseMemory {
         for (page, part) in pages(start, data) {
             if self.is_written(page) || !is_zero(part) {
                 self.mark(page);
-                // SAFETY: the part lies within the mapping, the write lock excludes all other
+                // SAFETY: the part is within the mapping, the write lock excludes all other
                 // threads, and `data` cannot overlap memory without references.
                 unsafe {
                     self.base.as_ptr().add(at).copy_from_nonoverlapping(part.as_ptr(), part.len());
@@ -124,7 +124,7 @@ impl SparseMemory {
         Ok(())
     }
 
-    /// Zeroes a range of any length and frees its memory. The part beyond the end is ignored.
+    /// Zeroes a range of any length and frees its memory. Ignores the part beyond the end.
     pub fn punch(&self, offset: Bytes, length: Bytes) {
         let end = offset.get().saturating_add(length.get()).min(self.length as u64) as usize;
         let mut start = (offset.get().min(self.length as u64)) as usize;
@@ -146,15 +146,15 @@ impl SparseMemory {
         }
     }
 
-    /// Returns whole pages to the kernel, after which they are zero.
+    /// Returns whole pages to the kernel; they read as zeroes afterwards.
     fn release_pages(&self, first: usize, last: usize) {
         let pages = first / PAGE_BYTES..last.div_ceil(PAGE_BYTES);
         if !pages.clone().any(|page| self.is_written(page)) {
             return;
         }
         for advice in [MADV_DONTNEED_LOCKED, libc::MADV_DONTNEED] {
-            // SAFETY: the pages lie within the private anonymous mapping and the caller holds
-            // their write lock; they read as zeroes afterwards.
+            // SAFETY: the pages are within the private anonymous mapping, and the caller holds
+            // their write lock. They read as zeroes afterwards.
             let result = unsafe {
                 libc::madvise(self.base.as_ptr().add(first).cast(), last - first, advice)
             };
@@ -172,7 +172,7 @@ impl SparseMemory {
         for at in (start..end).step_by(PAGE_BYTES) {
             let until = (at - at % PAGE_BYTES + PAGE_BYTES).min(end);
             if self.is_written(at / PAGE_BYTES) {
-                // SAFETY: the range lies within the mapping, and the caller holds the write lock.
+                // SAFETY: the range is within the mapping, and the caller holds the write lock.
                 unsafe { self.base.as_ptr().add(at).write_bytes(0, until - at) };
             }
         }
@@ -227,13 +227,13 @@ impl SparseMemory {
 
 impl Drop for SparseMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length, and no reference into it
-        // outlives this value.
+        // SAFETY: `new` created the mapping with this length, and no reference into it outlives
+        // this value.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 
-/// The parts of `data` that fall into each page, with the page's number.
+/// Splits `data` at page boundaries and returns each part with its page number.
 fn pages(start: usize, data: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let head = (PAGE_BYTES - start % PAGE_BYTES).min(data.len());
     let (head, rest) = data.split_at(head);
@@ -244,8 +244,8 @@ fn pages(start: usize, data: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .map(move |(index, part)| (start / PAGE_BYTES + index, part))
 }
 
-/// Checks 64 bytes at a time: that compiles to a few wide instructions, and data that is not zero
-/// usually shows in the first of them.
+/// Checks 64 bytes at a time, which compiles to a few wide instructions. In data that is not zero,
+/// the first chunk usually decides.
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |seen, byte| seen | byte) == 0)
 }

@@ -5,17 +5,17 @@ use std::mem::MaybeUninit;
 
 use units::{Bytes, Nanos};
 
-/// Processor time of a thread since its start.
+/// Processor time of a thread since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCpu {
     pub user: Nanos,
     pub system: Nanos,
 }
 
-/// The processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 pub fn thread_cpu() -> io::Result<ThreadCpu> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the kernel writes one rusage; it is read only if the call succeeded.
+    // SAFETY: the kernel writes one rusage, which is read only if the call succeeded.
     let usage = unsafe {
         if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
@@ -28,8 +28,8 @@ pub fn thread_cpu() -> io::Result<ThreadCpu> {
     Ok(ThreadCpu { user: span(usage.ru_utime), system: span(usage.ru_stime) })
 }
 
-/// Data that the calling thread has caused to be read from block devices (or over the network, if
-/// the file system accounts it), read-ahead included; `None` without accounting
+/// Returns the data that the calling thread caused to be read from block devices (or over the
+/// network, if the file system accounts it), including read-ahead. `None` without accounting
 /// (`CONFIG_TASK_IO_ACCOUNTING`) or if `/proc` cannot be read.
 pub fn thread_read_bytes() -> Option<Bytes> {
     read_bytes_of(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
@@ -57,7 +57,7 @@ mod tests {
         while busy() < Nanos::from_millis(2) {
             sum = std::hint::black_box(sum.wrapping_add(1));
         }
-        // Other threads' work is not ours.
+        // Work of other threads is not counted.
         let idle = std::thread::spawn(|| thread_cpu().unwrap()).join().unwrap();
         assert!(idle.user + idle.system < Nanos::from_millis(2), "{idle:?}");
     }

@@ -1,4 +1,4 @@
-//! From the records of a recorder, in whatever words, to a trace.
+//! Builds a trace from the records of any recorder.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use crate::model::{Trace, TraceFile, TraceRecord, TraceRecordKind, TraceThread};
 use workload::TraceOpenFile;
 use workload::{AccessMethod, Hint};
 
-/// The most records that a trace may have: they are kept in memory, in 1.5 GiB at most.
+/// Maximum number of records in a trace: they are in memory, in at most 1.5 GiB.
 pub const RECORDS_MAX: usize = 1 << 25;
-/// The most files and open files.
+/// Maximum number of files and of open files.
 pub(crate) const FILES_MAX: usize = 1 << 20;
-/// No file is larger; more is a broken number, and sums of two are safe.
+/// Maximum end of a request: larger numbers are invalid, and the sum of two cannot overflow.
 pub(crate) const END_MAX: u64 = 1 << 62;
 
-/// Collects the records of a trace and checks each.
+/// Collects and checks the records of a trace.
 #[derive(Debug, Default)]
 pub struct TraceBuilder {
     trace: Trace,
@@ -28,25 +28,25 @@ pub struct TraceBuilder {
 }
 
 impl TraceBuilder {
-    /// An empty one, for records that have times or for such that have none.
+    /// Creates an empty builder. `timed` says whether the records have times.
     pub fn new(timed: bool) -> Self {
         Self { trace: Trace { timed, ..Trace::default() }, ..Self::default() }
     }
 
-    /// Takes records in any order of time and sorts them in the end, instead of refusing a time
-    /// that runs backward.
+    /// If `sort` is set, accepts records in any order of time and sorts them in the end. Otherwise
+    /// a time that runs backward is an error.
     #[must_use]
     pub fn sorting(mut self, sort: bool) -> Self {
         self.sort = sort;
         self
     }
 
-    /// How many records there are so far.
+    /// Returns the number of records so far.
     pub fn len(&self) -> usize {
         self.trace.records.len()
     }
 
-    /// Whether there is none yet.
+    /// Returns whether there is no record yet.
     pub fn is_empty(&self) -> bool {
         self.trace.records.is_empty()
     }
@@ -60,7 +60,7 @@ impl TraceBuilder {
         file
     }
 
-    /// A file of this name, whether there is one already or not: a file that was replaced.
+    /// Adds a file even if one with this name exists: it has replaced that one.
     pub fn another_file(&mut self, name: &str) -> u32 {
         self.trace.files.push(TraceFile { name: name.to_owned(), size: Bytes::ZERO });
         self.trace.files.len() as u32 - 1
@@ -70,14 +70,14 @@ impl TraceBuilder {
         self.open_with(TraceOpenFile { file, access, hint: Hint::None }, 0)
     }
 
-    /// An open file with the flags of `open(2)`, zero where they are unknown.
+    /// Adds an open file with the flags of `open(2)`, which are 0 if unknown.
     pub fn open_with(&mut self, open: TraceOpenFile, flags: u32) -> u32 {
         self.trace.open_files.push(open);
         self.trace.open_flags.push(flags);
         self.trace.open_files.len() as u32 - 1
     }
 
-    /// What the program says of an open file.
+    /// Sets the advice that the program gave for an open file.
     pub fn advise(&mut self, open_file: u32, hint: Hint) {
         if let Some(open) = self.trace.open_files.get_mut(open_file as usize) {
             open.hint = hint;
@@ -88,7 +88,7 @@ impl TraceBuilder {
         self.thread(TraceThread { thread: number, process: number })
     }
 
-    /// A thread that is known by its number; its process is that of the first mention.
+    /// Adds a thread or finds it by its number. Its process is the one of the first call.
     pub fn thread(&mut self, TraceThread { thread, process }: TraceThread) -> u32 {
         let next = self.trace.processes.len() as u32;
         let index = *self.processes.entry(thread).or_insert(next);
@@ -99,8 +99,8 @@ impl TraceBuilder {
         index
     }
 
-    /// Adds a record; a read or write of no length is left out, since nothing was asked for. The
-    /// error says that it was at `place`.
+    /// Adds a record. A read or write of no bytes is ignored. Errors refer to `place`, the record's
+    /// location in its source.
     pub fn push(&mut self, place: TraceLocation, record: TraceRecord) -> Result<(), TraceError> {
         let wrong = |problem: String| Err(TraceError::at(place, problem));
         if record.length.is_zero() && record.kind.transfers() {
@@ -118,7 +118,7 @@ impl TraceBuilder {
         }
         let origin = *self.origin.get_or_insert(record.time);
         if record.time < self.last && !self.sort {
-            // Since when a recorder counts is its own affair; by how much is not.
+            // The recorder's epoch is arbitrary, so report only the difference.
             let back = self.last.saturating_sub(record.time).as_secs_f64();
             return wrong(format!(
                 "time runs backward by {back:.9} s: `foreread trace import --sort` puts records in \
@@ -147,20 +147,20 @@ impl TraceBuilder {
         Ok(())
     }
 
-    /// The program waited for the record at this place, perhaps not for the first time.
+    /// Adds time to the wait of a record, which may have waited before.
     pub(crate) fn waited(&mut self, place: usize, time: Nanos) {
         if let Some(record) = self.trace.records.get_mut(place) {
             record.took += time;
         }
     }
 
-    /// The time of the first record, as its recorder counts.
+    /// Returns the time of the first record by the recorder's clock.
     pub(crate) fn origin(&self) -> Nanos {
         self.origin.unwrap_or_default()
     }
 
-    /// The trace, with its first record at time 0. Open files and processes without a request are
-    /// left out, files without one too.
+    /// Returns the trace with its first record at time 0. Drops open files and processes without a
+    /// request, and files without an open file.
     pub fn finish(mut self) -> Result<Trace, TraceError> {
         if !self.trace.records.iter().any(|record| record.kind.transfers()) {
             return Err(TraceError::whole("no request is in it"));
@@ -196,7 +196,7 @@ impl TraceBuilder {
     }
 }
 
-/// New numbers in order of first use.
+/// New indices in the order of first use.
 struct Renumber {
     new: Vec<u32>,
     order: Vec<u32>,
@@ -221,7 +221,7 @@ impl Renumber {
     }
 }
 
-/// A device or file that is one open file of one process: what most traces of devices know.
+/// A builder for one process with one open file per device or file, as most device traces are.
 #[derive(Debug)]
 pub(crate) struct OneProcess {
     pub(crate) builder: TraceBuilder,

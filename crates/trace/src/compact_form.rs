@@ -1,8 +1,8 @@
-//! FRTRACE1, foreread's own form until FRTRACE2 (docs/trace-format.md): it is read, no longer
-//! written.
+//! FRTRACE1, foreread's own format before FRTRACE2 (docs/trace-format.md). It can be read, but no
+//! longer written.
 //!
-//! Numbers are unsigned LEB128. A record is a byte of flags and the numbers that the flags do not
-//! make superfluous.
+//! Numbers are unsigned LEB128. A record is a byte of flags, and the numbers that the flags do not
+//! imply.
 
 use std::collections::HashMap;
 
@@ -14,29 +14,29 @@ use crate::model::{Trace, TraceRecord, TraceRecordKind};
 use crate::varint::ByteReader;
 use workload::{AccessMethod, Hint};
 
-/// How a file in this form begins.
+/// First bytes of a file in this format.
 pub(crate) const MAGIC: &[u8; 8] = b"FRTRACE1";
 
 const IS_WRITE: u8 = 1;
 const SAME_PROCESS: u8 = 2;
 const SAME_OPEN_FILE: u8 = 4;
-/// It begins where the last request on the same open file ended.
+/// The request starts where the last one on the same open file ended.
 const IS_SEQUENTIAL: u8 = 8;
-/// It is as long as the last request on the same open file.
+/// The request is as long as the last one on the same open file.
 const SAME_LENGTH: u8 = 16;
 const KNOWN_FLAGS: u8 = 31;
 
-/// FNV-1a of 64 bits: enough against accidents, which is all that is to be found out here.
+/// Returns the 64-bit FNV-1a of `bytes`, which suffices against accidental damage.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Where the last request on each open file ended, and how long it was.
+/// End and length of the last request on each open file.
 type Last = HashMap<u32, (u64, u64)>;
 
-/// Reads the form. A file that was cut short or damaged is refused.
+/// Decodes the format. Rejects a file that is cut short or damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Trace, TraceError> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
         return Err(TraceError::at(TraceLocation::Byte(0), "this is no foreread trace"));

@@ -1,4 +1,4 @@
-//! Why there is no trace.
+//! Errors of reading, importing and recording traces.
 
 use std::fmt;
 use std::io;
@@ -9,14 +9,14 @@ use thiserror::Error;
 use units::{Classified, ErrorKind};
 use workload::WorkloadError;
 
-/// Where in a trace something is wrong.
+/// The location of a problem in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceLocation {
-    /// A line of text, counted from 1.
+    /// A line of text, from 1.
     Line(u64),
-    /// A record of a binary form, counted from 1.
+    /// A record of a binary format, from 1.
     TraceRecord(u64),
-    /// A byte of a binary form, counted from 0.
+    /// A byte of a binary format, from 0.
     Byte(u64),
     Whole,
 }
@@ -35,9 +35,9 @@ impl fmt::Display for TraceLocation {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{place}: {problem}")]
 pub struct TraceError {
-    /// The place; whoever knows the file's name puts it before.
+    /// Location in the trace. Callers that know the file's name print it first.
     pub place: TraceLocation,
-    /// What is wrong there, and what to do if something can be done.
+    /// The problem and, if possible, its remedy.
     pub problem: String,
 }
 
@@ -55,42 +55,42 @@ impl TraceError {
     }
 }
 
-/// What may go wrong with a trace and its file.
+/// An error of a trace and its file.
 #[derive(Debug, Error)]
 pub enum TraceFileError {
-    /// A system call on a path did not work.
+    /// A system call on a path failed.
     #[error("cannot {action} {path}", path = shown(path))]
     Io {
-        /// What was tried, such as `read`.
+        /// The attempted action, such as `read`.
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// The file is packed and cannot be unpacked.
+    /// The file is compressed and cannot be unpacked.
     #[error("{path} cannot be unpacked: it is cut short or damaged", path = shown(path))]
     Packed { path: PathBuf, source: io::Error },
-    /// The file cannot be read, is no file, or is too large.
+    /// The file cannot be read, is no regular file or pipe, or is too large.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The file unpacks to more than is kept in memory.
+    /// The unpacked file exceeds the limit for memory.
     #[error(
         "{path} unpacks to more than {limit}, which is the limit for traces",
         path = shown(path), limit = InputKind::TRACE.limit()
     )]
     TooLarge { path: PathBuf },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("{path} is empty: it holds no trace", path = shown(path))]
     Empty { path: PathBuf },
-    /// No form that is known begins like this file.
+    /// The start of the file matches no known format.
     #[error(
         "{path} is no trace in a form that can be told by its beginning: name it with --format of \
          `foreread trace import`, one of {known}", path = shown(path)
     )]
     UnknownFormat { path: PathBuf, known: String },
-    /// No form of traces has this name.
+    /// No trace format has this name.
     #[error("{0}")]
     NoFormat(String),
-    /// Something in the file is wrong.
+    /// The file's content is invalid.
     #[error("{}", placed(path, error))]
     Broken { path: PathBuf, error: TraceError },
     #[error(transparent)]
@@ -98,28 +98,28 @@ pub enum TraceFileError {
     /// The text after `trace:` is invalid.
     #[error("\"trace:{spec}\": {problem}")]
     Spec { spec: String, problem: String },
-    /// Nothing on this machine can record.
+    /// No recording method works on this machine.
     #[error("no recording method works here: {tried}")]
     NoMeans {
-        /// What was tried, and why it did not do.
+        /// The attempted methods, each with the reason why it failed.
         tried: String,
     },
-    /// The program is not there, or is none.
+    /// The program does not exist or is not executable.
     #[error("cannot run {program}: {}", match problem {
         io::ErrorKind::NotFound => "there is no such program on PATH",
         _ => "it is not executable",
     }, program = program.display())]
     NotStarted {
-        /// The first word of the command.
+        /// First word of the command.
         program: PathBuf,
         /// `NotFound`, or another reason.
         problem: io::ErrorKind,
     },
-    /// The command could not be started or the process cannot be watched.
+    /// The command could not be started or the process cannot be traced.
     #[error("cannot record {subject}: {problem}")]
     Subject {
         subject: String,
-        /// Why not.
+        /// The reason for the failure.
         problem: String,
     },
 }
@@ -142,12 +142,12 @@ impl Classified for TraceFileError {
     }
 }
 
-/// The name of a file as messages have it.
+/// Returns the name of a file for messages.
 fn shown(path: &std::path::Path) -> SourceName {
     SourceName::new(path)
 }
 
-/// `FILE:LINE: problem`, as compilers say it, where there are lines.
+/// Formats `FILE:LINE: problem` as compilers do, or without a line if there is none.
 fn placed(path: &std::path::Path, error: &TraceError) -> String {
     match error.place {
         TraceLocation::Line(line) => format!("{}:{line}: {}", shown(path), error.problem),

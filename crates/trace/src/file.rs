@@ -1,4 +1,4 @@
-//! Reading trace files.
+//! Reads trace files.
 
 use std::path::{Path, PathBuf};
 
@@ -16,28 +16,28 @@ use crate::{TraceFileError, unpack};
 
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// The name of its form; told by its beginning if there is none.
+    /// Name of the trace format; detected from the start of the file if `None`.
     pub format: Option<String>,
     pub import: ImportOptions,
-    /// Read a trace in foreread's own form up to where it is damaged, instead of refusing it.
+    /// Read a damaged trace in foreread's own format up to the damage, instead of rejecting it.
     pub salvage: bool,
 }
 
-/// Where a trace came from.
+/// The source of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSource {
     pub path: PathBuf,
-    /// The name of the form that it is in.
+    /// Name of the trace format.
     pub format: &'static str,
-    /// Where it is damaged, if [`ReadOptions::salvage`] let it be read nevertheless.
+    /// The damage, if [`ReadOptions::salvage`] allowed reading in spite of it.
     pub damage: Option<TraceDamage>,
 }
 
-/// Reads a trace, packed with zstd or gzip or not at all; `-` is standard input.
+/// Reads a trace, which may be compressed with zstd or gzip; `-` is standard input.
 ///
 /// # Errors
 ///
-/// If it cannot be read, is larger than 1 GiB, packed or unpacked, or is no trace.
+/// If the file cannot be read, is larger than 1 GiB, compressed or unpacked, or is no trace.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, TraceSource), TraceFileError> {
     let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
     let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
@@ -51,12 +51,12 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, TraceSource), 
     Ok((trace, TraceSource { path, format, damage: None }))
 }
 
-/// Reads a trace, as [`read`] does, with the stacks that its recorder printed; records are put in
-/// order of time.
+/// Reads a trace like [`read`], with the stacks that its recorder printed. Records are sorted by
+/// time.
 ///
 /// # Errors
 ///
-/// As those of [`read`].
+/// Those of [`read`].
 pub fn read_with_stacks(
     path: &Path,
     options: &ReadOptions,
@@ -67,26 +67,26 @@ pub fn read_with_stacks(
     parsed.map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })
 }
 
-/// Opens a file in blocks that is to be read in a stream; none if it is in another form, packed, or
-/// no regular file.
+/// Opens a file in blocks for streaming. Returns `None` if it is in another format, compressed, or
+/// not a regular file.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or nothing in it can.
+/// If the file cannot be read, or nothing in it is readable.
 pub fn open_stream(path: &Path) -> Result<Option<TraceStream>, TraceFileError> {
     let Some(file) = blocks_of(path)? else { return Ok(None) };
     let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
     TraceStream::open(Arc::new(file)).map(Some).map_err(broken)
 }
 
-/// A trace with more records is read block by block while it is replayed: 100 MB in memory.
+/// Maximum number of records of a trace that is replayed from memory (100 MB).
 const LOADED_MAX: u64 = 1 << 20;
 
-/// As [`open_stream`], of a trace that is too long to be kept in memory.
+/// Like [`open_stream`], but only for a trace that is too long to be loaded into memory.
 ///
 /// # Errors
 ///
-/// As those of [`open_stream`], or if it is damaged as far as its index shows.
+/// Those of [`open_stream`], and if opening finds damage.
 pub fn open_long(path: &Path) -> Result<Option<TraceStream>, TraceFileError> {
     let Some(stream) = open_stream(path)?.filter(|it| it.len() > LOADED_MAX) else {
         return Ok(None);
@@ -97,12 +97,12 @@ pub fn open_long(path: &Path) -> Result<Option<TraceStream>, TraceFileError> {
     }
 }
 
-/// The file, if it is a regular one that begins as a trace in blocks.
+/// Opens a regular file that starts as a trace in blocks; `None` for others.
 fn blocks_of(path: &Path) -> Result<Option<File>, TraceFileError> {
     if sys::input::is_stdin(path) {
         return Ok(None);
     }
-    // Opened by whoever reads pipes and devices, if it is one.
+    // Do not open pipes and devices here; another function reads them.
     if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
     }
@@ -112,11 +112,11 @@ fn blocks_of(path: &Path) -> Result<Option<File>, TraceFileError> {
     Ok(is_blocks.then_some(file))
 }
 
-/// Checks a trace: each block of one in foreread's own form, otherwise whether it can be read.
+/// Checks a trace: every block in foreread's own format, otherwise whether it can be parsed.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or is damaged and in a form without blocks.
+/// If the file cannot be read, or is damaged and in a format without blocks.
 pub fn verify_file(
     path: &Path,
     options: &ReadOptions,

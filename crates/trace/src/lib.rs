@@ -1,13 +1,13 @@
-//! Traces: what programs asked for, in one model however it was recorded.
+//! Traces: the recorded I/O of programs, in one model for all recorders.
 //!
-//! A [`Trace`] is a list of [`TraceRecord`]s in order of time, each a request of one process
-//! through one open file; the first is at time 0. [`FORMATS`] lists every form that can be read;
-//! [`Trace::encode`] and [`Trace::decode`] are foreread's own form; [`Trace::summary`]
-//! characterises a trace; [`Trace::to_workload`] makes a workload of its reads.
+//! A [`Trace`] is a list of [`TraceRecord`]s in order of time. Each is a request of one process
+//! through one open file; the first is at time 0. [`FORMATS`] lists all readable formats.
+//! [`Trace::encode`] and [`Trace::decode`] convert foreread's own format. [`Trace::summary`]
+//! characterises a trace. [`Trace::to_workload`] makes a workload of its reads.
 //!
-//! [`read`] reads a file, unpacks it (zstd, gzip) and names the file and line of an error.
-//! [`record()`] records a command or a process with the best method that this machine permits.
-//! [`workload()`] makes a workload from `FILE[,pace=…][,compact]`.
+//! [`read`] reads and unpacks (zstd, gzip) a file; its errors name the file and line. [`record()`]
+//! records a command or process with the best method that works on this machine. [`workload()`]
+//! makes a workload from `FILE[,pace=…][,compact]`.
 
 mod blocks;
 mod builder;

@@ -5,16 +5,16 @@ use workload::{RangeAdvice, TraceOpenFile};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceRecordKind {
-    /// Got data, by a call or, if its open file is mapped, by touching a page.
+    /// A read by a system call or, if the open file is mapped, by a page fault.
     Read,
     Write,
-    /// Advice for the range; a length of 0 means to the end of the file.
+    /// Advice for the range; a length of 0 extends to the end of the file.
     Advise(RangeAdvice),
-    /// The file was cut or extended to [`TraceRecord::offset`].
+    /// The file was truncated or extended to [`TraceRecord::offset`].
     Truncate,
     /// The file was deleted.
     Delete,
-    /// A fault mapped the range along with its own page: what was read there later left no record.
+    /// A fault mapped the range around its own page. Later reads of it leave no record.
     FaultAround,
 }
 
@@ -25,12 +25,12 @@ impl From<RangeAdvice> for TraceRecordKind {
 }
 
 impl TraceRecordKind {
-    /// Whether it transfers the bytes of its range.
+    /// Returns whether the request transfers the bytes of its range.
     pub fn transfers(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
 
-    /// Whether a replay does it: writes are left out, and so is what only describes.
+    /// Returns whether a replay executes the request. Writes and mere descriptions are skipped.
     pub(crate) fn is_replayed(self) -> bool {
         matches!(self, Self::Read | Self::Advise(_))
     }
@@ -46,34 +46,34 @@ impl TraceRecordKind {
 /// A thread that made requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceThread {
-    /// Its number when it was recorded.
+    /// Thread id at the time of recording.
     pub thread: u64,
-    /// The number of its process; its own number if the recorder did not know.
+    /// Process id; the thread id if the recorder did not know the process.
     pub process: u64,
 }
 
-/// A file or device that a trace speaks of.
+/// A file or device in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Its name, as the recorder had it.
+    /// Name, as the recorder printed it.
     pub name: String,
-    /// How large it is at least: the end of the last request to it.
+    /// Minimum size: the end of the largest known request.
     pub size: Bytes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// When it was made, after the first of the trace.
+    /// Time since the first request of the trace.
     pub time: Nanos,
-    /// Through which open file, counted in [`Trace::open_files`].
+    /// Index of the open file in [`Trace::open_files`].
     pub open_file: u32,
-    /// By which thread, counted in [`Trace::processes`] and [`Trace::threads`].
+    /// Index of the thread in [`Trace::processes`] and [`Trace::threads`].
     pub process: u32,
     pub kind: TraceRecordKind,
     pub offset: Bytes,
-    /// How much; of a read or write never nothing.
+    /// Length of the range; never 0 for a read or write.
     pub length: Bytes,
-    /// How long the program waited for it; zero if that was not recorded.
+    /// Time that the program waited for the request; 0 if not recorded.
     pub took: Nanos,
 }
 
@@ -83,22 +83,22 @@ impl TraceRecord {
     }
 }
 
-/// What programs asked for. Made by a [`TraceBuilder`], which checks every record.
+/// Recorded I/O of programs. A [`TraceBuilder`] builds it and checks every record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     pub(crate) timed: bool,
     pub(crate) files: Vec<TraceFile>,
     pub(crate) open_files: Vec<TraceOpenFile>,
-    /// The flags of `open(2)` of each open file, zero where unknown.
+    /// Flags of `open(2)` of each open file; 0 where unknown.
     pub(crate) open_flags: Vec<u32>,
     pub(crate) processes: Vec<u64>,
-    /// The process of each thread in `processes`.
+    /// Process of each thread in `processes`.
     pub(crate) owners: Vec<u64>,
     pub(crate) records: Vec<TraceRecord>,
 }
 
 impl Trace {
-    /// Whether its times mean something; a list of page numbers has none.
+    /// Returns whether the recorded times are meaningful; a list of page numbers has none.
     pub fn is_timed(&self) -> bool {
         self.timed
     }
@@ -111,35 +111,35 @@ impl Trace {
         &self.open_files
     }
 
-    /// The flags with which an open file was opened (`open(2)`); zero where unknown.
+    /// Returns the flags with which an open file was opened (`open(2)`); 0 if unknown.
     pub fn open_flags(&self, open_file: u32) -> u32 {
         self.open_flags.get(open_file as usize).copied().unwrap_or(0)
     }
 
-    /// The numbers that the threads had when it was recorded; of a process with one thread, that
-    /// of the process.
+    /// Returns the ids of the threads at the time of recording; the thread id of a single-threaded
+    /// process is its process id.
     pub fn processes(&self) -> &[u64] {
         &self.processes
     }
 
-    /// The threads with their processes, in the order of [`Trace::processes`].
+    /// Returns the threads with their processes, in the order of [`Trace::processes`].
     pub fn threads(&self) -> impl Iterator<Item = TraceThread> {
         let pairs = self.processes.iter().zip(&self.owners);
         pairs.map(|(&thread, &process)| TraceThread { thread, process })
     }
 
-    /// The requests in order of time.
+    /// Returns the requests in order of time.
     pub fn records(&self) -> &[TraceRecord] {
         &self.records
     }
 
-    /// The time of the last request, counted from the first.
+    /// Returns the time of the last request since the first one.
     pub fn span(&self) -> Nanos {
         self.records.last().map_or(Nanos::ZERO, |record| record.time)
     }
 
-    /// The same trace with what `describe` knows of its files by their names: another name, and
-    /// the size, behind which there was nothing to be got.
+    /// Replaces file names and sizes. For a file's name, `describe` returns a new name and, if
+    /// known, the size. Records are cut at a known size, and transfers beyond it are dropped.
     #[must_use]
     pub fn described(mut self, describe: impl Fn(&str) -> Option<(String, Option<Bytes>)>) -> Self {
         let mut sizes = vec![None; self.files.len()];

@@ -1,4 +1,4 @@
-//! A trace as a workload: who reads what, and when.
+//! Converts a trace to a workload: which reader reads what, and when.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,18 +13,19 @@ use workload::{
 use crate::blocks::{ThreadUse, TraceDamage, TraceStream};
 use crate::model::{Trace, TraceFile, TraceRecord, TraceRecordKind};
 
-/// What is left out of a compact replay, at least, and what is kept around each request.
+/// Granularity of a compact replay in bytes: it keeps or drops whole pieces of this size.
 const COMPACT_GRANULE_BYTES: u64 = 1 << 20;
 
 impl Trace {
-    /// The reads of the trace as a workload.
+    /// Converts the reads of the trace to a workload.
     ///
-    /// Each process is a reader; processes that did not run at the same time may share one.
-    /// Readers share the open files. `source` is where the trace came from, for the record.
+    /// Each thread is a reader, but threads that did not run at the same time may share one.
+    /// Readers share the open files. `source` names the origin of the trace and is stored in the
+    /// record.
     ///
     /// # Errors
     ///
-    /// If the trace has no reads, or its sizes are beyond the limits of workloads.
+    /// If the trace has no reads, or its sizes exceed the limits of workloads.
     pub fn to_workload(
         &self,
         name: impl Into<String>,
@@ -81,8 +82,8 @@ impl Trace {
     }
 }
 
-/// A script with the files that are read, in the order of the trace, and without readers; and the
-/// number there of each open file of the trace that is read.
+/// Returns a script with the files that are read, in the order of the trace, but without readers.
+/// Also returns the index in the script of each open file of the trace; `None` if it is not read.
 fn script_of_files(
     files: &[TraceFile],
     open_files: &[TraceOpenFile],
@@ -105,8 +106,8 @@ fn script_of_files(
     (script, numbers)
 }
 
-/// When a request is made that was recorded at `time`, if the one before it on its thread returned
-/// at `before`.
+/// Returns the earliest start of a request that was recorded at `time`, if the previous request of
+/// its thread returned at `before`.
 fn not_before(pace: ReplayPace, time: Nanos, before: Option<Nanos>) -> Nanos {
     match pace {
         ReplayPace::Asap => Nanos::ZERO,
@@ -115,14 +116,14 @@ fn not_before(pace: ReplayPace, time: Nanos, before: Option<Nanos>) -> Nanos {
     }
 }
 
-/// Which requests are of a stream: those that begin where one before on the same open file ended,
-/// and that one.
+/// Finds the requests that belong to a stream: those that start at the end of an earlier request on
+/// the same open file, and that earlier request.
 struct Runs {
-    /// The last few ends of each open file, and whose they were.
+    /// The most recent ends on each open file, each with the position of its request.
     ends: Vec<Vec<(Bytes, (usize, usize))>>,
 }
 
-/// So many streams of one open file are told apart.
+/// Maximum number of streams that are distinguished on one open file.
 const STREAMS_TOLD_APART: usize = 16;
 
 impl Runs {
@@ -130,7 +131,7 @@ impl Runs {
         Self { ends: vec![Vec::new(); open_files] }
     }
 
-    /// The class of a request, and the place of the one that it goes on from.
+    /// Returns the class of a request, and the position of the request that it continues.
     fn class(
         &mut self,
         record: &TraceRecord,
@@ -152,7 +153,7 @@ struct Lanes {
     count: usize,
 }
 
-/// Gives each process the first reader whose processes before have all ended by then.
+/// Assigns each thread to the first reader whose earlier threads have all made their last request.
 fn lanes(trace: &Trace) -> Lanes {
     let mut spans: Vec<Option<(u64, u64)>> = vec![None; trace.processes.len()];
     for (at, record) in (0..).zip(&trace.records) {
@@ -164,7 +165,7 @@ fn lanes(trace: &Trace) -> Lanes {
     share_lanes(&spans)
 }
 
-/// The lanes of threads by the first and last of their records.
+/// Assigns lanes to threads from the positions of their first and last records.
 fn share_lanes(spans: &[Option<(u64, u64)>]) -> Lanes {
     let mut order: Vec<usize> = (0..spans.len()).filter(|at| spans[*at].is_some()).collect();
     order.sort_by_key(|at| spans[*at]);
@@ -186,21 +187,21 @@ fn share_lanes(spans: &[Option<(u64, u64)>]) -> Lanes {
 /// The requests of a block, by reader.
 type BlockRequests = Arc<Vec<Arc<[Access]>>>;
 
-/// The requests of a trace that is read block by block, for all readers.
+/// The requests of a trace that is read block by block, shared by all readers.
 #[derive(Debug)]
 struct StreamedScript {
     stream: Arc<TraceStream>,
     pace: ReplayPace,
-    /// The reader of each thread, and the number of each open file among those that are read.
+    /// Reader of each thread. `open_files` maps the trace's open files to those of the script.
     lanes: Vec<usize>,
     open_files: Vec<Option<u32>>,
-    /// The blocks that were decoded last.
+    /// The most recently decoded blocks.
     decoded: Mutex<VecDeque<(usize, BlockRequests)>>,
-    /// The first block that could not be read.
+    /// The first unreadable block.
     damage: OnceLock<TraceDamage>,
 }
 
-/// Decoded blocks that are kept for readers that are not at the same place.
+/// Number of decoded blocks that are cached for readers at different positions.
 const DECODED_BLOCKS: usize = 8;
 
 impl StreamedScript {
@@ -217,7 +218,7 @@ impl StreamedScript {
         block
     }
 
-    /// The requests of a block by reader. Runs and think times are those within the block.
+    /// Returns the requests of a block by reader. Runs and think times do not cross block borders.
     fn decode(&self, at: usize) -> Vec<Arc<[Access]>> {
         let records = self.stream.block(at).unwrap_or_else(|damage| {
             self.damage.get_or_init(|| damage);
@@ -280,13 +281,13 @@ impl AccessSource for StreamedReader {
 }
 
 impl TraceStream {
-    /// The reads of the trace as a workload that reads them from the file as it needs them: memory
-    /// does not grow with their number. Think times and runs of reads do not reach over the border
-    /// of a block. [`TraceReplay::failure`] says afterwards whether all could be read.
+    /// Converts the reads of the trace to a workload that reads them from the file on demand, so
+    /// that memory does not grow with their number. Think times and runs do not cross block
+    /// borders. [`TraceReplay::failure`] says afterwards whether a block was unreadable.
     ///
     /// # Errors
     ///
-    /// If the trace has no reads, or its sizes are beyond the limits of workloads.
+    /// If the trace has no reads, or its sizes exceed the limits of workloads.
     pub fn to_workload(
         self: &Arc<Self>,
         name: impl Into<String>,
@@ -317,8 +318,8 @@ impl TraceStream {
     }
 }
 
-/// Runs of pieces that are kept, and where each begins among those kept: runs, because one request
-/// may be of any number of pieces.
+/// Runs of kept pieces as start, end, and start among the kept pieces. These are runs because one
+/// request may cover any number of pieces.
 struct Kept(Vec<(u64, u64, u64)>);
 
 impl Kept {
@@ -345,9 +346,8 @@ impl Kept {
 }
 
 impl Trace {
-    /// The same trace on files without the places that nothing was read from: whole pieces of
-    /// `granule` bytes are left out, and those that stay keep their order. What was written only
-    /// is left out too.
+    /// Returns the trace on smaller files: drops each piece of `granule` bytes that no read
+    /// touches, and keeps the order of the others. Also drops all records except reads and advice.
     #[must_use]
     pub fn compacted(&self, granule: u64) -> Self {
         let granule = granule.max(1);
@@ -369,7 +369,7 @@ impl Trace {
             let end = record.end().get();
             record.offset = Bytes::new(moved(record.offset.get()));
             if record.kind != TraceRecordKind::Read && !record.length.is_zero() {
-                // A range of advice may begin or end in what is left out.
+                // A range of advice may start or end in a dropped piece.
                 record.length = Bytes::new(moved(end)).saturating_sub(record.offset);
             }
         }
@@ -392,7 +392,7 @@ mod tests {
     use crate::builder::TraceBuilder;
     use crate::error::TraceLocation;
 
-    /// Times, processes, open files and offsets of reads of 4096 bytes.
+    /// Builds a trace of 4096-byte reads from times, processes, open files and offsets.
     fn trace(reads: &[(u64, u64, u32, u64)]) -> Trace {
         let mut builder = TraceBuilder::new(true);
         for name in ["a", "b"] {
@@ -466,7 +466,7 @@ mod tests {
         let trace = csv.parse(text, crate::import::ImportOptions::default()).unwrap();
         let compact = trace.compacted(1 << 20);
         assert_eq!(compact.records()[1].offset.get(), 1 << 20);
-        // Too large to be read by any program: refused, not tried.
+        // Too large to be read by any program: rejected before it is attempted.
         assert!(trace.to_workload("t", "t", ReplayPace::Asap, true).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! `FILE[,pace=asap|recorded|think][,compact]`: a trace as a workload.
+//! Parses `FILE[,pace=asap|recorded|think][,compact]`, which names a trace as a workload.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::{ReadOptions, TraceFileError, open_long, read};
 const PACES: &[(&str, ReplayPace)] =
     &[("asap", ReplayPace::Asap), ("recorded", ReplayPace::Recorded), ("think", ReplayPace::Think)];
 
-/// The workload that `spec` names: what follows `trace:` on the command line.
+/// Returns the workload that `spec` names: the text after `trace:` on the command line.
 ///
 /// # Errors
 ///
-/// If the file cannot be read or is no trace, or a setting is invalid.
+/// If the file cannot be read or is no trace, or if a setting is invalid.
 pub fn workload(spec: &str) -> Result<Workload, TraceFileError> {
     let wrong = |problem: String| TraceFileError::Spec { spec: spec.to_owned(), problem };
     let bare = |_, word| (word == "compact").then_some(("compact", "true"));
@@ -55,8 +55,8 @@ pub fn workload(spec: &str) -> Result<Workload, TraceFileError> {
     Ok(trace.to_workload(name, path_text.to_string_lossy(), pace, compact)?)
 }
 
-/// A name that a workload may have, from that of the file: without the ends that only say what
-/// sort of file it is.
+/// Returns a valid workload name from the name of a file, without the extensions that only say what
+/// kind of file it is.
 fn name_of(path: &Path) -> String {
     if sys::input::is_stdin(path) {
         return "trace-stdin".to_owned();

@@ -1,4 +1,4 @@
-//! What a trace is like.
+//! Characterises a trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,67 +7,67 @@ use workload::AccessMethod;
 
 use crate::model::{Trace, TraceRecord, TraceRecordKind};
 
-/// A run of this much is a stream; less is a few reads that happened to be neighbours.
+/// Minimum size of a stream. Shorter runs are reads that are neighbours by chance.
 const STREAM_LEAST: Bytes = Bytes::from_kib(128);
-/// So many runs of one open file are told apart.
+/// Maximum number of runs that are distinguished on one open file.
 const RUNS_TOLD_APART: usize = 32;
 const HOT_FILES: usize = 10;
 const LISTED_SIZES: usize = 8;
 
-/// A size of requests and how many have it.
+/// A request size with the number of requests of that size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeCount {
     pub size: Bytes,
     pub requests: u64,
 }
 
-/// A file and how much was asked of it.
+/// A file with its share of the requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotFile {
     pub name: String,
-    /// Requests to it.
+    /// Number of reads and writes of the file.
     pub requests: u64,
     pub bytes: Bytes,
-    /// The end of the last of them in the file.
+    /// Known size of the file.
     pub size: Bytes,
 }
 
-/// What a trace is like. Sequentiality, streams and sizes are those of the reads.
+/// Characteristics of a trace. Sequentiality, streams and sizes refer to reads only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSummary {
     pub timed: bool,
-    /// From the first request to the last.
+    /// Time from the first request to the last.
     pub span: Nanos,
     pub reads: u64,
     pub read_bytes: Bytes,
     pub writes: u64,
     pub write_bytes: Bytes,
-    /// Reads of mapped pages, which are among [`Self::reads`].
+    /// Page faults on mappings, which also count as [`Self::reads`].
     pub faults: u64,
-    /// Calls that advised the kernel of a range.
+    /// Number of calls that gave the kernel advice on a range.
     pub advice: u64,
-    /// Processes at work.
+    /// Number of threads with requests, or of processes if the recorder did not know threads.
     pub processes: usize,
     pub files: usize,
     pub open_files: usize,
-    /// Different pages read.
+    /// Total size of the distinct pages that were read.
     pub footprint: Bytes,
-    /// The share of page references that are to the page after the one before.
+    /// Fraction of page references to the page after the previously referenced one.
     pub next_page_share: f64,
-    /// The share of reads that begin where the read before on the same open file ended.
+    /// Fraction of reads that start where the previous read on the same open file ended.
     pub sequential_share: f64,
-    /// The same, if up to 32 streams of an open file are told apart.
+    /// The same fraction, with up to 32 streams distinguished on each open file.
     pub stream_share: f64,
-    /// Runs of neighbouring reads of 128 KiB or more.
+    /// Number of runs of neighbouring reads with 128 KiB or more in total.
     pub streams: u64,
-    /// The most of them that were under way at once.
+    /// Maximum number of concurrent streams.
     pub streams_at_once: u64,
-    /// The sizes that most reads have.
+    /// The most frequent read sizes, at most 8.
     pub sizes: Vec<SizeCount>,
-    /// Half of the reads are not larger.
+    /// Median read size.
     pub size_p50: Bytes,
     pub size_max: Bytes,
-    /// The files that most was asked of.
+    /// The files with the most transferred bytes, at most 10.
     pub hot_files: Vec<HotFile>,
 }
 
@@ -108,11 +108,11 @@ impl Runs {
         runs.push(run);
     }
 
-    /// How many streams there were, and how many at once.
+    /// Returns the number of streams and the maximum number of concurrent ones.
     fn streams(self) -> (u64, u64) {
         let all = self.ended.into_iter().chain(self.of.into_values().flatten());
         let streams: Vec<Run> = all.filter(|run| run.bytes >= STREAM_LEAST).collect();
-        // At the same place a run that ends makes room first.
+        // At the same position, the end of a run sorts before the start of another.
         let mut turns: Vec<(usize, i64)> =
             streams.iter().flat_map(|run| [(run.first, 1), (run.last + 1, -1)]).collect();
         turns.sort_unstable();
@@ -125,7 +125,7 @@ impl Runs {
     }
 }
 
-/// The pages that were read, as ranges for each file.
+/// Returns the total size of the distinct pages that were read.
 fn footprint(trace: &Trace) -> Bytes {
     let page = PageSize::FOUR_KIB;
     let mut ranges: Vec<(u32, u64, u64)> = trace
@@ -146,7 +146,7 @@ fn footprint(trace: &Trace) -> Bytes {
     Bytes::new(pages * page.bytes().get())
 }
 
-/// The share of page references that are to the page after the reference before.
+/// Returns the fraction of page references to the page after the previously referenced one.
 fn next_page_share(trace: &Trace) -> f64 {
     let page = PageSize::FOUR_KIB;
     let (mut references, mut next, mut before) = (0u64, 0u64, None);
@@ -182,7 +182,7 @@ fn hot_files(trace: &Trace) -> Vec<HotFile> {
     files
 }
 
-/// The sizes that most reads have, the median and the largest.
+/// Returns the most frequent read sizes, the median and the maximum.
 fn sizes(trace: &Trace) -> (Vec<SizeCount>, Bytes, Bytes) {
     let mut counts: BTreeMap<Bytes, u64> = BTreeMap::new();
     for record in trace.reads() {
@@ -260,7 +260,7 @@ mod tests {
     use crate::builder::TraceBuilder;
     use crate::error::TraceLocation;
 
-    /// Reads of 64 KiB at these offsets, in units of 64 KiB.
+    /// Builds a trace of 64 KiB reads at these offsets, in units of 64 KiB.
     fn trace(offsets: &[u64]) -> Trace {
         let mut builder = TraceBuilder::new(false);
         let file = builder.file("f");
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(summary.footprint, Bytes::from_kib(3 * 64));
         assert_eq!((summary.reads, summary.size_p50), (4, Bytes::from_kib(64)));
         assert_eq!(summary.hot_files[0].bytes, Bytes::from_kib(4 * 64));
-        // 15 of 16 within each request, and one at its border.
+        // 15 of 16 pages within each request, and one at the border of two.
         assert_eq!(summary.next_page_share, 61.0 / 64.0);
     }
 }

@@ -1,5 +1,5 @@
-//! The content of a trace file, unpacked as it is read, so that neither a file without end nor one
-//! that unpacks to far more than it holds takes memory beyond the limit.
+//! Reads a trace file and decompresses it on the fly. Neither an endless file nor one with an
+//! extreme compression ratio takes more memory than the limit.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -12,11 +12,11 @@ use sys::input::{self, InputKind};
 
 use crate::TraceFileError;
 
-/// The most that is unpacked at once.
+/// Maximum number of bytes that are decompressed at once.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// The content of a file, and what `accept` made of its beginning. Where `accept` fails, no more
-/// is read.
+/// Reads a file and returns its content with the result of `accept` for its start. If `accept`
+/// fails, the rest is not read.
 pub(crate) fn content<T>(
     path: &Path,
     accept: impl FnOnce(&[u8]) -> Result<T, TraceFileError>,
@@ -38,7 +38,7 @@ pub(crate) fn content<T>(
         Failure::Unreadable(reason) if packing == Packing::None => {
             file.get_ref().error(reason).into()
         }
-        // The packed file itself was too large, which the unpackers report as an error of theirs.
+        // The compressed file itself was too large, which decompressors report as their error.
         Failure::Unreadable(reason) if file.get_ref().is_exceeded() => {
             file.get_ref().error(io::Error::new(io::ErrorKind::FileTooLarge, reason)).into()
         }
@@ -57,7 +57,7 @@ impl Packing {
     fn of(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, ..] => Self::Gzip,
-            // A frame, or one that is to be skipped, as pzstd writes first.
+            // A frame, or a skippable frame, which pzstd writes first.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
             _ => Self::None,
         }
@@ -86,11 +86,11 @@ fn whole<T>(
     Ok((content, accepted))
 }
 
-/// All frames of a zstd file, one after another: parallel packers write many.
+/// All frames of a zstd file in sequence. Parallel compressors write many frames.
 struct ZstdFrames<R> {
     from: R,
     decoder: FrameDecoder,
-    /// Whether a frame has begun and has more to give.
+    /// Whether a frame has started and may have more data.
     inside: bool,
 }
 
@@ -99,7 +99,7 @@ impl<R: BufRead> ZstdFrames<R> {
         Self { from, decoder: FrameDecoder::new(), inside: false }
     }
 
-    /// Goes to the beginning of the next frame with data; `false` at the end.
+    /// Advances to the start of the next frame with data; returns `false` at the end.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.from.fill_buf()?.is_empty() {
             match self.decoder.init(&mut self.from) {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use testkit::fuzz;
 
-    /// Two frames with the bytes `abc` and `def` in blocks as they are, and one to be skipped.
+    /// Returns a skippable frame, and two frames with the bytes `abc` and `def` in raw blocks.
     fn frames() -> Vec<u8> {
         let frame = |text: &[u8; 3]| {
             let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0];

@@ -1,4 +1,4 @@
-//! Unsigned LEB128 numbers, and a reader of bytes that never goes beyond their end.
+//! Unsigned LEB128 numbers, and a bounds-checked reader of bytes.
 
 use crate::error::{TraceError, TraceLocation};
 
@@ -10,12 +10,12 @@ pub(crate) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// How many bytes [`put`] writes.
+/// Returns the number of bytes that [`put`] writes.
 pub(crate) fn width(number: u64) -> u32 {
     (64 - (number | 1).leading_zeros()).div_ceil(7)
 }
 
-/// Small differences in both directions as small numbers: 0, -1, 1, -2, …
+/// Maps small positive and negative differences to small numbers: 0, -1, 1, -2, …
 pub(crate) fn zigzag(difference: i64) -> u64 {
     (difference << 1 ^ difference >> 63).cast_unsigned()
 }
@@ -24,7 +24,7 @@ pub(crate) fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -((number & 1).cast_signed())
 }
 
-/// Takes numbers from bytes that lie `origin` bytes behind the start of their file.
+/// Decodes numbers from bytes that start at file offset `origin`.
 pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -73,7 +73,7 @@ impl<'a> ByteReader<'a> {
         u32::try_from(number).map_err(|_| self.wrong("a number has more than 32 bits"))
     }
 
-    /// How many things follow, of which each takes a byte at least.
+    /// Reads the number of following items. Each item takes at least one byte, which bounds it.
     pub(crate) fn count(&mut self) -> Result<usize, TraceError> {
         let count = self.number()?;
         if count > (self.bytes.len() - self.at) as u64 {

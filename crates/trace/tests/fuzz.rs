@@ -1,4 +1,4 @@
-//! No importer panics, whatever it is given, and what it takes it can keep.
+//! Checks that no importer panics on any input, and that imported traces survive encoding.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::path::Path;
@@ -21,7 +21,7 @@ fn corpus() -> Vec<Vec<u8>> {
     corpus
 }
 
-/// What is a trace in one form is the same in our own, and can be asked and replayed.
+/// Checks that an imported trace survives encoding, and can be summarised and replayed.
 fn keeps(trace: &Trace) {
     assert_eq!(Trace::decode(&trace.encode()).as_ref(), Ok(trace));
     let summary = trace.summary();
@@ -65,7 +65,7 @@ fn no_importer_panics() {
     let inputs = fuzz::run(fuzz::budget(), &corpus, |input| {
         turn += 1;
         let options = ImportOptions { sort: turn % 2 == 0, ..ImportOptions::default() };
-        // The form that it looks like, and one that it does not.
+        // The detected format and another one.
         let other = &FORMATS[turn % FORMATS.len()];
         for form in detect(input).into_iter().chain([other]) {
             if let Ok(trace) = form.parse(input, options) {
@@ -78,7 +78,7 @@ fn no_importer_panics() {
 
 #[test]
 fn damaged_traces_of_the_old_form_are_refused_beyond_the_check_sum() {
-    // With the check sum made right again, so that the rest of the reader is reached.
+    // With a corrected checksum, so that the input reaches the rest of the reader.
     let sum = |bytes: &[u8]| {
         bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -99,7 +99,7 @@ fn damaged_traces_of_the_old_form_are_refused_beyond_the_check_sum() {
     });
 }
 
-/// Gives every block of a trace, and its index, the checksum that its bytes have.
+/// Sets the correct checksum in every block of a trace and in its index.
 fn with_right_checksums(bytes: &mut [u8]) {
     let (header, mut at) = (14, 9);
     while let Some(stored) = bytes.get(at + 2..at + 6) {

@@ -1,6 +1,6 @@
-//! Recording what a process reads that runs already, by every means that this machine has.
+//! Records the reads of a running process with each method that works on this machine.
 
-#![allow(clippy::print_stdout)] // whoever runs them should see what was skipped
+#![allow(clippy::print_stdout)] // skipped tests print the reason
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +13,13 @@ use sys::lock::Lock;
 use tempfile::TempDir;
 use units::Bytes;
 
-/// Only one test of the host tier runs at a time on a machine.
+/// Only one host test runs at a time on a machine.
 const LOCK: &str = "/tmp/foreread-host-tests.lock";
-/// What the process reads: 32 times 64 KiB.
+/// Size of a read in bytes. The process makes 32 reads of 64 KiB.
 const BLOCK: u64 = 64 << 10;
 const BLOCKS: u64 = 32;
 
-/// The right to run and a file to read, or `None` after saying why not.
+/// Returns the lock and a directory with a file to read; prints the reason if it returns `None`.
 fn stage(name: &str) -> Option<(Lock, TempDir)> {
     if !rustix::process::geteuid().is_root() {
         println!("SKIP {name}: not root");
@@ -31,8 +31,8 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
     Some((lock, dir))
 }
 
-/// A process that waits, reads the file, and waits again. It has the file open meanwhile: the
-/// tracepoints tell no names, and a child that reads for a millisecond is too quick to be asked.
+/// Starts a process that waits, reads the file, and waits again. It holds the file open throughout:
+/// the tracepoints report no names, and a child that lives 1 ms is too short-lived to be inspected.
 fn reader(dir: &Path, after: &str) -> Child {
     let script =
         format!("exec 3<data; sleep 1; dd if=data of=/dev/null bs=64k 2>/dev/null; sleep {after}");
@@ -41,7 +41,7 @@ fn reader(dir: &Path, after: &str) -> Child {
     command.stdin(Stdio::null()).spawn().expect("a process")
 }
 
-/// Records a reader that runs already; `None`, said aloud, where this means is not to be had.
+/// Records a running reader. Prints the reason and returns `None` if the method is unavailable.
 fn recorded(
     name: &str,
     dir: &Path,
@@ -64,7 +64,7 @@ fn recorded(
     }
 }
 
-/// Whether the file was read once from its beginning to its end.
+/// Asserts that the file was read once from start to end.
 fn assert_whole(recording: &Recording) {
     let trace = &recording.trace;
     let of_data = |file: &foreread_trace::TraceFile| file.name.ends_with("/data");

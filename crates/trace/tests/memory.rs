@@ -1,6 +1,6 @@
-//! Memory does not grow with the length of a trace that is read in a stream. The only test of this
-//! process, whose peak it measures.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and its figure is of use
+//! Checks that memory does not grow with the length of a streamed trace. The file has only one
+//! test, because the test measures the peak of its process.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic and print
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -9,17 +9,17 @@ use foreread_trace::{TraceRecord, TraceRecordKind, TraceThread, TraceWriter, wor
 use units::{Bytes, Nanos};
 use workload::{AccessMethod, Hint, TraceOpenFile};
 
-/// Kept in memory, they would take more than 100 MB.
+/// Number of records, which would take more than 100 MB if they were in memory.
 const RECORDS: u64 = 1_100_000;
 const THREADS: u64 = 2;
 
-/// How many; FOREREAD_TRACE_RECORDS asks for more.
+/// Returns the number of records; FOREREAD_TRACE_RECORDS may increase it.
 fn records() -> u64 {
     let asked = std::env::var("FOREREAD_TRACE_RECORDS").ok();
     asked.and_then(|words| words.parse().ok()).unwrap_or(RECORDS).max(RECORDS)
 }
 
-/// The most that this process had in memory so far.
+/// Returns the peak resident memory of this process.
 fn peak() -> Bytes {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -60,7 +60,7 @@ fn a_long_trace_is_written_and_replayed_in_little_memory() {
     let mut readers: Vec<_> =
         (0..replay.readers).map(|reader| replay.accesses(reader, &sizes, 1).unwrap()).collect();
     assert_eq!(readers.len() as u64, THREADS);
-    // One reader far ahead of the others, then all.
+    // One reader runs far ahead of the others, which follow.
     let mut count = readers[0].by_ref().take(200_000).count();
     for reader in readers {
         count += reader.count();

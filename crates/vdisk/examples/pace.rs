@@ -1,17 +1,17 @@
-//! How well a virtual disk keeps its model's pace. As root, on an idle machine:
+//! Measures how exactly a virtual disk follows its model. Run as root on an idle machine:
 //!
 //! ```text
 //! cargo run --release -p foreread-vdisk --example pace
 //! ```
 //!
-//! prints one line of JSON:
+//! It prints one line of JSON:
 //!
-//! - `zero_requests_s`: 4 KiB direct reads a second from a device without latency, 64 readers;
-//! - `overhead_us`: median time of one such read alone, one after another;
-//! - `error_1_ms_percent`, …: how far the median time of a read is from the model's, after
-//!   subtracting what reads from the same disk take, in turns with these, while its timing is off;
-//! - `lateness_p99_us` and `lateness_p50_us`: how late the server handed completions to the
-//!   kernel at queue depth 32 and 5 ms, by its own account.
+//! - `zero_requests_s`: 4 KiB direct reads per second from a device without latency, 64 readers;
+//! - `overhead_us`: median duration of such reads by a single reader;
+//! - `error_1_ms_percent`, …: relative error against the model of the median read latency, minus
+//!   that of interleaved reads from the same disk while its timing is off;
+//! - `lateness_p99_us` and `lateness_p50_us`: delay with which the server handed completions to the
+//!   kernel, as measured by the server, at queue depth 32 and 5 ms.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A raw disk of constant latency, or of none.
+/// Creates a raw disk with a constant latency, or with none.
 fn disk(millis: Option<u32>) -> Result<VirtualDisk, Box<dyn Error>> {
     let model = match millis {
         None => "name = 'pace'\n[device]\nkind = 'zero'\ncapacity = '1GiB'\n".to_owned(),
@@ -72,7 +72,7 @@ fn disk(millis: Option<u32>) -> Result<VirtualDisk, Box<dyn Error>> {
     Ok(VirtualDisk::create(&Dirs::of_user(), config, &server, Lifetime::DiesWithMe)?)
 }
 
-/// Requests a second that `readers` get from a device.
+/// Returns the requests per second of `readers` concurrent readers.
 fn throughput(device: &Path, readers: u64, span: Duration) -> Result<f64, Box<dyn Error>> {
     let (stop, total) = (AtomicBool::new(false), AtomicU64::new(0));
     let files: Vec<File> = (0..readers).map(|_| open(device)).collect::<Result<_, _>>()?;
@@ -95,8 +95,8 @@ fn throughput(device: &Path, readers: u64, span: Duration) -> Result<f64, Box<dy
     Ok(total.into_inner() as f64 / start.elapsed().as_secs_f64())
 }
 
-/// How far a read's time is from the model's, as a share of that. Timed and untimed reads take
-/// turns, so that whatever else slows the machine slows both.
+/// Returns the relative error of the read latency compared with the model. Timed and untimed reads
+/// alternate, so that other load on the machine affects both.
 fn error(millis: u32, turns: u32) -> Result<f64, Box<dyn Error>> {
     let disk = disk(Some(millis))?;
     let (mut untimed, mut timed) = (Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ fn error(millis: u32, turns: u32) -> Result<f64, Box<dyn Error>> {
     Ok((median(timed).as_secs_f64() - median(untimed).as_secs_f64() - model) / model)
 }
 
-/// Times of `count` reads, one after another.
+/// Returns the durations of `count` sequential reads.
 fn alone(device: &Path, count: usize) -> Result<Vec<Duration>, Box<dyn Error>> {
     let file = open(device)?;
     let mut reader = Reader::new(&file, 1);
@@ -129,7 +129,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// What a disk counts at queue depth 32.
+/// Returns the disk's counters at queue depth 32.
 fn deep() -> Result<DiskCounters, Box<dyn Error>> {
     let disk = disk(Some(5))?;
     disk.reset_counters()?;
@@ -144,7 +144,7 @@ fn open(device: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(device)
 }
 
-/// Reads blocks at random places past the page cache.
+/// Reads random blocks with direct I/O.
 struct Reader<'a> {
     file: &'a File,
     room: Vec<u8>,

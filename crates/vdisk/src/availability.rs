@@ -1,4 +1,4 @@
-//! Whether virtual disks are possible on this machine, and if not, what is missing.
+//! Checks whether this machine supports virtual disks, and what is missing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,40 +7,40 @@ use thiserror::Error;
 
 use crate::filesystem::Filesystem;
 
-/// What is missing on this machine or for this user.
+/// A requirement that this machine or user does not meet.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Unavailable {
-    /// Mounting and loop devices need root.
+    /// Mounting and loop devices require root.
     #[error("a virtual disk needs root, to mount it: run with sudo")]
     NotRoot,
-    /// No `/dev/fuse`.
+    /// `/dev/fuse` cannot be opened.
     #[error(
         "a virtual disk needs FUSE, and {} cannot be opened ({reason}): load the kernel module \
          `fuse`, or give the container that device",
         .path.display()
     )]
     NoFuse { path: PathBuf, reason: String },
-    /// No `/dev/loop-control`.
+    /// `/dev/loop-control` cannot be opened.
     #[error(
         "a virtual disk needs a loop device, and {} cannot be opened ({reason}): load the kernel \
          module `loop`, or give the container that device",
         .path.display()
     )]
     NoLoop { path: PathBuf, reason: String },
-    /// The program that creates the filesystem is not installed.
+    /// The program that creates the file system is not installed.
     #[error("fs={filesystem} needs {program}: install the package {package}")]
     NoProgram {
         filesystem: Filesystem,
         program: &'static str,
-        /// The Debian and Ubuntu package that has it.
+        /// The Debian and Ubuntu package that contains the program.
         package: &'static str,
     },
-    /// The kernel does not support the filesystem.
+    /// The kernel does not support the file system.
     #[error("fs={filesystem}: this kernel does not have {filesystem}; try ext4, xfs or raw")]
     NoFilesystem { filesystem: Filesystem },
 }
 
-/// Whether this user can create a virtual disk with this filesystem here.
+/// Checks that this user can create a virtual disk with this file system on this machine.
 pub fn availability(filesystem: Filesystem) -> Result<(), Unavailable> {
     if !rustix::process::geteuid().is_root() {
         return Err(Unavailable::NotRoot);

@@ -1,4 +1,4 @@
-//! The configuration of a virtual disk: model, filesystem, size, dilation, seed.
+//! The configuration of a virtual disk: model, file system, size, dilation, seed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,15 +16,15 @@ use crate::filesystem::Filesystem;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dilation {
-    /// The smallest dilation with which this machine keeps up with the model's peak.
+    /// The smallest dilation at which this machine keeps up with the model's peak; at least 1.
     #[default]
     Auto,
-    /// This factor: 1 for real time, 0.5 for twice as fast.
+    /// A fixed factor: 1 for real time, 0.5 for twice as fast as the model.
     Fixed(f64),
 }
 
 impl Dilation {
-    /// A disk may also run faster than its model if the machine keeps up.
+    /// Valid factors. A disk may run faster than its model if the machine keeps up.
     const RANGE: std::ops::RangeInclusive<f64> = 0.1..=10_000.0;
 
     fn checked(factor: f64) -> Result<Self, VdiskError> {
@@ -67,39 +67,39 @@ impl FromStr for Dilation {
 pub struct DiskConfig {
     pub model: Spec,
     pub filesystem: Filesystem,
-    /// Its size; by default the model's capacity, at most 64 GiB.
+    /// Size of the disk; by default the model's capacity, but at most 64 GiB.
     pub size: Bytes,
-    /// How many times slower than the model.
+    /// How many times slower than its model the disk runs.
     pub dilation: Dilation,
-    /// The seed of the model's jitter.
+    /// Seed of the model's jitter.
     pub seed: u64,
-    /// Its name; by default the model's name with a number.
+    /// Name of the disk; by default the model's name with a number.
     pub name: Option<String>,
     /// The model as specified, for [`Display`](fmt::Display).
     words: String,
 }
 
-/// Logical block size of the device. Direct I/O to a FUSE file supports any, but 512-byte blocks
-/// would allow a filesystem smaller requests than today's disks.
+/// Logical block size of the device. Direct I/O to a FUSE file supports any size, but 512-byte
+/// blocks would let a file system make smaller requests than today's disks allow.
 pub(crate) const BLOCK_SIZE: Bytes = Bytes::from_kib(4);
 
-/// Maximum default size; most of it is never written.
+/// Maximum default size. Most of a disk is never written and takes no memory.
 const MAX_DEFAULT_SIZE: Bytes = Bytes::from_gib(64);
 
-/// Throughput that two cores can handle without being late, with the server at real-time priority
-/// and the measured programs.
+/// Bytes and requests per second that two cores handle without delay, when they run both the server
+/// at real-time priority and the measured programs.
 const KEEPS_UP_BYTES: f64 = 250e6;
 const KEEPS_UP_REQUESTS: f64 = 20e3;
 
-/// A model with a higher peak has no limit, and no dilation would suffice.
+/// Peaks per second from which on a model counts as unlimited: no dilation would suffice.
 const NO_LIMIT_BYTES: f64 = 1e12;
 const NO_LIMIT_REQUESTS: f64 = 1e8;
 
-/// The disk's own keys; all others belong to the model.
+/// Keys of the disk itself; all other keys belong to the model.
 const OWN_KEYS: [&str; 4] = ["fs", "size", "dilation", "seed"];
 
 impl DiskConfig {
-    /// A disk of this model with default settings.
+    /// Returns the configuration of a disk with this model and default settings.
     pub fn new(model: Spec) -> Self {
         let size = model.capacity().min(MAX_DEFAULT_SIZE);
         Self {
@@ -114,11 +114,11 @@ impl DiskConfig {
     }
 
     /// Parses `MODEL[,key=value…]`. The keys `fs`, `size`, `dilation` and `seed` belong to the
-    /// disk; others override the model's. MODEL is a preset or the path of a TOML file.
+    /// disk; other keys override the model's values. MODEL is a preset or the path of a TOML file.
     ///
     /// # Errors
     ///
-    /// For a model, key or value that does not exist; the most similar one is suggested.
+    /// If the model, a key or a value is invalid. The error suggests the most similar name.
     pub fn parse(words: &str) -> Result<Self, VdiskError> {
         let words = NamedSettings::parse(words).map_err(SpecError::from)?;
         let mut model = model_named(words.name)?;
@@ -162,7 +162,7 @@ impl DiskConfig {
         Ok(())
     }
 
-    /// Checks the configuration.
+    /// Checks size and dilation.
     pub(crate) fn check(&self) -> Result<(), VdiskError> {
         let bad = |reason| Err(VdiskError::BadSize { size: self.size, reason });
         let least = self.filesystem.maker().map_or(BLOCK_SIZE, |maker| maker.smallest);
@@ -179,7 +179,7 @@ impl DiskConfig {
         Ok(())
     }
 
-    /// The effective dilation.
+    /// Returns the effective dilation.
     pub fn dilation_factor(&self) -> f64 {
         match self.dilation {
             Dilation::Fixed(factor) => factor,
@@ -191,7 +191,7 @@ impl DiskConfig {
     }
 }
 
-/// The dilation at which this machine keeps up with a peak, rounded up to a tenth.
+/// Returns the dilation at which this machine keeps up with a peak, rounded up to a tenth.
 fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
     let limit = |peak: f64, none: f64, kept: f64| if peak < none { peak / kept } else { 1.0 };
     let data = limit(bytes_per_second, NO_LIMIT_BYTES, KEEPS_UP_BYTES);
@@ -199,11 +199,11 @@ fn automatic(bytes_per_second: f64, requests_per_second: f64) -> f64 {
     ((needed * 10.0).ceil() / 10.0).clamp(1.0, *Dilation::RANGE.end())
 }
 
-/// The model with this name: a preset or the path of a file.
+/// Returns the model with this name: a preset or the path of a file.
 ///
 /// # Errors
 ///
-/// If there is no such preset, or the file cannot be read or is not a valid description.
+/// If there is no such preset, or the file cannot be read or is not a valid model.
 pub fn model_named(name: &str) -> Result<Spec, VdiskError> {
     let Some(path) = model::description_path(name) else { return Ok(Spec::named(name)?) };
     let broken = |source| VdiskError::ModelFile { path: path.to_owned(), source };
@@ -228,7 +228,7 @@ fn with_own_keys(error: SpecError, model: &Spec) -> VdiskError {
     SpecError::from(SettingError::UnknownKey { key, hint }).into()
 }
 
-/// The specification that creates the same disk again.
+/// Formats the specification that creates an identical disk.
 impl fmt::Display for DiskConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = self.size.to_string().replace(' ', "");

@@ -1,5 +1,5 @@
-//! Requests to the server of a disk: one line of JSON in each direction over a socket in its
-//! directory.
+//! Requests to the server of a disk: one line of JSON in each direction, over a socket in the
+//! disk's directory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,10 +16,10 @@ use crate::error::VdiskError;
 use crate::head_start::HeadStart;
 use crate::layout::DiskDirs;
 
-/// A server that takes longer to reply hangs.
+/// Time limit for a reply; a slower server counts as hung.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum length of a line.
+/// Maximum length of a line in bytes.
 const MAX_LINE_BYTES: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,11 +28,11 @@ pub(crate) enum ControlRequest {
     Counters,
     /// Reset the counters.
     Reset,
-    /// Keep the model's times, or serve immediately.
+    /// Apply the model's service times, or serve every request immediately.
     Timing {
         on: bool,
     },
-    /// Serve every request in this real time instead of the model's; `None` returns to the model.
+    /// Serve every request after this real time, or by the model again if `None`.
     Probe {
         service: Option<Nanos>,
     },
@@ -48,13 +48,13 @@ pub(crate) enum ControlRequest {
 pub(crate) enum ControlReply {
     Counters(Box<DiskCounters>),
     Done,
-    /// The request was not understood.
+    /// The request was invalid.
     Error {
         message: String,
     },
 }
 
-/// Sends a request to the server of the disk at `home`.
+/// Sends a request to the server of the disk at `home` and returns the reply.
 pub(crate) fn ask(home: &DiskDirs, question: ControlRequest) -> Result<ControlReply, VdiskError> {
     let name = home.name();
     let broken = |error: io::Error| VdiskError::Control {
@@ -114,7 +114,7 @@ fn read_line(stream: &UnixStream) -> io::Result<String> {
     if line.ends_with('\n') { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// A short path to the socket, because a socket address holds only 107 bytes.
+/// Returns a short path to the socket: a socket address holds only 107 bytes.
 fn short_path(home: &DiskDirs) -> io::Result<(File, PathBuf)> {
     let dir = File::open(home.dir())?;
     let socket = home.socket();
@@ -128,7 +128,7 @@ fn connect(home: &DiskDirs) -> io::Result<UnixStream> {
     UnixStream::connect(path)
 }
 
-/// The server's end of the socket; one request at a time.
+/// Creates the server's end of the socket.
 pub(crate) fn listen(home: &DiskDirs) -> Result<UnixListener, VdiskError> {
     let socket = home.socket();
     let bind = || {
@@ -138,7 +138,7 @@ pub(crate) fn listen(home: &DiskDirs) -> Result<UnixListener, VdiskError> {
     bind().map_err(VdiskError::io("creating the control socket", &socket))
 }
 
-/// Accepts one connection and answers its request. Errors of the client are only logged.
+/// Accepts one connection and answers its request. Logs errors of the client only.
 pub(crate) fn serve_one(
     listener: &UnixListener,
     answer: impl FnOnce(ControlRequest) -> ControlReply,

@@ -3,17 +3,17 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// Lateness of completions in real time (not the model's).
+/// Lateness of completions in real time (not in model time).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
-    /// Half of the requests were no later than this.
+    /// Median.
     pub p50: Nanos,
-    /// All but one in a hundred were no later than this.
+    /// 99th percentile.
     pub p99: Nanos,
     pub max: Nanos,
 }
 
-/// Counters of a virtual disk since its start or their last reset.
+/// Counters of a virtual disk since it started or since their last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 // Records of earlier versions lack newer counters.
 #[serde(default)]
@@ -22,27 +22,27 @@ pub struct DiskCounters {
     pub reads: u64,
     pub writes: u64,
     pub flushes: u64,
-    /// Bytes that the reads asked for.
+    /// Bytes that reads requested.
     pub read_bytes: Bytes,
-    /// Number of reads by size: up to 4 KiB, up to 8 KiB, and so on in powers of two; the last
-    /// class has all larger ones.
+    /// Number of reads by size class: up to 4 KiB, up to 8 KiB, and so on in powers of two. The
+    /// last class contains all larger reads.
     pub read_sizes: [u64; READ_SIZES],
     pub written_bytes: Bytes,
-    /// Requests that the model has now.
+    /// Number of requests in the model now.
     pub queue: u64,
-    /// The maximum so far.
+    /// Maximum number of requests in the model.
     pub queue_max: u64,
-    /// The mean while it had any.
+    /// Mean number of requests in the model while there were any.
     pub queue_mean: f64,
-    /// Real time during which it had any.
+    /// Real time during which there were requests in the model.
     pub busy: Nanos,
-    /// Mechanical operations that started elsewhere than where the last one ended.
+    /// Mechanical operations that did not start where the previous one ended.
     pub seeks: u64,
     /// Reads that the model served from its cache.
     pub cache_hits: u64,
     /// Requests timed by the model: all except those served while timing was off.
     pub timed: u64,
-    /// How late the timed ones were.
+    /// Lateness of the timed requests.
     pub lateness: Lateness,
     /// Median service time by the model, dilated.
     pub service_p50: Nanos,
@@ -50,29 +50,29 @@ pub struct DiskCounters {
     pub late_total: Nanos,
     /// Total service time of all timed requests, dilated.
     pub service_total: Nanos,
-    /// Timed requests with a lateness above 4 % of their service time.
+    /// Timed requests whose lateness exceeded both 4 % of their service time and 60 µs.
     pub spoiled: u64,
-    /// Writes refused for lack of memory; if not zero, the filesystem has seen errors.
+    /// Writes rejected for lack of memory. If not 0, the file system has seen errors.
     pub refused_writes: u64,
-    /// Memory used for written data.
+    /// Memory that holds written data.
     pub stored: Bytes,
-    /// Whether the model's times are kept (not while files are created).
+    /// Whether the model's times apply; false while files are created.
     pub timing: bool,
 }
 
-/// Number of size classes; the last but one reaches 32 MiB, more than FUSE sends at once.
+/// Number of size classes. The last but one ends at 32 MiB, more than FUSE sends at once.
 pub(crate) const READ_SIZES: usize = 15;
 
-/// The class of a read of this size.
+/// Returns the class of a read of this size.
 pub(crate) fn size_class(length: Bytes) -> usize {
     let pages = length.get().div_ceil(4096).max(1);
     (pages.next_power_of_two().ilog2() as usize).min(READ_SIZES - 1)
 }
 
-/// Lateness above this share of the service time disturbs a measurement.
+/// Lateness above this fraction of the service time disturbs a measurement.
 pub(crate) const LATENESS_SHARE: f64 = 0.04;
 
-/// Lateness below this is not the server's fault: copying a megabyte takes as long.
+/// Lateness up to this is not the server's fault: copying 1 MB takes as long.
 pub(crate) const LATENESS_FLOOR: Nanos = Nanos::from_micros(60);
 
 impl DiskCounters {
@@ -80,19 +80,19 @@ impl DiskCounters {
         self.reads + self.writes + self.flushes
     }
 
-    /// All bytes moved.
+    /// Returns the number of transferred bytes.
     pub fn bytes(&self) -> Bytes {
         self.read_bytes + self.written_bytes
     }
 
-    /// The share of the timed requests that required a seek; above one if a request causes several
-    /// disks of an array to seek.
+    /// Returns the number of seeks per timed request. Exceeds 1 if a request causes several disks
+    /// of an array to seek.
     pub fn seek_share(&self) -> f64 {
         if self.timed == 0 { 0.0 } else { self.seeks as f64 / self.timed as f64 }
     }
 
-    /// How much longer requests took than in the model, on average. With a constant queue, this is
-    /// how much longer the whole work took.
+    /// Returns the mean lateness as a fraction of the service time. If the queue length is
+    /// constant, the whole work took longer by this fraction.
     pub fn late_share(&self) -> f64 {
         match self.service_total.get() {
             0 => 0.0,
@@ -100,8 +100,8 @@ impl DiskCounters {
         }
     }
 
-    /// Whether the server was too late for valid measurements: by more than 4 % of the model's
-    /// time, and by more than the time of a reply.
+    /// Returns whether the server was too late for valid measurements: by more than 4 % of the
+    /// service time, and by more than the time of a reply.
     pub fn is_spoiled(&self) -> bool {
         let mean = self.late_total.get().checked_div(self.timed).unwrap_or(0);
         self.late_share() > LATENESS_SHARE && mean > LATENESS_FLOOR.get()

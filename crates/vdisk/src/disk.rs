@@ -1,4 +1,4 @@
-//! A virtual disk, from its creator's side.
+//! A virtual disk, as its creator uses it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,20 +26,20 @@ use crate::server::{DIR_FLAG, free_memory};
 use crate::teardown::{InUse, take_down};
 use crate::waking;
 
-/// A server that is not ready after this time will not start.
+/// Time limit for the start of a server in seconds.
 const START_SECONDS: i64 = 30;
 
-/// How to start the server: a program that calls [`serve_main`](crate::serve_main) with the
-/// arguments that follow `args`.
+/// The command that starts the server: a program that calls [`serve_main`](crate::serve_main) with
+/// the arguments after `args`.
 #[derive(Clone, Debug)]
 pub struct ServerCommand {
     /// The program, usually foreread itself.
     pub program: PathBuf,
-    /// The arguments that make it serve, `["vdisk", "serve"]` for foreread.
+    /// Arguments that select the server: `["vdisk", "serve"]` for foreread.
     pub args: Vec<OsString>,
 }
 
-/// How long a virtual disk lives.
+/// How long a virtual disk exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     Kept,
@@ -47,27 +47,27 @@ pub enum Lifetime {
     DiesWithMe,
 }
 
-/// A virtual disk that is being served.
+/// A running virtual disk.
 #[derive(Debug)]
 pub struct VirtualDisk {
     home: DiskDirs,
     record: DiskRecord,
     devno: DevNo,
-    /// The server, if we started it; its standard input shows it that we exist.
+    /// The server if this process started it; its standard input closes when this process exits.
     server: Option<Child>,
     removed: bool,
-    /// Prevents other processes from removing a disk that dies with this one.
+    /// Prevents other processes from removing a disk that dies with this process.
     hold: Option<DiskLock>,
 }
 
 impl VirtualDisk {
-    /// Creates a disk: starts its server, sets up the loop device, creates the filesystem, mounts
-    /// it.
+    /// Creates a disk: starts its server, sets up the loop device, creates the file system and
+    /// mounts it.
     ///
     /// # Errors
     ///
     /// If a requirement is missing ([`VdiskError::Unavailable`] names it with its package), the
-    /// name is taken, memory is short, or a step fails; nothing is left behind.
+    /// name is taken, memory is short, or a step fails. Nothing is left behind.
     pub fn create(
         dirs: &Dirs,
         config: DiskConfig,
@@ -98,7 +98,7 @@ impl VirtualDisk {
         }
     }
 
-    /// Opens the disk with this name, created by another process or an earlier run.
+    /// Opens the disk with this name, which another process or an earlier run created.
     pub fn open(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         let home = existing(dirs, name)?;
         let dead = || VdiskError::Dead { name: name.to_owned() };
@@ -108,10 +108,10 @@ impl VirtualDisk {
         Ok(Self { home, record, devno, server: None, removed: false, hold: None })
     }
 
-    /// The running disk that is the only device of this storage, if another process created one.
+    /// Returns the running virtual disk that is the only device of this storage, if there is one.
     pub fn find_below(dirs: &Dirs, storage: &Storage) -> Option<Self> {
         let [leaf] = storage.leaves.as_slice() else { return None };
-        // Without access to the runtime directory, it is treated like any other disk.
+        // Without access to the runtime directory, the device is treated like any other disk.
         let names = names(dirs).ok()?;
         names.iter().find_map(|name| {
             let record: DiskRecord =
@@ -121,21 +121,21 @@ impl VirtualDisk {
         })
     }
 
-    /// Whether it ends with this process, which may then change it freely.
+    /// Returns whether the disk dies with this process, which may then change it freely.
     pub fn is_ours(&self) -> bool {
         self.server.is_some() && self.record.dies_with_creator
     }
 
-    /// Ends the use of the disk: removes it if it is ours.
+    /// Stops using the disk: removes it if it dies with this process.
     ///
     /// # Errors
     ///
-    /// As [`remove`](Self::remove).
+    /// Those of [`remove`](Self::remove).
     pub fn release(self) -> Result<(), VdiskError> {
         if self.is_ours() { self.remove() } else { Ok(()) }
     }
 
-    /// The description of the disk with all effective settings.
+    /// Returns the description of the disk with all effective settings.
     pub fn record(&self) -> &DiskRecord {
         &self.record
     }
@@ -144,7 +144,7 @@ impl VirtualDisk {
         &self.record.name
     }
 
-    /// The mount point; `None` for a raw disk.
+    /// Returns the mount point; `None` for a raw disk.
     pub fn mountpoint(&self) -> Option<&Path> {
         self.record.mountpoint.as_deref()
     }
@@ -153,17 +153,17 @@ impl VirtualDisk {
         &self.record.device
     }
 
-    /// The number of its block device.
+    /// Returns the number of the block device.
     pub fn devno(&self) -> DevNo {
         self.devno
     }
 
-    /// The target to measure: the mount point, or the device of a raw disk.
+    /// Returns the target for measurements: the mount point, or the device of a raw disk.
     pub fn target(&self) -> &Path {
         self.mountpoint().unwrap_or_else(|| self.device())
     }
 
-    /// Its model, with the request size that the kernel permitted.
+    /// Returns the disk's model, with the request size that the kernel permitted.
     ///
     /// # Errors
     ///
@@ -176,18 +176,18 @@ impl VirtualDisk {
         Ok(model)
     }
 
-    /// How many times slower than its model it runs.
+    /// Returns how many times slower than its model the disk runs.
     pub fn dilation(&self) -> f64 {
         self.record.dilation
     }
 
-    /// Sets whether the model's times are kept. Otherwise every request is served immediately, as
-    /// for creating files. A new disk is timed.
+    /// Enables or disables the model's times. Without them, the disk serves every request
+    /// immediately, for example while files are created. A new disk is timed.
     pub fn set_timing(&self, on: bool) -> Result<(), VdiskError> {
         control::send(&self.home, ControlRequest::Timing { on })
     }
 
-    /// The current counters.
+    /// Returns the current counters.
     pub fn counters(&self) -> Result<DiskCounters, VdiskError> {
         control::counters(&self.home)
     }
@@ -196,13 +196,13 @@ impl VirtualDisk {
         control::send(&self.home, ControlRequest::Reset)
     }
 
-    /// Unmounts it, stops its server and removes everything.
+    /// Unmounts the disk, stops its server and removes all its files.
     ///
     /// # Errors
     ///
-    /// [`VdiskError::Busy`] while the filesystem or the block device is in use. The disk then
-    /// continues to work (if only the device is in use, after its filesystem was mounted again),
-    /// or, if it dies with its creator, is removed by force a moment later.
+    /// [`VdiskError::Busy`] while the file system or the block device is in use. The disk then
+    /// continues to work (remounted if only the device is in use). If it dies with its creator, it
+    /// is removed by force a moment later.
     pub fn remove(mut self) -> Result<(), VdiskError> {
         drop(self.hold.take());
         take_down(&self.home, InUse::Refuse)?;
@@ -223,8 +223,8 @@ impl Drop for VirtualDisk {
     }
 }
 
-/// Waits for a server that is about to exit. Its standard input is closed first, which would also
-/// make it exit.
+/// Waits until a stopping server has exited. Closes its standard input first, which would also make
+/// it exit.
 fn reap(server: Option<Child>) {
     if let Some(mut server) = server {
         drop(server.stdin.take());
@@ -307,7 +307,7 @@ fn start_server(
     let ready = stdout.is_some_and(says_ready);
     let facts = read_json(&home.server_facts())?.filter(|_| ready);
     if facts.is_none() {
-        // It may hang; what it has set up is then removed without it.
+        // A server that did not start may hang: kill it; the caller removes what it has set up.
         let _ = child.as_mut().map(Child::kill);
     }
     facts.ok_or_else(|| VdiskError::Server { name: home.name(), message: home.last_words() })

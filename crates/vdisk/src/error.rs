@@ -8,10 +8,10 @@ use units::{Bytes, Classified, ErrorKind};
 
 use crate::availability::Unavailable;
 
-/// Why a virtual disk could not be created, used or removed.
+/// The reason why a virtual disk could not be created, used or removed.
 #[derive(Debug, Error)]
 pub enum VdiskError {
-    /// Virtual disks are not possible on this machine.
+    /// This machine does not support virtual disks.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
     /// The specification names no model, or an invalid one.
@@ -20,16 +20,16 @@ pub enum VdiskError {
     /// The model file cannot be read.
     #[error(transparent)]
     ModelUnread(#[from] sys::input::InputError),
-    /// The model file is not a valid description.
+    /// The model file is not a valid model.
     #[error("{}: {source}", .path.display())]
     ModelFile { path: PathBuf, source: model::SpecError },
-    /// An invalid value of one of the virtual disk's own keys.
+    /// One of the virtual disk's own keys has an invalid value.
     #[error("{key}={value}: {reason}")]
     BadValue { key: &'static str, value: String, reason: String },
-    /// Too small for its filesystem, or larger than the modelled device.
+    /// The disk is too small for its file system, or larger than the modelled device.
     #[error("size={size}: {reason}")]
     BadSize { size: Bytes, reason: String },
-    /// A name that is not valid for a directory.
+    /// The name is invalid for a directory.
     #[error("{name:?} cannot name a virtual disk: use up to 48 letters, digits, '.', '-', '_'")]
     BadName { name: String },
     /// A disk with this name exists, running or dead.
@@ -38,7 +38,7 @@ pub enum VdiskError {
          {name}`"
     )]
     NameTaken { name: String },
-    /// There is no disk with this name.
+    /// No disk has this name.
     #[error("there is no virtual disk {name}; {}", those_known(.known))]
     NoSuchDisk { name: String, known: Vec<String> },
     /// The disk exists but its server is dead.
@@ -47,7 +47,7 @@ pub enum VdiskError {
     /// The server did not start.
     #[error("the server of virtual disk {name} did not start: {message}")]
     Server { name: String, message: String },
-    /// The server reported an error, or replied something invalid.
+    /// The server reported an error or sent an invalid reply.
     #[error("virtual disk {name}: {message}")]
     Control { name: String, message: String },
     /// A helper program failed.
@@ -55,27 +55,27 @@ pub enum VdiskError {
     Program {
         program: String,
         status: String,
-        /// What it wrote to standard error.
+        /// The program's standard error.
         stderr: String,
     },
-    /// The disk's filesystem is in use.
+    /// The disk's file system is in use.
     #[error(
         "{} is in use: close the programs that use it (a shell, for example) and retry",
         .path.display()
     )]
     Busy { path: PathBuf },
-    /// Another process is creating it, or has created it for itself.
+    /// Another process is creating the disk, or has created it for itself.
     #[error(
         "virtual disk {name} belongs to a running foreread process, which removes it when it exits"
     )]
     Held { name: String },
-    /// Not enough memory for the disk.
+    /// Free memory is too small for a disk.
     #[error(
         "a virtual disk keeps its data in memory, and {free} of free memory is too little: free \
          up at least {needed}", free = free.rounded(), needed = needed.rounded()
     )]
     Memory {
-        /// The minimum for a disk.
+        /// Minimum for a disk.
         needed: Bytes,
         free: Bytes,
     },
@@ -110,19 +110,19 @@ impl Classified for VdiskError {
 }
 
 impl VdiskError {
-    /// For `map_err`: an operation on `path` failed.
+    /// Returns a closure for `map_err`: an operation on `path` failed.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { doing, path, source }
     }
 
-    /// For `map_err`: a system call without a file failed.
+    /// Returns a closure for `map_err`: a system call without a file failed.
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { doing, source }
     }
 }
 
-/// Invalid UTF-8 is an error of the caller that named the file, not of the system.
+/// Lists the existing disks for an error message.
 fn those_known(names: &[String]) -> String {
     if names.is_empty() { "there are none".to_owned() } else { format!("there are {names:?}") }
 }

@@ -1,11 +1,11 @@
-//! The filesystems of virtual disks.
+//! File systems of virtual disks.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-/// The filesystem on a virtual disk.
+/// The file system on a virtual disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::Display, strum::IntoStaticStr)]
@@ -15,15 +15,15 @@ pub enum Filesystem {
     Xfs,
     /// ext4, with extents.
     Ext4,
-    /// ext3: real indirect blocks, one for every 4 MiB of a file.
+    /// ext3, with real indirect blocks, one for every 4 MiB of a file.
     Ext3,
-    /// btrfs, whose own bdi has the effective read-ahead.
+    /// btrfs, whose own bdi determines read-ahead.
     Btrfs,
-    /// None: a raw block device.
+    /// No file system: a raw block device.
     Raw,
 }
 
-/// The program that makes a filesystem.
+/// The program that creates a file system, its package, and the minimum size of the disk.
 pub(crate) struct FilesystemMaker {
     pub(crate) program: &'static str,
     pub(crate) package: &'static str,
@@ -33,12 +33,12 @@ pub(crate) struct FilesystemMaker {
 impl Filesystem {
     const ALL: [Self; 5] = [Self::Xfs, Self::Ext4, Self::Ext3, Self::Btrfs, Self::Raw];
 
-    /// Its name in mount(8) and for the key `fs`.
+    /// Returns the name for mount(8) and the key `fs`.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The program that creates it; `None` if none is needed.
+    /// Returns the program that creates the file system; `None` for a raw disk.
     pub(crate) fn maker(self) -> Option<FilesystemMaker> {
         let (program, package, mib) = match self {
             Self::Xfs => ("mkfs.xfs", "xfsprogs", 300),

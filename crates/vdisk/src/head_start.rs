@@ -1,19 +1,19 @@
-//! How much earlier than in the model a lone request is answered.
+//! How much earlier than by the model a lone request is answered.
 
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// The longer a reader waits, the deeper its processor sleeps and the colder its caches are. The
-/// head start is measured for these waits and interpolated between them.
+/// Reader wait times for which the head start is measured; it is interpolated between them. The
+/// longer a reader waits, the deeper its processor sleeps and the colder its caches are.
 pub(crate) const IDLE_TIMES: [Nanos; 3] =
     [Nanos::from_millis(1), Nanos::from_millis(5), Nanos::from_millis(10)];
 
-/// How early to send the reply to a lone request, by its waiting time.
+/// How early to send the reply to a lone request, for each of `IDLE_TIMES`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeadStart(pub(crate) [Nanos; IDLE_TIMES.len()]);
 
 impl HeadStart {
-    /// The head start of a reply after this wait.
+    /// Returns the head start of a reply after this wait.
     pub(crate) fn after(&self, wait: Nanos) -> Nanos {
         let above =
             IDLE_TIMES.iter().position(|w| *w >= wait).unwrap_or(IDLE_TIMES.len() - 1).max(1);

@@ -1,4 +1,4 @@
-//! The files of a virtual disk.
+//! Files of a virtual disk.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -19,50 +19,50 @@ pub(crate) struct DiskDirs {
     dir: PathBuf,
 }
 
-/// See [`DiskDirs::hold`].
+/// The lock that [`DiskDirs::hold`] acquires.
 #[derive(Debug)]
 pub(crate) struct DiskLock {
     _dir: File,
 }
 
-/// The job of the server, written by the creator before it starts the server.
+/// The server's parameters, which the creator writes before it starts the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerJob {
     pub(crate) model: String,
     pub(crate) size: Bytes,
     pub(crate) dilation: f64,
     pub(crate) seed: u64,
-    /// Whether end of file on standard input ends the disk.
+    /// Whether the disk is removed at end of file on the server's standard input.
     pub(crate) dies_with_creator: bool,
 }
 
-/// Facts about a running server, written by the server before it reports that it is ready.
+/// Facts about a running server, which it writes before it reports that it is ready.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerFacts {
     pub(crate) pid: u32,
     /// Start time of the process in clock ticks, to detect a reused process id.
     pub(crate) started: u64,
-    /// The number of the FUSE connection under `/sys/fs/fuse/connections`.
+    /// Number of the FUSE connection under `/sys/fs/fuse/connections`.
     pub(crate) connection: u32,
     pub(crate) realtime: bool,
 }
 
-/// The name of the one file in the FUSE mount.
+/// Name of the only file in the FUSE mount.
 pub(crate) const DISK_FILE: &str = "disk";
 
 impl DiskDirs {
-    /// The directory of the disk with this name.
+    /// Returns the directory of the disk with this name.
     pub(crate) fn new(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         check_name(name)?;
         Ok(Self { dir: folder(dirs).join(name) })
     }
 
-    /// The directory given to a server.
+    /// Returns the directory that was passed to a server.
     pub(crate) fn from_path(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Creates the directory of a new disk, exclusively.
+    /// Creates the directory of a new disk; fails if it exists.
     pub(crate) fn claim(dirs: &Dirs, name: &str) -> Result<Self, VdiskError> {
         let home = Self::new(dirs, name)?;
         let parent = folder(dirs);
@@ -80,7 +80,7 @@ impl DiskDirs {
         Ok(home)
     }
 
-    /// The first free name of `stem-1`, `stem-2` ….
+    /// Creates the directory of a new disk with the first free name of `stem-1`, `stem-2` ….
     pub(crate) fn claim_numbered(dirs: &Dirs, stem: &str) -> Result<(Self, String), VdiskError> {
         let stem: String = stem.chars().filter(|c| is_name_char(*c)).take(40).collect();
         let mut number = 1;
@@ -94,8 +94,8 @@ impl DiskDirs {
         }
     }
 
-    /// Locks the disk for its creator or owner; released when dropped or when the process exits.
-    /// `None` while another process holds the lock.
+    /// Locks the disk for its creator or owner until the lock is dropped or the process exits.
+    /// Returns `None` while another process holds the lock.
     pub(crate) fn hold(&self) -> Result<Option<DiskLock>, VdiskError> {
         let io = VdiskError::io("locking", &self.dir);
         let dir = match File::open(&self.dir) {
@@ -157,14 +157,14 @@ impl DiskDirs {
         self.dir.join("disk.json")
     }
 
-    /// All files that may be in the directory, so that nothing else is removed.
+    /// Returns all files that may be in the directory, so that removal touches nothing else.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let jsons = [self.job(), self.server_facts(), self.loop_device(), self.record()];
         let halves = jsons.iter().map(|json| json.with_extension("json.new"));
         halves.chain(jsons.clone()).chain([self.socket(), self.log()]).collect()
     }
 
-    /// The last lines of the server's log, for an error message.
+    /// Returns the last lines of the server's log, for an error message.
     pub(crate) fn last_words(&self) -> String {
         let log = fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(3).collect();
@@ -173,7 +173,7 @@ impl DiskDirs {
     }
 }
 
-/// The directory of all virtual disks.
+/// Returns the directory of all virtual disks.
 pub(crate) fn folder(dirs: &Dirs) -> PathBuf {
     dirs.runtime.join("vdisk")
 }
@@ -189,7 +189,7 @@ fn check_name(name: &str) -> Result<(), VdiskError> {
     if fits { Ok(()) } else { Err(VdiskError::BadName { name: name.to_owned() }) }
 }
 
-/// Writes a file atomically. Its content is valid only for this boot.
+/// Writes a file atomically. Its content is valid only until reboot.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), VdiskError> {
     let write = || {
         let mut text = serde_json::to_vec_pretty(value)?;
@@ -199,7 +199,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Vdis
     write().map_err(VdiskError::io("writing", path))
 }
 
-/// Reads such a file; `None` if it does not exist.
+/// Reads a file that `write_json` wrote; `None` if it does not exist.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, VdiskError> {
     match fs::read(path) {
         Ok(text) => serde_json::from_slice(&text)

@@ -1,8 +1,8 @@
-//! A virtual disk: a file served through FUSE at the pace of a device model, a loop device over it,
-//! and a filesystem on that.
+//! A virtual disk: a file that a FUSE server delivers with the timing of a device model, a loop
+//! device on that file, and a file system on the loop device.
 //!
-//! Everything above the loop device is the kernel's own: page cache, read-ahead, filesystem, block
-//! layer. Only the service times come from a [`model`]. The parts, from the top:
+//! Everything above the loop device is the kernel's own: page cache, read-ahead, file system, block
+//! layer. Only the service times come from a [`model`]. The parts, from top to bottom:
 //!
 //! ```text
 //! filesystem mounted at <runtime>/vdisk/<name>/mnt
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A disk that is too fast for the machine is *dilated*: all times of the model are multiplied by a
-//! factor. Read-ahead does not depend on absolute time, so windows and queues are unchanged, and
-//! reports divide times by the factor.
+//! factor. Read-ahead does not depend on absolute time, so windows and queues do not change.
+//! Reports divide times by the factor.
 //!
 //! The server never waits for its own disk: it locks its memory, writes nothing through its mount,
 //! and leaves mounting and unmounting to other processes.

@@ -1,7 +1,7 @@
-//! The loop device over the FUSE file, and its queue.
+//! The loop device on the FUSE file, and its queue.
 //!
-//! Settings under `/sys` are written here only for a device that we have just created and that ends
-//! with the disk, so nothing needs to be journalled or restored.
+//! This module writes settings under `/sys` only for a device that this process has just created
+//! and that is removed with the disk. Therefore it needs no journal and restores nothing.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,41 +17,41 @@ use crate::config::BLOCK_SIZE;
 use crate::error::VdiskError;
 use crate::layout::{DiskDirs, write_json};
 
-/// The largest request that FUSE makes with the kernel's default limit of 256 pages.
+/// Maximum size of a FUSE request with the kernel's default limit of 256 pages.
 pub(crate) const LARGEST_REQUEST: Bytes = Bytes::from_mib(1);
 
-/// The effective queue settings of a virtual disk's block device.
+/// Effective queue settings of a virtual disk's block device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSettings {
-    /// Requests in the block layer's queue.
+    /// Number of requests in the block layer's queue.
     pub requests: u64,
-    /// The model's value, before the kernel's limits.
+    /// The model's value for `requests`, before the kernel's limits.
     pub requests_wanted: u64,
     pub request_size: Bytes,
-    /// The model's value, before the limits of FUSE and the kernel.
+    /// The model's value for `request_size`, before the limits of FUSE and the kernel.
     pub request_size_wanted: Bytes,
-    /// The scheduler; the model's if the kernel supports it.
+    /// Active scheduler: the model's if the kernel supports it.
     pub scheduler: String,
-    /// The initial read-ahead, this kernel's default for loop devices.
+    /// Initial read-ahead: this kernel's default for loop devices.
     pub read_ahead: Kib,
 }
 
-/// A loop device created for a disk; recorded before it is set up.
+/// A loop device that was created for a disk. It is recorded before it is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AttachedLoop {
     pub(crate) number: u32,
 }
 
-/// Default time that mq-deadline lets a read wait before it is served out of order.
+/// mq-deadline's default for the longest wait of a read in ms, after which it is served next.
 const READ_EXPIRY_MS: f64 = 500.0;
 
-/// Maximum number of requests in a scheduler: the kernel's limit.
+/// The kernel's limit for the number of requests in a scheduler.
 const SORTED_REQUESTS: u64 = 2048;
 
-/// How often another process may take the device that we have just created.
+/// Maximum number of attempts, each of which another process may defeat by taking the device.
 const MAX_ATTEMPTS: u32 = 64;
 
-/// Sets up a new loop device over the file of a disk.
+/// Sets up a new loop device on the file of a disk.
 pub(crate) fn attach(home: &DiskDirs) -> Result<LoopDevice, VdiskError> {
     let file = home.disk_file();
     let backing = File::options()
@@ -63,8 +63,8 @@ pub(crate) fn attach(home: &DiskDirs) -> Result<LoopDevice, VdiskError> {
     for _ in 0..MAX_ATTEMPTS {
         let number = new_device(home)?;
         match LoopDevice::set_up(number, backing.as_fd(), BLOCK_SIZE) {
-            // Another process was faster: it uses the device, or removed it as its own device of
-            // the same number.
+            // Another process was faster: it uses the device, or it removed the device because it
+            // took it for its own.
             Err(error) if is_taken(&error) => {}
             result => return result.map_err(failed),
         }
@@ -78,7 +78,7 @@ fn is_taken(error: &io::Error) -> bool {
         || gone.contains(&error.raw_os_error())
 }
 
-/// Creates a device, or takes a free one if the kernel creates none or `/dev` does not show it.
+/// Creates a device, or finds a free one if the kernel creates none or `/dev` does not show it.
 fn new_device(home: &DiskDirs) -> Result<u32, VdiskError> {
     let control = Path::new("/dev/loop-control");
     if let Ok(number) = loopdev::add() {
@@ -86,14 +86,14 @@ fn new_device(home: &DiskDirs) -> Result<u32, VdiskError> {
             write_json(&home.loop_device(), &AttachedLoop { number })?;
             return Ok(number);
         }
-        // Only in a container with its own /dev; the device can be removed again.
+        // Only in a container with its own /dev. The new device is useless there: remove it.
         let _ = loopdev::remove(number);
     }
     loopdev::find_free().map_err(VdiskError::io("asking for a loop device", control))
 }
 
-/// Applies the model's scheduler, depth and request size to the device's queue, for a disk with
-/// this dilation.
+/// Applies the model's scheduler, queue depth and request size to the device's queue, for a disk
+/// with this dilation.
 pub(crate) fn set_up_queue(
     device: u32,
     host: &HostLimits,
@@ -104,12 +104,12 @@ pub(crate) fn set_up_queue(
     // The order matters: a scheduler changes the depth, and the request size changes read-ahead.
     queue.try_write("scheduler", host.scheduler.name());
     if host.scheduler == Scheduler::MqDeadline {
-        // The only time in the block layer that affects the order of requests: it is dilated like
-        // the disk.
+        // The only time in the block layer that affects the order of requests, so it is dilated
+        // like the disk.
         let expiry_ms = READ_EXPIRY_MS * dilation;
         queue.try_write("iosched/read_expire", &expiry_ms.round().to_string());
     }
-    // A scheduler sorts the requests that the device does not accept yet; more requests give a
+    // A scheduler sorts the requests that the device does not accept yet. More requests allow a
     // better order.
     let requests = match host.scheduler {
         Scheduler::None => host.nr_requests as u64,
@@ -155,7 +155,7 @@ impl ReplyQueue {
         fs::write(&path, value).map_err(VdiskError::io("writing", &path))
     }
 
-    /// For values that the kernel may limit or not support: the record has the effective value.
+    /// Writes a value that the kernel may limit or reject. The record holds the effective value.
     fn try_write(&self, attribute: &str, value: &str) {
         if let Err(error) = self.write(attribute, value) {
             tracing::debug!("{value} was not accepted: {error}");
@@ -163,13 +163,13 @@ impl ReplyQueue {
     }
 }
 
-/// The word in brackets: `[none] mq-deadline kyber`.
+/// Returns the word in brackets, as in `[none] mq-deadline kyber`.
 fn chosen(text: &str) -> String {
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(text, |(chosen, _)| chosen).to_owned()
 }
 
-/// The loop devices over files in `dir`, in any state and by any creator.
+/// Returns the loop devices on files in `dir`, in any state and from any creator.
 pub(crate) fn over_files_in(dir: &Path) -> Vec<PathBuf> {
     let Ok(blocks) = fs::read_dir("/sys/block") else { return Vec::new() };
     blocks

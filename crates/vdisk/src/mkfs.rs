@@ -1,4 +1,4 @@
-//! Creates and mounts the filesystem of a disk.
+//! Creates and mounts the file system of a disk.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use crate::error::VdiskError;
 use crate::filesystem::Filesystem;
 use crate::layout::DiskDirs;
 
-/// Creates the filesystem on `device`. Background work such as zeroing inode tables after the first
-/// mount is done now, so that it does not disturb measurements.
+/// Creates the file system on `device`. Does background work such as zeroing inode tables now
+/// rather than after the first mount, so that it does not disturb measurements.
 pub(crate) fn make(filesystem: Filesystem, device: &Path) -> Result<(), VdiskError> {
     let Some(maker) = filesystem.maker() else { return Ok(()) };
     let (program, package) = (maker.program, maker.package);
@@ -25,8 +25,8 @@ pub(crate) fn make(filesystem: Filesystem, device: &Path) -> Result<(), VdiskErr
 }
 
 fn options(filesystem: Filesystem) -> &'static [&'static str] {
-    // No discard: the disk is new. ext3 and ext4 get one inode per MiB: a disk for measuring holds
-    // few files, and larger tables would lie between them.
+    // No discard: the disk is new. ext3 and ext4 get one inode per MiB: a disk for measurements has
+    // few files, and larger tables would separate them.
     const EXT: &[&str] =
         &["-q", "-F", "-T", "largefile", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
     match filesystem {
@@ -37,12 +37,12 @@ fn options(filesystem: Filesystem) -> &'static [&'static str] {
     }
 }
 
-/// btrfs would discard freed space in the background; the others do so only on request.
+/// btrfs would discard freed space in the background; the others discard only on request.
 fn mount_options(filesystem: Filesystem) -> &'static str {
     if filesystem == Filesystem::Btrfs { "nodiscard" } else { "" }
 }
 
-/// Mounts the filesystem, unless the disk is raw.
+/// Mounts the file system and returns the mount point; `None` for a raw disk.
 pub(crate) fn mount(
     home: &DiskDirs,
     fs: Filesystem,
@@ -58,7 +58,7 @@ pub(crate) fn mount(
             _ => VdiskError::io("mounting", &target)(error),
         },
     )?;
-    // Data that mounting left in memory is written now, while the disk is not timed.
+    // Write the data that mounting left in memory now, while the disk is not timed.
     let root = File::open(&target).map_err(VdiskError::io("opening", &target))?;
     rustix::fs::syncfs(&root)
         .map_err(|error| VdiskError::io("writing out", &target)(error.into()))?;

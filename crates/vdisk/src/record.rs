@@ -8,30 +8,30 @@ use units::Bytes;
 use crate::filesystem::Filesystem;
 use crate::loop_device::QueueSettings;
 
-/// The description of a virtual disk, stored in its directory.
+/// The description of a virtual disk, which is stored in its directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DiskRecord {
     pub name: String,
-    /// The specification that creates the same disk again.
+    /// The specification that creates an identical disk.
     pub words: String,
     /// The complete model as TOML.
     pub model: String,
     pub filesystem: Filesystem,
     pub size: Bytes,
-    /// How many times slower than its model it runs.
+    /// How many times slower than its model the disk runs.
     pub dilation: f64,
-    /// The seed of the model's jitter.
+    /// Seed of the model's jitter.
     pub seed: u64,
     pub pid: u32,
     pub device: PathBuf,
-    /// The number of the loop device: 3 for `/dev/loop3`.
+    /// Number of the loop device: 3 for `/dev/loop3`.
     pub loop_number: u32,
-    /// The mount point; `None` for a raw disk.
+    /// Mount point; `None` for a raw disk.
     pub mountpoint: Option<PathBuf>,
-    /// The effective settings of the block device's queue.
+    /// Effective settings of the block device's queue.
     pub queue: QueueSettings,
     /// Whether the server runs at real-time priority.
     pub realtime: bool,
-    /// Whether it dies with its creator.
+    /// Whether the disk dies with its creator.
     pub dies_with_creator: bool,
 }

@@ -1,4 +1,4 @@
-//! The virtual disks of this machine: list, show, remove.
+//! Lists, shows and removes the virtual disks of this machine.
 
 use std::fs;
 use std::io;
@@ -17,10 +17,10 @@ use crate::teardown::{InUse, take_down};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DiskState {
-    /// Being created, or its creator died.
+    /// The disk is being created, or its creator died.
     Unfinished,
     Serving,
-    /// Its server is dead; it can only be removed.
+    /// The server is dead; the disk can only be removed.
     Dead,
 }
 
@@ -30,37 +30,37 @@ impl DiskState {
     }
 }
 
-/// One virtual disk in a list.
+/// A virtual disk in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DiskListing {
     pub name: String,
     pub state: DiskState,
-    /// Its description; `None` if its creation was not completed.
+    /// Description of the disk; `None` if its creation was not completed.
     pub record: Option<DiskRecord>,
-    /// Its counters, if it is running.
+    /// Counters of the disk; `None` if it is not running.
     pub counters: Option<DiskCounters>,
 }
 
-/// All virtual disks in these directories, by name.
+/// Returns all virtual disks in these directories, sorted by name.
 pub fn list(dirs: &Dirs) -> Result<Vec<DiskListing>, VdiskError> {
     names(dirs)?.iter().map(|name| Ok(look_at(&DiskDirs::new(dirs, name)?))).collect()
 }
 
-/// The virtual disk with this name.
+/// Returns the virtual disk with this name.
 pub fn show(dirs: &Dirs, name: &str) -> Result<DiskListing, VdiskError> {
     Ok(look_at(&existing(dirs, name)?))
 }
 
 /// Removes the disk with this name in any state: unmounts it, releases its loop device, stops its
-/// server, removes its directory.
+/// server and removes its directory.
 ///
 /// A running disk that is in use is not removed. A disk whose server is dead is removed even if it
-/// is in use; the kernel's remains disappear when its users close it.
+/// is in use; the kernel removes the rest when its users close it.
 ///
 /// # Errors
 ///
-/// [`VdiskError::Held`] while its creator, or the process that owns it, is running;
-/// [`VdiskError::Busy`] while it is in use.
+/// [`VdiskError::Held`] while its creator or owner is running; [`VdiskError::Busy`] while it is in
+/// use.
 pub fn remove(dirs: &Dirs, name: &str) -> Result<(), VdiskError> {
     let home = existing(dirs, name)?;
     match home.hold()? {
@@ -69,18 +69,18 @@ pub fn remove(dirs: &Dirs, name: &str) -> Result<(), VdiskError> {
     }
 }
 
-/// Whether the process that creates or owns the disk is running.
+/// Returns whether the process that creates or owns the disk is running.
 pub fn is_held(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
     Ok(existing(dirs, name)?.hold()?.is_none())
 }
 
-/// Whether the disk has no server that could reply, so that it is unusable.
+/// Returns whether the disk has no server that could reply, so that it is unusable.
 pub fn is_dead(dirs: &Dirs, name: &str) -> Result<bool, VdiskError> {
     let home = existing(dirs, name)?;
     Ok(!crate::teardown::may_answer(&home))
 }
 
-/// The directory of the disk with this name, if it exists.
+/// Returns the directory of the disk with this name if it exists.
 pub(crate) fn existing(dirs: &Dirs, name: &str) -> Result<DiskDirs, VdiskError> {
     let home = DiskDirs::new(dirs, name)?;
     if home.exists() {
@@ -106,7 +106,7 @@ pub(crate) fn names(dirs: &Dirs) -> Result<Vec<String>, VdiskError> {
 }
 
 fn look_at(home: &DiskDirs) -> DiskListing {
-    // An unreadable record is ignored, so that the disk is listed.
+    // Ignore an unreadable record, so that the disk is listed.
     let record: Option<DiskRecord> = read_json(&home.record()).ok().flatten();
     let counters = control::counters(home).ok();
     let state = match (&counters, &record) {

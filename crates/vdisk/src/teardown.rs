@@ -1,8 +1,8 @@
 //! Removes a virtual disk in any state.
 //!
-//! This is done by another process than the server, because unmounting writes to the disk and waits
-//! for it. A disk that replies is removed in order. Otherwise the FUSE connection is aborted first:
-//! then all waiting I/O fails, and the same steps succeed.
+//! A process other than the server does this, because unmounting writes to the disk and waits for
+//! it. If the server replies, the disk is removed in order. Otherwise the FUSE connection is
+//! aborted first, so that all waiting I/O fails and the same steps succeed.
 
 use std::fs;
 use std::io;
@@ -21,8 +21,8 @@ use crate::mkfs;
 use crate::record::DiskRecord;
 use crate::users;
 
-/// Timeouts for what takes a moment: an unmount while a probe of udev has the device open, the
-/// release of a loop device after its last user, the exit of a server.
+/// Time limits for short delays: an unmount while a probe of udev has the device open, the release
+/// of a loop device after its last user, the exit of a server.
 const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(3);
 const LONG_UNMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
@@ -30,14 +30,14 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// What to do if the disk is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InUse {
-    /// Report an error and change nothing, unless its server is dead.
+    /// Return an error and change nothing, unless the server is dead.
     Refuse,
-    /// Remove it nevertheless: its creator has exited.
+    /// Remove the disk nevertheless: its creator has exited.
     Force,
 }
 
-/// Unmounts the disk, releases its loop device, stops its server and removes its directory. Steps
-/// that are already done are skipped.
+/// Unmounts the disk, releases its loop device, stops its server and removes its directory. Skips
+/// steps that are already done.
 pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError> {
     let Some(parent) = home.dir().parent().filter(|parent| parent.is_dir()) else { return Ok(()) };
     let lock = parent.join(".lock");
@@ -47,7 +47,7 @@ pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError
     }
     let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
     if in_use == InUse::Refuse && may_answer(home) {
-        // Before timing is changed, so that a disk which stays is unaffected.
+        // Check before timing changes, so that a disk that stays is unaffected.
         refuse_used(home)?;
     }
     let was_timed = hurry(home, in_use, server.as_ref())?;
@@ -72,8 +72,8 @@ pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError
     remove_files(home)
 }
 
-/// Refuses a disk that is in use. Users in another namespace are not visible and make unmounting
-/// fail.
+/// Returns an error if the disk is in use. Users in other namespaces are invisible here, but make
+/// unmounting fail.
 fn refuse_used(home: &DiskDirs) -> Result<(), VdiskError> {
     let mut places = vec![home.mountpoint()];
     places.extend(loop_device::over_files_in(home.dir()));
@@ -87,15 +87,15 @@ fn refuse_used(home: &DiskDirs) -> Result<(), VdiskError> {
     Ok(())
 }
 
-/// Whether the disk's server replies, or may do so later.
+/// Returns whether the disk's server replies, or may do so later.
 pub(crate) fn may_answer(home: &DiskDirs) -> bool {
     let server = read_json::<ServerFacts>(&home.server_facts()).ok().flatten();
     server.as_ref().is_some_and(is_able)
 }
 
 /// Switches the server's timing off, because unmounting writes to the disk, and returns whether it
-/// was on; `None` if the server will never reply. A late reply is an error if users should be
-/// spared: a busy machine is no reason to abort their I/O.
+/// was on; `None` if the server will never reply. With `InUse::Refuse`, a late reply is an error: a
+/// busy machine is no reason to abort the I/O of users.
 fn hurry(
     home: &DiskDirs,
     in_use: InUse,
@@ -121,17 +121,17 @@ fn put_back(home: &DiskDirs, was_mounted: bool, timing: bool) -> Result<(), Vdis
         }
         _ => Ok(()),
     };
-    // Last, because mounting reads and writes; also if mounting failed.
+    // Last, because mounting reads and writes. Also if mounting failed.
     control::send(home, ControlRequest::Timing { on: timing }).and(mounted)
 }
 
-/// Whether the server can reply, now or later.
+/// Returns whether the server can reply, now or later.
 fn is_able(server: &ServerFacts) -> bool {
     is_alive(server) && !process::is_stopped(server.pid)
 }
 
-/// Removes the disk by force after its creator has exited, and waits for processes that still have
-/// its loop device open, because the device can only be removed after the last of them.
+/// Removes the disk by force after its creator has exited. Then waits for processes that have its
+/// loop device open, because the device can only be removed after the last one closes it.
 pub(crate) fn take_down_for_good(home: &DiskDirs) -> Result<(), VdiskError> {
     let added = read_json::<AttachedLoop>(&home.loop_device()).ok().flatten();
     take_down(home, InUse::Force)?;
@@ -145,8 +145,8 @@ pub(crate) fn take_down_for_good(home: &DiskDirs) -> Result<(), VdiskError> {
 fn cut(server: Option<&ServerFacts>) {
     if let Some(server) = server {
         let abort = format!("/sys/fs/fuse/connections/{}/abort", server.connection);
-        // Missing if the connection is gone or that filesystem is not mounted; then stopping the
-        // server aborts it.
+        // The file is missing if the connection is gone or fusectl is not mounted. Killing the
+        // server then aborts the connection.
         if fs::write(abort, "1").is_err() {
             kill(server);
         }
@@ -196,7 +196,7 @@ fn release_loop_devices(
     Ok(())
 }
 
-/// Releases the loop devices that no other process has open; others are not changed.
+/// Releases the loop devices that no other process has open; does not change the others.
 fn release_free_devices(home: &DiskDirs) -> Result<bool, VdiskError> {
     let start = Instant::now();
     loop {
@@ -218,8 +218,8 @@ fn release_free_devices(home: &DiskDirs) -> Result<bool, VdiskError> {
     Ok(wait_until(UNMOUNT_TIMEOUT, || loop_device::over_files_in(home.dir()).is_empty()))
 }
 
-/// Releases all loop devices, and returns whether they are free. Processes that still have one open
-/// get errors; it disappears when they close it.
+/// Releases all loop devices, and returns whether they are free. Processes that have one open get
+/// errors; the device disappears when they close it.
 fn release_all(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<bool, VdiskError> {
     let release = || -> Result<bool, VdiskError> {
         for device in loop_device::over_files_in(home.dir()) {
@@ -234,7 +234,7 @@ fn release_all(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<bool, Vd
     release()
 }
 
-/// Removes the disk's loop device, if that is possible in time: after its release it is busy for a
+/// Removes the disk's loop device if that succeeds in time. A released device stays busy for a
 /// moment, or as long as a process has it open.
 fn remove_loop_device(added: AttachedLoop, patience: Duration) {
     let AttachedLoop { number } = added;
@@ -253,7 +253,7 @@ fn unmount_fuse(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<(), Vdi
     unmount(&target, InUse::Force)
 }
 
-/// The server exits when its filesystem is unmounted.
+/// Waits until the server exits, as it does when its file system is unmounted; otherwise kills it.
 fn end_server(server: Option<&ServerFacts>) {
     let Some(server) = server else { return };
     if !wait_until(UNMOUNT_TIMEOUT, || !is_alive(server)) {
@@ -278,7 +278,7 @@ fn kill(server: &ServerFacts) {
     }
 }
 
-/// Removes only our own files.
+/// Removes only the disk's own files.
 fn remove_files(home: &DiskDirs) -> Result<(), VdiskError> {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     for file in home.files() {
@@ -296,7 +296,7 @@ fn remove_files(home: &DiskDirs) -> Result<(), VdiskError> {
     Ok(())
 }
 
-/// Waits until `condition` is true; false after the timeout.
+/// Waits until `condition` is true; returns false after the time limit.
 fn wait_until(patience: Duration, condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The first of these paths, directories or devices, that a process has open, mapped or as working
-/// directory. Only the names of open files are compared, because accessing the files could block on
-/// a hanging disk.
+/// Returns the first of these directories or devices that a process has open, mapped or as working
+/// directory. Compares only the names of open files, because accessing the files could block on a
+/// hanging disk.
 pub(crate) fn used(places: &[PathBuf]) -> Option<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbered = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
@@ -15,7 +15,7 @@ pub(crate) fn used(places: &[PathBuf]) -> Option<PathBuf> {
         .find_map(|open| places.iter().find(|place| open.starts_with(place)).cloned())
 }
 
-/// The names of all files that a process has open.
+/// Returns the names of all files that a process has open.
 fn open_in(process: &Path) -> Vec<PathBuf> {
     let links = |dir: PathBuf| {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();

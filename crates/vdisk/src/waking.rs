@@ -1,10 +1,10 @@
 //! Measures the wake-up time of readers on this machine.
 //!
-//! A reader that waits for milliseconds is asleep when its reply arrives, and so is its processor.
-//! Waking both takes tens of microseconds, more under a hypervisor. The model's times already
-//! include this, because they were measured by readers that had to wake up, so it must not be added
-//! again. The creator of a disk measures it once by reading, and the server sends the replies to
-//! lone requests that much earlier.
+//! When the reply arrives, a reader that has waited for milliseconds is asleep, and so is its
+//! processor. Waking both takes tens of microseconds, more under a hypervisor. The model's times
+//! include this already, because readers that had to wake up measured them. So it must not be added
+//! again: the creator of a disk measures the wake-up time once by reading, and the server sends the
+//! replies to lone requests that much earlier.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -24,10 +24,10 @@ const MEASURING_ROUNDS: usize = 5;
 const READS_PER_WAIT: usize = 5;
 const READS_AWAKE: usize = 30;
 const WARM_UP: usize = 2;
-/// A longer time is not the wake-up but a busy machine.
+/// Maximum head start: longer times are due to a busy machine, not the wake-up.
 const MAX_HEAD_START: Nanos = Nanos::from_micros(200);
 
-/// Measures the wake-up time and reports it to the server; takes about half a second.
+/// Measures the wake-up time and reports it to the server. Takes about 0.5 s.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub(crate) fn measure(home: &DiskDirs, device: &Path) -> Result<HeadStart, Vdisk
     Ok(early)
 }
 
-/// The median time of consecutive reads, without the first ones.
+/// Returns the median duration of consecutive reads, without the first ones.
 fn read_time(file: &File, reads: usize) -> io::Result<Nanos> {
     let mut room = vec![0; 2 * BLOCK_BYTES];
     let start = room.as_ptr().align_offset(BLOCK_BYTES);

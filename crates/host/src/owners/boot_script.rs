@@ -1,4 +1,4 @@
-//! rc.local, and jobs that cron runs at boot.
+//! rc.local and cron jobs that run at boot.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::shell::{FoundWrite, scan};
 use super::{Certainty, OwnerKind};
 use crate::Root;
 
-/// Reads what they write to files with this name.
+/// Reads the commands that write to files with this name.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut found = Vec::new();
     for file in ["/etc/rc.local", "/etc/rc.d/rc.local", "/etc/init.d/boot.local"] {
@@ -30,13 +30,13 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     found
 }
 
-/// An rc.local without execute permission does not run.
+/// Returns whether a file is executable. An rc.local that is not executable does not run.
 fn executable(root: &Root, file: &str) -> bool {
     use std::os::unix::fs::PermissionsExt;
     root.path(file).metadata().is_ok_and(|status| status.permissions().mode() & 0o111 != 0)
 }
 
-/// A cron table without its times and users, line by line.
+/// Removes times and users from a cron table, line by line.
 pub fn boot_jobs(text: &str) -> String {
     let job = |line: &str| {
         let mut words = line.split_whitespace();

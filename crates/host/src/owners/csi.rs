@@ -1,12 +1,12 @@
 //! Volumes that a Kubernetes storage driver mounted. Some drivers set read-ahead from an option of
-//! the StorageClass, which is not on this machine, so only the possible owner is known.
+//! the StorageClass, which this machine does not store. Only the possible owner is known.
 
 use std::path::PathBuf;
 
 use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted};
 use crate::Root;
 
-/// Drivers that can set read-ahead, and the option.
+/// Drivers that can set read-ahead, each with the option that does so.
 pub const DRIVERS: &[(&str, &str)] = &[
     ("pd.csi.storage.gke.io", "the mount option read_ahead_kb of its StorageClass"),
     ("gcsfuse.csi.storage.gke.io", "the mount option read_ahead_kb or gcsfuse itself"),
@@ -18,7 +18,7 @@ pub const DRIVERS: &[(&str, &str)] = &[
     ("efs.csi.aws.com", "efs-utils, which gives its mounts 15 × rsize"),
 ];
 
-/// The volumes that kubelet has mounted, by mount point.
+/// The volumes that kubelet has mounted, looked up by mount point.
 #[derive(Debug, Default)]
 pub struct Volumes {
     /// Whether kubelet's directory exists.
@@ -32,7 +32,7 @@ impl Volumes {
         Self { present, root: present.then(|| root.clone()) }
     }
 
-    /// The claim of the driver that mounted the target.
+    /// Returns the claim of the driver that mounted the target, if the driver can set read-ahead.
     pub(super) fn claim(&self, target: &Target) -> Option<Claim> {
         if !self.present {
             return None;
@@ -59,7 +59,7 @@ impl Volumes {
     }
 }
 
-/// The `driverName` in a vol_data.json, which is one flat object.
+/// Returns the `driverName` in a vol_data.json, which is one flat object.
 pub fn driver_name(json: &str) -> Option<String> {
     let rest = json.split_once("\"driverName\"")?.1.trim_start().strip_prefix(':')?;
     let rest = rest.trim_start().strip_prefix('"')?;

@@ -13,15 +13,15 @@ pub struct FstabEntry {
     pub point: PathBuf,
     pub fstype: String,
     pub options: Vec<String>,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
 }
 
-/// Options that set read-ahead, with their unit in bytes.
+/// Options that set read-ahead, with their units in bytes.
 const OPTIONS: &[(&str, u64)] = &[
     // CephFS and CIFS, in bytes.
     ("rasize", 1),
-    // libfuse, in bytes: the server's limit.
+    // libfuse, in bytes: the limit that the server requests.
     ("max_readahead", 1),
     // Mount helpers of cloud providers, in KiB.
     ("read_ahead_kb", 1024),
@@ -49,7 +49,7 @@ pub fn parse(text: &str) -> Vec<FstabEntry> {
     text.lines().enumerate().filter_map(entry).collect()
 }
 
-/// Spaces in names are written `\040`.
+/// Decodes `\040`, `\011` and `\134`, which stand for spaces, tabs and backslashes in names.
 fn unescape(field: &str) -> String {
     field.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }

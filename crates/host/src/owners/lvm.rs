@@ -1,5 +1,5 @@
-//! Read-ahead in LVM's metadata, from the text copies in `/etc/lvm/backup`. `lvchange -r N` sets
-//! `read_ahead = N` (sectors), `-r none` sets -1. Otherwise LVM uses the largest of the kernel's
+//! Read-ahead in LVM's metadata, from the text copies in `/etc/lvm/backup`. `lvchange -r N` stores
+//! `read_ahead = N` (sectors); `-r none` stores -1. Otherwise LVM uses the largest of the kernel's
 //! default, the value of its physical volumes, and two stripes.
 
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ pub struct Metadata {
     groups: Vec<String>,
 }
 
-/// A logical volume with a read-ahead of its own.
+/// A logical volume whose metadata sets read-ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogicalVolume {
     pub group: String,
     pub name: String,
-    /// Sectors; -1 is none.
+    /// Read-ahead in sectors; -1 means none.
     pub read_ahead_sectors: i64,
     pub place: FileLocation,
 }
 
 impl Metadata {
-    /// Reads the copies, which needs root.
+    /// Reads the copies, as root only. The error holds the unreadable path and the reason.
     pub(super) fn read(root: &Root) -> Result<Self, (PathBuf, String)> {
         let mut metadata = Self::default();
         let folder = root.path(FOLDER);
@@ -60,7 +60,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// The volume of a target, if its read-ahead is not automatic.
+    /// Returns the target's volume if its read-ahead is not automatic.
     fn volume(&self, target: &Target) -> Option<&LogicalVolume> {
         let (group, name) = lvm_names(&target.dm.as_ref()?.0)?;
         self.volumes.iter().find(|volume| volume.group == group && volume.name == name)
@@ -83,7 +83,7 @@ impl Metadata {
         })
     }
 
-    /// Whether the volume's read-ahead is automatic; `None` if its group is unknown.
+    /// Returns whether the volume's read-ahead is automatic; `None` if its group is unknown.
     pub(super) fn is_auto(&self, target: &Target) -> Option<bool> {
         let (group, _) = lvm_names(&target.dm.as_ref()?.0)?;
         let known = self.groups.contains(&group);
@@ -91,15 +91,15 @@ impl Metadata {
     }
 }
 
-/// Group and name of a device's logical volume.
+/// Returns the group and name of a device's logical volume; `None` for other devices.
 pub fn volume_of(root: &Root, device: crate::DevNo) -> Option<(String, String)> {
     let of_dm = |name| root.read(format!("/sys/dev/block/{device}/dm/{name}")).ok();
     of_dm("uuid").filter(|uuid| uuid.starts_with("LVM-"))?;
     lvm_names(&of_dm("name")?)
 }
 
-/// A volume's read-ahead in its group's metadata, in sectors; `None` if it is automatic or cannot
-/// be read.
+/// Returns a volume's read-ahead from its group's metadata, in sectors; `None` if it is automatic
+/// or unreadable.
 pub fn read_ahead_sectors(root: &Root, group: &str, name: &str) -> Option<i64> {
     let file = Path::new(FOLDER).join(group);
     let text = root.lines_of(&file)?;
@@ -107,7 +107,7 @@ pub fn read_ahead_sectors(root: &Root, group: &str, name: &str) -> Option<i64> {
     volumes.iter().find(|volume| volume.name == name).map(|volume| volume.read_ahead_sectors)
 }
 
-/// Volumes with their own read-ahead in the text of a group's metadata, whose syntax is `name { key
+/// Parses a group's metadata and returns the volumes that set read-ahead. The syntax is `name { key
 /// = value … name { … } }`.
 pub fn parse(file: &Path, group: &str, text: &str) -> Vec<LogicalVolume> {
     let mut found = Vec::new();

@@ -1,9 +1,9 @@
 //! Owners of read-ahead and other tunables on this machine: udev rules, TuneD, LVM, nfs.conf,
-//! fstab, systemd units, tmpfiles, boot scripts. Each has a file here that reads its configuration
-//! and returns its claims for a device; the caller compares them with the current value.
+//! fstab, systemd units, tmpfiles, boot scripts. Each has a module here that reads its
+//! configuration and returns its claims. The caller compares these with the current value.
 //!
-//! A claim is the value that a file requests. It is `Perhaps` if it depends on something unknown
-//! (the result of a program, a shell variable, a profile whose daemon is not running).
+//! A claim is the value that a file requests. It is `Perhaps` if it depends on something unknown:
+//! the result of a program, a shell variable, or a profile whose daemon is not running.
 
 pub mod boot_script;
 pub mod csi;
@@ -33,7 +33,7 @@ use places::READ_AHEAD;
 
 use crate::{BdiId, Layer, LayerKind, Root, Subject};
 
-/// A kind of owner, in the order in which they act: later ones overwrite earlier ones.
+/// A kind of owner, in the order in which the owners act: later ones overwrite earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -41,17 +41,17 @@ pub enum OwnerKind {
     /// LVM's metadata, applied when the volume is activated.
     Lvm,
     Udev,
-    /// nfs.conf, read by nfsrahead, which a udev rule calls.
+    /// nfs.conf, which nfsrahead reads. A udev rule runs nfsrahead.
     NfsConf,
-    /// A mount option, in fstab or of the mount.
+    /// A mount option, in fstab or on the mounted file system.
     MountOption,
-    /// The Kubernetes storage driver that mounted it.
+    /// The Kubernetes storage driver that mounted the volume.
     Csi,
     SysfsConf,
     Tmpfiles,
     /// A systemd unit.
     Systemd,
-    /// rc.local, or a job that cron runs at boot.
+    /// rc.local or a cron job that runs at boot.
     BootScript,
     /// TuneD, which starts late and acts again when devices appear.
     Tuned,
@@ -73,7 +73,7 @@ impl OwnerKind {
         }
     }
 
-    /// Its name in policies and JSON.
+    /// Returns the owner's name in policies and JSON.
     pub fn word(self) -> &'static str {
         self.into()
     }
@@ -88,12 +88,12 @@ pub enum Wanted {
     /// An upper limit: smaller values are kept.
     AtMost(Kib),
     Times(u32),
-    /// The file does not contain it.
+    /// The file does not contain the value.
     Unknown,
 }
 
 impl Wanted {
-    /// This number of sectors, as for `blockdev` and LVM.
+    /// Converts a number of 512-byte sectors, the unit of `blockdev` and LVM.
     pub fn sectors(count: u64) -> Self {
         match count.checked_mul(512) {
             Some(_) => Self::Exactly(Sectors::new(count).to_bytes().to_kib_floor()),
@@ -125,7 +125,7 @@ impl fmt::Display for Wanted {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FileLocation {
     pub file: PathBuf,
-    /// The line, from 1; 0 for the whole file.
+    /// Line number, from 1; 0 for the whole file.
     pub line: usize,
 }
 
@@ -144,11 +144,11 @@ impl fmt::Display for FileLocation {
     }
 }
 
-/// Whether a claim applies to the device in question.
+/// How certain it is that a claim applies to the device in question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// It may: part of the condition is unknown.
+    /// The claim may apply: part of its condition is unknown.
     Perhaps,
     Sure,
 }
@@ -158,23 +158,23 @@ pub struct Claim {
     pub owner: OwnerKind,
     pub wanted: Wanted,
     pub place: FileLocation,
-    /// The line, and the comment right above it, where people write units.
+    /// The line itself. `comment` holds the comment around it, where administrators note units.
     pub text: String,
     pub comment: Option<String>,
-    /// Whether it applies to this device and is active.
+    /// Whether the claim applies to this device and is active.
     pub certainty: Certainty,
     pub by_foreread: bool,
 }
 
 impl Claim {
-    /// Whether this is the default of nfsrahead without nfs.conf: the udev rule of nfs-utils, which
-    /// requests nothing of its own.
+    /// Returns whether this claim is nfsrahead's default without nfs.conf: the udev rule of
+    /// nfs-utils, which requests no value of its own.
     pub fn is_nfsrahead_default(&self) -> bool {
         self.owner == OwnerKind::NfsConf && !self.place.file.starts_with("/etc")
     }
 }
 
-/// The subject of claims: a bdi with all names by which owners know it.
+/// The subject of claims: a bdi with all the names that owners use for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub bdi: BdiId,
@@ -184,12 +184,12 @@ pub struct Target {
     pub dm: Option<(String, String)>,
     /// The type of file system that owns the bdi.
     pub fstype: Option<String>,
-    /// Where it, or a file system on it, is mounted.
+    /// Mount points of the file system that owns the bdi, or of file systems on the device.
     pub points: Vec<PathBuf>,
 }
 
 impl Target {
-    /// The layer that owns a bdi, with the mounts above it.
+    /// Describes the layer that owns a bdi, with the mount points above it; `None` without a bdi.
     pub fn new(subject: &Subject, owner: &Layer) -> Option<Self> {
         let bdi = owner.bdi.clone()?;
         let own = bdi == subject.bdi;
@@ -209,7 +209,7 @@ impl Target {
     }
 }
 
-/// All owners of read-ahead, read once.
+/// All owners of read-ahead on this machine, read once.
 #[derive(Debug, Default)]
 pub struct Owners {
     udev: udev::UdevRules,
@@ -219,7 +219,7 @@ pub struct Owners {
     fstab: Vec<fstab::FstabEntry>,
     writes: Vec<shell::FoundWrite>,
     csi: csi::Volumes,
-    /// Files that could not be read, with the reason.
+    /// Files that could not be read, each with the reason.
     pub unreadable: Vec<(PathBuf, String)>,
 }
 
@@ -243,7 +243,7 @@ impl Owners {
         owners
     }
 
-    /// All claims on a target, in the order in which the owners act.
+    /// Returns all claims on a target, in the order in which the owners act.
     pub fn claims(&self, root: &Root, target: &Target) -> Vec<Claim> {
         let sought = udev::Sought::read_ahead();
         let mut claims = self.udev.claims(root, target, &sought, &self.nfs_conf);
@@ -258,7 +258,7 @@ impl Owners {
         claims
     }
 
-    /// Whether LVM's metadata leave a volume's read-ahead automatic; `None` if they cannot be read.
+    /// Returns whether a volume's read-ahead is automatic in LVM's metadata; `None` if unreadable.
     pub fn lvm_is_auto(&self, target: &Target) -> Option<bool> {
         self.lvm.is_auto(target)
     }
@@ -268,7 +268,7 @@ impl Owners {
     }
 }
 
-/// All commands and lines that write files with this name at boot.
+/// Reads all commands and lines that write to files with this name at boot.
 fn writes(root: &Root, sought: &str) -> Vec<shell::FoundWrite> {
     let mut writes = sysfs_conf::read(root, sought);
     writes.extend(tmpfiles::read(root, sought));
@@ -277,7 +277,7 @@ fn writes(root: &Root, sought: &str) -> Vec<shell::FoundWrite> {
     writes
 }
 
-/// Whether foreread wrote a file, by its name or first lines.
+/// Returns whether foreread wrote a file, judged by its name and its first five lines.
 pub(crate) fn is_foreread(file: &Path, text: &str) -> bool {
     let named = file.file_name().is_some_and(|name| name.to_string_lossy().contains("foreread"));
     named || text.lines().take(5).any(|line| line.contains("managed by foreread"))

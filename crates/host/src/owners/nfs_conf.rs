@@ -1,4 +1,4 @@
-//! `[nfsrahead]` in nfs.conf(5): read-ahead of NFS mounts in KiB, set by nfs-utils' udev rule.
+//! `[nfsrahead]` in nfs.conf(5): read-ahead of NFS mounts in KiB, which nfs-utils' udev rule sets.
 
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ impl NfsConf {
         }
     }
 
-    /// The setting for mounts of this type, and its location.
+    /// Returns the setting for mounts of this type or the default, with its location.
     pub fn of(&self, fstype: &str) -> Option<(Kib, &FileLocation)> {
         let last = |key: &str| self.lines.iter().rev().find(|line| line.key == key);
         let line = last(fstype).or_else(|| last("default"))?;

@@ -1,4 +1,4 @@
-//! Configuration directories in which a file hides files of the same name in later directories, as
+//! Configuration directories in which a file masks files of the same name in later directories, as
 //! for udev, tmpfiles and sysctl.
 
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Root;
 
-/// The files with this extension in these directories, by name; the first directory wins. A link to
-/// `/dev/null` masks a file.
+/// Returns the files with this ending in these directories, sorted by name; the first directory has
+/// precedence. A link to `/dev/null` masks a file.
 pub(super) fn drop_ins(root: &Root, folders: &[&str], ending: &str) -> Vec<PathBuf> {
     let mut chosen: BTreeMap<String, PathBuf> = BTreeMap::new();
     for folder in folders {
@@ -27,22 +27,22 @@ pub(super) fn drop_ins(root: &Root, folders: &[&str], ending: &str) -> Vec<PathB
 /// The name of the read-ahead file.
 pub(super) const READ_AHEAD: &str = "read_ahead_kb";
 
-/// Whether a text may concern read-ahead: most files do not, and need not be parsed.
+/// Returns whether a text may concern read-ahead. Most files do not, and need no parsing.
 pub(super) fn concerns_read_ahead(text: &str) -> bool {
     ["read_ahead", "setra", "readahead", "nfsrahead"].iter().any(|word| text.contains(word))
 }
 
-/// The same for any kernel file, by its name.
+/// Returns whether a text may concern the kernel file with this name.
 pub(super) fn concerns(text: &str, file: &str) -> bool {
     if file == READ_AHEAD { concerns_read_ahead(text) } else { text.contains(file) }
 }
 
-/// The text of a file, if it may concern kernel files with this name.
+/// Returns the text of a file if it may concern kernel files with this name.
 pub(super) fn text_about(root: &Root, file: &Path, sought: &str) -> Option<String> {
     root.lines_of(file).filter(|text| concerns(text, sought))
 }
 
-/// The comment right above a line (`lines[at]`) or at its end, where people write units.
+/// Returns the comment right above `lines[at]` or at its end, where administrators note units.
 pub(super) fn comment_above(lines: &[&str], at: usize) -> Option<String> {
     let above = lines[..at]
         .iter()

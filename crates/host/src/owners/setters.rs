@@ -1,7 +1,7 @@
 //! Owners of tunables other than read-ahead.
 //!
-//! Reads the same files as for read-ahead, for another name. Only whether a file is set is
-//! determined, not the resulting value.
+//! This module reads the same files as for read-ahead, but looks for another name. It determines
+//! only whether an owner sets the kernel file, not the resulting value.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,16 @@ use crate::{BdiId, Root, glob};
 /// An owner that sets a kernel file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setter {
-    /// The kind of owner, in words: `udev rule`.
+    /// The kind of owner as text, such as `udev rule`.
     pub owner: &'static str,
     pub place: FileLocation,
     pub text: String,
-    /// Whether it applies to this file and is active.
+    /// Whether the owner applies to this file and is active.
     pub certainty: Certainty,
     pub by_foreread: bool,
 }
 
-/// All owners that set `file`, which is below `/sys/dev/block/MAJ:MIN/`, `/sys` or `/proc/sys`.
+/// Finds all owners that set `file`, a path below `/sys/dev/block/MAJ:MIN/`, `/sys` or `/proc/sys`.
 pub fn setters(root: &Root, file: &Path) -> Vec<Setter> {
     let Some(subject) = Subject::parse(root, file) else { return Vec::new() };
     let mut all = subject.of_rules(root);
@@ -33,11 +33,11 @@ pub fn setters(root: &Root, file: &Path) -> Vec<Setter> {
     all
 }
 
-/// The file, with all names that owners use for it.
+/// A kernel file with all the names that owners use for it.
 struct Subject {
     sought: Sought,
     target: Target,
-    /// `vm.dirty_bytes`, if it is a sysctl.
+    /// The file's sysctl name, such as `vm.dirty_bytes`; `None` if it is no sysctl.
     sysctl: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Subject {
 
     fn of_rules(&self, root: &Root) -> Vec<Setter> {
         if self.target.name.is_none() {
-            return Vec::new(); // udev sees to devices
+            return Vec::new(); // udev rules concern devices only
         }
         let rules = UdevRules::read(root, &self.sought.file);
         let nfs = nfs_conf::NfsConf::default();
@@ -103,8 +103,8 @@ impl Subject {
         writes(root, &self.sought.file).into_iter().filter_map(setter).collect()
     }
 
-    /// TuneD's plug-ins that set files: sysfs and sysctl files by name, the scheduler of disks, and
-    /// since 2.24 some `vm` settings under their own names.
+    /// Returns the settings of TuneD's plug-ins: sysfs and sysctl files by name, the scheduler of
+    /// disks, and since 2.24 some `vm` settings under their own names.
     fn of_tuned(&self, root: &Root) -> Vec<Setter> {
         let about = |setting: &tuned::TunedSetting| match setting.plugin.as_str() {
             "sysfs" => self.sought.paths.iter().any(|path| glob::path_matches(&setting.key, path)),
@@ -139,8 +139,8 @@ impl Subject {
         lines.map(setter).collect()
     }
 
-    /// `SYSFS name=/dev/md/x sync_speed_max=100000` in mdadm.conf(5), written when mdadm assembles
-    /// the array.
+    /// Returns lines such as `SYSFS name=/dev/md/x sync_speed_max=100000` in mdadm.conf(5), which
+    /// mdadm applies when it assembles the array.
     fn of_mdadm(&self, root: &Root) -> Vec<Setter> {
         if !self.sought.of_device.iter().any(|name| name.starts_with("md/")) {
             return Vec::new();
@@ -167,7 +167,7 @@ impl Subject {
         all
     }
 
-    /// The array's names in mdadm.conf: its kernel name, its own name, its UUID.
+    /// Returns the array's names in mdadm.conf: its kernel name, its own name, its UUID.
     fn array_names(&self, root: &Root) -> Vec<String> {
         let data = root.lines_of(format!("/run/udev/data/b{}", self.target.bdi));
         let property = |name: &str| {
@@ -177,15 +177,15 @@ impl Subject {
         };
         let mut names: Vec<String> = self.target.name.iter().cloned().collect();
         names.extend(property("MD_DEVNAME"));
-        // With the name of the creating host before a colon.
+        // MD_NAME may start with the name of the creating host and a colon.
         names.extend(property("MD_NAME").map(|name| name.rsplit(':').next().unwrap_or("").into()));
         names.extend(property("MD_UUID"));
         names
     }
 }
 
-/// Whether a line of mdadm.conf sets this file for an array with one of these names; a line without
-/// a name applies to all arrays.
+/// Returns whether a line of mdadm.conf sets this file for an array with one of these names. A line
+/// without a name applies to all arrays.
 fn of_sysfs_line(line: &str, file: &str, names: &[String]) -> Option<Certainty> {
     let mut words = line.split_whitespace();
     words.next().filter(|word| word.eq_ignore_ascii_case("SYSFS"))?;
@@ -201,7 +201,7 @@ fn of_sysfs_line(line: &str, file: &str, names: &[String]) -> Option<Certainty> 
     (names.len() < 2).then_some(Certainty::Perhaps)
 }
 
-/// The real path of the file, below `/sys/devices`.
+/// Returns the real path of the file, below `/sys/devices`.
 fn real_path(root: &Root, file: &Path) -> Option<String> {
     let real = std::fs::canonicalize(root.path(file)).ok()?;
     let top = std::fs::canonicalize(root.path("/")).ok()?;

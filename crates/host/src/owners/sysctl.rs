@@ -1,5 +1,5 @@
-//! sysctl.conf(5) and sysctl.d(5). Linux has no sysctl for read-ahead, FreeBSD has
-//! (`vfs.read_max`); related settings are reported, too (`vm.dirty_bytes`).
+//! sysctl.conf(5) and sysctl.d(5). Linux has no sysctl for read-ahead; FreeBSD has `vfs.read_max`.
+//! Related settings such as `vm.dirty_bytes` are reported as well.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub struct SysctlLine {
     pub place: FileLocation,
 }
 
-/// Reads all files in the order in which they are applied: later lines overwrite earlier ones.
+/// Reads all files in the order of their application: later lines overwrite earlier ones.
 pub fn read(root: &Root) -> Vec<SysctlLine> {
     let mut files = drop_ins(root, FOLDERS, ".conf");
     files.push(PathBuf::from("/etc/sysctl.conf"));
@@ -33,7 +33,7 @@ pub fn parse(file: &Path, text: &str) -> Vec<SysctlLine> {
             return None;
         }
         let (name, value) = line.split_once('=')?;
-        // A dash before the name allows a failure; slashes may replace dots.
+        // A dash before the name ignores errors; slashes may replace dots.
         let name = name.trim().trim_start_matches('-').trim();
         let sound = !name.is_empty() && !name.contains(char::is_whitespace);
         sound.then(|| SysctlLine {

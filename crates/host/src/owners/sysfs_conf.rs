@@ -9,7 +9,7 @@ use super::shell::{FoundWrite, Goal, Write};
 use super::{Certainty, FileLocation, OwnerKind, Wanted, is_foreread};
 use crate::Root;
 
-/// Reads what `/etc/sysfs.conf` and `/etc/sysfs.d` write to files with this name.
+/// Reads the lines of `/etc/sysfs.conf` and `/etc/sysfs.d` that write to files with this name.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut files = vec![PathBuf::from("/etc/sysfs.conf")];
     files.extend(drop_ins(root, &["/etc/sysfs.d"], ".conf"));

@@ -11,7 +11,7 @@ const FOLDERS: &[&str] =
     &["/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system"];
 const VENDOR: &str = "/usr/lib/systemd/system";
 
-/// Reads the administrator's units with their scripts, and those of packages.
+/// Reads units of packages and units of the administrator; for the latter, also their scripts.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let mut found = Vec::new();
     let own = drop_ins(root, FOLDERS, ".service");
@@ -19,7 +19,7 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     for (file, is_own) in own.iter().map(|f| (f, true)).chain(vendor.iter().map(|f| (f, false))) {
         let Some(text) = root.lines_of(file) else { continue };
         let concerned = concerns(&text, sought);
-        // Packages have many scripts, none of which sets read-ahead; administrators' scripts do.
+        // Administrators' scripts may set read-ahead. Packages have many scripts, and none sets it.
         let scripts = if is_own { scripts(&text) } else { Vec::new() };
         if !concerned && scripts.is_empty() {
             continue;
@@ -35,7 +35,7 @@ pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     found
 }
 
-/// A unit that a target wants is started at boot; others may be started by hand or a timer.
+/// Returns `Sure` for a unit that a target wants: it starts at boot. Others may start later.
 fn enabled(root: &Root, file: &Path) -> Certainty {
     let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
         return Certainty::Perhaps;
@@ -48,7 +48,7 @@ fn enabled(root: &Root, file: &Path) -> Certainty {
     if wanted { Certainty::Sure } else { Certainty::Perhaps }
 }
 
-/// The commands in the text of a unit.
+/// Returns the writes of the commands in a unit's text.
 pub fn parse(file: &Path, text: &str, certainty: Certainty, sought: &str) -> Vec<FoundWrite> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
@@ -69,7 +69,7 @@ pub fn parse(file: &Path, text: &str, certainty: Certainty, sought: &str) -> Vec
     found
 }
 
-/// The command lines of a unit, which may span several lines.
+/// Returns the command lines of a unit, each with its index. A command may span several lines.
 fn executed(lines: &[&str]) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -94,7 +94,7 @@ fn executed(lines: &[&str]) -> Vec<(usize, String)> {
     found
 }
 
-/// The programs of a unit that have a path and may be the administrator's scripts.
+/// Returns the programs of a unit whose directory suggests that the administrator wrote them.
 fn scripts(text: &str) -> Vec<PathBuf> {
     let lines: Vec<&str> = text.lines().collect();
     let commands = executed(&lines).into_iter();

@@ -12,7 +12,7 @@ use crate::Root;
 const FOLDERS: &[&str] =
     &["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
-/// Reads what all its directories write to files with this name.
+/// Reads the lines in all tmpfiles.d directories that write to files with this name.
 pub(super) fn read(root: &Root, sought: &str) -> Vec<FoundWrite> {
     let files = drop_ins(root, FOLDERS, ".conf");
     let texts = files.iter().filter_map(|file| Some((file, text_about(root, file, sought)?)));
@@ -24,7 +24,7 @@ pub fn parse(file: &Path, text: &str, sought: &str) -> Vec<FoundWrite> {
     let lines: Vec<&str> = text.lines().collect();
     let line = |(index, line): (usize, &&str)| {
         let mut fields = line.split_whitespace();
-        // `w`, possibly followed by `+`, `!`, `-`; all other types create or remove files.
+        // Type `w`, possibly followed by `+`, `!` or `-`; other types create or remove files.
         if !fields.next()?.starts_with('w') {
             return None;
         }

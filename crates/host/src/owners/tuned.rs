@@ -10,40 +10,40 @@ use super::{Certainty, Claim, FileLocation, OwnerKind, Target, Wanted, is_forere
 use crate::Root;
 use crate::glob;
 
-/// Directories of profiles: the administrator's come first.
+/// Profile directories in order of precedence: the administrator's first.
 const FOLDERS: &[&str] =
     &["/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned"];
 
-/// Profiles that include each other deeper than this are assumed to be a cycle.
+/// Maximum depth of included profiles; deeper ones are assumed to form a cycle.
 const MAX_INCLUDE_DEPTH: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Active {
     pub profile: String,
-    /// Whether the daemon is running, so that the profile is active.
+    /// Whether the TuneD daemon is running, so that the profile is active.
     pub running: bool,
     pub sections: Vec<TunedSection>,
 }
 
-/// A section of a profile for disks, or one that sets files in sysfs.
+/// A section of a profile that concerns disks or sets read-ahead files in sysfs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TunedSection {
-    /// Its name; a section with the same name in a later profile overwrites its options.
+    /// Section name. A later section with the same name overwrites the options.
     pub name: String,
     pub read_ahead: Option<(Wanted, FileLocation, String, Option<String>)>,
-    /// Patterns of its devices; `!` before one excludes it.
+    /// Patterns of device names; a leading `!` excludes matching devices.
     pub devices: Vec<String>,
-    /// A regular expression on udev properties of its devices.
+    /// A regular expression on the udev properties of the devices.
     pub by_property: Option<String>,
-    /// The sysfs files that it sets.
+    /// Sysfs files that the section sets.
     pub files: Vec<(String, Wanted, FileLocation)>,
-    /// TuneD ignores the section.
+    /// Whether TuneD ignores the section.
     pub disabled: bool,
     pub by_foreread: bool,
 }
 
 impl Active {
-    /// Reads the active profile; `None` without TuneD or profile.
+    /// Reads the active profile; `None` without TuneD or an active profile.
     pub(super) fn read(root: &Root) -> Option<Self> {
         let Chosen { profile, running, texts } = chosen(root)?;
         let mut sections = BTreeMap::new();
@@ -90,8 +90,8 @@ impl Active {
 }
 
 impl TunedSection {
-    /// TuneD takes disks that are not removable and have no parent or one on SCSI, virtio, Xen or
-    /// NVMe (plugin_disk.py), restricted by `devices`.
+    /// Returns whether the section applies to the target. TuneD manages non-removable disks without
+    /// a parent or with one on SCSI, virtio, Xen or NVMe (plugin_disk.py), restricted by `devices`.
     fn covers(&self, root: &Root, target: &Target) -> Option<Certainty> {
         let name = target.name.as_deref()?;
         let removable = root.number_if_present(format!("/sys/class/block/{name}/removable"));
@@ -111,8 +111,8 @@ impl TunedSection {
     }
 }
 
-/// Whether a device may have the property in a pattern. Only `^NAME=value$` is understood, which
-/// foreread writes; any other pattern may match.
+/// Returns whether a device may have the property that a pattern describes. Only `^NAME=value$`,
+/// the form that foreread writes, is evaluated; any other pattern may match.
 fn has_property(root: &Root, name: &str, pattern: &str) -> Option<Certainty> {
     let line = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$'));
     let Some(line) = line.and_then(plain) else { return Some(Certainty::Perhaps) };
@@ -124,7 +124,7 @@ fn has_property(root: &Root, name: &str, pattern: &str) -> Option<Certainty> {
     has.then_some(Certainty::Sure)
 }
 
-/// The only text that a pattern matches, if there is exactly one.
+/// Returns the only text that a pattern matches, or `None` if it may match several.
 fn plain(pattern: &str) -> Option<String> {
     let mut text = String::new();
     let mut letters = pattern.chars();
@@ -140,9 +140,9 @@ fn plain(pattern: &str) -> Option<String> {
     Some(text)
 }
 
-/// The texts of a profile and of those that it includes, included ones first.
+/// Adds the texts of a profile and of the profiles that it includes, included ones first.
 fn add_profile(root: &Root, name: &str, texts: &mut Vec<(PathBuf, String)>, depth: usize) {
-    // A name is a single path component.
+    // Reject anything but a single path component.
     if depth > MAX_INCLUDE_DEPTH || name.contains('/') || name.starts_with('.') {
         return;
     }
@@ -159,9 +159,9 @@ fn add_profile(root: &Root, name: &str, texts: &mut Vec<(PathBuf, String)>, dept
 
 struct Chosen {
     profile: String,
-    /// Whether the daemon is running.
+    /// Whether the TuneD daemon is running.
     running: bool,
-    /// The files, included ones first.
+    /// Profile files with their texts, included ones first.
     texts: Vec<(PathBuf, String)>,
 }
 
@@ -195,7 +195,7 @@ pub struct TunedSetting {
     pub by_foreread: bool,
 }
 
-/// All options of the selected profile, those of included profiles first.
+/// Returns all options of the active profile, those of included profiles first.
 pub(super) fn settings(root: &Root) -> Vec<TunedSetting> {
     let Some(Chosen { running, texts, .. }) = chosen(root) else { return Vec::new() };
     let of = |(file, text): &(PathBuf, String)| {
@@ -206,7 +206,7 @@ pub(super) fn settings(root: &Root) -> Vec<TunedSetting> {
     texts.iter().flat_map(of).collect()
 }
 
-/// The options in the text of a profile.
+/// Parses the options in the text of a profile.
 pub fn options(file: &std::path::Path, text: &str) -> Vec<TunedSetting> {
     let by_foreread = is_foreread(file, text);
     let mut plugin = String::new();
@@ -232,11 +232,11 @@ pub fn options(file: &std::path::Path, text: &str) -> Vec<TunedSetting> {
     found
 }
 
-/// A later profile's options overwrite those of the same section.
+/// Merges a section: a later profile's options overwrite those of the section with the same name.
 fn merge(sections: &mut BTreeMap<String, TunedSection>, section: TunedSection) {
     let known = sections.entry(section.name.clone()).or_default();
     known.name = section.name;
-    // As in TuneD: each section says it anew.
+    // As in TuneD, each section resets this option.
     known.disabled = section.disabled;
     known.by_foreread |= section.by_foreread;
     if section.by_property.is_some() {
@@ -268,7 +268,7 @@ pub fn includes(text: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// Parses the sections of a profile that are for disks or set files in sysfs.
+/// Parses the sections of a profile that concern disks or set read-ahead files in sysfs.
 pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
     let by_foreread = is_foreread(file, text);
     let lines: Vec<&str> = text.lines().collect();
@@ -318,7 +318,7 @@ pub fn parse(file: &std::path::Path, text: &str) -> Vec<TunedSection> {
     found.into_iter().filter(concerns).map(|(section, _)| section).collect()
 }
 
-/// `4096`, `>4096` (only if larger), `<128` (only if smaller), `8192 s` (sectors).
+/// Parses `4096`, `>4096` (only if larger), `<128` (only if smaller), `8192 s` (sectors).
 fn amount(value: &str) -> Wanted {
     let value = value.trim();
     let number = value.trim_start_matches(['>', '<']).trim();

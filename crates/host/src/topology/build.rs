@@ -1,4 +1,4 @@
-//! Builds the tree below a file system or device.
+//! Builds the tree of layers below a file system or device.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::block::{block_dir, device_name, disk_of, members};
 use crate::mount::{MountInfo, mount_above};
 use crate::{BdiId, DevNo, Root};
 
-/// No real stack is deeper than this; a captured tree may contain a cycle of links.
+/// Maximum depth: no real stack is deeper, but links in a captured tree may form a cycle.
 const MAX_STACK_DEPTH: u32 = 12;
 
 pub(super) struct Builder<'a> {
@@ -23,7 +23,7 @@ impl Builder<'_> {
         self.root.number_if_present(bdi.dir().join("read_ahead_kb")).map(Kib::new)
     }
 
-    /// The layer of a block device and all layers below it.
+    /// Returns the layer of a block device with all layers below it.
     pub fn device(&self, device: DevNo, depth: u32) -> Layer {
         let name = device_name(self.root, device);
         let Ok(dir) = block_dir(self.root, device) else {
@@ -72,10 +72,10 @@ impl Builder<'_> {
         BdiId::new(&name).filter(|bdi| self.root.exists(bdi.dir()))
     }
 
-    /// The file system with a loop device's file. Its own stack is shown separately unless only the
-    /// loop device uses it, so one layer suffices here.
+    /// Returns the file system that contains a loop device's file. One layer suffices: its own
+    /// stack is shown separately unless only the loop device uses it.
     fn file_system_of(&self, file: &Path, depth: u32) -> Vec<Layer> {
-        // The kernel appends this to the name of a removed file.
+        // The kernel appends this suffix to the name of a removed file.
         let text = file.to_string_lossy();
         let path = text.strip_suffix(" (deleted)").map_or(file, Path::new);
         let Some(found) = mount_above(self.mounts, path) else { return Vec::new() };
@@ -86,7 +86,7 @@ impl Builder<'_> {
         vec![layer]
     }
 
-    /// A file system's own layer, without the layers below.
+    /// Returns a file system's own layer, without the layers below.
     pub fn file_system(&self, info: &MountInfo, points: Vec<std::path::PathBuf>) -> Layer {
         let mount = &info.mount;
         Layer {

@@ -1,4 +1,4 @@
-//! The kind of a block device in sysfs.
+//! Determines the kind of a block device from sysfs.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::LayerKind;
 use crate::Root;
 use crate::block::model;
 
-/// The kind of the device in `dir`, with the kernel's name `name`.
+/// Returns the kind of the device with sysfs directory `dir` and kernel name `name`.
 pub(super) fn kind(root: &Root, dir: &str, name: &str) -> LayerKind {
     let text = |file: &str| root.read(format!("{dir}/{file}")).ok().filter(|text| !text.is_empty());
     if name.starts_with("loop") {
@@ -37,7 +37,7 @@ pub(super) fn kind(root: &Root, dir: &str, name: &str) -> LayerKind {
     LayerKind::Disk { transport: transport(name), model: model(root, dir) }
 }
 
-/// The creator of a device mapper device, by the prefix of its uuid.
+/// Returns the creator of a device mapper device, from the prefix of its uuid.
 fn dm_target(uuid: &str) -> &'static str {
     let prefix = uuid.split('-').next().unwrap_or("");
     match prefix {

@@ -1,6 +1,6 @@
 //! The stack below a file system, as a tree: file system, partition, device mapper, md, loop device
 //! and its file, the members of btrfs, down to the disk. Only one layer has the effective
-//! read-ahead; the others have values too, which people often set.
+//! read-ahead. The other layers have values as well, and users often set these by mistake.
 
 mod build;
 mod device;
@@ -23,12 +23,12 @@ pub struct Layer {
     pub kind: LayerKind,
     /// The kernel's name of a device (`sda1`), or the source of a file system.
     pub name: String,
-    /// The number of a block device, or that of a file system's files.
+    /// Number of the block device, or device number of the file system's files.
     pub device: Option<DevNo>,
-    /// Its own bdi; `None` for a partition, or a file system that uses its device's.
+    /// The layer's own bdi; `None` for a partition, or a file system that uses its device's bdi.
     pub bdi: Option<BdiId>,
     pub read_ahead: Option<Kib>,
-    /// Its queue and related settings, for whole block devices.
+    /// Queue settings; `None` except for whole block devices.
     pub queue: Option<QueueLimits>,
     pub size: Option<Bytes>,
     pub below: Vec<Layer>,
@@ -38,9 +38,9 @@ pub struct Layer {
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum LayerKind {
     Filesystem {
-        /// Its type, as in the table of mounts.
+        /// Type, as in the mount table.
         fstype: String,
-        /// What is mounted, as in the table of mounts.
+        /// Source, as in the mount table.
         source: String,
         points: Vec<PathBuf>,
         options: String,
@@ -48,12 +48,12 @@ pub enum LayerKind {
     Partition,
     /// A disk: the lowest layer.
     Disk {
-        /// Its attachment: `scsi`, `nvme`, `virtio`, `mmc`, `nbd`, `rbd` or `other`.
+        /// Transport: `scsi`, `nvme`, `virtio`, `xen`, `mmc`, `nbd`, `rbd`, …, or `other`.
         transport: &'static str,
         model: Option<String>,
     },
     Dm {
-        /// Its creator: `lvm`, `crypt`, `multipath`, `partition`, `other`.
+        /// Creator: `lvm`, `crypt`, `multipath`, `dmraid`, `partition` or `other`.
         target: &'static str,
         label: Option<String>,
         uuid: Option<String>,
@@ -67,11 +67,11 @@ pub enum LayerKind {
         degraded: bool,
     },
     Loop {
-        /// The file behind it; `None` if it is empty.
+        /// The backing file; `None` if no file is attached.
         file: Option<PathBuf>,
     },
     Zram,
-    /// A cache in front of a slower disk.
+    /// A cache on a faster device in front of a slower disk.
     Bcache,
     /// A layer that should exist but is not visible.
     #[default]
@@ -98,7 +98,7 @@ impl Layer {
         }
     }
 
-    /// Whether a loop device has no file, or another device has no medium.
+    /// Returns whether the layer is a loop device without a file, or a device without a medium.
     pub fn vacant(&self) -> bool {
         match &self.kind {
             LayerKind::Loop { file } => file.is_none(),

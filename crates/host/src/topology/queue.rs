@@ -1,5 +1,4 @@
-//! The queue of a block device: the settings from which its read-ahead is computed, and related
-//! ones.
+//! Queue settings of a block device: those that determine its default read-ahead, and related ones.
 
 use serde::Serialize;
 use units::Bytes;
@@ -7,26 +6,26 @@ use units::Bytes;
 use crate::Root;
 use crate::block::active_scheduler;
 
-/// Settings of a block device's queue. `None` if this kernel or device does not have it.
+/// Queue settings of a block device. A field is `None` if the kernel or device lacks it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct QueueLimits {
-    /// The device's optimal request size; zero if it has none.
+    /// Optimal request size; 0 if the device reports none.
     pub optimal_io_size: Option<Bytes>,
     pub max_sectors: Option<Bytes>,
     pub max_hw_sectors: Option<Bytes>,
-    /// Whether the kernel treats it as a rotating disk.
+    /// Whether the kernel treats the device as a rotating disk.
     pub rotational: Option<bool>,
     pub logical_block_size: Option<Bytes>,
     pub scheduler: Option<String>,
     pub nr_requests: Option<u64>,
     /// Maximum number of commands in flight on a SCSI device.
     pub queue_depth: Option<u64>,
-    /// Stripes that md keeps in memory, for RAID 4, 5 and 6.
+    /// Number of stripes that md keeps in memory, for RAID 4, 5 and 6.
     pub stripe_cache_size: Option<u64>,
 }
 
 impl QueueLimits {
-    /// Reads the queue of the whole device in `dir`.
+    /// Reads the settings of the whole device in `dir`.
     pub(crate) fn read(root: &Root, dir: &str) -> Self {
         let number = |name: &str| root.number_if_present(format!("{dir}/{name}"));
         let amount = |name: &str, unit: u64| {

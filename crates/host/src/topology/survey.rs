@@ -1,4 +1,4 @@
-//! All storage of a machine: one subject for each bdi.
+//! All storage of a machine: one subject per bdi.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use crate::mount::{MountInfo, mounts};
 use crate::resolve::{of_file_system, without_device};
 use crate::{BdiId, DevNo, HostError, PathProbe, ProbeKind, Root, Storage};
 
-/// A bdi and the storage that uses it.
+/// A bdi with the storage that uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Subject {
-    /// The bdi from which new open files get their window.
+    /// The bdi that determines the window of newly opened files.
     pub bdi: BdiId,
     pub read_ahead: Kib,
-    /// One for each file system on it, or only the device. Empty if sysfs has the bdi but its
-    /// storage is not visible, as for a mount of another container.
+    /// One stack per file system on the bdi, or only the device. Empty if sysfs has the bdi but its
+    /// storage is not visible, as for mounts of other containers.
     pub stacks: Vec<Layer>,
-    /// Whether another device, or a btrfs with several members, is built on it, so that its
-    /// read-ahead does not apply to their files.
+    /// Whether another device or a multi-device btrfs is built on this bdi, so that its read-ahead
+    /// does not apply to their files.
     pub member: bool,
 }
 
@@ -35,22 +35,22 @@ impl Subject {
         self.stacks.iter().filter(|stack| matches!(stack.kind, LayerKind::Filesystem { .. }))
     }
 
-    /// Whether the device is empty, such as a loop device without a file.
+    /// Returns whether the device is empty, such as a loop device without a file.
     pub fn vacant(&self) -> bool {
         !self.stacks.is_empty() && self.stacks.iter().all(Layer::vacant)
     }
 }
 
-/// All storage of this machine with read-ahead.
+/// All storage with read-ahead of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Survey {
-    /// One for each bdi of sysfs; file systems first, in the order of mounting.
+    /// One subject per bdi in sysfs: mounted file systems in mount order, then the others.
     pub subjects: Vec<Subject>,
-    /// Bdis whose read-ahead could not be read, with the reason.
+    /// Bdis whose read-ahead could not be read, each with the reason.
     pub unreadable: Vec<(BdiId, String)>,
 }
 
-/// A super block with all its mount points.
+/// A file system's super block with all its mount points.
 struct Super<'a> {
     first: &'a MountInfo,
     points: Vec<PathBuf>,
@@ -82,7 +82,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// The only subject of a storage.
+    /// Returns a survey with the subject of one storage only.
     pub fn of_storage(root: &Root, storage: &Storage) -> Result<Self, HostError> {
         let mounts = mounts(root)?;
         let builder = Builder { root, mounts: &mounts };
@@ -91,11 +91,11 @@ impl Survey {
         if let Some(mount) = &storage.mount
             && let Some(at) = stacks.iter().position(|found| found.points.contains(&mount.point))
         {
-            // The storage in question comes first.
+            // Keep only the file system of this storage.
             stacks.swap(0, at);
             stacks.truncate(1);
         } else if let Some(device) = storage.devices.first() {
-            // The subject is a device, mounted or not.
+            // The storage is a block device, mounted or not.
             let on = |found: &Super<'_>| found.devices.contains(device);
             stacks.retain(on);
             if stacks.is_empty() {
@@ -137,7 +137,7 @@ impl Survey {
         }
     }
 
-    /// The bdis below the top of a stack.
+    /// Returns the bdis in the stacks that differ from the bdis of their subjects.
     fn member_bdis(&self) -> Vec<BdiId> {
         let mut found = Vec::new();
         for subject in &self.subjects {
@@ -153,7 +153,7 @@ impl Survey {
     }
 }
 
-/// Finds the bdi of each super block, once for all its mounts.
+/// Groups super blocks by bdi and resolves each super block once for all its mounts.
 fn super_blocks<'a>(root: &Root, mounts: &'a [MountInfo]) -> BTreeMap<BdiId, Vec<Super<'a>>> {
     let mut known: BTreeMap<(DevNo, &str), Option<BdiId>> = BTreeMap::new();
     let mut found: BTreeMap<BdiId, Vec<Super<'a>>> = BTreeMap::new();

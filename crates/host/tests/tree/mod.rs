@@ -1,4 +1,4 @@
-//! Builds trees of `/sys`, `/proc` and `/dev` as kernels lay them out, in temporary directories.
+//! Builds trees of `/sys`, `/proc` and `/dev` with the kernel's layout in temporary directories.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// An empty machine with an ext4 root on `8:1`.
+    /// Creates a machine with nothing but a disk and an ext4 root on `8:1`.
     pub fn new() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let tree = Self { dir, mounts: String::new() };
@@ -66,7 +66,7 @@ impl Tree {
         self
     }
 
-    /// A whole device: a disk, loop, md or dm device.
+    /// Adds a whole device: a disk, loop, md or dm device.
     pub fn disk(self, name: &str, number: &str) -> Self {
         let dir = format!("sys/devices/virtual/block/{name}");
         self.file(&format!("{dir}/dev"), &format!("{number}\n"));
@@ -92,7 +92,7 @@ impl Tree {
         self
     }
 
-    /// Puts a member under a dm or md device.
+    /// Adds a member to a dm or md device.
     pub fn member(self, of: &str, path: &str) -> Self {
         let name = Path::new(path).file_name().and_then(|name| name.to_str()).expect("a name");
         self.link(
@@ -108,12 +108,12 @@ impl Tree {
         self.link(&format!("sys/class/block/{name}"), &target);
     }
 
-    /// A mount; its number is that of its line.
+    /// Adds a mount. Its id is its line number in the mount table.
     pub fn mount(self, number: &str, point: &str, fstype: &str, source: &str) -> Self {
         self.mount_with(number, point, fstype, source, "rw")
     }
 
-    /// A mount with options of its file system.
+    /// Adds a mount with these file system options.
     pub fn mount_with(
         mut self,
         number: &str,
@@ -129,7 +129,7 @@ impl Tree {
         self
     }
 
-    /// A btrfs of this uuid and bdi over devices that are there already.
+    /// Adds a btrfs with this uuid and bdi on devices that already exist.
     pub fn btrfs(self, uuid: &str, bdi: &str, members: &[&str]) -> Self {
         let dir = format!("sys/fs/btrfs/{uuid}");
         for path in members {

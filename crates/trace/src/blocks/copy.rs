@@ -1,4 +1,4 @@
-//! Copying a trace of any length block by block.
+//! Copies a trace of any length block by block.
 
 use std::io::{self, Write};
 
@@ -6,21 +6,21 @@ use super::stream::{TraceDamage, TraceStream};
 use super::writer::TraceWriter;
 use crate::model::TraceRecord;
 
-/// What was copied of a trace.
+/// The result of copying a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceCopy {
     pub records: u64,
-    /// Where the trace is damaged: the records before it were copied.
+    /// Damage of the source: only the records before it were copied. `None` if it is intact.
     pub damage: Option<TraceDamage>,
 }
 
 impl TraceStream {
-    /// Adds the trace to a new writer and finishes that, as [`crate::Trace::write_with`] does, and
-    /// shows `visit` each record.
+    /// Copies the trace to a new writer, finishes the writer as [`crate::Trace::write_with`] does,
+    /// and calls `visit` with each record.
     ///
     /// # Errors
     ///
-    /// If it cannot be written, or the records are not in order of time.
+    /// If the trace cannot be written, or its records are not in order of time.
     pub fn copy_to(
         &self,
         mut writer: TraceWriter<impl Write>,

@@ -1,4 +1,4 @@
-//! The index of a trace: where its blocks lie, and what a replay must know before it begins.
+//! The index of a trace: the location of its blocks, and the totals that a replay needs in advance.
 
 use units::{Bytes, Nanos};
 use workload::TraceOpenFile;
@@ -11,15 +11,15 @@ use crate::varint::{ByteReader, put};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockEntry {
     pub(super) kind: TraceBlockKind,
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub(super) offset: u64,
-    /// Its length in the file, with its header.
+    /// Length in the file, including the header.
     pub(super) bytes: u32,
     pub(super) records: u32,
 }
 
-/// What a replay does of a thread, reads and advice: how much, and which of the trace's records are
-/// the first and the last.
+/// The records of a thread that a replay executes (reads and advice): their number, and the
+/// positions of the first and last one in the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadUse {
     pub(crate) count: u64,
@@ -27,20 +27,20 @@ pub(crate) struct ThreadUse {
     pub(crate) last: u64,
 }
 
-/// What is counted while records pass.
+/// Totals that are counted while records are read or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TraceUsage {
     pub(super) records: u64,
     pub(super) span: Nanos,
-    /// The length of the largest read.
+    /// Length of the largest read.
     pub(super) largest: Bytes,
     pub(super) sizes: Vec<Bytes>,
-    /// Reads through each open file.
+    /// Number of reads through each open file.
     pub(super) open_files: Vec<u64>,
     pub(super) threads: Vec<ThreadUse>,
 }
 
-/// The element at `at` of a table that grows as needed.
+/// Returns the element at `at` of a table, which grows as needed.
 fn slot<T: Clone + Default>(table: &mut Vec<T>, at: usize) -> &mut T {
     if table.len() <= at {
         table.resize(at + 1, T::default());
@@ -110,7 +110,7 @@ impl TraceIndex {
         out
     }
 
-    /// Decodes an index at `origin`; the first block lies at `start`.
+    /// Decodes an index at file offset `origin`; the first block is at `start`.
     pub(super) fn decode(payload: &[u8], origin: u64, start: u64) -> Result<Self, TraceError> {
         let mut bytes = ByteReader::new(payload, origin);
         let digest = bytes.take(8)?.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));

@@ -1,7 +1,7 @@
-//! FRTRACE2: a trace as blocks that decode alone (docs/trace-format.md).
+//! FRTRACE2: a trace as blocks that are decoded independently (docs/trace-format.md).
 //!
-//! A block has a checksum of its own, so damage costs what lies in one block. An index at the end
-//! lists the blocks; where it is missing, the blocks are found one after another.
+//! Each block has its own checksum, so damage affects only one block. An index at the end lists the
+//! blocks. If the index is missing, a reader scans the blocks one after another.
 
 mod copy;
 mod index;
@@ -24,21 +24,21 @@ pub use stream::{TraceDamage, TraceStream};
 pub use verify::{TraceVerification, verify};
 pub use writer::TraceWriter;
 
-/// How a file in this form begins.
+/// First bytes of a file in this format.
 pub(crate) const BLOCK_MAGIC: &[u8; 8] = b"FRTRACE2";
-/// How a file that was completed ends.
+/// Last bytes of a complete file.
 const END_MAGIC: &[u8; 8] = b"FRTEND02";
-/// What to do about a damaged trace.
+/// Hint for users of a damaged trace.
 pub(crate) const SAVE_HINT: &str = "`foreread trace convert OLD NEW` saves those";
-/// [`BLOCK_MAGIC`] and a byte of flags.
+/// Size of the file's start: [`BLOCK_MAGIC`] and a byte of flags.
 const START_BYTES: u64 = 9;
-/// The place of the index and [`END_MAGIC`].
+/// Size of the file's end: the offset of the index and [`END_MAGIC`].
 const END_BYTES: u64 = 16;
-/// Kind, packing, length in the file, length unpacked, checksum.
+/// Size of a block header: kind, packing, length in the file, unpacked length, checksum.
 const HEADER_BYTES: usize = 14;
-/// Records in a block: a megabyte when decoded, and some 50 KiB in the file.
+/// Maximum number of records in a block: about 1 MB decoded, and 50 KiB in the file.
 pub(crate) const BLOCK_RECORDS: usize = 1 << 14;
-/// No block unpacks to more; a larger one is damaged.
+/// Maximum length of an unpacked block in bytes; larger blocks count as damaged.
 const BLOCK_BYTES_MAX: usize = 1 << 26;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +63,19 @@ impl TraceBlockKind {
     }
 }
 
-/// The 64-bit FNV-1a of `bytes` after what `hash` has taken in: tells traces apart.
+/// Continues the 64-bit FNV-1a `hash` with `bytes`. The result identifies a trace.
 fn fold(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// [`fold`] of nothing.
+/// The initial value for [`fold`]: the hash of no bytes.
 const EMPTY_DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
 
 #[derive(Clone, Copy, Debug)]
 struct BlockHeader {
     kind: TraceBlockKind,
     is_packed: bool,
-    /// Bytes in the file behind the header.
+    /// Bytes in the file after the header.
     stored: u32,
     unpacked: u32,
     checksum: u32,
@@ -97,8 +97,8 @@ impl BlockHeader {
     }
 }
 
-/// A block as it lies in the file: stored as it is, unless it may be packed and gets smaller by
-/// that.
+/// Encodes a block as stored in the file. The payload is packed if that is allowed and makes it
+/// smaller.
 fn encode_block(kind: TraceBlockKind, payload: &[u8], may_pack: bool) -> Vec<u8> {
     let mut packer = flate2::read::DeflateEncoder::new(payload, flate2::Compression::fast());
     let mut packed = Vec::with_capacity(payload.len() / 2);
@@ -120,7 +120,7 @@ fn checksum(header: &[u8], stored: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The header of a block that lies at `origin` in its file, if its checksum is right.
+/// Returns the header of a block at file offset `origin` if its checksum is correct.
 fn check_block(bytes: &[u8], origin: u64) -> Result<BlockHeader, TraceError> {
     let wrong = |problem: &str| TraceError::at(TraceLocation::Byte(origin), problem);
     let head = bytes.first_chunk::<HEADER_BYTES>();
@@ -136,7 +136,7 @@ fn check_block(bytes: &[u8], origin: u64) -> Result<BlockHeader, TraceError> {
     Ok(header)
 }
 
-/// The payload of a block that lies at `origin` in its file.
+/// Returns the payload of a block at file offset `origin`.
 fn decode_block(bytes: &[u8], origin: u64) -> Result<(TraceBlockKind, Vec<u8>), TraceError> {
     let wrong = |problem: &str| TraceError::at(TraceLocation::Byte(origin), problem);
     let header = check_block(bytes, origin)?;

@@ -1,4 +1,4 @@
-//! Records as bytes: a byte of flags, and the numbers that the flags do not make superfluous.
+//! Encoding of records: a byte of flags, and the numbers that the flags do not imply.
 
 use units::{Bytes, Nanos};
 use workload::RangeAdvice;
@@ -12,17 +12,17 @@ use crate::varint::{ByteReader, put, unzigzag, width, zigzag};
 const IS_WRITE: u8 = 1;
 const SAME_THREAD: u8 = 2;
 const SAME_OPEN_FILE: u8 = 4;
-/// It begins where the last request on the same open file ended.
+/// The request starts where the last one on the same open file ended.
 const IS_SEQUENTIAL: u8 = 8;
-/// It is as long as the last request on the same open file.
+/// The request is as long as the last one on the same open file.
 const SAME_LENGTH: u8 = 16;
-/// A byte says what it is: neither a read nor a write.
+/// A byte with the kind follows: the record is neither a read nor a write.
 const HAS_KIND: u8 = 32;
 const HAS_DURATION: u8 = 64;
-/// The offset is the distance from the end of the last request, in both directions.
+/// The offset is stored as a signed distance from the end of the last request.
 const IS_RELATIVE: u8 = 128;
 
-/// Kinds that take a byte, by that byte.
+/// Kinds that are stored as a byte, in the order of that byte.
 const KINDS: [TraceRecordKind; 8] = [
     TraceRecordKind::Advise(RangeAdvice::Normal),
     TraceRecordKind::Advise(RangeAdvice::Sequential),
@@ -34,7 +34,7 @@ const KINDS: [TraceRecordKind; 8] = [
     TraceRecordKind::FaultAround,
 ];
 
-/// Where the last transfer on each open file ended and how long it was, in the block at hand.
+/// End and length of the last transfer on each open file in the current block.
 #[derive(Debug, Default)]
 pub(super) struct LastTransfers {
     block: u32,
@@ -42,7 +42,7 @@ pub(super) struct LastTransfers {
 }
 
 impl LastTransfers {
-    /// Forgets all, in constant time.
+    /// Clears all entries in constant time.
     fn reset(&mut self) {
         self.block = self.block.wrapping_add(1);
         if self.block == 0 {
@@ -69,14 +69,14 @@ impl LastTransfers {
     }
 }
 
-/// How many open files and threads there are to refer to.
+/// Numbers of known open files and threads, for checks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableSizes {
     pub(super) open_files: usize,
     pub(super) threads: usize,
 }
 
-/// Encodes the records of one block, which are in order of time.
+/// Encodes the records of one block, which must be in order of time.
 pub(super) fn encode(records: &[TraceRecord], last: &mut LastTransfers) -> Vec<u8> {
     last.reset();
     let mut out = Vec::with_capacity(records.len() * 5 + 16);
@@ -125,7 +125,7 @@ pub(super) fn encode(records: &[TraceRecord], last: &mut LastTransfers) -> Vec<u
     out
 }
 
-/// Decodes the records of one block, each checked against the tables.
+/// Decodes the records of one block and checks each against the table sizes.
 pub(super) fn decode(
     payload: &[u8],
     origin: u64,

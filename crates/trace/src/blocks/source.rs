@@ -1,23 +1,23 @@
-//! Bytes that can be read at any place.
+//! Random access to the bytes of a trace.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What a trace is read from: a file, or bytes in memory.
+/// The source of a trace: a file or bytes in memory.
 pub trait TraceBytes: Send + Sync {
-    /// The number of bytes.
+    /// Returns the size in bytes.
     ///
     /// # Errors
     ///
-    /// If the system does not say.
+    /// If the size cannot be determined.
     fn size(&self) -> io::Result<u64>;
 
     /// Fills `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
     ///
-    /// If they cannot be read, or there are fewer.
+    /// If the bytes cannot be read, or the source ends before `buffer` is full.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! Reading a trace block by block.
+//! Reads a trace block by block.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,15 +18,15 @@ use super::{
 use crate::error::{TraceError, TraceFileError, TraceLocation};
 use crate::model::{TraceFile, TraceRecord, TraceThread};
 
-/// Where a trace is damaged.
+/// The location of damage in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceDamage {
-    /// The block, counted from 1.
+    /// Number of the block, from 1.
     pub block: usize,
-    /// Where it begins in the file.
+    /// Offset of the block in the file.
     pub offset: u64,
     pub problem: String,
-    /// The records in the blocks before it.
+    /// Number of records in the blocks before it.
     pub records_before: u64,
 }
 
@@ -38,14 +38,14 @@ impl fmt::Display for TraceDamage {
 }
 
 impl TraceDamage {
-    /// The error of the file that has this damage.
+    /// Returns the error for the file with this damage.
     pub fn in_file(&self, path: impl Into<PathBuf>) -> TraceFileError {
         let error = TraceError::whole(format!("{self}: {SAVE_HINT}"));
         TraceFileError::Broken { path: path.into(), error }
     }
 }
 
-/// A trace in blocks, of which only the tables and the index are in memory.
+/// A trace in blocks. Only its tables and its index are in memory.
 pub struct TraceStream {
     source: Arc<dyn TraceBytes>,
     timed: bool,
@@ -64,7 +64,7 @@ impl fmt::Debug for TraceStream {
     }
 }
 
-/// The bytes of a block, or why they cannot be read.
+/// Reads bytes of the source; the error says why that failed.
 pub(super) fn bytes_of(
     source: &dyn TraceBytes,
     offset: u64,
@@ -82,12 +82,12 @@ pub(super) fn bytes_of(
 }
 
 impl TraceStream {
-    /// Opens a trace. If its index is missing or damaged, the blocks up to the damage are found,
-    /// and [`Self::damage`] says where that is.
+    /// Opens a trace. If its index is missing or damaged, scans the blocks up to the damage, which
+    /// [`Self::damage`] then returns.
     ///
     /// # Errors
     ///
-    /// If it is no trace in this form, or nothing of it can be read.
+    /// If the source is no trace in this format.
     pub fn open(source: Arc<dyn TraceBytes>) -> Result<Self, TraceError> {
         let start = bytes_of(source.as_ref(), 0, START_BYTES as usize)?;
         let timed = match start.strip_prefix(BLOCK_MAGIC) {
@@ -109,7 +109,7 @@ impl TraceStream {
         Ok(stream)
     }
 
-    /// Reads the index and the tables; false if there is no index that fits.
+    /// Reads the index and the tables; returns false if there is no index that matches them.
     fn use_index(&mut self) -> bool {
         let Some(index) = self.read_index() else { return false };
         self.index = index;
@@ -156,7 +156,7 @@ impl TraceStream {
         (kind == TraceBlockKind::Index).then_some(index)
     }
 
-    /// Leaves out the blocks from the one at `at` on.
+    /// Drops the block at `at` and all later ones.
     fn cut(&mut self, at: usize, error: TraceError) {
         let offset = self.index.blocks.get(at).map_or(START_BYTES, |entry| entry.offset);
         self.index.blocks.truncate(at);
@@ -166,7 +166,7 @@ impl TraceStream {
         self.damage = Some(TraceDamage { block: at + 1, offset, problem, records_before: records });
     }
 
-    /// Finds the blocks one after another, up to the first that is damaged.
+    /// Scans the blocks one after another up to the first damaged one.
     fn scan(&mut self) {
         self.tables = TraceTables::default();
         self.index = TraceIndex::default();
@@ -192,7 +192,7 @@ impl TraceStream {
         self.damage = Some(TraceDamage { block, offset, problem, records_before });
     }
 
-    /// The block at `offset`, taken into the tables or counted; none if it is the index.
+    /// Reads the block at `offset` and adds it to the tables or totals; `None` if it is the index.
     fn scan_block(
         &mut self,
         offset: u64,
@@ -227,7 +227,7 @@ impl TraceStream {
         TableSizes { open_files, threads }
     }
 
-    /// Whether its times mean something.
+    /// Returns whether the recorded times are meaningful.
     pub fn is_timed(&self) -> bool {
         self.timed
     }
@@ -240,7 +240,7 @@ impl TraceStream {
         &self.tables.open_files
     }
 
-    /// The flags of `open(2)` of each open file, zero where unknown.
+    /// Returns the flags of `open(2)` of each open file; 0 where unknown.
     pub fn open_flags(&self) -> &[u32] {
         &self.tables.open_flags
     }
@@ -249,7 +249,7 @@ impl TraceStream {
         &self.tables.threads
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> u64 {
         self.index.usage.records
     }
@@ -258,18 +258,18 @@ impl TraceStream {
         self.len() == 0
     }
 
-    /// The time of the last record, counted from the start.
+    /// Returns the time of the last record since the start of the trace.
     pub fn span(&self) -> Nanos {
         self.index.usage.span
     }
 
-    /// Tells this trace from others: the same as [`crate::Trace::digest`].
+    /// Returns the same digest as [`crate::Trace::digest`], which identifies the trace.
     pub fn digest(&self) -> u64 {
         self.index.digest
     }
 
-    /// Where it is damaged, as far as opening it found out: the index, the tables, and, if the
-    /// index is missing, all blocks.
+    /// Returns the damage that opening the trace has found. Opening checks the index and the
+    /// tables, and all blocks if the index is missing.
     pub fn damage(&self) -> Option<&TraceDamage> {
         self.damage.as_ref()
     }
@@ -278,7 +278,7 @@ impl TraceStream {
         &self.index.blocks
     }
 
-    /// The number of reads.
+    /// Returns the number of reads.
     pub fn reads(&self) -> u64 {
         self.index.usage.open_files.iter().sum()
     }
@@ -287,22 +287,22 @@ impl TraceStream {
         self.source.as_ref()
     }
 
-    /// What a replay does of each thread; of a thread beyond the end, nothing.
+    /// Returns the replayed records of each thread; threads beyond the end have none.
     pub(crate) fn thread_use(&self) -> &[ThreadUse] {
         &self.index.usage.threads
     }
 
-    /// Whether anything is read through an open file.
+    /// Returns whether the trace reads through this open file.
     pub(crate) fn is_read(&self, open_file: u32) -> bool {
         self.index.usage.open_files.get(open_file as usize).is_some_and(|reads| *reads > 0)
     }
 
-    /// The length of the largest read.
+    /// Returns the length of the largest read.
     pub(crate) fn largest_read(&self) -> Bytes {
         self.index.usage.largest
     }
 
-    /// Reads every block and compares its checksum, without decoding it.
+    /// Reads every block and checks its checksum, without decoding it.
     ///
     /// # Errors
     ///
@@ -319,16 +319,16 @@ impl TraceStream {
         Ok(())
     }
 
-    /// How many blocks there are, of records and others.
+    /// Returns the number of blocks, of records and of tables.
     pub fn blocks(&self) -> usize {
         self.index.blocks.len()
     }
 
-    /// The records of a block, counted from 0; none in a block of tables.
+    /// Returns the records of a block, numbered from 0; none for a block of tables.
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is damaged.
+    /// If the block cannot be read or is damaged.
     pub fn block(&self, at: usize) -> Result<Vec<TraceRecord>, TraceDamage> {
         self.block_with(at, &mut LastTransfers::default())
     }
@@ -346,7 +346,7 @@ impl TraceStream {
         records.map_err(|error| self.damage_at(at, error.problem))
     }
 
-    /// The records of a block, and its payload.
+    /// Returns the records of a block with its payload.
     pub(super) fn decode_entry(
         &self,
         entry: BlockEntry,
@@ -375,7 +375,7 @@ impl TraceStream {
         TraceDamage { block: at + 1, offset, problem, records_before }
     }
 
-    /// All records in order, up to the first damage, which is the last element.
+    /// Returns all records in order. If the trace is damaged, the damage is the last element.
     pub fn records(&self) -> impl Iterator<Item = Result<TraceRecord, TraceDamage>> + '_ {
         let mut last = LastTransfers::default();
         let mut broken = false;

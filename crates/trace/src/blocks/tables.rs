@@ -1,4 +1,4 @@
-//! Files, open files and threads, in the order in which they are first used.
+//! Tables of files, open files and threads, in the order of their first use.
 
 use units::Bytes;
 use workload::{AccessMethod, Hint, TraceOpenFile};
@@ -45,7 +45,7 @@ pub(super) fn put_thread(out: &mut Vec<u8>, TraceThread { thread, process }: Tra
 }
 
 impl TraceTables {
-    /// Takes in the entries of a block.
+    /// Adds the entries of a block.
     pub(super) fn extend(&mut self, payload: &[u8], origin: u64) -> Result<(), TraceError> {
         let mut bytes = ByteReader::new(payload, origin);
         while !bytes.is_at_end() {

@@ -21,7 +21,7 @@ fn kind(number: u8) -> TraceRecordKind {
     }
 }
 
-/// Records as step of time, thread, open file, kind, offset, length and duration.
+/// A record as time step, thread, open file, kind, offset, length and duration.
 type Row = (u64, u32, u32, u8, u64, u64, u64);
 
 fn trace(rows: &[Row]) -> Trace {
@@ -44,7 +44,7 @@ fn trace(rows: &[Row]) -> Trace {
     builder.finish().unwrap()
 }
 
-/// So many reads of 4 KiB in order, some of a second file.
+/// Builds a trace of `records` sequential 4 KiB reads; every 50th is of a second file.
 fn stream_of(records: usize) -> Trace {
     let row =
         |at: u64| (100_000 + at % 977, 1, u32::from(at.is_multiple_of(50)), 0, at * 4096, 4096, 0);

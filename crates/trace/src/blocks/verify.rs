@@ -1,4 +1,4 @@
-//! Checking every block of a trace.
+//! Checks every block of a trace.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use super::stream::{TraceDamage, TraceStream};
 use super::{EMPTY_DIGEST, fold};
 use crate::error::TraceError;
 
-/// What is found in a trace.
+/// The result of checking a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceVerification {
     pub blocks: usize,
-    /// Records that can be read.
+    /// Number of readable records.
     pub records: u64,
     pub damages: Vec<TraceDamage>,
 }
 
-/// Reads every block, and names each that is damaged.
+/// Reads every block and reports each damaged one.
 ///
 /// # Errors
 ///
-/// If it is no trace in blocks.
+/// If the source is no trace in blocks.
 pub fn verify(source: Arc<dyn TraceBytes>) -> Result<TraceVerification, TraceError> {
     let stream = TraceStream::open(source)?;
     let mut found = TraceVerification { blocks: stream.blocks(), ..Default::default() };

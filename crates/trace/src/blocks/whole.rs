@@ -1,4 +1,4 @@
-//! A whole trace in memory, to blocks and back.
+//! Converts a trace in memory to blocks and back.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::error::TraceError;
 use crate::model::{Trace, TraceThread};
 
 impl Trace {
-    /// Writes the trace in foreread's own form. Returns its digest.
+    /// Writes the trace in foreread's own format. Returns its digest.
     ///
     /// # Errors
     ///
-    /// If `out` does not take it.
+    /// If writing to `out` fails.
     pub fn write_to(&self, out: impl Write) -> io::Result<u64> {
         self.write_with(TraceWriter::new(out, self.timed)?)
     }
 
-    /// Adds the trace to a new writer and finishes that. Returns its digest.
+    /// Writes the trace to a new writer and finishes the writer. Returns the trace's digest.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// If the trace cannot be written.
     pub fn write_with(&self, mut writer: TraceWriter<impl Write>) -> io::Result<u64> {
         for file in &self.files {
             writer.file(&file.name, file.size);
@@ -40,26 +40,26 @@ impl Trace {
         writer.finish().map(|(_, digest)| digest)
     }
 
-    /// The trace in foreread's own form (docs/trace-format.md).
+    /// Encodes the trace in foreread's own format (docs/trace-format.md).
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        // Memory takes everything, and a trace that was built is in order.
+        // Writing to memory cannot fail, and the records of a built trace are in order.
         let written = self.write_to(&mut out);
         debug_assert!(written.is_ok(), "{written:?}");
         out
     }
 
-    /// Tells this trace from others.
+    /// Returns a 64-bit hash of the unpacked content, which identifies the trace.
     pub fn digest(&self) -> u64 {
         let writer = TraceWriter::unpacked(io::sink(), self.timed);
         writer.and_then(|writer| self.write_with(writer)).unwrap_or_default()
     }
 
-    /// The records of a stream in memory, and where it is damaged: what precedes that is there.
+    /// Reads the records of a stream into memory, up to its damage, which is also returned.
     ///
     /// # Errors
     ///
-    /// If it has no request, or more than are kept in memory.
+    /// If the stream has no request, or more than the maximum for traces in memory.
     pub fn from_stream(stream: &TraceStream) -> Result<(Self, Option<TraceDamage>), TraceError> {
         let count = stream.len();
         if count > RECORDS_MAX as u64 {
@@ -94,11 +94,11 @@ impl Trace {
         }
     }
 
-    /// Reads foreread's own form. A file that was cut short or damaged is refused.
+    /// Decodes foreread's own format.
     ///
     /// # Errors
     ///
-    /// If it is damaged, or no trace in this form.
+    /// If the bytes are damaged, cut short, or no trace in this format.
     pub fn decode_blocks(bytes: &[u8]) -> Result<Self, TraceError> {
         let source: Arc<dyn TraceBytes> = Arc::new(bytes.to_vec());
         match Self::from_stream(&TraceStream::open(source)?)? {

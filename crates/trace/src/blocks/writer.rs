@@ -1,4 +1,4 @@
-//! Writing a trace record by record.
+//! Writes a trace record by record.
 
 use std::io::{self, Write};
 
@@ -14,14 +14,14 @@ use super::{
 };
 use crate::model::{TraceRecord, TraceThread};
 
-/// Names are written once they take this much.
+/// Size of buffered table entries at which they are written, in bytes.
 const TABLE_BYTES: usize = 1 << 18;
 
-/// Writes a trace in constant memory, apart from its tables and 24 bytes for each block.
+/// Writes a trace in constant memory, except for its tables and 24 bytes per block.
 ///
-/// Files, open files and threads are numbered in the order in which they are added; a record refers
-/// to those that were added before it. [`TraceWriter::finish`] writes the index; without it the
-/// file counts as cut short.
+/// Files, open files and threads are numbered in the order in which they are added. A record may
+/// refer only to those added before it. [`TraceWriter::finish`] writes the index; a file without
+/// index counts as cut short.
 pub struct TraceWriter<W> {
     out: W,
     packs: bool,
@@ -42,11 +42,11 @@ fn invalid(problem: &'static str) -> io::Error {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace; `timed`: its times mean something.
+    /// Starts a trace. `timed` says whether its times are meaningful.
     ///
     /// # Errors
     ///
-    /// If `out` takes nothing.
+    /// If writing to `out` fails.
     pub fn new(mut out: W, timed: bool) -> io::Result<Self> {
         out.write_all(BLOCK_MAGIC)?;
         out.write_all(&[u8::from(timed)])?;
@@ -69,17 +69,17 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// The same without packing. What is written depends on the trace alone; packed blocks also
-    /// depend on the library that packs them.
+    /// Like [`Self::new`], but does not pack blocks. The output then depends on the trace alone,
+    /// not on the compression library.
     ///
     /// # Errors
     ///
-    /// As [`Self::new`].
+    /// Those of [`Self::new`].
     pub fn unpacked(out: W, timed: bool) -> io::Result<Self> {
         Self::new(out, timed).map(|writer| Self { packs: false, ..writer })
     }
 
-    /// Adds a file. Its size grows with what is transferred; `size` is what is known besides.
+    /// Adds a file with its minimum size. Transfers beyond `size` increase the recorded size.
     pub fn file(&mut self, name: &str, size: Bytes) -> u32 {
         put_file(&mut self.tables, name);
         self.usage.size(self.files, size);
@@ -87,11 +87,11 @@ impl<W: Write> TraceWriter<W> {
         self.files - 1
     }
 
-    /// Adds an open file with the flags of `open(2)`, zero where they are unknown.
+    /// Adds an open file with the flags of `open(2)`, which are 0 if unknown.
     ///
     /// # Errors
     ///
-    /// If its file was not added.
+    /// If the file of the open file has not been added.
     pub fn open_file(&mut self, open: TraceOpenFile, flags: u32) -> io::Result<u32> {
         if open.file >= self.files {
             return Err(invalid("an open file is of a file that was not added"));
@@ -111,8 +111,8 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// # Errors
     ///
-    /// If it is earlier than the record before, transfers nothing, or refers to what was not
-    /// added; or if it cannot be written.
+    /// If the record is earlier than the previous one, transfers no bytes, or refers to an open
+    /// file or thread that has not been added, or if it cannot be written.
     pub fn push(&mut self, record: TraceRecord) -> io::Result<()> {
         let open = self.open_files.get(record.open_file as usize).copied();
         let (Some(open), true) = (open, record.process < self.threads) else {
@@ -163,11 +163,11 @@ impl<W: Write> TraceWriter<W> {
         self.block(TraceBlockKind::Records, &payload, count)
     }
 
-    /// Writes what is left and the index. Returns where it was written to, and the trace's digest.
+    /// Writes the buffered records and the index. Returns the output and the trace's digest.
     ///
     /// # Errors
     ///
-    /// If that cannot be written.
+    /// If writing fails.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
         self.write_records()?;
         self.index.usage = self.usage;

@@ -1,6 +1,6 @@
-//! The text of blkparse(1) in its default format: device, processor, number, seconds, process,
-//! action, what it is (RWBS), first sector `+` sectors. Taken are the requests as they were queued
-//! (action Q) or, if there are none, as they were issued to the device (D).
+//! Text of blkparse(1) in its default format: device, processor, number, seconds, process, action,
+//! request type (RWBS), first sector `+` sectors. The importer takes queued requests (action Q) or,
+//! if there are none, requests issued to the device (D).
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     parse,
 };
 
-/// `8,0`: major and minor number.
+/// Returns whether a word has the form `8,0`: major and minor number.
 fn is_device(word: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     word.split_once(',').is_some_and(|(major, minor)| number(major) && number(minor))
@@ -35,7 +35,7 @@ fn detects(bytes: &[u8]) -> bool {
     lines.first().is_some_and(fits)
 }
 
-/// The totals that end the text.
+/// Returns whether a line belongs to the totals at the end of the text.
 fn is_total(text: &str) -> bool {
     text.starts_with("CPU") || text.starts_with("Total") || text.starts_with("Throughput")
 }
@@ -85,7 +85,7 @@ struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// What a line says, if it is a read or a write in the state that is wanted.
+    /// Parses a line; `None` unless it is a read or write with the action `wanted`.
     fn read(line: u64, text: &'a str, wanted: &str) -> Result<Option<Self>, TraceError> {
         let mut words = text.split_whitespace();
         let mut word = |what: &str| {
@@ -105,7 +105,7 @@ impl<'a> Event<'a> {
             return Ok(None);
         }
         let what = word("RWBS")?;
-        // A discard or a bare flush moves nothing.
+        // Discards and empty flushes transfer no data.
         let kind = match what {
             _ if what.contains(['D', 'N']) => return Ok(None),
             _ if what.contains('R') => TraceRecordKind::Read,
@@ -115,7 +115,7 @@ impl<'a> Event<'a> {
         let sector = number(line, "sector", Some(word("sector")?))?;
         match word("sectors")? {
             "+" => {}
-            // A flush carried by a write without data.
+            // A flush of a write without data.
             _ if what.starts_with('F') => return Ok(None),
             other => return Err(TraceError::line(line, format!("{other:?} should be a +"))),
         }

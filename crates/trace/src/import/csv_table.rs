@@ -1,6 +1,6 @@
-//! A table with a heading: `time_s` or `time_us` or `time_ns`, `file`, `offset`, `length`, `kind`
-//! and `process`, in any order; only `offset` and `length` must be there. What a script writes
-//! most easily.
+//! CSV with a heading, the format that scripts write most easily. Columns in any order: `time_s`,
+//! `time_us` or `time_ns`, `file`, `offset`, `length`, `kind` and `process`. Only `offset` and
+//! `length` are required.
 
 use std::collections::HashMap;
 
@@ -25,13 +25,13 @@ const COLUMNS: &[&str] =
 
 fn detects(bytes: &[u8]) -> bool {
     let first = head(bytes, 1).into_iter().next().unwrap_or_default();
-    // Spreadsheets put a byte order mark before it.
+    // Spreadsheet programs write a byte order mark first.
     let first = first.trim_start_matches('\u{feff}');
     let names: Vec<&str> = first.split(',').map(|name| name.trim().trim_matches('"')).collect();
     ["offset", "length"].iter().all(|column| names.contains(column))
 }
 
-/// The line of a record, whose position is that of the empty lines before it.
+/// Returns the line of a record, whose position is before preceding empty lines.
 fn line_of(bytes: &[u8], position: &csv::Position) -> u64 {
     let before = bytes.get(position.byte() as usize..).unwrap_or_default();
     let ends = before.iter().take_while(|byte| matches!(byte, b'\n' | b'\r'));

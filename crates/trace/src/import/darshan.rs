@@ -1,5 +1,5 @@
-//! The text of `darshan-dxt-parser`: each read and write of each rank with its place and times, for
-//! POSIX and MPI-IO. MPI-IO's are left out where POSIX has them, as these are the same bytes.
+//! Text of `darshan-dxt-parser`: each read and write of each rank with its range and times, for
+//! POSIX and MPI-IO. MPI-IO records are skipped if there are POSIX records for the same bytes.
 
 use units::{Bytes, Nanos};
 
@@ -19,7 +19,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 
 fn parse(bytes: &[u8], _: ImportOptions) -> Result<Trace, TraceError> {
     let has_posix = lines(bytes).any(|(_, text)| text.starts_with("X_POSIX"));
-    // Files follow one another, each with its ranks.
+    // Files follow one another, each with its ranks, so records are not in order of time.
     let mut builder = TraceBuilder::new(true).sorting(true);
     let (mut file, mut open_file) = (None, None);
     for (line, text) in lines(bytes) {

@@ -1,6 +1,6 @@
-//! DiskSim's validation traces: R or W, `Hit` or the like, first block of 512 bytes, blocks,
-//! measured service time, and the gap from this request's end to the next request, both in
-//! microseconds. A request is made when the one before is done and the gap is over.
+//! DiskSim's validation traces: R or W, `Hit` or the like, first block (512 bytes each), number of
+//! blocks, measured service time, and the gap between the end of this request and the next one.
+//! Times are in µs. A request starts when the previous one and its gap are over.
 
 use units::{Nanos, SECTOR_BYTES};
 
@@ -29,7 +29,7 @@ fn detects(bytes: &[u8]) -> bool {
     mostly(&lines, fits)
 }
 
-/// Microseconds that are a time and no nonsense.
+/// Parses a time in microseconds: not negative, and less than 1e15.
 fn micros(line: u64, what: &str, word: Option<&str>) -> Result<Nanos, TraceError> {
     let micros: f64 = number(line, what, word)?;
     if micros < 0.0 {

@@ -1,6 +1,6 @@
-//! fio's iolog, versions 2 and 3 (`--write_iolog`; fio's HOWTO, "Trace file format"). Version 2
-//! has no times but waits in microseconds between actions; version 3 has a time in microseconds
-//! before each action.
+//! fio's iolog, versions 2 and 3 (`--write_iolog`; fio's HOWTO, "Trace file format"). Version 2 has
+//! no timestamps, but waits in microseconds between actions. Version 3 has a timestamp in
+//! microseconds before each action.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 struct Log {
     builder: TraceBuilder,
     process: u32,
-    /// The open file of each file that was added; none while it is not open.
+    /// The open file of each added file; `None` while the file is closed.
     files: HashMap<String, Option<u32>>,
     time: Nanos,
 }
@@ -57,7 +57,7 @@ impl Log {
     fn act(&mut self, line: u64, words: &[&str], timed: bool) -> Result<(), TraceError> {
         let wrong = |problem: String| Err(TraceError::line(line, problem));
         match words {
-            // Version 2 has it without a name before it, or with one that means nothing.
+            // In version 2, a wait has no file name or a meaningless one.
             ["wait", micros] | [_, "wait", micros] | [_, "wait", micros, _] if !timed => {
                 let micros = number(line, "wait", Some(micros))?;
                 let wait = times(line, "wait", micros, 1000)?;
@@ -100,7 +100,7 @@ impl Log {
     ) -> Result<(), TraceError> {
         let open_file = match self.files.get(name) {
             Some(Some(open)) => *open,
-            // fio opens a file itself that was only added.
+            // fio opens files that were added but not opened.
             Some(None) => {
                 let file = self.builder.file(name);
                 let open = self.builder.open(file, AccessMethod::Read);

@@ -1,7 +1,7 @@
-//! The text of the kernel's own tracing (`trace_pipe`, `trace-cmd report`) with the tracepoints
-//! `mm_filemap_get_pages`, a read through the page cache, and `mm_filemap_fault`, a fault of a
-//! mapped file (`include/trace/events/filemap.h`). Places are known in whole pages, files by
-//! device and inode, and an open file cannot be told from another of the same process and file.
+//! Text of the kernel's tracing (`trace_pipe`, `trace-cmd report`) with the tracepoints
+//! `mm_filemap_get_pages`, a read through the page cache, and `mm_filemap_fault`, a fault on a
+//! mapped file (`include/trace/events/filemap.h`). Offsets are whole pages, and files are device
+//! and inode. Several open files of the same process and file are indistinguishable.
 
 use std::collections::HashMap;
 
@@ -23,23 +23,23 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 
 const GET_PAGES: &str = " mm_filemap_get_pages: ";
 const FAULT: &str = " mm_filemap_fault: ";
-/// The page whose fault is told.
+/// Size of a faulting page in bytes.
 const PAGE_BYTES: u64 = 4096;
 
 fn detects(bytes: &[u8]) -> bool {
     head(bytes, 50).iter().any(|line| line.contains(GET_PAGES) || line.contains(FAULT))
 }
 
-/// The pages of a file that an event is about.
+/// The range of a file that an event covers.
 pub(super) struct FilePages {
     file: String,
     start: u64,
-    /// The byte after the last, of a read; none of a fault.
+    /// End of a read, exclusive; `None` for a fault.
     end: Option<u64>,
 }
 
 impl FilePages {
-    /// Reads `dev=8:1 ino=ff ofs=0-4095`.
+    /// Parses `dev=8:1 ino=ff ofs=0-4095`.
     pub(super) fn of(text: &str) -> Option<Self> {
         let mut fields = text.split_whitespace();
         let device = fields.next()?.strip_prefix("dev=")?;
@@ -53,11 +53,11 @@ impl FilePages {
     }
 }
 
-/// Makes a trace of reads and faults that are known by their pages.
+/// Builds a trace of reads and faults from their pages.
 pub(super) struct PageReads {
     builder: TraceBuilder,
     opens: HashMap<(u64, u32, bool), u32>,
-    /// The kernel tells a long read again for each batch of pages: with the same end, further on.
+    /// Last range by thread and file: the kernel repeats the rest of a long read for each batch.
     last: HashMap<(u64, u32), (u64, u64)>,
 }
 
@@ -67,8 +67,8 @@ impl PageReads {
         Self { builder, opens: HashMap::new(), last: HashMap::new() }
     }
 
-    /// Adds what a thread of a process did; the place of its record, unless it goes on with the
-    /// last.
+    /// Adds a read or fault of a thread. Returns the index of its record, or `None` if it continues
+    /// the previous read.
     pub(super) fn push(
         &mut self,
         line: u64,
@@ -102,7 +102,7 @@ impl PageReads {
         Ok(Some(builder.len() - 1))
     }
 
-    /// The program waited for a record.
+    /// Adds time to the wait of a record.
     pub(super) fn waited(&mut self, record: usize, time: Nanos) {
         self.builder.waited(record, time);
     }
@@ -116,7 +116,7 @@ impl PageReads {
     }
 }
 
-/// `NAME-THREAD (PROCESS) [CPU] FLAGS SECONDS:`: process, thread and time.
+/// Parses `NAME-THREAD (PROCESS) [CPU] FLAGS SECONDS:` into process, thread and time.
 fn stamp(before: &str) -> Option<(u64, u64, Nanos)> {
     let time = exact_seconds(before.split_whitespace().next_back()?.strip_suffix(':')?)?;
     let task = before.split(" [").next()?.trim();

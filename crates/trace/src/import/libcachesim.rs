@@ -1,11 +1,11 @@
-//! Traces of libCacheSim (Yang, Yue and Rashmi): oracleGeneral, which most published cache traces
-//! are in, and LCS, its successor, which has a header of 8192 bytes and versions 1 to 8
-//! (`traceReader/customizedReader/lcs.h`). All numbers are little endian.
+//! Traces of libCacheSim (Yang, Yue and Rashmi): oracleGeneral, the format of most published cache
+//! traces, and its successor LCS, which has a header of 8192 bytes and versions 1 to 8
+//! (`traceReader/customizedReader/lcs.h`). All numbers are little-endian.
 //!
-//! A record names an object, not a place. The traces of block devices number their blocks: such ids
-//! are taken for addresses, in the unit that makes the most requests follow the one before. The ids
-//! of other traces are hashes, which no disk is large enough for: their objects are laid out one
-//! after another in the order of their first use.
+//! A record names an object, not an offset. Traces of block devices number their blocks: such ids
+//! are addresses, in the unit in which most requests follow the previous one. In other traces the
+//! ids are hashes, which exceed any disk: their objects are laid out one after another in the order
+//! of their first use.
 
 use std::collections::HashMap;
 
@@ -33,21 +33,21 @@ pub(super) const LCS: TraceFormat = TraceFormat {
 
 const LCS_MAGIC: u64 = 0x1234_5678_9abc_def0;
 const HEADER_BYTES: usize = 8192;
-/// Where the header has the number of requests, behind the version of its statistics.
+/// Offset of the number of requests in the header, after the version of the statistics.
 const REQUESTS_AT: usize = 24;
-/// Ids that lead beyond so many bytes are no addresses.
+/// Maximum address in bytes: ids that exceed it are no addresses.
 const DISK_MAX: u64 = 1 << 50;
-/// Units in which the ids of block traces are counted.
+/// Possible units of the ids of block traces, in bytes.
 const UNITS: [u64; 3] = [4096, 512, 1];
-/// Objects that are laid out begin at a multiple of this.
+/// Alignment of laid-out objects in bytes.
 const OBJECT_ALIGNMENT_BYTES: u64 = 4096;
 
-/// How long a record of a version is, and whether it has a 64-bit size, an operation and a tenant.
+/// Returns the record length in bytes. Version 2 adds operation and tenant, 3 a 64-bit size.
 fn record_length(version: u64) -> Option<usize> {
     Some(match version {
         1 => 24,
         2 => 28,
-        // The versions from 4 on have 1, 2, 4, 8 and 16 features of four bytes behind it.
+        // Versions 4 to 8 append 1, 2, 4, 8 and 16 features of 4 bytes.
         3 => 36,
         4..=8 => 36 + 4 * (1 << (version - 4)),
         _ => return None,
@@ -95,7 +95,7 @@ impl Request {
         }
     }
 
-    /// Read or written; nothing where no data are moved (`req_op_e` in `enum.h`).
+    /// Returns read or write; `None` if no data is transferred (`req_op_e` in `enum.h`).
     fn kind(&self) -> Option<TraceRecordKind> {
         match self.operation {
             9 => None,
@@ -105,15 +105,15 @@ impl Request {
     }
 }
 
-/// Whether the beginning looks like oracleGeneral, which has no magic number: times do not run
-/// backward, and where a record says which request is the next to its object, that one is.
+/// Returns whether the start looks like oracleGeneral, which has no magic number. Times must not
+/// run backward, and a record's reference to the next request of its object must be correct.
 fn detects_oracle(bytes: &[u8]) -> bool {
     let records: Vec<Request> =
         bytes.chunks_exact(24).map(|record| Request::of(record, 1)).collect();
     let follows = |at: usize, request: &Request| match usize::try_from(request.next) {
         _ if request.next == -1 || request.next == i64::MAX => true,
         Ok(next) if next > at && next < 1 << 40 => {
-            // Counted from 0 or from 1. What lies behind the beginning is not seen.
+            // Counted from 0 or from 1. References beyond the start of the file are accepted.
             let same = |at: usize| records.get(at).is_none_or(|it| it.object == request.object);
             same(next) || same(next - 1) && next > at + 1
         }
@@ -187,7 +187,7 @@ fn parse(bytes: &[u8], version: u64, options: ImportOptions) -> Result<Trace, Tr
 }
 
 enum Layout {
-    /// Their ids are addresses in this unit.
+    /// Ids are addresses in units of this many bytes.
     Addresses(u64),
     Objects(HashMap<u64, u64>),
 }
@@ -217,7 +217,7 @@ impl Layout {
         }
     }
 
-    /// Objects one after another, in order of first use, each as large as it ever gets.
+    /// Lays out objects in order of first use, each with its maximum size.
     fn objects<I: Iterator<Item = Request>>(requests: impl Fn() -> I) -> Result<Self, TraceError> {
         let mut places: HashMap<u64, u64> = HashMap::new();
         for request in requests() {
@@ -232,7 +232,7 @@ impl Layout {
         let mut end = 0u64;
         let mut placed = places.clone();
         for request in requests() {
-            // A size stands there until the object has its place.
+            // `places` holds the sizes of the objects that are not placed yet.
             let Some(size) = places.remove(&request.object) else { continue };
             placed.insert(request.object, end);
             let next = size
@@ -251,7 +251,7 @@ impl Layout {
     }
 }
 
-/// The unit in which the most requests begin where the one before ended; pages where none does.
+/// Returns the unit in which most requests start where the previous one ended; pages if none does.
 fn unit_of(requests: impl Iterator<Item = Request>) -> u64 {
     let mut counts = [0u64; UNITS.len()];
     let mut last: Option<Request> = None;
@@ -294,7 +294,7 @@ mod tests {
         bytes
     }
 
-    /// The places and lengths of all requests.
+    /// Returns offset and length of each request.
     fn reads(trace: &Trace) -> Vec<(u64, u64)> {
         let pair = |record: &TraceRecord| (record.offset.get(), record.length.get());
         trace.records().iter().map(pair).collect()

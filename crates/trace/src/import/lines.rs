@@ -1,4 +1,4 @@
-//! Lines of text with their numbers, and the words in them.
+//! Numbered lines of text and the words in them.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use units::Nanos;
 
 use crate::error::TraceError;
 
-/// The lines of a text that are not empty, with their numbers from 1.
+/// Returns the lines of a text that are not empty, with their numbers from 1.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, Cow<'_, str>)> {
     let lines = (1..).zip(bytes.split(|byte| *byte == b'\n'));
     let texts = lines.map(|(number, line)| (number, String::from_utf8_lossy(line)));
@@ -22,27 +22,27 @@ fn trimmed((number, line): (u64, Cow<'_, str>)) -> (u64, Cow<'_, str>) {
     (number, trimmed)
 }
 
-/// The first lines of a file, whole ones only, for telling its form.
+/// Returns the first complete lines of a file, for format detection.
 pub(super) fn head(bytes: &[u8], count: usize) -> Vec<String> {
     let whole = match bytes.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => &bytes[..end],
         None => bytes,
     };
-    // A binary file has no lines.
+    // A file with a zero byte is binary.
     if whole.contains(&0) {
         return Vec::new();
     }
     lines(whole).take(count).map(|(_, line)| line.into_owned()).collect()
 }
 
-/// Whether the first of these lines fits, and half of them at least: a broken one among them is to
-/// be named by whoever reads them all, not to hide what they are.
+/// Returns whether `fits` holds for the first line and for at least half of the lines. An invalid
+/// line does not prevent detection, so that the parser can report it.
 pub(super) fn mostly(lines: &[String], fits: impl Fn(&String) -> bool) -> bool {
     let fitting = lines.iter().filter(|line| fits(line)).count();
     lines.first().is_some_and(&fits) && 2 * fitting >= lines.len()
 }
 
-/// A word of a line as a number.
+/// Parses a word of a line as a number.
 pub(super) fn number<T: FromStr>(
     line: u64,
     what: &str,
@@ -54,8 +54,8 @@ pub(super) fn number<T: FromStr>(
     word.parse().map_err(|_| TraceError::line(line, format!("{what}: {word:?} is no number")))
 }
 
-/// A time in seconds as decimal text, exactly: a float has too few digits for nanoseconds since
-/// 1970.
+/// Parses a decimal time in seconds without rounding: a float has too few digits for nanoseconds
+/// since 1970.
 pub(super) fn seconds(line: u64, what: &str, word: &str) -> Result<Nanos, TraceError> {
     exact_seconds(word)
         .ok_or_else(|| TraceError::line(line, format!("{what}: {word:?} is no time in seconds")))
@@ -73,7 +73,7 @@ pub(super) fn exact_seconds(word: &str) -> Option<Nanos> {
     whole.checked_mul(1_000_000_000)?.checked_add(nanos).map(Nanos::new)
 }
 
-/// `factor` × `number`, or what is wrong with it.
+/// Returns `factor` × `number`, or an error if the product overflows.
 pub(super) fn times(line: u64, what: &str, number: u64, factor: u64) -> Result<u64, TraceError> {
     let product = number.checked_mul(factor);
     product.ok_or_else(|| TraceError::line(line, format!("{what}: {number} is too large")))

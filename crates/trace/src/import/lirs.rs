@@ -1,6 +1,6 @@
-//! Page numbers, one a line, as the traces of the LIRS paper have them (Jiang and Zhang,
-//! SIGMETRICS 2002). There are no times. A line with a star, or with nothing, is a break point and
-//! is skipped.
+//! Page numbers, one per line, as in the traces of the LIRS paper (Jiang and Zhang, SIGMETRICS
+//! 2002). There are no times. Lines that are empty or contain a star are break points and are
+//! skipped.
 
 use units::Nanos;
 

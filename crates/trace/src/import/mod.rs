@@ -1,4 +1,4 @@
-//! Forms of traces from elsewhere: one file, one line in [`FORMATS`], one test each.
+//! Formats of other programs' traces: one module, one entry in [`FORMATS`] and one test each.
 
 mod blkparse;
 mod csv_table;
@@ -35,12 +35,12 @@ const NATIVE: TraceFormat = TraceFormat {
 };
 
 impl Trace {
-    /// Reads foreread's own form, of this version or an older one. A file that was cut short or
-    /// damaged is refused.
+    /// Decodes foreread's own format, of this version or an older one. Rejects a file that is cut
+    /// short or damaged.
     ///
     /// # Errors
     ///
-    /// If it is damaged, or no trace in this form.
+    /// If the file is damaged, or is no trace in this format.
     pub fn decode(bytes: &[u8]) -> Result<Self, TraceError> {
         match bytes.starts_with(MAGIC) {
             true => compact_form::decode(bytes),
@@ -49,7 +49,7 @@ impl Trace {
     }
 }
 
-/// Every form that can be read, those first whose beginning cannot be mistaken.
+/// All readable formats. Those with an unmistakable start come first.
 pub const FORMATS: &[TraceFormat] = &[
     NATIVE,
     libcachesim::LCS,
@@ -68,7 +68,7 @@ pub const FORMATS: &[TraceFormat] = &[
     lirs::FORMAT,
 ];
 
-/// Reads a whole file in a form with its stacks, of which most forms have none.
+/// Parses a whole file with its stacks, which most formats lack.
 pub(crate) fn parse_with_stacks(
     form: &TraceFormat,
     bytes: &[u8],
@@ -81,10 +81,10 @@ pub(crate) fn parse_with_stacks(
     }
 }
 
-/// How much of a file is looked at to tell its form.
+/// Number of bytes that are inspected to detect a file's format.
 pub const HEAD_BYTES: usize = 1 << 16;
 
-/// The form of this name; capitals and hyphens do not count (`oracleGeneral`).
+/// Returns the format with this name; capitals and hyphens do not matter (`oracleGeneral`).
 pub fn format(name: &str) -> Result<&'static TraceFormat, TraceError> {
     let plain = |name: &str| name.replace(['-', '_'], "").to_ascii_lowercase();
     FORMATS.iter().find(|format| plain(format.name) == plain(name)).ok_or_else(|| {
@@ -96,7 +96,7 @@ pub fn format(name: &str) -> Result<&'static TraceFormat, TraceError> {
     })
 }
 
-/// The form that this file seems to be in.
+/// Detects the format of a file; `None` if it is unknown.
 pub fn detect(bytes: &[u8]) -> Option<&'static TraceFormat> {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     FORMATS.iter().find(|format| (format.detects)(head))

@@ -1,5 +1,5 @@
-//! MQSim's text: arrival in nanoseconds, device, first sector, sectors, 1 for a read and 0 for a
-//! write, five numbers a line.
+//! MQSim's text, five numbers per line: arrival in nanoseconds, device, first sector, number of
+//! sectors, and 1 for a read or 0 for a write.
 
 use units::{Nanos, SECTOR_BYTES};
 

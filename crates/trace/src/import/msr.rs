@@ -1,5 +1,5 @@
-//! The CSV of the MSR Cambridge traces (Narayanan et al., FAST 2008): Windows time in units of
-//! 100 ns, host, disk number, `Read` or `Write`, offset and size in bytes, response time.
+//! CSV of the MSR Cambridge traces (Narayanan et al., FAST 2008): Windows time in units of 100 ns,
+//! host, disk number, `Read` or `Write`, offset and size in bytes, response time.
 
 use units::Nanos;
 
@@ -16,7 +16,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     parse,
 };
 
-/// Nanoseconds in a unit of Windows time.
+/// Length of a tick of Windows time in nanoseconds.
 const TICK_NS: u64 = 100;
 
 fn kind(word: &str) -> Option<TraceRecordKind> {
@@ -51,7 +51,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
         };
         let offset = number(line, "offset", words.next())?;
         let length = number(line, "size", words.next())?;
-        // Counted from the first, ticks since 1601 fit nanoseconds.
+        // Ticks count from 1601: shift them so that nanoseconds fit u64.
         let start = *start.get_or_insert(ticks.saturating_sub(u64::MAX / TICK_NS / 2));
         let time = times(line, "time", ticks.saturating_sub(start), TICK_NS)?;
         let name = format!("{host}-{disk}");

@@ -1,6 +1,6 @@
-//! The text of `perf script` after `perf record -g -e filemap:mm_filemap_get_pages -e
-//! filemap:mm_filemap_fault -e sched:sched_switch`: what threads read and how long each waited in
-//! uninterruptible sleep for it, with stacks. Places are known in whole pages, files by device and
+//! Text of `perf script` after `perf record -g -e filemap:mm_filemap_get_pages -e
+//! filemap:mm_filemap_fault -e sched:sched_switch`: the reads of threads, the time that each waited
+//! for them in uninterruptible sleep, and stacks. Offsets are whole pages, and files are device and
 //! inode.
 
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ fn detects(bytes: &[u8]) -> bool {
     head(bytes, 400).iter().any(of_perf)
 }
 
-/// `COMMAND THREAD [CPU] SECONDS:`, or with `PROCESS/THREAD`.
+/// Parses `COMMAND THREAD [CPU] SECONDS:`, or `PROCESS/THREAD` instead of `THREAD`.
 fn stamp(text: &str) -> Option<(u64, u64, Nanos)> {
     let (task, rest) = text.split_once(" [")?;
     let time = exact_seconds(rest.split_once(']')?.1.trim().trim_end_matches(':'))?;
@@ -39,7 +39,7 @@ fn stamp(text: &str) -> Option<(u64, u64, Nanos)> {
     Some((process.parse().ok()?, thread.parse().ok()?, time))
 }
 
-/// A thread in uninterruptible sleep since then, and the record that it sleeps for.
+/// The start of a thread's uninterruptible sleep, and the record that the thread waits for.
 struct Sleep {
     since: Nanos,
     record: usize,
@@ -49,7 +49,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
     Ok(with_stacks(bytes, options)?.trace)
 }
 
-/// The trace with the stack of each record: where it waited, if it did.
+/// Parses a trace with the stack of each record: that of its wait, if it waited.
 pub(super) fn with_stacks(
     bytes: &[u8],
     options: ImportOptions,
@@ -61,7 +61,7 @@ pub(super) fn with_stacks(
     for (line, text) in lines(bytes) {
         let names = [GET_PAGES, FAULT, SWITCH];
         let Some(name) = names.into_iter().find(|name| text.contains(name)) else {
-            // Other events have the form of these; frames begin with an address.
+            // Stack frames start with an address. Any other line belongs to another event.
             match text.split_whitespace().next().is_some_and(is_address) {
                 true => stacks.add(&text),
                 false => stacks.end(),
@@ -71,7 +71,7 @@ pub(super) fn with_stacks(
         let broken = || TraceError::line(line, "the line is cut short or not that of perf");
         let (before, after) = text.split_once(name).ok_or_else(broken)?;
         let (process, thread, time) = stamp(before).ok_or_else(broken)?;
-        // What a thread does shows that it is awake.
+        // An event of a thread shows that the thread is awake.
         if let Some(sleep) = sleeping.remove(&thread) {
             reads.waited(sleep.record, time.saturating_sub(sleep.since));
         }
@@ -146,7 +146,7 @@ cat  12/13 [001]  100.000600:  filemap:mm_filemap_fault: dev=8:1 ino=ff ofs=8192
             .collect();
         assert_eq!(seen, [(0, 4096, 500_000), (8192, 4096, 0)]);
         assert_eq!(found.trace.threads().next().map(|it| (it.process, it.thread)), Some((12, 13)));
-        // The stack of the wait, not that of the read.
+        // Expect the stack of the wait, not that of the read.
         let stack = &found.stacks[&(13, Nanos::ZERO)];
         assert_eq!(stack.len(), 2);
         assert!(stack[0].contains("__schedule") && stack[1].contains("backward+0x39"));

@@ -1,4 +1,4 @@
-//! The stacks that some recorders print below their events. A trace has no place for them.
+//! Stacks that some recorders print below their events. A trace cannot store them.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use units::Nanos;
 
 use crate::model::Trace;
 
-/// A trace with what its recorder printed of the stack of each record.
+/// A trace with the stacks that its recorder printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackedTrace {
     pub trace: Trace,
-    /// The frames as they were printed, the innermost first, by thread and time of the record.
+    /// Frames as printed, innermost first, by thread and time of the record.
     pub stacks: HashMap<(u64, Nanos), Vec<String>>,
 }
 
@@ -22,12 +22,12 @@ pub(super) struct CallStacks {
 }
 
 impl CallStacks {
-    /// The frames that follow are of what this thread did at this time.
+    /// Assigns the following frames to the record of this thread and time.
     pub(super) fn begin(&mut self, thread: u64, time: Nanos) {
         self.last = Some((thread, time));
     }
 
-    /// The frames that follow are of nothing that is recorded.
+    /// Ignores the following frames: they belong to no record.
     pub(super) fn end(&mut self) {
         self.last = None;
     }
@@ -38,13 +38,13 @@ impl CallStacks {
         }
     }
 
-    /// Forgets what was collected for this.
+    /// Discards the frames of this record and assigns the following ones to it.
     pub(super) fn replace(&mut self, thread: u64, time: Nanos) {
         self.stacks.remove(&(thread, time));
         self.begin(thread, time);
     }
 
-    /// The stacks with times counted from here.
+    /// Returns the stacks with times relative to `origin`.
     pub(super) fn since(self, origin: Nanos) -> HashMap<(u64, Nanos), Vec<String>> {
         let shifted =
             |((thread, time), frames)| ((thread, Nanos::saturating_sub(time, origin)), frames);

@@ -1,6 +1,6 @@
-//! VSCSI version 1, as the traces of CloudPhysics have it (Waldspurger et al., FAST 2015): records
-//! of 32 bytes, little endian: `u32` serial number, `u32` length in bytes, `u32` segments, `u16`
-//! SCSI operation, `u16` version, `u64` first block of 512 bytes, `u64` time in microseconds.
+//! VSCSI version 1, the format of the CloudPhysics traces (Waldspurger et al., FAST 2015). Records
+//! of 32 bytes, little-endian: `u32` serial number, `u32` length in bytes, `u32` segments, `u16`
+//! SCSI operation, `u16` version, `u64` first 512-byte block, `u64` time in microseconds.
 
 use units::{Nanos, SECTOR_BYTES};
 
@@ -19,7 +19,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
 const RECORD_BYTES: usize = 32;
 const VERSION: u16 = 0x0100;
 
-/// READ and WRITE of 6, 10, 12 and 16 bytes.
+/// Returns the kind of the SCSI commands READ and WRITE with 6, 10, 12 and 16 bytes.
 fn kind(operation: u16) -> Option<TraceRecordKind> {
     match operation {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(TraceRecordKind::Read),
@@ -56,7 +56,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
             let problem = format!("version {:#06x} is not 0x0100", version(record));
             return Err(TraceError::at(place, problem));
         }
-        // Commands that move no data, such as TEST UNIT READY, are no requests.
+        // Commands that transfer no data, such as TEST UNIT READY, are no requests.
         let Some(kind) = kind(u16::from_le_bytes(field(record, 12))) else { continue };
         let length = u64::from(u32::from_le_bytes(field(record, 4)));
         let block = u64::from_le_bytes(field(record, 16));

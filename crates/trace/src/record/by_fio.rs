@@ -1,4 +1,4 @@
-//! Recording of fio by fio.
+//! Records fio with fio's own log.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) fn record(
     let mut option = OsString::from("--write_iolog=");
     option.push(&log);
     let mut command = Command::new(&words[0]);
-    // Before the job files: options after them would be of the last job alone.
+    // Before the job files: an option after them would apply to the last job only.
     command.arg(option).args(&words[1..]);
     let mut running = RecordedChild::start(&mut command)?;
     let status = running.wait(stop, Signal::INT);

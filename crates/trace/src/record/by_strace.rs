@@ -1,4 +1,4 @@
-//! Recording with strace(1).
+//! Records with strace(1).
 
 use std::process::{Command, Stdio};
 
@@ -9,7 +9,7 @@ use super::child::{self, RecordedChild};
 use super::{Caught, RecordError, RecordSubject};
 use crate::{ReadOptions, TraceFileError, read};
 
-/// The calls that the importer follows.
+/// System calls that the importer follows.
 const CALLS: &str = "trace=read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,\
                      pwritev2,?open,openat,?openat2,?creat,close,?close_range,?dup,?dup2,dup3,\
                      fcntl,lseek,sendfile,?copy_file_range,fadvise64,readahead,truncate,\
@@ -43,7 +43,7 @@ pub(super) fn record(
         }
     };
     let mut running = RecordedChild::start(&mut command)?;
-    // A command is asked to end through strace; of a process strace only lets go.
+    // SIGTERM asks a command to exit through strace; SIGINT makes strace detach from a process.
     let status = running.wait(stop, if watched { Signal::TERM } else { Signal::INT });
     let options = ReadOptions {
         format: Some("strace".to_owned()),
@@ -64,7 +64,7 @@ pub(super) fn record(
     Ok(Caught { trace, notes, command: watched.then_some(status) })
 }
 
-/// What strace says when it refuses.
+/// Returns the last line that strace printed, or its exit status if it printed nothing.
 fn refusal(mut said: std::fs::File, status: std::process::ExitStatus) -> String {
     use std::io::{Read, Seek};
     let mut text = String::new();
@@ -75,7 +75,7 @@ fn refusal(mut said: std::fs::File, status: std::process::ExitStatus) -> String 
     }
 }
 
-/// The log is a file that nobody knows: an error speaks of what was recorded instead.
+/// Names the recorded subject instead of the log, which is a temporary file unknown to the user.
 pub(super) fn told(error: TraceFileError, subject: &RecordSubject) -> RecordError {
     RecordError::Failed(match error {
         TraceFileError::Broken { error, .. } => TraceFileError::Subject {

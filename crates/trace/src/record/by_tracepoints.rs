@@ -1,4 +1,4 @@
-//! Recording with the kernel's tracepoints.
+//! Records with the kernel's tracepoints.
 
 use std::process::Command;
 
@@ -12,9 +12,9 @@ use super::tracefs::{Instance, TracePipe};
 use super::{Caught, RecordError, RecordSubject};
 use crate::TraceFileError;
 
-/// Reads through the page cache, and faults of mapped files.
+/// Reads through the page cache, and faults on mapped files.
 const EVENTS: [&str; 2] = ["filemap/mm_filemap_get_pages", "filemap/mm_filemap_fault"];
-/// Stops before the program begins, so that the tracepoints can be set to it.
+/// Stops the shell before it executes the program, so that the tracepoints can be enabled for it.
 const STOPPED: &str = "kill -STOP $$; exec \"$@\"";
 
 pub(super) fn record(
@@ -43,7 +43,7 @@ pub(super) fn record(
     Ok(Caught { trace: names.apply(trace), notes, command })
 }
 
-/// Starts the command, stopped, or finds the threads of the process.
+/// Starts the command in a stopped state, or lists the threads of the process.
 fn begin(subject: &RecordSubject) -> Result<(Option<RecordedChild>, Vec<u32>), RecordError> {
     match subject {
         RecordSubject::Command(words) => {
@@ -69,7 +69,7 @@ fn begin(subject: &RecordSubject) -> Result<(Option<RecordedChild>, Vec<u32>), R
     }
 }
 
-/// Takes down what comes until the end.
+/// Collects events and file names until the subject exits or `stop` returns true.
 fn follow(
     subject: &RecordSubject,
     mut running: Option<&mut RecordedChild>,
@@ -103,14 +103,14 @@ fn follow(
     }
 }
 
-/// Whether a process has ended; one that its parent has not asked after has, too.
+/// Returns whether a process has exited, including zombies that are not reaped yet.
 fn is_over(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    // The state follows the name, which may hold anything.
+    // The state follows the process name, which may contain anything.
     stat.is_err() || stat.is_ok_and(|s| s.rsplit(") ").next().is_some_and(|s| s.starts_with('Z')))
 }
 
-/// How many events did not fit the buffer: lines as `CPU:1 [LOST 12 EVENTS]`.
+/// Returns the number of lost events, from lines such as `CPU:1 [LOST 12 EVENTS]`.
 fn lost(text: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(text);
     let counts = text.lines().filter_map(|line| {

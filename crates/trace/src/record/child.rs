@@ -1,4 +1,4 @@
-//! Starting programs and waiting for them.
+//! Starts programs and waits for their exit.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -8,10 +8,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::TraceFileError;
 
-/// How often a program is asked whether it has ended.
+/// Interval between checks whether a program has exited.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A program under way, which does not outlive whoever watches it.
+/// A running program. Dropping it kills the program.
 pub(super) struct RecordedChild {
     child: Child,
     ended: Option<ExitStatus>,
@@ -28,7 +28,7 @@ impl RecordedChild {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status; `None` while the program runs.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().ok().flatten();
@@ -42,7 +42,7 @@ impl RecordedChild {
         }
     }
 
-    /// Waits for its end; asks it to end when `stop` says so, and makes it if it does not.
+    /// Waits for exit. Once `stop` returns true, sends `asking`, and SIGKILL after another 5 s.
     pub(super) fn wait(&mut self, stop: &dyn Fn() -> bool, asking: Signal) -> ExitStatus {
         let (mut asked, mut patience) = (false, 250);
         loop {
@@ -74,7 +74,7 @@ impl Drop for RecordedChild {
     }
 }
 
-/// What is to be said of how a command ended.
+/// Returns a note on a command that did not exit successfully.
 pub(super) fn note(status: ExitStatus) -> Option<String> {
     (!status.success()).then(|| format!("the command did not end well: {status}"))
 }

@@ -1,9 +1,9 @@
-//! Recording: what a command, or a process that runs already, reads.
+//! Records the reads of a command or of a running process.
 //!
-//! There is a ladder of means, and each rung is tried, not guessed at: the kernel's tracepoints
-//! (every read through the page cache, faults of mappings among them, at little cost), strace
-//! (every call with its exact place, at a cost that slows the program down), fio's own log, if the
-//! command is fio. The recording says which rung it stood on and why it did not stand higher.
+//! The recorder tries its methods in order of preference: the kernel's tracepoints (every read
+//! through the page cache and faults on mappings, at low overhead), strace (every call with its
+//! exact offset, but slows the program down), and fio's own log if the command is fio. The
+//! recording names the method and the reasons against preferred ones.
 
 mod by_fio;
 mod by_strace;
@@ -22,9 +22,9 @@ use crate::TraceFileError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordSubject {
-    /// A command with its arguments, until it ends.
+    /// A command with its arguments, recorded until it exits.
     Command(Vec<OsString>),
-    /// A process that runs already, with its threads and the children that it will have.
+    /// A running process with its threads and its future children.
     Process(u32),
 }
 
@@ -52,15 +52,15 @@ pub enum Means {
 }
 
 impl Means {
-    /// The ladder from the top.
+    /// All methods in order of preference.
     pub const ALL: [Self; 3] = [Self::Tracepoints, Self::Strace, Self::Fio];
 }
 
-/// A rung that did not hold.
+/// A method that did not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     pub means: Means,
-    /// Why it did not do.
+    /// The reason why it did not work.
     pub reason: String,
 }
 
@@ -68,11 +68,11 @@ pub struct Tried {
 pub struct Recording {
     pub trace: Trace,
     pub means: Means,
-    /// What stands higher on the ladder and did not do.
+    /// Preferred methods that did not work.
     pub tried: Vec<Tried>,
-    /// What a reader of the trace should know: events that were lost, a command that failed.
+    /// Notes for users of the trace, such as lost events or a failed command.
     pub notes: Vec<String>,
-    /// How the command exited, if it was one that was recorded.
+    /// Exit status of the command; `None` for a process.
     pub command: Option<ExitStatus>,
 }
 
@@ -83,9 +83,9 @@ struct Caught {
 }
 
 enum RecordError {
-    /// It is not to be had here: the next may do.
+    /// The method is not available here; the next one may be.
     Unavailable(String),
-    /// It was at work, and something is wrong that another would not mend.
+    /// The method works, but recording failed for a reason that another method would not fix.
     Failed(TraceFileError),
 }
 
@@ -95,7 +95,7 @@ impl From<TraceFileError> for RecordError {
     }
 }
 
-/// Records until the command ends, the process ends, or `stop` says so. `only` asks for one rung.
+/// Records until the subject exits or `stop` returns true. `only` restricts it to one method.
 pub fn record(
     subject: &RecordSubject,
     only: Option<Means>,
@@ -122,7 +122,7 @@ pub fn record(
     Err(TraceFileError::NoMeans { tried: reasons.join("; ") })
 }
 
-/// Whether there is anything to record.
+/// Checks that the subject can be recorded.
 fn check(subject: &RecordSubject) -> Result<(), TraceFileError> {
     let wrong = |problem: &str| {
         let subject = subject.to_string();

@@ -1,4 +1,4 @@
-//! The names of files that the kernel knows by device and inode.
+//! Finds the names of files that the kernel reports as device and inode.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use crate::model::Trace;
 use units::Bytes;
 
-/// Names and sizes seen so far, by what the tracepoints call a file: `8:1/123`.
+/// Names and sizes seen so far, by the name of a file in the tracepoints: `8:1/123`.
 #[derive(Default)]
 pub(super) struct Names(HashMap<String, (String, Bytes)>);
 
 impl Names {
-    /// Looks at the files that a process has open at this moment.
+    /// Adds the files that a process has open or mapped at this moment.
     pub(super) fn look(&mut self, pid: u32) {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
         let mapped = fs::read_dir(format!("/proc/{pid}/map_files"));
@@ -32,7 +32,7 @@ impl Names {
         }
     }
 
-    /// Looks at all children of these threads, and their children.
+    /// Adds the files of these threads and of all their descendants.
     pub(super) fn look_at_family(&mut self, pids: &[u32]) {
         let mut family = pids.to_vec();
         let mut at = 0;
@@ -53,8 +53,8 @@ impl Names {
         }
     }
 
-    /// The trace with the names that are known, and without what a request asked for behind the
-    /// end of its file.
+    /// Returns the trace with the known file names. Requests are cut at the known ends of their
+    /// files.
     pub(super) fn apply(&self, trace: Trace) -> Trace {
         trace.described(|name| {
             self.0.get(name).map(|(path, size)| (path.clone(), (!size.is_zero()).then_some(*size)))

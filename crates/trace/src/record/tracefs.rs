@@ -1,5 +1,5 @@
-//! The kernel's tracepoints through tracefs, in an instance of our own: nothing that others trace
-//! is touched, and the instance goes away with us.
+//! The kernel's tracepoints through tracefs, in a separate instance. It does not affect other users
+//! of tracing and is removed on exit.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-/// Where it is mounted on most machines.
+/// Usual mount points of tracefs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// What instances of ours are called, with the number of the process.
+/// Name prefix of foreread's instances, followed by the process id.
 const PREFIX: &str = "foreread-";
-/// The buffer of each processor: what is written while we are not looking.
+/// Buffer size per processor in KiB, for the events between two reads of the pipe.
 const BUFFER_KIB: &str = "8192";
 
 struct Tracefs {
     dir: PathBuf,
-    /// A mount that is attached nowhere, and gone when it is closed.
+    /// A detached mount, which disappears when it is closed.
     _mount: Option<OwnedFd>,
 }
 
@@ -37,7 +37,7 @@ impl Tracefs {
     }
 }
 
-/// Mounts tracefs where nobody else sees it.
+/// Mounts tracefs without attaching it, so that it is invisible to other processes.
 fn detached() -> io::Result<OwnedFd> {
     let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
@@ -45,14 +45,14 @@ fn detached() -> io::Result<OwnedFd> {
     Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-/// A place in which to trace, with its own buffer and its own switches.
+/// A tracing instance with its own buffer and settings.
 pub(super) struct Instance {
     tracefs: Tracefs,
     dir: PathBuf,
 }
 
 impl Instance {
-    /// Makes one, and removes those that processes left behind which are gone.
+    /// Creates an instance, and removes those that dead processes left behind.
     pub(super) fn make() -> Result<Self, String> {
         if !sys::process::has_host_ids() {
             return Err("this PID namespace is not that of the host, as in a container".to_owned());
@@ -65,13 +65,13 @@ impl Instance {
         Ok(Self { tracefs, dir })
     }
 
-    /// Writes into one of its switches.
+    /// Writes a setting of the instance.
     pub(super) fn set(&self, switch: &str, value: &str) -> Result<(), String> {
         let path = self.dir.join(switch);
         fs::write(&path, value).map_err(|error| format!("{switch} of tracefs: {error}"))
     }
 
-    /// Gets it ready to trace what these threads, and all that they will start, do.
+    /// Configures the instance to trace these threads and all their future children.
     pub(super) fn arm(&self, threads: &[u32], events: &[&str]) -> Result<(), String> {
         for event in events {
             if !self.tracefs.dir.join("events").join(event).is_dir() {
@@ -90,7 +90,7 @@ impl Instance {
         self.set("tracing_on", "1")
     }
 
-    /// The text of what is traced, as it comes.
+    /// Opens `trace_pipe`, which delivers the traced events as text.
     pub(super) fn pipe(&self) -> Result<TracePipe, String> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
@@ -109,7 +109,7 @@ impl Drop for Instance {
     }
 }
 
-/// Removes the instances of processes that are gone.
+/// Removes the instances of processes that no longer exist.
 fn sweep(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -124,7 +124,7 @@ fn sweep(all: &Path) {
 pub(super) struct TracePipe(File);
 
 impl TracePipe {
-    /// Appends what there is; says whether there was anything.
+    /// Appends the available text; returns whether there was any.
     pub(super) fn drain(&mut self, text: &mut Vec<u8>) -> io::Result<bool> {
         let before = text.len();
         match self.0.read_to_end(text) {

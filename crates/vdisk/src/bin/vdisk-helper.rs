@@ -1,6 +1,6 @@
-//! For the tests of this crate: `serve …` is the server, as `foreread vdisk serve` is for foreread;
-//! `hold DIR WORDS` creates a disk that dies with this process, reports that, and waits to be
-//! killed.
+//! Helper for the tests of this crate. `serve …` runs the server, like `foreread vdisk serve`.
+//! `hold DIR WORDS` creates a disk that is removed when this process exits, prints the disk's path,
+//! and waits until it is killed.
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
-//! Accepts requests and sends replies at the model's times.
+//! Accepts requests and sends replies at the times that the model computes.
 //!
-//! One lock protects the model and its waiting requests. That suffices: a request takes the lock
-//! twice for about a microsecond, while the kernel's part takes twenty. The clock is read under the
-//! lock, so that time never decreases for the model.
+//! One lock protects the model and its waiting requests. That suffices: a request holds the lock
+//! twice for about 1 µs, while the kernel's part takes 20 µs. The clock is read under the lock, so
+//! that the model's time never decreases.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,15 +18,15 @@ use super::waiting::Waiting;
 use crate::counters::DiskCounters;
 use crate::head_start::HeadStart;
 
-/// More than the loop device and FUSE send at once; with more, a request allocates.
+/// More requests than the loop device and FUSE send at once. Beyond this, a request allocates.
 const QUEUE_CAPACITY: usize = 1024;
 
-/// A longer sleep is split; the first part ends early by this share of it, because on some virtual
-/// machines a sleep takes up to one per cent too long.
+/// A sleep longer than `LONG_SLEEP` is split. The first part ends early by 1/`EARLY_SHARE`, because
+/// a sleep takes up to 1 % too long on some virtual machines.
 const LONG_SLEEP: Nanos = Nanos::from_micros(500);
 const EARLY_SHARE: u64 = 32;
 
-/// After a longer wait, the reader's processor is asleep when the reply arrives.
+/// Wait time after which the reader's processor is asleep when the reply arrives.
 const SPIN_REST: Nanos = Nanos::from_micros(300);
 
 /// A request to the disk.
@@ -37,21 +37,21 @@ pub(crate) struct TimedRequest {
     pub(crate) length: Bytes,
 }
 
-/// A reply that is due.
+/// A reply to send now.
 #[derive(Debug)]
 pub(crate) struct DueReply<T> {
     /// The caller's token for the request.
     pub(crate) token: T,
-    /// When it arrived and when the reply is due; `None` for an untimed request.
+    /// Service time and deadline; `None` for an untimed request.
     pub(crate) times: Option<Times>,
 }
 
-/// The times of a timed request, in real time.
+/// Times of a timed request, in real time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// Its service time in the model.
+    /// Service time by the model, dilated.
     service: Nanos,
-    /// When its reply must be passed to the kernel.
+    /// Time at which the reply must be passed to the kernel.
     deadline: Nanos,
 }
 
@@ -63,27 +63,27 @@ pub(crate) struct ServiceEngine<T> {
     timing: AtomicBool,
     stopped: AtomicBool,
     core: Mutex<Core<T>>,
-    /// The model's next event, readable by the spinning timer without the lock.
+    /// Time of the next model event, which the spinning timer reads without the lock.
     due: AtomicU64,
     margin: Margin,
     alarm: Alarm,
-    /// The last time for which the alarm was set.
+    /// Time for which the alarm was last set.
     alarm_at: AtomicU64,
     pub(crate) tally: CounterTally,
 }
 
 struct Core<T> {
     device: Box<dyn Device>,
-    /// The disk's own device, while another is probed in its place.
+    /// The disk's own device while a probe replaces it.
     aside: Option<Box<dyn Device>>,
-    /// The model's time that the device has reached.
+    /// Model time that the device has reached.
     reached: Nanos,
     arrival: Nanos,
-    /// How early the reply to a lone request is sent.
+    /// How early to send the reply to a lone request.
     head_start: HeadStart,
     waiting: Waiting<WaitQueue<T>>,
     done: Vec<Completion>,
-    /// The time of the sleeping timer's alarm; zero while it is awake.
+    /// Alarm time of the sleeping timer; 0 while it is awake.
     armed: Nanos,
     queue: ReplyQueue,
     /// The device's counters at the last reset.
@@ -103,7 +103,7 @@ impl<T> std::fmt::Debug for Core<T> {
 }
 
 impl<T> ServiceEngine<T> {
-    /// An engine for `device` with this dilation; timing is off.
+    /// Creates an engine for `device` with this dilation. Timing is off.
     pub(crate) fn new(device: Box<dyn Device>, dilation: f64) -> std::io::Result<Self> {
         Ok(Self {
             epoch: now(),
@@ -130,7 +130,7 @@ impl<T> ServiceEngine<T> {
         })
     }
 
-    /// Accepts a request. Replies that are due, of this or other requests, are appended to `due`.
+    /// Accepts a request. Appends the replies to send now, of this and other requests, to `due`.
     pub(crate) fn submit(&self, ask: TimedRequest, token: T, due: &mut Vec<DueReply<T>>) {
         self.tally.arrived(ask.kind, ask.length);
         if !self.timing.load(Ordering::Relaxed) {
@@ -152,7 +152,7 @@ impl<T> ServiceEngine<T> {
         self.look_ahead(&mut core, arrived);
     }
 
-    /// Switches timing on or off. Without timing, every request is answered immediately, and
+    /// Switches timing on or off. Without timing, every request is answered immediately, and the
     /// waiting replies are appended to `due`.
     pub(crate) fn set_timing(&self, on: bool, due: &mut Vec<DueReply<T>>) {
         self.timing.store(on, Ordering::Relaxed);
@@ -163,12 +163,12 @@ impl<T> ServiceEngine<T> {
         }
     }
 
-    /// Sends replies to lone requests early, to compensate for the wake-up time of the reader.
+    /// Sends replies to lone requests early, to compensate for the reader's wake-up time.
     pub(crate) fn set_head_start(&self, early: HeadStart) {
         self.lock().head_start = early;
     }
 
-    /// A device with this real service time for every request, without a limit on concurrency.
+    /// Returns a device with this real service time for every request and unlimited concurrency.
     pub(crate) fn constant(&self, service: Nanos) -> Result<Box<dyn Device>, model::SpecError> {
         let latency = service.as_millis_f64() / self.dilation;
         let spec = format!(
@@ -179,7 +179,7 @@ impl<T> ServiceEngine<T> {
     }
 
     /// Serves from another device, to measure this machine's overhead; `None` restores the disk's
-    /// own. The disk must not be used meanwhile.
+    /// own device. The disk must not be used meanwhile.
     pub(crate) fn probe(&self, device: Option<Box<dyn Device>>) {
         let mut core = self.lock();
         let own = match core.aside.take() {
@@ -194,14 +194,14 @@ impl<T> ServiceEngine<T> {
         }
     }
 
-    /// Must be called when a reply was passed to the kernel.
+    /// Records lateness. Must be called after a reply was passed to the kernel.
     pub(crate) fn answered(&self, times: Option<Times>) {
         if let Some(Times { service, deadline }) = times {
             self.tally.answered(service, now().saturating_sub(deadline));
         }
     }
 
-    /// The body of the timer thread: passes on every reply at its deadline, until
+    /// The body of the timer thread: delivers every reply at its deadline, until
     /// [`stop`](Self::stop).
     pub(crate) fn run_timer(&self, mut answer: impl FnMut(DueReply<T>)) {
         let mut due = Vec::with_capacity(QUEUE_CAPACITY);
@@ -217,11 +217,11 @@ impl<T> ServiceEngine<T> {
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let _core = self.lock();
-        // If the alarm cannot be set, the thread stays asleep, and the process exits nevertheless.
+        // If the alarm cannot be set, the thread stays asleep; the process exits nevertheless.
         let _ = self.alarm.set(Nanos::ZERO);
     }
 
-    /// The counters since the last reset.
+    /// Returns the counters since the last reset.
     pub(crate) fn counters(&self) -> DiskCounters {
         let mut counters = self.tally.counters();
         {
@@ -244,7 +244,7 @@ impl<T> ServiceEngine<T> {
         self.tally.clear();
     }
 
-    /// One step of the timer: returns whether anything was appended to `due`.
+    /// Performs one step of the timer; returns whether anything was appended to `due`.
     fn wait_or_spin(&self, due: &mut Vec<DueReply<T>>) -> bool {
         let margin = self.margin.get();
         let wake = {
@@ -272,7 +272,7 @@ impl<T> ServiceEngine<T> {
         false
     }
 
-    /// Spins until the next deadline, unless that is postponed.
+    /// Spins until the next deadline; returns early if it moves beyond four margins.
     fn spin(&self, margin: Nanos) {
         let far = margin.get() * 4;
         loop {
@@ -284,17 +284,17 @@ impl<T> ServiceEngine<T> {
         }
     }
 
-    /// Adjusts how long before a deadline to wake, after a wake-up.
+    /// Adjusts the margin between waking up and a deadline, after a wake-up.
     fn learn_margin(&self, margin: Nanos) {
         let alarm = self.alarm_at.load(Ordering::Relaxed);
         if self.due.load(Ordering::Relaxed).saturating_sub(alarm) > margin.get() {
-            // Only the first step of a long sleep.
+            // This was only the first part of a long sleep.
             return;
         }
         self.margin.learn(now().saturating_sub(Nanos::new(alarm)));
     }
 
-    /// Collects the model's completions at real time `real`.
+    /// Appends the model's completions at real time `real` to `due`.
     fn collect(&self, core: &mut Core<T>, real: Nanos, due: &mut Vec<DueReply<T>>) {
         let head_start = self.head_start(core);
         let model_time = self.to_model(real + head_start).max(core.reached);
@@ -319,7 +319,7 @@ impl<T> ServiceEngine<T> {
         core.queue.change(real, depth);
     }
 
-    /// Sets the alarm to an earlier time if the model's next event is before it.
+    /// Sets the alarm earlier if the model's next event precedes it.
     fn look_ahead(&self, core: &mut Core<T>, real: Nanos) {
         let next = self.next_due(core);
         self.due.store(next.get(), Ordering::Relaxed);
@@ -347,7 +347,7 @@ impl<T> ServiceEngine<T> {
         wake.map_or(Nanos::MAX, |wake| wake.saturating_sub(self.head_start(core)))
     }
 
-    /// How early to send the next reply. If more than one request waits, a reader is awake.
+    /// Returns how early to send the next reply: 0 if several requests wait (a reader is awake).
     fn head_start(&self, core: &Core<T>) -> Nanos {
         let wake = core.device.next_wake().map_or(Nanos::ZERO, |wake| self.to_real(wake));
         let wait = wake.saturating_sub(core.arrival);
@@ -363,9 +363,9 @@ impl<T> ServiceEngine<T> {
         Nanos::new((span.get() as f64 / self.dilation) as u64)
     }
 
-    /// Rounded up, so that the model has reached its time when the real one arrives.
+    /// Rounds up, so that the model has reached its time when the real time arrives.
     fn to_real(&self, model: Nanos) -> Nanos {
-        // A float beyond the largest integer saturates: the end of time.
+        // A float beyond the largest integer saturates at u64::MAX.
         let span = (model.get() as f64 * self.dilation).ceil() as u64;
         Nanos::new(self.epoch.get().saturating_add(span))
     }

@@ -1,4 +1,4 @@
-//! The FUSE filesystem: one directory with one file, the disk.
+//! The FUSE file system: a directory with one file, the disk.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -21,8 +21,8 @@ use super::store::BlockStore;
 use crate::layout::DISK_FILE;
 use crate::loop_device::LARGEST_REQUEST;
 
-/// Maximum number of concurrent requests from the kernel. The default of twelve would limit the
-/// queue depth of every model; this is more than any loop device sends.
+/// Maximum number of concurrent requests from the kernel. The default of 12 would limit the queue
+/// depth of every model; this exceeds what any loop device sends.
 const MAX_BACKGROUND: u16 = 512;
 
 /// The file's attributes never change.
@@ -31,7 +31,7 @@ const ENTRY_TTL: Duration = Duration::from_secs(1 << 30);
 const ROOT: INodeNo = INodeNo::ROOT;
 const DISK: INodeNo = INodeNo(2);
 
-/// What is needed to reply later.
+/// A pending reply with the parameters that it needs.
 #[derive(Debug)]
 pub(crate) enum ReplyToken {
     Read { reply: ReplyData, offset: Bytes, length: Bytes },
@@ -39,7 +39,7 @@ pub(crate) enum ReplyToken {
     Flush { reply: ReplyEmpty },
 }
 
-/// The disk, shared by the threads of the server.
+/// The disk, which the threads of the server share.
 #[derive(Debug)]
 pub(crate) struct DiskFile {
     pub(crate) engine: ServiceEngine<ReplyToken>,
@@ -47,7 +47,7 @@ pub(crate) struct DiskFile {
 }
 
 thread_local! {
-    /// Reused by each FUSE thread to avoid allocations.
+    /// Each FUSE thread reuses its vector to avoid allocations.
     static DUE: RefCell<Vec<DueReply<ReplyToken>>> = RefCell::new(Vec::with_capacity(64));
 }
 
@@ -61,18 +61,18 @@ impl DiskFile {
         self.engine.answered(due.times);
     }
 
-    /// The kernel copies directly from the disk's memory.
+    /// Sends data directly from the disk's memory; the kernel copies it.
     fn answer_read(&self, reply: ReplyData, offset: Bytes, length: Bytes) {
         let mut reply = Some(reply);
         let send = |bytes: &[u8]| reply.take().map(|reply| reply.data(bytes));
         self.store.read(offset, length, send);
-        // The reply is still there if nothing could be read.
+        // The reply was not used if the range could not be read.
         if let Some(reply) = reply {
             reply.error(Errno::EIO);
         }
     }
 
-    /// Switches timing on or off, and sends all replies that are then due.
+    /// Switches timing on or off, and sends all replies that become due.
     pub(crate) fn set_timing(&self, on: bool) {
         let mut due = Vec::new();
         self.engine.set_timing(on, &mut due);
@@ -127,7 +127,7 @@ impl Filesystem for DiskFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let refused = |value: u32| io::Error::other(format!("FUSE allows {value} only"));
         let small = |value: u16| refused(value.into());
-        // With asynchronous direct I/O, the loop device does not wait for each reply.
+        // Asynchronous direct I/O lets the loop device send further requests before a reply.
         config
             .add_capabilities(InitFlags::FUSE_ASYNC_DIO)
             .map_err(|_| io::Error::other("this kernel's FUSE has no asynchronous direct I/O"))?;
@@ -175,7 +175,7 @@ impl Filesystem for DiskFs {
         self.disk.submit(ask, ReplyToken::Read { reply, offset, length });
     }
 
-    /// The data is copied at once, because FUSE lends it only for this call; the reply waits.
+    /// Copies the data at once, because FUSE lends it only for this call. The reply waits.
     fn write(
         &self,
         _request: &Request,
@@ -214,8 +214,8 @@ impl Filesystem for DiskFs {
         self.disk.submit(ask, ReplyToken::Flush { reply });
     }
 
-    /// Discards, and zeroing without data. Both only write zeroes, since the file never changes its
-    /// size.
+    /// Handles discards and zeroing without data. Both only write zeroes, because the file's size
+    /// never changes.
     fn fallocate(
         &self,
         _request: &Request,

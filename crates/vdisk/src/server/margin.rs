@@ -1,4 +1,4 @@
-//! How long before a deadline the timer wakes up, to spin for the rest.
+//! How long before a deadline the timer wakes up, to spin for the remaining time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,8 +7,8 @@ use units::Nanos;
 const INITIAL_MARGIN: Nanos = Nanos::from_micros(30);
 const MAX_MARGIN: Nanos = Nanos::from_micros(100);
 const MIN_MARGIN: Nanos = Nanos::from_micros(3);
-/// Increased by ten steps after a late wake-up, decreased by one step otherwise: converges where
-/// ten of eleven are in time.
+/// The margin grows by ten steps after a late wake-up and shrinks by one step after any other. It
+/// converges where 10 of 11 wake-ups are in time.
 const MARGIN_STEP: Nanos = Nanos::new(200);
 
 /// The margin for late wake-ups on this machine.
@@ -26,7 +26,7 @@ impl Margin {
         Nanos::new(self.0.load(Ordering::Relaxed))
     }
 
-    /// Records a wake-up that was this late. Must be called by one thread only.
+    /// Records how late a wake-up was. Only one thread may call this.
     pub(crate) fn learn(&self, overslept: Nanos) {
         let (margin, step) = (self.get().get(), MARGIN_STEP.get());
         let next = if overslept.get() > margin { margin + 10 * step } else { margin - step };

@@ -35,17 +35,17 @@ use engine::ServiceEngine;
 use fuse::{DiskFile, DiskFs};
 use store::BlockStore;
 
-/// Above everything except the kernel's own threads at 50; the timer above the threads that accept
-/// requests.
+/// Real-time priorities: above everything except the kernel's threads at 50. The timer's priority
+/// is above that of the threads that accept requests.
 const TIMER_PRIORITY: i32 = 20;
 const WORKER_PRIORITY: i32 = 10;
 
-/// The arguments of a server after those of its `ServerCommand`.
+/// Arguments of a server after those of its `ServerCommand`.
 pub(crate) const DIR_FLAG: &str = "--dir";
 const CLEAN_FLAG: &str = "--clean";
 
-/// The body of the hidden verb `foreread vdisk serve`: serves one disk until it is unmounted or
-/// its creator is gone. `args` are those that follow [`ServerCommand::args`].
+/// Implements the hidden verb `foreread vdisk serve`: serves a disk until it is unmounted or its
+/// creator exits. `args` are the arguments after [`ServerCommand::args`].
 ///
 /// [`ServerCommand::args`]: crate::ServerCommand
 pub fn serve_main(args: impl IntoIterator<Item = OsString>) -> Result<(), VdiskError> {
@@ -64,7 +64,7 @@ pub fn serve_main(args: impl IntoIterator<Item = OsString>) -> Result<(), VdiskE
         reason: "this is for foreread itself; use `foreread vdisk create`".to_owned(),
     })?;
     let home = DiskDirs::from_path(PathBuf::from(dir));
-    // Ctrl-C in the terminal is for the creator. Fails if this process already leads a session.
+    // Ctrl-C at the terminal is for the creator. This fails if the process already leads a session.
     let _ = process::leave_session();
     if clean { teardown::take_down_for_good(&home) } else { serve(&home) }
 }
@@ -98,7 +98,7 @@ fn mount(home: &DiskDirs, disk: &Arc<DiskFile>) -> Result<Session<DiskFs>, Vdisk
         MountOption::FSName("foreread".to_owned()),
         MountOption::Subtype("foreread".to_owned()),
     ];
-    // At least two, so that one can accept requests while the other copies a megabyte.
+    // At least two threads: one accepts requests while the other copies up to 1 MiB.
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     config.n_threads = Some(cpus.clamp(2, 4));
     config.clone_fd = true;
@@ -107,7 +107,7 @@ fn mount(home: &DiskDirs, disk: &Arc<DiskFile>) -> Result<Session<DiskFs>, Vdisk
         .map_err(VdiskError::io("mounting FUSE at", &target))
 }
 
-/// Starts the timer and the FUSE threads. Returns a socket that is closed when FUSE has ended, and
+/// Starts the timer and the FUSE threads. Returns a socket that closes when FUSE has stopped, and
 /// whether both have real-time priority.
 fn start_threads(disk: &Arc<DiskFile>, session: Session<DiskFs>) -> io::Result<(UnixStream, bool)> {
     let (ended, end) = UnixStream::pair()?;
@@ -140,8 +140,8 @@ fn start_threads(disk: &Arc<DiskFile>, session: Session<DiskFs>) -> io::Result<(
     Ok((ended, realtime))
 }
 
-/// Keeps the processors awake while the disk is being read. Otherwise replies wait for the reader's
-/// processor to wake up, which takes longer after longer waits. An idle disk lets processors sleep.
+/// Keeps the processors awake while the disk is being read. Otherwise replies wait until the
+/// reader's processor wakes up, which takes longer after longer waits. If idle, lets them sleep.
 fn stay_awake(disk: &DiskFile) {
     const CHECK_INTERVAL: Duration = Duration::from_millis(50);
     const MAX_UNUSED_CHECKS: u32 = 20;
@@ -164,7 +164,7 @@ fn stay_awake(disk: &DiskFile) {
     }
 }
 
-/// A socket that becomes readable when a signal requests termination.
+/// Returns a socket that becomes readable when a signal requests termination.
 fn watch_signals() -> io::Result<UnixStream> {
     let (receive, send) = UnixStream::pair()?;
     for signal in [SIGTERM, SIGINT, SIGHUP] {
@@ -173,20 +173,20 @@ fn watch_signals() -> io::Result<UnixStream> {
     Ok(receive)
 }
 
-/// Records this server's facts, and reports to the creator that it is ready.
+/// Stores this server's facts, and reports to the creator that it is ready.
 fn announce(home: &DiskDirs, realtime: bool) -> Result<(), VdiskError> {
     let pid = std::process::id();
     let started = process::start_time(pid).ok().flatten().unwrap_or_default();
     let connection = connection_of(&home.fuse())?;
     let facts = ServerFacts { pid, started, connection, realtime };
     write_json(&home.server_facts(), &facts)?;
-    // If the creator has exited meanwhile, that is detected elsewhere.
+    // If the creator has exited, another check detects it.
     let _ = io::stdout().write_all(b"ready\n").and_then(|()| io::stdout().flush());
     Ok(())
 }
 
-/// The number of the FUSE connection, from the mount table: a system call on the filesystem would
-/// wait for this process itself.
+/// Returns the number of the FUSE connection from the mount table. A system call on the file system
+/// would wait for this process itself.
 fn connection_of(mountpoint: &Path) -> Result<u32, VdiskError> {
     let table = Path::new("/proc/self/mountinfo");
     let text = std::fs::read_to_string(table).map_err(VdiskError::io("reading", table))?;
@@ -200,7 +200,7 @@ fn connection_of(mountpoint: &Path) -> Result<u32, VdiskError> {
         })
 }
 
-/// The events for the main thread of the server.
+/// Events for the server's main thread.
 struct Events {
     listener: UnixListener,
     /// Closed when FUSE is unmounted or its connection is aborted.
@@ -210,8 +210,8 @@ struct Events {
     lifeline: bool,
 }
 
-/// Answers requests until FUSE has ended. When the creator has exited, or on a signal or request,
-/// starts the process that removes the disk, which ends FUSE.
+/// Answers requests until FUSE stops. When the creator exits, or on a signal or request, starts the
+/// process that removes the disk, which stops FUSE.
 fn watch(events: &Events, disk: &DiskFile) -> Result<(), VdiskError> {
     let mut cleaner: Option<Child> = None;
     loop {
@@ -250,7 +250,7 @@ fn wait(events: &Events, ending: bool) -> io::Result<Happened> {
         PollFd::from_borrowed_fd(events.signals.as_fd(), PollFlags::IN),
         PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
     ];
-    // During termination, the sources that requested it would be ready forever.
+    // During termination, the sources that requested it would always be ready.
     let watched = if ending { 2 } else { 3 + usize::from(events.lifeline) };
     let step = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     match poll(&mut fds[..watched], ending.then_some(&step)) {
@@ -262,7 +262,7 @@ fn wait(events: &Events, ending: bool) -> io::Result<Happened> {
     Ok(Happened { ended: ready[0], question: ready[1], end: ready[2] || creator_gone })
 }
 
-/// Reads and ignores what the creator may have sent.
+/// Returns whether standard input is at its end. Ignores data that the creator may have sent.
 fn is_at_end(mut stdin: io::Stdin) -> bool {
     !matches!(stdin.read(&mut [0; 64]), Ok(1..))
 }

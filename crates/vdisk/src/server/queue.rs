@@ -1,16 +1,16 @@
-//! The depth of the model's queue.
+//! Statistics on the depth of the model's queue.
 
 use units::Nanos;
 
 use crate::counters::DiskCounters;
 
-/// The number of requests over time.
+/// The number of requests in the model over time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReplyQueue {
     depth: u64,
     depth_max: u64,
     changed: Nanos,
-    /// Depth × nanoseconds.
+    /// Integral of the depth over time, in requests × nanoseconds.
     area: u128,
     busy: Nanos,
 }
@@ -37,7 +37,7 @@ impl ReplyQueue {
         if self.busy == Nanos::ZERO { 0.0 } else { self.area as f64 / self.busy.get() as f64 }
     }
 
-    /// Adds these values to the counters.
+    /// Stores these values in the counters.
     pub(crate) fn read_into(&self, counters: &mut DiskCounters) {
         counters.queue = self.depth;
         counters.queue_max = self.depth_max;

@@ -8,14 +8,14 @@ use units::Bytes;
 
 use crate::error::VdiskError;
 
-/// Free memory is checked after each additional amount of this size.
+/// Memory growth after which free memory is checked again.
 const GROWTH_STEP: Bytes = Bytes::from_mib(64);
 
-/// The disk's content, and how much more fits into memory.
+/// The disk's content and its memory budget.
 #[derive(Debug)]
 pub(crate) struct BlockStore {
     memory: SparseMemory,
-    /// Bytes that may be used before free memory is checked again.
+    /// Bytes that may be used before the next check of free memory.
     granted: Mutex<u64>,
 }
 
@@ -34,7 +34,7 @@ impl BlockStore {
         self.memory.stored()
     }
 
-    /// Passes on the bytes at `offset`, up to `length` or the end.
+    /// Calls `f` with the bytes at `offset`, up to `length` or the end of the disk.
     pub(crate) fn read<R>(
         &self,
         offset: Bytes,
@@ -53,13 +53,13 @@ impl BlockStore {
         self.memory.punch(offset, length);
     }
 
-    /// Whether `bytes` more may be used: in steps of [`GROWTH_STEP`], each only if enough memory is
-    /// free.
+    /// Returns whether `bytes` more may be used. Grants memory in steps of [`GROWTH_STEP`], each
+    /// only if enough memory is free.
     fn grant(&self, bytes: u64, free: impl Fn() -> Option<FreeList>) -> bool {
         let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
         if *granted < bytes {
             let step = GROWTH_STEP.get().max(bytes);
-            // Without /proc nothing is known, and the kernel must refuse.
+            // Without /proc, free memory is unknown; the kernel must refuse.
             if free().is_some_and(|free| !free.allows(step)) {
                 return false;
             }
@@ -77,7 +77,7 @@ pub(crate) struct FreeList {
 }
 
 impl FreeList {
-    /// Memory that stays free for the rest of the machine: a twentieth, at least 256 MiB.
+    /// Returns the memory that stays free for the rest of the machine: 5 %, at least 256 MiB.
     fn reserve(self) -> u64 {
         (self.total / 20).max(256 << 20)
     }
@@ -86,7 +86,7 @@ impl FreeList {
         self.available >= self.reserve() + bytes
     }
 
-    /// Whether there is memory for a new disk.
+    /// Checks that memory suffices for a new disk.
     pub(crate) fn check(self) -> Result<(), VdiskError> {
         if self.allows(GROWTH_STEP.get()) {
             return Ok(());
@@ -96,7 +96,7 @@ impl FreeList {
     }
 }
 
-/// Total and available memory; `None` without `/proc`.
+/// Reads total and available memory; `None` without `/proc`.
 pub(crate) fn free_memory() -> Option<FreeList> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = |key: &str| -> Option<u64> {
@@ -118,7 +118,7 @@ mod tests {
         let plenty = || Some(FreeList { total: 20 * GIB, available: 10 * GIB });
         let short = || Some(FreeList { total: 20 * GIB, available: GIB + (64 << 20) - 1 });
         assert!(store.grant(4096, plenty));
-        // What was granted before may still be used.
+        // Memory that was granted before may still be used.
         assert!(store.grant(32 << 20, short));
         assert!(!store.grant(64 << 20, short));
         assert!(store.grant(64 << 20, plenty));

@@ -1,4 +1,4 @@
-//! Counting requests while they are served.
+//! Counts requests while they are served.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,11 +8,11 @@ use units::{Bytes, Nanos};
 
 use crate::counters::{DiskCounters, LATENESS_FLOOR, LATENESS_SHARE, Lateness, size_class};
 
-/// Counters of the server's threads.
+/// Counters that the server's threads share.
 #[derive(Debug)]
 pub(crate) struct CounterTally {
     counts: Mutex<Counts>,
-    /// The times of requests before those in [`Counts`]: who looks at them holds up no request.
+    /// Times of requests before those in [`Counts`]. Their own lock does not block requests.
     before: Mutex<Times>,
 }
 
@@ -87,7 +87,7 @@ impl CounterTally {
         }
     }
 
-    /// Records a write that was refused for lack of memory.
+    /// Records a write that was rejected for lack of memory.
     pub(crate) fn refused(&self) {
         self.lock().counters.refused_writes += 1;
     }
@@ -98,7 +98,7 @@ impl CounterTally {
         *self.lock() = Counts::new();
     }
 
-    /// The counters since the last reset, without those of the queue and the device.
+    /// Returns the counters since the last reset, without those of the queue and the device.
     pub(crate) fn counters(&self) -> DiskCounters {
         let mut before = unpoisoned(&self.before);
         let none = Times::new();

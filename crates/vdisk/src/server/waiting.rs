@@ -1,8 +1,8 @@
-//! The model's requests, found by id without searching.
+//! The model's requests, found by id without a search.
 
 use model::RequestId;
 
-/// Entries with ids that are never reused.
+/// Entries whose ids are never reused.
 #[derive(Debug)]
 pub(crate) struct Waiting<T> {
     slots: Vec<Slot<T>>,
@@ -17,7 +17,7 @@ struct Slot<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Space for `capacity` entries without further allocation.
+    /// Creates a table with space for `capacity` entries without further allocation.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { slots: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), count: 0 }
     }

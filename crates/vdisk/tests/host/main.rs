@@ -1,4 +1,4 @@
-//! Virtual disks on the real kernel. Needs root, FUSE and loop devices; says SKIP without.
+//! Tests virtual disks on the real kernel. Needs root, FUSE and loop devices; otherwise skips.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // tests throughout, helpers included
 
@@ -45,7 +45,7 @@ fn is_made_listed_shown_and_removed(test: &str, filesystem: Filesystem) {
     assert_eq!((again.size, again.filesystem), (Bytes::from_gib(1), filesystem));
     remove(&stage.dirs, "one").unwrap();
     drop(disk);
-    // The server was our child: it may be a zombie, which has no command line.
+    // The server is a child of this process: it may be a zombie, which has no command line.
     stage.assert_nothing_left();
     assert!(matches!(remove(&stage.dirs, "one"), Err(VdiskError::NoSuchDisk { .. })));
 }
@@ -109,7 +109,7 @@ fn host_counters_add_up_exactly() {
     assert_eq!((counters.bytes(), counters.read_bytes), (Bytes::from_mib(16), Bytes::from_mib(16)));
     assert_eq!((counters.writes, counters.flushes, counters.queue), (0, 0, 0));
     assert!((1.0..1.01).contains(&counters.queue_mean), "{counters:?}");
-    // Late they may be on a busy machine, but early never.
+    // Replies may be late on a busy machine, but never early.
     assert!(counters.service_p50.as_millis_f64() >= 0.5, "{counters:?}");
     let after = block_stat(&Root::system(), disk.devno()).unwrap();
     assert_eq!(after.reads - before.reads, 256);
@@ -169,7 +169,7 @@ fn host_a_killed_server_leaves_nothing_that_remove_cannot_clean() {
         let Some(stage) = Stage::set("host_a_killed_server…", filesystem) else { continue };
         let disk = stage.create("victim", HALF_MS, &format!("fs={filesystem},size=512M"));
         if let Some(point) = disk.mountpoint() {
-            // Data that has not reached the disk and never will.
+            // Dirty data that never reaches the disk.
             fs::write(point.join("dirty"), noise(2, 1 << 20)).unwrap();
         }
         end(disk.record().pid, Signal::KILL);
@@ -208,7 +208,7 @@ fn host_a_dead_disk_is_removed_from_under_its_users() {
         wait_until(|| !Path::new(&bound).exists());
         assert!(!Path::new(&bound).exists(), "{bound} is still there");
         stage.await_nothing_left();
-        // The users of a removed disk leave an empty device, which is free for any process.
+        // The users of a removed disk leave an unconfigured device, which any process may use.
         let _ = sys::loopdev::remove(disk.record().loop_number);
     }
 }
@@ -236,7 +236,7 @@ fn host_a_server_that_is_asked_to_end_takes_its_disk_down() {
 
 #[test]
 fn host_a_disk_dies_with_its_creator() {
-    // Not SIGINT: what a shell starts in the background ignores it, and hands that on.
+    // Not SIGINT: background processes of a shell ignore it, and their children inherit that.
     for (filesystem, signal) in [(Filesystem::Xfs, Signal::KILL), (Filesystem::Raw, Signal::TERM)] {
         let Some(stage) = Stage::set("host_a_disk_dies_with_its_creator", filesystem) else {
             return;
@@ -253,7 +253,7 @@ fn host_a_disk_dies_with_its_creator() {
         let disks = list(&stage.dirs).unwrap();
         assert_eq!((disks.len(), disks[0].state), (1, DiskState::Serving));
         let number = disks[0].record.as_ref().unwrap().loop_number;
-        // Somebody who works on the disk does not keep it alive.
+        // A process that uses the disk does not keep it alive.
         let in_use = File::open(PathBuf::from(target.trim())).unwrap();
         end(creator.id(), signal);
         creator.wait().unwrap();
@@ -387,7 +387,7 @@ fn host_discarded_space_gives_its_memory_back() {
     let full = disk.counters().unwrap().stored;
     assert!(full >= Bytes::from_mib(32));
     fs::remove_file(&path).unwrap();
-    // The filesystem knows that the space is free when its journal says so.
+    // The file system only knows that the space is free after its journal is committed.
     rustix::fs::syncfs(File::open(disk.target()).unwrap()).unwrap();
     let trimmed = Command::new("fstrim").arg(disk.target()).status();
     if trimmed.is_ok_and(|status| status.success()) {

@@ -1,4 +1,4 @@
-//! A test's turn at the machine, and what tests do with a disk.
+//! The fixture of the host tests, and helpers that use a disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -17,13 +17,13 @@ use sys::lock::Lock;
 
 pub(crate) const HELPER: &str = env!("CARGO_BIN_EXE_vdisk-helper");
 
-/// A device that takes no time, and one that takes half a millisecond for every request.
+/// A device without latency, and one that takes 0.5 ms for every request.
 pub(crate) const ZERO: &str = "name = 'zero'\n[device]\nkind = 'zero'\ncapacity = '8GiB'\n";
 pub(crate) const HALF_MS: &str = "name = 'half-ms'\n[host]\nmax_request = '256KiB'\n\
      nr_requests = 64\n[device]\nkind = 'volume'\ncapacity = '8GiB'\nlatency_ms = 0.5\n\
      latency_spread = 0.0\n";
 
-/// One test's turn: the machine to itself and directories of its own.
+/// The fixture of one test: a lock that serialises the host tests, and separate directories.
 pub(crate) struct Stage {
     pub(crate) base: tempfile::TempDir,
     pub(crate) dirs: Dirs,
@@ -31,7 +31,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// `None`, said aloud, where the test cannot run.
+    /// Returns `None` and prints the reason if the test cannot run.
     pub(crate) fn set(test: &str, filesystem: Filesystem) -> Option<Self> {
         if let Err(missing) = availability(filesystem) {
             println!("SKIP {test}: {missing}");
@@ -46,7 +46,7 @@ impl Stage {
     pub(crate) fn words(&self, model: &str, rest: &str) -> String {
         let path = self.base.path().join("model.toml");
         fs::write(&path, model).unwrap();
-        // As fast as the model says, unless the test has it otherwise.
+        // As fast as the model, unless the test sets a dilation.
         let dilation = if rest.contains("dilation=") { "" } else { "dilation=1," };
         format!("{},{dilation}{rest}", path.display())
     }
@@ -72,7 +72,7 @@ impl Stage {
         VirtualDisk::create(&self.dirs, self.config(name, model, rest), &server, lifetime)
     }
 
-    /// Mounts, loop devices, processes and files that virtual disks of this test have left.
+    /// Lists mounts, loop devices, processes and files that this test's virtual disks have left.
     fn traces(&self) -> Vec<String> {
         let base = self.base.path().to_str().unwrap();
         let mut traces: Vec<String> = fs::read_to_string("/proc/self/mountinfo")
@@ -108,14 +108,14 @@ impl Stage {
         assert_eq!(self.traces(), Vec::<String>::new());
     }
 
-    /// For what others clean up: waits for it.
+    /// Waits until another process has cleaned up.
     pub(crate) fn await_nothing_left(&self) {
         wait_until(|| self.traces().is_empty());
         self.assert_nothing_left();
     }
 
-    /// The same while another process has the disk open: the process that cleans up stays for the
-    /// sake of the loop device.
+    /// Like `await_nothing_left`, but while another process has the disk open: the process that
+    /// cleans up keeps running until the loop device is closed.
     pub(crate) fn await_nothing_but(&self, device: &Path) {
         let left = || -> Vec<String> {
             self.traces().into_iter().filter(|trace| !trace.starts_with("process")).collect()
@@ -127,7 +127,7 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// A test that fails must not leave mounts for others to stumble over.
+    /// Removes the disks of a failed test, so that it leaves no mounts.
     fn drop(&mut self) {
         for disk in list(&self.dirs).unwrap_or_default() {
             if let Err(error) = remove(&self.dirs, &disk.name) {
@@ -144,7 +144,7 @@ pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Bytes that no filesystem compresses and no two places share.
+/// Returns incompressible bytes without repetitions.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let words = std::iter::repeat_with(|| {
@@ -156,7 +156,7 @@ pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).take(length).collect()
 }
 
-/// Writes `data`, makes the kernel forget it, and reads it again.
+/// Writes `data`, drops it from the page cache, and reads it again.
 pub(crate) fn write_and_read_back(path: &Path, data: &[u8]) -> Vec<u8> {
     let mut file = File::options().create(true).truncate(true).write(true).open(path).unwrap();
     file.write_all(data).unwrap();
@@ -173,7 +173,7 @@ pub(crate) fn open_direct(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(flags).open(path).unwrap()
 }
 
-/// Reads past the page cache, `length` bytes at each of `count` places one after another.
+/// Reads `length` bytes at each of `count` consecutive offsets with direct I/O.
 pub(crate) fn read_direct(path: &Path, length: usize, count: u64) {
     let file = open_direct(path);
     let mut room = vec![0u8; length + 4096];

@@ -1,6 +1,6 @@
 //! Shell commands that set read-ahead or another kernel file: `blockdev --setra`, `echo N >
-//! …/read_ahead_kb`, `lvchange --readahead`, `sysctl -w`. This is not a complete shell: what it
-//! cannot follow is omitted or marked as uncertain.
+//! …/read_ahead_kb`, `lvchange --readahead`, `sysctl -w`. This is not a complete shell: it omits
+//! unsupported constructs or marks them as uncertain.
 
 mod split;
 
@@ -18,7 +18,7 @@ use split::split;
 pub struct Write {
     pub goal: Goal,
     pub wanted: Wanted,
-    /// The value as written there, if known.
+    /// The value as written in the script; `None` if there is none.
     pub word: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub enum Goal {
     Device(String),
 }
 
-/// A command, with the file that contains it.
+/// A write to a kernel file, with the configuration file that contains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundWrite {
     pub owner: OwnerKind,
@@ -38,13 +38,13 @@ pub struct FoundWrite {
     pub text: String,
     pub comment: Option<String>,
     pub write: Write,
-    /// Uncertain if the file may not be run at all.
+    /// `Perhaps` if the file may not run at all.
     pub certainty: Certainty,
     pub by_foreread: bool,
 }
 
 impl FoundWrite {
-    /// The claim on a target, if it applies.
+    /// Returns the claim on a target, if the write applies to it.
     pub fn claim(&self, target: &Target) -> Option<Claim> {
         let certainty = self.write.goal.covers(target)?.min(self.certainty);
         Some(Claim {
@@ -60,7 +60,7 @@ impl FoundWrite {
 }
 
 impl Goal {
-    /// Whether it may apply to the target; `None` if not.
+    /// Returns how certainly the goal covers the target; `None` if it does not.
     pub fn covers(&self, target: &Target) -> Option<Certainty> {
         match self {
             Self::File(pattern) => covers_file(pattern, target),
@@ -84,7 +84,7 @@ fn covers_file(pattern: &str, target: &Target) -> Option<Certainty> {
     if files.iter().any(|file| glob::path_matches(pattern, file)) {
         return Some(Certainty::Sure);
     }
-    // A variable with an unknown value, in a path that concerns read-ahead.
+    // The path contains a variable with an unknown value, but it concerns read-ahead.
     let open = pattern.contains('$') && pattern.contains("read_ahead_kb");
     let elsewhere = target.name.as_ref().is_some_and(|name| {
         pattern.starts_with("/sys/devices/")
@@ -110,7 +110,7 @@ fn covers_device(pattern: &str, target: &Target) -> Option<Certainty> {
     by_link.then_some(Certainty::Perhaps)
 }
 
-/// Group and volume of a device mapper name, in which LVM doubles dashes.
+/// Splits a device mapper name into volume group and volume. LVM doubles dashes in both.
 pub(super) fn lvm_names(label: &str) -> Option<(String, String)> {
     let bytes = label.as_bytes();
     let mut at = 0;
@@ -127,7 +127,7 @@ pub(super) fn lvm_names(label: &str) -> Option<(String, String)> {
     None
 }
 
-/// All commands of a file that set files with this name.
+/// Returns all writes of a file to kernel files with this name.
 pub(super) fn scan(
     owner: OwnerKind,
     file: &Path,
@@ -151,7 +151,7 @@ pub(super) fn scan(
         .collect()
 }
 
-/// The commands in a script that set read-ahead, each with its line from 0.
+/// Returns the commands of a script that set read-ahead, each with its line from 0.
 pub fn commands(text: &str) -> Vec<(usize, Write)> {
     commands_on(text, READ_AHEAD)
 }
@@ -164,17 +164,17 @@ pub fn commands_on(text: &str, sought: &str) -> Vec<(usize, Write)> {
     script.found
 }
 
-/// The known state while reading a script.
+/// State of the interpreter while it reads a script.
 #[derive(Default)]
 struct Script {
-    /// The name of the file in question.
+    /// The name of the kernel file to look for.
     sought: String,
     variables: BTreeMap<String, Vec<String>>,
     echoed: Option<String>,
     found: Vec<(usize, Write)>,
 }
 
-/// Deeper nested shells are not followed.
+/// Maximum depth of nested shells; deeper ones are ignored.
 const MAX_SHELL_DEPTH: usize = 4;
 /// Maximum number of values of one variable.
 const MOST_VALUES: usize = 64;
@@ -292,7 +292,7 @@ impl Script {
         values.first()?.trim().parse().ok()
     }
 
-    /// Substitutes known variables in a word: one word for each of their values.
+    /// Substitutes a known variable in a word and returns one word for each of its values.
     fn expand(&self, word: &str) -> Vec<String> {
         for (name, values) in &self.variables {
             for form in [format!("${{{name}}}"), format!("${name}")] {
@@ -320,7 +320,7 @@ fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word).trim_start_matches(['-', '@', '+', '!'])
 }
 
-/// Reads a boot script or a unit's script, if it may concern files with this name.
+/// Reads the writes of a script if it may concern kernel files with this name.
 pub(super) fn scan_file(
     root: &crate::Root,
     owner: OwnerKind,

@@ -1,4 +1,4 @@
-//! The effect of rules when a device appears.
+//! Evaluates udev rules for a device that appears.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Truth {
     }
 }
 
-/// The event of a device that appears, in one subsystem.
+/// The uevent of a device that appears, in one subsystem.
 pub(super) struct Uevent<'a> {
     root: &'a Root,
     target: &'a Target,
@@ -51,16 +51,16 @@ pub(super) struct Uevent<'a> {
     kernel: String,
     folder: String,
     properties: BTreeMap<String, String>,
-    /// The result of the last PROGRAM, if known.
+    /// The result of the last PROGRAM; `None` if unknown.
     result: Option<Wanted>,
     nfs: bool,
 }
 
-/// The value of `%c` in a rule after PROGRAM has run nfsrahead, and where it is configured.
+/// The value of `%c` after PROGRAM ran nfsrahead, with the location of its setting.
 type ProgramValue = Option<(Wanted, Option<FileLocation>)>;
 
 impl<'a> Uevent<'a> {
-    /// The events of a target: of its block device and of its bdi, if they exist.
+    /// Returns the events of a target: one for its bdi and one for its block device, if it has one.
     pub fn all(root: &'a Root, target: &'a Target, sought: &'a Sought) -> Vec<Self> {
         let event = |subsystem, kernel: String, folder, properties| Self {
             root,
@@ -89,7 +89,7 @@ impl<'a> Uevent<'a> {
         events
     }
 
-    /// Evaluates the rules of a file, and returns what they set.
+    /// Evaluates the rules of a file and returns their claims.
     pub fn run(&mut self, file: &Path, rules: &[UdevRule], nfs: &NfsConf) -> Vec<Claim> {
         let mut claims = Vec::new();
         let mut label: Option<&str> = None;
@@ -107,7 +107,7 @@ impl<'a> Uevent<'a> {
             }
             claims.extend(self.claims(file, rule, truth, nfs));
             let goto = rule.tokens.iter().find(|token| token.key == "GOTO");
-            // An uncertain jump is not taken: the following rules are then uncertain at worst.
+            // Ignore an uncertain GOTO and also evaluate the rules that it might skip.
             if let Some(goto) = goto.filter(|_| truth == Truth::Yes) {
                 label = Some(&goto.value);
             }
@@ -160,7 +160,7 @@ impl<'a> Uevent<'a> {
     fn property(&self, name: &str, pattern: &str) -> Truth {
         match self.properties.get(name) {
             Some(value) => Truth::of(fits(pattern, value)),
-            // Without its database, udev's properties are unknown.
+            // Without udev's database, its properties are unknown.
             None if self.properties.contains_key(KNOWN) => Truth::of(fits(pattern, "")),
             None => Truth::Open,
         }
@@ -195,8 +195,8 @@ impl<'a> Uevent<'a> {
         Truth::of(self.root.exists(path))
     }
 
-    /// Two programs are known, both of which test whether the bdi belongs to an NFS mount:
-    /// nfsrahead of nfs-utils, and a line of awk over /proc/fs/nfsfs/volumes that vendors publish.
+    /// Recognises two programs, both of which test whether the bdi belongs to an NFS mount:
+    /// nfsrahead of nfs-utils, and an awk command over /proc/fs/nfsfs/volumes from vendors' guides.
     fn program(&mut self, command: &str) -> Truth {
         self.result = None;
         if command.contains("nfsrahead") || command.contains("/proc/fs/nfsfs/volumes") {
@@ -243,7 +243,7 @@ impl<'a> Uevent<'a> {
         }
         Some(match nfs.of(self.target.fstype.as_deref().unwrap_or("nfs")) {
             Some((kib, place)) => (Wanted::Exactly(kib), Some(place.clone())),
-            // Without a setting it prints its default.
+            // Without a setting, nfsrahead prints its default.
             None => (Wanted::Exactly(Kib::new(128)), None),
         })
     }
@@ -306,7 +306,7 @@ impl<'a> Uevent<'a> {
         name == format!("/dev/{}", self.kernel)
     }
 
-    /// Substitutes `%k`, `$kernel`, `$devnode`, `$env{…}`, `$attr{…}` as udev does.
+    /// Substitutes `%k`, `$kernel`, `$devnode`, `$env{…}`, `$attr{…}` and similar as udev does.
     fn substitute(&self, text: &str) -> String {
         let node = format!("/dev/{}", self.kernel);
         let device = self.target.bdi.as_str();
@@ -356,10 +356,10 @@ impl<'a> Uevent<'a> {
     }
 }
 
-/// The property which shows that udev's database exists.
+/// A pseudo-property that marks that udev's database exists.
 const KNOWN: &str = "FOREREAD_DATABASE";
 
-/// The udev properties of a block device: `E:NAME=value` in its database, and the kernel's own.
+/// Reads the udev properties of a block device: `E:NAME=value` in the database, and the kernel's.
 fn properties(root: &Root, folder: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let pair =
@@ -376,7 +376,7 @@ fn properties(root: &Root, folder: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Whether a value matches one of the alternatives of a pattern.
+/// Returns whether a value matches one of the alternatives of a pattern.
 fn fits(pattern: &str, value: &str) -> bool {
     pattern.split('|').any(|alternative| glob::matches(alternative, value))
 }

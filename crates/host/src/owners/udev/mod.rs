@@ -1,7 +1,7 @@
-//! udev rules (udev(7)) that set a device's read-ahead or another of its files.
+//! udev rules (udev(7)) that set read-ahead or another attribute of a device.
 //!
-//! Rules are evaluated as udev does on `add`, with the properties in `/run/udev/data`. A rule that
-//! depends on the result of a program matches perhaps.
+//! Rules are evaluated as udev does on `add`, with the properties in `/run/udev/data`. Claims of a
+//! rule that depends on the result of a program are `Perhaps`.
 
 mod evaluate;
 mod parse;
@@ -29,7 +29,7 @@ pub(super) struct Sought {
     pub file: String,
     pub of_device: Vec<String>,
     pub of_bdi: Vec<String>,
-    /// Its paths; for read-ahead the target has them.
+    /// Paths of the file; empty for read-ahead, whose paths follow from the target.
     pub paths: Vec<String>,
 }
 
@@ -44,14 +44,14 @@ impl Sought {
         }
     }
 
-    /// Whether a command writes to it.
+    /// Returns how certainly a command writes to the file; `None` if it does not.
     pub fn covers(&self, goal: &Goal, target: &Target) -> Option<Certainty> {
         match goal {
             _ if self.paths.is_empty() => goal.covers(target),
             Goal::Device(_) => None,
             Goal::File(pattern) => {
                 let sure = self.paths.iter().any(|path| glob::path_matches(pattern, path));
-                // A variable with an unknown value, in a path with the file's name.
+                // An unknown variable in a path that ends with the file's name.
                 let open = pattern.contains('$') && pattern.ends_with(&self.file);
                 let open = open.then_some(Certainty::Perhaps);
                 if sure { Some(Certainty::Sure) } else { open }
@@ -60,7 +60,7 @@ impl Sought {
     }
 }
 
-/// The files that may concern the goal, in udev's order.
+/// Rule files that may concern the sought kernel file, in udev's order.
 #[derive(Debug, Default)]
 pub struct UdevRules {
     files: Vec<File>,
@@ -74,7 +74,7 @@ struct File {
 }
 
 impl UdevRules {
-    /// Reads those that concern files with this name.
+    /// Reads the rule files that may concern kernel files with this name.
     pub(super) fn read(root: &Root, sought: &str) -> Self {
         let mut rules = Self::default();
         for path in drop_ins(root, FOLDERS, ".rules") {
@@ -86,7 +86,7 @@ impl UdevRules {
         rules
     }
 
-    /// The claims of the rules on a target. The last one holds after udev has finished.
+    /// Returns the claims of the rules on a target. The last claim is in effect in the end.
     pub(super) fn claims(
         &self,
         root: &Root,
@@ -104,7 +104,7 @@ impl UdevRules {
             for file in &self.files {
                 let mut found = event.run(&file.path, &file.rules, nfs);
                 for claim in &mut found {
-                    // The value of nfsrahead is in another file.
+                    // nfsrahead's value comes from another file.
                     let own = super::is_foreread(&claim.place.file, "");
                     claim.by_foreread = file.by_foreread || own;
                 }

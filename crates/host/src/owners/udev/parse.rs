@@ -3,7 +3,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UdevRule {
     pub tokens: Vec<Token>,
-    /// The line on which it starts, from 1.
+    /// Number of the rule's first line, from 1.
     pub line: usize,
     pub text: String,
     pub comment: Option<String>,
@@ -35,13 +35,13 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Whether it is a condition, not an assignment.
+    /// Returns whether the operator is a comparison, not an assignment.
     pub fn asks(self) -> bool {
         matches!(self, Self::Is | Self::IsNot)
     }
 }
 
-/// Parses a file of rules; an invalid rule is skipped, as udev does.
+/// Parses a file of rules. Like udev, it skips invalid rules.
 pub fn parse(text: &str) -> Vec<UdevRule> {
     let lines: Vec<&str> = text.lines().collect();
     let mut rules = Vec::new();
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Vec<UdevRule> {
     rules
 }
 
-/// Within a rule, `#` does not start a comment, so only comments above count.
+/// Returns the comment above a rule. Within a rule, `#` does not start a comment.
 fn comment(lines: &[&str], at: usize) -> Option<String> {
     let above = lines[..at].iter().rev().take_while(|line| line.trim().starts_with('#')).take(4);
     let mut words: Vec<&str> =
@@ -119,8 +119,8 @@ fn operator(text: &str) -> Option<(Operator, &str)> {
     ALL.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))
 }
 
-/// A quoted value. It may be preceded by `e` (escapes are interpreted) or `i` (case is ignored); a
-/// quote after a backslash does not end it.
+/// Parses a quoted value. A prefix `e` (interpret escapes) or `i` (ignore case) is skipped, and a
+/// backslash before a quote escapes it.
 fn value(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start_matches(['e', 'i']).strip_prefix('"')?;
     let mut value = String::new();

@@ -1,4 +1,4 @@
-//! One line of strace, and one call in it.
+//! Parses a line of strace and the call in it.
 
 use units::Nanos;
 
@@ -6,7 +6,7 @@ use crate::import::lines::exact_seconds;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp<'a> {
-    /// The process; 0 if strace followed but one.
+    /// Process id; 0 if strace traced only one process.
     pub(super) process: u64,
     pub(super) time: Option<&'a str>,
 }
@@ -14,17 +14,17 @@ pub(super) struct Stamp<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StraceLine<'a> {
     StraceCall(&'a str),
-    /// The first part of a call that had not returned when another line was due.
+    /// The first part of a call that had not returned when strace printed another line.
     Begun(&'a str),
     /// The rest of such a call.
     Resumed(&'a str),
-    /// A signal, an exit, a message of strace's own.
+    /// A signal, an exit, or a message of strace itself.
     Nothing,
-    /// None of these.
+    /// Not a line of strace.
     Broken,
 }
 
-/// Cuts a line into what stands before the call and the call.
+/// Splits a line into the stamp before the call and the call.
 pub(super) fn split(line: &str) -> (Stamp<'_>, StraceLine<'_>) {
     let mut stamp = Stamp::default();
     let mut rest = line;
@@ -75,15 +75,15 @@ fn line_of(text: &str) -> StraceLine<'_> {
 pub(super) struct StraceCall<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Vec<&'a str>,
-    /// What it returned; none if it did not return or returned no number.
+    /// Return value; `None` if the call did not return or returned no number.
     pub(super) returned: Option<i64>,
-    /// The path that strace shows for a returned descriptor.
+    /// The path that strace prints for a returned descriptor.
     pub(super) returned_path: Option<&'a str>,
-    /// How long it took (`-T`).
+    /// Duration of the call (`-T`).
     pub(super) took: Option<Nanos>,
 }
 
-/// The calls that move data or open files. Others are not looked into.
+/// Calls that transfer data, open files or affect descriptors. Others are not parsed.
 const FOLLOWED: &[&str] = &[
     "read",
     "pread64",
@@ -125,7 +125,7 @@ const FOLLOWED: &[&str] = &[
 ];
 
 impl<'a> StraceCall<'a> {
-    /// Reads a call; the error says why it is none.
+    /// Parses a call; the error says what is wrong.
     pub(super) fn of(text: &'a str) -> Result<Self, String> {
         let cut = || "the call is cut short".to_owned();
         let (name, rest) = text.split_once('(').ok_or_else(cut)?;
@@ -151,7 +151,7 @@ impl<'a> StraceCall<'a> {
         })
     }
 
-    /// The descriptor of this argument, and the path that strace shows for it.
+    /// Returns the descriptor in this argument, with the path that strace prints for it.
     pub(super) fn descriptor(&self, at: usize) -> Option<(i64, Option<&'a str>)> {
         let word = self.arguments.get(at)?;
         let (number, path) = match word.split_once('<') {
@@ -166,8 +166,8 @@ impl<'a> StraceCall<'a> {
     }
 }
 
-/// The arguments up to the closing bracket, and what follows it. Text in quotation marks, in
-/// brackets, and the paths of descriptors are kept whole.
+/// Splits the arguments up to the closing parenthesis, and returns them and the rest. Does not
+/// split within quotes, brackets or the paths of descriptors.
 fn arguments(text: &str) -> Option<(Vec<&str>, &str)> {
     let bytes = text.as_bytes();
     let (mut arguments, mut start, mut depth, mut at) = (Vec::new(), 0, 0u32, 0);
@@ -197,7 +197,7 @@ fn arguments(text: &str) -> Option<(Vec<&str>, &str)> {
     None
 }
 
-/// The closing quotation mark of the text that opens at `at`.
+/// Returns the position of the closing quote of the text that opens at `at`.
 fn quoted_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     at += 1;
     while at < bytes.len() {

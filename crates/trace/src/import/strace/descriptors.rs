@@ -1,4 +1,4 @@
-//! Which open file each descriptor of each process is, and where it stands.
+//! Tracks the open file and file position behind each descriptor of each process.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use crate::error::{TraceError, TraceLocation};
 use crate::model::{Trace, TraceRecord, TraceRecordKind, TraceThread};
 use workload::{AccessMethod, Hint, RangeAdvice, TraceOpenFile};
 
-/// An open file, shared by all descriptors that are duplicates.
+/// An open file, which all duplicates of a descriptor share.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     open_file: u32,
     position: u64,
 }
 
-/// The flags of `open(2)` that matter to reads, by the words of strace.
+/// Flags of `open(2)` that affect reads, by the names that strace prints.
 const OPEN_FLAGS: &[(&str, u32)] = &[
     ("O_WRONLY", 0o1),
     ("O_RDWR", 0o2),
@@ -47,16 +47,16 @@ fn advice(word: &str) -> Option<RangeAdvice> {
 pub(super) struct Descriptors {
     builder: TraceBuilder,
     opens: Vec<Open>,
-    /// Descriptor to place in `opens`; threads share a table.
+    /// For each table, descriptors with their index in `opens`. Threads share a table.
     tables: Vec<HashMap<i64, usize>>,
     processes: HashMap<u64, usize>,
-    /// The process of each thread that is not the first of its process.
+    /// The process of each thread except the first thread of a process.
     leaders: HashMap<u64, u64>,
-    /// The last open file of each path.
+    /// The last open file of each path, as an index in `opens`.
     paths: HashMap<String, usize>,
 }
 
-/// Whether a path that strace shows is that of a file, and of one that read-ahead is for.
+/// Returns whether a path that strace prints is a file to which read-ahead may apply.
 fn is_file(path: &str) -> bool {
     let apart = ["/proc/", "/sys/", "/dev/pts/", "/dev/shm/"];
     let devices =
@@ -68,7 +68,7 @@ fn is_file(path: &str) -> bool {
 
 impl Descriptors {
     pub(super) fn new(timed: bool) -> Self {
-        // Calls are taken when they return and have the time when they began.
+        // Calls are added when they return, but with the time of their start.
         let builder = TraceBuilder::new(timed).sorting(true);
         Self {
             builder,
@@ -115,8 +115,8 @@ impl Descriptors {
         };
     }
 
-    /// The open file of a descriptor. One that was open before the recording began is known by the
-    /// path that `-y` shows; where it stood is not, and it counts from 0.
+    /// Returns the open file of a descriptor. If the descriptor was open before the recording, the
+    /// path that `-y` prints identifies the file, and its unknown position is assumed to be 0.
     fn known(&mut self, process: u64, call: &StraceCall<'_>, at: usize) -> Option<usize> {
         let (descriptor, path) = call.descriptor(at)?;
         if let Some(place) = self.table(process).get(&descriptor) {
@@ -214,7 +214,7 @@ impl Descriptors {
             self.leaders.insert(child, leader);
         }
         let copy = self.table(process).clone();
-        // The child may have been heard of before its parent's call returned.
+        // Calls of the child may be recorded before its parent's call returns.
         if let Some(table) = self.processes.get(&child).copied() {
             for (descriptor, place) in copy {
                 self.tables[table].entry(descriptor).or_insert(place);
@@ -231,7 +231,7 @@ impl Descriptors {
     }
 
     fn seek(&mut self, process: u64, call: &StraceCall<'_>, returned: i64) {
-        // _llseek hands its result over in an argument, as in [4096].
+        // _llseek returns the position in an argument, as in [4096].
         let result = match call.name {
             "_llseek" => {
                 let word = call.arguments.get(2).copied().unwrap_or_default();
@@ -244,7 +244,7 @@ impl Descriptors {
         }
     }
 
-    /// The process of a thread.
+    /// Returns the process of a thread.
     fn leader(&self, thread: u64) -> u64 {
         self.leaders.get(&thread).copied().unwrap_or(thread)
     }
@@ -254,7 +254,7 @@ impl Descriptors {
         self.builder.thread(TraceThread { thread, process })
     }
 
-    /// Takes down a call that transfers nothing, if its file is known.
+    /// Records a call that transfers no data, if its file is known.
     fn note(
         &mut self,
         line: u64,
@@ -295,7 +295,7 @@ impl Descriptors {
         };
         let Some(place) = self.known(process, call, at) else { return Ok(()) };
         let length = u64::try_from(moved).unwrap_or(0);
-        // -1 of preadv2 means the place where the open file stands.
+        // preadv2 and pwritev2 use the file position if the offset is -1.
         let explicit = offset.and_then(|at| call.number(at)).and_then(|it| u64::try_from(it).ok());
         let start = match explicit {
             Some(start) => start,

@@ -1,9 +1,9 @@
-//! The text of strace(1), as `strace -f -ttt -y -o FILE` writes it: which process read how much
-//! through which open file, where. The place of a `read` is that of its open file, which follows
-//! from all calls before; so open files are followed through `dup`, `fork` and `clone`.
+//! Text of strace(1), as `strace -f -ttt -y -o FILE` writes it: reads with process, open file,
+//! offset and length. The offset of a `read` is the position of its open file, which depends on all
+//! earlier calls. So the importer follows open files through `dup`, `fork` and `clone`.
 //!
-//! What is read through a mapping is not in it, nor what io_uring reads. The stacks of `-k` are not
-//! part of a trace; [`with_stacks`] has them.
+//! Reads through mappings and io_uring are not in the text. A trace cannot store the stacks of
+//! `-k`; [`with_stacks`] returns them.
 
 mod call;
 mod descriptors;
@@ -27,7 +27,7 @@ pub(super) const FORMAT: TraceFormat = TraceFormat {
     parse,
 };
 
-/// What a line of a stack (`-k`) begins with.
+/// Start of a line of a stack (`-k`).
 const FRAME: &str = "> ";
 
 fn detects(bytes: &[u8]) -> bool {
@@ -39,7 +39,7 @@ fn detects(bytes: &[u8]) -> bool {
     calls > 0 && calls * 2 >= lines.len()
 }
 
-/// The time of a line: `-ttt` or `-tt`; none where there is no time.
+/// Parses the time of a line from `-ttt` or `-tt`; `None` if there is no time.
 fn time(word: Option<&str>) -> Option<Nanos> {
     let word = word?;
     if let Some(seconds) = exact_seconds(word) {
@@ -57,7 +57,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
     Ok(with_stacks(bytes, options)?.trace)
 }
 
-/// The trace with the stack of each call.
+/// Parses a trace with the stack of each call.
 pub(super) fn with_stacks(
     bytes: &[u8],
     options: ImportOptions,
@@ -89,7 +89,7 @@ pub(super) fn with_stacks(
                 begun.insert(process, (now, first.to_owned()));
             }
             StraceLine::Resumed(rest) => {
-                // One that began before the recording did is not known.
+                // The start of a call before the recording is unknown: skip the call.
                 if let Some((since, first)) = begun.remove(&process) {
                     let whole = format!("{first}{rest}");
                     let call = StraceCall::of(&whole).map_err(|why| TraceError::line(line, why))?;

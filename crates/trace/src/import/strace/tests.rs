@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Trace, TraceError> {
     parse(text.as_bytes(), ImportOptions::default())
 }
 
-/// Open file, offset and length of each request.
+/// Returns open file, offset and length of each request.
 fn places(trace: &Trace) -> Vec<(u32, u64, u64)> {
     let place = |r: &crate::model::TraceRecord| (r.open_file, r.offset.get(), r.length.get());
     trace.records().iter().map(place).collect()
@@ -53,8 +53,8 @@ fn duplicates_and_children_share_open_files_and_copies_do_not() {
 2 1.9 openat(AT_FDCWD, \"/a\", O_RDONLY) = 0
 2 2.0 read(0, \"\"..., 10) = 10
 ";
-    // The child's first read came before its parent said that there is a child, without a path:
-    // nobody knows what it read.
+    // The child's first read precedes the return of its parent's clone and has no path, so its file
+    // is unknown.
     let trace = read(text).unwrap();
     assert_eq!(places(&trace), [(0, 0, 10), (0, 10, 10), (1, 0, 10)]);
 }

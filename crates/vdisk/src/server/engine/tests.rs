@@ -1,8 +1,8 @@
-//! The engine over devices whose times are known.
+//! Tests the engine with devices whose service times are known.
 
 use super::*;
 
-/// Takes the same time for every request, any number at once.
+/// Serves every request in the same time, without a limit on concurrency.
 struct Constant {
     service: Nanos,
     queue: std::collections::VecDeque<Completion>,
@@ -86,7 +86,7 @@ fn the_timer_answers_all_no_earlier_than_their_dilated_deadlines() {
     assert_eq!((counters.reads, counters.timed, counters.seeks), (20, 20, 20));
     assert_eq!(counters.bytes(), Bytes::from_kib(64 * 20));
     assert_eq!((counters.queue, counters.queue_max), (0, 20));
-    // Whole nanoseconds of the model's time are five of this.
+    // One nanosecond of model time is five nanoseconds of real time here.
     assert!(counters.service_p50 + Nanos::new(10) >= Nanos::from_millis(5));
 }
 
@@ -95,7 +95,7 @@ fn an_earlier_deadline_wakes_the_sleeping_timer() {
     struct Shrinking(Constant);
     impl Device for Shrinking {
         fn submit(&mut self, now: Nanos, request: Request) {
-            // The first request takes an hour, the second a millisecond.
+            // The first request takes an hour, the second one millisecond.
             let hours = 1 - self.0.requests.min(1);
             let at = now + Nanos::from_secs(3600 * hours) + Nanos::from_millis(1);
             self.0.requests += 1;
@@ -188,7 +188,7 @@ fn a_lone_request_gets_its_head_start_and_company_does_not() {
     });
     let at = |token| answered.iter().find(|(t, _)| *t == token).unwrap().1;
     assert!(at(0) >= Nanos::from_millis(10));
-    // Two came together: the first is served in its time, the last is alone by then.
+    // The two requests arrive together. Only the second has a head start: it is alone at the end.
     assert!(at(1) >= at(0) + Nanos::from_millis(20));
     assert!(engine.counters().service_p50 >= Nanos::from_millis(19), "the model's time counts");
 }
