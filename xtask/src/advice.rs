@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// Prints the table, by a test of `study`; returns whether an expert would agree with every line.
+/// Prints the table with a test of `study`; returns whether an expert would agree with every line.
 pub fn run(root: &Path) -> Result<bool> {
     let status = Command::new(root.join("scripts/cargo"))
         .current_dir(root)

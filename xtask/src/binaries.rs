@@ -1,4 +1,4 @@
-//! Test binaries: built by cargo, several run at once.
+//! Builds test binaries with cargo, and runs several concurrently.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,26 +8,26 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 use cargo_metadata::Message;
 
-/// Builds what tests start. Other packages would change the features of dependencies, and so
-/// replace the program while tests use it.
+/// Builds the programs that tests start. Building other packages would change the features of
+/// dependencies, and so replace the program while tests use it.
 pub const BUILD: [&str; 5] = ["build", "--locked", "--workspace", "--bins", "--examples"];
 
 #[derive(Debug)]
 pub struct TestBinary {
-    /// What it tests: a library, the program, or a file below `tests`.
+    /// What the binary tests: a library, the program, or a file below `tests`.
     pub target: String,
     package: PathBuf,
     path: PathBuf,
 }
 
 impl TestBinary {
-    /// Its crate and what it tests.
+    /// Returns the crate and the tested target.
     pub fn title(&self) -> String {
         let package = self.package.file_name().unwrap_or_default();
         format!("{}/{}", package.display(), self.target)
     }
 
-    /// Runs it as cargo would; returns its output, and whether all tests passed.
+    /// Runs the binary as cargo would; returns its output, and whether all tests passed.
     fn run(&self) -> (String, bool) {
         let output = Command::new(&self.path)
             .arg("--show-output")
@@ -75,8 +75,8 @@ pub fn build(mut cargo: Command) -> Result<Vec<TestBinary>> {
     Ok(binaries)
 }
 
-/// Runs all of them, one per processor at a time, and passes each to `done` as it ends, with its
-/// output and whether all its tests passed.
+/// Runs all binaries, one per CPU at a time, and calls `done` for each as it exits, with its output
+/// and whether all its tests passed.
 pub fn run(binaries: Vec<TestBinary>, mut done: impl FnMut(&TestBinary, &str, bool)) {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let queue = Mutex::new(binaries.into_iter());
@@ -87,7 +87,7 @@ pub fn run(binaries: Vec<TestBinary>, mut done: impl FnMut(&TestBinary, &str, bo
             scope.spawn(move || {
                 while let Some(binary) = queue.lock().ok().and_then(|mut queue| queue.next()) {
                     let (text, passed) = binary.run();
-                    // The receiver lives until all have ended.
+                    // The receiver lives until all binaries have exited.
                     let _ = sender.send((binary, text, passed));
                 }
             });

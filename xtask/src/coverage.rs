@@ -1,11 +1,11 @@
-//! How often 95 % intervals hold the truth: the tables of docs/measurement.md.
+//! How often 95 % intervals contain the true value: the tables of docs/measurement.md.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// Prints the tables, by a test of `study`, which has the synthetic storage; returns whether it
+/// Prints the tables with a test of `study`, which has the synthetic storage; returns whether it
 /// succeeded.
 pub fn run(root: &Path) -> Result<bool> {
     let status = Command::new(root.join("scripts/cargo"))

@@ -3,22 +3,22 @@
 //! | command | what it does |
 //! |---|---|
 //! | `cargo run -p xtask -- tidy` | checks the repository's own rules |
-//! | `… -- test` | runs everything that can be tested on this machine and names the rest |
+//! | `… -- test` | runs all tests that can run on this machine, and lists the others |
 //! | `… -- python` | builds and tests the Python package |
 //! | `… -- guest` | boots and tests an emulated machine |
-//! | `… -- dist VERSION` | builds everything that is released |
-//! | `… -- packages` | installs, uses and removes what `dist` has built, and prints tables |
-//! | `… -- kernels` | boots several kernels, tries the verbs, writes docs/kernels.md |
+//! | `… -- dist VERSION` | builds all release artefacts |
+//! | `… -- packages` | installs, uses and removes the packages of `dist`, and prints tables |
+//! | `… -- kernels` | boots several kernels, runs the verbs, writes docs/kernels.md |
 //! | `… -- tune-vs-grid` | compares setting and cost of `tune` with those of the full grid |
-//! | `… -- coverage` | prints how often confidence intervals hold the true value |
+//! | `… -- coverage` | prints how often confidence intervals contain the true value |
 //! | `… -- advice` | prints the recommendation for every preset |
 //! | `… -- real` | runs real programs with and without `foreread auto` |
-//! | `… -- profile` | profiles programs with known faults and their clean twins |
+//! | `… -- profile` | profiles programs with known faults and their fixed twins |
 //! | `… -- study all DIR` | simulates traces × devices × policies × windows × caches |
 //! | `… -- scale [NAME…]` | measures simulations of many traces, their engines and libCacheSim |
 //! | `… -- results NAME` | measures a table of docs/results/ and writes it |
 
-#![allow(clippy::print_stdout)] // it has no results to keep apart from its talk
+#![allow(clippy::print_stdout)] // stdout mixes results and messages
 
 mod advice;
 mod binaries;
@@ -89,7 +89,7 @@ fn all_is_well(complaints: &[String]) -> Result<bool> {
     Ok(complaints.is_empty())
 }
 
-/// The top of the repository, wherever cargo was started.
+/// Returns the top of the repository, independent of the working directory.
 fn repository() -> Result<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().map(Path::to_path_buf).context("xtask is not in a repository")

@@ -1,11 +1,11 @@
-//! What came of a verb that was tried on another system.
+//! The outcome of a verb that ran on another system.
 
 use std::fmt;
 
-/// What a command left.
+/// The exit code and output of a command.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its exit code, or 128 + signal.
+    /// Exit code, or 128 + signal.
     pub code: i64,
     pub stdout: String,
     pub stderr: String,
@@ -17,16 +17,16 @@ const UNSUPPORTED_CODE: i64 = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VerbOutcome {
     Works,
-    /// It did its work by other means, and this line says so.
+    /// The verb did part of its work, or by other means; this line says so.
     Less(String),
-    /// It named in this line what is missing.
+    /// The verb was refused; this line names the missing requirement.
     Refused(String),
     Fails(String),
 }
 
 impl VerbOutcome {
-    /// Judges what a verb printed: `success` has the exit codes of a verb that did its work, and
-    /// `evidence` must be part of what it printed then.
+    /// Judges the output of a verb. `success` lists the exit codes of a verb that did its work;
+    /// `evidence` must then be part of its stdout.
     pub fn judge(output: &Output, success: &[i64], evidence: &str) -> Self {
         let said = |prefixes: &[&str]| {
             let mut lines = output.stderr.lines().map(str::trim);
@@ -85,7 +85,7 @@ pub struct Footnotes {
 }
 
 impl Footnotes {
-    /// A cell with the word of an outcome (empty: not tried), and the number of its line.
+    /// Returns a cell with the word of an outcome (empty: not tried) and the number of its line.
     pub fn cell(&mut self, word: &str, line: Option<&str>) -> String {
         let word = match word {
             "" => return "not tried".to_owned(),
@@ -102,7 +102,7 @@ impl Footnotes {
     }
 }
 
-/// The numbered list.
+/// Formats the lines as a numbered list.
 impl fmt::Display for Footnotes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, line) in self.lines.iter().enumerate() {

@@ -7,13 +7,13 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// What the tests need, and what they can do without.
+/// Packages that the tests need, and optional ones.
 const NEEDED: &[&str] = &["maturin>=1.9,<2", "pytest>=8", "pyarrow", "numpy"];
 const OPTIONAL: &[&str] = &["ray>=2.40", "moto[server]>=5"];
-/// What measurements compare with, in addition.
+/// Additional packages that measurements compare with.
 const PEERS: &[&str] = &["libcachesim"];
 
-/// What came of the tests of the package.
+/// The outcome of the package's tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PythonOutcome {
     pub passed: usize,
@@ -21,14 +21,14 @@ pub struct PythonOutcome {
     pub skipped: Vec<String>,
 }
 
-/// An environment of Python below `target`.
+/// A Python virtual environment below `target`.
 struct Environment {
     target: PathBuf,
     venv: PathBuf,
 }
 
 impl Environment {
-    /// Makes the environment if there is none; `None` if Python cannot.
+    /// Creates the environment if it does not exist; `None` if Python cannot create it.
     fn make(root: &Path) -> Option<Self> {
         let target = root.join("target/python");
         let venv = target.join("venv");
@@ -46,7 +46,7 @@ impl Environment {
         succeeds(self.python().args(pip).args(packages))
     }
 
-    /// Builds the package with these options of maturin and installs it; what failed otherwise.
+    /// Builds the package with these maturin options and installs it; returns what failed.
     fn install_package(&self, root: &Path, options: &[&str]) -> Result<Option<&'static str>> {
         let Some(wheel) = wheel(root, &self.target, &self.venv, options)? else {
             return Ok(Some("it does not build"));
@@ -56,7 +56,7 @@ impl Environment {
     }
 }
 
-/// Builds the package and runs its tests; skipped as a whole where pip cannot install its tools.
+/// Builds the package and runs its tests; skips all of them if pip cannot install the tools.
 pub fn run(root: &Path) -> Result<PythonOutcome> {
     let skipped = |reason: &str| PythonOutcome {
         skipped: vec![format!("python package: {reason}")],
@@ -116,9 +116,9 @@ pub fn experiment(root: &Path, script: &str, words: &[&str]) -> Result<bool> {
 /// Builds the wheel; `None` if that fails.
 fn wheel(root: &Path, target: &Path, venv: &Path, options: &[&str]) -> Result<Option<PathBuf>> {
     let wheels = target.join("wheels");
-    // One of an earlier version would be installed instead.
+    // A wheel of an earlier version would be installed instead.
     let _ = fs::remove_dir_all(&wheels);
-    // At the lowest priority: `make test` builds it beside tests that measure times.
+    // At the lowest priority: `make test` builds it while tests measure times.
     let mut build = Command::new("nice");
     build.args(["-n", "19"]).arg(venv.join("bin/maturin"));
     build.args(["build", "--quiet", "--locked", "--out"]).arg(&wheels).args(options);
@@ -135,7 +135,7 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Counts what `pytest -v -rs` reports.
+/// Counts the results in the output of `pytest -v -rs`.
 fn read_transcript(text: &str) -> PythonOutcome {
     let mut outcome = PythonOutcome::default();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! Measured tables for the book: runs the command of a table and writes its output to
+//! Measured tables for the book: runs the commands of a table and writes their output to
 //! docs/results/NAME.md with the commit, the machine and the command.
 //!
 //! The title and the explanation of a file are written by hand and kept. Two parts are generated:
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Mark the table of commit, date, machine and command.
+/// Marks around the table of commit, date, machine and command.
 const HEAD: (&str, &str) = ("<!-- head: generated -->", "<!-- end of head -->");
 const OUTPUT: &str = "<!-- output: generated -->";
 
@@ -85,7 +85,7 @@ pub fn run(root: &Path, names: &[&str]) -> Result<bool> {
             good &= success;
             let printed = without_libtest(&printed);
             match form {
-                // A section of a page may have any level; here it is below the title.
+                // A section may have any level; here it is directly below the title.
                 Form::Markdown => output += &format!("\n{printed}\n").replace("\n### ", "\n## "),
                 Form::Text => write!(output, "\n```text\n$ {line}\n{printed}\n```\n")?,
             }
@@ -101,7 +101,7 @@ fn known() -> Vec<&'static str> {
     TABLES.iter().map(|(name, ..)| *name).collect()
 }
 
-/// The stdout of a command line, and whether it succeeded.
+/// Returns the stdout of a command line, and whether it succeeded.
 fn execute(root: &Path, line: &str) -> Result<(String, bool)> {
     let mut words = line.split_whitespace();
     let program = match words.next().unwrap_or_default() {
@@ -121,7 +121,7 @@ fn execute(root: &Path, line: &str) -> Result<(String, bool)> {
     Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()))
 }
 
-/// The lines that a table's test printed, without those of the test harness.
+/// Returns the lines that a table's test printed, without those of the test harness.
 fn without_libtest(printed: &str) -> String {
     let own = |line: &&str| {
         !(line.starts_with("running ") && line.contains(" test")
@@ -131,7 +131,7 @@ fn without_libtest(printed: &str) -> String {
     printed.lines().filter(own).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// The provenance of the figures.
+/// Returns the provenance of the figures.
 fn head(root: &Path, name: &str) -> Result<String> {
     let said = |program: &str, arguments: &[&str]| -> Result<String> {
         let output = Command::new(program).current_dir(root).args(arguments).output();
@@ -159,7 +159,7 @@ fn head(root: &Path, name: &str) -> Result<String> {
     ))
 }
 
-/// The file with both generated parts replaced; `None` if a mark is missing.
+/// Returns the file with both generated parts replaced; `None` if a mark is missing.
 fn replaced(old: &str, head: &str, output: &str) -> Option<String> {
     let (title, rest) = old.split_once(HEAD.0)?;
     let (_, rest) = rest.split_once(HEAD.1)?;

@@ -1,4 +1,4 @@
-//! Everything that can be tested on this machine, one step after another.
+//! Runs all tests that can run on this machine, step by step.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,11 +12,11 @@ use rustix::fs::statvfs;
 use crate::transcript::Transcript;
 use crate::{binaries, guest, python, tidy};
 
-/// The integration tests that need the machine for themselves, and mostly root.
+/// Integration tests that need the machine exclusively, and mostly root.
 const HOST_TIER: &str = "host";
 
-/// A step that leaves less than this has probably found its disk full: programs remove what they
-/// could not write whole.
+/// A step that leaves less free space than this has probably run out of it: programs remove files
+/// that they could not write completely.
 const SCARCE_ROOM_MIB: u64 = 2048;
 
 /// The result of all steps.
@@ -38,7 +38,7 @@ impl Outcome {
         self.scarce.extend(other.scarce);
     }
 
-    /// A step has ended. What fails on a full disk seldom says so.
+    /// Records the end of a step. Failures due to a full disk rarely say so.
     fn took(&mut self, what: &str, started: Instant) {
         self.times.push((what.to_owned(), started.elapsed()));
         let places = [Path::new(".").to_owned(), std::env::temp_dir()];
@@ -59,7 +59,7 @@ pub fn run(root: &Path) -> Result<bool> {
     let mut outcome = Outcome::default();
     check_rules(root, &mut outcome)?;
     check_with(cargo(root), "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
-    // Tests start the examples as processes that may be killed; running selected tests builds none.
+    // Tests start the examples as processes that may be killed; `cargo test` may not build them.
     check_with(cargo(root), "build", &binaries::BUILD, &mut outcome)?;
     run_ordinary_tests(root, &mut outcome)?;
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
@@ -68,13 +68,13 @@ pub fn run(root: &Path) -> Result<bool> {
     Ok(outcome.failed.is_empty())
 }
 
-/// The host tier, which needs this machine's devices for itself and mostly waits for virtual
-/// disks, together with what takes the remaining processor time: the guest tier, clippy and the
-/// Python package.
+/// Runs the host tests, which need this machine's devices exclusively and mostly wait for virtual
+/// disks, while other steps use the remaining CPU time: the guest tests, clippy and the Python
+/// package.
 fn host_tier_and_others(root: &Path, outcome: &mut Outcome) -> Result<()> {
     thread::scope(|scope| {
         let guest = scope.spawn(|| guest_tier(root));
-        // One after another: more load beside the host tier would spoil its times.
+        // One after another: more load during the host tests would distort their times.
         let builds = scope.spawn(|| Ok::<_, anyhow::Error>([clippy(root)?, python_package(root)?]));
         let host = ["--test", HOST_TIER, "--", "--test-threads=1"];
         run_tests(root, "host tier, one at a time; guest tier; clippy; Python", &host, outcome)?;
@@ -95,8 +95,8 @@ fn guest_tier(root: &Path) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// All lints, at the lowest priority; in a directory of its own, as cargo lets only one build use
-/// a directory at a time.
+/// Runs all lints at the lowest priority, in a separate target directory, because cargo locks a
+/// directory for each build.
 fn clippy(root: &Path) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let cargo = cargo(root);
@@ -109,7 +109,7 @@ fn clippy(root: &Path) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Builds and tests the Python package; whether nothing failed.
+/// Builds and tests the Python package; returns whether nothing failed.
 pub fn test_python_package(root: &Path) -> Result<bool> {
     let outcome = python_package(root)?;
     report(&outcome);
@@ -138,7 +138,7 @@ fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// A step that passes or fails as a whole; skipped if cargo lacks the subcommand.
+/// Runs a step that passes or fails as a whole; skips it if cargo lacks the subcommand.
 fn check_with(
     mut cargo: Command,
     name: &str,
@@ -170,7 +170,7 @@ fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome
         Some(at) => (&arguments[..at], &arguments[at + 1..]),
         None => (arguments, &[][..]),
     };
-    // cargo names each binary on stderr and libtest its tests on stdout: a common pipe keeps the
+    // cargo names each binary on stderr and libtest its tests on stdout: a shared pipe keeps the
     // order.
     let (reader, writer) = std::io::pipe().context("making a pipe")?;
     let mut child = cargo(root)
@@ -196,8 +196,8 @@ fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome
     Ok(())
 }
 
-/// Runs all tests except the host tier, one binary per processor at a time: cargo runs them one
-/// after another, and the last test of each leaves other processors idle.
+/// Runs all tests except the host tests, one binary per CPU at a time: cargo runs binaries one
+/// after another, and the last test of each leaves other CPUs idle.
 fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
     const TITLE: &str = "unit and integration tests";
     println!("== {TITLE}");

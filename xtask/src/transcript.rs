@@ -1,8 +1,8 @@
-//! Reads what `cargo test` prints.
+//! Parses the output of `cargo test`.
 
 use std::collections::BTreeMap;
 
-/// What one run of `cargo test` printed about its tests.
+/// The test results of one run of `cargo test`.
 #[derive(Debug, Default)]
 pub struct Transcript {
     ok: usize,
@@ -13,10 +13,10 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Takes in one line.
+    /// Processes one line.
     ///
-    /// The summary of each binary has the counts; a test that cannot run here says
-    /// `SKIP NAME: reason` and passes for libtest. The same name may stand in several binaries.
+    /// The summary of each binary has the counts. A test that cannot run here prints `SKIP NAME:
+    /// reason`; libtest counts it as passed. Several binaries may have the same test name.
     pub fn line(&mut self, line: &str) {
         let line = line.trim();
         if let Some(binary) = line.strip_prefix("Running ").or(line.strip_prefix("Doc-tests ")) {
@@ -35,7 +35,7 @@ impl Transcript {
         }
     }
 
-    /// Tests that ran and found nothing wrong.
+    /// Returns the number of tests that ran and passed.
     pub fn passed(&self) -> usize {
         self.ok.saturating_sub(self.skips.len())
     }
@@ -44,18 +44,18 @@ impl Transcript {
         &self.failures
     }
 
-    /// Tests that could not run here.
+    /// Returns the tests that could not run here, with the reason.
     pub fn skips(&self) -> impl Iterator<Item = (&str, &str)> {
         self.skips.iter().map(|((_, name), reason)| (name.as_str(), reason.as_str()))
     }
 
-    /// Tests that are not meant to run by themselves.
+    /// Returns the number of tests marked `#[ignore]`.
     pub fn ignored(&self) -> usize {
         self.ignored
     }
 }
 
-/// The number before `word` in `ok. 2 passed; 1 failed; …`.
+/// Returns the number before `word` in `ok. 2 passed; 1 failed; …`.
 fn count(summary: &str, word: &str) -> usize {
     summary
         .split(['.', ';'])

@@ -1,8 +1,8 @@
-//! Does `tune` find what the full grid would, and for how much less?
+//! Measures whether `tune` finds the best setting of the full grid, and how much faster.
 //!
-//! For each model the full grid is swept and then tuned, in stores of their own, with one reader
-//! and with eight. What `tune` chose is judged by the grid's own figures: the geometric mean over
-//! the workloads of throughput relative to the best of each.
+//! Each model's full grid is swept and then tuned, in separate stores, with one reader and with
+//! eight. The setting that `tune` chose is judged by the grid's figures: the geometric mean, over
+//! the workloads, of throughput relative to the best throughput of each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use serde_json::Value;
 const MODELS: [&str; 4] = ["raid10-2008", "hdd-2008", "cloud-hdd", "nvme"];
 const WORKLOADS: &str = "seq-8,seq-1";
 const REPEATS: &str = "3";
-/// What `tune` should reach of the grid's best, and the share of the grid's seconds it may take.
+/// Minimum score of `tune` relative to the grid's best, and maximum share of the grid's time.
 const MIN_RATIO_TO_GRID: f64 = 0.97;
 const MAX_SHARE_OF_GRID_TIME: f64 = 0.25;
 
-/// Prints a line for each of `models` (all four if none is named); whether all are good enough.
-/// Words that begin with `-` are options for `sweep` and `tune` alike, such as `--duration=1s`.
+/// Prints a line for each of `models` (all four if none is named); returns whether all are good.
+/// Words that start with `-` are options for both `sweep` and `tune`, such as `--duration=1s`.
 pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let (options, named): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| word.starts_with('-'));
@@ -60,7 +60,7 @@ fn compare(root: &Path, model: &str, options: &[&str]) -> Result<Line> {
         .max_by(|a, b| a.1.total_cmp(b.1))
         .map(|(kib, score)| (*kib, *score))
         .context("the grid has no cells")?;
-    // Where nothing differs, tune leaves what is there.
+    // If no setting differs, tune keeps the current one.
     let chosen =
         tune["recommendation"]["best"]["read_ahead_kib"].as_u64().or(tune["current_kib"].as_u64());
     let chosen = chosen.with_context(|| format!("tune chose nothing for {model}"))?;
@@ -75,7 +75,7 @@ fn compare(root: &Path, model: &str, options: &[&str]) -> Result<Line> {
     })
 }
 
-/// The geometric mean of relative throughputs for each setting.
+/// Returns the geometric mean of relative throughputs for each setting.
 fn scores(run: &Value) -> Result<BTreeMap<u64, f64>> {
     let cells = run["cells"].as_array().context("the run has no cells")?;
     let cell = |cell: &Value| {
@@ -100,7 +100,7 @@ fn scores(run: &Value) -> Result<BTreeMap<u64, f64>> {
     Ok(logs.into_iter().map(|(kib, logs)| (kib, mean(logs))).collect())
 }
 
-/// Runs a study to its end and reads what it printed.
+/// Runs a study until it exits, and parses its output.
 fn study(root: &Path, verb: &str, model: &str, options: &[&str]) -> Result<Value> {
     let program: PathBuf = root.join("target/release/foreread");
     let store = root.join(format!("target/tune-vs-grid-{verb}.sqlite"));
@@ -113,7 +113,7 @@ fn study(root: &Path, verb: &str, model: &str, options: &[&str]) -> Result<Value
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("starting {}: run make build first", program.display()))?;
-    // 5 is an inconclusive verdict: the figures are there all the same.
+    // Exit code 5 means inconclusive; the figures are still printed.
     if !matches!(output.status.code(), Some(0 | 5)) {
         bail!("foreread {verb} virtual:{model} ended with {}", output.status);
     }

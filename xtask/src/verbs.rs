@@ -1,35 +1,35 @@
-//! The verbs of foreread, and how each is tried on other systems: where something is missing
-//! (`xtask packages`), and on other kernels (`xtask kernels`).
+//! The verbs of foreread, and how each is run on other systems: where something is missing (`xtask
+//! packages`), and on other kernels (`xtask kernels`).
 //!
-//! A script finds an empty directory `$D`, files `/srv/data/file1` to `file9` on a filesystem of
-//! their own, and the program `reader`.
+//! A script has an empty directory `$D`, files `/srv/data/file1` to `file9` on a separate file
+//! system, and the program `reader`.
 
 use crate::outcome::{Output, VerbOutcome};
 
-/// Reads a file in pieces, from the disk each time.
+/// Reads a file in pieces, each time from the disk.
 pub const READER: &str = include_str!("reader.pl");
 
-/// Runs a program whose calls of bpf(2) are refused: `perl no-bpf PROGRAM…`.
+/// Runs a program for which bpf(2) is refused: `perl no-bpf PROGRAM…`.
 pub const WITHOUT_BPF: &str = include_str!("no-bpf.pl");
 
-/// Where the files are.
+/// Directory of the files.
 pub const DIRECTORY: &str = "/srv/data";
 
-/// How many files there are. The last one is read backward.
+/// Number of files. The last one is read backward.
 pub const FILE_COUNT: usize = 9;
 
-/// The direction in which a file is read.
+/// Returns the direction in which a file is read.
 pub fn direction(file: usize) -> &'static str {
     if file == FILE_COUNT { "backward" } else { "forward" }
 }
 
-/// Where a verb is tried.
+/// The systems on which a verb is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Systems {
     All,
-    /// It depends on nothing that another kernel has, or would take long when emulated.
+    /// It does not depend on the kernel, or would take long under emulation.
     Chroots,
-    /// It changes what only a machine of its own has.
+    /// It changes settings that only a separate machine has.
     Guests,
 }
 
@@ -39,9 +39,9 @@ pub struct TriedVerb {
     pub script: &'static str,
     /// Exit codes of a verb that did its work.
     success: &'static [i64],
-    /// What it prints then, among other things.
+    /// Text that is then part of its output.
     evidence: &'static str,
-    /// Whether each file is read meanwhile.
+    /// True if each file is being read while the verb runs.
     pub readers: bool,
     systems: Systems,
 }
@@ -69,7 +69,7 @@ impl TriedVerb {
     }
 }
 
-/// The verbs for chroots or for guests, in this order.
+/// Returns the verbs for chroots or for guests, in this order.
 pub fn tried_in(systems: Systems) -> impl Iterator<Item = &'static TriedVerb> {
     VERBS.iter().filter(move |verb| verb.systems == systems || verb.systems == Systems::All)
 }
@@ -97,7 +97,7 @@ const VERBS: &[TriedVerb] = &[
     verb("experiment", "foreread experiment readers sim:hdd-2008,cache=1G", "")
         .only_in(Systems::Chroots),
     verb("reproduce", "foreread reproduce", "").only_in(Systems::Chroots),
-    // One repeat may well be inconclusive.
+    // One repeat may be inconclusive.
     verb(
         "tune virtual:",
         "foreread tune virtual:nvme,fs=ext4 --vary read_ahead=32K,512K --workload seq-1 \
@@ -114,8 +114,8 @@ const VERBS: &[TriedVerb] = &[
     .exits(&[0, 5]),
     verb("watch", "foreread watch --once --json --interval 4s", "file1").read_meanwhile(),
     verb("auto", "foreread auto /srv/data --duration 10s --json", "file9").read_meanwhile(),
-    // From cold, as dropping pages between two passes is a diagnosis of its own; and almost without
-    // pauses, beside which all waits would be within the error of a prediction.
+    // Cold, because dropping pages between two passes has its own diagnosis; and almost without
+    // pauses, which would make all waits smaller than the error of a prediction.
     verb(
         "profile",
         "dd if=/srv/data/file9 iflag=nocache count=0 2>/dev/null
@@ -123,7 +123,7 @@ const VERBS: &[TriedVerb] = &[
         "backward (4)",
     ),
     verb("run", "foreread run --json -- reader /srv/data/file1 forward 1", ""),
-    // Every byte of the file is in the trace.
+    // The trace contains every byte of the file.
     verb(
         "trace record",
         "foreread trace record --force -o $D/t -- reader /srv/data/file1 forward 1 &&

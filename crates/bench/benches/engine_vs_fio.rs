@@ -1,23 +1,23 @@
-//! The engine against fio, on the same file in the same run.
+//! Compares the read engine with fio, on the same file in the same run.
 //!
 //! `cargo bench -p foreread-bench --bench engine_vs_fio [-- DIR [SIZE [REPEATS [CASE]]]]`
 //!
-//! Both read a whole file once with one thread: 64 KiB by 64 KiB in order, and 4 KiB by 4 KiB in
-//! random order, from the page cache and cold. Cold random reads end after a second: where most of
-//! the neighbours of a page have been read, the kernel takes chance for a stream and reads ahead,
-//! and how often it does depends on the order, not on the program. Runs alternate, and who begins
-//! alternates, too; the table shows medians. What makes it fair:
+//! Both programs read a whole file once with one thread: sequentially in blocks of 64 KiB and
+//! randomly in blocks of 4 KiB, from the page cache and cold. Cold random reads stop after 1 s: if
+//! most neighbours of a page have been read, the kernel mistakes random reads for a stream and
+//! reads ahead, and how often depends on the order of the reads, not on the program. Runs
+//! alternate, and so does the program that goes first. The table shows medians. The comparison is
+//! fair because:
 //!
-//! - fio: `ioengine=psync direct=0 fadvise_hint=0 thread=1 random_generator=lfsr`: each block is
-//!   read once, in an order as random as foreread's. (fio's default random map takes the next free
-//!   block after a collision: that makes short runs, which the kernel takes for streams and reads
-//!   ahead, so that fewer I/Os are done.) fio keeps its default latency statistics and clock,
-//!   since foreread keeps histograms, too.
-//! - Requests a second are of the reading alone, without start-up: fio's own count of I/Os and
-//!   runtime, foreread's own of the same. Processor time is that of the reading thread by
-//!   `getrusage(2)`, which is how both count it.
-//! - A cold run starts with nothing of the file in the page cache, proved by `cachestat(2)`; a
-//!   cached one with all of it.
+//! - fio runs with `ioengine=psync direct=0 fadvise_hint=0 thread=1 random_generator=lfsr`: it
+//!   reads each block once, in an order as random as foreread's. (fio's default random map takes
+//!   the next free block after a collision; the kernel takes the resulting short runs for streams
+//!   and reads ahead, which saves I/Os.) fio keeps its default latency statistics and clock;
+//!   foreread keeps histograms.
+//! - Requests per second cover only the reading, without start-up, as fio and foreread each count
+//!   I/Os and runtime. CPU time is that of the reading thread from `getrusage(2)` in both.
+//! - `cachestat(2)` verifies that a cold run starts with no page of the file in the page cache, and
+//!   a cached run with all of them.
 
 #![allow(clippy::print_stdout)] // It prints a table.
 
@@ -61,13 +61,13 @@ const CASES: [Case; 4] = [
     Case { name: "random 4 KiB, cold", pattern: Pattern::Uniform, block: RANDOM, cold: true },
 ];
 
-/// Duration of random cold reads, in seconds.
+/// Duration of cold random reads, in seconds.
 const COLD_RANDOM_SECONDS: u64 = 1;
-/// Longer than reading the file once takes, in seconds.
+/// Time limit of all other cases, in seconds; longer than one read of the whole file takes.
 const UNLIMITED_SECONDS: u64 = 3600;
 
 impl Case {
-    /// When to stop, if not at the end of the file.
+    /// Returns the time limit in seconds; a run also stops at the end of the file.
     fn seconds(&self) -> u64 {
         if self.cold && self.pattern == Pattern::Uniform {
             COLD_RANDOM_SECONDS
@@ -102,7 +102,7 @@ impl Arena {
         Ok(Self { storage, dataset, file, size })
     }
 
-    /// Empties or fills the page cache, and makes sure of it.
+    /// Empties or fills the page cache, and verifies the result.
     fn prepare(&self, case: &Case) -> Result<(), Problem> {
         let page = sys::page_size();
         let wanted = if case.cold { Bytes::ZERO } else { self.size };
@@ -165,7 +165,7 @@ impl Arena {
         let job = &report["jobs"][0];
         let number = |value: &Value| value.as_f64().ok_or("fio's report lacks a number");
         let requests = number(&job["read"]["total_ios"])?;
-        // Its percentages are of this time.
+        // fio's CPU percentages refer to this time.
         let seconds = number(&job["read"]["runtime"])? / 1e3;
         let cpu = (number(&job["usr_cpu"])? + number(&job["sys_cpu"])?) / 100.0 * seconds;
         Ok(Measured {
@@ -192,7 +192,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 fn compare(arena: &Arena, case: &Case, repeats: u64) -> Result<(), Problem> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    // One run of each that does not count: the program's pages, the processor's clock.
+    // One uncounted run of each program loads its pages and raises the CPU's clock frequency.
     arena.foreread(case, 0)?;
     arena.fio(case, 0)?;
     for repeat in 1..=repeats {
@@ -220,7 +220,7 @@ fn compare(arena: &Arena, case: &Case, repeats: u64) -> Result<(), Problem> {
 }
 
 fn run() -> Result<(), Problem> {
-    // Cargo itself passes `--bench`.
+    // Cargo adds the argument `--bench`.
     let words: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let dir = match words.first() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that stops the work that checks it; clones share it. Once set it stays set.
+/// A flag that stops the work that checks it. Clones share the flag; it cannot be cleared.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -21,7 +21,7 @@ impl Cancel {
     }
 }
 
-/// A flag that other code sets, such as a signal handler.
+/// Wraps a flag that other code sets, such as a signal handler.
 impl From<Arc<AtomicBool>> for Cancel {
     fn from(flag: Arc<AtomicBool>) -> Self {
         Self(flag)

@@ -19,50 +19,50 @@ use units::Bytes;
 use crate::dataset::DataFile;
 use crate::{BenchError, Cancel};
 
-/// How often eviction is tried. Dirty pages, and pages being moved to a list, are skipped at first;
-/// pages that another process has mapped stay.
+/// Maximum number of eviction attempts. The first attempts skip dirty pages and pages that are
+/// being moved to a list; pages that another process has mapped are never evicted.
 const EVICTIONS_MAX: u32 = 6;
 
-/// How the content of the page cache was determined.
+/// The method that determined which pages are in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResidencyMethod {
-    /// By `cachestat(2)` (since Linux 6.5).
+    /// `cachestat(2)` (since Linux 6.5).
     Cachestat,
-    /// By `mincore(2)` on a mapping.
+    /// `mincore(2)` on a mapping.
     Mincore,
-    /// Not at all: the kernel reports it only to users who own the file or may write it. The only
-    /// evidence is then what came from the device.
+    /// None: the kernel reports residency only to users who own the file or may write it. The
+    /// amount of data read from the device is then the only evidence.
     Denied,
-    /// Not needed: a simulated cache starts empty.
+    /// None needed: a simulated cache starts empty.
     Simulated,
 }
 
-/// What was in the page cache when the trial started.
+/// The content of the page cache when the trial started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColdProof {
     pub method: ResidencyMethod,
-    /// How much of the data was in the cache when the readers started.
+    /// Data that was in the cache when the readers started.
     pub resident: Bytes,
-    /// How often eviction was tried; 0 if the cache was left as it was.
+    /// Number of eviction attempts; 0 if the cache was not touched.
     pub evictions: u32,
-    /// Whether `drop_caches` was written as well.
+    /// True if `drop_caches` was written as well.
     pub dropped_caches: bool,
 }
 
 impl ColdProof {
-    /// A cold cache without an eviction.
+    /// Creates the proof of a cold cache that needed no eviction.
     pub fn new(method: ResidencyMethod) -> Self {
         Self { method, resident: Bytes::ZERO, evictions: 0, dropped_caches: false }
     }
 
-    /// Whether nothing was in the cache, as far as the kernel reports it.
+    /// True if no data was in the cache, as far as the kernel reports it.
     pub fn is_cold(&self) -> bool {
         self.resident.is_zero()
     }
 }
 
-/// An open file and those of its parts that are the workload's data.
+/// An open file and the parts of it that are the workload's data.
 struct Watched {
     path: PathBuf,
     file: File,
@@ -82,7 +82,7 @@ impl Watched {
         by_path.into_iter().map(open).collect()
     }
 
-    /// Asks the kernel to evict the whole file, not only the parts: a large folio across the
+    /// Asks the kernel to evict the whole file, not only the parts: a large folio that crosses the
     /// boundary of a part would stay.
     fn evict(&self, write_first: bool) -> Result<(), BenchError> {
         if write_first {
@@ -94,7 +94,7 @@ impl Watched {
             .map_err(|errno| BenchError::io("evict", &self.path)(errno.into()))
     }
 
-    /// How much of the parts is in the cache.
+    /// Returns how much of the parts is in the cache.
     fn resident(&self) -> Result<(ResidencyMethod, Bytes), BenchError> {
         let mut sum = Bytes::ZERO;
         let mut method = ResidencyMethod::Cachestat;
@@ -120,7 +120,7 @@ impl Watched {
         }
     }
 
-    /// Whether `mincore(2)` reports the truth to this user (`can_do_mincore` in mm/mincore.c).
+    /// Returns whether `mincore(2)` is truthful for this user (`can_do_mincore` in mm/mincore.c).
     fn may_ask(&self) -> io::Result<bool> {
         let owner = self.file.metadata()?.uid() == rustix::process::geteuid().as_raw();
         Ok(owner || rustix::fs::access(&self.path, Access::WRITE_OK).is_ok())
@@ -142,7 +142,7 @@ pub(crate) fn as_found(parts: &[DataFile]) -> Result<ColdProof, BenchError> {
     Ok(ColdProof { resident, ..ColdProof::new(method) })
 }
 
-/// How much of a part is in the cache from `offset` on.
+/// Returns how much of a part is in the cache after `offset`.
 pub(crate) fn resident_from(part: &DataFile, offset: Bytes) -> Result<Bytes, BenchError> {
     let length = part.length.saturating_sub(offset);
     let rest = DataFile { path: part.path.clone(), start: part.start + offset, length };
@@ -164,7 +164,7 @@ pub(crate) fn evict(
             return Err(BenchError::Cancelled);
         }
         for file in &files {
-            // Flushing is slow and seldom needed, so only after plain eviction has failed.
+            // Flushing is slow and rarely needed, so only after plain eviction has failed.
             file.evict(attempt > 1)?;
         }
         if drop_caches {

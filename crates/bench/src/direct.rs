@@ -1,4 +1,4 @@
-//! Timed reads that bypass the page cache: the service times of the device.
+//! Times reads that bypass the page cache, to measure the device's service times.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
@@ -15,10 +15,10 @@ use units::{Bytes, Nanos};
 use crate::probe::nameless;
 use crate::{BenchError, Cancel};
 
-/// Alignment of buffers for direct reads, which suffices for every device.
+/// Alignment of buffers for direct reads, in bytes; sufficient for every device.
 const ALIGNMENT_BYTES: usize = 4096;
 
-/// A file or block device for direct reads; never written.
+/// A file or block device that is opened for direct reads and never written.
 #[derive(Debug)]
 pub struct DirectFile {
     file: File,
@@ -28,9 +28,9 @@ pub struct DirectFile {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectTimes {
-    /// From the first read to the end of the last.
+    /// Time from the start of the first read to the end of the last.
     pub elapsed: Nanos,
-    /// The latency of each read, in the order of the offsets.
+    /// Latency of each read, in the order of the offsets.
     pub latencies: Vec<Nanos>,
 }
 
@@ -39,27 +39,26 @@ impl DirectFile {
     ///
     /// # Errors
     ///
-    /// If it is neither file nor block device, has holes, which would not reach the device, or does
-    /// not support direct reads.
+    /// If the path is neither a file nor a block device, if the file has holes (reads of holes do
+    /// not reach the device), or if direct reads are not supported.
     pub fn open(path: &Path) -> Result<Self, BenchError> {
         let metadata = std::fs::metadata(path).map_err(BenchError::io("look at", path))?;
         let device = metadata.file_type().is_block_device();
         if !device && !metadata.is_file() {
             return Err(BenchError::NotReadable { path: path.to_owned() });
         }
-        // Some file systems also count metadata blocks, so a few missing blocks already mean a
-        // hole.
+        // Some file systems also count metadata blocks, so even a few missing blocks mean a hole.
         if !device && metadata.blocks() * 512 < metadata.len() {
             return Err(BenchError::Holes { path: path.to_owned() });
         }
         Self::new(path, path)
     }
 
-    /// Creates an unnamed file of this size in a directory, which is removed with this value.
+    /// Creates an unnamed file of this size in a directory; it is removed with this value.
     ///
     /// # Errors
     ///
-    /// If it cannot be written there, or does not support direct reads.
+    /// If the file cannot be written there, or if direct reads are not supported.
     pub fn in_directory(dir: &Path, size: Bytes) -> Result<Self, BenchError> {
         let made = nameless(dir, size)?;
         Self::new(Path::new(&format!("/proc/self/fd/{}", made.as_raw_fd())), dir)
@@ -78,11 +77,11 @@ impl DirectFile {
         self.size
     }
 
-    /// Reads `length` at each of the offsets with this concurrency, and times each read.
+    /// Reads `length` bytes at each offset, with `depth` concurrent reads, and times each read.
     ///
     /// # Errors
     ///
-    /// If a read is short, or `cancel` is set meanwhile.
+    /// If a read is short, or if `cancel` is set during the reads.
     pub fn time(
         &self,
         offsets: &[Bytes],
@@ -114,7 +113,7 @@ impl DirectFile {
         Ok(DirectTimes { elapsed, latencies })
     }
 
-    /// One of several readers: a free reader takes the next offset.
+    /// Runs one of several readers; each reader takes the next offset as soon as it is free.
     fn read_some(
         &self,
         offsets: &[Bytes],

@@ -1,20 +1,20 @@
-//! Disturbances of a sample.
+//! Disturbances of a trial.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use units::{Bytes, Nanos};
 
-/// An external influence because of which a trial should be repeated, with its figures.
+/// An external influence that invalidates a trial, so that it should be repeated, with figures.
 #[derive(Clone, Debug, Error, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Disturbance {
     /// Part of the data was in the page cache when the readers started.
     #[error("{resident} of the data could not be evicted from the page cache")]
     WarmStart { resident: Bytes },
-    /// Less was read from the device than the readers received: the rest was cached somewhere.
+    /// The device delivered less data than the readers received: some cache held the rest.
     #[error("not cold: the readers received {useful}, but only {device} came from the device")]
     WarmData { device: Bytes, useful: Bytes },
-    /// The page cache was dropped during the trial.
+    /// Another process dropped the page cache during the trial.
     #[error("another process dropped the page cache {times} times")]
     CacheDropped { times: u64 },
     #[error(
@@ -22,27 +22,27 @@ pub enum Disturbance {
              ({own})"
     )]
     ForeignTraffic {
-        /// Data read that our readers did not request.
+        /// Data read besides the requests of the trial's readers.
         read: Bytes,
         written: Bytes,
         own: Bytes,
     },
-    /// Memory was short: tasks were held up until some was free.
+    /// Memory was short: tasks stalled until some was free.
     #[error(
         "memory was short: tasks were stalled for {stalled} of {elapsed} and looked at \
          {scanned_pages} pages for free ones"
     )]
     MemoryPressure {
-        /// How long at least one task was stalled.
+        /// Time during which at least one task was stalled.
         stalled: Nanos,
         elapsed: Nanos,
-        /// Pages that tasks scanned to find free ones.
+        /// Pages that tasks scanned to find free memory.
         scanned_pages: u64,
     },
-    /// The program that should run the workload failed.
+    /// The program that runs the workload failed.
     #[error("{problem}")]
     ToolFailed { problem: String },
-    /// Requests were still in flight at the time limit.
+    /// Requests were still in flight when the time limit expired.
     #[error("{requests} requests were still in flight after {waited}")]
     NotDrained { requests: u64, waited: Nanos },
 }

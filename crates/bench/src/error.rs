@@ -1,4 +1,4 @@
-//! Errors of files and trials.
+//! Errors of data files and trials.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use units::{Bytes, Classified, ErrorKind, Nanos};
 use workload::WorkloadError;
 use workload::fio::FioError;
 
-/// Why there is no sample. Each error names the path and, if possible, says what to do.
+/// An error that prevented a trial. Messages name the path and, if possible, a remedy.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// The workload is impossible, or does not fit the files.
+    /// The workload is invalid, or does not fit the files.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
     #[error(transparent)]
@@ -30,7 +30,7 @@ pub enum BenchError {
         path = path.display()
     )]
     ReadOnly { path: PathBuf },
-    /// Not enough space for the files.
+    /// The file system lacks space for the files.
     #[error(
         "{path}: the files need {needed}, but only {available} is free: free some space or set a \
          smaller --size",
@@ -43,7 +43,7 @@ pub enum BenchError {
         needed: Bytes,
         /// Free space; a quota may leave this user less.
         available: Bytes,
-        /// The system's error, if there was one.
+        /// The system's error; `None` if the check of the free space failed.
         source: Option<io::Error>,
     },
     /// Another process is using the files in this directory.
@@ -52,13 +52,13 @@ pub enum BenchError {
         path = path.display()
     )]
     Busy { path: PathBuf },
-    /// A directory with our name that is not ours.
+    /// A directory with foreread's name that foreread did not create.
     #[error("{path} was not created by foreread, so it is not used: {why}", path = path.display())]
     Foreign { path: PathBuf, why: String },
-    /// The target is neither file nor block device.
+    /// The target is neither a file nor a block device.
     #[error("{path} is neither a file nor a block device", path = path.display())]
     NotReadable { path: PathBuf },
-    /// A file has holes, whose reads do not reach the device.
+    /// The file has holes; reads of holes do not reach the device.
     #[error("{path} has holes: its reads would not reach the device", path = path.display())]
     Holes { path: PathBuf },
     /// The target is empty.
@@ -79,18 +79,18 @@ pub enum BenchError {
     Shrank { path: PathBuf, offset: Bytes },
     #[error("cannot read {path} at {offset}", path = path.display())]
     Read { path: PathBuf, offset: Bytes, source: io::Error },
-    /// A device that existed at the start is gone.
+    /// A device that was present at the start has disappeared.
     #[error("device {device} has disappeared")]
     DeviceGone { device: DevNo },
     /// The data set lacks files that the workload needs.
     #[error("workload {workload} needs other files than those created")]
     NotLaidOut { workload: String },
-    /// Readers did not return from the kernel.
+    /// Readers are still blocked in the kernel after the trial.
     #[error(
         "{readers} readers are still waiting for the storage {waited} after the end of the trial"
     )]
     Stuck { readers: usize, waited: Nanos },
-    /// An option with an invalid value.
+    /// An option has an invalid value.
     #[error("{option} = {value}: must be {wanted}")]
     BadOption { option: &'static str, value: String, wanted: &'static str },
     /// A program that the workload needs is not installed.
@@ -99,22 +99,22 @@ pub enum BenchError {
     /// An external program failed.
     #[error("{program}: {problem}")]
     Tool { program: String, problem: String },
-    /// Memory cannot be limited for a trial.
+    /// The memory of a trial cannot be limited on this system.
     #[error("memory cannot be limited here: {problem}")]
     NoMemoryLimit { problem: String },
-    /// Not even the pages being read fit into the memory of the trial.
+    /// The memory limit of the trial is too small even for the pages that are being read.
     #[error(
         "the reads of this trial do not fit into {limit} of memory: raise the limit, or use fewer \
          streams or a smaller window"
     )]
     OutOfMemory { limit: Bytes },
-    /// Existing data is only read.
+    /// A workload that writes was used on existing data, which foreread only reads.
     #[error(
         "{path}: {workload} writes, but existing data is only read: use a directory",
         path = path.display()
     )]
     OnlyRead { path: PathBuf, workload: String },
-    /// The job file asks for something that is not supported here.
+    /// The fio job file uses an unsupported option.
     #[error("fio job file: {0}")]
     Jobs(#[from] FioError),
     /// The [`Cancel`](crate::Cancel) was set.
@@ -160,7 +160,7 @@ impl BenchError {
     }
 }
 
-/// The error of a failed write in `dir`.
+/// Returns the error for a failed write in `dir`.
 pub(crate) fn write_error(dir: &Path, source: io::Error) -> BenchError {
     match source.kind() {
         io::ErrorKind::ReadOnlyFilesystem => BenchError::ReadOnly { path: dir.to_owned() },

@@ -1,9 +1,9 @@
-//! Real workloads: cold cache, reader engines, latency histograms, device counters.
+//! Runs workloads and measures them: cold cache, readers, latency histograms, device counters.
 //!
-//! A [`Dataset`] is the data to read: files of foreread's own, created once for many trials, or
+//! A [`Dataset`] is the data to read: foreread's own files, created once for many trials, or
 //! existing data, which is only read. [`run_trial`] runs one workload on it once and returns a
-//! [`Sample`]: raw counts and histograms, with all influences that speak against them as typed
-//! [`Disturbance`]s. The caller decides whether to repeat a trial.
+//! [`Sample`]: raw counts and histograms, and each disturbance that invalidates them as a typed
+//! [`Disturbance`]. The caller decides whether to repeat a trial.
 
 mod cancel;
 mod cold;

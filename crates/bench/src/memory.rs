@@ -1,13 +1,13 @@
-//! Trials with little memory: a control group limits the page cache.
+//! Runs trials with little memory: a control group limits the page cache.
 //!
-//! The page cache is charged to the control group of the reading process
-//! (`Documentation/admin-guide/cgroup-v2.rst`, "Memory Ownership"). So for the length of a trial
-//! this process moves into a group of its own with a limit, in either version of control groups.
+//! The kernel charges the page cache to the control group of the reading process
+//! (`Documentation/admin-guide/cgroup-v2.rst`, "Memory Ownership"). This process therefore moves
+//! into its own group with a limit during a trial, in either version of control groups.
 //!
-//! If nothing can be reclaimed because all of it is being read, the kernel would kill the only
-//! process in the group, which is this one. Version 1 can disable that (`memory.oom_control`);
-//! version 2 spares a process with the lowest score (`mm/oom_kill.c`). The call then fails with
-//! ENOMEM: readers retry, and nothing else in this process makes system calls meanwhile.
+//! If no memory can be reclaimed because all of it is being read, the kernel would kill the only
+//! process in the group, this one. Version 1 can disable that (`memory.oom_control`); version 2
+//! spares processes with the lowest score (`mm/oom_kill.c`). The call then fails with ENOMEM:
+//! readers retry, and nothing else in this process makes system calls meanwhile.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -21,11 +21,11 @@ use units::Bytes;
 
 use crate::BenchError;
 
-/// With less, memory other than the page cache would dominate.
+/// Minimum memory limit: below it, memory other than the page cache would dominate.
 pub const MEMORY_LEAST: Bytes = Bytes::from_mib(8);
-/// Prefix of the names of our groups, before the process id and a number.
+/// Prefix of the names of foreread's groups; the process id and a number follow.
 pub(crate) const NAME: &str = "foreread-memory-";
-/// A process with this score is not killed.
+/// The OOM killer spares a process with this score.
 const SPARED: &str = "-1000";
 const SCORE: &str = "/proc/self/oom_score_adj";
 
@@ -34,9 +34,9 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 /// The counters of a trial's control group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryAccount {
-    /// The limit for the cache and all other memory of the process.
+    /// Limit for the page cache and all other memory of the process.
     pub limit: Bytes,
-    /// File data that was evicted and read again.
+    /// File data that was read again after its eviction.
     pub refaulted: Bytes,
     pub limit_met: u64,
 }
@@ -56,7 +56,7 @@ impl Version {
     }
 }
 
-/// The hierarchy with the memory controller, and the group of this process.
+/// The mount of the memory controller's hierarchy, and the group of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
     version: Version,
@@ -64,23 +64,23 @@ struct Hierarchy {
     home: PathBuf,
 }
 
-/// A limit on this process as long as this exists.
+/// A memory limit on this process, in force while this value exists.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     group: Group,
-    /// The process list of the previous group, opened in advance because opening needs memory.
+    /// Process list of the previous group, opened in advance because opening it needs memory.
     way_back: Option<File>,
     score: Option<String>,
     limit: Bytes,
 }
 
-/// Checks whether memory can be limited to this size here, before anything is created.
+/// Checks whether memory can be limited to this size on this system, before any file is created.
 pub fn check_memory_limit(limit: Bytes) -> Result<(), BenchError> {
     MemoryLimit::enter(limit).map(drop)
 }
 
 impl MemoryLimit {
-    /// Moves this process into a group with this limit.
+    /// Moves this process into a new group with this limit.
     pub(crate) fn enter(limit: Bytes) -> Result<Self, BenchError> {
         if limit < MEMORY_LEAST {
             return Err(BenchError::BadOption {
@@ -93,7 +93,7 @@ impl MemoryLimit {
         let mounts = read("/proc/self/mounts")?;
         let hierarchy = Hierarchy::find(&mounts, &read("/proc/self/cgroup")?)?;
         let group = Group::make(&hierarchy, limit)?;
-        // Last, because others can see it: from now on dropping undoes everything.
+        // Last, because other processes can see it; from here on, dropping undoes all steps.
         let score = fs::read_to_string(SCORE).ok().map(|score| score.trim().to_owned());
         let score = fs::write(SCORE, SPARED).is_ok().then_some(score).flatten();
         let procs = hierarchy.home.join("cgroup.procs");
@@ -113,7 +113,7 @@ impl MemoryLimit {
 
     fn go_back(&mut self) {
         let Some(mut way_back) = self.way_back.take() else { return };
-        // Even this may fail without memory until the next read has ended.
+        // Without memory, even this may fail until a read in flight has completed.
         for _ in 0..1000 {
             match way_back.write_all(b"0") {
                 Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
@@ -136,7 +136,7 @@ impl Drop for MemoryLimit {
 }
 
 impl Hierarchy {
-    /// The hierarchy with the memory controller.
+    /// Finds the hierarchy with the memory controller.
     fn find(mounts: &str, own: &str) -> Result<Self, BenchError> {
         let find = |kind: CgroupHierarchy, version| {
             let mount = kind.parse_mount(mounts)?;
@@ -152,7 +152,7 @@ impl Hierarchy {
         Ok(hierarchy)
     }
 
-    /// A group of version 2 has a controller only if its parent delegates it.
+    /// Checks that the mount delegates the memory controller; version 2 requires that.
     fn check(&self) -> Result<(), BenchError> {
         let has = |file: &str| {
             let words = fs::read_to_string(self.mount.join(file)).unwrap_or_default();
@@ -171,8 +171,8 @@ impl Hierarchy {
         }))
     }
 
-    /// The parent of our groups. In version 1 it is our own group, so that higher limits still
-    /// apply. In version 2 a group with processes cannot have child groups, except the root.
+    /// Returns the parent of new groups. In version 1 it is the group of this process, so that its
+    /// limits still apply. In version 2, only the root may have both processes and children.
     fn parent(&self) -> &Path {
         match self.version {
             Version::One => &self.home,
@@ -181,13 +181,13 @@ impl Hierarchy {
     }
 }
 
-/// The directory of a group; the root of the mount if a namespace hides it.
+/// Returns the directory of a group; the root of the mount if a namespace hides the group.
 fn inside(mount: &Path, path: &str) -> PathBuf {
     let whole = mount.join(path.trim_start_matches('/'));
     if whole.is_dir() { whole } else { mount.to_owned() }
 }
 
-/// A control group of our own, removed when dropped.
+/// A control group that this process created; removed when dropped.
 #[derive(Debug)]
 struct Group {
     version: Version,
@@ -205,7 +205,7 @@ impl Group {
         let file = group.path.join(group.version.limit_file());
         fs::write(&file, limit.get().to_string()).map_err(|error| refused(&file, &error))?;
         if group.version == Version::One {
-            // Without this file the kernel kills, and the guard restores all settings.
+            // Without this file, the kernel kills the process and the guard restores all settings.
             let _ = fs::write(group.path.join("memory.oom_control"), "1");
         }
         Ok(group)
@@ -215,7 +215,7 @@ impl Group {
         fs::write(self.path.join("cgroup.procs"), "0")
     }
 
-    /// The data that was read again, and how often the limit was reached.
+    /// Returns the amount of refaulted file data, and how often the limit was reached.
     fn counts(&self) -> (Bytes, u64) {
         let read = |name: &str| fs::read_to_string(self.path.join(name)).unwrap_or_default();
         let field = |text: &str, key: &str| -> Option<u64> {
@@ -234,7 +234,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Processes take a moment to leave.
+        // Processes take some time to leave the group.
         for _ in 0..100 {
             match fs::remove_dir(&self.path) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -246,14 +246,14 @@ impl Drop for Group {
     }
 }
 
-/// Removes groups of dead processes: a killed process leaves an empty group behind.
+/// Removes groups of processes that have exited: a killed process leaves an empty group behind.
 fn remove_left(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(NAME)?.split('-').next());
         let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         if !Path::new(&format!("/proc/{pid}")).exists() {
-            // This does not remove a group that is not empty.
+            // This fails if the group is not empty.
             let _ = fs::remove_dir(entry.path());
         }
     }

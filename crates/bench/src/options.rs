@@ -7,7 +7,7 @@ use crate::{BenchError, Cancel};
 /// The state of the page cache when the readers start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheStart {
-    /// None of the data: it is evicted, which is verified.
+    /// None of the data is in the cache: foreread evicts it and verifies that.
     #[default]
     Cold,
     AsFound,
@@ -15,20 +15,20 @@ pub enum CacheStart {
 
 #[derive(Clone, Debug)]
 pub struct TrialOptions {
-    /// Time limit of the readers, in the storage's own time.
+    /// Time limit for the readers, in the storage's own time.
     pub duration: Nanos,
-    /// How many times slower than its model the storage runs: duration and think time are
-    /// multiplied by it. 1 for real storage.
+    /// Factor by which the storage is slower than its model. Duration and think time are multiplied
+    /// by it; 1 for real storage.
     pub dilation: f64,
     pub seed: u64,
-    /// Whether to write to `/proc/sys/vm/drop_caches` in addition to evicting the data. That
-    /// affects all users of the machine.
+    /// True to write to `/proc/sys/vm/drop_caches` besides evicting the data. This affects all
+    /// users of the machine.
     pub drop_caches: bool,
-    /// The state of the cache at the start.
+    /// State of the page cache at the start.
     pub start: CacheStart,
-    /// Limit for the page cache and all other memory of this process; `None` is unlimited.
+    /// Limit for the page cache and all other memory of this process; `None` means unlimited.
     pub memory_limit: Option<Bytes>,
-    /// How long to wait, in the storage's own time, for requests in flight at the end.
+    /// Maximum wait for requests in flight at the end of a trial, in the storage's own time.
     pub drain_limit: Nanos,
     /// Stops the trial early, within about 100 ms.
     pub cancel: Cancel,

@@ -1,5 +1,5 @@
-//! Measures what the kernel really reads ahead. One reader reads cold data page by page; after each
-//! page, the end of the cached data is determined.
+//! Measures how much the kernel reads ahead. One reader reads cold data page by page; after each
+//! page, the probe determines where the cached data ends.
 //!
 //! The kernel adds the folios of a window to the cache when it submits the window, so each step of
 //! the cached end is exactly one window. The device's counters show the resulting requests.
@@ -20,31 +20,31 @@ use units::{Bytes, Pages};
 
 use crate::BenchError;
 
-/// The minimum to read, so that windows reach their full size.
+/// Minimum amount to read, so that windows reach their full size.
 const MIN_READ: Bytes = Bytes::from_mib(4);
-/// The maximum to read, or to write in order to read it.
+/// Maximum amount to read (or to write before reading it).
 const MAX_READ: Bytes = Bytes::from_mib(256);
-/// Number of full windows in the data that is read.
+/// Number of full windows to read.
 const WINDOWS_PER_READ: u64 = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReadProbe {
-    /// The steady window; `None` if there was none.
+    /// The steady window; `None` if the windows did not settle.
     pub window: Option<Bytes>,
     pub asked: Bytes,
-    /// Data read from the devices meanwhile, by any process.
+    /// Data that devices read during the probe, for any process.
     pub device_bytes: Bytes,
     pub device_requests: u64,
 }
 
 impl ReadProbe {
-    /// The mean size of a request; 0 without requests.
+    /// Returns the mean size of a request; 0 if there were no requests.
     pub fn mean_request(&self) -> Bytes {
         Bytes::new(self.device_bytes.get().checked_div(self.device_requests).unwrap_or(0))
     }
 
-    /// Whether this agrees with a read-ahead of `wanted`. Without read-ahead, each page is a
-    /// request of its own.
+    /// Returns whether the window agrees with a read-ahead of `wanted`; `None` without a window.
+    /// Without read-ahead, each page is a request of its own.
     pub fn agrees_with(&self, wanted: Bytes) -> Option<bool> {
         let page = page_size();
         let wanted = wanted.to_pages_floor(page).to_bytes(page).max(page.bytes());
@@ -52,9 +52,8 @@ impl ReadProbe {
     }
 }
 
-/// Reads some cold data of `storage` as one slow stream: from an unnamed file created in a
-/// directory, or from the file or device itself. `expected` is the expected window, which
-/// determines how much is read.
+/// Reads cold data of `storage` as one slow stream: from an unnamed file created in a directory, or
+/// from the file or device itself. The amount to read depends on the `expected` window.
 pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<ReadProbe, BenchError> {
     let length =
         expected.get().saturating_mul(WINDOWS_PER_READ).clamp(MIN_READ.get(), MAX_READ.get());
@@ -71,8 +70,8 @@ pub fn probe(root: &Root, storage: &Storage, expected: Bytes) -> Result<ReadProb
     Ok(ReadProbe { window, asked: length, device_bytes: read_bytes, device_requests: reads })
 }
 
-/// An unnamed file whose data is on the device and not in the cache. It is reopened, so that it has
-/// the current window.
+/// Creates an unnamed file whose data is on the device but not in the cache. The file is reopened,
+/// so that it uses the current window.
 pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
     let io = |action| BenchError::io(action, dir);
     let mut file = OpenOptions::new()
@@ -84,7 +83,7 @@ pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
         .map_err(|error| crate::error::write_error(dir, error))?;
     let mut piece = vec![0_u8; 1 << 20];
     for at in 0..length.get() >> 20 {
-        // All pieces differ, because some devices deduplicate.
+        // Every piece differs, because some devices deduplicate.
         piece[..8].copy_from_slice(&(at + 1).to_le_bytes());
         file.write_all(&piece).map_err(io("write a file in"))?;
     }
@@ -93,7 +92,7 @@ pub fn nameless(dir: &Path, length: Bytes) -> Result<File, BenchError> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(io("open a file in"))
 }
 
-/// The first range of a file or device that is cold, or becomes cold when evicted.
+/// Opens a file or device, and evicts a range in its middle.
 fn existing(path: &PathBuf, length: Bytes) -> Result<(File, Bytes), BenchError> {
     let file = File::open(path).map_err(BenchError::io("open", path))?;
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
@@ -108,10 +107,10 @@ fn existing(path: &PathBuf, length: Bytes) -> Result<(File, Bytes), BenchError> 
     Ok((file, start))
 }
 
-/// Evicts a range of a file, and verifies that.
+/// Evicts a range of a file, and verifies that its pages are gone.
 fn forget(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<(), BenchError> {
     for _ in 0..4 {
-        // The whole file: a large folio across the boundary of the range would stay.
+        // Evicts the whole file: a large folio that crosses the range's boundary would stay.
         fadvise(file, 0, None, Advice::DontNeed)
             .map_err(|errno| BenchError::io("evict", path)(errno.into()))?;
         let cached = cachestat(file.as_fd(), start, length)
@@ -126,7 +125,7 @@ fn forget(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<(), B
     Err(BenchError::io("evict", path)(busy))
 }
 
-/// Reads page by page; returns the steps in which the cached range grew.
+/// Reads page by page; returns the steps by which the cached range grew.
 fn walk(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<Vec<Pages>, BenchError> {
     let page = page_size().bytes();
     let mut buffer = vec![0; usize::try_from(page.get()).unwrap_or(4096)];
@@ -154,7 +153,7 @@ fn walk(file: &File, path: &Path, start: Bytes, length: Bytes) -> Result<Vec<Pag
     Ok(steps)
 }
 
-/// The most frequent step after windows have grown; the last step is cut off by the end.
+/// Returns the most frequent step of the second half, without the last, which the end cuts off.
 fn settled(steps: &[Pages]) -> Option<Pages> {
     let (_, steps) = steps.split_last()?;
     let mut counts: BTreeMap<Pages, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Readers: threads that perform their accesses until the trial is over.
+//! Readers: threads that perform accesses until the trial is over.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +16,10 @@ use crate::{
     BenchError, ClassSample, ColdProof, CpuTime, ReaderSample, Sample, Timeline, TrialOptions,
 };
 
-/// A longer pause is split, so that the end of the trial is noticed.
+/// A longer pause is split into pieces of this length, so that readers notice the end of a trial.
 const REST_PIECE: Nanos = Nanos::from_millis(20);
 
-/// Buffers are aligned to pages, as in programs that optimise this: the kernel copies faster.
+/// Buffers are page-aligned, as in optimised programs: the kernel copies faster.
 const BUFFER_ALIGNMENT: usize = 4096;
 
 /// The state that all readers of a trial share.
@@ -45,10 +45,10 @@ impl StartGate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts all readers at the same moment, when all are ready.
+    /// Waits until all readers are ready, then starts them together; returns the start time.
     pub(crate) fn start(&self, readers: usize) -> Nanos {
         let mut state = self.state();
-        // A reader that has already finished has panicked: the others need not wait for it.
+        // A reader that finished before the start has panicked: do not wait for it.
         while state.ready < readers && state.finished == 0 {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -70,7 +70,7 @@ impl StartGate {
         }
     }
 
-    /// Ends the trial at `now`, unless it has already ended.
+    /// Ends the trial at `now`, unless it is already over.
     pub(crate) fn end(&self, now: Nanos, exhausted: bool) {
         self.over.store(true, Ordering::Relaxed);
         let mut state = self.state();
@@ -86,7 +86,7 @@ impl StartGate {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// When it ended, and whether because data was used up.
+    /// Returns when the trial ended and whether its data was exhausted; `None` while it runs.
     pub(crate) fn ending(&self) -> Option<(Nanos, bool)> {
         let state = self.state();
         state.end.map(|end| (end, state.exhausted))
@@ -121,18 +121,18 @@ impl Drop for Finish<'_> {
 #[derive(Debug)]
 pub(crate) struct TrialReader {
     pub(crate) sources: Vec<Arc<DataSource>>,
-    /// The same files opened again for random reads, which must not affect the stream's open files;
-    /// empty if not needed.
+    /// The same files opened again for random reads, so that these do not affect the stream's open
+    /// files; empty if not needed.
     pub(crate) random_sources: Vec<Arc<DataSource>>,
     pub(crate) accesses: Accesses,
     pub(crate) block: Bytes,
     /// Pause after each request, in wall time.
     pub(crate) think: Nanos,
-    /// Whether the times of requests count from the end of the previous one.
+    /// True if the times of requests count from the end of the previous request.
     pub(crate) has_think_times: bool,
-    /// How many times slower than its model the storage runs.
+    /// Factor by which the storage is slower than its model.
     pub(crate) dilation: f64,
-    /// Whether the trial is over when this reader has used up its data; false for a replay, whose
+    /// True if the trial is over when this reader has exhausted its data; false for a replay, whose
     /// processes start and exit.
     pub(crate) ends_all: bool,
     /// Time limit in wall time.
@@ -146,10 +146,10 @@ pub(crate) struct ReaderTally {
     pub(crate) stream: ClassSample,
     pub(crate) random: ClassSample,
     pub(crate) cpu: CpuTime,
-    /// The file and the end of the last request.
+    /// File index and end offset of the last request.
     pub(crate) reached: Option<(u32, Bytes)>,
     pub(crate) pace: ReaderPace,
-    /// Data read for the thread by the kernel's accounting; `None` without it.
+    /// Data that devices read for the thread; `None` without the kernel's I/O accounting.
     pub(crate) device_bytes: Option<Bytes>,
 }
 
@@ -172,7 +172,7 @@ impl TrialReader {
         let aligned = memory.as_ptr().align_offset(BUFFER_ALIGNMENT).min(BUFFER_ALIGNMENT);
         let buffer = &mut memory[aligned..];
         if self.think > Nanos::ZERO || !self.ends_all {
-            // Without this permission, each pause is up to 50 µs too long.
+            // If exact timers are not permitted, each pause is up to 50 µs too long.
             let _ = realtime::exact_timers();
         }
         let (cpu, read) = (thread_cpu(), thread_read_bytes());
@@ -187,7 +187,7 @@ impl TrialReader {
         Ok(tally)
     }
 
-    /// The hot loop: no allocation, and one clock reading for each request (two with pauses).
+    /// The hot loop: no allocation, and one clock read per request (two with pauses).
     fn read_until_over(
         &mut self,
         start: Nanos,
@@ -245,12 +245,12 @@ impl TrialReader {
         Ok(())
     }
 
-    /// Sleeps for the think time, or until the trial is over; returns the time of waking.
+    /// Sleeps for the think time or until the trial is over; returns the wake-up time.
     fn rest(&self, from: Nanos) -> Nanos {
         self.wait_until(Nanos::new(from.get().saturating_add(self.think.get())), from)
     }
 
-    /// Sleeps until this time, or until the trial is over; returns the time of waking.
+    /// Sleeps until this time or until the trial is over; returns the wake-up time.
     fn wait_until(&self, until: Nanos, from: Nanos) -> Nanos {
         let mut now = from;
         while now < until && !self.course.is_over() {
@@ -272,7 +272,7 @@ pub(crate) fn cpu_between(before: ThreadCpu, after: ThreadCpu) -> CpuTime {
     }
 }
 
-/// The sample of a trial with these readers.
+/// Combines the readers' tallies into the sample of a trial.
 pub(crate) fn collect(
     workload: &Workload,
     options: &TrialOptions,

@@ -36,52 +36,52 @@ pub struct CpuTime {
     pub system: Nanos,
 }
 
-/// The measurements of one trial. Fields are raw, in wall time. Methods return results in the
-/// storage's own time, that is, divided by the dilation.
+/// The measurements of one trial. Fields are raw values in wall time. Methods return results in the
+/// storage's own time: wall time divided by the dilation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub workload: String,
     pub seed: u64,
-    /// How many times slower than its model the storage ran; 1 for real storage.
+    /// Factor by which the storage was slower than its model; 1 for real storage.
     pub dilation: f64,
     /// Wall time from the start of the readers until the trial was over.
     pub elapsed: Nanos,
-    /// Whether a reader had used up its data before the time limit.
+    /// True if a reader exhausted its data before the time limit.
     pub exhausted: bool,
     pub readers: Vec<ReaderSample>,
     pub stream: ClassSample,
     pub random: ClassSample,
     pub cpu: CpuTime,
-    /// The block layer's counters; `None` without a device (NFS, FUSE).
+    /// Block-layer counters; `None` without a block device (NFS, FUSE).
     pub device: Option<DeviceDelta>,
-    /// Data that was read ahead of streams and still unused at the end; `None` if unknown.
+    /// Data that was read ahead of streams but still unused at the end; 0 if unknown.
     #[serde(default)]
     pub ahead: Bytes,
     /// For writers, the requested data in both directions: data written, and data read to modify
-    /// it. `None` for workloads that only read.
+    /// it. 0 for workloads that only read.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub moved: Bytes,
-    /// Wall time from the start of the readers until nothing was in flight.
+    /// Wall time from the start of the readers until no request was in flight.
     #[serde(default)]
     pub settled: Nanos,
-    /// What was in the page cache at the start.
+    /// Content of the page cache at the start.
     pub cold: ColdProof,
     #[serde(default, skip_serializing_if = "Timeline::is_empty")]
     pub timeline: Timeline,
     /// Other quantities over time: queries, windows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Series>,
-    /// Device requests by size, if each was observed: the first bucket up to 4 KiB, each next one
-    /// twice as large.
+    /// Number of device requests by size: up to 4 KiB in the first bucket, up to twice as much in
+    /// each following one. Empty if requests were not observed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request_sizes: Vec<u64>,
-    /// The report of the external program that ran the workload, if there was one.
+    /// Report of the external program that ran the workload; `None` for foreread's own engine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolReport>,
-    /// The control group's counters, if memory was limited.
+    /// The control group's counters; `None` if memory was not limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryAccount>,
-    /// The disturbances; empty for an undisturbed sample.
+    /// Disturbances of the trial; empty if it was undisturbed.
     pub disturbances: Vec<Disturbance>,
 }
 
@@ -90,7 +90,7 @@ fn is_nothing(data: &Bytes) -> bool {
 }
 
 impl Sample {
-    /// An empty sample, to be filled in.
+    /// Creates an empty sample.
     pub fn new(workload: &str, seed: u64, dilation: f64, cold: ColdProof) -> Self {
         Self {
             workload: workload.to_owned(),
@@ -116,7 +116,7 @@ impl Sample {
         }
     }
 
-    /// The sample of a failed program.
+    /// Creates the sample of a failed program.
     pub fn failed(workload: &str, seed: u64, dilation: f64, problem: String) -> Self {
         let cold = ColdProof::new(ResidencyMethod::Denied);
         let disturbances = vec![Disturbance::ToolFailed { problem }];
@@ -131,13 +131,13 @@ impl Sample {
         self.readers.iter().map(|reader| reader.useful).sum()
     }
 
-    /// Data per second of the storage's own time.
+    /// Returns the throughput in the storage's own time.
     ///
-    /// For streams, data that was read ahead counts together with the time that reading it took,
+    /// For streams, the data read ahead counts, together with the time that reading it took,
     /// because the streams would have received it next. A trial contains only a few of the largest
-    /// windows, which would look slow if the last of them were lost. Otherwise each reader counts
-    /// with its own elapsed time, so that a late request neither adds idle time of the other
-    /// readers nor is lost.
+    /// windows; without the last of them they would look slow. Otherwise each reader counts with
+    /// its own elapsed time, so that a late request is counted but adds no idle time to other
+    /// readers.
     pub fn throughput(&self) -> BytesPerSecond {
         let useful = self.useful().get() as f64;
         let rate = if self.ahead.is_zero() || useful == 0.0 {
@@ -145,14 +145,14 @@ impl Sample {
         } else {
             let ahead = self.ahead.get() as f64;
             let cpu = (self.cpu.user + self.cpu.system).as_secs_f64();
-            // At least, the readers would need time to copy it from the cache.
+            // The readers would need at least the time to copy it from the cache.
             let copying = cpu * ahead / useful / self.readers.len() as f64;
             self.dilation * (useful + ahead) / (self.settled.as_secs_f64() + copying)
         };
         BytesPerSecond::new(rate).unwrap_or_default()
     }
 
-    /// Requests per second of the storage's own time, each reader's in its own elapsed time.
+    /// Returns requests/s in the storage's own time; each reader counts with its own elapsed time.
     pub fn requests_per_second(&self) -> f64 {
         self.rate(|reader| reader.requests)
     }
@@ -164,10 +164,10 @@ impl Sample {
         rate * self.dilation
     }
 
-    /// The latency quantile `q` of all requests, in the storage's own time.
+    /// Returns the latency quantile `q` of all requests, in the storage's own time.
     pub fn latency_quantile(&self, q: f64) -> Option<Nanos> {
         let (stream, random) = (&self.stream.latency, &self.random.latency);
-        // A histogram takes hundreds of kilobytes, and most trials have only one class of requests.
+        // Avoids a clone: a histogram takes hundreds of KiB, and most trials have one class.
         if random.count() == 0 || stream.count() == 0 {
             return self.undilated(stream.quantile(q).or_else(|| random.quantile(q)));
         }
@@ -176,7 +176,7 @@ impl Sample {
         self.undilated(all.quantile(q))
     }
 
-    /// As [`Sample::latency_quantile`], for random requests only.
+    /// Like [`Sample::latency_quantile`], for random requests only.
     pub fn random_latency_quantile(&self, q: f64) -> Option<Nanos> {
         self.undilated(self.random.latency.quantile(q))
     }
@@ -185,9 +185,9 @@ impl Sample {
         wall.map(|wall| wall.scaled(1.0 / self.dilation))
     }
 
-    /// Data read from the device for each byte that the readers received or that was read ahead for
-    /// their streams. For writers, data read and written for each requested byte. `None` without a
-    /// device or data.
+    /// Returns the data read from the device per byte that the readers received or that was read
+    /// ahead for their streams. For writers, the data read and written per requested byte. `None`
+    /// without a device or data.
     pub fn amplification(&self) -> Option<f64> {
         let useful = self.useful() + self.ahead;
         let device = self.device?;
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_streams_would_get_next_counts_with_the_time_it_took() {
         let ahead = Sample { ahead: Bytes::from_mib(140), ..sample(2.0) };
-        // 140 MiB got and as many ahead in 20 s, and 448 ms of copying by two readers.
+        // 140 MiB received and 140 MiB read ahead in 20 s, and 448 ms of copying by two readers.
         let expected = 2.0 * 280.0 / (20.0 + 0.224);
         assert!((ahead.throughput().as_mib() - expected).abs() < 1e-9);
         assert_eq!(ahead.amplification(), Some(1.0));

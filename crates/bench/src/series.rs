@@ -1,37 +1,37 @@
-//! Quantities over the time of a trial, besides readers and device: queries per second, or
-//! read-ahead windows.
+//! Quantities over the time of a trial besides readers and device: queries per second, read-ahead
+//! windows.
 
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// One quantity over the time of a trial. A report shows the mean over the trials of a cell.
+/// One quantity over the time of a trial. Reports show the mean over the trials of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// The name in reports: `queries`, `window`.
+    /// Name in reports: `queries`, `window`.
     pub name: String,
-    /// Its unit: `queries/s`, `KiB`.
+    /// Unit: `queries/s`, `KiB`.
     pub unit: String,
-    /// Whether it is per second of wall time, so that it must be corrected for dilation.
+    /// True if the values are per second of wall time and need correction for dilation.
     #[serde(default)]
     pub rate: bool,
-    /// Time of each value since the start of the readers, ascending, in wall time.
+    /// Time of each value since the start of the readers, in wall time, ascending.
     pub at: Vec<Nanos>,
     /// One value for each time.
     pub values: Vec<f64>,
 }
 
 impl Series {
-    /// A quantity that does not depend on the pace of time.
+    /// Creates a quantity that does not depend on dilation.
     pub fn level(name: &str, unit: &str) -> Self {
         Self { name: name.to_owned(), unit: unit.to_owned(), ..Self::default() }
     }
 
-    /// A quantity per second of wall time.
+    /// Creates a quantity per second of wall time.
     pub fn rate(name: &str, unit: &str) -> Self {
         Self { rate: true, ..Self::level(name, unit) }
     }
 
-    /// Adds a value. A value that is not finite is skipped, because a record could not hold it.
+    /// Adds a value; skips a value that is not finite, because a record cannot store it.
     pub fn push(&mut self, at: Nanos, value: f64) {
         if value.is_finite() {
             self.at.push(at);
@@ -39,7 +39,7 @@ impl Series {
         }
     }
 
-    /// Seconds and values in the storage's own time.
+    /// Returns times (in seconds) and values in the storage's own time.
     pub fn points(&self, dilation: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
         let scale = if self.rate { dilation } else { 1.0 };
         let both = self.at.iter().zip(&self.values);

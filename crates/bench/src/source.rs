@@ -1,4 +1,4 @@
-//! An open file that readers read by `pread(2)` or through a mapping.
+//! An open file that readers read with `pread(2)` or through a mapping.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -16,11 +16,11 @@ use workload::{AccessMethod, Hint, RangeAdvice};
 use crate::BenchError;
 use crate::dataset::DataFile;
 
-/// How often a read that fails for lack of memory is retried, at intervals of a millisecond.
+/// Maximum number of retries of a read that fails for lack of memory, at intervals of 1 ms.
 const OUT_OF_MEMORY_MOST: u32 = 30_000;
 
-/// A part of a file, opened for a trial. Its window is that of the moment of opening and is shared
-/// by all its readers.
+/// A part of a file, opened for a trial. All its readers share the open file, whose window is the
+/// device's setting at the time of opening.
 #[derive(Debug)]
 pub(crate) struct DataSource {
     part: DataFile,
@@ -52,8 +52,8 @@ impl DataSource {
         Ok(source)
     }
 
-    /// Gives the hint for the file or the mapping. Without a hint there is no call: even "normal"
-    /// would reset the window.
+    /// Applies the hint to the file or the mapping. Without a hint it makes no system call: even
+    /// "normal" would reset the window.
     fn advise(&self, hint: Hint) -> io::Result<()> {
         let (of_file, of_mapping) = match hint {
             Hint::None => return Ok(()),
@@ -66,8 +66,8 @@ impl DataSource {
         }
     }
 
-    /// Advises the kernel of a range as a recorded program did; no length is to the end. Of a
-    /// mapping only what is advised of all of it can be replayed.
+    /// Advises the kernel about a range as a recorded program did; length 0 means to the end. In a
+    /// mapping, sequential and random advice covers all of it; normal and dontneed do nothing.
     pub(crate) fn advise_range(
         &self,
         advice: RangeAdvice,
@@ -133,7 +133,7 @@ impl DataSource {
                 }
                 Ok(read) => done += read,
                 Err(Errno::INTR) => {}
-                // With limited memory, all of it may be in use for reads: some of them will end.
+                // Reads in flight may use all of a limited memory until some complete.
                 Err(Errno::NOMEM) if patience > 0 => {
                     patience -= 1;
                     std::thread::sleep(Duration::from_millis(1));
@@ -144,7 +144,7 @@ impl DataSource {
         Ok(())
     }
 
-    /// The error for a page that could not be mapped: the file is shorter, or unreadable there.
+    /// Returns the error for a page that could not be mapped: the file is shorter, or unreadable.
     #[cold]
     fn torn(&self, at: Bytes) -> BenchError {
         let place = self.part.start + at;
@@ -163,7 +163,7 @@ impl DataSource {
     }
 }
 
-/// Opens without updating the access time, if permitted: updating it is a write.
+/// Opens a file without updating its access time, if permitted: the update would be a write.
 fn open(part: &DataFile) -> io::Result<File> {
     let quiet =
         OpenOptions::new().read(true).custom_flags(OFlags::NOATIME.bits() as i32).open(&part.path);
@@ -212,11 +212,11 @@ mod tests {
             source.read(Bytes::new(4096), &mut buffer).unwrap();
             let problem = source.read(Bytes::new(12_288), &mut buffer).unwrap_err();
             assert!(matches!(problem, BenchError::Shrank { .. }), "{access:?}: {problem}");
-            // A buffer that reaches beyond the end gets less than it asked for.
+            // A buffer that extends beyond the end is not filled.
             let problem = source.read(Bytes::new(6_000), &mut buffer).unwrap_err();
             let BenchError::Shrank { offset, .. } = problem else { panic!("{problem}") };
             assert_eq!(offset, HALF + Bytes::new(8192));
-            // One that is too short from the start is not opened at all.
+            // A file that is already too short cannot be opened.
             let problem = DataSource::open(&part, access, Hint::None).unwrap_err();
             assert!(matches!(problem, BenchError::Shrank { .. }), "{problem}");
         }

@@ -1,4 +1,4 @@
-//! Starts the threads of readers, waits for the end of the trial, and joins them.
+//! Starts the readers' threads, waits for the end of the trial, and joins the threads.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -12,12 +12,12 @@ use crate::timeline::slot_of;
 use crate::{BenchError, TrialOptions};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long readers may take to react to an interruption before they are abandoned.
+/// Time that readers may take to react to an interruption before they are abandoned.
 const INTERRUPT_PATIENCE: Nanos = Nanos::from_millis(60);
 
 pub(crate) type ReaderThread = JoinHandle<Result<ReaderTally, BenchError>>;
 
-/// Starts a thread for each reader. A thread owns everything that it uses, so that it can be
+/// Starts a thread for each reader. A thread owns all data that it uses, so that it can be
 /// abandoned if it hangs in the kernel.
 pub(crate) fn spawn(readers: Vec<TrialReader>) -> Result<Vec<ReaderThread>, BenchError> {
     let course = readers.first().map(|reader| Arc::clone(&reader.course));
@@ -27,7 +27,7 @@ pub(crate) fn spawn(readers: Vec<TrialReader>) -> Result<Vec<ReaderThread>, Benc
         match builder.spawn(move || reader.run()) {
             Ok(thread) => threads.push(thread),
             Err(error) => {
-                // Otherwise readers that wait for the start would wait forever.
+                // Otherwise the readers that are waiting for the start would wait forever.
                 if let Some(course) = &course {
                     course.end(Nanos::ZERO, false);
                     course.start(threads.len());
@@ -39,7 +39,7 @@ pub(crate) fn spawn(readers: Vec<TrialReader>) -> Result<Vec<ReaderThread>, Benc
     Ok(threads)
 }
 
-/// Waits for the end of the trial and of all readers.
+/// Waits until the trial is over and all readers have finished; calls `look` once per slot.
 pub(crate) fn accompany(
     threads: Vec<ReaderThread>,
     course: &StartGate,
@@ -80,7 +80,7 @@ pub(crate) fn accompany(
         }
     }
     let results: Vec<_> = threads.into_iter().map(join).collect();
-    // The first reader that failed stopped the others, which have no error of their own.
+    // The first reader that failed stopped the others, which return no error.
     let tallies = results.into_iter().collect::<Result<Vec<ReaderTally>, BenchError>>()?;
     if options.cancel.is_cancelled() { Err(BenchError::Cancelled) } else { Ok(tallies) }
 }

@@ -1,53 +1,53 @@
-//! The course of a trial, in slots of equal length.
+//! The progress of a trial, in slots of equal length.
 //!
-//! A mean hides a reader that stalls for half of the trial and a queue that fills only at the end.
-//! So each reader records its progress at the end of each slot, at the cost of one comparison per
-//! request, and the device's counters are read as often.
+//! A mean hides a reader that stalls for half of the trial, and a queue that fills only at the end.
+//! Each reader therefore records its progress at the end of each slot, at the cost of one
+//! comparison per request, and the device's counters are read once per slot.
 
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
-/// Slots in a trial of full length.
+/// Number of slots in a trial of full length.
 pub(crate) const SLOT_COUNT: u64 = 50;
 
-/// The device's counters at some time after the start.
+/// The device's counters at one time since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceMoment {
     /// Wall time since the start of the readers.
     pub at: Nanos,
     pub requests: u64,
     pub bytes: Bytes,
-    /// Requests in flight, summed over the time so far.
+    /// Number of requests in flight, integrated over the time so far.
     pub queue_time: Nanos,
     /// Requests in flight at this moment.
     pub in_flight: u64,
 }
 
-/// A trial in slots of equal length.
+/// The progress of a trial in slots of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Length of a slot in wall time; 0 without a time line.
+    /// Length of a slot in wall time; 0 if the trial has no timeline.
     pub slot: Nanos,
-    /// Data that all readers had received by the end of each slot.
+    /// Data that all readers together had received by the end of each slot.
     pub useful: Vec<Bytes>,
-    /// Requests that all readers had completed by the end of each slot.
+    /// Requests that all readers together had completed by the end of each slot.
     pub requests: Vec<u64>,
-    /// The device about once per slot; empty without a device.
+    /// Device counters, about one per slot; empty without a device.
     pub device: Vec<DeviceMoment>,
 }
 
 impl Timeline {
-    /// Whether it is empty, as in records of earlier versions.
+    /// True if the timeline has no data, as in records of earlier versions.
     pub fn is_empty(&self) -> bool {
         self.useful.is_empty() && self.device.is_empty()
     }
 
-    /// A time line without readers, for a trial of this length.
+    /// Creates a timeline without readers, for a trial of this length.
     pub(crate) fn over(duration: Nanos) -> Self {
         Self { slot: slot_of(duration), ..Self::default() }
     }
 
-    /// Adds a reader, whose progress stays constant after its end.
+    /// Adds a reader; its progress stays constant after its last request.
     pub(crate) fn add(&mut self, pace: &ReaderPace) {
         let before = self.useful.len();
         if before < pace.useful.len() {
@@ -64,7 +64,7 @@ impl Timeline {
     }
 }
 
-/// The length of a slot, never 0.
+/// Returns the length of a slot, at least 1 ns.
 pub(crate) fn slot_of(duration: Nanos) -> Nanos {
     Nanos::new((duration.get() / SLOT_COUNT).max(1))
 }
@@ -86,8 +86,8 @@ impl ReaderPace {
         Self { slot, next: slot, useful, requests }
     }
 
-    /// Records the progress before this moment, if a slot has ended since the last call. During a
-    /// request that takes longer than a slot there is no progress.
+    /// Records the progress before this moment, if a slot has ended since the last call. A request
+    /// that takes longer than a slot counts as no progress.
     #[inline]
     pub(crate) fn pass(&mut self, elapsed: Nanos, useful: impl FnOnce() -> (Bytes, u64)) {
         if elapsed >= self.next {
@@ -103,7 +103,7 @@ impl ReaderPace {
         }
     }
 
-    /// Records the progress at the end.
+    /// Records the final progress.
     pub(crate) fn finish(&mut self, useful: Bytes, requests: u64) {
         self.useful.push(useful);
         self.requests.push(requests);

@@ -1,4 +1,4 @@
-//! One trial: readers on a data set, with everything counted.
+//! Runs one trial: readers on a data set, with I/O, CPU time and memory counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::{
 /// Runs `workload` once on `dataset`, which is on `storage`.
 ///
 /// All readers start together. The trial is over at its time limit, or when the first reader has
-/// used up its data, so that no phase with fewer readers is measured. Then requests in flight,
-/// read-ahead included, are awaited, and the counters are read. Files are opened for each trial,
-/// because an open file keeps the window from the time of opening.
+/// exhausted its data, so that it includes no phase with fewer readers. The trial then waits for
+/// requests in flight, including read-ahead, and reads the counters. Files are opened for each
+/// trial, because an open file keeps the window that was set when it was opened.
 pub fn run_trial(
     root: &Root,
     storage: &Storage,
@@ -59,7 +59,7 @@ pub fn run_trial(
     }
     let watch = watch?;
     let mut moments = Vec::with_capacity(SLOT_COUNT as usize);
-    // Observing takes memory, which the readers need if it is limited.
+    // Reading the counters takes memory, which the readers need if memory is limited.
     let looks = limited.is_none();
     let mut look = || moments.extend(looks.then(|| watch.moment(root, storage)).flatten());
     let tallies = accompany(threads, &course, start, options, &mut look)
@@ -89,7 +89,7 @@ pub fn run_trial(
     Ok(sample)
 }
 
-/// Disturbances of readers: a cache that was not cold, and foreign activity.
+/// Returns the disturbances of a trial: a cache that was not cold, and foreign activity.
 fn of_reads(
     dataset: &Dataset,
     workload: &Workload,
@@ -106,7 +106,7 @@ fn of_reads(
     }
     let proves_cold = is_cold && dataset.is_dense() && workload.reads_each_block_once();
     let found = observed.disturbances(sample.useful(), proves_cold).into_iter();
-    // Little memory is intended here, not a disturbance.
+    // A memory limit makes memory pressure intentional.
     let ours = |found: &Disturbance| {
         options.memory_limit.is_some() && matches!(found, Disturbance::MemoryPressure { .. })
     };
@@ -114,12 +114,12 @@ fn of_reads(
     disturbances
 }
 
-/// When the last reader finished.
+/// Returns when the last reader finished, since the start.
 fn last(sample: &Sample) -> Nanos {
     sample.readers.iter().map(|reader| reader.elapsed).max().unwrap_or_default()
 }
 
-/// The distinct files: a trace may open one twice.
+/// Returns the distinct files; a trace may open a file twice.
 fn distinct(files: &[DataFile]) -> Vec<DataFile> {
     let mut distinct: Vec<DataFile> = files.to_vec();
     distinct.sort_by(|a, b| (&a.path, a.start).cmp(&(&b.path, b.start)));
@@ -127,9 +127,9 @@ fn distinct(files: &[DataFile]) -> Vec<DataFile> {
     distinct
 }
 
-/// Data that was read ahead of streams and would have been read next: all cached data after their
-/// ends, if the cache was empty at the start. Known only for files that a single reader reads in
-/// order.
+/// Returns the data that was read ahead of streams and would have been read next: all cached data
+/// after their ends, if the cache was empty at the start. Known only for files that a single reader
+/// reads in order; otherwise 0.
 fn ahead(
     workload: &Workload,
     files: &[DataFile],
@@ -149,7 +149,7 @@ fn ahead(
     (0..).zip(tallies).map(of_reader).sum()
 }
 
-/// Opens all files and prepares the readers' work.
+/// Opens all files and prepares the readers.
 fn prepare(
     workload: &Workload,
     files: &[DataFile],
@@ -186,7 +186,7 @@ fn prepare(
     (0..workload.readers).map(reader).collect()
 }
 
-/// Opens files; readers that share open files get the same one.
+/// Opens files; readers that share open files get the same open file.
 struct Opener<'a> {
     workload: &'a Workload,
     files: &'a [DataFile],
@@ -212,8 +212,8 @@ impl Opener<'_> {
     }
 }
 
-/// Raises the limit of open files as far as needed and permitted; opening reports an error if that
-/// is not enough.
+/// Raises the limit of open files as far as needed and permitted. If that is not enough, opening a
+/// file fails later.
 fn allow_open_files(needed: u64) {
     let mut limit = getrlimit(Resource::Nofile);
     let needed = needed + 256;
@@ -223,7 +223,7 @@ fn allow_open_files(needed: u64) {
     }
 }
 
-/// Replaces a read error by its cause: a device that is gone, or our own limit on memory.
+/// Replaces a read error by its cause: a device that has disappeared, or the memory limit.
 fn explain(
     problem: BenchError,
     root: &Root,
@@ -247,7 +247,7 @@ fn explain(
     }
 }
 
-/// Total reads of all readers by the kernel's accounting; `None` if it is missing for any of them.
+/// Returns the data that devices read for all readers; `None` if any reader has no accounting.
 fn own_bytes(tallies: &[ReaderTally]) -> Option<Bytes> {
     tallies.iter().map(|tally| tally.device_bytes).sum()
 }

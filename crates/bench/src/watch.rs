@@ -1,4 +1,4 @@
-//! Observes the machine during a trial: the device, and foreign activity.
+//! Observes the machine during a trial: the device, and activity of other processes.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use units::{Bytes, Nanos};
 
 use crate::{BenchError, Cancel, DeviceDelta, DeviceMoment, Disturbance};
 
-/// Foreign traffic up to this share of our own is not a disturbance…
+/// Foreign traffic up to this share of the trial's own traffic is not a disturbance…
 const FOREIGN_SHARE: f64 = 0.02;
-/// …nor below this rate, in bytes per second of wall time: journal commits and log writes, which no
-/// disk notices.
+/// …nor is this rate, in bytes per second of wall time: journal commits and log writes, which do
+/// not slow a disk.
 const FOREIGN_RATE: f64 = 256.0 * 1024.0;
-/// Memory is short if tasks were stalled for more than this share of the time.
+/// Memory is short if tasks stalled for more than this share of the time.
 const STALLED_SHARE: f64 = 0.05;
-/// How often to check whether the device is idle.
+/// Interval of the checks whether the device is idle.
 const DRAIN_POLL: Duration = Duration::from_millis(2);
 
-/// The machine's counters at the start of the readers.
+/// The machine's counters when the readers started.
 #[derive(Debug)]
 pub(crate) struct DeviceWatch {
     at: Nanos,
@@ -27,7 +27,7 @@ pub(crate) struct DeviceWatch {
     pressure: Option<Pressure>,
 }
 
-/// The differences of the counters at the end.
+/// The differences of the counters over the trial.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) device: Option<DeviceDelta>,
@@ -40,13 +40,13 @@ impl DeviceWatch {
     pub(crate) fn start(root: &Root, storage: &Storage) -> Result<Self, BenchError> {
         let pressure = Pressure::memory(root)?;
         let memory = VmStat::read(root)?;
-        // Last, close to the readers' start.
+        // Read last, close to the readers' start.
         let stat = stat_of(root, storage)?;
         Ok(Self { at: realtime::now(), stat, memory, pressure })
     }
 
-    /// The device's counters since the start; `None` without a device. A missing device is reported
-    /// when the trial ends.
+    /// Returns the device's counters since the start; `None` without a device. If the device has
+    /// disappeared, the end of the trial reports it.
     pub(crate) fn moment(&self, root: &Root, storage: &Storage) -> Option<DeviceMoment> {
         let delta = stat_of(root, storage).ok()?? - self.stat?;
         Some(DeviceMoment {
@@ -58,7 +58,7 @@ impl DeviceWatch {
         })
     }
 
-    /// Reads the counters again; `own_bytes` is the accounting of the readers.
+    /// Reads the counters again; `own_bytes` is the kernel's accounting of the readers.
     pub(crate) fn finish(
         self,
         root: &Root,
@@ -92,8 +92,8 @@ impl DeviceWatch {
 }
 
 impl Observed {
-    /// The disturbances. `data` is what the readers received, if every byte must have come from the
-    /// device.
+    /// Returns the disturbances. The readers received `useful`; with `all_from_device`, every byte
+    /// of it must have come from the device.
     pub(crate) fn disturbances(&self, useful: Bytes, all_from_device: bool) -> Vec<Disturbance> {
         let mut found = Vec::new();
         if self.memory.drop_pagecache > 0 {
@@ -111,7 +111,7 @@ impl Observed {
 
     fn memory_pressure(&self, useful: Bytes) -> Option<Disturbance> {
         let (elapsed, scanned) = (self.elapsed, self.memory.pgscan_direct);
-        // Without PSI: tasks that had to reclaim memory themselves, page by page.
+        // Without PSI: the pages that tasks had to scan to reclaim memory themselves.
         let pages = sys::page_size();
         let short = match self.stalled {
             Some(stalled) => stalled.as_secs_f64() > STALLED_SHARE * elapsed.as_secs_f64(),
@@ -122,8 +122,8 @@ impl Observed {
     }
 }
 
-/// Notable foreign traffic. Without the kernel's accounting of our own reads, only writes are
-/// known.
+/// Returns foreign traffic above the thresholds. Without the kernel's accounting of the readers,
+/// only foreign writes can be detected.
 fn foreign_traffic(device: &DeviceDelta) -> Option<Disturbance> {
     let own = device.own_bytes.unwrap_or(device.bytes);
     let read = device.bytes.saturating_sub(own);
@@ -134,8 +134,8 @@ fn foreign_traffic(device: &DeviceDelta) -> Option<Disturbance> {
     (foreign > allowed).then_some(Disturbance::ForeignTraffic { read, written, own })
 }
 
-/// Waits until nothing is in flight on the devices, so that all read-ahead is counted. Gives up
-/// after `limit`.
+/// Waits until no request is in flight on the devices, so that all read-ahead is counted. Returns a
+/// disturbance after `limit`.
 pub(crate) fn drain(
     root: &Root,
     storage: &Storage,
@@ -159,7 +159,7 @@ pub(crate) fn drain(
     }
 }
 
-/// The counters of all devices of the storage, or an error that names the missing one.
+/// Returns the sum of the counters of all devices; an error names the device that is missing.
 fn stat_of(root: &Root, storage: &Storage) -> Result<Option<BlockStat>, BenchError> {
     let one = |device: &DevNo| {
         block_stat(root, *device).map_err(|error| match device_gone(root, *device) {
@@ -171,7 +171,7 @@ fn stat_of(root: &Root, storage: &Storage) -> Result<Option<BlockStat>, BenchErr
     Ok((!stats.is_empty()).then(|| stats.into_iter().sum()))
 }
 
-/// The first device of the storage that no longer exists.
+/// Returns the first device of the storage that no longer exists.
 pub(crate) fn gone_device(root: &Root, storage: &Storage) -> Option<DevNo> {
     storage.devices.iter().copied().find(|device| device_gone(root, *device))
 }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_quiet_machine_disturbs_nothing() {
         assert_eq!(found(&quiet()), []);
-        // A journal's commit, and the metadata that our own readers asked for.
+        // A journal commit, and metadata for the trial's own readers.
         let small = with_device(|device| {
             device.write_bytes = Bytes::from_kib(300);
             device.bytes = Bytes::from_mib(101);
@@ -240,7 +240,7 @@ mod tests {
             Disturbance::WarmData { device: Bytes::from_mib(60), useful: Bytes::from_mib(100) };
         assert_eq!(found(&warm), [expected]);
         assert_eq!(warm.disturbances(Bytes::from_mib(100), false), []);
-        // Storage that cannot be counted proves nothing either way.
+        // Storage without counters proves nothing either way.
         let network = Observed { device: None, ..quiet() };
         assert_eq!(found(&network), []);
     }

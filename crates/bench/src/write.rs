@@ -1,8 +1,8 @@
-//! Writers: files of our own, written or rewritten in place, and flushed.
+//! Writers: they write new files, or rewrite foreread's files in place, and flush them.
 //!
-//! Data in the page cache is not yet written, so each writer ends with `fsync(2)` and counts with
-//! the time that this takes. The file size limits the amount; the time limit stops only the
-//! writing, never the flush.
+//! Data in the page cache is not on the device yet, so each writer finishes with `fsync(2)`, whose
+//! time counts. The file size limits the amount of data; the time limit stops only the writing,
+//! never the flush.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -28,8 +28,8 @@ use crate::reader::{ReaderTally, collect, cpu_between};
 use crate::watch::{self, DeviceWatch};
 use crate::{BenchError, Dataset, Disturbance, Sample, TrialOptions, cold};
 
-/// Runs a workload that writes. Its new files are in a directory of their own and are removed
-/// before this returns.
+/// Runs a workload that writes. New files are in their own directory, which is removed before this
+/// function returns.
 pub(crate) fn run(
     root: &Root,
     storage: &Storage,
@@ -98,7 +98,7 @@ impl Field<'_> {
         if !cold.resident.is_zero() {
             sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
         }
-        // All writes are ours, as are the tasks that wait for them.
+        // The trial causes all writes, and the stalls of tasks that wait for them.
         let found = observed.disturbances(Bytes::ZERO, false).into_iter();
         sample.disturbances.extend(found.filter(|found| {
             !matches!(
@@ -110,7 +110,7 @@ impl Field<'_> {
         Ok(sample)
     }
 
-    /// Starts one writer for each file, each writing at most `size`. Returns the start time, the
+    /// Starts one writer for each file; each writes at most `size`. Returns the start time, the
     /// device's counters since then, and each writer's result.
     fn race(
         &self,
@@ -149,7 +149,7 @@ impl Field<'_> {
         Ok((begun, watch, tallies?))
     }
 
-    /// New files, if there is space for them.
+    /// Creates the new files, if there is space for them.
     fn create(&self, own: &Path, size: Bytes) -> Result<Vec<(PathBuf, File)>, BenchError> {
         let needed = size * u64::from(self.workload.readers);
         let available = room_in(own).map_err(BenchError::io("read the free space of", own))?;
@@ -171,7 +171,7 @@ impl Field<'_> {
     }
 }
 
-/// One of our own files, to be rewritten.
+/// Opens one of foreread's own files for rewriting.
 fn open(path: &Path) -> Result<(PathBuf, File), BenchError> {
     let file = OpenOptions::new()
         .read(true)
@@ -182,7 +182,7 @@ fn open(path: &Path) -> Result<(PathBuf, File), BenchError> {
     Ok((path.to_owned(), file))
 }
 
-/// Syncs everything written before, so that it is not counted.
+/// Syncs the file system, so that earlier writes are not counted.
 fn settle(own: &Path) -> Result<(), BenchError> {
     let sync = || Ok(rustix::fs::syncfs(File::open(own)?)?);
     sync().map_err(BenchError::io("sync", own))
@@ -202,7 +202,7 @@ fn join(
 impl Writer<'_> {
     fn run(self) -> Result<ReaderTally, BenchError> {
         let mut buffer = vec![0; self.block];
-        // Compressible data might not be written.
+        // The device might not write compressible data.
         Pcg64Mcg::seed_from_u64(self.seed).fill_bytes(&mut buffer);
         let cpu = thread_cpu();
         self.start.wait();
@@ -250,7 +250,7 @@ impl Writer<'_> {
             };
             self.file.read_exact_at(buffer, at).map_err(read)?;
         }
-        // No two blocks are equal.
+        // Every block differs.
         for (byte, place) in buffer.iter_mut().zip(at.to_le_bytes()) {
             *byte ^= place.wrapping_add(1);
         }

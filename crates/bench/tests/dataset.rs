@@ -1,4 +1,4 @@
-//! Laying out files, finding them again, and leaving nothing behind.
+//! Creates data files, finds them again, and leaves nothing behind.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 
@@ -19,7 +19,7 @@ fn seq_8() -> [Workload; 1] {
     [Workload::named("seq-8").unwrap()]
 }
 
-/// Lays out and says how much had to be written.
+/// Lays out the files; also returns the amount of data that was written.
 fn lay_out(dir: &Path, workloads: &[Workload], file_size: Bytes) -> (Dataset, Bytes) {
     let mut last = LayOutProgress { written: Bytes::ZERO, total: Bytes::ZERO };
     let dataset = Dataset::lay_out(dir, workloads, &options(file_size), &mut |now| last = now);
@@ -36,7 +36,7 @@ fn entries(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
 }
 
-/// The inode numbers of the data files, which distinguish a file from a new one of the same name.
+/// Returns the inode numbers of the data files; a recreated file has another number.
 fn inodes(home: &Path) -> HashSet<u64> {
     let data = fs::read_dir(home).unwrap().map(|entry| entry.unwrap());
     let data = data.filter(|entry| entry.path().extension() == Some("data".as_ref()));
@@ -56,12 +56,12 @@ fn files_are_made_used_again_and_removed() {
     assert_eq!(before.len(), 8);
     drop(dataset);
 
-    // A resumed study need not write again, nor one that needs fewer of the same files.
+    // A resumed study writes nothing, and neither does one that needs fewer of the same files.
     let (dataset, written) = lay_out(dir.path(), &[Workload::named("seq-1").unwrap()], size);
     assert_eq!((written, inodes(&home)), (Bytes::ZERO, before));
     drop(dataset);
 
-    // Other files replace them: nothing is left of those.
+    // Other files replace them; none of the old files remain.
     let apart = [Workload { layout: Layout::Interleaved, ..seq_8()[0].clone() }];
     let (dataset, written) = lay_out(dir.path(), &apart, size);
     assert_eq!((written, inodes(&home).len()), (Bytes::from_mib(8), 8));
@@ -128,7 +128,7 @@ fn what_is_left_by_a_crash_can_be_removed() {
     fs::write(home.join("foreread.json.new"), "to").unwrap();
     assert!(Dataset::remove_from(dir.path()).unwrap());
     assert_eq!(entries(dir.path()), 0);
-    // Killed right after the directory was made.
+    // A process killed right after it created the directory.
     fs::create_dir(&home).unwrap();
     assert!(Dataset::remove_from(dir.path()).unwrap());
     assert_eq!(entries(dir.path()), 0);
@@ -156,7 +156,7 @@ fn what_is_not_ours_is_left_alone() {
     fs::write(&precious, "important").unwrap();
     refused();
     assert_eq!(fs::read(&precious).unwrap(), b"important");
-    // Even when it lies between our own files.
+    // Also if the file is among foreread's own files.
     fs::remove_file(&precious).unwrap();
     let (dataset, _) = lay_out(dir.path(), &seq_8(), Bytes::from_mib(1));
     fs::write(&precious, "important").unwrap();

@@ -1,7 +1,7 @@
-//! Trials on the real kernel: what it does with a window, and what disturbs a trial.
+//! Runs trials on the real kernel: effects of the window, and disturbances.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
-#![allow(clippy::print_stdout)] // What is skipped must be seen.
+#![allow(clippy::print_stdout)] // Skipped tests must be visible.
 
 mod support;
 
@@ -21,7 +21,7 @@ use sys::mapping::FileMapping;
 use units::{Bytes, Nanos};
 use workload::{AccessMethod, Layout, Pattern, Sharing, Workload};
 
-/// A workload of the suite; its streams read 64 KiB at once, which the counts below are made for.
+/// Returns a workload of the suite; streams read 64 KiB at once, which the counts below assume.
 fn named(name: &str) -> Workload {
     let workload = Workload::named(name).unwrap();
     let random = name.starts_with("rand");
@@ -32,7 +32,7 @@ fn requests(sample: &Sample) -> u64 {
     sample.device.unwrap().requests
 }
 
-/// Disturbances that come from the trial's own subject, not from a busy machine around the test.
+/// Returns disturbances that concern the data, not those that a busy machine causes.
 fn about_data(sample: &Sample) -> Vec<&Disturbance> {
     let about_data = |it: &&Disturbance| {
         matches!(it, Disturbance::WarmStart { .. } | Disturbance::WarmData { .. })
@@ -47,8 +47,8 @@ fn host_a_stream_s_requests_follow_the_window() {
     let workload = named("seq-1");
     let dataset = disk.lay_out(std::slice::from_ref(&workload), Bytes::from_mib(256));
     let largest = disk.max_request_kib();
-    // One request for each window, but none smaller than a read nor larger than the device takes;
-    // the ramp makes it a few more.
+    // One request for each window, but none smaller than a read or larger than the device supports;
+    // the ramp adds a few.
     for read_ahead in [16u64, 128, 256, 1024] {
         let expected = (256 << 10) / read_ahead.max(64).min(largest);
         disk.set_read_ahead(read_ahead);
@@ -70,7 +70,7 @@ fn host_a_stream_s_requests_follow_the_window() {
 fn host_random_preads_read_what_is_asked() {
     let name = "host_random_preads_read_what_is_asked";
     let Some(disk) = disk(name, "ext4", 700) else { return };
-    // Stopped early: once most of a file is cached, the kernel takes the rest for a stream.
+    // Stops early: once most of a file is cached, the kernel takes the rest for a stream.
     let workload = Workload { think: Nanos::from_millis(2), ..named("rand-pread") };
     let dataset = disk.lay_out(std::slice::from_ref(&workload), Bytes::from_mib(64));
     for read_ahead in [128, 8192] {
@@ -78,7 +78,7 @@ fn host_random_preads_read_what_is_asked() {
         let sample = disk.trial(&dataset, &workload, &millis(300));
         let amplification = sample.amplification().unwrap();
         println!("{read_ahead} KiB: {} reads, ×{amplification:.3}", sample.requests());
-        // Metadata of a freshly mounted file system may come on top.
+        // Metadata of a freshly mounted file system may add to this.
         assert!((1.0..1.02).contains(&amplification), "{amplification}");
         assert!(requests(&sample).abs_diff(sample.requests()) < 20, "{}", requests(&sample));
         assert_eq!(sample.stream.latency.count(), 0);
@@ -89,7 +89,7 @@ fn host_random_preads_read_what_is_asked() {
 fn host_random_faults_amplify_with_the_window() {
     let name = "host_random_faults_amplify_with_the_window";
     let Some(disk) = disk(name, "xfs", 1500) else { return };
-    // A few hundred faults of a gibibyte: few enough that they hardly meet.
+    // A few hundred faults in 1 GiB: few enough that their windows hardly overlap.
     let workload = Workload {
         access: AccessMethod::Mmap,
         think: Nanos::from_millis(1),
@@ -125,7 +125,7 @@ fn host_strided_faults_amplify_exactly() {
         disk.set_read_ahead(read_ahead);
         let sample = disk.trial(&dataset, &workload, &whole());
         let amplification = sample.amplification().unwrap();
-        // Read-around fetches the window around each page.
+        // Read-around reads the window around each page.
         let expected = read_ahead as f64 / 4.0;
         assert!((amplification / expected - 1.0).abs() < 0.03, "{read_ahead}: {amplification}");
     }
@@ -189,18 +189,17 @@ fn host_a_warm_cache_is_noticed() {
         };
         assert!(*resident >= half && *device <= half && *useful == Bytes::from_mib(32));
     }
-    // Left as found it is no disturbance, but what was asked for.
+    // A warm cache is not a disturbance with `AsFound`.
     let options = TrialOptions { start: CacheStart::AsFound, ..whole() };
     let sample = disk.trial(&dataset, &workload, &options);
     assert_eq!(requests(&sample), 0);
     assert_eq!(sample.cold.resident, Bytes::from_mib(32));
     assert!(about_data(&sample).is_empty(), "{:?}", sample.disturbances);
-    // When no process maps it any more, it is cold again.
+    // Once no process maps the file, it is cold again.
     assert!(about_data(&disk.trial(&dataset, &workload, &whole())).is_empty());
 }
 
-/// Runs a trial of a second and a half, and from 400 ms on, when it certainly has begun, does
-/// something beside it.
+/// Runs a trial of 1.5 s, and calls `meddle` after 400 ms, when the trial has certainly started.
 fn trial_with(
     disk: &Disk,
     dataset: &Dataset,
@@ -237,12 +236,12 @@ fn host_a_foreign_cache_drop_is_noticed() {
     let workload = Workload { think: Nanos::from_millis(10), ..named("seq-1") };
     let dataset = disk.lay_out(std::slice::from_ref(&workload), Bytes::from_mib(64));
     let drop_caches = || fs::write("/proc/sys/vm/drop_caches", "1").unwrap();
-    // The kernel counts a drop when it is done, which on a busy machine takes seconds.
+    // The kernel counts a drop after it has completed, which takes seconds on a busy machine.
     let sample = trial_of(&millis(6000), &disk, &dataset, &workload, drop_caches).unwrap();
     let dropped =
         |it: &Disturbance| matches!(it, Disturbance::CacheDropped { times } if *times > 0);
     assert!(sample.disturbances.iter().any(dropped), "{:?}", sample.disturbances);
-    // Our own drop is not.
+    // foreread's own drop is not a disturbance.
     let options = TrialOptions { drop_caches: true, ..millis(100) };
     let sample = disk.trial(&dataset, &workload, &options);
     assert!(sample.cold.dropped_caches);
@@ -310,7 +309,7 @@ fn host_a_device_that_fails_is_an_error() {
         let Some(disk) = disk(name, "none", 64) else { return };
         let dataset = Dataset::existing(disk.device()).unwrap();
         disk.set_read_ahead(64);
-        // A loop device whose file has nothing behind it any more gives I/O errors.
+        // A loop device returns I/O errors once its file is truncated.
         let image = disk.image();
         let fail = || {
             let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
@@ -356,7 +355,7 @@ fn host_a_disk_without_an_inode_is_told() {
         source.as_ref().and_then(std::io::Error::raw_os_error)
     };
     let made = (0..).take_while(|n| fs::File::create(point.join(n.to_string())).is_ok()).count();
-    // Not even the directory can be made; and then the directory, but nothing in it.
+    // First the directory cannot be created; then it can, but no file in it.
     assert_eq!(refused(), Some(28));
     fs::remove_file(point.join((made - 1).to_string())).unwrap();
     assert_eq!(refused(), Some(28));
@@ -387,7 +386,7 @@ fn host_layouts_are_what_they_say() {
             return;
         };
         println!("{filesystem}: {contiguous:?} {interleaved:?}");
-        // Pieces of 4 MiB; now and then two of them meet, or a block group comes between.
+        // Pieces of 4 MiB; occasionally two are adjacent, or a block group separates them.
         assert!(contiguous.iter().all(|extents| *extents <= 3), "{contiguous:?}");
         assert!(interleaved.iter().sum::<u64>() >= 20, "{interleaved:?}");
     }
@@ -397,7 +396,7 @@ fn host_layouts_are_what_they_say() {
 fn host_an_interrupt_ends_a_trial_at_once() {
     let name = "host_an_interrupt_ends_a_trial_at_once";
     let Some(disk) = disk(name, "ext4", 200) else { return };
-    // Both in the middle of work and in the middle of a long rest.
+    // During work, and during a long pause.
     for think in [Nanos::from_millis(10), Nanos::from_secs(30)] {
         let workload = Workload { think, ..named("seq-8") };
         let dataset = disk.lay_out(std::slice::from_ref(&workload), Bytes::from_mib(8));
@@ -424,7 +423,7 @@ fn host_dilation_stretches_time_and_is_taken_out() {
     let run = |dilation| disk.trial(&dataset, &workload, &TrialOptions { dilation, ..millis(200) });
     let (plain, slow) = (run(1.0), run(4.0));
     assert!(slow.elapsed >= Nanos::from_millis(800) && plain.elapsed < Nanos::from_millis(500));
-    // Rests, the most of it, are four times as long: the rates come out alike.
+    // Pauses, most of the time, are four times as long: the corrected rates are alike.
     let ratio = slow.requests_per_second() / plain.requests_per_second();
     assert!((0.6..1.8).contains(&ratio), "{ratio}");
 }

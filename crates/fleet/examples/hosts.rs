@@ -1,5 +1,5 @@
-//! How long it takes to import many hosts, again without a change, and after one in ten changed;
-//! and how long the listings take with a year of changes.
+//! Measures how long it takes to import many hosts: the first time, again without a change, and
+//! after 10 % have changed; and how long the listings take with a year of changes.
 //!
 //! `cargo run --release -p foreread-fleet --example hosts [HOSTS]`
 #![allow(clippy::print_stdout)] // it has no other results
@@ -16,13 +16,13 @@ use report::serve::{PageAddress, Site};
 use testkit::host_tree::{HostTree, TreeDisk};
 
 const DISKS_PER_HOST: u32 = 8;
-/// Changes of a host in a year: one a month on one disk in two.
+/// Changes of a disk in a year.
 const CHANGES_PER_DISK: u32 = 6;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let hosts: u32 = std::env::args().nth(1).map_or(Ok(1000), |word| word.parse())?;
     let directory = tempfile::tempdir()?;
-    // The server has a user of its own.
+    // The server runs as its own user.
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
     let trees = directory.path().join("hosts");
     let trees_of = |index: u32| trees.join(format!("host-{index:05}"));
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long the pages of a browser take.
+/// Measures how long the pages take.
 fn serve(site: FleetSite) -> Result<(), Box<dyn Error>> {
     let mut address = "/".to_owned();
     let mut of_host = None;

@@ -1,4 +1,4 @@
-//! The database, reached through `psql`.
+//! Accesses the database through `psql`.
 
 use pg::{Client, RunLimit};
 use serde::Deserialize;
@@ -7,29 +7,29 @@ use serde_json::Value;
 use crate::error::FleetError;
 use crate::listing::{FleetListing, ListingFilter, ListingKind};
 
-/// The steps from each version of the tables to the next. Released steps are never edited: add one,
-/// and end it with an update of foreread.version.
+/// The steps from each version of the tables to the next. Never edit a released step: add one that
+/// ends with an update of foreread.version.
 const MIGRATIONS: &[&str] = &[include_str!("sql/schema-1.sql")];
 const MERGE: &str = include_str!("sql/merge.sql");
-/// `foreread` as a number: the lock that imports take, so that one at a time migrates and merges.
+/// `foreread` as a number: the lock that lets only one import at a time migrate and merge.
 const ADVISORY_LOCK_ID: i64 = 0x666f_7265_7265_6164;
-/// Errors of one line, without the statement.
+/// Restricts errors to one line, without the statement.
 const TERSE: &str = "\\set VERBOSITY terse\n";
 const IMPORT_TIMEOUT_SECONDS: u64 = 3600;
 const QUERY_TIMEOUT_SECONDS: u64 = 60;
 
-/// Number of rows that an import wrote.
+/// Number of rows that an import wrote or skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ImportSummary {
-    /// Surveys that were newer than what was known of their host.
+    /// Surveys that were newer than the latest one of their host.
     pub surveys: u64,
-    /// Surveys that were known, or older than what was known.
+    /// Skipped surveys: not newer than the latest one of their host.
     pub outdated: u64,
-    /// Changed or new storage.
+    /// New or changed storage.
     pub storage_rows: u64,
-    /// Changed or new results of policies.
+    /// New or changed results of policies.
     pub policy_rows: u64,
-    /// New runs, and runs with a new status.
+    /// New runs, and runs whose status changed.
     pub runs: u64,
     pub trials: u64,
 }
@@ -51,11 +51,11 @@ pub struct Database {
 }
 
 impl Database {
-    /// The database of a connection string or URL, as for `psql`. Nothing is connected yet.
+    /// Creates the database for a connection string or URL, as for `psql`; does not connect yet.
     ///
     /// # Errors
     ///
-    /// There is no `psql`, or this is the URL of something else.
+    /// If `psql` is missing, or if the URL has the scheme of another database.
     pub fn at(connection: &str) -> Result<Self, FleetError> {
         if let Some((scheme, _)) = connection.split_once("://")
             && !["postgresql", "postgres"].contains(&scheme)
@@ -66,7 +66,7 @@ impl Database {
         Ok(Self { client: Client::writing_to(connection)? })
     }
 
-    /// Merges rows in one transaction: all or nothing. The tables are made or migrated first.
+    /// Merges rows in one transaction: all or nothing. Creates or migrates the tables first.
     pub(crate) fn merge(&self, lines: &str) -> Result<ImportSummary, FleetError> {
         let script = format!(
             "{TERSE}{}CREATE TEMP TABLE incoming (kind text, doc jsonb) ON COMMIT DROP;\n\
@@ -77,11 +77,11 @@ impl Database {
         answer(&said)
     }
 
-    /// Reads a listing, in a transaction that cannot write.
+    /// Reads a listing in a read-only transaction.
     ///
     /// # Errors
     ///
-    /// The database cannot be read, or has tables of another version.
+    /// If the database cannot be read, or if its tables have another version.
     pub fn list(
         &self,
         kind: ListingKind,
@@ -90,7 +90,7 @@ impl Database {
         Ok(FleetListing { kind, rows: self.rows(&kind.sql(filter))? })
     }
 
-    /// The rows of a query, in a transaction that cannot write.
+    /// Returns the rows of a query in a read-only transaction.
     pub(crate) fn rows(&self, query: &str) -> Result<Vec<Value>, FleetError> {
         let script = format!(
             "{TERSE}SET default_transaction_read_only = on;\n{}SELECT coalesce(json_agg(listed), \
@@ -101,7 +101,7 @@ impl Database {
     }
 }
 
-/// Starts the transaction of an import, with the tables as this version needs them.
+/// Starts the transaction of an import, and creates or migrates the tables.
 fn prepare() -> String {
     let mut script = format!(
         "BEGIN;\nDO $lock$ BEGIN PERFORM pg_advisory_xact_lock({ADVISORY_LOCK_ID}); END $lock$;\n\
@@ -131,9 +131,9 @@ fn refuse_unknown_version() -> String {
     )
 }
 
-/// The last line that was printed, as JSON.
+/// Parses psql's output as JSON.
 fn answer<T: serde::de::DeserializeOwned>(said: &str) -> Result<T, FleetError> {
-    // json_agg puts each row on a line of its own.
+    // json_agg prints each row on its own line.
     serde_json::from_str(said.trim())
         .map_err(|error| FleetError::Answer(format!("{error} in {said:.200}")))
 }

@@ -2,8 +2,8 @@
 
 use host::{Layer, LayerKind, Root, Subject};
 
-/// The key of a storage: its WWN, the UUID of its volume or array, or what is mounted. The kernel's
-/// name only if there is nothing better.
+/// Returns the key of a storage: its WWN, the UUID of its volume or array, or the mounted source.
+/// The kernel's name is the last resort.
 pub(crate) fn of(root: &Root, subject: &Subject) -> String {
     let Some(layer) = subject.owner().or(subject.stacks.first()) else {
         return format!("bdi:{}", subject.bdi);
@@ -27,7 +27,7 @@ fn of_device(root: &Root, layer: &Layer) -> String {
     found.or_else(|| of_udev(root, layer)).unwrap_or_else(|| format!("name:{}", layer.name))
 }
 
-/// What udev knows of a device whose driver tells sysfs nothing.
+/// Returns what udev knows about a device whose driver provides no identity in sysfs.
 fn of_udev(root: &Root, layer: &Layer) -> Option<String> {
     let text = root.read_if_present(format!("/run/udev/data/b{}", layer.device?)).ok().flatten()?;
     let property = |name: &str| {

@@ -7,7 +7,7 @@ use units::{Classified, ErrorKind};
 
 #[derive(Debug, Error)]
 pub enum FleetError {
-    /// The host has no identity.
+    /// The host has no machine-id.
     #[error(
         "{path} is missing or not 32 hexadecimal digits: run systemd-machine-id-setup on that host",
         path = path.display()
@@ -32,7 +32,7 @@ pub enum FleetError {
     NoHost { path: PathBuf },
     #[error("{path} holds no survey (*.json) and no captured host", path = path.display())]
     Nothing { path: PathBuf },
-    /// `psql` would take it for the name of a database.
+    /// `psql` would take the URL for the name of a database.
     #[error(
         "a URL that begins with {scheme}:// names no PostgreSQL database; write postgresql://…, or \
          key=value pairs as for psql"
@@ -40,7 +40,7 @@ pub enum FleetError {
     OtherUrl { scheme: String },
     #[error("cannot read {path}", path = path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// A row that the database returned is not what was asked for.
+    /// The database returned an unexpected row.
     #[error("unexpected answer of the database: {0}")]
     Answer(String),
     #[error(transparent)]

@@ -8,23 +8,23 @@ use crate::error::FleetError;
 use crate::record::{self, DatabaseRow};
 use crate::source::{self, Source};
 
-/// A batch is one transaction, and one text in memory.
+/// Maximum size of a batch, which is one transaction and one text in memory.
 const MAX_BATCH_BYTES: usize = 16 << 20;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Default)]
 pub struct ImportReport {
     pub summary: ImportSummary,
-    /// What could not be imported. The rest was.
+    /// Errors of hosts that were not imported; all others were.
     pub errors: Vec<FleetError>,
 }
 
-/// Imports every host below these paths. Bad input is reported and the rest is imported.
+/// Imports every host below these paths. Reports invalid input and imports the rest.
 ///
 /// # Errors
 ///
-/// A path holds no host, or the database fails. Batches that were committed stay; importing again
-/// repeats nothing.
+/// If a path contains no host, or if the database fails. Committed batches remain; a second import
+/// does not repeat them.
 pub fn import(database: &Database, paths: &[PathBuf]) -> Result<ImportReport, FleetError> {
     let sources = source::find(paths)?;
     let mut report = ImportReport::default();
@@ -69,7 +69,7 @@ fn rows(
     Ok(rows)
 }
 
-/// A line for COPY in text format. PostgreSQL's jsonb has no NUL, which no name of Linux has.
+/// Returns a line for COPY in text format. PostgreSQL's jsonb has no NUL, nor has any Linux name.
 fn line(kind: &str, json: &str) -> String {
     let text = json.replace("\\u0000", "\\ufffd").replace('\\', "\\\\");
     format!("{kind}\t{text}\n")

@@ -1,10 +1,10 @@
-//! Many hosts in one PostgreSQL database: what each host's read-ahead is, since when, and what was
-//! measured there.
+//! Many hosts in one PostgreSQL database: the read-ahead of each host, since when it applies, and
+//! the host's measurements.
 //!
-//! Hosts hold no credentials. A host writes a [`HostSurvey`]; whoever runs the database imports
-//! surveys and records of runs ([`import`]). A row is written only when something changed, so an
-//! import may be repeated. PostgreSQL is reached through `psql`, which supports every login method
-//! and TLS, and adds no library to the binary.
+//! Hosts hold no credentials. A host writes a [`HostSurvey`]; the database's administrator imports
+//! surveys and records of runs ([`import`]). An import writes a row only if something changed, so
+//! it may be repeated. foreread accesses PostgreSQL through `psql`, which supports every login
+//! method and TLS, and adds no library to the binary.
 
 mod database;
 mod device_key;

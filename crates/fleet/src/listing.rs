@@ -1,4 +1,4 @@
-//! What can be asked of the database.
+//! The listings of the database.
 
 use report::{clean, plain_grid};
 use serde_json::{Value, json};
@@ -8,28 +8,28 @@ use crate::sql_text::{bind, like, quoted_or_null};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingKind {
-    /// Each host as it is now; most violations first.
+    /// The current state of each host; most violations first.
     Hosts,
-    /// Values and origins that changed, latest first.
+    /// Changes of values and origins; latest first.
     Changes,
-    /// Storage whose value differs from that of most hosts' storage of the same name.
+    /// Storage whose value differs from that of most hosts' storage with the same name.
     Outliers,
-    /// Runs that were measured on the hosts, latest first.
+    /// Runs on the hosts; latest first.
     Runs,
 }
 
 /// Restricts a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListingFilter {
-    /// A host's name, in which `*` stands for any letters.
+    /// A host's name; `*` matches any text. `None` matches all hosts.
     pub host: Option<String>,
-    /// A kind of origin.
+    /// A kind of origin; `None` for all.
     pub origin: Option<String>,
-    /// How far back changes and runs are listed.
+    /// Age limit of changes and runs, in days.
     pub days: u32,
-    /// Number of rows.
+    /// Maximum number of rows.
     pub limit: u32,
-    /// Rows that are left out before the first.
+    /// Number of rows to skip.
     pub skip: u32,
 }
 
@@ -60,7 +60,7 @@ impl ListingKind {
         bind(template, &values)
     }
 
-    /// The key of the rows in JSON.
+    /// Returns the JSON key of the rows.
     fn word(self) -> &'static str {
         match self {
             Self::Hosts => "hosts",
@@ -70,7 +70,7 @@ impl ListingKind {
         }
     }
 
-    /// The names of the columns, and which of them hold numbers.
+    /// Returns the names of the columns, and the indices of numeric columns.
     pub(crate) fn columns(self) -> (&'static [&'static str], &'static [usize]) {
         match self {
             Self::Hosts => (
@@ -94,7 +94,7 @@ impl FleetListing {
         json!({ "schema_version": report::SCHEMA_VERSION, self.kind.word(): self.rows })
     }
 
-    /// The table for a terminal.
+    /// Returns the table for a terminal.
     pub fn table(&self) -> String {
         let (header, numbers) = self.kind.columns();
         let rows = self.rows.iter().map(|row| self.cells(row));

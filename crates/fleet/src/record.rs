@@ -1,4 +1,4 @@
-//! Runs of a host's record, as rows of the database.
+//! Converts the runs of a host's record to rows of the database.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use study::{RunStatus, Store};
 use crate::error::FleetError;
 use crate::uuid;
 
-/// A row for the database: its kind and its document.
+/// A row for the database: kind and document.
 pub(crate) type DatabaseRow = (&'static str, Value);
 
-/// The rows of all runs of a record that have ended. A run that is being measured is left for the
+/// Returns the rows of all completed runs of a record. A run that is still running is left for the
 /// next import.
 pub(crate) fn rows(path: &Path, host_id: &str) -> Result<Vec<DatabaseRow>, FleetError> {
     let Some(store) = Store::open_read_only(path)? else { return Ok(Vec::new()) };
@@ -26,7 +26,7 @@ pub(crate) fn rows(path: &Path, host_id: &str) -> Result<Vec<DatabaseRow>, Fleet
         })?;
         let (number, created) = (summary.id.0.to_le_bytes(), summary.created_unix_s.to_le_bytes());
         let seed = run.seed.to_le_bytes();
-        // A record's numbers are never used again, so a run keeps this identity.
+        // A record never reuses a number, so a run keeps this identity.
         let id = uuid::derived("foreread run", &[host_id.as_bytes(), &number, &created, &seed]);
         rows.push((
             "run",

@@ -1,4 +1,4 @@
-//! What an import reads: surveys, captured hosts, and the records of runs that belong to them.
+//! Finds the input of an import: surveys, captured hosts, and their records of runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use host::{Dirs, Root};
 use crate::error::FleetError;
 use crate::survey::HostSurvey;
 
-/// A survey next to a record of runs, as Ansible collects them.
+/// Name of a survey that has a record of runs next to it, as Ansible collects them.
 const SURVEY_FILE: &str = "survey.json";
 const RECORD_FILE: &str = "runs.sqlite";
-/// Where a captured host keeps its record.
+/// Path of the record in a captured host.
 const RECORD_IN_TREE: &str = "/var/lib/foreread/runs.sqlite";
-/// Directories of directories: SITE/RACK/HOST/survey.json.
+/// Maximum depth of directories: SITE/RACK/HOST/survey.json.
 const MAX_DEPTH_LEVELS: usize = 4;
 
 /// A host to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Survey(PathBuf),
-    /// A captured host: a tree with its sys, proc and etc.
+    /// A captured host: a tree with its sys, proc and etc directories.
     Tree(PathBuf),
     /// A record of runs without a survey.
     Orphan(PathBuf),
 }
 
-/// Every host below these paths, in a fixed order.
+/// Returns every host below these paths, in a fixed order.
 pub(crate) fn find(paths: &[PathBuf]) -> Result<Vec<Source>, FleetError> {
     let mut found = Vec::new();
     for path in paths {
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    /// The survey, and the record of runs that may belong to it.
+    /// Returns the survey, and the path of the record of runs that may belong to it.
     pub(crate) fn read(&self) -> Result<(HostSurvey, PathBuf), FleetError> {
         match self {
             Self::Survey(path) => Ok((HostSurvey::read(path)?, path.with_file_name(RECORD_FILE))),
@@ -95,7 +95,7 @@ impl Source {
         }
     }
 
-    /// Whether the record next to it is its own: only `survey.json` and trees have one.
+    /// True if a record of runs can belong to this source: only `survey.json` and trees have one.
     pub(crate) fn has_record(&self) -> bool {
         match self {
             Self::Survey(path) => path.ends_with(SURVEY_FILE),

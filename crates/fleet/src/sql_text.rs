@@ -1,7 +1,7 @@
-//! Values in statements.
+//! Inserts values into SQL statements.
 
-/// A statement with its placeholders `:name:` replaced by these expressions. What a value contains
-/// is not replaced again.
+/// Replaces the placeholders `:name:` of a statement by these expressions. Placeholders inside
+/// values are not replaced.
 pub(crate) fn bind(template: &str, values: &[(&str, String)]) -> String {
     let (mut statement, mut rest) = (String::new(), template);
     while let Some(start) = rest.find(':') {
@@ -25,19 +25,19 @@ pub(crate) fn bind(template: &str, values: &[(&str, String)]) -> String {
     statement + rest
 }
 
-/// A literal, without the character that no text of PostgreSQL has.
+/// Returns a string literal, without NUL, which PostgreSQL's text cannot contain.
 pub(crate) fn quoted(text: &str) -> String {
-    // A backslash is itself only with standard_conforming_strings, which a server may turn off.
+    // E'' syntax, because a server may turn off standard_conforming_strings.
     let escaped = text.replace('\0', "").replace('\\', "\\\\").replace('\'', "''");
     format!("E'{escaped}'")
 }
 
-/// The literal, or NULL.
+/// Returns a string literal, or NULL.
 pub(crate) fn quoted_or_null(text: Option<&str>) -> String {
     text.map_or_else(|| "NULL".to_owned(), quoted)
 }
 
-/// A literal for LIKE from a pattern with `*`. No pattern is the one that matches all.
+/// Returns a literal for LIKE from a pattern with `*`. `None` matches all.
 pub(crate) fn like(pattern: Option<&str>) -> String {
     let pattern = pattern.unwrap_or("*");
     let escaped = pattern.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");

@@ -1,4 +1,4 @@
-//! A host's read-ahead at one time, as a file that travels.
+//! A host's read-ahead at one time, as a file that can be collected.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,38 +16,38 @@ use crate::{device_key, uuid};
 
 const MACHINE_ID: &str = "/etc/machine-id";
 const SURVEY: InputKind = InputKind::new("survey", "surveys", Bytes::from_mib(16));
-/// Surveys from further in the future show a wrong clock. They would hide all later ones.
+/// A survey from further in the future has a wrong clock, and would hide all later surveys.
 const MAX_CLOCK_LEAD_SECONDS: f64 = 86_400.0;
 
-/// A host, by an identity that does not reveal its machine-id.
+/// A host, with an identity that does not reveal its machine-id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostIdentity {
     pub id: String,
-    /// The host's name. Only a label: hosts may have equal names, or change theirs.
+    /// The host's name, only a label: names may be equal or change.
     pub name: String,
 }
 
-/// A storage of a survey.
+/// One storage of a survey.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SurveyedStorage {
-    /// Stays the same when devices are found in another order.
+    /// Key that stays the same when devices are found in another order.
     pub key: String,
-    /// The mount point or device.
+    /// Mount point or device.
     pub name: String,
     pub read_ahead_kib: Kib,
-    /// The kind of origin, as in policies.
+    /// Kind of origin, as in policies.
     pub origin: String,
-    /// The ids of findings, sorted.
+    /// Ids of findings, sorted.
     pub findings: Vec<String>,
 }
 
 /// The result of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyResult {
-    /// The SHA-256 of the policy's text, in hexadecimal digits.
+    /// SHA-256 of the policy's text, in hexadecimal digits.
     pub digest: String,
     pub checks: usize,
-    /// What is violated: rule, storage and why, in the policy's order.
+    /// Violations: rule, storage and reason, in the policy's order.
     pub violations: Vec<String>,
 }
 
@@ -56,9 +56,9 @@ pub struct HostSurvey {
     pub survey_version: u32,
     pub host: HostIdentity,
     pub taken_unix_s: f64,
-    /// The version of foreread.
+    /// Version of foreread.
     pub version: String,
-    /// The kernel's release.
+    /// Kernel release.
     pub kernel: String,
     pub storage: Vec<SurveyedStorage>,
     pub policy: Option<PolicyResult>,
@@ -67,11 +67,11 @@ pub struct HostSurvey {
 impl HostSurvey {
     pub const VERSION: u32 = 1;
 
-    /// Surveys an examined host.
+    /// Creates the survey of an examined host.
     ///
     /// # Errors
     ///
-    /// The host has no machine-id.
+    /// If the host has no machine-id.
     pub fn of(
         snapshot: &HostSnapshot,
         diagnoses: &[Diagnosis],
@@ -93,11 +93,11 @@ impl HostSurvey {
         })
     }
 
-    /// Reads the file of a survey.
+    /// Reads a survey from a file.
     ///
     /// # Errors
     ///
-    /// It is no survey, is from a newer version, or lies about time or identity.
+    /// If the file is not a survey, is from a newer version, or has an invalid time or identity.
     pub fn read(path: &Path) -> Result<Self, FleetError> {
         let text = sys::input::read_text(path, SURVEY)?;
         let refused = |why: String| FleetError::NoSurvey { path: path.to_owned(), why };
@@ -139,7 +139,7 @@ impl HostSurvey {
 }
 
 impl PolicyResult {
-    /// The result of a policy of this text.
+    /// Creates the result for a policy with this text.
     pub fn new(text: &str, report: &CheckReport) -> Self {
         use sha2::{Digest, Sha256};
         let digest = Sha256::digest(text.as_bytes());
@@ -157,7 +157,7 @@ impl PolicyResult {
     }
 }
 
-/// The identity of a host. As machine-id(5) asks, the machine-id itself stays on the host.
+/// Returns the identity of a host. The machine-id itself stays on the host, as machine-id(5) asks.
 fn host_id(root: &Root) -> Result<String, FleetError> {
     let missing = || FleetError::NoMachineId { path: root.path(MACHINE_ID) };
     let text = root.read_if_present(MACHINE_ID)?.ok_or_else(missing)?;
@@ -186,7 +186,7 @@ fn storage(root: &Root, diagnoses: &[Diagnosis]) -> Vec<SurveyedStorage> {
         })
         .collect();
     all.sort_by(|a, b| (&a.key, &a.name).cmp(&(&b.key, &b.name)));
-    // Two mounts of one server have one key.
+    // Two mounts from one server have the same key.
     for index in 1..all.len() {
         let same = all[..index].iter().filter(|one| one.key == all[index].key).count();
         if same > 0 {

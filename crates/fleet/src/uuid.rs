@@ -1,10 +1,10 @@
-//! Identities that are computed from what they identify (RFC 9562, version 8).
+//! UUIDs derived from content (RFC 9562, version 8).
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// The identity of these parts, within a domain. The parts cannot be recovered from it.
+/// Derives the UUID of these parts within a domain. The parts cannot be recovered from it.
 pub(crate) fn derived(domain: &str, parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in [domain.as_bytes()].iter().chain(parts) {
@@ -24,13 +24,13 @@ fn text(bytes: &[u8; 16]) -> String {
         if [4, 6, 8, 10].contains(&index) {
             text.push('-');
         }
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
-/// Whether a text has the form of an identity.
+/// Returns whether a text has the form of a UUID.
 pub(crate) fn is_uuid(text: &str) -> bool {
     let lengths: Vec<usize> = text.split('-').map(str::len).collect();
     lengths == [8, 4, 4, 4, 12] && text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())

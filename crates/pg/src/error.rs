@@ -1,4 +1,4 @@
-//! Errors of measuring with PostgreSQL.
+//! Errors of measurements with PostgreSQL.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use thiserror::Error;
 use units::{Classified, ErrorKind};
 
-/// Why PostgreSQL was not measured. Whatever was changed has been restored by then.
+/// An error that prevented a measurement of PostgreSQL. All changes have been restored by then.
 #[derive(Debug, Error)]
 pub enum PgError {
     #[error("{program} was not found: install the package {package}")]
     NotInstalled {
         program: &'static str,
-        /// The Debian and Ubuntu package that has it.
+        /// The Debian and Ubuntu package that contains it.
         package: &'static str,
     },
-    /// Root cannot run a server, and there is no other user for it.
+    /// PostgreSQL refuses to run as root, and no other user is available.
     #[error(
         "PostgreSQL does not run as root, and there is neither a user postgres nor a user nobody"
     )]
@@ -27,10 +27,10 @@ pub enum PgError {
          o+x)", path = path.display()
     )]
     Unreachable { user: String, path: PathBuf },
-    /// A directory with our name that is not ours.
+    /// A directory with foreread's name that foreread did not create.
     #[error("{path} was not created by foreread, so it is not used", path = path.display())]
     Foreign { path: PathBuf },
-    /// Another process has a server there.
+    /// Another process runs a server there.
     #[error(
         "{path} is in use by another foreread process: wait until it exits",
         path = path.display()
@@ -43,7 +43,7 @@ pub enum PgError {
     Failed {
         program: String,
         status: String,
-        /// The end of its output.
+        /// The end of the program's output.
         message: String,
     },
     /// A program did not finish in time.
@@ -55,10 +55,10 @@ pub enum PgError {
     /// The server's version does not support the setting.
     #[error("{setting} needs PostgreSQL {needed}; this is {found}")]
     TooOld { setting: String, needed: u32, found: String },
-    /// The plan cannot be carried out as given.
+    /// The plan is invalid.
     #[error("{0}")]
     Usage(String),
-    /// This machine or this user lacks something that the plan needs.
+    /// This machine lacks something, or this user lacks a permission, that the plan needs.
     #[error("{0}")]
     NotPossible(String),
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! PostgreSQL on the storage under test: a server of foreread's own, and measurements with it.
+//! PostgreSQL on the storage under test: a private server of foreread, and measurements with it.
 
 mod error;
 mod experiment;

@@ -1,4 +1,4 @@
-//! The result of an experiment, as text, Markdown and JSON.
+//! The findings of an experiment, as text, Markdown and JSON.
 
 use serde_json::{Map, Value as Json, json};
 use study::{Findings, ResultPlot, ResultTable, ResultValue};
@@ -9,10 +9,10 @@ use crate::number::{ABSENT, short};
 use crate::plot::plot_curve;
 use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
-/// A terminal shows at most this many curves; JSON has them all.
+/// Maximum number of curves in a terminal; JSON has all of them.
 const CURVES_MOST: usize = 8;
 
-/// The whole result for a terminal.
+/// Returns all findings for a terminal.
 pub fn answer(answer: &Findings, look: TermStyle) -> String {
     let mut text = wrap(&head(answer, clean::plain), look.width);
     for table in &answer.tables {
@@ -54,7 +54,7 @@ fn head(answer: &Findings, clean: impl Fn(&str) -> String) -> String {
         "{} {}, {}{}, seed {}{pace}",
         clean(&answer.question),
         clean(&answer.target),
-        // A simulated kernel has its own name.
+        // A simulated kernel has another name.
         if answer.kernel.starts_with(|first: char| first.is_ascii_digit()) { "Linux " } else { "" },
         clean(&answer.kernel),
         answer.seed
@@ -92,7 +92,7 @@ fn curves(plot: &ResultPlot) -> String {
     text
 }
 
-/// As Markdown, without plots.
+/// Returns the findings as Markdown, without plots.
 pub fn answer_markdown(answer: &Findings) -> String {
     let mut text = format!("{}\n", head(answer, clean::markdown));
     for table in &answer.tables {
@@ -114,7 +114,7 @@ pub fn answer_markdown(answer: &Findings) -> String {
     text + "\n"
 }
 
-/// As JSON: the rows of tables are objects with the column names as keys.
+/// Returns the findings as JSON: rows of tables are objects with column names as keys.
 pub fn answer_json(answer: &Findings) -> Json {
     let row = |table: &ResultTable, row: &[ResultValue]| -> Json {
         let pairs = table.columns.iter().zip(row);

@@ -13,9 +13,9 @@ use crate::number::{ABSENT, short};
 pub struct CalibrationReport<'a> {
     pub target: &'a str,
     pub file: &'a str,
-    /// The model and how well it agrees.
+    /// The model, and how well it agrees with the probes.
     pub found: &'a CalibrationResult,
-    /// The curve, if it was measured.
+    /// The curve; empty if it was not measured.
     pub curve: &'a [CurvePoint],
     pub run: Option<i64>,
 }
@@ -57,7 +57,7 @@ fn percent(measured: f64, model: f64) -> f64 {
     100.0 * (model / measured - 1.0)
 }
 
-/// The mean of |ln(model ÷ measured)| in percent.
+/// Returns the mean of |ln(model ÷ measured)|, in percent.
 fn mean_error(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let errors: Vec<f64> = pairs
         .map(|(measured, model)| 100.0 * (model / measured).ln().abs())
@@ -75,7 +75,7 @@ fn curve_error(report: &CalibrationReport<'_>) -> Option<f64> {
     mean_error(report.curve.iter().map(|point| (point.measured_mib_s, point.predicted_mib_s)))
 }
 
-/// The calibration as JSON.
+/// Returns the calibration as JSON.
 pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> Versioned<CalibrationDocument<'a>> {
     let calibration = &report.found.calibration;
     let probe = |line: &ProbeAgreement| ProbeLine {

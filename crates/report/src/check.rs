@@ -10,7 +10,7 @@ use crate::clean;
 use crate::doctor::{TextPage, bold, dim, green, yellow};
 use crate::terminal_text::TermStyle;
 
-/// What `foreread check --json` prints.
+/// The document of `foreread check --json`.
 #[derive(Debug, Serialize)]
 pub struct CheckDocument<'a> {
     policy: &'a str,
@@ -22,7 +22,7 @@ pub struct CheckDocument<'a> {
     uncovered: &'a [String],
 }
 
-/// The document of a check; `root` is the captured host, if it is not this machine.
+/// Returns the document of a check; `root` is the captured host, or `None` for this machine.
 pub fn check_json<'a>(
     policy: &'a str,
     report: &'a CheckReport,
@@ -92,7 +92,7 @@ fn of_outcome(page: &mut TextPage, outcome: &CheckOutcome) {
     page.hanging(4, "from ", dim(), &outcome.origin.summary);
 }
 
-/// A check as JUnit XML: a test for each rule and storage.
+/// Returns a check as JUnit XML: one test for each rule and storage.
 pub fn check_junit(policy: &str, report: &CheckReport) -> String {
     let idle: Vec<&IdleRule> =
         report.idle_rules.iter().filter(|rule| rule.violation.is_some()).collect();
@@ -129,7 +129,7 @@ fn test(rule: &str, storage: &str, failure: Option<(&str, &str)>) -> String {
     }
 }
 
-/// Escapes text for XML. Characters that XML does not allow are shown as on a terminal.
+/// Escapes text for XML. Characters that XML does not allow are escaped as on a terminal.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in clean::plain(text).chars() {

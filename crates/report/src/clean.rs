@@ -1,13 +1,13 @@
 //! Sanitises names from outside.
 //!
-//! A file name may contain any byte but `/` and NUL: escape sequences that rewrite the terminal,
+//! A file name may contain any byte except `/` and NUL: escape sequences that change the terminal,
 //! marks that reverse the direction of text, a `|` that adds a column, a formula that a spreadsheet
-//! runs. Here each becomes visible, harmless text.
+//! executes. These functions turn each of them into visible, harmless text.
 
 pub use units::text::plain;
 
-/// Escapes text for Markdown, inside and outside of tables: every character that could start markup
-/// shows as itself.
+/// Escapes text for Markdown, inside and outside tables: every character that could start markup
+/// appears as itself.
 pub fn markdown(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for c in plain(text).chars() {
@@ -23,12 +23,12 @@ pub fn markdown(text: &str) -> String {
             _ => cleaned.push(c),
         }
     }
-    // Many sites turn a bare address into a link, so it must not look like one.
+    // Many sites turn a bare address into a link, so break it.
     cleaned.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
-/// Escapes a field of CSV. A spreadsheet takes text that starts with `=`, `+`, `-` or `@` for a
-/// formula, so such text gets a leading apostrophe, which spreadsheets hide.
+/// Escapes a CSV field. Spreadsheets treat text that starts with `=`, `+`, `-` or `@` as a formula,
+/// so such text gets a leading apostrophe, which spreadsheets hide.
 pub fn csv(text: &str) -> String {
     let cleaned = plain(text);
     let formula = cleaned.trim_start().starts_with(['=', '+', '-', '@']);

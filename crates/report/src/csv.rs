@@ -1,4 +1,4 @@
-//! CSV: one row for each cell, with units in the column names.
+//! Writes CSV: one row for each cell, with units in the column names.
 
 use std::io::{self, Write};
 
@@ -41,7 +41,7 @@ const COLUMNS: &[&str] = &[
     "figure",
 ];
 
-/// Writes the cells of a run. A value that was not measured is an empty field.
+/// Writes the cells of a run. The field of an unmeasured value is empty.
 pub fn write_csv(report: &RunReport<'_>, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
@@ -77,8 +77,8 @@ fn row(report: &RunReport<'_>, cell: &Cell) -> Vec<String> {
     fields
 }
 
-/// How far a cell is from the limits of its workload, if they were computed. Limits apply to
-/// read-ahead alone, so a study of other tunables has no such figures.
+/// Returns how far a cell is from the limits of its workload, if they were computed. Limits apply
+/// to read-ahead alone, so a study of other tunables has no such figures.
 fn distances(report: &RunReport<'_>, cell: &Cell) -> [String; 3] {
     let of_workload = |limits: &&WorkloadLimits| limits.workload == cell.workload;
     let limits = report.analysis.limits.iter().find(of_workload);
@@ -100,7 +100,7 @@ fn quantiles(quantiles: Option<&Quantiles>) -> [String; 2] {
     quantiles.map_or_else(Default::default, |q| [q.p50, q.p99].map(number))
 }
 
-/// The number in full; empty if it is not finite.
+/// Formats a number in full; empty if it is not finite.
 fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! Whether our own engine and fio agree, if both ran the same jobs.
+//! Compares foreread's own engine with fio, if both ran the same jobs.
 
 use serde::Serialize;
 use study::Cell;
@@ -7,21 +7,21 @@ use units::Kib;
 use crate::clean;
 use crate::run_report::RunReport;
 
-/// Engines agree if they differ by at most this share.
+/// Maximum relative difference at which engines agree.
 const MAX_RELATIVE_DIFFERENCE: f64 = 0.05;
-/// Suffixes of the names of workloads that both ran.
+/// Suffixes of the names of workloads that both engines ran.
 const NATIVE: &str = ".native";
 const FIO: &str = ".fio";
 
-/// The conclusion that the repeats allow.
+/// The conclusion that the repeats support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineAgreement {
     /// The whole interval of the ratio is within 5 % of 1.
     Within,
-    /// The whole interval is outside.
+    /// The whole interval is further than 5 % from 1.
     Outside,
-    /// Part of the interval is: more repeats are needed.
+    /// The interval contains a limit: more repeats are needed.
     Undecided,
 }
 
@@ -49,21 +49,21 @@ impl EngineAgreement {
 pub struct EnginePair {
     pub workload: String,
     pub read_ahead_kib: Kib,
-    /// The median of our own engine.
+    /// Median throughput of foreread's own engine.
     pub native_mib_s: f64,
     pub fio_mib_s: f64,
-    /// The median of fio over that of our own engine.
+    /// Median of fio ÷ median of foreread's own engine.
     pub ratio: f64,
-    /// The lower end of its interval or range; none with a single repeat.
+    /// Lower end of the ratio's interval or range; `None` with a single repeat.
     pub ratio_low: Option<f64>,
     pub ratio_high: Option<f64>,
-    /// What the ends are: `ci95`, `range` or `none`.
+    /// Kind of the ends: `ci95`, `range` or `none`.
     pub ratio_spread: &'static str,
-    /// The conclusion from the interval, or for a range from three times its width.
+    /// Conclusion from the interval, or from three times the width of a range.
     pub agreement: EngineAgreement,
 }
 
-/// All pairs of a run, in the order of its cells.
+/// Returns all pairs of a run, in the order of its cells.
 pub fn engine_pairs(report: &RunReport<'_>) -> Vec<EnginePair> {
     let cells = &report.analysis.cells;
     let pair = |native: &Cell| {
@@ -74,8 +74,8 @@ pub fn engine_pairs(report: &RunReport<'_>) -> Vec<EnginePair> {
         let (native_mib_s, fio_mib_s) =
             (native.throughput_mib_s.median, fio.throughput_mib_s.median);
         let ratio = fio_mib_s / native_mib_s;
-        // The engines do not share the cause of their variation (how the eight readers interleave),
-        // so each varies independently.
+        // The engines vary independently: they do not share the cause of their variation, which is
+        // how the eight readers interleave.
         let spread = fio.throughput_mib_s.over(&native.throughput_mib_s);
         let (low, high) = spread.bounds().unzip();
         let (least, most) = spread.decision_bounds();
@@ -94,7 +94,7 @@ pub fn engine_pairs(report: &RunReport<'_>) -> Vec<EnginePair> {
     cells.iter().filter_map(pair).collect()
 }
 
-/// The table and its conclusion; empty if only one engine ran.
+/// Returns the table and its conclusion; empty if only one engine ran.
 pub(crate) fn engines_text(report: &RunReport<'_>) -> String {
     let pairs = engine_pairs(report);
     let off = |pair: &EnginePair| (pair.ratio - 1.0).abs();

@@ -1,4 +1,4 @@
-//! A study of several tunables: a row for each combination, and the effects of each tunable.
+//! Reports a study of several tunables: a row for each combination, and the effect of each tunable.
 
 use anstyle::Style;
 use study::{
@@ -19,16 +19,16 @@ use crate::terminal_text::{TermStyle, legend, plain_grid, shaded, trades, verdic
 use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished, verdict_markdown};
 use units::text::counted;
 
-/// What the limits of such a study mean.
+/// Explains the limits of such a study.
 const LIMITS_OF: &str = "Limits apply to read-ahead alone: all other varied tunables have the \
                          target's own values.";
 
-/// Whether the study varied more than read-ahead.
+/// Returns whether the study varied more than read-ahead.
 pub(crate) fn varied(report: &RunReport<'_>) -> bool {
     report.varied()
 }
 
-/// The whole study, for a terminal.
+/// Returns the whole study for a terminal.
 pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     let run = report.run;
     let mut text = format!(
@@ -57,7 +57,7 @@ pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     text
 }
 
-/// The read-ahead of all combinations, if it was not varied.
+/// Returns the read-ahead of all combinations, if it was not varied.
 fn at_read_ahead(report: &RunReport<'_>) -> String {
     match report.settings()[..] {
         [only] => format!(" at read-ahead {only}"),
@@ -65,7 +65,7 @@ fn at_read_ahead(report: &RunReport<'_>) -> String {
     }
 }
 
-/// The effects as bars, the strongest first, for each workload.
+/// Draws the effects as bars, strongest first, for each workload.
 fn ranked(report: &RunReport<'_>) -> String {
     const MAX_BAR_COLUMNS: usize = 32;
     let effects = &report.analysis.effects;
@@ -142,17 +142,17 @@ fn figures(cell: &study::Cell) -> String {
     text
 }
 
-/// The sentences: what to set, what each tunable does, and what they do together.
+/// Returns the sentences: what to set, the effect of each tunable, and their interactions.
 pub(crate) fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
     said(report, clean, true)
 }
 
-/// The same without the effect of each tunable, for a page with a table of effects.
+/// Returns the same without the effect of each tunable, for a page with a table of effects.
 pub(crate) fn headlines(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
     said(report, clean, false)
 }
 
-/// Sentences about interactions above the page's table of them.
+/// Maximum number of sentences about interactions above the page's table of interactions.
 const PAGE_INTERACTIONS: usize = 2;
 
 fn said(report: &RunReport<'_>, clean: Clean, detail: bool) -> Vec<VerdictLine> {
@@ -180,7 +180,7 @@ fn said(report: &RunReport<'_>, clean: Clean, detail: bool) -> Vec<VerdictLine> 
     lines
 }
 
-/// How to set the best combination: tunables by `apply`, other settings elsewhere.
+/// Explains how to set the best combination: tunables with `apply`, other settings elsewhere.
 fn apply(report: &RunReport<'_>, best: &CellSettings, clean: Clean) -> Vec<VerdictLine> {
     let mut tunables = best.clone();
     tunables.extra.labels.clear();
@@ -210,14 +210,14 @@ fn apply(report: &RunReport<'_>, best: &CellSettings, clean: Clean) -> Vec<Verdi
     lines
 }
 
-/// The settings of the varied tunables, as arguments of `apply`.
+/// Returns the settings of the varied tunables, as arguments of `apply`.
 fn words(report: &RunReport<'_>, settings: &CellSettings) -> String {
     let windows = report.settings().len() > 1;
     let read_ahead = windows.then(|| format!("read_ahead={}K", settings.read_ahead.get()));
     read_ahead.into_iter().chain(settings.extra.assignments()).collect::<Vec<_>>().join(" ")
 }
 
-/// What to do.
+/// Returns the recommendation in a sentence.
 pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
     let goals = goals(report, clean);
     let count = report.all_settings().len();
@@ -246,7 +246,7 @@ pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
     }
 }
 
-/// What to do if the best combination may be chance.
+/// Says how to decide if the best combination may be due to chance.
 fn unsure(report: &RunReport<'_>) -> Option<String> {
     let doubtful = report.analysis.recommendation.is_inconclusive();
     // The length of a test of a server cannot be chosen.
@@ -257,8 +257,8 @@ fn unsure(report: &RunReport<'_>) -> Option<String> {
     })
 }
 
-/// The tunables of the first workload (all goals together, or the only one), by the size of their
-/// effect.
+/// Returns the tunables of the first workload (all goals together, or the only one), ranked by the
+/// size of their effect.
 fn ranking(report: &RunReport<'_>, clean: Clean) -> Option<String> {
     let effects = &report.analysis.effects;
     let first = effects.first()?;
@@ -278,7 +278,7 @@ fn ranking(report: &RunReport<'_>, clean: Clean) -> Option<String> {
     Some(format!("For {}, {strongest} matters most{then}.", clean(&first.workload)))
 }
 
-/// The separate effect of a tunable.
+/// Returns the separate effect of a tunable.
 fn alone(effect: &FactorEffect, clean: Clean) -> String {
     let level = |level: &study::LevelEffect| {
         format!("{} {}", clean(&level.level), judged(&level.ratio, level.difference))
@@ -289,7 +289,7 @@ fn alone(effect: &FactorEffect, clean: Clean) -> String {
     format!("{workload}, {}: compared with {baseline}, {levels}.", clean(&effect.tunable))
 }
 
-/// A ratio with its uncertainty, and its meaning if the figure alone would mislead.
+/// Returns a ratio with its uncertainty, and its meaning if the number alone would mislead.
 fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
     let sure = certainty(estimate);
@@ -301,7 +301,7 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> String {
     format!("{much} ({sure}{word})")
 }
 
-/// The effects of tunables together beyond their separate effects.
+/// Returns the interactions: the effects of tunables together beyond their separate effects.
 fn together(report: &RunReport<'_>, clean: Clean) -> Vec<String> {
     let found = &report.analysis.interactions;
     if found.is_empty() {

@@ -1,4 +1,4 @@
-//! JSON, the interface for other programs. docs/json.md explains it, docs/foreread.schema.json
+//! JSON, the interface for other programs. docs/json.md explains it; docs/foreread.schema.json
 //! specifies it.
 
 use serde::Serialize;
@@ -12,7 +12,7 @@ use units::{Bytes, Kib};
 use crate::engines::{EnginePair, engine_pairs};
 use crate::run_report::RunReport;
 
-/// Increases when a field changes its meaning or is removed; new fields do not count.
+/// Increases when a field changes its meaning or is removed, but not when a field is added.
 pub const SCHEMA_VERSION: u32 = 2;
 
 #[derive(Debug, Serialize)]
@@ -20,9 +20,9 @@ struct Planned<'a> {
     name: &'a str,
     role: Role,
     streams: u32,
-    /// Total size of its files as created; absent for existing data.
+    /// Total size of the created files; absent for existing data.
     data_bytes: Option<Bytes>,
-    /// The figure that `throughput_mib_s` of its cells holds, if it is a command's own.
+    /// The command's own figure that `throughput_mib_s` of the cells contains, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     figure: Option<Figure>,
     declaration_toml: String,
@@ -35,7 +35,7 @@ struct Figure {
     unit: Option<String>,
 }
 
-/// A document with the version of its schema.
+/// A document with its schema version.
 #[derive(Debug, Serialize)]
 pub struct Versioned<T> {
     schema_version: u32,
@@ -49,10 +49,10 @@ impl<T> Versioned<T> {
     }
 }
 
-/// The document of a run: what `sweep`, `tune` and `runs show` print with `--json`.
+/// The document of a run: the output of `sweep`, `tune` and `runs show` with `--json`.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
-    /// Absent for a simulation, so that the same command gives the same document.
+    /// Absent for a simulation, so that the same command prints the same document.
     run: Option<i64>,
     command: RunCommand,
     status: RunStatus,
@@ -87,7 +87,7 @@ pub struct Document<'a> {
     device_after: &'a Value,
 }
 
-/// The document of a run. Numbers that are not finite are `null`.
+/// Returns the document of a run. Numbers that are not finite are `null`.
 pub fn json<'a>(report: &RunReport<'a>) -> Versioned<Document<'a>> {
     let (run, analysis) = (report.run, report.analysis);
     let simulated = matches!(run.plan.target, Target::Simulation(_));
@@ -130,7 +130,7 @@ pub fn json<'a>(report: &RunReport<'a>) -> Versioned<Document<'a>> {
     })
 }
 
-/// The recorded size of a workload's data.
+/// Returns the recorded size of a workload's data.
 fn data_bytes(run: &Run, workload: &str) -> Option<Bytes> {
     let declared = run.workloads.iter().find(|declared| declared.name == workload)?;
     let data: Bytes = declared.data_files(Bytes::ZERO).into_iter().sum();

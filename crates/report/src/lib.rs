@@ -2,7 +2,7 @@
 //!
 //! All formats show the same [`RunReport`] and compute nothing: figures and verdicts come from
 //! [`study::analyse`]. Values that were not measured are omitted, never shown as a number. Names
-//! from outside (paths, workloads, errors) pass through [`clean`] on their way into a terminal, a
+//! from outside (paths, workloads, errors) pass through [`clean`] before they reach a terminal, a
 //! spreadsheet or a web page.
 
 mod answer;

@@ -1,11 +1,11 @@
-//! How far settings are from what is possible.
+//! Shows how far settings are from what is possible.
 
 use study::{SettingOutcome, WorkloadLimits};
 
 use crate::clean;
 use crate::number::{ABSENT, short, whole};
 
-/// A table for each workload, below its limits.
+/// Returns a table for each workload, below its limits.
 pub(crate) fn limits_text(limits: &[WorkloadLimits]) -> String {
     limits.iter().map(of_workload).collect()
 }
@@ -18,7 +18,7 @@ fn share(share: Option<f64>) -> String {
     share.map_or(ABSENT.to_owned(), |share| format!("{} %", whole(share * 100.0)))
 }
 
-/// The limits from the current setting to the lower bound: name, time, and how it is reached.
+/// Returns the limits from the current setting to the lower bound: name, time, and the setting.
 fn references(limits: &WorkloadLimits) -> Vec<(&'static str, f64, String)> {
     let mut phases: Vec<String> =
         limits.switching.iter().map(|phase| phase.read_ahead_kib.get().to_string()).collect();
@@ -37,11 +37,11 @@ fn references(limits: &WorkloadLimits) -> Vec<(&'static str, f64, String)> {
     lines
 }
 
-/// The names of a setting's figures.
+/// Column names of a setting's figures.
 const COLUMNS: [&str; 8] =
     ["KiB", "time", "stalled", "requests", "waste MiB", "headroom", "of future", "× bound"];
 
-/// A setting's figures, in the order of [`COLUMNS`].
+/// Returns a setting's figures, in the order of [`COLUMNS`].
 fn figures(setting: &SettingOutcome) -> [String; 8] {
     [
         setting.read_ahead_kib.get().to_string(),

@@ -1,8 +1,8 @@
-//! What `foreread doctor --metrics` writes: a host's read-ahead, for node_exporter's textfile
+//! The output of `foreread doctor --metrics`: a host's read-ahead, for node_exporter's textfile
 //! collector.
 //!
-//! The file holds at most [`MAX_HOST_SERIES`] series, however many devices there are, and no times:
-//! a host that did not change writes the same file.
+//! The file has at most [`MAX_HOST_SERIES`] series, however many devices there are, and no times,
+//! so that a host without changes writes the same file.
 
 use std::collections::BTreeMap;
 
@@ -14,35 +14,35 @@ use units::text::{Exposition, MetricSeries};
 
 use crate::{clean, storage_name};
 
-/// Most series that one host writes.
+/// Maximum number of series that one host writes.
 pub const MAX_HOST_SERIES: usize = 100;
 
-/// Storage with a series of its own, by name. The rest is counted.
+/// Maximum number of storage with its own series, by name; the rest is only counted.
 const MAX_LISTED_STORAGE: usize = 48;
 
-/// Violations with a series of their own, in the policy's order. The rest is counted.
+/// Maximum number of violations with their own series, in the policy's order; the rest is counted.
 const MAX_LISTED_VIOLATIONS: usize = 12;
 
-/// A host, as metrics.
+/// The metrics of a host.
 #[derive(Clone, Copy, Debug)]
 pub struct HostMetrics<'a> {
     pub diagnoses: &'a [Diagnosis],
-    /// Whether open files were looked for: a captured host has none.
+    /// True if open files were examined; a captured host has none.
     pub running: bool,
-    /// The result of the policy that was named.
+    /// Result of the given policy, if any.
     pub check: Option<&'a CheckReport>,
-    /// Settings that foreread applied and that were not rolled back.
+    /// Number of settings that foreread applied and that were not rolled back.
     pub applied: usize,
-    /// Those that have another value now.
+    /// Number of applied settings that now have another value.
     pub drifted: usize,
-    /// Journals that cannot be read, so that what they applied is unknown.
+    /// Number of journals that cannot be read, so that their settings are unknown.
     pub unreadable_journals: usize,
     pub version: &'a str,
-    /// The kernel's release.
+    /// Kernel release.
     pub kernel: &'a str,
 }
 
-/// The text of a host's metrics, in base units.
+/// Returns the text of a host's metrics, in base units.
 pub fn host_metrics(host: &HostMetrics<'_>) -> String {
     exposition(host).into_text()
 }
@@ -117,7 +117,7 @@ fn storage(text: &mut Exposition, host: &HostMetrics<'_>) {
     }
 }
 
-/// One series for each kind of finding, also where it is 0, so that an alert sees it end.
+/// Adds one series for each kind of finding, even if it is 0, so that an alert can clear.
 fn findings(text: &mut Exposition, diagnoses: &[Diagnosis]) {
     let count = |id: &str| {
         let found = diagnoses.iter().flat_map(|diagnosis| &diagnosis.findings);
@@ -151,7 +151,7 @@ fn violations(text: &mut Exposition, check: &CheckReport) {
 mod tests {
     use super::*;
 
-    /// The limits leave room for the rest, whatever a host has.
+    /// The limits leave enough series for the rest, whatever a host has.
     #[test]
     fn no_host_has_more_series_than_allowed() {
         let info_and_settings = 1 + 3;

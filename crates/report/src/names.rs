@@ -5,12 +5,12 @@ use study::CellSettings;
 use crate::clean;
 use crate::run_report::Named;
 
-/// Longer names are shortened in the middle.
+/// Maximum length of a name; longer ones are shortened in the middle.
 const MAX_NAME_CHARS: usize = 120;
-/// The same for a curve or the heading of a column.
+/// Maximum length of a curve's or column's name.
 const LONGEST_LABEL: usize = 48;
 
-/// A name from outside, sanitised and shortened.
+/// Sanitises and shortens a name from outside.
 pub(crate) fn brief(name: &str) -> String {
     shortened(name, MAX_NAME_CHARS)
 }
@@ -27,20 +27,20 @@ fn shortened(name: &str, longest: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// A sentence with a no-break space between each number and its unit.
+/// Puts a no-break space between each number and its unit.
 pub(crate) fn tied(text: &str) -> String {
     [" %", " KiB", " MiB", " ms", " µs", " sectors"]
         .iter()
         .fold(text.to_owned(), |text, unit| text.replace(unit, &unit.replace(' ', "\u{a0}")))
 }
 
-/// The settings besides read-ahead; empty for a study of read-ahead alone.
+/// Returns the settings besides read-ahead; empty for a study of read-ahead alone.
 pub(crate) fn settings_label(settings: &CellSettings) -> String {
     let extra: Vec<String> = settings.extra.assignments().collect();
     shortened(&extra.join(" "), LONGEST_LABEL)
 }
 
-/// Distinct names for several runs: the parts in which their targets differ, or else their numbers.
+/// Returns distinct names for several runs: the parts in which their targets differ, or the ids.
 pub(crate) fn labels(runs: &[Named<'_>]) -> Vec<String> {
     let targets: Vec<Vec<&str>> = runs
         .iter()

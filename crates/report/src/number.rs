@@ -1,14 +1,14 @@
-//! Numbers as text, without meaningless digits.
+//! Formats numbers without insignificant digits.
 
 use std::collections::BTreeSet;
 
 use stats::{Estimate, Spread};
 use units::Kib;
 
-/// Stands for a value that was not measured.
+/// Text for a value that was not measured.
 pub(crate) const ABSENT: &str = "–";
 
-/// Three significant digits: `0.0123`, `1.23`, `12.3`, `123`, `12345`; `None` if not finite.
+/// Formats three significant digits: `0.0123`, `1.23`, `12.3`, `12345`; `None` if not finite.
 pub(crate) fn short(value: f64) -> Option<String> {
     if !value.is_finite() {
         return None;
@@ -30,14 +30,14 @@ pub(crate) fn short(value: f64) -> Option<String> {
     })
 }
 
-/// If the halves of an interval differ by more than this factor, it is not shown with one ±, which
-/// would place one end where the data exclude it; unless both halves are small.
+/// Maximum ratio of the halves of an interval that is shown with one ±; a larger one would place an
+/// end where the data exclude it. It does not apply if both halves are small.
 const MAX_HALVES_RATIO: f64 = 2.0;
 /// A half below this share of the value is small.
 const SMALL_HALF_SHARE: f64 = 0.05;
 
-/// Whether ± can show an interval: it is narrower than its value, and its halves are similar or
-/// small.
+/// Returns whether ± can show an interval: it is narrower than its value, and its halves are
+/// similar or small.
 fn is_plus_minus(median: f64, (low, high): (f64, f64)) -> bool {
     let (less, more) = (median - low, high - median);
     let (less, more) = (less.min(more), less.max(more));
@@ -45,9 +45,9 @@ fn is_plus_minus(median: f64, (low, high): (f64, f64)) -> bool {
     narrow && (more <= MAX_HALVES_RATIO * less || more <= SMALL_HALF_SHARE * median.abs())
 }
 
-/// The suffix that shows the spread of a value: `±5` for an interval, with as many decimals as the
-/// value; `5.00 to 312` for an interval that is wider than the value or asymmetric; `110–118` for a
-/// range of a few repeats; empty for a single measurement.
+/// Returns the suffix that shows the spread of a value: `±5` for an interval, with as many decimals
+/// as the value; `5.00 to 312` for an interval that is wider than the value or asymmetric;
+/// `110–118` for a range of a few repeats; `None` for a single measurement.
 pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     if !estimate.is_interval() {
@@ -62,7 +62,7 @@ pub(crate) fn spread_text(estimate: &Estimate) -> Option<String> {
     Some(format!("±{half:.decimals$}"))
 }
 
-/// Explains what `spread_text` shows: the meaning of ±, and the number of repeats of a range.
+/// Explains the output of `spread_text`: the meaning of ±, and the number of repeats of a range.
 pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -> String {
     let (mut halves, mut ends, mut repeats) = (false, false, BTreeSet::new());
     for estimate in estimates {
@@ -89,8 +89,8 @@ pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -
     parts.join("; ")
 }
 
-/// The uncertainty of a ratio: `95 % CI +25 % to +36 %`, `range of 3 repeats: 2.20 to 2.42`,
-/// `measured once`.
+/// Returns the uncertainty of a ratio: `95 % CI +25 % to +36 %`, `range of 3 repeats: 2.20 to 2.42`
+/// or `measured once`.
 pub(crate) fn certainty(ratio: &Estimate) -> String {
     match (ratio.spread(), ratio_interval(ratio)) {
         (Spread::Interval { .. }, Some(ends)) => format!("95 % CI {ends}"),
@@ -101,7 +101,7 @@ pub(crate) fn certainty(ratio: &Estimate) -> String {
     }
 }
 
-/// The uncertainty of a factor: `95 % CI 2.20 to 2.42`, `range of 3 repeats: 1.20 to 1.25`.
+/// Returns the uncertainty of a factor: `95 % CI 2.20 to 2.42`, `range of 3 repeats: 1.20 to 1.25`.
 pub(crate) fn factor_certainty(ratio: &Estimate) -> String {
     match (ratio.spread(), plain_interval(ratio)) {
         (Spread::Interval { .. }, Some(ends)) => format!("95 % CI {ends}"),
@@ -112,7 +112,7 @@ pub(crate) fn factor_certainty(ratio: &Estimate) -> String {
     }
 }
 
-/// A time given in microseconds, in the unit that suits it.
+/// Formats a time in microseconds in a suitable unit.
 pub(crate) fn time(micros: f64) -> Option<String> {
     let (value, unit) = match micros {
         m if m >= 1e6 => (m / 1e6, "s"),
@@ -122,12 +122,12 @@ pub(crate) fn time(micros: f64) -> Option<String> {
     short(value).map(|text| format!("{text} {unit}"))
 }
 
-/// A read-ahead setting in the units of sysfs and `blockdev`: `8192 KiB (16384 sectors)`.
+/// Formats a setting in the units of sysfs and `blockdev`: `8192 KiB (16384 sectors)`.
 pub(crate) fn setting(kib: Kib) -> String {
     format!("{kib} ({})", kib.to_sectors())
 }
 
-/// A ratio as a factor: `×2.53`, `×0.53`, `×0.092`; below 1 with two significant digits.
+/// Formats a ratio as a factor: `×2.53`, `×0.53`, `×0.092`; below 1 with two significant digits.
 pub(crate) fn times(ratio: f64) -> Option<String> {
     if !(0.0001..0.995).contains(&ratio) {
         return short(ratio).map(|factor| format!("×{factor}"));
@@ -137,7 +137,7 @@ pub(crate) fn times(ratio: f64) -> Option<String> {
     Some(format!("×{ratio:.decimals$}"))
 }
 
-/// A ratio in words: `31 % more`, `2.31 times as much`, `12 % less`, `40.0 times less`.
+/// Formats a ratio in words: `31 % more`, `2.31 times as much`, `12 % less`, `40.0 times less`.
 pub(crate) fn ratio(ratio: f64) -> Option<String> {
     if !ratio.is_finite() {
         return None;
@@ -151,7 +151,7 @@ pub(crate) fn ratio(ratio: f64) -> Option<String> {
     })
 }
 
-/// The ends of a ratio's interval or range in the same style: `2.20 to 2.42`, `+25 % to +36 %`.
+/// Formats the ends of a ratio's interval or range alike: `2.20 to 2.42`, `+25 % to +36 %`.
 pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     if estimate.median >= 1.995 {
@@ -165,19 +165,19 @@ pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
     Some(format!("{} to {}", percent(low), percent(high)))
 }
 
-/// The nearest whole number; without the sign that a number just below zero would give.
+/// Rounds to the nearest whole number, without the sign of a negative zero.
 pub(crate) fn whole(value: f64) -> f64 {
     value.round() + 0.0
 }
 
-/// The ends of an interval, `0.163 to 0.229`, or those of a range, `0.163–0.229`.
+/// Formats the ends of an interval, `0.163 to 0.229`, or of a range, `0.163–0.229`.
 pub(crate) fn ends_text(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     let between = if estimate.is_interval() { " to " } else { "–" };
     Some(format!("{}{between}{}", short(low)?, short(high)?))
 }
 
-/// The ends of a number's interval or range: `0.163 to 0.229`.
+/// Formats the ends of a number's interval or range: `0.163 to 0.229`.
 pub(crate) fn plain_interval(estimate: &Estimate) -> Option<String> {
     let (low, high) = estimate.bounds()?;
     Some(format!("{} to {}", short(low)?, short(high)?))

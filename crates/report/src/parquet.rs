@@ -1,4 +1,4 @@
-//! Parquet: every trial as a row, for analysts.
+//! Writes Parquet, for data analysis: one row per trial.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use study::{Quantiles, Trial, TrialStatus};
 use crate::clean;
 use crate::run_report::RunReport;
 
-/// The values of one column. Only reals can be missing.
+/// The values of one column. Only real numbers can be missing.
 enum Values {
     Whole(Vec<i64>),
     Real(Vec<Option<f64>>),
@@ -33,7 +33,7 @@ struct Column {
 ///
 /// If `out` cannot be written.
 pub fn write_parquet(runs: &[RunReport<'_>], mut out: impl Write) -> io::Result<()> {
-    // In memory first: the crate's writer wants an output that can be sent to other threads.
+    // In memory first: the writer of the parquet crate needs an output that is `Send`.
     let file = encode(&columns(runs)).map_err(io::Error::other)?;
     out.write_all(&file)?;
     out.flush()
@@ -98,7 +98,7 @@ fn columns(runs: &[RunReport<'_>]) -> Vec<Column> {
 }
 
 impl Column {
-    /// The column in the language of Parquet's schemas.
+    /// Returns the column in Parquet's schema language.
     fn field(&self) -> String {
         let name = self.name;
         match self.values {

@@ -1,4 +1,4 @@
-//! Plots for a terminal: throughput against read-ahead on a logarithmic axis, a small plot for each
+//! Plots for a terminal: throughput over read-ahead on a logarithmic axis, one small plot for each
 //! workload.
 
 use textplots::{Chart, Plot, Shape};
@@ -11,13 +11,13 @@ pub(crate) struct Point {
     pub value: f64,
 }
 
-/// The canvas in character cells; a cell holds 2 × 4 Braille points.
+/// Size of the canvas in character cells; a cell has 2 × 4 Braille points.
 const CANVAS_COLUMNS: usize = 60;
 const CANVAS_LINES: usize = 7;
 
 /// Draws the points; `None` if there are fewer than two.
 pub(crate) fn plot(points: &[Point]) -> Option<String> {
-    // Zero has no logarithm: it is drawn at half a page.
+    // Zero has no logarithm: draw it at 2 KiB, half a page.
     let x = |setting: Kib| (setting.get().max(2) as f32).log2();
     let drawn: Vec<(f32, f32)> = points
         .iter()
@@ -36,7 +36,7 @@ pub(crate) fn plot(points: &[Point]) -> Option<String> {
     draw(&[Shape::Lines(&drawn)], &drawn, &labels)
 }
 
-/// Draws a curve over an axis that is logarithmic or linear.
+/// Draws a curve over a logarithmic or linear axis.
 pub(crate) fn plot_curve(points: &[(f64, f64)], logarithmic: bool) -> Option<String> {
     let place = |x: f64| if logarithmic { x.log2() as f32 } else { x as f32 };
     let drawable = |point: &&(f64, f64)| {
@@ -55,15 +55,15 @@ pub(crate) fn plot_curve(points: &[(f64, f64)], logarithmic: bool) -> Option<Str
     draw(&[Shape::Lines(&drawn)], &drawn, &labels)
 }
 
-/// Draws a line and points on the same logarithmic axis: simulated and published figures. Pairs of
-/// setting and figure, ascending.
+/// Draws a line and points on the same logarithmic axis, for simulated and published figures. Both
+/// are pairs of setting and figure, ascending.
 pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
     let scaled = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
         let drawable = pairs.iter().filter(|pair| pair.0 > 0.0 && pair.1.is_finite());
         drawable.map(|pair| (pair.0.log2() as f32, pair.1 as f32)).collect()
     };
     let (line, points) = (scaled(line), scaled(points));
-    // A single dot would not be visible on a line, so each point is a small cross.
+    // A single dot would not be visible on a line, so each point is a short dash.
     let step = (line.last()?.0 - line.first()?.0) / (CANVAS_COLUMNS as f32 * 2.0);
     let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
     let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
@@ -73,7 +73,7 @@ pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<
     draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &all, &labels)
 }
 
-/// A bar with a resolution of an eighth of a character.
+/// Draws a bar with a resolution of 1/8 character.
 pub(crate) fn bar(share: f64, widest: usize) -> String {
     const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let eighths = (share.clamp(0.0, 1.0) * widest as f64 * 8.0).round().max(1.0) as usize;
@@ -96,7 +96,7 @@ pub(crate) fn plot_over(points: &[(f64, f64)], unit: &str) -> Option<String> {
     draw(&[Shape::Lines(&line)], &line, &labels)
 }
 
-/// Draws points on linear axes; those on the front are joined by a line.
+/// Draws points on linear axes, and a line through those on the front.
 pub(crate) fn scatter(front: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
     let plain = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
         pairs.iter().map(|(x, y)| (*x as f32, *y as f32)).collect()
@@ -112,7 +112,7 @@ pub(crate) fn scatter(front: &[(f64, f64)], points: &[(f64, f64)]) -> Option<Str
     draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &points, &labels)
 }
 
-/// The least and the greatest abscissa.
+/// Returns the smallest and the largest abscissa.
 fn ends(points: &[(f32, f32)]) -> Option<(f32, f32)> {
     let least = points.iter().map(|point| point.0).reduce(f32::min)?;
     let most = points.iter().map(|point| point.0).reduce(f32::max)?;
@@ -157,8 +157,8 @@ fn with_scale(frame: &str, top: f64) -> String {
     text
 }
 
-/// The horizontal axis with as many labels as fit, always the first and the last. Positions are
-/// between 0 and 1.
+/// Returns the horizontal axis with as many labels as fit, always the first and the last. Positions
+/// are between 0 and 1.
 fn axis(labels: &[(f32, &str)]) -> String {
     let mut line: Vec<char> = vec![' '; 10 + CANVAS_COLUMNS + 8];
     let mut taken = 0;

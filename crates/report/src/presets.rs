@@ -1,4 +1,4 @@
-//! The output of `foreread presets`.
+//! Output of `foreread presets`.
 
 use anstyle::Style;
 use doctor::host_presets::{Comparison, Contradiction, Position};
@@ -16,16 +16,16 @@ use crate::terminal_text::TermStyle;
 pub struct PresetsReport<'a> {
     /// The requested recommendations.
     pub asked: &'a [&'a VendorPreset],
-    /// The recommendations that apply here, compared with the current values.
+    /// The recommendations that apply to this host, compared with the current values.
     pub here: &'a [(&'a Applies, Vec<Comparison>)],
-    /// Where recommendations for one storage contradict each other.
+    /// Contradictory recommendations for the same storage.
     pub contradictions: &'a [Contradiction],
     pub named: bool,
-    /// Names a bdi.
+    /// The name of a bdi.
     pub name_of: &'a dyn Fn(&BdiId) -> String,
 }
 
-/// What `foreread presets --json` prints.
+/// The document of `foreread presets --json`.
 #[derive(Debug, Serialize)]
 pub struct PresetsDocument<'a> {
     collected: &'static str,
@@ -211,7 +211,7 @@ fn contradictions(page: &mut TextPage, presets: &PresetsReport<'_>) {
     page.gap();
 }
 
-/// The names of the remaining software.
+/// Lists the names of the remaining software.
 fn others(page: &mut TextPage, rest: &[&&VendorPreset], nothing_here: bool) {
     if nothing_here {
         page.line(0, Style::new(), "No recommendation applies to this host.");

@@ -8,8 +8,8 @@ use crate::clean;
 
 const USUAL: [&str; 4] = ["seq-1", "seq-8", "rand-pread", "rand-mmap"];
 
-/// The command that repeats the measurement with the same seed. `None` for imported figures, and if
-/// a name has characters that should not be copied into a shell.
+/// Returns the command that repeats the measurement with the same seed. `None` for imported
+/// figures, or if a name has characters that should not be copied into a shell.
 pub(crate) fn again(run: &Run) -> Option<String> {
     if run.summary.command == RunCommand::Pg {
         return of_pg(run);
@@ -54,7 +54,7 @@ pub(crate) fn again(run: &Run) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// The recorded arguments of a PostgreSQL run.
+/// Returns the recorded arguments of a PostgreSQL run.
 fn of_pg(run: &Run) -> Option<String> {
     let words = run.machine.pointer("/postgres/again")?.as_array()?;
     let words = words.iter().map(|word| quoted(word.as_str()?));
@@ -63,7 +63,7 @@ fn of_pg(run: &Run) -> Option<String> {
     words.map(|words| words.join(" "))
 }
 
-/// The `--vary` options, without the full grid, which is the default.
+/// Returns the `--vary` options, without the full grid, which is the default.
 fn varied(plan: &Plan) -> Vec<String> {
     let mut words = Vec::new();
     if let Grid::Values(values) = &plan.read_ahead {
@@ -77,13 +77,13 @@ fn varied(plan: &Plan) -> Vec<String> {
     words
 }
 
-/// The workload's name, or the file name for the declaration shown below the command.
+/// Returns the workload's name, or the file name for the declaration shown below the command.
 fn name(workload: &Workload) -> String {
     let builtin = Workload::named(&workload.name).is_ok_and(|named| named == *workload);
     if builtin { workload.name.clone() } else { format!("./{}.toml", workload.name) }
 }
 
-/// A word quoted for a shell.
+/// Quotes a word for a shell; `None` if it contains unprintable characters.
 pub(crate) fn quoted(word: &str) -> Option<String> {
     if clean::plain(word) != word {
         return None;

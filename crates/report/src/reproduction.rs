@@ -12,7 +12,7 @@ use crate::terminal_text::{TermStyle, plain_grid, wrap};
 /// The document of `reproduce --json`.
 #[derive(Debug, Serialize)]
 pub struct Reproductions<'a> {
-    /// Whether all agreements of all tables hold.
+    /// True if all required checks of all tables hold.
     holds: bool,
     tables: Vec<Entry<'a>>,
     not_simulated: &'static [reproduce::NotSimulated],
@@ -25,7 +25,7 @@ struct Entry<'a> {
     table: &'a Reproduction,
 }
 
-/// The reproductions as JSON.
+/// Returns the reproductions as JSON.
 pub fn reproductions_json(tables: &[Reproduction]) -> Versioned<Reproductions<'_>> {
     Versioned::new(Reproductions {
         holds: tables.iter().all(Reproduction::holds),
@@ -34,7 +34,7 @@ pub fn reproductions_json(tables: &[Reproduction]) -> Versioned<Reproductions<'_
     })
 }
 
-/// A reproduction for a terminal: table, plots, parameters, unexplained cells, agreements.
+/// Returns a reproduction for a terminal: table, plots, parameters, unexplained cells, checks.
 pub fn reproduction(table: &Reproduction, look: TermStyle) -> String {
     let mut text = head(table);
     text.push_str(&grid(table));
@@ -72,7 +72,7 @@ pub fn reproduction_markdown(table: &Reproduction) -> String {
     text
 }
 
-/// The agreements of all tables in one line.
+/// Returns a summary of the checks of all tables in one line.
 pub fn reproductions_summary(tables: &[Reproduction]) -> String {
     let (required, beside): (Vec<&CheckedClaim>, Vec<&CheckedClaim>) =
         tables.iter().flat_map(|table| &table.lines).partition(|line| line.required);
@@ -114,7 +114,7 @@ fn header(table: &Reproduction) -> Vec<String> {
     header
 }
 
-/// All settings of any column, ascending.
+/// Returns a row for each setting of any column, ascending.
 fn rows(table: &Reproduction) -> Vec<Vec<String>> {
     let mut settings: Vec<f64> =
         columns(table).flat_map(|column| &column.cells).map(|cell| cell.setting).collect();
@@ -147,7 +147,7 @@ fn grid(table: &Reproduction) -> String {
     plain_grid(head, rows(table), |index| index > 0 || !labelled).join("\n") + "\n"
 }
 
-/// A plot of each column that is a curve.
+/// Plots each column that is a curve.
 fn plots(table: &Reproduction) -> String {
     let mut text = String::new();
     for column in &table.columns {
@@ -216,7 +216,7 @@ fn sentences(table: &Reproduction) -> Vec<String> {
     said
 }
 
-/// The reasons for deviating cells, each once, with its cells.
+/// Returns the reasons for deviating cells, each once, with its cells.
 fn reasons(table: &Reproduction) -> Vec<(&'static str, Vec<String>)> {
     let mut reasons: Vec<(&'static str, Vec<String>)> = Vec::new();
     for column in columns(table) {

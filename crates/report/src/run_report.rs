@@ -3,9 +3,9 @@
 use study::{Alternative, Analysis, Cell, CellSettings, Decision, PlannedWorkload, Run};
 use units::Kib;
 
-/// Marks the current setting of the device.
+/// Mark of the device's current setting.
 pub(crate) const NOW: &str = "now";
-/// Marks the setting to set or keep.
+/// Mark of the setting to set or keep.
 pub(crate) const RECOMMENDED: &str = "recommended";
 
 #[derive(Clone, Copy, Debug)]
@@ -14,16 +14,16 @@ pub struct RunReport<'a> {
     pub analysis: &'a Analysis,
 }
 
-/// A run and its name among several.
+/// A run, and its name among several runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     pub report: RunReport<'a>,
-    /// Its name, if it has one.
+    /// Name of the run; `None` to derive it from the target.
     pub name: Option<&'a str>,
 }
 
 impl<'a> RunReport<'a> {
-    /// The measured settings, ascending.
+    /// Returns the measured read-ahead values, ascending.
     pub(crate) fn settings(&self) -> Vec<Kib> {
         let mut settings: Vec<Kib> =
             self.analysis.cells.iter().map(|cell| cell.settings.read_ahead).collect();
@@ -32,7 +32,7 @@ impl<'a> RunReport<'a> {
         settings
     }
 
-    /// All measured settings, ascending.
+    /// Returns all measured combinations of settings, ascending.
     pub(crate) fn all_settings(&self) -> Vec<CellSettings> {
         let mut settings: Vec<CellSettings> =
             self.analysis.cells.iter().map(|cell| cell.settings.clone()).collect();
@@ -41,7 +41,7 @@ impl<'a> RunReport<'a> {
         settings
     }
 
-    /// The measured workloads, in the order of the plan.
+    /// Returns the measured workloads, in the order of the plan.
     pub(crate) fn workloads(&self) -> Vec<&'a PlannedWorkload> {
         let measured =
             |name: &str| self.analysis.cells.iter().any(|cell| cell.workload.as_str() == name);
@@ -54,8 +54,8 @@ impl<'a> RunReport<'a> {
         cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
     }
 
-    /// The marks of these settings in a table. If several tunables vary: the baseline and the
-    /// recommendation.
+    /// Returns the marks of these settings in a table. If several tunables vary, these are the
+    /// baseline and the recommendation.
     pub(crate) fn marks_of(&self, settings: &CellSettings) -> Vec<&'static str> {
         let Some(best) = self.analysis.combination.as_ref().filter(|_| self.varied()) else {
             return if self.varied() { Vec::new() } else { self.marks(settings.read_ahead) };
@@ -67,7 +67,7 @@ impl<'a> RunReport<'a> {
             .collect()
     }
 
-    /// Whether the study varied more than read-ahead.
+    /// Returns whether the study varied more than read-ahead.
     pub(crate) fn varied(&self) -> bool {
         !self.run.plan.factors.is_empty()
     }

@@ -15,19 +15,19 @@ pub struct RunList<'a> {
     runs: &'a [RunSummary],
 }
 
-/// The list as JSON.
+/// Returns the list as JSON.
 pub fn runs_json(runs: &[RunSummary]) -> Versioned<RunList<'_>> {
     Versioned::new(RunList { runs })
 }
 
-/// The list for a terminal, latest first.
+/// Returns the list for a terminal, latest first.
 pub fn runs_table(runs: &[RunSummary]) -> String {
     let header = ["run", "begun (UTC)", "verb", "trials", "status", "target"];
     let rows = runs.iter().map(|run| cells(run, clean::plain).to_vec());
     plain_grid(header, rows, |column| [0, 3].contains(&column)).join("\n") + "\n"
 }
 
-/// The list as CSV.
+/// Writes the list as CSV.
 pub fn runs_csv(runs: &[RunSummary], out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(["run", "begun_utc", "command", "trials", "status", "target"])?;
@@ -58,7 +58,7 @@ fn cells(run: &RunSummary, clean: impl Fn(&str) -> String) -> [String; 6] {
     ]
 }
 
-/// `2008-04-07 12:34` from seconds since 1970, by Hinnant's civil-from-days
+/// Formats seconds since 1970 as `2008-04-07 12:34`, with Hinnant's civil-from-days algorithm
 /// (howardhinnant.github.io/date_algorithms.html).
 pub fn utc(unix_s: f64) -> String {
     if !unix_s.is_finite() || unix_s.abs() > 1e13 {

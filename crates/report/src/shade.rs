@@ -1,6 +1,6 @@
 //! Shades of a heat map.
 
-/// The range of figures of one column.
+/// The range of the figures in a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shades {
     least: f64,
@@ -8,7 +8,7 @@ pub(crate) struct Shades {
 }
 
 impl Shades {
-    /// The range of the positive figures.
+    /// Creates the range of the positive figures.
     pub fn new(figures: impl Iterator<Item = f64>) -> Self {
         let usable = figures.filter(|figure| *figure > 0.0 && figure.is_finite());
         let (least, most) = usable.fold((f64::INFINITY, 0.0f64), |(least, most), figure| {
@@ -17,8 +17,8 @@ impl Shades {
         Self { least, most }
     }
 
-    /// From 0, the worst, to `steps`: by ratio, because a doubling counts the same everywhere. All
-    /// are 0 if there is almost no difference.
+    /// Returns the shade, from 0 (worst) to `steps` (best), by ratio: a doubling counts the same
+    /// everywhere. All shades are 0 if the figures hardly differ.
     pub fn shade(self, figure: f64, steps: usize) -> usize {
         let range = (self.most / self.least).ln();
         if !range.is_finite() || range < 0.01 || figure <= 0.0 {

@@ -1,4 +1,4 @@
-//! The table of a study for every format: a row for each setting, a column for each workload.
+//! The table of a study for every format: one row per setting, one column per workload.
 
 use study::Cell;
 use units::Kib;
@@ -7,7 +7,7 @@ use crate::number::{short, spread_text};
 use crate::run_report::RunReport;
 use crate::shade::Shades;
 
-/// Shades from the worst to the best of a column, for terminals without colours.
+/// Shades from the worst to the best figure of a column, for terminals without colours.
 pub(crate) const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 pub(crate) struct Table {
@@ -18,19 +18,19 @@ pub(crate) struct Table {
 
 pub(crate) struct Row {
     pub setting: Kib,
-    /// The marks of the setting, such as `now`.
+    /// Marks of the setting, such as `now`.
     pub marks: Vec<&'static str>,
-    /// One for each workload; `None` if not measured.
+    /// Figures of each workload; `None` if not measured.
     pub figures: Vec<Option<Figures>>,
 }
 
 pub(crate) struct Figures {
     pub throughput: String,
-    /// Half of its interval, or its range.
+    /// Half of the interval, or the range; `None` for a single measurement.
     pub spread: Option<String>,
     /// Bytes from the device ÷ bytes requested.
     pub amplification: Option<String>,
-    /// How good it is within its column: an index into [`SHADES`].
+    /// Rank within the column: an index into [`SHADES`].
     pub shade: usize,
 }
 

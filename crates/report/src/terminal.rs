@@ -17,9 +17,9 @@ use crate::unit::unit;
 use crate::verdict::verdict;
 use units::text::counted;
 
-/// The columns before the first workload: the setting in KiB and in sectors.
+/// Number of columns before the first workload: the setting in KiB and in sectors.
 const SETTING_COLUMNS: usize = 2;
-/// The blanks left and right of a column.
+/// Number of blanks on both sides of a column.
 const CELL_PADDING: usize = 2;
 
 pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
@@ -29,12 +29,12 @@ pub fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     })
 }
 
-/// The table and the recommendation, without plots.
+/// Returns the table and the recommendation, without plots.
 pub fn terminal_brief(report: &RunReport<'_>, look: TermStyle) -> String {
     study_text(report, look, String::new)
 }
 
-/// What `details` returns stands between the table and the recommendation.
+/// Returns the table, the text of `details`, and the recommendation.
 fn study_text(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> String) -> String {
     if factors::varied(report) {
         return factors::terminal(report, look);
@@ -69,7 +69,7 @@ fn head(report: &RunReport<'_>) -> String {
     )
 }
 
-/// The workloads of each table, so that no table is wider than the terminal.
+/// Returns the workloads of each table, so that no table is wider than the terminal.
 fn chunks(table: &Table, width: usize) -> Vec<std::ops::Range<usize>> {
     let widths: Vec<usize> = (0..table.workloads.len())
         .map(|column| {
@@ -112,7 +112,7 @@ fn marks(row: &Row) -> String {
     if row.marks.is_empty() { String::new() } else { format!("◀ {}", row.marks.join(", ")) }
 }
 
-/// Draws a line below the header and colours the marked rows. The table library draws lines
+/// Adds a line below the header and colours the marked rows. The table library draws lines either
 /// everywhere or nowhere, and would count the characters of colour codes.
 fn finished(lines: &[String], table: &Table, look: TermStyle) -> String {
     let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
@@ -142,7 +142,7 @@ fn style_of(marks: &[&str]) -> Style {
     }
 }
 
-/// The cells of one workload, their parts stacked.
+/// Returns the cells of one workload, with their parts aligned.
 fn column_text(table: &Table, column: usize) -> Vec<String> {
     let figures: Vec<Option<&Figures>> =
         table.rows.iter().map(|row| row.figures[column].as_ref()).collect();
@@ -161,7 +161,7 @@ fn column_text(table: &Table, column: usize) -> Vec<String> {
     figures.into_iter().map(|figures| figures.map_or_else(|| ABSENT.to_owned(), cell)).collect()
 }
 
-/// A part of a cell, or an equal number of spaces.
+/// Returns a part of a cell, or as many spaces.
 fn part(sign: &str, text: Option<&str>, width: usize) -> String {
     match text {
         _ if width == 0 => String::new(),

@@ -1,4 +1,4 @@
-//! The plots of a page for a terminal: every figure against read-ahead, histograms, time series,
+//! The plots of an HTML page for a terminal: figures over read-ahead, histograms, time series,
 //! drift.
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use crate::terminal_text::{TermStyle, wrap};
 use crate::trial_details::{Detail, bucket_us};
 use crate::unit::{RATE, unit};
 
-/// Longest bar of a histogram, in characters.
+/// Maximum length of a histogram's bar, in characters.
 const MAX_BAR_COLUMNS: usize = 40;
 
-/// A figure of a cell to plot against read-ahead.
+/// A figure of a cell to plot over read-ahead.
 struct Metric {
     name: &'static str,
     of: fn(&Cell) -> Option<f64>,
@@ -38,7 +38,7 @@ const METRICS: [Metric; 5] = [
     Metric { name: RATE, of: |c| Some(c.throughput_mib_s.median) },
 ];
 
-/// Everything that a page plots and the terminal's table does not show.
+/// Plots the charts of the page that the terminal's table does not show.
 pub fn terminal_plots(exhibit: &ReportInput<'_>, look: TermStyle) -> String {
     let (mut text, width) = (String::new(), look.width);
     let report = exhibit.report();
@@ -61,7 +61,7 @@ fn curves(exhibit: &ReportInput<'_>, workload: &str, width: usize) -> String {
     let cells: Vec<&Cell> =
         exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload).collect();
     let mut text = String::new();
-    // If all reads are random, both latencies are the same.
+    // If all reads are random, both latencies are equal.
     let random = cells.iter().any(|cell| cell.random_latency_us == cell.latency_us);
     for metric in METRICS.iter().skip(usize::from(random)) {
         let point = |cell: &&Cell| {
@@ -81,8 +81,8 @@ fn curves(exhibit: &ReportInput<'_>, workload: &str, width: usize) -> String {
     text
 }
 
-/// The settings whose details are shown: the current and the recommended one, or the ends of the
-/// grid.
+/// Returns the settings whose details are shown: the current and the recommended setting, or the
+/// ends of the grid.
 fn shown(exhibit: &ReportInput<'_>, workload: &str) -> Vec<CellSettings> {
     let ours = || exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
     let recommended = exhibit.analysis.recommendation.value();
@@ -118,7 +118,7 @@ fn of_cell(detail: &Detail, workload: &str, settings: &CellSettings, width: usiz
         true => ("reads", &detail.stream),
         false => ("random reads", &detail.random),
     };
-    // By octaves: a terminal has no space for quarters of them.
+    // By octaves; a terminal has no space for quarter octaves.
     let mut octaves: BTreeMap<i32, u64> = BTreeMap::new();
     for (bucket, count) in counts {
         *octaves.entry(bucket.div_euclid(4)).or_default() += count;
@@ -150,7 +150,7 @@ fn of_cell(detail: &Detail, workload: &str, settings: &CellSettings, width: usiz
     text
 }
 
-/// The device's queue over a trial.
+/// Returns the device's queue during a trial.
 fn queue(detail: &Detail) -> (String, Vec<(f64, f64)>) {
     let seen = detail.course.iter().enumerate().take_while(|(_, slot)| slot.moments > 0.0);
     let points =
@@ -173,7 +173,7 @@ fn histogram(title: &str, rows: &[(String, u64)], width: usize) -> String {
     text
 }
 
-/// The medians of the blocks relative to their cells.
+/// Plots the medians of the blocks, relative to their cells.
 fn drift(exhibit: &ReportInput<'_>) -> String {
     let middle = |trial: &study::Trial| {
         let own = |cell: &&Cell| cell.settings == trial.settings && cell.workload == trial.workload;

@@ -1,4 +1,4 @@
-//! Text for tables of a study on a terminal: legend, colours, trade-offs, line breaks.
+//! Text for a study's tables on a terminal: legend, colours, trade-offs, line breaks.
 
 use anstyle::{Ansi256Color, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
@@ -16,7 +16,7 @@ use crate::verdict_parts::VerdictLine;
 pub struct TermStyle {
     /// Maximum width of a line.
     pub width: usize,
-    /// Whether colour also marks the recommended rows.
+    /// True to use colours, which also mark the recommended rows.
     pub colour: bool,
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn legend(report: &RunReport<'_>) -> String {
     )
 }
 
-/// A table without borders, as lines without trailing blanks; columns of figures are aligned to the
-/// right.
+/// Formats a table without borders as lines without trailing blanks; columns of figures are
+/// right-aligned.
 pub fn plain_grid(
     header: impl IntoIterator<Item = impl ToString>,
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -51,7 +51,7 @@ pub fn plain_grid(
     grid.to_string().lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// A verdict with its commands indented.
+/// Formats a verdict with its commands indented.
 pub(crate) fn verdict_text(lines: Vec<VerdictLine>, width: usize) -> String {
     let line = |line| match line {
         VerdictLine::Sentence(sentence) => wrap(&sentence, width),
@@ -60,7 +60,7 @@ pub(crate) fn verdict_text(lines: Vec<VerdictLine>, width: usize) -> String {
     lines.into_iter().map(line).collect()
 }
 
-/// The line with coloured shades; `style` applies to the rest.
+/// Colours the shades in a line; `style` applies to the rest.
 pub(crate) fn shaded(line: &str, style: Style) -> String {
     const GREENS: [u8; 5] = [0, 22, 28, 34, 40];
     let mut text = String::with_capacity(line.len());
@@ -76,10 +76,10 @@ pub(crate) fn shaded(line: &str, style: Style) -> String {
     text
 }
 
-/// Trade-offs that are shown by default.
+/// Maximum number of trade-offs.
 const MAX_TRADEOFFS: usize = 2;
 
-/// The gain of one workload against the loss of another.
+/// Plots the gain of one workload against the loss of another.
 pub(crate) fn trades(report: &RunReport<'_>, look: TermStyle) -> String {
     let mut text = String::new();
     for trade in tradeoffs(report).iter().take(MAX_TRADEOFFS) {
@@ -106,12 +106,12 @@ pub(crate) fn trades(report: &RunReport<'_>, look: TermStyle) -> String {
     text
 }
 
-/// A sentence in lines of at most `width` columns.
+/// Wraps a sentence into lines of at most `width` columns.
 pub(crate) fn wrap(sentence: &str, width: usize) -> String {
     wrapped(sentence, width.clamp(40, 100)).join("\n") + "\n"
 }
 
-/// The lines of a text that is broken at spaces, but not between a number and its unit.
+/// Wraps a text at spaces, but not between a number and its unit; returns the lines.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut words = text.split(' ').peekable();

@@ -5,7 +5,7 @@ use trace::{TraceSummary, TraceVerification};
 
 use crate::SCHEMA_VERSION;
 
-/// What a check of a trace found (docs/json.md).
+/// Returns the result of a trace's verification (docs/json.md).
 pub fn trace_verification_json(found: &TraceVerification) -> Json {
     let damages = found.damages.iter().map(|damage| {
         json!({
@@ -21,7 +21,7 @@ pub fn trace_verification_json(found: &TraceVerification) -> Json {
     })
 }
 
-/// The summary of a trace in this form (docs/json.md).
+/// Returns the summary of a trace in this format (docs/json.md).
 pub fn trace_json(format: &str, summary: &TraceSummary) -> Json {
     let sizes = summary
         .sizes

@@ -11,18 +11,18 @@ pub(crate) struct Tradeoff<'a> {
     /// The workload that should gain.
     pub goal: &'a str,
     pub other: &'a str,
-    /// The baseline of both.
+    /// The common baseline.
     pub over: CellSettings,
-    /// Throughput of each relative to the baseline, by ascending setting.
+    /// Throughput of `goal` and `other` relative to the baseline, by ascending setting.
     pub points: Vec<(CellSettings, f64, f64)>,
     /// Indices of the points on the Pareto front.
     pub front: Vec<usize>,
 }
 
-/// Fewer settings offer no choice.
+/// Minimum number of settings; fewer offer no choice.
 const SETTINGS_LEAST: usize = 3;
 
-/// Every goal with every other workload, those with random reads first.
+/// Returns every goal with every other workload, workloads with random reads first.
 pub(crate) fn tradeoffs<'a>(report: &RunReport<'a>) -> Vec<Tradeoff<'a>> {
     let workloads = report.workloads();
     let mut all = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn tradeoffs<'a>(report: &RunReport<'a>) -> Vec<Tradeoff<'a>> {
             }
         }
     }
-    // A cost of random reads is of more interest.
+    // Workloads late in the plan usually have random reads, whose cost is of more interest.
     all.sort_by_key(|(other_at, _)| std::cmp::Reverse(*other_at));
     all.into_iter().map(|(_, trade)| trade).collect()
 }

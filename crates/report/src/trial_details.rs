@@ -1,15 +1,15 @@
 //! Details behind the figures of a run: counters of each trial, latencies, request sizes and time
-//! series. They are collected while the records are read, so that the records need not be kept.
+//! series. They are collected while the records are read, so that memory need not hold the records.
 
 use std::collections::BTreeMap;
 
 use study::{CellSettings, Trial, TrialRecord, TrialStatus};
 use units::Bytes;
 
-/// Latency buckets for each power of two.
+/// Number of latency buckets for each power of two.
 const LATENCY_BUCKETS: f64 = 4.0;
 
-/// Everything about a run that its cells do not contain.
+/// Data of a run that its cells do not contain.
 #[derive(Clone, Debug, Default)]
 pub struct TrialDetails {
     /// Raw counters by trial number.
@@ -21,14 +21,14 @@ pub struct TrialDetails {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw {
     pub useful_mib: f64,
-    /// Read-ahead data that was unused at the end.
+    /// Read-ahead data that was still unused at the end.
     pub ahead_mib: f64,
     pub device_mib: Option<f64>,
-    /// Mean size of a request to the device.
+    /// Mean size of a device request.
     pub request_kib: Option<f64>,
     /// Mean number of requests in flight.
     pub queue: Option<f64>,
-    /// Share of the time in which the device was busy.
+    /// Share of the time with the device busy.
     pub busy: Option<f64>,
     pub cpu_ms: f64,
 }
@@ -37,17 +37,17 @@ pub(crate) struct Raw {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Detail {
     clean: bool,
-    /// Latencies of requests of streams, by bucket.
+    /// Number of stream requests by latency bucket.
     pub stream: BTreeMap<i32, u64>,
-    /// Latencies of random requests, by bucket.
+    /// Number of random requests by latency bucket.
     pub random: BTreeMap<i32, u64>,
-    /// Device requests by powers of two from 4 KiB, if each was recorded.
+    /// Number of device requests by powers of two from 4 KiB; empty if requests were not recorded.
     pub sizes: Vec<u64>,
-    /// The time series of the trials, slot by slot.
+    /// Sums of the trials' time series, by slot.
     pub course: Vec<TimeSlot>,
     /// Length of a slot in the storage's own time.
     pub slot_seconds: f64,
-    /// Other series over time, in the order of the record.
+    /// Other quantities over time, in the order of the record.
     pub series: Vec<Watched>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Means of equal intervals: seconds at their ends, and values.
+    /// Returns the means of equal intervals: seconds at their ends, and values.
     pub fn means(&self) -> Vec<(f64, f64)> {
         const INTERVAL_COUNT: usize = 100;
         let end = self.points.iter().map(|(at, _)| *at).fold(0.0, f64::max);
@@ -95,7 +95,7 @@ pub(crate) struct TimeSlot {
     pub queue: f64,
 }
 
-/// The lower bound of a latency bucket in microseconds.
+/// Returns the lower bound of a latency bucket, in µs.
 pub(crate) fn bucket_us(bucket: i32) -> f64 {
     (f64::from(bucket) / LATENCY_BUCKETS).exp2() / 1e3
 }
@@ -111,7 +111,7 @@ impl TrialDetails {
         let clean = trial.status == TrialStatus::Clean;
         let key = (trial.settings.clone(), trial.workload.clone());
         let detail = self.cells.entry(key).or_default();
-        // As everywhere, disturbed trials count only if there is no undisturbed one.
+        // As in all figures, disturbed trials count only if no trial is undisturbed.
         if clean && !detail.clean {
             *detail = Detail { clean, ..Detail::default() };
         }
@@ -174,7 +174,7 @@ impl Detail {
             return;
         }
         self.slot_seconds = line.slot.as_secs_f64() / dilation;
-        // The last entry is the state at the end, anywhere within its slot.
+        // The last entry is the final state, which may be anywhere within its slot.
         let slots = line.useful.len().saturating_sub(1);
         self.course
             .resize(slots.max(line.device.len()).max(self.course.len()), TimeSlot::default());

@@ -1,22 +1,22 @@
-//! The unit of a workload's figures: data per time, or a command's own figure.
+//! The unit of a workload's figures: data per time, or a command's own metric.
 
 use study::Run;
 
-/// The unit of all workloads without a figure of their own.
+/// Unit of all workloads without their own metric.
 pub(crate) const RATE: &str = "MiB/s";
 
-/// What the figures of a workload are called, with their unit: `MiB/s`, `tps`, `bandwidth (MB/s)`.
+/// Returns the name and unit of a workload's figures: `MiB/s`, `tps`, `bandwidth (MB/s)`.
 pub(crate) fn unit(run: &Run, workload: &str) -> String {
     own(run, workload).unwrap_or_else(|| RATE.to_owned())
 }
 
-/// The same, if it is not data per time.
+/// Returns the workload's own metric; `None` if its figures are data per time.
 pub(crate) fn own(run: &Run, workload: &str) -> Option<String> {
     let planned = run.plan.workloads.iter().find(|one| one.workload.name == workload)?;
     planned.workload.figure().map(|figure| figure.to_string())
 }
 
-/// The units of these workloads, for the legend of a table.
+/// Returns the units of these workloads, for the legend of a table.
 pub(crate) fn units<'a>(run: &Run, workloads: impl Iterator<Item = &'a str>) -> String {
     let (mut rates, mut named) = (false, Vec::new());
     for workload in workloads {

@@ -1,4 +1,4 @@
-//! The recommendation in sentences. Nothing is decided here.
+//! Formats the recommendation in sentences; it decides nothing.
 
 use study::{
     Alternative, Caveat, CostChange, Decision, Gain, InconclusiveReason, Recommendation, RunStatus,
@@ -13,7 +13,7 @@ use crate::run_report::RunReport;
 use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
 use units::text::counted;
 
-/// The recommendation: what to set and under which condition, its gain and costs with their
+/// Returns the recommendation: what to set and under which condition, its gain and costs with their
 /// uncertainty, what was not measured, and how to set it. `clean` sanitises names for the output
 /// format.
 pub fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
@@ -42,7 +42,7 @@ pub fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
     lines
 }
 
-/// What to do: the first sentence of [`verdict`].
+/// Returns the recommendation in one sentence: the first one of [`verdict`].
 pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
     if factors::varied(report) {
         return factors::headline(report, clean);
@@ -58,7 +58,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// What to do, under which condition, with gain and cost.
+    /// Returns the decision with its condition, gain and cost.
     fn headline(&self) -> String {
         let goals = goals(self.report, self.clean);
         match self.advice.decision {
@@ -119,7 +119,7 @@ impl Words<'_> {
         )
     }
 
-    /// `the 25 settings from 4 KiB to 65536 KiB`.
+    /// Returns `the 25 settings from 4 KiB to 65536 KiB`.
     fn range(&self) -> String {
         let settings = self.report.settings();
         match (settings.first(), settings.last()) {
@@ -130,7 +130,7 @@ impl Words<'_> {
         }
     }
 
-    /// The condition of the setting, to be placed after its name.
+    /// Returns the condition of the setting, as text that follows the setting.
     fn condition(&self) -> String {
         let uses = self.advice.conditions.iter().map(|it| self.use_of(&it.workload));
         let uses: Vec<String> = uses.collect();
@@ -141,7 +141,7 @@ impl Words<'_> {
         }
     }
 
-    /// The behaviour of a process that resembles this workload.
+    /// Returns the behaviour of a process that resembles this workload.
     fn use_of(&self, workload: &str) -> String {
         let planned = self.report.run.plan.workloads.iter();
         let found = planned.map(|planned| &planned.workload).find(|it| it.name == workload);
@@ -152,7 +152,7 @@ impl Words<'_> {
         }
     }
 
-    /// What to do if the condition does not hold.
+    /// Returns what to do if the condition does not hold.
     fn otherwise(&self) -> Option<String> {
         if self.advice.conditions.is_empty() {
             return None;
@@ -177,7 +177,7 @@ impl Words<'_> {
         Some(format!("Otherwise set {}: {}.", setting(other.read_ahead_kib), parts.join(", ")))
     }
 
-    /// Whether a setting that might avoid the condition has an unmeasured cost.
+    /// Returns whether a setting that might avoid the condition has an unmeasured cost.
     fn is_alternative_open(&self) -> bool {
         let open = |caveat: &Caveat| match caveat {
             Caveat::CostNotMeasured { read_ahead_kib, .. } => {
@@ -192,13 +192,13 @@ impl Words<'_> {
         self.advice.conditions.iter().any(|condition| condition.workload == workload)
     }
 
-    /// `rand-mmap ×0.55`.
+    /// Returns `rand-mmap ×0.55`.
     fn change(&self, change: &CostChange) -> Option<String> {
         let ratio = times(change.throughput_ratio.median)?;
         Some(format!("{} {ratio}", (self.clean)(&change.workload)))
     }
 
-    /// What was not measured and could change the decision.
+    /// Returns what was not measured and could change the decision.
     fn caveats(&self) -> Vec<String> {
         let sentence = |caveat: &Caveat| match caveat {
             Caveat::EdgeOfRange { read_ahead_kib } => format!(
@@ -222,7 +222,7 @@ impl Words<'_> {
         self.advice.caveats.iter().map(sentence).collect()
     }
 
-    /// What to do if the measurements do not decide.
+    /// Returns what to do if the measurements do not decide.
     fn to_be_sure(&self) -> Option<String> {
         let advice = match self.report.run.plan.target {
             Target::Imported(_) => {
@@ -237,7 +237,7 @@ impl Words<'_> {
         self.advice.is_inconclusive().then(|| advice.to_owned())
     }
 
-    /// A larger setting with more gain that was not recommended.
+    /// Returns a larger setting with more gain that was not recommended.
     fn larger(&self) -> Option<String> {
         let Decision::Set(chosen) = self.advice.decision else { return None };
         let best = self.advice.best.as_ref().filter(|best| best.read_ahead_kib > chosen)?;
@@ -252,10 +252,10 @@ impl Words<'_> {
         Some(format!("The fastest setting is {}: {}.", best.read_ahead_kib, parts.join(", ")))
     }
 
-    /// Goals for which another setting is better.
+    /// Returns the decision for each goal alone.
     fn each_goal(&self) -> Vec<String> {
         let goals = &self.report.analysis.per_workload;
-        // If all goals are inconclusive, that was already stated.
+        // If all goals are inconclusive, the headline already states that.
         let unknown = |goal: &WorkloadVerdict| matches!(goal.decision, Decision::Inconclusive(_));
         if goals.len() < 2 || goals.iter().all(unknown) {
             return Vec::new();
@@ -275,7 +275,7 @@ impl Words<'_> {
         goals.iter().map(line).collect()
     }
 
-    /// The costs of the recommended setting besides its conditions.
+    /// Returns the costs of the recommended setting besides its conditions.
     fn cost(&self) -> Option<String> {
         let (Decision::Set(kib), Some(cost)) = (&self.advice.decision, &self.advice.cost) else {
             return None;
@@ -297,7 +297,7 @@ impl Words<'_> {
     fn detail(&self, change: &CostChange) -> Option<String> {
         let ratio = &change.throughput_ratio;
         let mut part = self.change(change)?;
-        // A change that may be chance is not a cost.
+        // A change that may be due to chance is not a cost.
         let (low, high) = ratio.decision_bounds();
         if ratio.is_bounded() && low < 1.0 && high > 1.0 && !self.is_condition(&change.workload) {
             part.push_str(&format!(", within the noise ({})", factor_certainty(ratio)));
@@ -316,10 +316,10 @@ impl Words<'_> {
     }
 }
 
-/// A larger setting is named if it is this much faster than the economical one.
+/// A larger setting is mentioned if it is this many times as fast as the economical one.
 const NAMED_FROM: f64 = 1.02;
 
-/// `a, b and c`.
+/// Joins parts as `a, b and c`.
 fn join(parts: &[String]) -> String {
     match parts.split_last() {
         None => String::new(),
@@ -328,24 +328,24 @@ fn join(parts: &[String]) -> String {
     }
 }
 
-/// `×2.53 (95 % CI 2.40–2.60) compared with the current 128 KiB`.
+/// Returns `×2.53 (95 % CI 2.40–2.60) compared with the current 128 KiB`.
 fn gain_words(gain: &Gain) -> Option<String> {
     let (much, sure) = (times(gain.ratio.median)?, factor_certainty(&gain.ratio));
     Some(format!("{much} ({sure}) compared with{}", compared_with(gain)))
 }
 
-/// ` the current 128 KiB`.
+/// Returns ` the current 128 KiB`.
 fn compared_with(gain: &Gain) -> String {
     let which = if gain.baseline_is_current { "the current" } else { "the smallest setting," };
     format!(" {which} {}", gain.baseline_kib)
 }
 
-/// The amplification, if it is notable.
+/// Returns the amplification if it is at least 1.05.
 fn more_than_asked(amplification: f64) -> Option<String> {
     short(amplification).filter(|_| amplification >= 1.05)
 }
 
-/// The dilation of a virtual disk.
+/// Describes the dilation of a virtual disk.
 fn dilated(dilation: f64) -> Option<String> {
     let how = if dilation > 1.0 {
         format!(
@@ -360,7 +360,7 @@ fn dilated(dilation: f64) -> Option<String> {
     Some(format!("The virtual disk ran {how}; all figures are in the model's own time."))
 }
 
-/// How to apply the recommended setting.
+/// Returns how to apply the recommended setting.
 fn how_to_apply(report: &RunReport<'_>) -> Vec<VerdictLine> {
     match report.analysis.recommendation.decision {
         Decision::Set(kib) => to_apply(report, &format!("read_ahead={}K", kib.get())),

@@ -1,4 +1,4 @@
-//! Parts shared by the recommendations for read-ahead and for several tunables.
+//! Parts that the recommendations for read-ahead and for several tunables share.
 
 use study::{Role, RunStatus, Target};
 
@@ -15,7 +15,7 @@ pub enum VerdictLine {
 /// Sanitises names for the output format.
 pub(crate) type Clean = fn(&str) -> String;
 
-/// The state of a run that is not complete.
+/// Returns a sentence about the state of a run that is not complete.
 pub(crate) fn unfinished(report: &RunReport<'_>, clean: Clean) -> String {
     let summary = &report.run.summary;
     match summary.status {
@@ -42,11 +42,11 @@ pub(crate) fn goals(report: &RunReport<'_>, clean: Clean) -> String {
     }
 }
 
-/// How to apply these settings. A virtual disk no longer exists by then.
+/// Returns how to apply these settings; empty for a virtual disk, which no longer exists then.
 pub(crate) fn to_apply(report: &RunReport<'_>, settings: &str) -> Vec<VerdictLine> {
     let Target::Path(_) = &report.run.plan.target else { return Vec::new() };
     let Some(bdi) = bdi(report) else { return Vec::new() };
-    // A level may be any word; one with shell syntax is not put into a command.
+    // A level may be any word; words with shell syntax are not put into a command.
     if settings.chars().any(|c| !(c.is_ascii_alphanumeric() || "=:-_., ".contains(c))) {
         return Vec::new();
     }
@@ -62,14 +62,14 @@ pub(crate) fn to_apply(report: &RunReport<'_>, settings: &str) -> Vec<VerdictLin
     ]
 }
 
-/// The recorded bdi, if its name is safe in a command.
+/// Returns the recorded bdi if its name is safe in a command.
 fn bdi(report: &RunReport<'_>) -> Option<String> {
     let name = report.run.device_before.pointer("/storage/bdi")?.as_str()?;
     let harmless = |c: char| c.is_ascii_alphanumeric() || ":-_.".contains(c);
     (name.chars().all(harmless) && !name.is_empty()).then(|| clean::plain(name))
 }
 
-/// A verdict as a list with code blocks for its commands.
+/// Formats a verdict as a list, with code blocks for its commands.
 pub(crate) fn verdict_markdown(lines: Vec<VerdictLine>) -> String {
     let line = |line| match line {
         VerdictLine::Sentence(sentence) => format!("- {sentence}\n"),

@@ -30,7 +30,7 @@ const STREAMS: &[&str] = &[
     "file",
 ];
 
-/// Devices, as in iostat and gstat.
+/// Returns the table of devices, as in iostat and gstat.
 pub fn device_cells(devices: &[DeviceRates]) -> Cells {
     let or_dash =
         |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |n| format!("{n:.1}"));
@@ -50,7 +50,7 @@ pub fn device_cells(devices: &[DeviceRates]) -> Cells {
     Cells { head: DEVICES, rows: devices.iter().map(row).collect() }
 }
 
-/// Streams, the longest waiting first.
+/// Returns the table of streams, longest wait first.
 pub fn stream_cells(streams: &[StreamView]) -> Cells {
     let row = |one: &StreamView| {
         let limit = match (one.random_advice, one.limit_kib) {
@@ -81,7 +81,7 @@ pub fn stream_cells(streams: &[StreamView]) -> Cells {
     Cells { head: STREAMS, rows: streams.iter().map(row).collect() }
 }
 
-/// The whole view as plain text.
+/// Returns the whole view as plain text.
 pub fn watch_text(view: &WatchView) -> String {
     let mut text = String::new();
     if !view.devices.is_empty() {
@@ -115,7 +115,7 @@ fn table(cells: &Cells) -> String {
     let line = |row: &mut dyn Iterator<Item = &str>| {
         let mut line = String::new();
         for (at, (cell, width)) in row.zip(&widths).enumerate() {
-            // Names to the left, numbers to the right.
+            // Names are left-aligned, numbers right-aligned.
             if at == 0 || at + 1 == columns {
                 line.push_str(&format!("{cell:<width$}  "));
             } else {

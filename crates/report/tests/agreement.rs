@@ -1,4 +1,4 @@
-//! The same numbers in every format, and never a number that was not measured.
+//! Every format has the same numbers, and no number that was not measured.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
@@ -137,8 +137,8 @@ fn nothing_measured_yet_is_said_plainly() {
     assert!(!markdown(&sample.report()).contains("|---"));
 }
 
-/// A time line is the same in the page and in the terminal's plot as in the record, in the
-/// storage's own time.
+/// Timelines in the page and in the terminal's plots equal those of the record, in the storage's
+/// own time.
 #[test]
 fn time_lines_are_those_of_the_record() {
     const DILATION: f64 = 4.0;

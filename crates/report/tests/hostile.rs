@@ -1,4 +1,4 @@
-//! Names that want to be more than names.
+//! Names that contain markup, escape sequences or formulas.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
@@ -75,7 +75,7 @@ fn comparisons_inject_nothing_either() {
     }
 }
 
-/// The worst of each kind, and all of them in a name of 4 KiB.
+/// The worst names of each kind, and all of them in a name of 4 KiB.
 fn worst_names() -> Vec<String> {
     let mut names: Vec<String> = [
         HOSTILE,
@@ -95,7 +95,7 @@ fn worst_names() -> Vec<String> {
     names
 }
 
-/// A run in which everything that comes from outside has this name.
+/// Returns a run in which all text from outside is this name.
 fn named(name: &str) -> Sample {
     let mut sample = sample();
     sample.run.summary.target = name.to_owned();
@@ -119,7 +119,7 @@ fn named(name: &str) -> Sample {
     sample
 }
 
-/// What must not be in a text that people see, whatever it is shown by.
+/// Checks that a visible text has no control or direction characters.
 #[track_caller]
 fn is_tame(what: &str, text: &str) {
     let wild = |c: char| (c.is_control() && c != '\n') || "\u{202e}\u{2028}\u{feff}".contains(c);
@@ -159,8 +159,8 @@ fn no_name_injects_anything_into_any_format() {
     }
 }
 
-/// The same of a study of what is no tunable, whose names and levels are anybody's, with the course
-/// of its trials.
+/// Like `named`, for a study of labels, whose names and levels may be any text, with time series of
+/// its trials.
 fn labelled(name: &str) -> (Sample, TrialDetails) {
     let mut sample = sample::sample();
     sample.run.summary.command = RunCommand::Pg;
@@ -216,7 +216,7 @@ fn tame_markdown(text: &str) {
     assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
     let unescaped = text.replace("\\]", "");
     assert!(!unescaped.contains("](") && !text.contains("://"), "a link in {text}");
-    // Neither a heading nor a block of code begins but our own.
+    // The only headings and code blocks are the report's own.
     let lines = || text.lines().map(str::trim_start);
     let headings = lines().filter(|line| line.starts_with('#') && !line.starts_with("### "));
     assert_eq!(headings.count(), 0, "{text}");
@@ -240,7 +240,7 @@ fn tame_csv(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>, rows: usize
     assert!(records.iter().all(|record| record.len() == columns));
 }
 
-/// Only our own elements: no script but the two, no attribute that runs anything.
+/// Checks that a page has only its own elements: two scripts, and no attribute that runs a script.
 fn tame_page(page: &str) {
     is_tame("page", page);
     assert_eq!(page.matches("<script").count(), 2, "the data and our own");

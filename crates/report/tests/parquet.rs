@@ -1,4 +1,4 @@
-//! The Parquet file of a run, read back by another implementation: DuckDB, from Python.
+//! Another implementation, DuckDB from Python, reads the Parquet file of a run.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and says what it skips
 
 mod sample;
@@ -11,7 +11,7 @@ use sample::{Sample, sample_of, trial};
 use serde_json::Value;
 use units::Kib;
 
-/// Prints the types of the columns and all rows as JSON, reals as text without loss.
+/// Prints the column types and all rows as JSON; real numbers are text, without loss.
 const SCRIPT: &str = "
 import duckdb, json, sys
 table = duckdb.execute(\"select * from read_parquet(?)\", [sys.argv[1]])
@@ -21,7 +21,7 @@ rows = [[exact(value) for value in row] for row in table.fetchall()]
 print(json.dumps({'columns': columns, 'rows': rows}))
 ";
 
-/// A Python interpreter that has DuckDB: `make deps` puts one into target/venv.
+/// Returns a Python interpreter that has DuckDB; `make deps` installs one in target/venv.
 fn python() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/python");
     [own, PathBuf::from("python3")].into_iter().find(|python| {
@@ -31,7 +31,7 @@ fn python() -> Option<PathBuf> {
     })
 }
 
-/// More trials than a group of eight definition levels, some without values and with odd names.
+/// Returns more trials than a group of eight definition levels, some with odd names or no values.
 fn runs() -> Sample {
     let mut trials: Vec<_> =
         (0..11).map(|at| trial("seq-1", 4 << at, 0.5 + f64::from(at), at)).collect();

@@ -1,4 +1,4 @@
-//! One recommendation in every output: the property test over drawn records.
+//! Every output has the same recommendation: a property test over generated records.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
@@ -15,10 +15,10 @@ use units::Kib;
 
 const LOOK: TermStyle = TermStyle { width: 100, colour: false };
 
-/// Settings that are drawn from.
+/// Settings to choose from.
 const SETTINGS: [u64; 7] = [4, 64, 128, 1024, 1088, 8192, 65536];
 
-/// A workload whose throughput follows one of a few shapes, with noise.
+/// Generates parameters of a throughput curve: base, slope, knee and noise.
 fn rates() -> impl Strategy<Value = (f64, f64, f64, f64)> {
     (0.01..1000.0f64, -0.6..0.6f64, 0.5..1.5f64, prop_oneof![Just(0.0), 0.001..0.3f64])
 }
@@ -56,7 +56,7 @@ fn records() -> impl Strategy<Value = Sample> {
     })
 }
 
-/// What an output says, as a word and a value.
+/// The statement of an output: a word and a value.
 type Said = (&'static str, Option<u64>);
 
 fn of_decision(decision: &Decision) -> Said {
@@ -68,7 +68,7 @@ fn of_decision(decision: &Decision) -> Said {
     }
 }
 
-/// What the first sentence about read-ahead says.
+/// Returns the statement of the first sentence about read-ahead.
 fn of_sentence(text: &str) -> Said {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let value = |after: &str| -> Option<u64> {
@@ -96,7 +96,7 @@ fn of_json(advice: &Value) -> (String, Option<u64>) {
     (advice["decision"].as_str().unwrap().to_owned(), advice["read_ahead_kib"].as_u64())
 }
 
-/// The settings that CSV marks.
+/// Returns the settings that the CSV marks as recommended.
 fn marked(report: &RunReport<'_>) -> Vec<u64> {
     let mut text = Vec::new();
     write_csv(report, &mut text).unwrap();
@@ -112,7 +112,7 @@ fn marked(report: &RunReport<'_>) -> Vec<u64> {
     kib
 }
 
-/// Without a file of failures, which would stand in the sources.
+/// Without a file of failures, which would be created among the sources.
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
 }
@@ -127,7 +127,7 @@ proptest! {
         let said = of_decision(&advice.decision);
         let (word, kib) = of_json(&document(&json(&report))["recommendation"]);
         prop_assert_eq!((word.as_str(), kib), said);
-        // What apply --from and persist --from write.
+        // The value that `apply --from` and `persist --from` set.
         let set = advice.to_set().map(|settings| settings.read_ahead.get());
         prop_assert_eq!(set, kib.filter(|_| said.0 == "set"));
         if sample.analysis.cells.is_empty() {
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(of_sentence(&markdown(&report)), said);
         let (run, analysis) = (&sample.run, &sample.analysis);
         let page = html(&[ReportInput { run, analysis, trial_details: None, name: None }]);
-        // Blanks that must not break are written as such.
+        // No-break spaces are written as such.
         prop_assert_eq!(of_sentence(&page.replace("&nbsp;", " ").replace('\u{a0}', " ")), said);
         let measured: Vec<u64> = findings_settings(&report);
         let expected: Vec<u64> = said.1.into_iter().filter(|kib| measured.contains(kib)).collect();
@@ -167,7 +167,7 @@ proptest! {
     }
 }
 
-/// The settings that were measured.
+/// Returns the measured settings.
 fn findings_settings(report: &RunReport<'_>) -> Vec<u64> {
     let cells = report.analysis.cells.iter();
     cells.map(|cell| cell.settings.read_ahead.get()).collect()

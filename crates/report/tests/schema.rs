@@ -1,4 +1,4 @@
-//! The JSON is what docs/foreread.schema.json promises.
+//! The JSON conforms to docs/foreread.schema.json.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;
@@ -10,7 +10,7 @@ use serde_json::{Value, json as value};
 use study::{Combination, Difference, Estimate, FactorInteraction, LevelPair};
 use validate::{problems, schema};
 
-/// A comparison of a run with itself and of one with other cells.
+/// Compares a run with a run that has fewer and other cells.
 #[test]
 fn comparisons_are_what_their_schema_promises() {
     let text = include_str!("../../../docs/compare.schema.json");
@@ -32,7 +32,7 @@ fn comparisons_are_what_their_schema_promises() {
     assert_eq!(found.len(), 1, "{found:?}");
 }
 
-/// What an experiment found.
+/// The findings of an experiment.
 #[test]
 fn answers_are_what_the_schema_promises() {
     let mut answer = study::Findings::new("blocks", "What?", "disk".to_owned());

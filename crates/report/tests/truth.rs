@@ -1,4 +1,4 @@
-//! The JSON of doctor, check and presets is what docs/foreread.schema.json promises.
+//! The JSON of doctor, check and presets conforms to docs/foreread.schema.json.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 extern crate doctor as foreread_doctor;

@@ -1,4 +1,4 @@
-//! The sentences that people read first.
+//! The first sentences of a report.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod sample;

@@ -3,7 +3,7 @@
 use sim::SimError;
 use thiserror::Error;
 
-/// Why a table cannot be reproduced.
+/// An error that prevents the reproduction of a table.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum ReproduceError {
     #[error("no published table is named {name:?}; known are {known}")]

@@ -1,9 +1,9 @@
 //! Compares published read-ahead tables with the simulator's figures, cell by cell.
 //!
 //! A [`PublishedExperiment`] is a published measurement: its program, device, kernel and figures.
-//! Running it gives a [`Reproduction`]: the published figures, the simulated ones, the errors,
-//! which numbers were fitted, and which [`CheckedClaim`]s hold. An effect that no mechanism of
-//! the model explains is marked as such, not fitted away.
+//! Running it returns a [`Reproduction`]: the published figures, the simulated ones, the errors,
+//! the fitted numbers, and which [`CheckedClaim`]s hold. An effect that no mechanism of the model
+//! explains is marked as unexplained, not fitted away.
 //!
 //! The devices are presets of the crate `model`, the algorithms those of the crate `policy`, and
 //! the simulator runs them: this crate has no model of its own.

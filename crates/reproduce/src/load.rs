@@ -12,12 +12,12 @@ use workload::{AccessClass, AccessMethod, Layout};
 
 use crate::ReproduceError;
 
-/// Readers of one file each, from its start, in blocks: fio with `rw=read`, or bonnie++.
+/// Readers that each read one file from its start, in blocks: fio with `rw=read`, or bonnie++.
 #[derive(Clone, Debug)]
 pub struct Streams {
     pub model: Spec,
     pub policy: String,
-    /// The read-ahead of the bdi, for algorithms that use it.
+    /// Read-ahead of the bdi, for algorithms that use it.
     pub read_ahead: Kib,
     pub readers: u32,
     pub block: Bytes,
@@ -25,13 +25,13 @@ pub struct Streams {
     pub first: Bytes,
     pub filesystem: FileSystem,
     pub costs: Costs,
-    /// Initial time that is not counted.
+    /// Time at the start that is not counted.
     pub warm_up: Nanos,
     pub span: Nanos,
 }
 
 impl Streams {
-    /// Decimal MB/s of all readers together.
+    /// Returns the total throughput of all readers in decimal MB/s.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Streams {
             seed,
             ..SimMachine::new(self.model.clone())
         };
-        // The rate after the warm-up is the difference of two runs that are identical until then.
+        // The rate after the warm-up is the difference of two runs that are identical up to then.
         let got = |time| Ok::<_, ReproduceError>(run(&machine, self.scenario(time))?.useful());
         let (before, after) = (got(self.warm_up)?, got(self.warm_up + self.span)?);
         Ok((after - before).get() as f64 / 1e6 / self.span.as_secs_f64())
@@ -73,7 +73,7 @@ fn step(open: u32, offset: Bytes, length: Bytes, class: AccessClass, rest: Nanos
     ReadStep { open, offset, length, class, start: Start::After(rest), advice: None }
 }
 
-/// From the start of a file to its end.
+/// Reads from the start of a file to its end.
 struct Forward {
     open: u32,
     block: Bytes,
@@ -93,20 +93,20 @@ impl Iterator for Forward {
 }
 
 /// Processes that read runs of blocks at random places of a raw partition, one run per call. Larger
-/// requests are split and read in parts, one after another.
+/// requests are split into parts, which are read one after another.
 #[derive(Clone, Debug)]
 pub struct RandomRuns {
     pub model: Spec,
     pub processes: u32,
     pub length: Bytes,
-    /// Offsets are below this.
+    /// Upper limit of the offsets.
     pub within: Bytes,
     pub block: Bytes,
     pub span: Nanos,
 }
 
 impl RandomRuns {
-    /// Calls per second of all processes together.
+    /// Returns the total calls per second of all processes.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl RandomRuns {
     }
 }
 
-/// Random places, each read in parts.
+/// Reads at random places, each in parts.
 struct Runs {
     open: u32,
     part: Bytes,
@@ -183,24 +183,24 @@ pub struct Priming {
     pub model: Spec,
     pub policy: String,
     pub read_ahead: Kib,
-    /// The page cache, which holds more than the table and its index.
+    /// Size of the page cache; larger than the table and its index.
     pub memory: Bytes,
     pub heap: Bytes,
     pub index: Bytes,
-    /// Processor time of a select.
+    /// CPU time of a select.
     pub select: Nanos,
-    /// The rate of selects is computed in windows of this length.
+    /// Length of the windows in which the rate of selects is computed.
     pub window: Nanos,
-    /// The share of the full rate that counts as primed.
+    /// Share of the full rate that counts as primed.
     pub primed: f64,
 }
 
 const BLOCK_SIZE: Bytes = Bytes::from_kib(8);
-/// No priming takes longer than this.
+/// Maximum duration of priming, in windows.
 const PRIMING_MAX_WINDOWS: u64 = 128;
 
 impl Priming {
-    /// Seconds until the rate of selects is near the full one.
+    /// Returns the seconds until the rate of selects reaches the share `primed` of the full rate.
     ///
     /// # Errors
     ///
@@ -217,12 +217,12 @@ impl Priming {
         };
         let selects = |windows: u64| -> Result<u64, ReproduceError> {
             let time = Nanos::new(self.window.get() * windows);
-            // Two reads make a select.
+            // A select consists of two reads.
             Ok(run(&machine, self.scenario(seed, time))?.requests() / 2)
         };
         let full = self.window.as_secs_f64() / self.select.as_secs_f64();
         let (mut early, mut late) = (0, PRIMING_MAX_WINDOWS);
-        // The rate only rises, so the first window that reaches it is found by bisection.
+        // The rate only rises, so bisection finds the first window that reaches it.
         while late - early > 1 {
             let window = early + (late - early) / 2;
             let rate = selects(window)? - selects(window - 1)?;
@@ -253,7 +253,7 @@ impl Priming {
     }
 }
 
-/// A leaf of the index, then a block of the table.
+/// Reads a leaf of the index, then a block of the table.
 struct Selects {
     blocks: [u64; 2],
     select: Nanos,

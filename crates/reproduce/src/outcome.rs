@@ -13,33 +13,33 @@ pub struct Reproduction {
     pub name: &'static str,
     pub title: &'static str,
     pub source: String,
-    /// The tables of the transcription that it shows.
+    /// The tables of the transcription that it covers.
     pub published_tables: Vec<&'static str>,
-    /// The device, as in `sim:`.
+    /// Device, as in `sim:`.
     pub model: String,
-    /// The read-ahead algorithm, as in `--vary policy=`.
+    /// Read-ahead algorithm, as in `--vary policy=`.
     pub policy: String,
-    /// The meaning and unit of the rows.
+    /// Meaning and unit of the rows.
     pub setting: &'static str,
-    /// The columns for which a setting is recommended.
+    /// Columns for which a setting is recommended.
     pub columns: Vec<Column>,
-    /// Further figures, without a recommendation.
+    /// Other columns, without a recommendation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Column>,
-    /// The parameters that were fitted.
+    /// Fitted parameters.
     pub fitted: Vec<ModelParameter>,
     /// Parameters chosen among a few possibilities.
     pub chosen: Vec<ModelParameter>,
-    /// The table whose fit is used unchanged.
+    /// The table whose fit is used unchanged; `None` if this table has its own.
     pub fitted_with: Option<&'static str>,
-    /// How many parameters the reference fitted for this table.
+    /// Number of parameters that the reference fitted for this table.
     pub fitted_at_most: usize,
     /// The setting that the simulation recommends.
     pub recommended: Option<f64>,
-    /// The claims, and whether they hold.
+    /// The checked claims.
     pub lines: Vec<CheckedClaim>,
     pub remarks: Vec<&'static str>,
-    /// Each figure is the mean over these seeds.
+    /// Number of seeds; each figure is the mean over them.
     pub seeds: u32,
 }
 
@@ -53,33 +53,33 @@ pub struct Column {
     /// The same without unexplained cells.
     pub mean_error_explained_percent: f64,
     pub rank_correlation: Option<f64>,
-    /// The loss of the recommended setting against the best published one.
+    /// Loss of the recommended setting compared with the best published one, in percent.
     pub regret_percent: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
-    /// The row, in the unit of the rows.
+    /// Setting, in the unit of the rows.
     pub setting: f64,
-    /// The name of a row without a number.
+    /// Name of a row without a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<&'static str>,
     pub published: f64,
-    /// The mean of the simulation over its seeds.
+    /// Mean of the simulated figures over the seeds.
     pub simulated: f64,
-    /// The minimum and maximum over the seeds.
+    /// Minimum and maximum over the seeds.
     pub simulated_range: [f64; 2],
     pub error_percent: f64,
-    /// Why the mechanism cannot give the published figure, if known.
+    /// Reason for a large error; `None` if the error is small.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexplained: Option<&'static str>,
 }
 
-/// A parameter of the model with its source.
+/// A parameter of the model or the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ModelParameter {
     pub name: String,
-    /// Its value with its unit.
+    /// Value with unit.
     pub value: String,
 }
 
@@ -87,22 +87,22 @@ pub struct ModelParameter {
 pub struct CheckedClaim {
     pub claim: String,
     pub value: f64,
-    /// Its lower limit, if any.
+    /// Lower limit, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// Its upper limit, if any.
+    /// Upper limit, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
     pub holds: bool,
-    /// Whether the table fails without it; otherwise it is only shown.
+    /// True if the reproduction fails without this claim; otherwise it is only shown.
     pub required: bool,
 }
 
-/// Maximum regret of a recommendation.
+/// Maximum regret of a recommendation, in percent.
 const REGRET_MAX_PERCENT: f64 = 5.0;
 
 impl Cell {
-    /// A cell whose figure was simulated once for each seed.
+    /// Creates a cell whose figure was simulated once for each seed.
     pub fn new(setting: f64, published: f64, simulated: &[f64]) -> Self {
         let mean = simulated.iter().sum::<f64>() / simulated.len().max(1) as f64;
         let low = simulated.iter().copied().fold(f64::INFINITY, f64::min);
@@ -118,12 +118,12 @@ impl Cell {
         }
     }
 
-    /// The same with a name for its row.
+    /// Returns the cell with a name for its row.
     pub fn labelled(self, label: &'static str) -> Self {
         Self { label: Some(label), ..self }
     }
 
-    /// The same, with the reason for its error.
+    /// Returns the cell with the reason for its error.
     pub fn unexplained(self, why: &'static str) -> Self {
         Self { unexplained: Some(why), ..self }
     }
@@ -149,13 +149,13 @@ impl Column {
         }
     }
 
-    /// The largest error of any explained cell, in percent.
+    /// Returns the largest error of any explained cell, in percent.
     pub fn worst_error_percent(&self) -> f64 {
         let explained = self.cells.iter().filter(|cell| cell.unexplained.is_none());
         worst_error_percent(&explained.map(Cell::pair).collect::<Vec<_>>())
     }
 
-    /// Where the simulated curve has its dip.
+    /// Returns the setting at which the simulated curve dips; `None` without a dip.
     pub fn interior_minimum(&self) -> Option<f64> {
         let mut points: Vec<_> =
             self.cells.iter().map(|cell| (cell.setting, cell.simulated)).collect();
@@ -165,7 +165,7 @@ impl Column {
 }
 
 impl CheckedClaim {
-    /// `value` may be at most `limit`.
+    /// Claims that `value` is at most `limit`.
     pub fn at_most(claim: impl Into<String>, value: f64, limit: f64) -> Self {
         let holds = value <= limit;
         Self {
@@ -178,7 +178,7 @@ impl CheckedClaim {
         }
     }
 
-    /// `value` must be at least `limit`.
+    /// Claims that `value` is at least `limit`.
     pub fn at_least(claim: impl Into<String>, value: f64, limit: f64) -> Self {
         let holds = value >= limit;
         Self {
@@ -191,23 +191,23 @@ impl CheckedClaim {
         }
     }
 
-    /// `value` must be between two limits.
+    /// Claims that `value` is between two limits, inclusive.
     pub fn within(claim: impl Into<String>, value: f64, low: f64, high: f64) -> Self {
         let holds = (low..=high).contains(&value);
         let (at_least, at_most) = (Some(low), Some(high));
         Self { claim: claim.into(), value, at_least, at_most, holds, required: true }
     }
 
-    /// The same as a goal of our own: shown, but without effect on the result.
+    /// Returns the claim as not required: it is shown, but does not affect the result.
     pub fn beside(self) -> Self {
         Self { required: false, ..self }
     }
 }
 
 impl Reproduction {
-    /// Computes the recommendation of the simulation, with higher figures being better: one setting
-    /// for all columns, since a device has only one. Adds the claims on regret and on the number of
-    /// fitted parameters.
+    /// Computes the recommendation of the simulation; higher figures are better. All columns share
+    /// one setting, because a device has only one. Adds the claims about regret and about the
+    /// number of fitted parameters.
     pub(crate) fn judged(mut self) -> Self {
         let candidates = self.candidates();
         if let Some((setting, regret)) = recommend(&candidates) {
@@ -224,7 +224,7 @@ impl Reproduction {
         self
     }
 
-    /// The settings at which every column has a published figure.
+    /// Returns the settings at which every column has a published figure.
     fn candidates(&self) -> Vec<ScoredSetting> {
         let Some(first) = self.columns.first() else { return Vec::new() };
         let at = |setting: f64| {
@@ -237,7 +237,7 @@ impl Reproduction {
         first.cells.iter().filter_map(|cell| at(cell.setting)).collect()
     }
 
-    /// Whether all required claims hold.
+    /// Returns whether all required claims hold.
     pub fn holds(&self) -> bool {
         self.lines.iter().all(|line| line.holds || !line.required)
     }

@@ -1,4 +1,4 @@
-//! The published tables as they were transcribed: `data/published-tables.json`.
+//! The transcribed tables: `data/published-tables.json`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,26 +16,26 @@ static TABLES: LazyLock<Result<Published, String>> =
 
 #[derive(Debug, Deserialize)]
 pub struct Published {
-    /// The sources, by the key that tables refer to.
+    /// Sources, by the key that tables refer to.
     pub sources: BTreeMap<String, String>,
     pub tables: Vec<PublishedTable>,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct PublishedTable {
-    /// Its name in the transcription.
+    /// Name in the transcription.
     pub id: String,
     pub source: String,
     pub title: String,
     #[serde(default)]
     pub columns: Vec<String>,
-    /// Its rows; a cell is a number, a text or empty.
+    /// Rows; a cell is a number, a text or empty.
     #[serde(default)]
     pub rows: Vec<Vec<Value>>,
 }
 
 impl Published {
-    /// All tables.
+    /// Returns all tables.
     ///
     /// # Errors
     ///
@@ -44,7 +44,7 @@ impl Published {
         TABLES.as_ref().map_err(|problem| ReproduceError::Data { problem: problem.clone() })
     }
 
-    /// The table with this name in the transcription, and its source.
+    /// Returns the table with this name in the transcription, and its source.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Published {
 }
 
 impl PublishedTable {
-    /// Pairs of setting and figure, in the order of the page, where the page has both.
+    /// Returns pairs of setting and figure, in the order of the page, for rows with both.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl PublishedTable {
         Ok(self.rows.iter().filter_map(pair).collect())
     }
 
-    /// The figure of a column in a row counted from 0.
+    /// Returns the figure of a column in a row, counted from 0.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! How well a simulated column agrees with the published one.
+//! Scores how well a simulated column agrees with the published one.
 
-/// The mean of |ln(simulated ÷ published)| as a percentage: a factor of two counts the same in
-/// both directions. Zero without values.
+/// Returns the mean of |ln(simulated ÷ published)| in percent: a factor of two counts the same in
+/// both directions. 0 without values.
 pub fn mean_error_percent(pairs: &[(f64, f64)]) -> f64 {
     if pairs.is_empty() {
         return 0.0;
@@ -11,19 +11,19 @@ pub fn mean_error_percent(pairs: &[(f64, f64)]) -> f64 {
     100.0 * sum / pairs.len() as f64
 }
 
-/// The deviation of the simulated figure, in percent of the published one.
+/// Returns the deviation of the simulated figure, in percent of the published one.
 pub fn error_percent(published: f64, simulated: f64) -> f64 {
     100.0 * (simulated / published - 1.0)
 }
 
-/// The largest absolute error of any pair.
+/// Returns the largest absolute error of any pair, in percent.
 pub fn worst_error_percent(pairs: &[(f64, f64)]) -> f64 {
     let errors = pairs.iter().map(|&(published, simulated)| error_percent(published, simulated));
     errors.map(f64::abs).fold(0.0, f64::max)
 }
 
-/// Spearman's rank correlation, with mean ranks for ties; `None` for fewer than three pairs or a
-/// constant column.
+/// Returns Spearman's rank correlation, with mean ranks for ties; `None` for fewer than three pairs
+/// or a constant column.
 pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {
         return None;
@@ -56,13 +56,13 @@ fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScoredSetting {
     pub setting: f64,
-    /// Published and simulated, for each column.
+    /// Published and simulated figure of each column.
     pub figures: Vec<(f64, f64)>,
 }
 
-/// The recommendation of the simulation: the setting with the highest geometric mean of the
-/// columns' simulated figures, the smallest such setting if there are several; and its regret in
-/// each column, in percent of the best published figure there.
+/// Returns the recommendation of the simulation: the setting with the highest geometric mean of the
+/// columns' simulated figures (the smallest such setting if there are several), and its regret in
+/// each column, in percent of the column's best published figure.
 pub fn recommend(candidates: &[ScoredSetting]) -> Option<(f64, Vec<f64>)> {
     let worth = |candidate: &ScoredSetting| -> f64 {
         candidate.figures.iter().map(|figure| figure.1.ln()).sum()
@@ -83,8 +83,8 @@ pub fn recommend(candidates: &[ScoredSetting]) -> Option<(f64, Vec<f64>)> {
     Some((chosen.setting, chosen.figures.iter().enumerate().map(regret).collect()))
 }
 
-/// The setting of the deepest dip of a curve, measured from the lower of the highest figures left
-/// and right of it. `points` ascend by setting.
+/// Returns the setting of the deepest dip of a curve, measured from the lower of the maxima on its
+/// left and right. `points` are sorted by setting.
 pub fn interior_minimum(points: &[(f64, f64)]) -> Option<f64> {
     let highest = |points: &[(f64, f64)]| points.iter().map(|point| point.1).fold(0.0, f64::max);
     let depth = |at: usize| {

@@ -1,4 +1,4 @@
-//! The published tables, each with one seed; FOREREAD_REPRODUCE=all runs the long ones too.
+//! Checks the published tables with one seed each; FOREREAD_REPRODUCE=all includes the long ones.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -45,7 +45,7 @@ fn the_same_seeds_give_the_same_figures() {
     assert_eq!(figures(), figures());
 }
 
-/// MB/s of readers of the array of 2008 or another device.
+/// Returns the throughput of readers of a device, such as the array of 2008, in MB/s.
 fn mb_s(words: &str, readers: u32, kib: u64) -> f64 {
     let streams = Streams {
         model: Spec::parse(words).unwrap(),

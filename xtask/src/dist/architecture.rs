@@ -1,4 +1,4 @@
-//! The processors that binaries are built for.
+//! The CPU architectures of the released binaries.
 
 use anyhow::{Context, Result};
 
@@ -16,7 +16,7 @@ impl Architecture {
         found.with_context(|| format!("no architecture {arch}: x86_64 or aarch64"))
     }
 
-    /// The name that the kernel and rpm use.
+    /// Returns the name that the kernel and rpm use.
     pub fn arch(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -24,7 +24,7 @@ impl Architecture {
         }
     }
 
-    /// The name that Go, and so nfpm, uses.
+    /// Returns the name that Go, and so nfpm, uses.
     pub fn goarch(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",

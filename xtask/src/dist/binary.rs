@@ -1,4 +1,4 @@
-//! The static binary of an architecture.
+//! Builds the static binary of an architecture.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,25 +9,25 @@ use super::architecture::Architecture;
 use super::tools::ReleaseTools;
 use super::{Release, output, run, target};
 
-/// A jump beyond this is a mistake, such as symbols left in.
+/// Maximum size of the binary; a larger one is a mistake, such as symbols that were not stripped.
 const BINARY_MAX_BYTES: u64 = 15_000_000;
 
-/// Not in the profile: there, they are not applied to a package with an override.
+/// Not in the cargo profile, whose flags do not apply to a package with an override.
 ///
-/// Relative relocations are packed (`DT_RELR`, which musl applies since 1.2.4), and functions with
-/// the same code become one: neither Rust nor SQLite relies on functions having addresses of their
-/// own.
+/// Relative relocations are packed (`DT_RELR`, which musl supports since 1.2.4), and functions with
+/// identical code are merged: neither Rust nor SQLite relies on functions having distinct
+/// addresses.
 const LINK_FLAGS: [&str; 3] =
     ["-Cstrip=symbols", "-Clink-arg=-zpack-relative-relocs", "-Clink-arg=--icf=all"];
 
-/// Builds those of all architectures at once: linking, which takes longest, uses one processor.
+/// Builds the binaries of all architectures at once: linking, the longest step, uses only one CPU.
 pub fn build(release: &Release, all: &[Architecture], tools: &ReleaseTools) -> Result<()> {
     let mut command = static_cargo(release, "build", all, tools)?;
     command.args(["-p", "foreread", "--bin", "foreread"]);
     run(&mut command)
 }
 
-/// A cargo that builds static programs as they are released.
+/// Returns a cargo command that builds static programs as released.
 pub fn static_cargo(
     release: &Release,
     verb: &str,
@@ -50,19 +50,18 @@ pub fn static_cargo(
             .env(format!("CC_{variable}"), tools.compiler(*of))
             .env(format!("AR_{variable}"), "ar")
             .env(format!("CFLAGS_{variable}"), c_flags(release)?)
-            // Rust brings the C library and the start files of musl along, so no linker for the
-            // architecture is needed.
+            // Rust ships musl and its start files, so no linker for the architecture is needed.
             .env(format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()), "rust-lld");
     }
     Ok(command)
 }
 
-/// Where [`build`] leaves that of an architecture.
+/// Returns the path where [`build`] places the binary of an architecture.
 pub fn path(release: &Release, of: Architecture) -> PathBuf {
     target(&release.root).join(of.triple()).join("dist/foreread")
 }
 
-/// Whether it is a static program of a size that may be shipped.
+/// Checks that the binary is a static program that is small enough to ship.
 pub fn check(binary: &Path) -> Result<()> {
     let name = binary.display();
     let bytes = std::fs::read(binary).with_context(|| format!("reading {name}"))?;
@@ -70,21 +69,21 @@ pub fn check(binary: &Path) -> Result<()> {
     let count = bytes.len() as u64;
     ensure!(count <= BINARY_MAX_BYTES, "{name}: {count} bytes, at most {BINARY_MAX_BYTES}");
     let loaders: [&[u8]; 2] = [b"/ld-linux", b"/ld-musl"];
-    // The name of the loader is at the beginning of a program that needs one.
+    // The name of the loader is near the start of a program that needs one.
     let head = &bytes[..bytes.len().min(4096)];
     let needs = |loader: &&[u8]| head.windows(loader.len()).any(|part| part == *loader);
     ensure!(!loaders.iter().any(needs), "{name} is not static");
     Ok(())
 }
 
-/// mimalloc contains the time of its compilation. `SOURCE_DATE_EPOCH` would change it, but does not
-/// make cargo compile it again for another commit.
+/// mimalloc contains its compilation time. `SOURCE_DATE_EPOCH` would change that time, but does not
+/// make cargo recompile it for another commit.
 fn c_flags(release: &Release) -> Result<String> {
     let timeless = "-Wno-builtin-macro-redefined -D__DATE__=\"\" -D__TIME__=\"\"";
     Ok(format!("{} {timeless}", prefixes(release, "-ffile-prefix-map=")?.join(" ")))
 }
 
-/// Options that keep the directories of this machine out of the binary.
+/// Returns options that keep this machine's directories out of the binary.
 fn prefixes(release: &Release, option: &str) -> Result<Vec<String>> {
     let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let home = std::env::var("CARGO_HOME").or_else(|_| {

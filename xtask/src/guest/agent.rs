@@ -1,4 +1,4 @@
-//! Commands inside the guest, through QEMU's guest agent.
+//! Runs commands inside the guest, through QEMU's guest agent.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::wire::Wire;
 use crate::outcome::Output;
 
-/// Timeout of a boot: seconds on an idle machine, more during a build.
+/// Time limit of a boot, which takes seconds on an idle machine and longer during a build.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(900);
-/// Timeout of an answer of the agent, which does no long work itself.
+/// Time limit of a reply by the agent, which itself performs no long operation.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often to check whether a command has ended.
+/// Interval of the checks whether a command has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Waits until the guest is up.
+    /// Waits until the guest has booted.
     pub fn greet(socket: &Path) -> Result<Self> {
         let mut wire = Wire::connect(socket, ANSWER_TIMEOUT)?;
         let id = 4711;
@@ -33,7 +33,7 @@ impl Agent {
         Ok(Self { wire })
     }
 
-    /// Runs a script and waits for its end.
+    /// Runs a script, and waits until it exits.
     pub fn run(&mut self, script: &str, patience: Duration) -> Result<Output> {
         let arguments = json!({ "path": "/bin/sh", "arg": ["-c", script], "capture-output": true });
         let started = self.wire.ask("guest-exec", &arguments, ANSWER_TIMEOUT)?;

@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 pub enum Bus {
     /// A SCSI host adapter: `sdX`, with an adjustable queue depth; supports hot-plug.
     Scsi,
-    /// A SATA port: `sdX` with libata, whose queue depth switches NCQ.
+    /// A SATA port: `sdX` with libata, whose queue depth switches NCQ on and off.
     Sata(u8),
     /// `vdX`.
     Virtio,
@@ -20,7 +20,7 @@ pub enum Bus {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Disk {
-    /// Its serial number, by which host and guest identify it.
+    /// Serial number, by which host and guest identify the disk.
     pub serial: &'static str,
     pub bus: Bus,
     pub mib: u64,
@@ -31,7 +31,7 @@ impl Disk {
         directory.join(format!("{}.img", self.serial))
     }
 
-    /// Its name in the guest, the same at every boot.
+    /// Returns the disk's path in the guest, the same at every boot.
     pub fn path(&self) -> String {
         match self.bus {
             Bus::Virtio => format!("/dev/disk/by-id/virtio-{}", self.serial),
@@ -39,7 +39,7 @@ impl Disk {
         }
     }
 
-    /// Creates its file, empty, unless it exists.
+    /// Creates the disk's file, empty, unless it exists.
     pub fn make(&self, directory: &Path) -> Result<()> {
         let path = self.file(directory);
         File::options()
@@ -50,8 +50,8 @@ impl Disk {
             .with_context(|| format!("making {}", path.display()))
     }
 
-    /// Its image for `blockdev-add` and `-blockdev`. Flushes are ignored: data written by the guest
-    /// survives QEMU in the host's memory.
+    /// Returns the image for `blockdev-add` and `-blockdev`. Flushes are ignored: data that the
+    /// guest has written survives the end of QEMU in the host's memory.
     pub fn node(&self, directory: &Path) -> Value {
         json!({
             "driver": "raw",
@@ -65,7 +65,7 @@ impl Disk {
         })
     }
 
-    /// The device for `device_add` and `-device`.
+    /// Returns the device for `device_add` and `-device`.
     pub fn device(&self) -> Value {
         let (driver, bus) = match self.bus {
             Bus::Scsi => ("scsi-hd", Some("scsi0.0".to_owned())),
@@ -85,7 +85,7 @@ impl Disk {
         device
     }
 
-    /// A world wide name that is the same at every boot and belongs to no vendor.
+    /// Returns a world wide name that is the same at every boot and belongs to no vendor.
     fn wwn(&self) -> u64 {
         let tail = self.serial.bytes().fold(0_u64, |sum, byte| sum * 31 + u64::from(byte));
         0x5000_0000_0000_0000 | (tail & 0x0fff_ffff_ffff)

@@ -1,5 +1,5 @@
-//! The images of guests: each is created once by a script, `scripts/guest-image` or
-//! `scripts/kernel-image`, then kept.
+//! The images of guests: a script, `scripts/guest-image` or `scripts/kernel-image`, creates each
+//! image once; it is then kept.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-/// The directory of images, instead of cargo's target directory.
+/// Variable with the directory of images, which replaces cargo's target directory.
 const CACHE: &str = "FOREREAD_GUEST_CACHE";
 
 #[derive(Clone, Debug)]
 pub struct Image {
     pub directory: PathBuf,
-    /// Which of several kernels is booted: `6.1`.
+    /// The kernel to boot if there are several: `6.1`; `None` for the only one.
     series: Option<String>,
 }
 
@@ -35,12 +35,12 @@ impl Image {
         }
     }
 
-    /// The root filesystem, which is copied and never written.
+    /// Returns the root file system's image, which is copied and never written.
     pub fn root_disk(&self) -> PathBuf {
         self.directory.join("root.img")
     }
 
-    /// The version of the guest's C library: `2.36`.
+    /// Returns the version of the guest's C library: `2.36`.
     pub fn libc_version(&self) -> Result<String> {
         let path = self.directory.join("libc-version");
         let text = fs::read_to_string(&path)
@@ -52,16 +52,16 @@ impl Image {
 #[derive(Debug)]
 pub enum Made {
     Here(Image),
-    /// There is no image and none can be created here, for this reason.
+    /// There is no image, and it cannot be created here for this reason.
     NotHere(String),
 }
 
-/// Finds or creates the image of the guest tier.
+/// Finds or creates the image of the guest tests.
 pub fn get(root: &Path) -> Result<Made> {
     made_by(root, "guest-image", None)
 }
 
-/// The same for the machine with several kernels, to be booted with that of this series.
+/// Finds or creates the image with several kernels, to be booted with the kernel of this series.
 pub fn of_kernel(root: &Path, series: &str) -> Result<Made> {
     made_by(root, "kernel-image", Some(series.to_owned()))
 }
@@ -109,7 +109,7 @@ fn cache(root: &Path) -> Result<PathBuf> {
     }
 }
 
-/// An image is kept as long as the script that created it is unchanged.
+/// Returns a hash of the script: an image is kept while the script that created it is unchanged.
 fn fingerprint(script: &Path) -> Result<u64> {
     let text = fs::read(script).with_context(|| format!("reading {}", script.display()))?;
     let mut hasher = DefaultHasher::new();
@@ -117,7 +117,7 @@ fn fingerprint(script: &Path) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// The missing programs, with their packages.
+/// Returns a message about a missing program, with its package.
 fn lack_of_programs() -> Option<String> {
     if !cfg!(target_arch = "x86_64") {
         return Some("the guest is an x86-64 machine and runs on nothing else yet".to_owned());

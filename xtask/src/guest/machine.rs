@@ -15,12 +15,12 @@ use super::image::Image;
 use super::wire::Wire;
 use crate::outcome::Output;
 
-/// Timeout of a command in the guest: usually seconds, but minutes during a build on the host.
+/// Time limit of a command in the guest: usually seconds, but minutes during a build on the host.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
-/// Timeout of an orderly shutdown.
+/// Time limit of an orderly shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// For the kernel. During a build on the host, udev and systemd must not time out.
+/// Kernel command line. udev and systemd must not time out during a build on the host.
 const APPEND: &str = "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=off \
                       systemd.default_timeout_start_sec=600 udev.event_timeout=600";
 
@@ -28,7 +28,7 @@ const APPEND: &str = "root=LABEL=guest-root console=ttyS0 panic=-1 mitigations=o
 #[derive(Debug)]
 pub struct Hardware {
     pub image: Image,
-    /// The directory of the disk images, including `root.img`.
+    /// Directory of the disk images, including `root.img`.
     pub directory: PathBuf,
     pub disks: Vec<Disk>,
 }
@@ -43,12 +43,12 @@ pub struct GuestMachine {
 }
 
 impl Hardware {
-    /// The log of the guest's console.
+    /// Returns the path of the guest's console log.
     pub fn console(&self) -> PathBuf {
         self.directory.join("console.log")
     }
 
-    /// Starts the guest and waits until it accepts commands.
+    /// Starts the guest, and waits until it accepts commands.
     pub fn boot(&self) -> Result<GuestMachine> {
         // Socket paths must be short, and cargo's target directory may be deep.
         let sockets = tempfile::Builder::new().prefix("guest").tempdir()?;
@@ -70,15 +70,15 @@ impl Hardware {
         Ok(GuestMachine { qemu, agent, monitor, directory, _sockets: sockets })
     }
 
-    /// Runs the guest with its console on this terminal, until it is shut down.
+    /// Runs the guest with its console on this terminal until it shuts down.
     pub fn on_terminal(&self) -> Result<bool> {
         let mut command = self.qemu();
         command.args(["-nographic", "-serial", "mon:stdio"]);
         Ok(command.status().context("starting QEMU")?.success())
     }
 
-    /// QEMU, which exits when this process does for any reason. The tests of the host tier run at
-    /// the same time and have priority.
+    /// Returns the QEMU command; QEMU exits when this process does for any reason. It runs at low
+    /// priority, because the host tests run at the same time.
     fn qemu(&self) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--", "nice", "-n", "10", "qemu-system-x86_64"]);
@@ -100,7 +100,7 @@ impl Hardware {
     }
 }
 
-/// A process that is killed unless it is released.
+/// A process that is killed on drop unless it is released.
 struct Guarded(Option<Child>);
 
 impl Guarded {
@@ -119,17 +119,17 @@ impl Drop for Guarded {
 }
 
 impl GuestMachine {
-    /// Runs a script with any result.
+    /// Runs a script, which may fail.
     pub fn attempt(&mut self, script: &str) -> Result<Output> {
         self.attempt_for(script, COMMAND_TIMEOUT)
     }
 
-    /// The same for at most this long.
+    /// Runs a script, which may fail, with this time limit.
     pub fn attempt_for(&mut self, script: &str, patience: Duration) -> Result<Output> {
         self.agent.run(script, patience)
     }
 
-    /// Runs a script that must succeed; returns its output.
+    /// Runs a script that must succeed; returns its stdout.
     pub fn sh(&mut self, script: &str) -> Result<String> {
         let Output { code, stdout, stderr } = self.attempt(script)?;
         if code != 0 {
@@ -175,7 +175,7 @@ impl Drop for GuestMachine {
     }
 }
 
-/// The last lines of a console.
+/// Returns the last lines of a console log.
 pub fn tail(console: &Path) -> String {
     let text = fs::read(console).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -1,8 +1,8 @@
-//! The guest tier: foreread on a machine of its own, with arrays, volumes and controllers that the
+//! The guest tests: foreread on a separate machine, with arrays, volumes and controllers that the
 //! host does not have, and with power cuts.
 //!
-//! The machine is emulated by QEMU and needs privileges only to create its image once. Its Debian
-//! comes from `scripts/guest-image`; docs/testing.md explains how to enter it by hand.
+//! QEMU emulates the machine, which needs privileges only to create its image once.
+//! `scripts/guest-image` creates its Debian; docs/testing.md explains how to use it interactively.
 
 mod agent;
 mod checks;
@@ -32,11 +32,11 @@ pub struct Tier {
     pub passed: Vec<String>,
     /// Names of the failed checks, with the reason.
     pub failed: Vec<String>,
-    /// Why it, or a part of it, could not run here.
+    /// Reasons why the tests, or some of them, could not run here.
     pub skipped: Vec<String>,
 }
 
-/// The commands of `xtask guest`; returns whether all succeeded.
+/// Runs a command of `xtask guest`; returns whether it succeeded.
 pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     match words {
         ["image"] => {
@@ -66,7 +66,7 @@ pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     }
 }
 
-/// Runs the checks of these names, or all, in order on one machine.
+/// Runs the checks with these names, or all, in order on one machine.
 pub fn run(root: &Path, names: &[&str]) -> Result<Tier> {
     let chosen = checks::choose(names)?;
     let mut tier = Tier::default();
@@ -105,7 +105,7 @@ fn have(root: &Path) -> Result<Image> {
     }
 }
 
-/// Cargo's target directory.
+/// Returns cargo's target directory.
 fn target_directory(root: &Path) -> Result<std::path::PathBuf> {
     let metadata = cargo_metadata::MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))

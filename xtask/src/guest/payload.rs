@@ -1,4 +1,4 @@
-//! foreread for the guest: a tar file on a disk.
+//! Packs foreread for the guest: a tar file on a disk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use anyhow::{Context, Result, bail, ensure};
 use super::image::Image;
 use crate::binaries::BUILD;
 
-/// Forces the build for a guest with an older C library, to test it where it is not needed.
+/// Variable that forces the build for an older C library, to test it where it is not needed.
 const STATIC: &str = "FOREREAD_GUEST_STATIC";
 
-/// A binary that runs in the guest, such as one of `xtask dist`, instead of building one.
+/// Variable with a binary that runs in the guest, such as one of `xtask dist`; replaces the build.
 const BINARY: &str = "FOREREAD_GUEST_BINARY";
 
-/// Where the guest finds the tar file.
+/// Path of the tar file in the guest.
 pub const PAYLOAD_PATH: &str = "/dev/disk/by-id/virtio-payload";
 
 /// Builds foreread and writes the tar file.
@@ -26,14 +26,14 @@ pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
     };
     let directory = tempfile::tempdir()?;
     let copy = directory.path().join("foreread");
-    // Most of a development build is debug information.
+    // Debug information makes up most of a development build.
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(&copy).arg(&binary);
     let is_stripped = strip.status().is_ok_and(|status| status.success());
     pack_files(&[("foreread", if is_stripped { copy } else { binary })], tar)
 }
 
-/// Writes a tar file of these files, with the names that they get in the guest.
+/// Writes a tar file with these files, under their names in the guest.
 pub fn pack_files(files: &[(&str, PathBuf)], tar: &Path) -> Result<()> {
     let directory = tempfile::tempdir()?;
     for (name, path) in files {
@@ -48,7 +48,7 @@ pub fn pack_files(files: &[(&str, PathBuf)], tar: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The binary that `make test` has built, if it can run in the guest; otherwise a static one.
+/// Returns the binary of `make test` if it can run in the guest, otherwise a static one.
 fn build(root: &Path, image: &Image) -> Result<PathBuf> {
     let target = super::target_directory(root)?;
     let forced = std::env::var_os(STATIC).is_some();
@@ -68,7 +68,7 @@ fn build(root: &Path, image: &Image) -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// The version of this machine's C library, which the binary may need: `2.36`.
+/// Returns the version of this machine's C library, which the binary may need: `2.36`.
 fn host_libc() -> Result<String> {
     let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
     let output = output.context("starting getconf")?;

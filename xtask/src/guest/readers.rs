@@ -1,11 +1,11 @@
-//! Programs in a guest that read files, one of them backward.
+//! Programs in the guest that read files, one of them backward.
 
 use anyhow::Result;
 
 use super::machine::GuestMachine;
 use crate::verbs::{self, FILE_COUNT, READER};
 
-/// Makes the files `file1` to `file9` in a directory, and the program `reader`.
+/// Creates the files `file1` to `file9` in a directory, and the program `reader`.
 pub fn make(machine: &mut GuestMachine, directory: &str) -> Result<()> {
     machine.sh(&format!(
         "cat >/usr/local/bin/reader <<'END'\n{READER}END\n\
@@ -16,7 +16,7 @@ pub fn make(machine: &mut GuestMachine, directory: &str) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds between two reads: nine readers that pause less keep an emulated machine busy.
+/// Pause between two reads in ms; with a shorter one, nine readers keep an emulated machine busy.
 const PAUSE_MS: u32 = 15;
 
 /// Starts a reader of each file.

@@ -1,5 +1,5 @@
-//! The .deb on a machine with systemd: it is installed, started, killed, booted again, upgraded and
-//! removed there. The steps are in `service.sh`.
+//! Tests the .deb on a machine with systemd: it is installed, started, killed, rebooted, upgraded
+//! and removed. The steps are in `service.sh`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,15 +14,15 @@ use super::readers;
 use crate::outcome::Output;
 use crate::verbs::DIRECTORY;
 
-/// The kernel of Debian 12, whose programs the guest has.
+/// Kernel series of Debian 12, whose programs the guest has.
 const SERIES: &str = "6.1";
 
 const STEPS: &str = include_str!("service.sh");
 
-/// Emulated, and beside builds.
+/// Time limit of a step on an emulated machine while builds run on the host.
 const STEP_TIMEOUT: Duration = Duration::from_secs(1200);
 
-/// What is done, and the function that does it; each needs those before it.
+/// Steps and their functions; each step needs the preceding ones.
 const ORDER: &[(&str, &str)] = &[
     ("install", "install_package"),
     ("start `foreread-auto`", "start_auto"),
@@ -40,10 +40,10 @@ const ORDER: &[(&str, &str)] = &[
     ("be set by cloud-init at boot", "set_by_cloud_init"),
 ];
 
-/// The machine is booted before these steps.
+/// Steps before which the machine is booted again.
 const BOOTED_BEFORE: [&str; 2] = ["survive_reboot", "set_by_cloud_init"];
 
-/// Runs the steps with these packages, until one fails; the table, and whether none did.
+/// Runs the steps with these packages until one fails; returns the table, and whether none failed.
 pub fn table(root: &Path, first: PathBuf, next: PathBuf) -> Result<(String, bool)> {
     let image = match image::of_kernel(root, SERIES)? {
         Made::Here(image) => image,
@@ -76,7 +76,7 @@ pub fn table(root: &Path, first: PathBuf, next: PathBuf) -> Result<(String, bool
     Ok((text, true))
 }
 
-/// Result, and the line that explains it.
+/// Returns the result, and the line that explains it.
 fn judge(output: &Output) -> (&'static str, String) {
     let last = |text: &str| {
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -88,7 +88,7 @@ fn judge(output: &Output) -> (&'static str, String) {
     }
 }
 
-/// Unpacks the packages, and makes the files and their readers.
+/// Unpacks the packages, and creates the files and their readers.
 fn set_up(machine: &mut GuestMachine) -> Result<()> {
     machine.sh(&format!(
         "tar -xf {PAYLOAD_PATH} -C /var/tmp

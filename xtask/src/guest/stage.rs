@@ -1,4 +1,4 @@
-//! The guest that all checks share: its disks survive its boots.
+//! The guest that all checks share; its disks survive reboots.
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::image::Image;
 use super::machine::{GuestMachine, Hardware, tail};
 use super::payload;
 
-/// The members of the RAID 5.
+/// Members of the RAID 5.
 pub const RAID5: [Disk; 4] =
     [member("five-a"), member("five-b"), member("five-c"), member("five-d")];
-/// The members of the RAID 10.
+/// Members of the RAID 10.
 pub const RAID10: [Disk; 4] = [member("ten-a"), member("ten-b"), member("ten-c"), member("ten-d")];
-/// A disk behind a SATA controller, which has NCQ.
+/// A disk at a SATA controller, which has NCQ.
 pub const SATA: Disk = Disk { serial: "sata-a", bus: Bus::Sata(0), mib: 192 };
-/// The physical volume of LVM.
+/// Physical volume of LVM.
 pub const VOLUMES: Disk = Disk { serial: "volumes", bus: Bus::Virtio, mib: 512 };
-/// Missing until it is plugged in.
+/// A disk that is missing until it is plugged in.
 pub const LATE: Disk = Disk { serial: "late-a", bus: Bus::Scsi, mib: 64 };
 const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
 
@@ -36,7 +36,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// New disks; the machine is off.
+    /// Creates new disks; the machine is off.
     pub fn set(root: &Path, image: &Image) -> Result<Self> {
         let directory = super::target_directory(root)?.join("guest/stage");
         if directory.exists() {
@@ -53,13 +53,13 @@ impl Stage {
         Ok(Self { hardware: Hardware { image, directory, disks }, machine: None })
     }
 
-    /// The running guest; boots it if it is off.
+    /// Returns the running guest; boots it if it is off.
     pub fn machine(&mut self) -> Result<&mut GuestMachine> {
         if self.machine.is_none() {
             let mut machine = self.hardware.boot()?;
             machine.sh("test -x /usr/local/bin/foreread || \
                  tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin")?;
-            // Units that wait for a device may not be finished when the agent is running.
+            // Units that wait for a device may still be starting when the agent runs.
             machine.attempt("systemctl is-system-running --wait")?;
             self.machine = Some(machine);
         }
@@ -81,14 +81,14 @@ impl Stage {
         self.machine()
     }
 
-    /// Runs the guest on this terminal.
+    /// Runs the guest with its console on this terminal.
     pub fn shell(&self) -> Result<bool> {
         println!("root's shell follows; leave with poweroff, or at once with control-A X.");
         println!("foreread: tar -xf /dev/disk/by-id/virtio-payload -C /usr/local/bin");
         self.hardware.on_terminal()
     }
 
-    /// The last lines of the guest's console.
+    /// Returns the last lines of the guest's console.
     pub fn evidence(&self) -> String {
         let console = self.hardware.console();
         format!("the end of {}:\n{}", console.display(), tail(&console))

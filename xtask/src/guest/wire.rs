@@ -1,4 +1,4 @@
-//! Requests and replies in JSON lines over a socket, as used by QEMU's monitor and its guest agent.
+//! Requests and replies in JSON lines over a socket, as for QEMU's monitor and guest agent.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// One end of such a socket.
+/// This end of such a socket.
 #[derive(Debug)]
 pub struct Wire {
     stream: BufReader<UnixStream>,
@@ -45,7 +45,7 @@ impl Wire {
             if let Some(error) = answer.get("error") {
                 bail!("{execute}: {error}");
             }
-            // Anything else is a greeting or an event.
+            // Other messages are greetings or events.
             if answer.get("return").is_some() {
                 return Ok(answer["return"].take());
             }

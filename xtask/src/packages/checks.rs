@@ -1,4 +1,4 @@
-//! Sizes, times, and what other tools find in the packages.
+//! Sizes, times, and the results of other tools for the packages.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,14 +12,14 @@ use super::chroot::captured;
 use super::installs::artefact;
 use crate::dist::{Architecture, Release, target};
 
-/// Calls of which the median counts.
+/// Number of calls; the median is compared with the requirement.
 const CALL_COUNT: usize = 21;
 
-/// Requirements, in milliseconds.
+/// Maximum times of a call, in ms.
 const VERSION_MAX_MS: f64 = 10.0;
 const DOCTOR_MAX_MS: f64 = 50.0;
 
-/// A requirement of the exposure that systemd-analyze computes, from 0 to 10.
+/// Maximum exposure that systemd-analyze may report, from 0 to 10.
 const EXPOSURE_MAX: f64 = 3.0;
 
 pub fn sizes(release: &Release) -> Result<String> {
@@ -44,7 +44,7 @@ pub fn sizes(release: &Release) -> Result<String> {
     Ok(text)
 }
 
-/// The table of requirements, and whether all are met.
+/// Returns the table of requirements, and whether all are met.
 pub fn table(release: &Release) -> Result<(String, bool)> {
     let of = Architecture::named(std::env::consts::ARCH)?;
     let binary = staged(release, of).join("usr/bin/foreread");

@@ -1,4 +1,4 @@
-//! Clean systems to try packages in: made once by mmdebstrap, unpacked for each trial.
+//! Clean systems for testing packages: mmdebstrap creates each once; it is unpacked for each test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,32 +12,32 @@ use crate::outcome::Output;
 /// The programs of a system without Debian's: one file.
 const BUSYBOX: &str = "busybox-static";
 
-/// A mount of its own, as a root directory has to be one. `$0` is the directory of the system.
+/// Bind mounts the system, because a root directory must be a mount. `$0` is its directory.
 const MOUNT_ROOT: &str = "mount --bind \"$0\" \"$0\"; mount -t proc proc \"$0/proc\"";
 
-/// Not chroot(8), as the kernel refuses user namespaces there. A minimal Debian has no umount(8),
-/// but perl: 166 is umount2(2) of x86-64, 2 is MNT_DETACH.
+/// Not chroot(8), because the kernel refuses user namespaces there. A minimal Debian has no
+/// umount(8), but perl: 166 is umount2(2) on x86-64, 2 is MNT_DETACH.
 const ENTER: &str = "cd \"$0\"; pivot_root . .old
 umount -l .old 2>/dev/null ||
 perl -e 'my $old = \".old\"; syscall(166, $old, 2) == 0 or die \"umount: $!\"'";
 
-/// What an ordinary script finds besides.
+/// Mounts /sys read-only, which scripts may expect.
 const READ_ONLY_SYS: &str = "mount -t sysfs -o ro sysfs \"$0/sys\"";
 
-/// A system in a directory, which is removed with it.
+/// A system in a directory, which is removed on drop.
 #[derive(Debug)]
 pub struct Chroot {
     pub root: PathBuf,
 }
 
 impl Chroot {
-    /// Unpacks the Debian release of this name, with these packages besides the essential ones; its
-    /// tar file is kept, as making it takes minutes.
+    /// Unpacks this Debian release, with these packages besides the essential ones; keeps the tar
+    /// file, which takes minutes to create.
     pub fn unpack(repository: &Path, suite: &str, packages: &[&str]) -> Result<Self> {
         Self::of_variant(repository, "essential", suite, packages)
     }
 
-    /// A system with no other program than busybox, and no library.
+    /// Creates a system whose only program is busybox, without libraries.
     pub fn busybox(repository: &Path) -> Result<Self> {
         let chroot = Self::of_variant(repository, "extract", "bookworm", &[BUSYBOX])?;
         let script = "cd \"$0\"; mkdir -p proc sys tmp usr/local/bin
@@ -76,7 +76,7 @@ impl Chroot {
         Ok(chroot)
     }
 
-    /// A file beside the system, which is removed with it: `$0.img`.
+    /// Returns the path of a file next to the system, removed with it: `$0.img`.
     pub fn image(&self) -> PathBuf {
         PathBuf::from(format!("{}.img", self.root.display()))
     }
@@ -93,8 +93,8 @@ impl Chroot {
         self.enter(&words, READ_ONLY_SYS, "env", &format!("set -e\n{script}"))
     }
 
-    /// Runs a script inside by the words of `wrapper`, after `prepare`, whose mounts end with the
-    /// script. Its processes do not, unless `namespaces` (of unshare(1)) end them.
+    /// Runs a script inside after `prepare`, with the command `wrapper`. Mounts disappear with the
+    /// script; its processes do so only if `namespaces` (options of unshare(1)) kill them.
     pub fn enter(
         &self,
         namespaces: &[&str],
@@ -121,7 +121,7 @@ impl Chroot {
 
 impl Drop for Chroot {
     fn drop(&mut self) {
-        // Mounts were made in other namespaces; this stays on one filesystem all the same.
+        // Mounts were made in other namespaces; --one-file-system is a second safeguard.
         let removed = Command::new("rm")
             .args(["-rf", "--one-file-system"])
             .args([&self.root, &self.image()])
@@ -132,7 +132,7 @@ impl Drop for Chroot {
     }
 }
 
-/// What a command prints, also if it fails.
+/// Returns a command's output, even if it fails.
 pub fn captured(command: &mut Command) -> Result<Output> {
     use std::os::unix::process::ExitStatusExt;
     let output = command.stdin(std::process::Stdio::null()).output();

@@ -1,4 +1,4 @@
-//! Tries the verbs where something is missing: rights, directories, a terminal.
+//! Runs the verbs where something is missing: rights, directories, a terminal.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -12,21 +12,21 @@ use crate::dist::{Release, output};
 use crate::outcome::{Footnotes, VerbOutcome};
 use crate::verbs::{self, DIRECTORY, FILE_COUNT, READER, Systems, TriedVerb, WITHOUT_BPF};
 
-/// Before each condition: devices and /sys of this machine, and a filesystem of its own on a loop
-/// device, so that what is set is not what this machine uses.
+/// Mounts before each condition: this machine's devices and /sys, and a separate file system on a
+/// loop device, so that settings do not affect this machine's file systems.
 const MOUNTS: &str = "mount --rbind /sys \"$0/sys\"
 mount --rbind /dev \"$0/dev\"
 mount -t tmpfs tmpfs \"$0/run\"
 chmod 1777 \"$0/run\"
 mount -o loop \"$0.img\" \"$0/srv/data\"";
 
-/// What is missing.
+/// A condition in which something is missing.
 struct Condition {
     name: &'static str,
     meaning: &'static str,
-    /// After the mounts.
+    /// Script that runs after the mounts.
     prepare: &'static str,
-    /// The words before the shell.
+    /// Command that precedes the shell.
     wrapper: &'static str,
 }
 
@@ -74,7 +74,7 @@ const CONDITIONS: &[Condition] = &[
     },
 ];
 
-/// The tables, and whether no cell failed.
+/// Returns the tables, and whether no cell failed.
 pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
     let chroot = Chroot::unpack(&release.root, "bookworm", &["e2fsprogs"])?;
     set_up(&chroot, packages)?;
@@ -101,7 +101,7 @@ pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
     Ok((text, failures == 0))
 }
 
-/// Installs the package, and makes what the verbs read.
+/// Installs the package, and creates the files that the verbs read.
 fn set_up(chroot: &Chroot, packages: &Packages) -> Result<()> {
     chroot.copy(&packages.path("first.deb"), "first.deb")?;
     let installed = chroot.run("dpkg -i /first.deb")?;

@@ -1,4 +1,4 @@
-//! Installs, uses, upgrades and removes each package on the systems that it is for.
+//! Installs, uses, upgrades and removes each package on the systems it supports.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use super::chroot::{Chroot, captured};
 use crate::dist::{Architecture, Release, ReleaseTools, output, target};
 use crate::outcome::{Footnotes, Output};
 
-/// Debian releases, by name and suite.
+/// Debian releases: name and suite.
 const SYSTEMS: [(&str, &str); 4] = [
     ("Debian 11", "bullseye"),
     ("Debian 12", "bookworm"),
@@ -20,7 +20,7 @@ const SYSTEMS: [(&str, &str); 4] = [
     ("Debian testing", "testing"),
 ];
 
-/// What version 0.1.0 left in its state directory: it had no packages.
+/// Files that version 0.1.0, which had no packages, left in its state directory.
 const OLD_STATE: [&str; 2] = ["runs.sqlite", "journal.jsonl"];
 
 const PUT_OLD_STATE: &str = "mkdir -p /var/lib/foreread/journal
@@ -30,7 +30,7 @@ mv /journal.jsonl /var/lib/foreread/journal/1795493377690-30590-4095:9.jsonl";
 const OLD_STATE_OPENS: &str = "foreread runs show 1 >/dev/null
 foreread rollback all --dry-run | grep -q 4095:9";
 
-/// What is done with a package, in this order; what follows a failure is not tried.
+/// The steps for a package, in order; steps after a failure are not run.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Install,
@@ -55,7 +55,7 @@ test -s /tmp/sweep.json
 foreread demo >/tmp/demo
 grep -q Measure /tmp/demo";
 
-/// What a package brings, and that it enables nothing.
+/// Checks the installed files, and that the package enabled nothing.
 const INSTALLED: &str = "test -f /usr/share/man/man1/foreread-tune.1.gz
 test -f /usr/share/bash-completion/completions/foreread
 test -f /usr/share/doc/foreread/THIRD-PARTY-LICENSES.gz
@@ -69,7 +69,7 @@ foreread runs show last >/dev/null";
 const REMOVED: &str = "test ! -e /usr/bin/foreread
 test -s /var/lib/foreread/runs.sqlite";
 
-/// Packages to install and then to upgrade to: the same files under a higher version.
+/// Packages to install, and packages to upgrade to: the same files with a higher version.
 pub struct Packages {
     directory: TempDir,
 }
@@ -87,7 +87,7 @@ impl Packages {
             let path = artefact(release, of, suffix)?;
             fs::copy(&path, packages.path(&format!("first.{suffix}")))?;
         }
-        // A wheel's name has a meaning.
+        // The name of a wheel is significant.
         let (first, next) = (packages.path("wheels/first"), packages.path("wheels/next"));
         fs::create_dir_all(&first)?;
         fs::create_dir_all(&next)?;
@@ -118,7 +118,7 @@ impl Packages {
     }
 }
 
-/// The artefact of an architecture with this suffix.
+/// Returns the artefact of an architecture with this suffix.
 pub fn artefact(release: &Release, of: Architecture, suffix: &str) -> Result<PathBuf> {
     let entries = fs::read_dir(&release.directory)
         .with_context(|| format!("{}: run dist first", release.directory.display()))?;
@@ -132,7 +132,7 @@ pub fn artefact(release: &Release, of: Architecture, suffix: &str) -> Result<Pat
     bail!("no .{suffix} for {} in {}", of.arch(), release.directory.display())
 }
 
-/// The table, and whether every step succeeded.
+/// Returns the table, and whether every step succeeded.
 pub fn table(release: &Release, packages: &Packages) -> Result<(String, bool)> {
     let mut rows = Vec::new();
     let mut tarballs = Vec::new();
@@ -192,14 +192,14 @@ fn tarball(chroot: &Chroot, step: Step) -> Result<Option<Output>> {
              test -f /opt/foreread/share/man/man1/foreread-tune.1.gz"
         }
         Step::Use => USE,
-        // Another directory, that is all.
+        // An upgrade is just another directory.
         Step::Upgrade => return Ok(None),
         Step::Remove => "rm -r /opt/foreread /usr/local/bin/foreread",
     };
     chroot.run(script).map(Some)
 }
 
-/// dnf runs outside, and writes into a system that knows nothing of rpm.
+/// Runs dnf outside, which installs into a system without rpm.
 fn rpm(chroot: &Chroot, packages: &Packages, step: Step) -> Result<Option<Output>> {
     let repositories = packages.path("no-repositories");
     fs::create_dir_all(&repositories)?;
@@ -226,7 +226,7 @@ fn rpm(chroot: &Chroot, packages: &Packages, step: Step) -> Result<Option<Output
     if done.code == 0 { chroot.run(then).map(Some) } else { Ok(Some(done)) }
 }
 
-/// apk runs outside, too. The packages are not signed.
+/// Runs apk outside. The packages are not signed.
 fn apk(chroot: &Chroot, packages: &Packages, step: Step) -> Result<Option<Output>> {
     let apk = |words: &[&str], package: Option<&str>| {
         let mut command = Command::new("apk");
@@ -254,7 +254,7 @@ fn apk(chroot: &Chroot, packages: &Packages, step: Step) -> Result<Option<Output
     if done.code == 0 { chroot.run(then).map(Some) } else { Ok(Some(done)) }
 }
 
-/// Installs into an environment of its own, from no index.
+/// Installs into a separate virtual environment, without an index.
 fn wheel(packages: &Packages, python: &str, home: &Path, step: Step) -> Result<Option<Output>> {
     let script = match step {
         Step::Install => {
@@ -282,7 +282,7 @@ fn wheel(packages: &Packages, python: &str, home: &Path, step: Step) -> Result<O
     captured(&mut command).map(Some)
 }
 
-/// The Python 3 interpreters on the path, with their versions.
+/// Returns the Python 3 interpreters on PATH, with their versions.
 fn pythons() -> Vec<(String, String)> {
     let names = (8..20).map(|minor| format!("python3.{minor}"));
     let version = "import sys, ensurepip; print('%d.%d' % sys.version_info[:2])";
@@ -293,11 +293,11 @@ fn pythons() -> Vec<(String, String)> {
     found.collect()
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug)]
 enum Outcome {
     Works,
-    /// There is nothing to do.
+    /// The step does not apply.
     Nothing,
     Fails(String),
 }

@@ -1,4 +1,4 @@
-//! Tries what `dist` has built as its users do, and prints the tables of docs/results/packages.md:
+//! Tests the packages of `dist` as users do, and prints the tables of docs/results/packages.md:
 //! `cargo run -p xtask -- packages [SECTION…]`. Needs root, mmdebstrap, a Debian mirror and dnf.
 
 mod checks;
@@ -17,7 +17,7 @@ use crate::guest::service;
 
 const SECTIONS: [&str; 6] = ["sizes", "checks", "installs", "conditions", "systemd", "speed"];
 
-/// Prints the named sections, or all; whether nothing failed.
+/// Prints the named sections, or all; returns whether nothing failed.
 pub fn chore(root: &Path, sections: &[&str]) -> Result<bool> {
     if let Some(unknown) = sections.iter().find(|section| !SECTIONS.contains(section)) {
         bail!("there is no section {unknown}; sections: {}", SECTIONS.join(", "));

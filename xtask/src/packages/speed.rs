@@ -1,7 +1,7 @@
-//! The static build against one with the C library of this system, in the same run: what programs
-//! of users are compared with is `make build`.
+//! Compares the static build with one that uses this system's C library (`make build`), in the same
+//! run.
 //!
-//! Both builds run the benchmarks of the simulator and of cached reads, in pairs of random order.
+//! Both builds run the benchmarks of the simulator and of cached reads, in pairs in random order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,11 +17,11 @@ use crate::dist::{Architecture, Release, ReleaseTools, output, static_cargo, tar
 
 const PAIR_COUNT: u64 = 9;
 
-/// Of the static build to the other.
+/// Minimum speed of the static build ÷ speed of the other.
 const MIN_SPEED_RATIO: f64 = 0.93;
 
-/// A benchmark whose lines are a case, which may contain blanks, and then columns of numbers. The
-/// first of them is a speed of foreread.
+/// A benchmark. Its output lines are a case, which may contain blanks, and columns of numbers; the
+/// first number is foreread's speed.
 struct SpeedBenchmark {
     package: &'static str,
     name: &'static str,
@@ -47,7 +47,7 @@ const BENCHMARKS: [SpeedBenchmark; 2] = [
 /// Speeds by case.
 type Speeds = BTreeMap<String, Vec<f64>>;
 
-/// The table of cases, and whether no case is too slow.
+/// Returns the table of cases, and whether no case is too slow.
 pub fn table(release: &Release) -> Result<(String, bool)> {
     let tools = ReleaseTools::install(&target(&release.root))?;
     let of = Architecture::named(std::env::consts::ARCH)?;
@@ -86,14 +86,14 @@ pub fn table(release: &Release) -> Result<(String, bool)> {
     Ok((text, good))
 }
 
-/// One bit of a hash: which build runs first must not follow a pattern of the machine.
+/// Returns one bit of a hash, so that the order of the builds follows no pattern of the machine.
 fn is_swapped(pair: u64, benchmark: usize) -> bool {
-    // The multiplier of Knuth's MMIX generator.
+    // Multiplier of Knuth's MMIX generator.
     let mixed = (pair * 31 + benchmark as u64 + 1).wrapping_mul(6_364_136_223_846_793_005);
     mixed >> 63 == 1
 }
 
-/// Builds the benchmarks; their programs, in the order of [`BENCHMARKS`].
+/// Builds the benchmarks; returns their programs, in the order of [`BENCHMARKS`].
 fn programs(mut cargo: Command) -> Result<Vec<PathBuf>> {
     cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]);
     for benchmark in &BENCHMARKS {
@@ -127,7 +127,7 @@ fn measure(benchmark: &SpeedBenchmark, program: &Path, speeds: &mut Speeds) -> R
     Ok(())
 }
 
-/// The lines that end with so many numbers: what is before them, and the first of them.
+/// Returns the lines that end with `column_count` numbers: the text before, and the first number.
 fn cases(printed: &str, column_count: usize) -> Vec<(String, f64)> {
     let case = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

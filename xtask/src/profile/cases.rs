@@ -7,14 +7,14 @@ use anyhow::{Context, Result};
 pub struct FaultCase {
     pub language: Language,
     pub fault: String,
-    /// The diagnosis that is expected, and the one that is expected on a hard disk.
+    /// The expected diagnosis, and the one expected on a hard disk.
     rules: (String, String),
     windows: (FaultWindows, FaultWindows),
-    /// MiB of memory for the program and for its twin.
+    /// Memory limits of the program and of its twin, in MiB; `None` for no limit.
     pub memory: Option<(u64, u64)>,
 }
 
-/// `read_ahead_kb` for the program and for its twin, and nanoseconds that they play each KiB.
+/// `read_ahead_kb` for the program and for its twin, and ns that both play each KiB.
 pub type FaultWindows = (u64, u64, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The file with the programs.
+    /// Returns the source file of the programs.
     pub fn source(self) -> &'static str {
         match self {
             Self::C => "fault.c",
@@ -36,7 +36,7 @@ impl Language {
 }
 
 impl FaultCase {
-    /// Those of `faults.txt`.
+    /// Returns the cases in `faults.txt`.
     pub fn all() -> Result<Vec<Self>> {
         let lines = include_str!("faults.txt").lines().filter(|line| !line.starts_with('#'));
         lines.map(|line| Self::parse(line).with_context(|| format!("faults.txt: {line}"))).collect()

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// The file with the limit, by the version of control groups.
+/// Files of the limit in versions 1 and 2 of control groups.
 const LIMIT_FILES: [&str; 2] = ["memory/{}/memory.limit_in_bytes", "{}/memory.max"];
-/// Enters the group and becomes the program.
+/// Enters the group and executes the program.
 const SCRIPT: &str = "echo 0 > \"$0\" && exec \"$@\"";
 
-/// A group of either version; gone when dropped.
+/// A group of either version; removed on drop.
 #[derive(Debug)]
 pub struct MemoryGroup(PathBuf);
 
@@ -22,7 +22,7 @@ impl MemoryGroup {
         let made = LIMIT_FILES.iter().find_map(|limit| {
             let limit = Path::new("/sys/fs/cgroup").join(limit.replace("{}", &name));
             let group = limit.parent()?.to_owned();
-            // A directory that is no control group must not be made.
+            // Without this check, an ordinary directory could be created.
             group.parent()?.join("cgroup.procs").exists().then_some(())?;
             fs::create_dir(&group).ok()?;
             let group = Self(group);
@@ -31,7 +31,7 @@ impl MemoryGroup {
         made.context("memory cannot be limited here: there is no memory controller")
     }
 
-    /// The words that start a program in this group.
+    /// Returns the words that start a program in this group.
     pub fn words(&self) -> [OsString; 4] {
         let processes = self.0.join("cgroup.procs");
         ["sh".into(), "-c".into(), SCRIPT.into(), processes.into()]
@@ -40,7 +40,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // The kernel takes a moment to let go of processes that have ended.
+        // Processes that have exited take some time to leave the group.
         for _ in 0..200 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;

@@ -1,10 +1,10 @@
-//! Programs with known faults, and their clean twins, under `foreread profile`.
+//! Runs programs with known faults, and their fixed twins, under `foreread profile`.
 //!
-//! `profile [--disks A,B] [--faults A,B] [--pairs N]` needs root and a C compiler. It makes a
+//! `profile [--disks A,B] [--faults A,B] [--pairs N]` needs root and a C compiler. It creates a
 //! virtual disk of each model, profiles each program and its twin from a cold cache, runs both
-//! without a profile, and prints a table: whether the expected diagnosis comes first and on its
-//! line, what it predicts, what the twin saves, what is reported for the twin, whether the times
-//! add up, and which runs had other work beside them. The programs are in
+//! without a profile, and prints a table: whether the expected diagnosis is first and at its line,
+//! the predicted saving, the twin's saving, the problems reported for the twin, whether the times
+//! add up, and which rows were disturbed by other work. The programs are in
 //! `crates/profile/tests/programs`, the cases in `faults.txt`. The profiles are kept as JSON in
 //! `target/profile`.
 
@@ -23,7 +23,7 @@ use stage::FaultStage;
 
 const DISKS: &str = "hdd-2008,ssd-sata";
 
-/// Measures and prints the table; whether all sentences of the issue hold.
+/// Measures and prints the table; returns whether all rows meet the requirements.
 pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let mut disks = DISKS.to_owned();
     let (mut only, mut pairs) = (None, 3);

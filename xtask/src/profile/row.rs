@@ -1,4 +1,4 @@
-//! What a profile said about a program, beside what its twin shows.
+//! Compares the profile of a program with its twin.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::cases::FaultCase;
 
-/// How far a prediction may be from what the twin saves.
+/// Maximum relative error of a predicted saving, compared with the twin's saving.
 const MAX_ERROR: f64 = 0.25;
-/// What may be missing of the time of the threads.
+/// Maximum share of the threads' time that may be unaccounted for.
 const MAX_UNACCOUNTED: f64 = 0.02;
-/// Gains below this share of the run are not to be predicted.
+/// Minimum saving, as a share of the run, that must be predicted.
 const MIN_GAIN: f64 = 0.05;
 
 /// A row of the table.
@@ -22,10 +22,10 @@ pub struct FaultRow {
     is_line_right: Option<bool>,
     run_s: f64,
     predicted_s: Option<f64>,
-    /// Why nothing is predicted.
+    /// Reason for a missing prediction.
     reason: String,
     gain_s: f64,
-    /// What is reported for the twin.
+    /// Problems reported for the twin.
     twin: Vec<String>,
     unaccounted: f64,
     is_disturbed: bool,
@@ -39,8 +39,8 @@ fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(f64::NAN)
 }
 
-/// The share of the time of the threads that is in none of the parts, by the sum of the parts and
-/// by the time of the run, which a program of one thread fills.
+/// Returns the share of the threads' time that no part accounts for: by the sum of the parts, and
+/// by the time of the run, which a single-threaded program fills.
 fn unaccounted(profile: &Value) -> f64 {
     let parts = ["waited_s", "cpu_s", "runnable_s", "other_s"].map(|key| number(profile, key));
     let threads = number(profile, "threads_s");
@@ -86,7 +86,7 @@ impl FaultRow {
         }
     }
 
-    /// The same, measured beside other work on this machine.
+    /// Returns the row marked as disturbed by other work on this machine.
     #[must_use]
     pub fn disturbed(self) -> Self {
         Self { is_disturbed: true, ..self }
@@ -96,8 +96,8 @@ impl FaultRow {
         Some(self.predicted_s? / self.gain_s)
     }
 
-    /// Whether all that is asked of a row holds; a fault whose twin reads less or other data has no
-    /// prediction.
+    /// Returns whether the row meets all requirements; a fault whose twin reads less or other data
+    /// needs no prediction.
     pub fn is_good(&self) -> bool {
         let is_predicted = match self.ratio() {
             Some(ratio) => (ratio - 1.0).abs() <= MAX_ERROR,
@@ -111,7 +111,7 @@ impl FaultRow {
     }
 }
 
-/// Whether a prediction could have been made, for this reason that there is none.
+/// Returns whether a prediction should have been possible, given the reason why there is none.
 fn is_avoidable(reason: &str) -> bool {
     ["the replay", "it depends on mapped pages"].iter().any(|start| reason.starts_with(start))
 }

@@ -32,7 +32,7 @@ pub struct FaultStage {
 }
 
 impl FaultStage {
-    /// Makes the disk, which goes with this process.
+    /// Creates the disk, which is removed when this process exits.
     pub fn open(root: &Path, disk_name: &str) -> Result<Self> {
         let release = root.join("target/release/foreread");
         let foreread = std::env::var_os("FOREREAD").map_or(release, PathBuf::from);
@@ -100,7 +100,7 @@ impl FaultStage {
         Ok(if other_work > MAX_OTHER_PROCESSORS { row.disturbed() } else { row })
     }
 
-    /// The words of the program, without or with its fault.
+    /// Returns the command of the program, with or without its fault.
     fn words(&self, case: &FaultCase, is_fixed: bool) -> Vec<OsString> {
         let mut words: Vec<OsString> = match case.language {
             Language::Python => {
@@ -117,7 +117,7 @@ impl FaultStage {
         words
     }
 
-    /// The control group of the program, where its memory is limited.
+    /// Creates the program's control group, if its memory is limited.
     fn group(case: &FaultCase, is_fixed: bool) -> Result<Option<MemoryGroup>> {
         let memory = case.memory.map(|(fault, twin)| if is_fixed { twin } else { fault });
         memory.map(MemoryGroup::new).transpose()
@@ -154,12 +154,12 @@ impl FaultStage {
         Ok(begin.elapsed().as_secs_f64())
     }
 
-    /// Mounts the disk anew, so that nothing of it is in memory, and sets the window.
+    /// Remounts the disk, so that none of its data is in memory, and sets the window.
     fn cool(&self, case: &FaultCase, is_fixed: bool) -> Result<()> {
         let mount = self.disk.mountpoint().context("a disk without a file system")?;
         to_end(Command::new("umount").arg(mount))?;
         to_end(Command::new("mount").arg(self.disk.device()).arg(mount))?;
-        // The path to the file is not what is measured.
+        // Loads the path to the file, which should not be measured.
         File::open(&self.data).context("opening the data")?;
         let (fault, twin, _) = case.windows(&self.disk_name);
         let kib = if is_fixed { twin } else { fault };
@@ -167,7 +167,7 @@ impl FaultStage {
         fs::write(&file, kib.to_string()).with_context(|| format!("writing {file}"))
     }
 
-    /// Where the fault is in the source; none for those of an interpreter.
+    /// Returns the line of the fault in the source; `None` for interpreted programs.
     fn marked_line(&self, case: &FaultCase) -> Result<Option<usize>> {
         if case.language == Language::Python {
             return Ok(None);

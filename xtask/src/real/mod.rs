@@ -1,16 +1,16 @@
-//! Real programs from cold virtual disks, without and with `foreread auto`.
+//! Runs real programs from cold virtual disks, without and with `foreread auto`.
 //!
 //! `real [--programs A,B] [--disks A,B] [--pairs N] [--most-pairs N] [--windows best|16K,4M]
 //! [--what-if auto,16K] [--minutes N] [--scale X] [--binary FILE]` needs root and a release build.
 //! `--windows` measures these static windows; `--what-if` profiles each program once and simulates
-//! these settings. `--minutes` does what matters most in this time: a pair and a profile of every
-//! program, then further pairs where the first ones are disturbed or do not decide, then the rest.
+//! these settings. `--minutes` limits the time and measures in order of importance: a pair and a
+//! profile of every program, then further pairs if earlier ones are disturbed or indecisive, then
+//! the rest.
 //!
-//! Everything it makes is below `target/real`; disks and daemons end with it, however it ends.
-//! Each run is stored in `target/real/runs`, with the processor time that other work took: a
-//! later call measures only what is missing for the same commit, and prints all. A pair beside
-//! other work is measured again. A new program is a line of `programs.txt` and its work in
-//! `work.py`.
+//! All files are below `target/real`; disks and daemons stop with this process, however it exits.
+//! Each run is stored in `target/real/runs`, with the CPU time of other work: a later call measures
+//! only the runs that are missing for the same commit, and prints all. A pair that other work
+//! disturbed is repeated. To add a program, add a line to `programs.txt` and its work to `work.py`.
 
 mod options;
 mod processor;
@@ -38,7 +38,7 @@ use workshop::Workshop;
 pub use processor::{MAX_OTHER_PROCESSORS, ProcessorMeter};
 pub use workshop::{go_first, run as to_end};
 
-/// Measures what is missing, prints a table; whether all went well.
+/// Measures the missing runs and prints a table; returns whether all succeeded.
 pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let options = Options::parse(words)?;
     let workshop = Workshop::open(root, options.binary.clone())?;
@@ -64,17 +64,17 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     Ok(study.failed.is_empty())
 }
 
-/// What one call measures.
+/// The measurements of one call.
 #[derive(Debug)]
 struct Study {
     options: Options,
-    /// Where runs are stored.
+    /// File in which runs are stored.
     file: PathBuf,
     commit: String,
     deadline: Deadline,
     meter: Option<ProcessorMeter>,
     mounted: Option<MountedDisk>,
-    /// What could not be measured: it is not tried again.
+    /// Programs that could not be measured, with their disks; they are not tried again.
     failed: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ struct MountedDisk {
 }
 
 impl Study {
-    /// Says how long the pass that is first will take.
+    /// Prints how long the first pass will take.
     fn announce(&self, pass: Pass) -> Result<()> {
         let (mut time, mut runs) = (Duration::ZERO, 0);
         let mut last = None;
@@ -107,7 +107,7 @@ impl Study {
         Ok(())
     }
 
-    /// All disks with all programs; those that share a data set follow one another.
+    /// Returns all disks with all programs; programs with the same data set are adjacent.
     fn places(&self) -> Vec<(String, Program)> {
         let disks = self.options.disks.iter();
         let programs = |words: &String| {
@@ -117,7 +117,7 @@ impl Study {
         disks.flat_map(programs).collect()
     }
 
-    /// Measures what a pass asks for and time allows.
+    /// Performs the measurements of a pass that the deadline allows.
     fn pass(&mut self, workshop: &Workshop, pass: Pass) -> Result<()> {
         for (words, program) in self.places() {
             let mut measured = false;
@@ -154,7 +154,7 @@ impl Study {
         Ok(DiskConfig::parse(words)?.dilation_factor())
     }
 
-    /// Those cells of which anything is known.
+    /// Returns the cells that have results.
     fn cells(&self) -> Result<Vec<ProgramCell>> {
         let cells = self.places().into_iter().map(|(words, program)| self.cell(&words, &program));
         let cells: Vec<ProgramCell> = cells.collect::<Result<_>>()?;
@@ -179,7 +179,7 @@ impl Study {
         }
     }
 
-    /// Has a disk with this data set, and no other.
+    /// Mounts a disk with this data set, and removes any other.
     fn mount(&mut self, workshop: &Workshop, words: &str, data: &'static str) -> Result<()> {
         if self.mounted.as_ref().is_some_and(|it| it.words == words && it.data == data) {
             return Ok(());
@@ -190,7 +190,7 @@ impl Study {
         Ok(())
     }
 
-    /// Runs a pair, or a program once with a static window or under a profile.
+    /// Runs a pair, or runs a program once with a static window or under a profile.
     fn measure(
         &mut self,
         workshop: &Workshop,
@@ -221,7 +221,7 @@ impl Study {
         }
         let runs = match step {
             Measurement::Pair(pair) => {
-                // Even and odd bits of a mixed number are as good as a coin here.
+                // A bit of a mixed number is random enough to choose the order.
                 let auto_first = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) & 1 == 1;
                 let arms = [Arm::Default, Arm::Auto];
                 let order = if auto_first { [1, 0] } else { [0, 1] };

@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! Parses the command line.
 
 use std::path::PathBuf;
 
@@ -7,34 +7,34 @@ use anyhow::{Context, Result, bail};
 use super::programs::{self, Program};
 
 const DISKS: &str = "hdd-2008,ssd-sata,cloud-ssd";
-/// The windows among which the best one is looked for: `--windows best`.
+/// Windows that `--windows best` measures.
 const BEST_OF: &str = "16K,64K,512K,1M,4M";
 
 /// The options of `xtask real`.
 #[derive(Debug)]
 pub struct Options {
     pub programs: Vec<Program>,
-    /// Models with their keys, separated by `;` on the command line where one has keys.
+    /// Models with their keys; separated by `;` on the command line if any has keys.
     pub disks: Vec<String>,
-    /// Pairs of runs, without and with `auto`; 0 prints what was measured before.
+    /// Number of pairs of runs, without and with `auto`; 0 only prints earlier results.
     pub pairs: u64,
-    /// Pairs where the first ones do not decide if `auto` is slower than allowed.
+    /// Number of pairs if the first ones do not decide whether `auto` is slower than allowed.
     pub most_pairs: u64,
-    /// Operations of each program, as a multiple of its own.
+    /// Factor for the number of operations of each program.
     pub scale: f64,
-    /// The program under test; `target/release/foreread` unless it is given.
+    /// The program under test; `None` for `target/release/foreread`.
     pub binary: Option<PathBuf>,
-    /// Static windows that are measured once each, in KiB.
+    /// Static windows to measure once each, in KiB.
     pub windows_kib: Vec<u64>,
-    /// How long this may take: then a pair of every program comes first, and further pairs where
-    /// the first one is not enough.
+    /// Time limit in minutes: a pair of every program comes first, then further pairs for programs
+    /// whose first pair is insufficient. `None` for no limit.
     pub minutes: Option<f64>,
-    /// Settings that are simulated from a profile of each program, as for `--what-if`.
+    /// Settings to simulate from a profile of each program, as for `--what-if`.
     pub what_if: Option<String>,
 }
 
 impl Options {
-    /// Reads the options, each with its value.
+    /// Parses the options, each with a value.
     pub fn parse(words: &[&str]) -> Result<Self> {
         let mut options = Self {
             programs: programs::programs().collect(),

@@ -1,8 +1,8 @@
-//! How much of the processors other work took while a program ran.
+//! Measures how much CPU time other work used while a program ran.
 //!
-//! This process, the programs, `auto` and the server of the disk are in a control group of their
-//! own, whose processor time the kernel counts. What kernel threads did is taken as work for the
-//! disk. All else that the processors did, and what the hypervisor withheld, is other work.
+//! This process, the programs, `auto` and the disk's server are in a control group of their own,
+//! whose CPU time the kernel counts. The time of kernel threads counts as work for the disk. The
+//! remaining busy time, and the time stolen by the hypervisor, is other work.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,35 +10,35 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-/// Other work of more than a tenth of a processor disturbs a run: half of it, where there are two,
-/// is taken from the program, its disk or `auto`, which is more than the 3 % that is asked about.
+/// Other work of more than 0.1 CPUs disturbs a run: on two CPUs, half of it is taken from the
+/// program, its disk or `auto`, which exceeds the 3 % in question.
 pub const MAX_OTHER_PROCESSORS: f64 = 0.1;
 
 const GROUP: &str = "foreread-real";
-/// `USER_HZ`: the unit of `/proc/stat` and `/proc/PID/stat`, the same on all architectures that
-/// foreread is built for.
+/// `USER_HZ`: the unit of `/proc/stat` and `/proc/PID/stat`, the same on all architectures for
+/// which foreread is built.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// `PF_KTHREAD` of include/linux/sched.h.
+/// `PF_KTHREAD` in include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// The control group of this process, which is left when this is dropped.
+/// The control group of this process, which leaves the group when this is dropped.
 #[derive(Debug)]
 pub struct ProcessorMeter {
     group: PathBuf,
 }
 
-/// Processor time since boot, in seconds.
+/// CPU time since boot, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessorReading {
     at: Instant,
-    /// All processes and kernel threads, and time withheld.
+    /// Time of all processes and kernel threads, and stolen time.
     all: f64,
     own: f64,
     kernel: f64,
 }
 
 impl ProcessorMeter {
-    /// Moves this process to a control group of its own; `None` where that is impossible.
+    /// Moves this process into its own control group; `None` if that is impossible.
     pub fn start() -> Option<Self> {
         let roots = ["/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"];
         let root = roots.map(Path::new).into_iter().find(|root| {
@@ -81,7 +81,7 @@ impl Drop for ProcessorMeter {
 }
 
 impl ProcessorReading {
-    /// How many processors other work kept busy until `end`, on average.
+    /// Returns how many CPUs other work kept busy until `end`, on average.
     pub fn other_work(&self, end: &Self) -> f64 {
         let all = end.all - self.all;
         let ours = end.own - self.own + end.kernel - self.kernel;
@@ -89,23 +89,23 @@ impl ProcessorReading {
     }
 }
 
-/// Ticks of user, nice, system and steal of all processors; interrupts are nobody's.
+/// Returns ticks of user, nice, system and steal over all CPUs; interrupts belong to no process.
 fn busy_ticks(stat: &str) -> Option<f64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<f64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
     Some(ticks.get(..3)?.iter().sum::<f64>() + ticks.get(7).unwrap_or(&0.0))
 }
 
-/// Ticks of the kernel threads that live.
+/// Returns the ticks of all existing kernel threads.
 fn kernel_ticks() -> f64 {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let stats = processes.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
     stats.filter_map(|stat| thread_ticks(&stat)).sum()
 }
 
-/// Ticks of a kernel thread; `None` of others.
+/// Returns the ticks of a kernel thread; `None` for other processes.
 fn thread_ticks(stat: &str) -> Option<f64> {
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may contain any character.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     (field(9)? & KERNEL_THREAD != 0).then_some(())?;

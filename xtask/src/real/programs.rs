@@ -1,26 +1,26 @@
-//! The programs, from a table with a line for each.
+//! The programs, from a table with one line each.
 
-/// A program, its data, and how much it does.
+/// A program, its data, and its amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Also the name of its work in `work.py`.
+    /// Name; also that of its work in `work.py`.
     pub name: &'static str,
-    /// The data set: the function of this name in `data.py`.
+    /// Data set: the function of this name in `data.py`.
     pub data: &'static str,
-    /// Operations on a disk that serves some hundred reads per second; 0 where the data set
-    /// determines the amount of work.
+    /// Number of operations on a disk with a few hundred reads/s; 0 if the data set determines the
+    /// amount of work.
     pub operations: u64,
     pub description: &'static str,
 }
 
-/// Which programs the constants of `auto` may be chosen by.
+/// Whether the constants of `auto` may be tuned with a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     Tuned,
     Other,
 }
 
-/// All programs of `programs.txt`.
+/// Returns all programs of `programs.txt`.
 pub fn programs() -> impl Iterator<Item = Program> {
     include_str!("programs.txt").lines().filter_map(|line| {
         let mut fields = line.split('|').map(str::trim);
@@ -32,7 +32,7 @@ pub fn programs() -> impl Iterator<Item = Program> {
 }
 
 impl Program {
-    /// The half by a hash (FNV-1a) of the name, so that nobody chooses it.
+    /// Returns the half, from a hash (FNV-1a) of the name, so that it is not chosen.
     pub fn half(&self) -> Half {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let hash = self.name.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
@@ -51,7 +51,7 @@ impl Half {
     }
 }
 
-/// How many times the operations of a hard disk fill about as much time on a faster device.
+/// Returns the factor by which a faster device needs more operations to run about as long.
 pub fn operations_factor(disk: &str) -> u64 {
     match disk {
         disk if disk.starts_with("cloud-ssd") => 5,

@@ -1,4 +1,4 @@
-//! What was measured, in a file with a line of JSON for each run, so that a table may come from
+//! The results of runs, in a file with one line of JSON per run, so that a table may combine
 //! several invocations.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::processor::MAX_OTHER_PROCESSORS;
 
-/// How a program ran.
+/// The conditions of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arm {
@@ -26,36 +26,36 @@ pub enum Arm {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramSample {
-    /// Wall time, of the model: divided by the disk's dilation.
+    /// Wall time in model time: divided by the disk's dilation.
     pub seconds: f64,
     pub device_bytes: u64,
     pub device_reads: u64,
-    /// How long the device had requests, of the model.
+    /// Time with requests at the device, in model time.
     pub busy_seconds: f64,
-    /// How many processors other work kept busy meanwhile, on average; none if that is unknown.
+    /// Number of CPUs that other work kept busy during the run, on average; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_processors: Option<f64>,
 }
 
 impl ProgramSample {
-    /// Whether other work on this machine may have slowed it down.
+    /// Returns whether other work on this machine may have slowed the run.
     pub fn is_disturbed(&self) -> bool {
         self.other_processors.is_some_and(|other| other > MAX_OTHER_PROCESSORS)
     }
 }
 
-/// What the simulator says of a program that was profiled.
+/// The simulator's results for a profiled program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Simulated {
     /// Time without a setting ÷ time with it, by setting: `auto` or a window.
     pub ratios: BTreeMap<String, f64>,
-    /// Why there are none.
+    /// Reason why there are no ratios.
     pub not_predictable: Option<String>,
 }
 
 impl Simulated {
-    /// What the document of a profile says of work that took `seconds` of its run: the rest, as
-    /// the start of Python, is not of the program.
+    /// Computes the ratios for work that took `seconds` of the profiled run; the rest, such as the
+    /// start of Python, does not belong to the program.
     pub fn of(document: &serde_json::Value, seconds: f64) -> Self {
         let table = &document["what_if"];
         let not_predictable = table["not_predictable"].as_str().map(str::to_owned);
@@ -69,14 +69,14 @@ impl Simulated {
     }
 }
 
-/// One run: what ran where, and how it went.
+/// One run: program, disk, conditions and result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRun {
     pub program: String,
     pub disk: String,
-    /// The commit of the `foreread` that served the disk and ran as `auto`.
+    /// Commit of the `foreread` that served the disk and ran as `auto`.
     pub commit: String,
-    /// Chose what the program read; the same in both runs of a pair.
+    /// Seed that determines what the program reads; the same in both runs of a pair.
     pub seed: u64,
     pub operations: u64,
     pub arm: Arm,
@@ -85,7 +85,7 @@ pub struct ProgramRun {
     pub simulated: Option<Simulated>,
 }
 
-/// All runs of the file; none where there is no file yet.
+/// Returns all runs in the file; none if it does not exist.
 pub fn read(file: &Path) -> Result<Vec<ProgramRun>> {
     if !file.exists() {
         return Ok(Vec::new());
@@ -98,7 +98,7 @@ pub fn read(file: &Path) -> Result<Vec<ProgramRun>> {
     runs.collect()
 }
 
-/// Adds runs at the end of the file.
+/// Appends runs to the file.
 pub fn append(file: &Path, runs: &[ProgramRun]) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(file)?;
     for run in runs {

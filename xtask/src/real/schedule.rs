@@ -1,22 +1,22 @@
-//! What is measured when, and how long it will take.
+//! Decides the order of measurements, and estimates their duration.
 
 use std::time::{Duration, Instant};
 
 use super::options::Options;
 use super::table::ProgramCell;
 
-/// What a run takes besides the work: mounting anew, starting Python and, for half of the runs,
-/// `auto` (seen: 2 to 4 s).
+/// Time of a run besides the work: remounting, starting Python and, for half of the runs, `auto`
+/// (observed: 2 to 4 s).
 const RUN_OVERHEAD: Duration = Duration::from_secs(3);
-/// Making a disk and copying a data set to it (seen: 2 to 10 s).
+/// Time to create a disk and copy a data set to it (observed: 2 to 10 s).
 const DISK_OVERHEAD: Duration = Duration::from_secs(5);
-/// The work of a program that has not run on a disk yet, of the model (the median of those that
-/// have).
+/// Assumed time of a program that has not run on a disk yet, in model time (the median of those
+/// that have).
 const UNKNOWN_SECONDS: f64 = 2.0;
-/// A disturbed pair is measured again, until so many times the wanted pairs have run.
+/// Disturbed pairs are repeated until this multiple of the requested pairs has run.
 const MAX_ATTEMPTS: u64 = 2;
 
-/// What is measured next for a program on a disk.
+/// The next measurement for a program on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measurement {
     Pair(u64),
@@ -25,7 +25,7 @@ pub enum Measurement {
 }
 
 impl Measurement {
-    /// How many times the program runs.
+    /// Returns how often the program runs.
     pub fn runs(self) -> u32 {
         match self {
             Self::Pair(_) => 2,
@@ -37,15 +37,15 @@ impl Measurement {
 /// A pass over all programs and disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// Whatever is missing.
+    /// All missing measurements.
     All,
-    /// A pair and a profile of each.
+    /// A pair and a profile of each program.
     First,
-    /// One more pair where those that ran do not show enough.
+    /// One more pair for programs whose pairs are insufficient.
     Needed,
 }
 
-/// The passes of a call: with a limit of time, what matters most comes first.
+/// Returns the passes of a call; with a time limit, the most important come first.
 pub fn passes(options: &Options) -> Vec<Pass> {
     if options.minutes.is_none() {
         return vec![Pass::All];
@@ -57,7 +57,7 @@ pub fn passes(options: &Options) -> Vec<Pass> {
     passes
 }
 
-/// The next step for a cell in a pass, if there is one.
+/// Returns the next measurement for a cell in a pass; `None` if it is complete.
 pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<Measurement> {
     let pair = Measurement::Pair(cell.attempts() + 1);
     let may_run =
@@ -81,7 +81,7 @@ pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<Me
     }
 }
 
-/// How many runs a pass still makes for a cell whose pairs are not disturbed.
+/// Returns how many runs a pass still makes for a cell, if no pair is disturbed.
 pub fn missing_runs(pass: Pass, options: &Options, cell: &ProgramCell) -> u32 {
     let pairs = match pass {
         Pass::First => u64::from(options.pairs > 0).saturating_sub(cell.attempts()),
@@ -94,14 +94,14 @@ pub fn missing_runs(pass: Pass, options: &Options, cell: &ProgramCell) -> u32 {
     2 * pairs as u32 + windows + u32::from(profile)
 }
 
-/// How long so many runs will take, from what the program took on this disk before.
+/// Estimates the duration of these runs from earlier runs of the program on this disk.
 pub fn duration(runs: u32, cell: &ProgramCell, dilation: f64, is_mounted: bool) -> Duration {
     let seconds = cell.seconds().unwrap_or(UNKNOWN_SECONDS) * dilation;
     let disk = if is_mounted { Duration::ZERO } else { DISK_OVERHEAD };
     disk + (RUN_OVERHEAD + Duration::from_secs_f64(seconds)) * runs
 }
 
-/// When a call is to be done.
+/// The end of the time limit; `None` for no limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(Option<Instant>);
 
@@ -111,7 +111,7 @@ impl Deadline {
         Self(time.map(|time| Instant::now() + time))
     }
 
-    /// Whether something that takes this long will be done in time.
+    /// Returns whether a measurement of this duration will be complete in time.
     pub fn allows(&self, duration: Duration) -> bool {
         self.0.is_none_or(|end| Instant::now() + duration <= end)
     }

@@ -1,4 +1,4 @@
-//! The results as a document.
+//! Formats the results as a document.
 
 use std::fmt::Write as _;
 
@@ -8,17 +8,17 @@ use stats::Estimate;
 use super::programs::{Half, Program};
 use super::samples::{Arm, ProgramRun, ProgramSample, Simulated};
 
-/// The requirement: `auto` is no slower than this.
+/// Requirement: minimum ratio of the times without and with `auto`.
 pub const WORST_ALLOWED: f64 = 0.97;
-/// A window that is less than this many times as fast leaves nothing worth a share.
+/// Minimum ratio of the best setting; below it, the share of hindsight is meaningless.
 const MIN_HINDSIGHT_RATIO: f64 = 1.1;
 
-/// The seed of runs with static windows: that of the first pair.
+/// Seed of runs with static windows: that of the first pair.
 pub const WINDOW_SEED: u64 = 1;
 
-/// A simulated ratio this close to the measured one is right.
+/// Maximum relative error of a simulated ratio that counts as right.
 const SIMULATED_TOLERANCE: f64 = 0.15;
-/// The name of the setting in simulations.
+/// Name of the setting in simulations.
 const AUTO: &str = "auto";
 
 const HEADER: &str = "\
@@ -26,11 +26,11 @@ const HEADER: &str = "\
 | MiB | reads |
 |---|---|---:|---:|---:|---|---:|---|---|---|---|";
 
-/// What was measured with a static window.
+/// The result with a static window.
 #[derive(Clone, Copy, Debug)]
 struct FixedWindow {
     kib: u64,
-    /// The last run that nothing disturbed, or the last one.
+    /// The last undisturbed run, or else the last run.
     sample: ProgramSample,
     runs: usize,
 }
@@ -40,21 +40,21 @@ struct FixedWindow {
 pub struct ProgramCell {
     pub program: Program,
     pub disk: String,
-    /// Without and with `auto`: those that nothing disturbed, or all where each was disturbed.
+    /// Samples without and with `auto`: undisturbed pairs, or all pairs if each was disturbed.
     pairs: Vec<(ProgramSample, ProgramSample)>,
-    /// How many pairs ran, disturbed or not.
+    /// Number of pairs that ran, disturbed or not.
     attempts: u64,
-    /// With static windows, each once.
+    /// Results with static windows, one per window.
     fixed: Vec<FixedWindow>,
-    /// Without `auto`, with the seed of the runs with static windows.
+    /// Sample without `auto`, with the seed of the runs with static windows.
     unfixed: Option<ProgramSample>,
     simulated: Option<Simulated>,
-    /// The seconds of runs without `auto` by any `foreread`.
+    /// Times of runs without `auto`, with any commit of `foreread`, in seconds.
     seconds: Vec<f64>,
 }
 
 impl ProgramCell {
-    /// Gathers pairs that the `foreread` of this commit ran, and what any ran with static windows.
+    /// Collects the pairs of this commit, and the runs with static windows of any commit.
     pub fn from_runs(
         program: Program,
         disk: &str,
@@ -100,7 +100,7 @@ impl ProgramCell {
         self.attempts == 0 && self.fixed.is_empty() && self.simulated.is_none()
     }
 
-    /// How many pairs ran, disturbed or not: also the seed of the last one.
+    /// Returns the number of pairs that ran, disturbed or not; also the seed of the last pair.
     pub fn attempts(&self) -> u64 {
         self.attempts
     }
@@ -109,31 +109,31 @@ impl ProgramCell {
         self.pairs.iter().filter(|pair| !is_disturbed(pair)).count() as u64
     }
 
-    /// Whether a static window was measured, undisturbed or often enough.
+    /// Returns whether a static window was measured, undisturbed or at least twice.
     pub fn has_window(&self, kib: u64) -> bool {
         self.fixed.iter().any(|one| one.kib == kib && (!one.sample.is_disturbed() || one.runs > 1))
     }
 
-    /// What the program takes on this disk without `auto`, of the model.
+    /// Returns the program's median time on this disk without `auto`, in seconds of model time.
     pub fn seconds(&self) -> Option<f64> {
         let seconds = median(self.seconds.iter().copied());
         seconds.is_finite().then_some(seconds)
     }
 
-    /// Time without ÷ time with `auto`: the median of the pairs with its interval.
+    /// Returns the time without ÷ with `auto`: the median of the pairs, and its interval.
     pub fn ratio(&self) -> Option<Estimate> {
         let ratios = self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
         Estimate::from_values(&ratios.collect::<Vec<f64>>())
     }
 
-    /// Whether more pairs could still show if the requirement is met.
+    /// Returns whether more pairs could still show whether the requirement is met.
     pub fn is_undecided(&self) -> bool {
         let ratios = || self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
         ratios().any(|ratio| ratio < WORST_ALLOWED) && ratios().any(|ratio| ratio >= WORST_ALLOWED)
     }
 
-    /// Whether what ran is too little: one pair that is too slow, pairs that disagree, or none
-    /// that nothing disturbed.
+    /// Returns whether the pairs are insufficient: too slow, contradictory, or all of them
+    /// disturbed.
     pub fn needs_pairs(&self) -> bool {
         let is_slow = self.ratio().is_some_and(|ratio| ratio.median < WORST_ALLOWED);
         self.undisturbed_pairs() == 0 || self.is_undecided() || is_slow
@@ -151,13 +151,13 @@ impl ProgramCell {
         self.simulated.as_ref()
     }
 
-    /// How many times as fast the program is with `auto` in simulation.
+    /// Returns the simulated ratio of the times without and with `auto`.
     fn simulated_ratio(&self) -> Option<f64> {
         self.simulated.as_ref()?.ratios.get(AUTO).copied()
     }
 
-    /// The static window with the least time and how many times as fast it is: measured or, where
-    /// none was, simulated.
+    /// Returns the fastest static window and its speed-up: measured, or simulated if no window was
+    /// measured.
     fn best_window(&self) -> Option<(String, f64)> {
         let seconds = |one: &FixedWindow| one.sample.seconds;
         let least = self.fixed.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
@@ -171,13 +171,13 @@ impl ProgramCell {
         })
     }
 
-    /// The time without any window, of the run that reads what those with windows read.
+    /// Returns the time without `auto`: that of the run with the windows' seed, else the median.
     fn seconds_before(&self) -> f64 {
         self.unfixed.map_or_else(|| self.without(|s| s.seconds), |sample| sample.seconds)
     }
 
-    /// How many times as fast the program is with each static window that was measured and
-    /// simulated: simulated and measured.
+    /// Returns the simulated and the measured speed-up of each static window that was both
+    /// simulated and measured.
     fn windows(&self) -> impl Iterator<Item = (f64, f64)> {
         let simulated = |kib| self.simulated.as_ref()?.ratios.get(&window_name(kib)).copied();
         self.fixed.iter().filter_map(move |one| {
@@ -185,7 +185,7 @@ impl ProgramCell {
         })
     }
 
-    /// The time that `auto` saves as a share of what the better one of it and the best window does.
+    /// Returns the time saved by `auto` as a share of the most that it or a window saves.
     fn share_of_hindsight(&self) -> Option<f64> {
         let ratio = self.ratio()?.median;
         let best = self.best_window()?.1.max(ratio);
@@ -223,7 +223,7 @@ impl ProgramCell {
     }
 }
 
-/// The summary, and a table for each half of the programs.
+/// Returns the summary, and a table for each half of the programs.
 pub fn document(cells: &[ProgramCell], commit: &str) -> Result<String> {
     let mut text = format!("Measured with `foreread` of commit {commit}.\n\n");
     text += "| disk | programs | number | geometric mean | slowest | below 0.97 | of hindsight \
@@ -258,7 +258,7 @@ pub fn document(cells: &[ProgramCell], commit: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Number, mean, worst, those below what is allowed, and the share of hindsight of some cells.
+/// Returns number, mean, slowest, those below the requirement, and the share of hindsight.
 fn summary(cells: &[&ProgramCell]) -> String {
     let mut ratios: Vec<(&str, f64)> =
         cells.iter().filter_map(|cell| Some((cell.program.name, cell.ratio()?.median))).collect();
@@ -285,8 +285,8 @@ fn summary(cells: &[&ProgramCell]) -> String {
     format!("{} | {mean:.2} | {worst} | {below} | {hindsight} | {simulated}", ratios.len())
 }
 
-/// In how many cells the simulated ratio of `auto`, and in how many of all static windows, is near
-/// the measured one.
+/// Returns in how many cells the simulated ratio of `auto` is near the measured one, and the same
+/// for all static windows.
 fn simulated_summary(cells: &[&ProgramCell]) -> String {
     let is_near = |(simulated, measured): &(f64, f64)| {
         (simulated / measured - 1.0).abs() <= SIMULATED_TOLERANCE
@@ -309,7 +309,7 @@ fn simulated_summary(cells: &[&ProgramCell]) -> String {
     format!("{}, {refused} not predictable | {windows}", counted(&auto))
 }
 
-/// One sample for each window.
+/// Returns one result for each window.
 fn least_disturbed(runs: Vec<(u64, ProgramSample)>) -> Vec<FixedWindow> {
     let mut windows: Vec<FixedWindow> = Vec::new();
     for (kib, sample) in runs {
@@ -326,7 +326,7 @@ fn least_disturbed(runs: Vec<(u64, ProgramSample)>) -> Vec<FixedWindow> {
     windows
 }
 
-/// The name of a window as a profile prints it.
+/// Returns the name of a window as in profiles.
 fn window_name(kib: u64) -> String {
     units::Bytes::new(kib * 1024).to_string()
 }
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(cell.undisturbed_pairs(), 1);
         assert!((cell.ratio().unwrap().median - 2.0).abs() < 1e-9);
         assert_eq!(cell.best_window(), Some(("512 KiB".to_owned(), 4.0)));
-        // Half of the time is saved, where three quarters could have been.
+        // Half of the time is saved; three quarters were possible.
         assert!((cell.share_of_hindsight().unwrap() - 2.0 / 3.0).abs() < 1e-9);
         assert!(cell.has_window(16) && !cell.has_window(32));
         assert!(!cell.is_undecided());
@@ -403,7 +403,7 @@ mod tests {
         let measured: Vec<ProgramRun> = runs.iter().cloned().chain([fixed]).collect();
         let measured = ProgramCell::from_runs(tar, "ssd-sata", 0, "c", &measured);
         assert_eq!(simulated_summary(&[&measured]), "1 of 1, 0 not predictable | 1 of 1");
-        // Half of the time is saved, where three fifths could have been.
+        // Half of the time is saved; three fifths were possible.
         assert!((cell.share_of_hindsight().unwrap() - 0.5 / 0.6).abs() < 1e-9);
         assert_eq!(simulated_summary(&[&cell]), "1 of 1, 0 not predictable | –");
     }

@@ -14,11 +14,11 @@ use super::programs::Program;
 use super::samples::{Arm, ProgramSample, Simulated};
 use super::workshop::{Workshop, run};
 
-/// `auto` is at work before the program starts.
+/// Time that `auto` runs before the program starts.
 const HEAD_START: Duration = Duration::from_millis(1500);
-/// A mount namespace that holds the disk longer than this will not let it go.
+/// Maximum time that another mount namespace may keep the disk mounted.
 const MAX_UNMOUNT: Duration = Duration::from_secs(60);
-/// The window without `auto`, and the one that `auto` starts from.
+/// Window without `auto`, and initial window with `auto`.
 const DEFAULT_KIB: u64 = 128;
 
 /// A disk on which programs run.
@@ -27,12 +27,12 @@ pub struct Bench<'a> {
     pub workshop: &'a Workshop,
     pub disk: &'a VirtualDisk,
     pub meter: Option<&'a ProcessorMeter>,
-    /// How many operations the program does.
+    /// Number of operations that the program performs.
     pub operations: u64,
 }
 
 impl Bench<'_> {
-    /// Runs a program once; `seed` chooses what it reads.
+    /// Runs a program once; `seed` determines what it reads.
     pub fn run(&self, program: &Program, arm: Arm, seed: u64) -> Result<ProgramSample> {
         let mount = self.disk.mountpoint().context("a disk without a file system")?;
         self.set_window(match arm {
@@ -50,7 +50,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Has the program and its libraries, which are not on the disk, in memory.
+    /// Loads the program and its libraries, which are not on the disk, into memory.
     pub fn read_libraries(&self, program: &Program) -> Result<()> {
         self.disk.set_timing(false)?;
         let read = self.run(program, Arm::Default, 0);
@@ -58,7 +58,7 @@ impl Bench<'_> {
         read.map(drop)
     }
 
-    /// Runs a program once under `foreread profile`; what it simulates with these settings.
+    /// Runs a program once under `foreread profile`; returns the simulation of these settings.
     pub fn profile(
         &self,
         program: &Program,
@@ -73,7 +73,7 @@ impl Bench<'_> {
             let mut command = self.command(Some(settings), program, mount, seed);
             let output = command.output().context("starting foreread profile")?;
             let document = serde_json::from_slice(&output.stdout).context("reading a profile")?;
-            // The program's standard output goes to stderr.
+            // The program's stdout is redirected to stderr.
             let seconds = seconds(program, output.status, &output.stderr)?;
             simulated = Simulated::of(&document, seconds);
             Ok(seconds)
@@ -81,7 +81,7 @@ impl Bench<'_> {
         Ok((sample, simulated))
     }
 
-    /// What the disk does while `work` runs, which returns its seconds.
+    /// Measures the disk's activity during `work`, which returns its seconds.
     fn measured(&self, work: impl FnOnce() -> Result<f64>) -> Result<ProgramSample> {
         self.disk.reset_counters()?;
         let before = self.meter.map(ProcessorMeter::read).transpose()?;
@@ -98,8 +98,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Empties the cache of this disk by mounting it anew. Unlike dropping all caches that leaves
-    /// other processes of this machine alone.
+    /// Empties the cache of this disk by remounting it. Unlike dropping all caches, this does not
+    /// affect other processes of this machine.
     fn cool(&self, mount: &Path) -> Result<()> {
         let device = self.disk.device();
         let name = device.file_name().context("a device without a name")?;
@@ -127,7 +127,7 @@ impl Bench<'_> {
         fs::write(&file, kib.to_string()).with_context(|| format!("writing {file}"))
     }
 
-    /// The work, or `foreread profile` with these settings around it.
+    /// Returns the command of the work, or of `foreread profile` with these settings around it.
     fn command(
         &self,
         settings: Option<&str>,
@@ -176,7 +176,7 @@ impl Bench<'_> {
     }
 }
 
-/// How long the work of a program took, in real seconds.
+/// Returns the duration of a program's work, in real seconds.
 fn seconds(program: &Program, status: ExitStatus, printed: &[u8]) -> Result<f64> {
     if !status.success() {
         bail!("{} ended with {status}", program.name);
@@ -186,7 +186,7 @@ fn seconds(program: &Program, status: ExitStatus, printed: &[u8]) -> Result<f64>
     seconds.with_context(|| format!("{} does not say how long it took", program.name))
 }
 
-/// `foreread auto`, which is stopped when this is dropped.
+/// `foreread auto`, which is stopped on drop.
 #[derive(Debug)]
 struct Auto(Child);
 
@@ -194,7 +194,7 @@ impl Auto {
     fn stop(mut self) -> Result<()> {
         self.interrupt()?;
         let status = self.0.wait().context("waiting for foreread auto")?;
-        // 130 is what a program that was interrupted ends with.
+        // An interrupted program exits with 130.
         if !matches!(status.code(), Some(0 | 130)) {
             bail!("foreread auto ended with {status}; see target/real/auto.log");
         }

@@ -1,4 +1,4 @@
-//! What programs need: Python packages, their data, and a virtual disk that holds it.
+//! The requirements of programs: Python packages, data, and a virtual disk that contains the data.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use host::Dirs;
 use vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk};
 
-/// What PyPI has.
+/// Packages from PyPI.
 const PACKAGES: [&str; 10] = [
     "numpy",
     "duckdb",
@@ -22,7 +22,7 @@ const PACKAGES: [&str; 10] = [
     "plyvel",
     "tantivy",
 ];
-/// Debian's packages, by a program of each.
+/// Programs, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 11] = [
     ("rg", "ripgrep"),
     ("git", "git"),
@@ -37,7 +37,7 @@ const PROGRAMS: [(&str, &str); 11] = [
     ("plocate-build", "plocate"),
 ];
 
-/// The directory under `target/` with everything that is made once.
+/// The directory under `target/` with everything that is created once.
 #[derive(Debug)]
 pub struct Workshop {
     pub directory: PathBuf,
@@ -46,7 +46,7 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Installs the Python packages unless they are there; names Debian packages that are missing.
+    /// Installs missing Python packages; reports missing Debian packages as an error.
     pub fn open(root: &Path, binary: Option<PathBuf>) -> Result<Self> {
         let workshop = Self {
             directory: root.join("target/real"),
@@ -76,7 +76,7 @@ impl Workshop {
         Ok(workshop)
     }
 
-    /// What the program under test says that it was built from.
+    /// Returns the commit from which the program under test was built.
     pub fn commit(&self) -> Result<String> {
         let output = Command::new(&self.foreread).arg("--version").output();
         let output = output.context("asking foreread for its version")?;
@@ -93,7 +93,7 @@ impl Workshop {
         self.scripts.join(name)
     }
 
-    /// The data set of this name, which is made where it is not there yet.
+    /// Returns the data set with this name; creates it if it does not exist.
     fn data(&self, name: &str) -> Result<PathBuf> {
         let directory = self.directory.join("data").join(name);
         if !directory.exists() {
@@ -108,7 +108,7 @@ impl Workshop {
         Ok(directory)
     }
 
-    /// A virtual disk with this data set, gone when it is dropped or this process ends.
+    /// Creates a virtual disk with this data set; removed on drop or when this process exits.
     pub fn disk(&self, words: &str, data: &str) -> Result<VirtualDisk> {
         let data = self.data(data)?;
         let config = DiskConfig::parse(&format!("{words},fs=xfs,size=4G"))?;
@@ -127,14 +127,14 @@ impl Workshop {
         Ok(disk)
     }
 
-    /// State and runtime directories that no other foreread uses.
+    /// Returns state and runtime directories that no other foreread uses.
     pub fn dirs(&self) -> Dirs {
         Dirs::under(self.directory.join("foreread"))
     }
 }
 
-/// Has the kernel take a disk for a rotating one if its model is: a loop device is none by itself.
-/// Linux 6.17 and later then raise its read-ahead, so it is set again.
+/// Marks the loop device as rotational if the disk's model is. Linux 6.17 and later then raise its
+/// read-ahead, so this restores it.
 fn rotate(disk: &VirtualDisk) -> Result<()> {
     if disk.model()?.device.rotates() {
         let queue = format!("/sys/dev/block/{}/queue", disk.devno());
@@ -146,21 +146,21 @@ fn rotate(disk: &VirtualDisk) -> Result<()> {
     Ok(())
 }
 
-/// Runs this process and its children before other work on this machine, so that this disturbs
-/// less. The kernel shares processors among sessions (sched(7), "autogroup"), each of which has a
-/// nice value besides those of its processes; the server of a disk is a session of its own.
+/// Gives this process and its children priority over other work on this machine, to reduce
+/// disturbances. The kernel shares CPUs among sessions (sched(7), "autogroup"), each of which has
+/// its own nice value besides those of its processes; a disk's server is a separate session.
 pub fn go_first() -> Result<()> {
     let own = std::process::id().to_string();
     let children = fs::read_to_string(format!("/proc/self/task/{own}/children"));
     for pid in children.unwrap_or_default().split_whitespace().chain([own.as_str()]) {
         run(Command::new("renice").args(["-n", "-15", "-p", pid]).stdout(Stdio::null()))?;
-        // Kernels without these groups have no such file.
+        // Kernels without autogroups lack this file.
         let _ = fs::write(format!("/proc/{pid}/autogroup"), "-20");
     }
     Ok(())
 }
 
-/// Runs a command to its end.
+/// Runs a command that must succeed.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("starting {command:?}"))?;
     if !status.success() {

@@ -1,31 +1,31 @@
-//! The documentation: links and anchors resolve, the book has every page, chapters stay short.
+//! Checks the documentation: links and anchors resolve, the book is complete, chapters are short.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The book's source directory (`src` in book.toml).
+/// Source directory of the book (`src` in book.toml).
 const BOOK: &str = "docs";
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// The directory of the chapters that users read from start to end.
+/// Directory of the chapters that users read from start to end.
 const CHAPTERS: &str = "docs/book";
-/// Words in a chapter, tables and examples included.
+/// Maximum number of words in a chapter, including tables and examples.
 const CHAPTER_WORDS_MAX: usize = 2000;
 
-/// What the checks need to know about one Markdown file.
+/// The parts of a Markdown file that the checks need.
 #[derive(Debug, Default)]
 struct Page {
     anchors: BTreeSet<String>,
-    /// The targets of its links and images.
+    /// Targets of links and images.
     links: Vec<String>,
-    /// The files and directories of the repository that its text names.
+    /// Files and directories of the repository that the text names.
     paths: Vec<String>,
     words: usize,
 }
 
-/// Every broken rule, one line each. `files` are all files of the repository, relative to its top,
-/// with the text of those that are text.
+/// Returns every broken rule, one per line. `files` has all files of the repository, relative to
+/// its top, with the text of text files.
 pub fn check(files: &BTreeMap<PathBuf, Option<String>>) -> Vec<String> {
     let pages: BTreeMap<&Path, Page> = files
         .iter()
@@ -39,7 +39,7 @@ pub fn check(files: &BTreeMap<PathBuf, Option<String>>) -> Vec<String> {
                 complaints.push(format!("{}: link to {link}: {problem}", path.display()));
             }
         }
-        // The changelog names files of its time.
+        // The changelog names files that existed at that time.
         for name in page.paths.iter().filter(|_| *path != Path::new("CHANGELOG.md")) {
             if !files.keys().any(|file| file.starts_with(name)) {
                 complaints.push(format!("{}: {name} does not exist", path.display()));
@@ -63,7 +63,7 @@ pub fn check(files: &BTreeMap<PathBuf, Option<String>>) -> Vec<String> {
     complaints
 }
 
-/// Why this link leads nowhere; `None` if it resolves or is not ours to check.
+/// Returns why this link is broken; `None` if it resolves or is not checked.
 fn link_problem(
     from: &Path,
     link: &str,
@@ -96,12 +96,12 @@ fn link_problem(
     match pages.get(target.as_path()) {
         Some(page) if page.anchors.contains(anchor) => None,
         Some(_) => Some("no heading has this anchor".to_owned()),
-        // Anchors of other files, such as lines of code, are the viewer's business.
+        // Anchors of other files, such as lines of code, depend on the viewer.
         None => None,
     }
 }
 
-/// `file` as seen from `directory`, without `.` and `..`; `None` if it leaves the repository.
+/// Returns `file` relative to `directory`, normalised; `None` if it leaves the repository.
 fn join(directory: &Path, file: &str) -> Option<PathBuf> {
     let mut joined = PathBuf::new();
     for part in directory.join(file).components() {
@@ -115,7 +115,7 @@ fn join(directory: &Path, file: &str) -> Option<PathBuf> {
     Some(joined)
 }
 
-/// Pages of the book that its table of contents lacks: mdBook would leave them out.
+/// Returns pages of the book that its table of contents lacks; mdBook would omit them.
 fn missing_from_summary(pages: &BTreeMap<&Path, Page>) -> Vec<String> {
     let Some(summary) = pages.get(Path::new(SUMMARY)) else {
         return vec![format!("{SUMMARY}: the book has no table of contents")];
@@ -130,14 +130,14 @@ fn missing_from_summary(pages: &BTreeMap<&Path, Page>) -> Vec<String> {
         .collect()
 }
 
-/// The documents that code, scripts and help texts refer to.
+/// Returns the documents that code, scripts and help texts refer to.
 fn paths_named_in_code<'a>(path: &Path, text: &'a str) -> Vec<&'a str> {
     let source = path.extension().is_some_and(|end| end == "rs" || end == "c" || end == "h");
     if !(source && path.starts_with("crates") || path.starts_with("scripts")) {
         return Vec::new();
     }
     text.match_indices("docs/")
-        // `../docs/…` is checked by the compiler, and other words may end like the prefix.
+        // The compiler checks `../docs/…`, and other words may end like the prefix.
         .filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '/'))
         .map(|(at, _)| {
             let rest = &text[at..];
@@ -181,14 +181,14 @@ fn page(text: &str) -> Page {
     page
 }
 
-/// Whether this is the path of a file here, not a pattern of paths (`crates/*/tests`, `NAME.rs`).
+/// Returns whether this is a path in the repository, not a pattern (`crates/*/tests`, `NAME.rs`).
 fn is_path(code: &str) -> bool {
     let in_repository =
         ["crates/", "docs/", "xtask/", "scripts/"].iter().any(|top| code.starts_with(top));
     in_repository && !code.contains(['*', ' ', '…']) && !code.contains("NAME")
 }
 
-/// The anchor that mdBook and the forges make of a heading.
+/// Returns the anchor that mdBook and code forges give a heading.
 fn slug(heading: &str) -> String {
     heading
         .trim()
@@ -206,7 +206,7 @@ fn slug(heading: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The complaints about these files, and a book that has `docs/a.md`.
+    /// Returns the complaints about these files, and a book that has `docs/a.md`.
     fn complaints(named: &[(&str, &str)]) -> Vec<String> {
         let fixed =
             [("docs/SUMMARY.md", "- [A](a.md)\n"), ("docs/a.md", "# One: *two* `x_y`\n\n# B\n")];

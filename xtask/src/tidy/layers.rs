@@ -1,11 +1,11 @@
-//! A crate uses only crates in layers below its own.
+//! Checks that a crate uses only crates in lower layers.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use cargo_metadata::MetadataCommand;
 
-/// The crates from the top layer to the bottom; crates of one layer do not use each other.
+/// Crates from the top layer to the bottom; crates in one layer do not use each other.
 const LAYERS: &[&[&str]] = &[
     &["foreread"],
     &["fleet"],
@@ -28,13 +28,13 @@ const LAYERS: &[&[&str]] = &[
     &["testkit"],
 ];
 
-/// Crates above the layers: they may use all others, and no other may use them.
+/// Crates above the layers: they may use all others, and no other crate may use them.
 const OUTSIDE: &[&str] = &["xtask"];
 
-/// The table that shows the layers to readers begins with this line.
+/// First line of the documented table of layers.
 const TABLE_HEAD: &str = "| crate |";
 
-/// Every use of a crate that is not in a lower layer, and every crate without a layer.
+/// Returns every use of a crate that is not in a lower layer, and every crate without a layer.
 pub fn complaints(root: &Path) -> Result<Vec<String>> {
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))
@@ -54,12 +54,12 @@ pub fn complaints(root: &Path) -> Result<Vec<String>> {
     Ok(check(&uses))
 }
 
-/// `units` for the package `foreread-units`.
+/// Returns `units` for the package `foreread-units`.
 fn short_name(package: &str) -> &str {
     package.strip_prefix("foreread-").unwrap_or(package)
 }
 
-/// 0 is the top.
+/// Returns the layer of a crate; 0 is the top.
 fn layer(name: &str) -> Option<usize> {
     LAYERS.iter().position(|names| names.contains(&name))
 }
@@ -81,8 +81,8 @@ fn check(uses: &[(String, Vec<String>)]) -> Vec<String> {
     complaints
 }
 
-/// Where the table of crates in docs/architecture.md differs from the layers: it has every crate
-/// once, the upper layers first.
+/// Returns the differences between the table of crates in docs/architecture.md and the layers: the
+/// table must have every crate once, upper layers first.
 pub fn table_complaints(architecture: &str) -> Vec<String> {
     let rows = architecture.lines().skip_while(|line| !line.starts_with(TABLE_HEAD)).skip(2);
     let rows = rows.take_while(|line| line.starts_with('|'));

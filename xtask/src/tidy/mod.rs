@@ -1,4 +1,4 @@
-//! The rules of the workspace, read from the repository itself.
+//! Checks the rules of the workspace in the repository itself.
 
 mod docs;
 mod layers;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Everything that breaks a rule, one line each.
+/// Returns every broken rule, one per line.
 pub fn complaints(root: &Path) -> Result<Vec<String>> {
     let mut texts = BTreeMap::new();
     let mut complaints = layers::complaints(root)?;
@@ -34,7 +34,7 @@ pub fn complaints(root: &Path) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// Every file of the project: what is under the root but was neither built nor belongs to git.
+/// Returns every file below the root, except those in directories named `.git` or `target`.
 fn files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_path_buf()];

@@ -1,4 +1,4 @@
-//! Modules of a crate do not use each other in cycles.
+//! Checks that the modules of a crate do not use each other in cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use syn::{Item, UseTree, Visibility};
 
 use super::source::SourceFile;
 
-/// Where a module is in its crate.
+/// Path of a module in its crate.
 type Module = Vec<String>;
 
-/// Every cycle of modules below one parent, a line each.
+/// Returns every cycle of modules with a common parent, one per line.
 pub fn complaints(files: &[SourceFile]) -> Vec<String> {
     let mut packages: BTreeMap<&Path, Vec<&SourceFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.module.is_some()) {
@@ -30,7 +30,7 @@ pub fn complaints(files: &[SourceFile]) -> Vec<String> {
         .collect()
 }
 
-/// The modules of a crate, what each declares, and what each uses.
+/// The modules of a crate, the items that each declares, and the modules that each uses.
 #[derive(Default)]
 struct Tree {
     modules: BTreeMap<Module, Declared>,
@@ -40,9 +40,9 @@ struct Tree {
 #[derive(Default)]
 struct Declared {
     items: BTreeSet<String>,
-    /// What is visible here under a name, though it is declared elsewhere.
+    /// Names that are visible here but declared elsewhere, with their paths.
     exports: BTreeMap<String, Vec<String>>,
-    /// Modules all of whose items are visible here.
+    /// Modules whose items are all visible here.
     globs: Vec<Vec<String>>,
 }
 
@@ -89,7 +89,7 @@ impl Tree {
         self.modules.insert(module, declared);
     }
 
-    /// The module that declares what `path` names in `from`; `None` if that is not in this crate.
+    /// Returns the module that declares `path` as named in `from`; `None` if outside this crate.
     fn resolve(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
         let mut module = from.clone();
         let mut rest = path;
@@ -123,7 +123,7 @@ impl Tree {
         Some(module)
     }
 
-    /// Follows what `module` exports to the module that declares it.
+    /// Follows the exports of `module` to the module that declares the item.
     fn declaring(&self, module: Module, rest: &[String], depth: usize) -> Module {
         let Some((name, after)) = rest.split_first() else { return module };
         let Some(declared) = self.modules.get(&module).filter(|_| depth < 8) else { return module };
@@ -142,8 +142,8 @@ impl Tree {
         module
     }
 
-    /// Siblings that use each other, directly or through others. What a child and its parent share
-    /// does not count: a parent is the face of its children.
+    /// Returns siblings that use each other, directly or indirectly. Uses between a child and its
+    /// parent do not count: a parent is the interface of its children.
     fn cycles(&self) -> Vec<Vec<String>> {
         let mut graphs: BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for (from, to) in &self.uses {
@@ -165,7 +165,7 @@ impl Tree {
     }
 }
 
-/// Groups of names that reach each other.
+/// Returns groups of names that reach each other.
 fn strongly_connected(graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reached = |start: &String| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![start.clone()]);
@@ -201,7 +201,7 @@ fn name_of(item: &Item) -> Option<String> {
     })
 }
 
-/// Calls `found` with each path of a `use` and its name here; with none for a glob.
+/// Calls `found` with each path of a `use` and its local name; with `None` for a glob.
 fn each_use(
     tree: &UseTree,
     path: &mut Vec<String>,
@@ -237,7 +237,7 @@ fn collect(module: Module, items: &[Item], paths: &mut Vec<(Module, Vec<String>)
     let mut visitor = Paths::default();
     for item in items {
         match item {
-            // To export a child is not to use it.
+            // An export of a child is not a use.
             Item::Use(item) if !matches!(item.vis, Visibility::Inherited) => {}
             Item::Mod(inner) => {
                 if let Some((_, items)) = &inner.content {
@@ -275,7 +275,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-/// The paths among the tokens of a macro call: names joined by `::`.
+/// Adds the paths among the tokens of a macro call: names joined by `::`.
 fn paths_in(tokens: TokenStream, found: &mut Vec<Vec<String>>) {
     let (mut path, mut colons) = (Vec::new(), 0);
     for token in tokens {
@@ -305,7 +305,7 @@ fn paths_in(tokens: TokenStream, found: &mut Vec<Vec<String>>) {
 mod tests {
     use super::*;
 
-    /// The cycles of a crate with modules `a` and `b`, both of which the root exports.
+    /// Returns the cycles of a crate with modules `a` and `b`, both of which the root exports.
     fn cycles(a: &str, b: &str) -> Vec<Vec<String>> {
         let root = "pub mod a; pub mod b; pub use a::A; pub use b::B;";
         let files = [("", root), ("a", a), ("b", b)].map(|(module, code)| SourceFile {

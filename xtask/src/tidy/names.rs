@@ -1,4 +1,4 @@
-//! One word, one meaning: types and constants of the whole workspace.
+//! Checks that names have one meaning: types and constants of the whole workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use syn::{Ident, Item, ItemConst, Type, Visibility};
 
 use super::source::SourceFile;
 
-/// The table of the glossary that names the types which several crates may declare.
+/// Heading of the glossary's table of type names that several crates may declare.
 const SHARED_TYPES_HEADING: &str = "## Type names that occur more than once";
 
-/// Single words that name a quantity well enough.
+/// Single words that name a quantity clearly.
 const CLEAR_WORDS: &[&str] = &["KIB", "MIB", "GIB", "TIB", "VERSION"];
 
-/// Type names declared twice, and constants whose name does not say what they are.
+/// Returns type names that are declared twice, and constants whose names lack a quantity.
 pub fn complaints(files: &[SourceFile], glossary: &str) -> Vec<String> {
     let mut names = Names::default();
     for file in files {
@@ -34,7 +34,7 @@ pub fn complaints(files: &[SourceFile], glossary: &str) -> Vec<String> {
     refused.chain(stale).chain(names.constants).collect()
 }
 
-/// The first column of the glossary's table of shared names.
+/// Returns the first column of the glossary's table of shared names.
 fn shared_types(glossary: &str) -> BTreeSet<&str> {
     let table = glossary.split_once(SHARED_TYPES_HEADING).map_or("", |(_, after)| after);
     let table = table.split("\n## ").next().unwrap_or_default();
@@ -50,7 +50,7 @@ struct Names {
 }
 
 impl Names {
-    /// Takes in a type that other modules can see: one that they cannot meets no other.
+    /// Adds a type that other modules can see; private types cannot conflict.
     fn declare(&mut self, visibility: &Visibility, name: &Ident) {
         if !matches!(visibility, Visibility::Inherited) {
             self.types.entry(name.to_string()).or_default().push(self.path.clone());
@@ -81,7 +81,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 }
 
-/// Whether a constant of this type is a number with a meaning.
+/// Returns whether a constant of this type is a quantity.
 fn is_quantity(of: &Type) -> bool {
     const QUANTITIES: &[&str] = &[
         "u8",

@@ -1,12 +1,12 @@
-//! How much code there is.
+//! Limits the amount of code.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::source::SourceFile;
 
-/// Lines of Rust that are not tests, by package, comments and blank lines included: at most these.
-/// A change that adds a capability raises its row, and one that removes code lowers it.
+/// Maximum number of non-test lines of Rust by package, including comments and blank lines. A
+/// change that adds a capability raises its row; one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2420),
     ("crates/batch", 1735),
@@ -39,7 +39,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("xtask", 8350),
 ];
 
-/// A complaint about each package that has grown.
+/// Returns a complaint about each package that exceeds its limit.
 pub fn complaints(files: &[SourceFile]) -> Vec<String> {
     let allowed: BTreeMap<&str, usize> = LINES_MAX.iter().copied().collect();
     let grown = lines(files).into_iter().filter_map(|(package, lines)| {
@@ -51,7 +51,7 @@ pub fn complaints(files: &[SourceFile]) -> Vec<String> {
     grown.collect()
 }
 
-/// Lines of Rust that are not tests, by package.
+/// Returns the number of non-test lines of Rust by package.
 pub fn lines(files: &[SourceFile]) -> BTreeMap<PathBuf, usize> {
     let mut lines = BTreeMap::new();
     for file in files {

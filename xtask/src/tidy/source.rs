@@ -9,20 +9,20 @@ use syn::{Attribute, Item};
 
 /// A Rust file that is not a test.
 pub struct SourceFile {
-    /// Relative to the repository.
+    /// Path relative to the repository.
     pub path: PathBuf,
-    /// The folder of its package: `crates/units`.
+    /// Directory of the package: `crates/units`.
     pub package: PathBuf,
-    /// Where it is in the crate: `["text", "hint"]`; empty for `lib.rs` and `main.rs`. `None` for
-    /// examples, benchmarks and build scripts, which are crates of their own.
+    /// Module path in the crate: `["text", "hint"]`; empty for `lib.rs` and `main.rs`. `None` for
+    /// examples and build scripts, which are separate crates.
     pub module: Option<Vec<String>>,
-    /// Its items, without those for tests.
+    /// Items, without those for tests.
     pub items: Vec<Item>,
-    /// Its lines, without those of tests.
+    /// Number of lines, without those of tests.
     pub lines: usize,
 }
 
-/// Every Rust file of the workspace but tests and benchmarks.
+/// Returns every Rust file of the workspace except tests and benchmarks.
 pub fn read(root: &Path) -> Result<Vec<SourceFile>> {
     let mut packages: Vec<PathBuf> = folder(&root.join("crates"))?;
     packages.extend([root.join("python"), root.join("xtask")]);
@@ -79,7 +79,7 @@ fn parse(root: &Path, package: &Path, path: &Path) -> Result<SourceFile> {
     })
 }
 
-/// The module of a file below `src`.
+/// Returns the module path of a file below `src`.
 fn module(path: &Path) -> Vec<String> {
     let mut parts: Vec<String> =
         path.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -90,12 +90,12 @@ fn module(path: &Path) -> Vec<String> {
     parts
 }
 
-/// `mod tests;`: kept until the file that it names is removed, too.
+/// Returns whether the item is `mod NAME;`, which is kept until that file is removed, too.
 fn declares_module(item: &Item) -> bool {
     matches!(item, Item::Mod(declared) if declared.content.is_none())
 }
 
-/// Removes files that are modules for tests only, and their declarations.
+/// Removes files that are test-only modules, and their declarations.
 fn remove_test_modules(files: &mut Vec<SourceFile>) {
     let mut removed: Vec<Vec<String>> = Vec::new();
     for file in files.iter_mut() {
@@ -120,7 +120,7 @@ fn remove_test_modules(files: &mut Vec<SourceFile>) {
 fn is_for_tests(attribute: &Attribute) -> bool {
     let mut for_tests = false;
     if attribute.path().is_ident("cfg") {
-        // What cannot be read here is some other condition.
+        // Attributes that cannot be parsed here are other conditions.
         let _ = attribute.parse_nested_meta(|meta| {
             for_tests |= meta.path.is_ident("test");
             Ok(())

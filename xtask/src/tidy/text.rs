@@ -1,15 +1,15 @@
-//! What a file may hold.
+//! Checks the text of a file.
 
 use std::path::Path;
 
-/// Columns of a line of code.
+/// Maximum number of columns of a line of code.
 const LINE_MAX: usize = 100;
-/// Lines of a file of code; STYLE.md asks for fewer.
+/// Maximum number of lines of a Rust file; STYLE.md recommends fewer.
 const FILE_LINES_MAX: usize = 600;
-/// Bytes of any file. Recorded data for tests is the largest thing that belongs here.
+/// Maximum size of any file, in bytes. Recorded data for tests is the largest.
 const FILE_BYTES_MAX: usize = 512 << 10;
 
-/// Words that mark something unfinished; split so that this file does not hold them.
+/// Words that mark unfinished work; split so that this file does not contain them.
 const UNFINISHED: &[&str] = &[
     concat!("to", "do!("),
     concat!("unimple", "mented!("),
@@ -19,18 +19,18 @@ const UNFINISHED: &[&str] = &[
     concat!("XX", "X"),
 ];
 
-/// Folders of some machine on which the code was written.
+/// Directories of machines on which the code was written.
 const MACHINE_PATHS: &[&str] = &[concat!("/wo", "rk/"), concat!("/ro", "ot/")];
 
 const TEXT_SUFFIXES: &[&str] = &["rs", "md", "toml", "json", "yml", "sh", "c", "h", "css", "js"];
 
-/// Adds what is wrong with this file. `name` is relative to the repository.
+/// Adds complaints about this file. `name` is relative to the repository.
 pub fn check(name: &Path, bytes: &[u8], complaints: &mut Vec<String>) {
     let shown = name.display();
     if bytes.len() > FILE_BYTES_MAX {
         complaints.push(format!("{shown}: {} bytes, at most {FILE_BYTES_MAX}", bytes.len()));
     }
-    // Recorded data is what it was when it was recorded.
+    // Recorded data is kept as it was recorded.
     if name.components().any(|part| part.as_os_str() == "data") {
         return;
     }
@@ -82,7 +82,7 @@ fn line_problems(line: &str, code: bool, suffix: &str) -> Vec<String> {
     problems
 }
 
-/// Whether `path` stands in the line as the beginning of a path, not in the middle of one.
+/// Returns whether `path` occurs in the line at the start of a path, not in the middle of one.
 fn begins_a_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();

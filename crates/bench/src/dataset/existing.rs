@@ -11,8 +11,8 @@ use workload::Workload;
 use super::DataFile;
 use crate::BenchError;
 
-/// Parts start at multiples of this, so that pages of every size can be mapped and no block of an
-/// array is shared by two readers.
+/// Parts start at multiples of this, so that pages of every size can be mapped and two readers
+/// never share a block of an array.
 const PART_ALIGNMENT: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Existing {
 
 impl Existing {
     pub(crate) fn open(path: &Path) -> Result<Self, BenchError> {
-        // Checked before it is opened: opening a pipe would block.
+        // Checked before opening, because opening a pipe would block.
         let metadata = std::fs::metadata(path).map_err(BenchError::io("look at", path))?;
         let device = metadata.file_type().is_block_device();
         if !device && !metadata.is_file() {
@@ -52,7 +52,7 @@ impl Existing {
         self.dense
     }
 
-    /// One part for each of these sizes, one after another, for traces.
+    /// Returns adjacent parts of these sizes, for traces.
     pub(crate) fn parts_of_sizes(&self, sizes: &[Bytes]) -> Result<Vec<DataFile>, BenchError> {
         let mut start = Bytes::ZERO;
         let mut parts = Vec::with_capacity(sizes.len());
@@ -67,7 +67,7 @@ impl Existing {
         Ok(parts)
     }
 
-    /// One part for each file of the workload, of the requested size or as large as possible.
+    /// Returns one part per file of the workload, of the requested size or as large as possible.
     pub(crate) fn parts(&self, workload: &Workload) -> Result<Vec<DataFile>, BenchError> {
         let parts = u64::from(workload.files());
         let share = self.size.get() / parts;

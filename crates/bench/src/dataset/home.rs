@@ -1,4 +1,4 @@
-//! Our own directory inside the target directory.
+//! foreread's own directory inside the target directory.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -14,10 +14,10 @@ use super::manifest::{MANIFEST, Manifest, is_our_name};
 use super::tool_directory;
 use crate::error::{BenchError, write_error};
 
-/// Its name: hidden, and fixed for each directory, so that nothing is left behind twice.
+/// The directory's name: hidden, and always the same, so that at most one can be left behind.
 const NAME: &str = ".foreread-data";
 
-/// Our directory, locked against other processes as long as this exists.
+/// foreread's directory, locked against other processes while this value exists.
 #[derive(Debug)]
 pub(crate) struct Home {
     path: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Finds and locks our directory in `dir`, if it exists.
+    /// Finds and locks foreread's directory in `dir`; returns `None` if it does not exist.
     pub(crate) fn find(dir: &Path) -> Result<Option<Self>, BenchError> {
         let path = dir.join(NAME);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -37,7 +37,7 @@ impl Home {
             }
             Err(errno) => return Err(BenchError::io("open", &path)(errno.into())),
         };
-        // A file system without locks (some network ones) returns another error: continue without.
+        // Some network file systems return another error, as they have no locks: continue without.
         if flock(&handle, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(BenchError::Busy { path });
         }
@@ -46,17 +46,17 @@ impl Home {
         Ok(Some(home))
     }
 
-    /// Finds our directory in `dir` or creates it.
+    /// Finds foreread's directory in `dir` or creates it.
     pub(crate) fn find_or_make(dir: &Path) -> Result<Self, BenchError> {
         if let Some(home) = Self::find(dir)? {
             return Ok(home);
         }
         let path = dir.join(NAME);
         DirBuilder::new().mode(0o700).create(&path).map_err(|error| write_error(dir, error))?;
-        // From now on the directory is recognised as ours, whatever happens.
+        // The manifest marks the directory as foreread's, even if this process is killed later.
         let marked = Manifest::default().write(&path);
         if let Err(problem) = marked {
-            // It is still empty, so at most an empty directory would remain.
+            // The directory is still empty, so at most an empty directory could remain.
             let _ = fs::remove_file(path.join(super::manifest::MANIFEST_NEW));
             let _ = fs::remove_dir(&path);
             return Err(match problem {
@@ -72,7 +72,7 @@ impl Home {
         &self.path
     }
 
-    /// The open directory, for `statvfs(3)` and syncing.
+    /// Returns the open directory, for `statvfs(3)` and syncing.
     pub(crate) fn handle(&self) -> &OwnedFd {
         &self.handle
     }
@@ -86,8 +86,8 @@ impl Home {
         entries.map(name).collect()
     }
 
-    /// Accepts a directory with our manifest, or an empty one (left by a crash right after it was
-    /// created).
+    /// Accepts a directory that contains foreread's manifest, or an empty one (left by a crash
+    /// right after it was created).
     fn check_ownership(&self) -> Result<(), BenchError> {
         let names = self.names()?;
         let unmarked = !names.iter().any(|name| name == MANIFEST);
@@ -108,8 +108,8 @@ impl Home {
         Ok(())
     }
 
-    /// Deletes the files and the directory. The manifest is the last file, so that the directory is
-    /// still recognised as ours after an interruption.
+    /// Deletes the files and the directory. The manifest is deleted last, so that foreread still
+    /// recognises the directory after an interruption.
     pub(crate) fn remove(self) -> Result<(), BenchError> {
         self.remove_files(&|_| false)?;
         tool_directory::remove(&self.path.join(tool_directory::NAME))?;
@@ -125,7 +125,7 @@ impl Home {
         fs::remove_dir(&self.path).map_err(BenchError::io("delete", &self.path))
     }
 
-    /// Makes all names in the directory durable.
+    /// Syncs the directory, so that the names of its files are durable.
     pub(crate) fn sync(&self) -> Result<(), BenchError> {
         let sync = || File::open(&self.path)?.sync_all();
         sync().map_err(BenchError::io("sync", &self.path))
@@ -138,7 +138,7 @@ impl Home {
     }
 }
 
-/// How much this user can still write in a directory.
+/// Returns the space that this user can still write in a directory.
 pub(crate) fn room_in(dir: &Path) -> io::Result<Bytes> {
     Ok(free(&rustix::fs::statvfs(dir)?))
 }

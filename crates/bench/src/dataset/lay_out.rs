@@ -1,4 +1,4 @@
-//! Creates the files.
+//! Creates the data files.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,16 +17,16 @@ use super::{LayOutOptions, LayOutProgress};
 use crate::error::{BenchError, write_error};
 
 const WRITE_BYTES: u64 = 1 << 20;
-/// The pieces of interleaved files: file systems that allocate at write-back give extents of about
-/// this size to concurrent writers.
+/// Size of the pieces of interleaved files: file systems that allocate at write-back give
+/// concurrent writers extents of about this size.
 const INTERLEAVE_BYTES: u64 = 4 << 20;
-/// How much is written before it is synced and evicted, so that progress is accurate and memory
+/// Amount of data to write between two syncs and evictions, so that progress is accurate and memory
 /// stays free.
 const SYNC_INTERVAL_BYTES: u64 = 64 << 20;
-/// What a file system needs in addition to the data: extents, a journal, its reserve.
+/// Space that a file system needs besides the data: extents, a journal, its reserve.
 const FILESYSTEM_OVERHEAD: Bytes = Bytes::from_mib(16);
 
-/// Makes sure that these sets of files exist in our directory inside `dir`.
+/// Ensures that these sets of files exist in foreread's directory inside `dir`.
 pub(crate) fn lay_out(
     dir: &Path,
     sets: &[FileSet],
@@ -56,14 +56,14 @@ pub(crate) fn lay_out(
     }
 }
 
-/// The space that sets of files need, with the overhead of the file system.
+/// Returns the space that these sets of files need, including the file system's overhead.
 fn need(sets: &[FileSet]) -> Bytes {
     let total: Bytes = sets.iter().map(FileSet::size).sum();
     total + Bytes::new(total.get() / 100) + FILESYSTEM_OVERHEAD
 }
 
-/// Distinguishes lack of space from other errors: another process has used the space, the overhead
-/// is larger than expected, there is a quota, or no inode is free.
+/// Converts I/O errors caused by lack of space to `NoSpace`: another process has used the space,
+/// the overhead is larger than expected, a quota applies, or no inode is free.
 fn no_space(dir: &Path, needed: Bytes, problem: BenchError) -> BenchError {
     use io::ErrorKind::{QuotaExceeded, StorageFull};
     match problem {
@@ -75,7 +75,7 @@ fn no_space(dir: &Path, needed: Bytes, problem: BenchError) -> BenchError {
     }
 }
 
-/// Whether all files of a set exist in full size, without holes.
+/// Returns whether all files of a set exist in full size and without holes.
 fn is_intact(home: &Home, set: &FileSet) -> bool {
     let size = set.file_size.get();
     (0..set.count).all(|index| {
@@ -134,7 +134,7 @@ struct Writer<'a> {
     total: Bytes,
 }
 
-/// A file being written, with the generator of its content.
+/// A file that is being written, and the generator of its content.
 struct Target {
     file: File,
     content: Pcg64Mcg,
@@ -171,8 +171,8 @@ impl Writer<'_> {
         Ok(Target { file, content, at: 0, unsynced: 0 })
     }
 
-    /// Reserves space in the order in which files should lie on the disk; returns whether the file
-    /// system supports that.
+    /// Reserves space in the order in which the files should be laid out on the disk; returns
+    /// whether the file system supports that.
     fn reserve(&self, targets: &[Target], set: &FileSet) -> io::Result<bool> {
         let size = set.file_size.get();
         let piece = if set.interleaved { INTERLEAVE_BYTES } else { size };
@@ -230,7 +230,7 @@ impl Target {
         if self.unsynced >= SYNC_INTERVAL_BYTES { self.settle() } else { Ok(()) }
     }
 
-    /// Syncs everything and evicts it from the cache.
+    /// Syncs the file and evicts it from the page cache.
     fn settle(&mut self) -> io::Result<()> {
         if self.unsynced > 0 {
             self.file.sync_all()?;

@@ -10,9 +10,9 @@ use workload::{Layout, Workload};
 
 use crate::BenchError;
 
-/// The manifest's name; its presence proves that the directory is ours.
+/// The manifest's name; its presence proves that foreread created the directory.
 pub(crate) const MANIFEST: &str = "foreread.json";
-/// The name under which it is written, before it is renamed.
+/// The manifest's temporary name, under which it is written before the rename.
 pub(crate) const MANIFEST_NEW: &str = "foreread.json.new";
 const VERSION: u32 = 1;
 
@@ -25,7 +25,7 @@ pub(crate) struct FileSet {
 }
 
 impl FileSet {
-    /// The sets that one workload needs: one for each file size.
+    /// Returns the sets that one workload needs: one for each file size.
     pub(crate) fn all_of(workload: &Workload, file_size: Bytes) -> Vec<Self> {
         let mut counts: BTreeMap<Bytes, u32> = BTreeMap::new();
         for size in workload.data_files(file_size) {
@@ -36,7 +36,7 @@ impl FileSet {
         counts.into_iter().map(set).collect()
     }
 
-    /// Whether the files of `other` are among these.
+    /// Returns whether this set includes the files of `other`.
     pub(crate) fn holds(&self, other: &Self) -> bool {
         self.is_alike(other) && self.count >= other.count
     }
@@ -55,7 +55,7 @@ impl FileSet {
     }
 }
 
-/// Whether we may have created a file with this name.
+/// Returns whether foreread may have created a file with this name.
 pub(crate) fn is_our_name(name: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let data = name.strip_suffix(".data").is_some_and(|stem| {
@@ -66,7 +66,7 @@ pub(crate) fn is_our_name(name: &str) -> bool {
     data || name == MANIFEST || name == MANIFEST_NEW
 }
 
-/// The smallest number of sets that serve all these workloads.
+/// Returns the smallest number of sets that serve all these workloads.
 pub(crate) fn sets_for(workloads: &[Workload], file_size: Bytes) -> Vec<FileSet> {
     let mut sets: Vec<FileSet> = Vec::new();
     let all = workloads.iter().flat_map(|workload| FileSet::all_of(workload, file_size));
@@ -87,7 +87,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Reads the manifest of `dir`; an invalid one counts as empty.
+    /// Reads the manifest of `dir`; an invalid manifest counts as empty.
     pub(crate) fn read(dir: &Path) -> Self {
         let text = std::fs::read(dir.join(MANIFEST)).unwrap_or_default();
         serde_json::from_slice(&text)

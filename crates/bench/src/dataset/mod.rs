@@ -1,4 +1,4 @@
-//! The data that is read: files of foreread's own, or existing data.
+//! The data that trials read: foreread's own files, or existing data.
 
 mod existing;
 pub(crate) mod home;
@@ -20,17 +20,17 @@ pub(crate) use tool_directory::ToolDirectory;
 
 #[derive(Clone, Debug)]
 pub struct LayOutOptions {
-    /// The file size of workloads that do not state one.
+    /// File size for workloads that do not specify one.
     pub file_size: Bytes,
     pub seed: u64,
-    /// Stops the work early; files written so far are removed.
+    /// Stops the work early and removes the files written so far.
     pub cancel: Cancel,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayOutProgress {
     pub written: Bytes,
-    /// Total size to write; 0 if existing files fit.
+    /// Total size to write; 0 if the existing files suffice.
     pub total: Bytes,
 }
 
@@ -52,13 +52,13 @@ pub(crate) struct DataFile {
 }
 
 impl Dataset {
-    /// The space that the files for these workloads need.
+    /// Returns the space that the files for these workloads need.
     pub fn room_needed(workloads: &[Workload], file_size: Bytes) -> Bytes {
         manifest::sets_for(workloads, file_size).iter().map(FileSet::size).sum()
     }
 
-    /// Creates the files that these workloads need, in our own directory inside `dir`. Their
-    /// content is incompressible. Matching files of an earlier run are used; others are removed.
+    /// Creates the files that these workloads need, in foreread's directory inside `dir`. Their
+    /// content is incompressible. Reuses matching files of an earlier run and deletes the others.
     pub fn lay_out(
         dir: &Path,
         workloads: &[Workload],
@@ -81,12 +81,12 @@ impl Dataset {
         Ok(Self(Kind::Own { home, sets, file_size: options.file_size }))
     }
 
-    /// An existing file or block device. It is only read, and each reader gets its own part.
+    /// Opens an existing file or block device, read-only; each reader gets its own part.
     pub fn existing(path: &Path) -> Result<Self, BenchError> {
         Existing::open(path).map(|existing| Self(Kind::Existing(existing)))
     }
 
-    /// The directory of the created files; `None` if there are none.
+    /// Returns the directory of the created files; `None` for existing data.
     pub fn directory(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Own { home, .. } => Some(home.path()),
@@ -94,7 +94,7 @@ impl Dataset {
         }
     }
 
-    /// The size of a workload's new files; for existing data the size is irrelevant.
+    /// Returns the size of a workload's created files; 0 for existing data, where it is irrelevant.
     pub(crate) fn size_of(&self, workload: &Workload) -> Bytes {
         match &self.0 {
             Kind::Own { file_size, .. } => workload.file_size.unwrap_or(*file_size),
@@ -102,7 +102,7 @@ impl Dataset {
         }
     }
 
-    /// The total amount of data of a workload's files.
+    /// Returns the total size of a workload's files; for existing data, the size of all data.
     pub fn data_of(&self, workload: &Workload) -> Bytes {
         match &self.0 {
             Kind::Own { file_size, .. } => workload.data_files(*file_size).into_iter().sum(),
@@ -110,7 +110,7 @@ impl Dataset {
         }
     }
 
-    /// Deletes the created files; existing data is not touched.
+    /// Deletes the created files; does not touch existing data.
     pub fn remove(self) -> Result<(), BenchError> {
         match self.0 {
             Kind::Own { home, .. } => home.remove(),
@@ -118,19 +118,19 @@ impl Dataset {
         }
     }
 
-    /// Whether `dir` contains unused files of an earlier run.
+    /// Returns whether `dir` contains unlocked files of an earlier run.
     pub fn is_in(dir: &Path) -> bool {
         matches!(Home::find(dir), Ok(Some(_)))
     }
 
-    /// Deletes files of an earlier run in `dir`; returns whether there were any.
+    /// Deletes the files of an earlier run in `dir`; returns whether there were any.
     pub fn remove_from(dir: &Path) -> Result<bool, BenchError> {
         let Some(home) = Home::find(dir)? else { return Ok(false) };
         home.remove()?;
         Ok(true)
     }
 
-    /// The data files of the workload, in the order of [`Workload::file_of`].
+    /// Returns the data files of the workload, in the order of [`Workload::file_of`].
     pub(crate) fn files(&self, workload: &Workload) -> Result<Vec<DataFile>, BenchError> {
         match &self.0 {
             Kind::Own { home, sets, file_size } => {
@@ -147,7 +147,7 @@ impl Dataset {
         }
     }
 
-    /// All existing data as one part; empty for created files.
+    /// Returns all existing data as one part; empty for created files.
     pub(crate) fn whole(&self) -> Result<Vec<DataFile>, BenchError> {
         match &self.0 {
             Kind::Own { .. } => Ok(Vec::new()),
@@ -155,8 +155,8 @@ impl Dataset {
         }
     }
 
-    /// Whether all data is on the device, so that reading it cold causes I/O: false for an existing
-    /// file with holes or compression.
+    /// Returns whether all data is on the device, so that cold reads cause I/O: false for an
+    /// existing file with holes or compression.
     pub(crate) fn is_dense(&self) -> bool {
         match &self.0 {
             Kind::Own { .. } => true,
@@ -164,8 +164,8 @@ impl Dataset {
         }
     }
 
-    /// How much data may be in the cache at a cold start: none of our own files, but other
-    /// processes may keep pages of theirs.
+    /// Returns how much data may be in the cache at a cold start: 0 for created files, 0.1 % of
+    /// existing data, because other processes may keep some of its pages.
     pub(crate) fn tolerated_resident(&self, data: Bytes) -> Bytes {
         match &self.0 {
             Kind::Own { .. } => Bytes::ZERO,
@@ -174,7 +174,7 @@ impl Dataset {
     }
 }
 
-/// The data files of a workload in its order: the first of each size, then the second, and so on.
+/// Returns a workload's data files in its order: the first of each size, then the second, …
 fn own_files(
     home: &Path,
     sets: &[FileSet],

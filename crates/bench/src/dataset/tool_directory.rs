@@ -1,4 +1,4 @@
-//! A directory inside our own for files of an external program.
+//! A directory inside foreread's own directory, for the files of an external program.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{BenchError, write_error};
 
-/// Its fixed name, by which a later run recognises it.
+/// The directory's fixed name, by which a later run recognises it.
 pub(crate) const NAME: &str = "tool.dir";
 
-/// A new directory, which is removed with its content.
+/// A new directory, removed with its content when dropped.
 #[derive(Debug)]
 pub(crate) struct ToolDirectory {
     path: PathBuf,
 }
 
 impl ToolDirectory {
-    /// Creates it inside `home`, after removing that of a dead run.
+    /// Creates the directory inside `home`, after removing that of a run that was killed.
     pub(crate) fn make(home: &Path) -> Result<Self, BenchError> {
         let path = home.join(NAME);
         remove(&path)?;
@@ -28,7 +28,7 @@ impl ToolDirectory {
         &self.path
     }
 
-    /// Removes it and reports a failure.
+    /// Removes the directory and reports failures.
     pub(crate) fn remove(self) -> Result<(), BenchError> {
         remove(&self.path)
     }
@@ -36,12 +36,12 @@ impl ToolDirectory {
 
 impl Drop for ToolDirectory {
     fn drop(&mut self) {
-        // A failure is reported by `remove` only.
+        // Only `remove` reports a failure.
         let _ = remove(&self.path);
     }
 }
 
-/// Removes the directory with its content, if it exists. Links are not followed.
+/// Removes the directory with its content, if it exists; does not follow symbolic links.
 pub(crate) fn remove(path: &Path) -> Result<(), BenchError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

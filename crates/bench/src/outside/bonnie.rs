@@ -1,4 +1,4 @@
-//! bonnie++ in a directory of its own.
+//! Runs bonnie++ in its own directory.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ pub(super) fn find() -> Result<FoundTool, BenchError> {
     BONNIE.find()
 }
 
-/// Runs it once; the figure is the rate of its block input.
+/// Runs bonnie++ once; the sample's throughput is the rate of its block input.
 pub(super) fn trial(
     outing: &Outing<'_>,
     sizes: &Sizes,
@@ -71,7 +71,7 @@ pub(super) fn trial(
         let why = "its block input was too fast to measure: use a larger --size";
         return Err(problem("bonnie++", why));
     };
-    // One second of data, because it does not print the duration of its phases.
+    // bonnie++ does not print the duration of its phases: record the data of one second.
     let useful = Bytes::new((rate * 1_048_576.0) as u64);
     sample.readers = vec![as_reader(useful, Nanos::from_secs(1))];
     sample.settled = sample.settled.max(sample.elapsed);
@@ -93,7 +93,7 @@ fn arguments(sizes: &Sizes, outing: &Outing<'_>) -> Result<Vec<String>, BenchErr
         Some(chunk) => format!("{mib}M:{}k", (chunk.get() >> 10).max(1)),
         None => format!("{mib}M"),
     };
-    // It refuses a size below twice the memory, unless the memory is stated.
+    // bonnie++ refuses a size below twice the memory, unless `-r` states the memory.
     let ram = (mib / 2).min(memory.get() >> 20).to_string();
     let words = ["-s", &size, "-n", &sizes.files.to_string(), "-r", &ram, "-q", "-m", "foreread"];
     let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();

@@ -1,5 +1,5 @@
-//! A control group for one program, if available: it counts the I/O of processes that were not
-//! waited for, and kills those that have left their process group.
+//! A control group for one program, if available: it counts the I/O of processes that their parent
+//! did not wait for, and kills processes that have left the process group.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use units::Bytes;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A control group of version 2 that is removed when dropped.
+/// A version 2 control group; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
     path: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct ControlGroup {
 
 impl ControlGroup {
     /// Creates a group below the root of the hierarchy, or below the group that limits the memory
-    /// of a trial; `None` if that is impossible.
+    /// of a trial; `None` if that fails.
     pub(crate) fn make() -> Option<Self> {
         let root =
             CgroupHierarchy::Unified.parse_mount(&fs::read_to_string("/proc/self/mounts").ok()?)?;
@@ -34,21 +34,21 @@ impl ControlGroup {
         Some(Self { path })
     }
 
-    /// Moves a process in; its children start there.
+    /// Moves a process into the group; its children start there.
     pub(crate) fn take_in(&self, pid: u32) {
         if let Err(error) = fs::write(self.path.join("cgroup.procs"), pid.to_string()) {
             tracing::debug!(%error, "a program runs without a control group");
         }
     }
 
-    /// Data read and written by the group, over all devices; `None` if the io controller is not
-    /// enabled.
+    /// Returns the data that the group read and wrote, over all devices; `None` if the io
+    /// controller is not enabled.
     pub(crate) fn read_and_written(&self) -> Option<(Bytes, Bytes)> {
         parse_stat(&fs::read_to_string(self.path.join("io.stat")).ok()?)
     }
 
     pub(crate) fn kill(&self) {
-        // Kernels before 5.14 lack this file, and none should be created.
+        // Kernels before 5.14 lack this file, and it must not be created.
         if let Ok(mut file) = File::options().write(true).open(self.path.join("cgroup.kill")) {
             let _ = file.write_all(b"1");
         }
@@ -58,7 +58,7 @@ impl ControlGroup {
 impl Drop for ControlGroup {
     fn drop(&mut self) {
         self.kill();
-        // Killed processes take a moment to leave.
+        // Killed processes take some time to leave the group.
         for _ in 0..100 {
             match fs::remove_dir(&self.path) {
                 Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
@@ -70,15 +70,15 @@ impl Drop for ControlGroup {
     }
 }
 
-/// The group of this process, if it limits memory, so that groups below it are limited, too.
+/// Returns the group of this process if it limits memory, so that the limit covers groups below it.
 fn limited(root: &Path, own: &str) -> Option<PathBuf> {
     let path = CgroupHierarchy::Unified.parse_group(own)?.trim_start_matches('/');
     let name = Path::new(path).file_name()?.to_str()?;
     name.starts_with(crate::memory::NAME).then(|| root.join(path))
 }
 
-/// `MAJ:MIN rbytes=… wbytes=… …`, a line for each device. I/O is counted at each level of a stack,
-/// so the largest count is used.
+/// Parses `MAJ:MIN rbytes=… wbytes=… …`, one line for each device. Each level of a stack of devices
+/// counts the same I/O, so the largest counts are returned.
 fn parse_stat(text: &str) -> Option<(Bytes, Bytes)> {
     let field = |line: &str, key: &str| -> Option<u64> {
         line.split_ascii_whitespace().find_map(|field| field.strip_prefix(key))?.parse().ok()

@@ -1,4 +1,4 @@
-//! Any command, prepared, with a cold cache, timed and counted.
+//! Runs any command: prepares it, empties the cache, times it and counts its I/O.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use super::{Outing, as_reader, eviction, metric, problem};
 use crate::dataset::DataFile;
 use crate::{BenchError, Sample, ToolReport};
 
-/// Every program reads up to this much at its start: libraries, locales.
+/// Every program reads up to this much when it starts: libraries, locales.
 const MIN_USEFUL_READ: Bytes = Bytes::from_kib(64);
 
 pub(super) fn trial(
@@ -56,14 +56,14 @@ pub(super) fn trial(
     Ok(sample)
 }
 
-/// The command with the target in its environment.
+/// Returns the shell command, with the target in its environment.
 fn shell(script: &str, target: &Path) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script]).env("FOREREAD_TARGET", target);
     command
 }
 
-/// The data that a command may read on this target.
+/// Returns the data that a command may read on this target.
 fn data(outing: &Outing<'_>) -> Result<Vec<DataFile>, BenchError> {
     let path = &outing.storage.path;
     if outing.storage.kind == StorageKind::Directory {

@@ -11,7 +11,7 @@ use crate::dataset::DataFile;
 /// Maximum number of files: evicting more would take longer than most trials.
 const FILES_MAX: usize = 100_000;
 
-/// All files below `top` on its own file system; `top` itself if it is a file.
+/// Returns all files below `top` on its own file system; none if `top` is not a directory.
 pub(super) fn files_below(top: &Path) -> Result<Vec<DataFile>, BenchError> {
     let look = BenchError::io("look at", top);
     let metadata = std::fs::metadata(top).map_err(look)?;
@@ -21,7 +21,7 @@ pub(super) fn files_below(top: &Path) -> Result<Vec<DataFile>, BenchError> {
     }
     let mut open: Vec<PathBuf> = vec![top.to_owned()];
     while let Some(dir) = open.pop() {
-        // Files that appear, vanish or are inaccessible are skipped.
+        // Skips files that appear, vanish or are inaccessible.
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let Ok(about) = std::fs::symlink_metadata(&path) else { continue };

@@ -1,4 +1,4 @@
-//! Runs fio with our files and converts its JSON output into a sample.
+//! Runs fio on the data files and converts its JSON output into a sample.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -16,12 +16,12 @@ use crate::{BenchError, ReaderSample, Sample, ToolReport, cold};
 
 const FIO: ExternalTool =
     ExternalTool { program: "fio", package: "fio", version_option: "--version" };
-/// Since this version, latencies are in nanoseconds and `json+` contains all of them.
+/// First version with latencies in nanoseconds and all of them in `json+`.
 const MIN_VERSION: (u32, u32) = (3, 0);
-/// Time limit for fio in addition to its jobs: to start, to exit, to write its report.
+/// Time that fio may take in addition to its jobs: to start, exit and write its report.
 const OVERHEAD_TIME: Nanos = Nanos::from_secs(30);
 
-/// fio, if it is installed and new enough.
+/// Finds fio; fails if it is not installed or too old.
 pub(super) fn find() -> Result<FoundTool, BenchError> {
     let found = FIO.find()?;
     if numbers(&found.version).is_none_or(|version| version < MIN_VERSION) {
@@ -31,7 +31,7 @@ pub(super) fn find() -> Result<FoundTool, BenchError> {
     Ok(found)
 }
 
-/// The group of jobs, which was checked when the workload was created.
+/// Returns the group of jobs, which was checked when the workload was created.
 fn group_of(outside: &Outside) -> Result<FioGroup, BenchError> {
     match outside.group() {
         Some(group) => Ok(group?),
@@ -71,8 +71,8 @@ pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, Be
     sample.ahead = ahead(&group, &files, &sample)?;
     sample.settled = outcome.busy.max(sample.elapsed);
     if group.is_streams() && sample.exhausted {
-        // All data was read, so the total time counts, as with our own engine. The rates of jobs
-        // that finished earlier would not add up.
+        // All data was read, so the total time counts, as with foreread's own engine. The rates of
+        // jobs that finished earlier cannot be added up.
         let longest = sample.elapsed;
         sample.readers.iter_mut().for_each(|reader| reader.elapsed = longest);
     }
@@ -107,8 +107,8 @@ fn jobs_on(
     Ok(group.for_fio(&stands, &conditions)?)
 }
 
-/// Data read ahead of streams, as for our own engine: if each job reads its own file in order, all
-/// cached data after its position.
+/// Returns the data read ahead of streams, as for foreread's own engine: if each job reads its own
+/// file in order, all cached data after its position.
 fn ahead(group: &FioGroup, files: &[DataFile], sample: &Sample) -> Result<Bytes, BenchError> {
     if !group.is_streams() || sample.readers.len() != files.len() {
         return Ok(Bytes::ZERO);
@@ -122,7 +122,7 @@ fn ahead(group: &FioGroup, files: &[DataFile], sample: &Sample) -> Result<Bytes,
     files.iter().zip(&sample.readers).map(beyond).sum()
 }
 
-/// The needed parts of fio's report.
+/// The parts of fio's report that foreread uses.
 #[derive(Debug, Deserialize)]
 struct Report {
     jobs: Vec<JobReport>,
@@ -140,7 +140,7 @@ struct JobReport {
     write: Direction,
 }
 
-/// Reads or writes of a job.
+/// The reads or the writes of a job.
 #[derive(Debug, Default, Deserialize)]
 struct Direction {
     #[serde(default)]
@@ -155,13 +155,13 @@ struct Direction {
 
 #[derive(Debug, Default, Deserialize)]
 struct Latency {
-    /// Number of occurrences by latency in nanoseconds.
+    /// Number of requests by latency in nanoseconds.
     #[serde(default)]
     bins: BTreeMap<String, u64>,
 }
 
 impl Report {
-    /// Finds the JSON: fio prints warnings before it.
+    /// Finds the JSON report; fio prints warnings before it.
     fn parse(output: &[u8]) -> Result<Self, BenchError> {
         let text = String::from_utf8_lossy(output);
         let start = text.find("\n{").map_or(0, |at| at + 1);

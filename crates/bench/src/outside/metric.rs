@@ -1,4 +1,4 @@
-//! Extracts the figure of a command from its output.
+//! Extracts a command's metric from its output.
 
 use regex_lite::Regex;
 use serde_json::Value as Json;
@@ -6,7 +6,7 @@ use workload::Metric;
 
 use crate::BenchError;
 
-/// Checks that a metric is well-formed.
+/// Checks that a metric is valid.
 pub(super) fn check(metric: &Metric) -> Result<(), BenchError> {
     match metric {
         Metric::Wall => Ok(()),
@@ -28,7 +28,7 @@ fn compiled(pattern: &str) -> Result<Regex, BenchError> {
     if regex.captures_len() < 2 { Err(bad(pattern, wanted)) } else { Ok(regex) }
 }
 
-/// The number in this output; `None` for the wall clock.
+/// Extracts the metric from this output; `None` for the wall clock.
 pub(super) fn read(metric: &Metric, output: &[u8]) -> Result<Option<f64>, BenchError> {
     let text = String::from_utf8_lossy(output);
     let problem = |why: String| super::problem("the command", why);
@@ -66,7 +66,7 @@ pub(super) fn read(metric: &Metric, output: &[u8]) -> Result<Option<f64>, BenchE
     }
 }
 
-/// Parses a number that may have commas between thousands.
+/// Parses a number that may have commas as thousands separators.
 fn number(text: &str) -> Option<f64> {
     text.trim().replace(',', "").parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Trials that external programs run: fio, bonnie++, any command. The cache is cold before, the
-//! device is counted during the run, and no process or file remains.
+//! Runs trials with external programs: fio, bonnie++, any command. The cache is cold at the start,
+//! the device's I/O is counted during the run, and no process or file remains.
 
 mod bonnie;
 mod cgroup;
@@ -26,10 +26,10 @@ use crate::{
 };
 use process::{Ended, ProcessUsage, Terms};
 
-/// A program is active once it has read this much: opening files reads a few blocks of metadata.
+/// A program is active once it has read more than this: opening files reads some metadata blocks.
 const MIN_ACTIVE_READ: Bytes = Bytes::from_kib(256);
 
-/// A trial for an external program.
+/// A trial of an external program.
 struct Outing<'a> {
     root: &'a Root,
     storage: &'a Storage,
@@ -38,16 +38,16 @@ struct Outing<'a> {
     options: &'a TrialOptions,
 }
 
-/// A program's exit, with the machine's counters.
+/// The result of a program, and the sample with the machine's counters.
 struct Outcome {
     ended: Ended,
-    /// From the first device read until nothing was in flight.
+    /// Time from the first device read of the program until no request was in flight.
     busy: Nanos,
     sample: Sample,
 }
 
 /// Finds the program of a workload, so that a missing one is reported before files are created.
-/// Returns its version.
+/// Returns its version; `None` for a command.
 pub fn find_program(outside: &Outside) -> Result<Option<String>, BenchError> {
     match outside {
         Outside::Fio { .. } => fio::find().map(|found| Some(found.version)),
@@ -83,7 +83,7 @@ pub(crate) fn run(
 }
 
 impl Outing<'_> {
-    /// Evicts these files from the cache.
+    /// Evicts these files from the cache, or with `AsFound` only checks how much is cached.
     fn cold(&self, files: &[DataFile]) -> Result<ColdProof, BenchError> {
         match self.options.start {
             CacheStart::AsFound => cold::as_found(files),
@@ -93,8 +93,8 @@ impl Outing<'_> {
         }
     }
 
-    /// Runs the program and waits until the devices are idle. The sample has the machine's
-    /// counters, but nothing from the program's output yet.
+    /// Runs the program and waits until the devices are idle. The sample contains the machine's
+    /// counters, but no figures from the program's output.
     fn run(
         &self,
         command: Command,
@@ -116,7 +116,7 @@ impl Outing<'_> {
                 }
             }
         };
-        // The program starts in the group of this process.
+        // The program starts in the control group of this process.
         let limited = self.options.memory_limit.map(MemoryLimit::enter).transpose()?;
         let ended = process::run(command, terms, &mut look)?;
         let memory = limited.map(MemoryLimit::leave);
@@ -124,7 +124,7 @@ impl Outing<'_> {
         let limit = self.options.drain_limit.scaled(self.options.dilation);
         let undrained = watch::drain(self.root, self.storage, limit, &self.options.cancel)?;
         let drained = realtime::now();
-        // The wait included read-ahead after the program's exit.
+        // The program caused read-ahead that was still in flight when it exited.
         let late = drained.saturating_sub(exit) > Nanos::from_millis(5);
         let busy = span.map(|(first, last)| {
             (if late { drained } else { last.max(first) }).saturating_sub(first)
@@ -141,7 +141,7 @@ impl Outing<'_> {
         {
             sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
         }
-        // Little memory is intended here.
+        // A memory limit makes memory pressure intentional.
         let scarce = |disturbance: &Disturbance| {
             self.options.memory_limit.is_some()
                 && matches!(disturbance, Disturbance::MemoryPressure { .. })
@@ -154,7 +154,7 @@ impl Outing<'_> {
         Ok(Outcome { ended, busy: busy.unwrap_or_default(), sample })
     }
 
-    /// Whether a disturbance is only the program's own writing.
+    /// Returns whether a disturbance is only the program's own writing.
     fn is_own_writing(&self, disturbance: &Disturbance) -> bool {
         let writes = self.workload.outside.as_ref().is_some_and(Outside::writes);
         matches!(disturbance, Disturbance::ForeignTraffic { .. }) && writes
@@ -169,7 +169,7 @@ impl Outing<'_> {
     }
 }
 
-/// One reader that represents all reads of a program.
+/// Returns one reader that represents all reads of a program.
 fn as_reader(useful: Bytes, elapsed: Nanos) -> ReaderSample {
     ReaderSample { requests: 0, useful, elapsed }
 }

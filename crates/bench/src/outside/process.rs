@@ -1,5 +1,5 @@
-//! Runs an external program in a process group (and, if available, a control group) of its own,
-//! with limits on time and output. Nothing of it remains afterwards.
+//! Runs an external program in its own process group (and, if available, its own control group),
+//! with limits on time and output. None of its processes remain afterwards.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -12,21 +12,21 @@ use units::{Bytes, Nanos};
 use super::cgroup::ControlGroup;
 use crate::{BenchError, Cancel, CpuTime};
 
-/// How often a program is checked for its exit, and its device for activity.
+/// Interval of the checks whether a program has exited and whether its device is active.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// How long a killed program may hang in the kernel.
+/// Maximum time that a killed program may hang in the kernel.
 const KILL_TIMEOUT: Duration = Duration::from_secs(30);
-/// More output than this is not a report.
+/// Maximum output of a program; more than this is not a report.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 
-/// The kernel's accounting of a process and the children that it has waited for.
+/// The kernel's accounting of a process and of the children that it has waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessUsage {
     /// Data received by `read(2)` and similar calls, from anywhere.
     pub(crate) asked: Bytes,
-    /// Data that devices read for it.
+    /// Data that devices read for the process.
     pub(crate) read: Bytes,
-    /// Data that it wrote to devices.
+    /// Data that the process wrote to devices.
     pub(crate) written: Bytes,
     pub(crate) cpu: CpuTime,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Ended {
     pub(crate) stderr: Vec<u8>,
     /// Wall time from start to exit.
     pub(crate) elapsed: Nanos,
-    /// `None` without accounting by the kernel.
+    /// `None` if the kernel has no I/O accounting.
     pub(crate) account: Option<ProcessUsage>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) input: Option<&'a str>,
 }
 
-/// Runs a program to its end; `look` is called every few milliseconds.
+/// Runs a program until it exits; calls `look` every few milliseconds.
 pub(crate) fn run(
     mut command: Command,
     terms: &Terms<'_>,
@@ -71,7 +71,7 @@ pub(crate) fn run(
     watch(&child, terms, start, look)?;
     let elapsed = realtime::now().saturating_sub(start);
     let account = account_of(child.id()).map(|account| widened(account, group.as_ref()));
-    // Remaining processes of the group are killed, which closes its pipes.
+    // Kills the remaining processes of the group, which closes its pipes.
     child.kill_group();
     if let Some(group) = &group {
         group.kill();
@@ -114,7 +114,7 @@ fn watch(
     Ok(())
 }
 
-/// Adds I/O of processes that were not waited for, if the control group counts it.
+/// Adds the I/O of processes that their parent did not wait for, if the control group counts it.
 fn widened(account: ProcessUsage, group: Option<&ControlGroup>) -> ProcessUsage {
     match group.and_then(ControlGroup::read_and_written) {
         Some((read, written)) => ProcessUsage {
@@ -126,8 +126,8 @@ fn widened(account: ProcessUsage, group: Option<&ControlGroup>) -> ProcessUsage 
     }
 }
 
-/// The accounting of a process that has exited and was not reaped yet. It includes the children
-/// that it has waited for (`wait_task_zombie` in kernel/exit.c).
+/// Returns the accounting of a process that has exited but is not reaped yet. It includes the
+/// children that the process has waited for (`wait_task_zombie` in kernel/exit.c).
 fn account_of(pid: u32) -> Option<ProcessUsage> {
     let io = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -155,7 +155,7 @@ fn parse_account(io: &str, stat: &str) -> Option<ProcessUsage> {
     })
 }
 
-/// Why a program failed; `None` if it succeeded.
+/// Returns why a program failed; `None` if it succeeded.
 pub(crate) fn failure(ended: &Ended) -> Option<String> {
     if ended.status.success() {
         return None;
@@ -173,7 +173,7 @@ pub(crate) fn failure(ended: &Ended) -> Option<String> {
     })
 }
 
-/// The last line that contains an error: after it, some programs still print their progress.
+/// Returns the last line that reports an error; some programs print their progress after it.
 fn complaint(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let complains = |line: &&str| {
@@ -183,7 +183,7 @@ fn complaint(text: &[u8]) -> Option<String> {
     last_line(text.lines().rfind(complains)?.as_bytes())
 }
 
-/// The last line that is not empty, shortened for a message.
+/// Returns the last line that is not empty, shortened for a message.
 pub(crate) fn last_line(text: &[u8]) -> Option<String> {
     const MAX_MESSAGE_CHARS: usize = 200;
     let text = String::from_utf8_lossy(text);

@@ -10,7 +10,7 @@ use units::Nanos;
 use super::process::{self, Terms};
 use crate::{BenchError, Cancel};
 
-/// An external program, and the package that contains it.
+/// An external program and the package that contains it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExternalTool {
     pub(crate) program: &'static str,
@@ -24,11 +24,11 @@ pub(crate) struct FoundTool {
     pub(crate) version: String,
 }
 
-/// The programs found so far: a version does not change during a study.
+/// Programs found so far; their versions do not change during a study.
 static FOUND: Mutex<Option<HashMap<&'static str, FoundTool>>> = Mutex::new(None);
 
 impl ExternalTool {
-    /// Its path and version.
+    /// Finds the program and its version, and remembers them.
     pub(crate) fn find(&self) -> Result<FoundTool, BenchError> {
         let mut known = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
@@ -58,7 +58,7 @@ impl ExternalTool {
     }
 }
 
-/// The first number in a version: (3, 33) for `fio-3.33`.
+/// Returns the first two numbers of a version: (3, 33) for `fio-3.33`.
 pub(crate) fn numbers(version: &str) -> Option<(u32, u32)> {
     let start = version.find(|c: char| c.is_ascii_digit())?;
     let mut parts = version[start..].split(|c: char| !c.is_ascii_digit());

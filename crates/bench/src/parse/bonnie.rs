@@ -1,13 +1,13 @@
-//! bonnie++: text of 1.9x and 2.x, and CSV (formats 1.96 to 1.98).
+//! Parses bonnie++ reports: the text of 1.9x and 2.x, and CSV (formats 1.96 to 1.98).
 
 use super::report::{FigureValue, ParsedReport, ResultError, ToolFigure, Unit, some};
 
 const TOOL: &str = "bonnie++";
 
-/// The columns of the text, each followed by its share of processor time.
+/// Columns of the text report; each is followed by its CPU percentage.
 const TEXT: [&str; 6] =
     ["char_output", "block_output", "rewrite", "char_input", "block_input", "random_seeks"];
-/// The operations on files in the second table.
+/// File operations in the second table.
 const FILES: [&str; 6] =
     ["seq_create", "seq_stat", "seq_delete", "random_create", "random_stat", "random_delete"];
 
@@ -25,14 +25,14 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     let mut reports: Vec<ParsedReport> = Vec::new();
     let mut version = None;
     let mut columns = false;
-    // The table to which the next latencies belong.
+    // Columns of the table to which the next latencies belong.
     let mut latencies: &[&str] = &[];
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         let words: Vec<&str> = line.split_whitespace().collect();
         if is_csv(line) {
             let report = csv(line, number)?;
-            // After its text it prints the same run again.
+            // bonnie++ prints the same run as CSV after the text.
             match reports.last_mut().filter(|last| is_same(last, &report)) {
                 Some(last) => *last = report,
                 None => reports.push(report),
@@ -41,7 +41,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
             version = version_in(&words);
             (columns, latencies) = (false, &[]);
         } else if line.contains("Sequential Create") {
-            // A separate table that belongs to the run before it.
+            // A separate table that belongs to the preceding run.
             columns = false;
             latencies = if reports.is_empty() { &[] } else { &FILES };
         } else if line.contains("%CP") {
@@ -69,7 +69,7 @@ fn version_in(words: &[&str]) -> Option<String> {
     words.get(at + 1).map(|version| (*version).to_owned())
 }
 
-/// Whether two reports describe the same run: 2.x rounds in its text.
+/// Returns whether two reports describe the same run; the text of 2.x has rounded numbers.
 fn is_same(text: &ParsedReport, csv: &ParsedReport) -> bool {
     let alike = |name: &str| {
         let (a, b) = (text.figure(name), csv.figure(name));
@@ -81,7 +81,7 @@ fn is_same(text: &ParsedReport, csv: &ParsedReport) -> bool {
     TEXT.iter().all(|name| alike(name))
 }
 
-/// `host 8G 806 99 72148 8 …`: the name may contain spaces, and the numbers are at the end.
+/// Parses `host 8G 806 99 72148 8 …`. The name may contain spaces; the numbers come last.
 fn row(words: &[&str], version: Option<String>, line: usize) -> Result<ParsedReport, ResultError> {
     let cells = &words[words.len() - 12..];
     let name = &words[..words.len() - 12];
@@ -111,8 +111,8 @@ fn add_latencies(report: &mut ParsedReport, names: &[&str], words: &[&str]) {
     }
 }
 
-/// A cell of its table: `+++++`, empty, or digits; 2.x appends `k`, `m` or `g` to long rates in
-/// KiB/s (`72.2m` is 72.2 MiB/s), and uses K of bytes if there is no suffix.
+/// Parses a cell: `+++++`, empty, or digits. 2.x appends `k`, `m` or `g` to long rates in KiB/s
+/// (`72.2m` is 72.2 MiB/s); without a suffix the rate is in KiB/s.
 fn cell(text: &str, unit: Unit, line: usize) -> Result<FigureValue, ResultError> {
     let factors = [('k', 1.0), ('m', 1024.0), ('g', 1_048_576.0)];
     let factor = factors.iter().find(|(letter, _)| text.ends_with(*letter));
@@ -145,7 +145,7 @@ fn plain(text: &str, line: usize) -> Result<FigureValue, ResultError> {
     }
 }
 
-/// `10976us`, `762ms`, `3s`, in microseconds.
+/// Converts `10976us`, `762ms` or `3s` to microseconds.
 fn latency(text: &str) -> FigureValue {
     let text = text.trim();
     let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
@@ -160,8 +160,8 @@ fn latency(text: &str) -> FigureValue {
     }
 }
 
-/// A line of CSV: format, version, name, concurrency, seed, size, chunk; in 1.98 also seeks and
-/// seek processes; then the columns of the text, those of files, and all latencies.
+/// Parses a CSV line: format, version, name, concurrency, seed, size, chunk; in 1.98 also seeks and
+/// seek processes; then the text's columns, the file columns, and all latencies.
 fn csv(line: &str, number: usize) -> Result<ParsedReport, ResultError> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let first = if fields.first() == Some(&"1.98") { 9 } else { 7 };
@@ -179,7 +179,7 @@ fn csv(line: &str, number: usize) -> Result<ParsedReport, ResultError> {
             plain(field(at + 1), number)?,
         ));
     }
-    // Five fields describe the number and sizes of the files.
+    // Five fields contain the number and sizes of the files.
     let files = first + 12 + 5;
     for (index, name) in FILES.iter().enumerate() {
         let at = files + 2 * index;

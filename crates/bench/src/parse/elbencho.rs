@@ -1,4 +1,4 @@
-//! elbencho: the CSV of `--csvfile`, whose columns are identified by their headings.
+//! Parses elbencho's CSV (`--csvfile`); headings identify the columns.
 
 use super::report::{ParsedReport, ResultError, ToolFigure, Unit, parsed, some};
 
@@ -9,8 +9,8 @@ pub(crate) fn looks(text: &str) -> bool {
     heading.contains("operation") && heading.contains("mib/s [last]")
 }
 
-/// Headings, without the parts in brackets, and their figures. Of the two times for each figure,
-/// for the first and the last thread to finish, the latter covers all the work.
+/// Headings, figure names, units and factors. elbencho reports each result at the time when the
+/// first and when the last thread finished; only the latter covers all the work.
 const COLUMNS: [(&str, &str, Unit, f64); 11] = [
     ("mib/s [last]", "throughput", Unit::MibPerSecond, 1.0),
     ("mib/s [first]", "throughput_first_done", Unit::MibPerSecond, 1.0),
@@ -36,7 +36,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     for record in reader.records() {
         let record = record.map_err(syntax)?;
         let field = |name: &str| place(name).and_then(|at| record.get(at)).unwrap_or("");
-        // When a file is appended to, the headings are repeated.
+        // elbencho repeats the headings when it appends to a file.
         if field("operation").eq_ignore_ascii_case("operation") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! fio: the JSON of `--output-format=json`, with or without warnings before it.
+//! Parses fio's JSON (`--output-format=json`), with or without warnings before it.
 
 use serde_json::Value as Json;
 
@@ -30,7 +30,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     some(TOOL, jobs.collect())
 }
 
-/// Reads or writes of a job, if any.
+/// Returns the figures of a job's reads or writes; empty if it performed none.
 fn direction(job: &Json, way: &str) -> Vec<ToolFigure> {
     let Some(part) = job.get(way) else { return Vec::new() };
     let number = |path: &[&str]| {
@@ -39,7 +39,7 @@ fn direction(job: &Json, way: &str) -> Vec<ToolFigure> {
     if number(&["io_bytes"]).is_none_or(|bytes| bytes <= 0.0) {
         return Vec::new();
     }
-    // In old versions `bw` is in KiB/s; since 3.0 there is also `bw_bytes`.
+    // `bw` is in KiB/s in old versions; 3.0 added `bw_bytes`.
     let rate = number(&["bw_bytes"]).map(|bytes| bytes / 1_048_576.0);
     let rate = rate.or_else(|| number(&["bw"]).map(|kib| kib / 1024.0));
     let mut figures = Vec::new();

@@ -3,7 +3,7 @@
 use super::report::{ParsedReport, ResultError};
 use super::{bonnie, elbencho, fio, ioping, iozone, sysbench};
 
-/// The reports of a program, in any of its formats.
+/// A program whose reports can be parsed, in any of its formats.
 pub struct Form {
     pub name: &'static str,
     pub about: &'static str,
@@ -18,7 +18,7 @@ impl std::fmt::Debug for Form {
 }
 
 impl Form {
-    /// All reports in a text, in order.
+    /// Parses all reports in a text, in order.
     pub fn read(&self, text: &str) -> Result<Vec<ParsedReport>, ResultError> {
         (self.read)(text)
     }

@@ -1,4 +1,4 @@
-//! ioping: the statistics at the end, and the line of numbers of `-B`.
+//! Parses ioping reports: the statistics at the end, and the line of numbers of `-B`.
 
 use super::report::{ParsedReport, ResultError, ToolFigure, Unit, some};
 
@@ -23,8 +23,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     some(TOOL, reports)
 }
 
-/// Eight or more numbers: requests, their time in ns, requests per second, bytes per second, and
-/// minimum, mean, maximum and deviation of their time in ns.
+/// Parses a line of at least eight numbers: requests, their total time in ns, requests/s, bytes/s,
+/// and the minimum, mean, maximum and mean deviation of their time in ns.
 fn batch(line: &str) -> Option<Vec<ToolFigure>> {
     let words: Vec<&str> = line.split_whitespace().collect();
     if !(8..=16).contains(&words.len()) {
@@ -35,7 +35,7 @@ fn batch(line: &str) -> Option<Vec<ToolFigure>> {
         .map(|word| word.parse::<u64>().ok().map(|number| number as f64))
         .collect::<Option<_>>()?;
     let micros = |name: &str, at: usize| ToolFigure::number(name, Unit::Micros, numbers[at] / 1e3);
-    // Other lines have inconsistent numbers.
+    // A line with inconsistent numbers is not an ioping result.
     let (least, mean, most) = (numbers[4], numbers[5], numbers[6]);
     if !(least <= mean && mean <= most) || numbers[0] < 1.0 {
         return None;
@@ -65,7 +65,7 @@ fn statistics(line: &str) -> Vec<ToolFigure> {
         .collect()
 }
 
-/// `4.25 k requests completed in 300.5 ms, 16.6 MiB read, 14.1 k iops, 55.2 MiB/s`.
+/// Parses `4.25 k requests completed in 300.5 ms, 16.6 MiB read, 14.1 k iops, 55.2 MiB/s`.
 fn completed(line: &str) -> Vec<ToolFigure> {
     let mut figures = Vec::new();
     for part in line.split(',').map(str::trim) {
@@ -82,7 +82,7 @@ fn completed(line: &str) -> Vec<ToolFigure> {
     figures
 }
 
-/// `4.25 k`: thousands, millions.
+/// Parses a number with an optional decimal suffix, such as `4.25 k`.
 fn scaled(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let number: f64 = words.next()?.parse().ok()?;
@@ -96,7 +96,7 @@ fn scaled(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// `55.2 MiB`.
+/// Converts a size such as `55.2 MiB` to MiB.
 fn mib(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let number: f64 = words.next()?.parse().ok()?;
@@ -111,7 +111,7 @@ fn mib(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// `8.07 ms`, in microseconds.
+/// Converts a time such as `8.07 ms` to microseconds.
 fn micros(text: &str) -> Option<f64> {
     let mut words = text.split_whitespace();
     let number: f64 = words.next()?.parse().ok()?;

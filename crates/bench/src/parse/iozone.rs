@@ -1,10 +1,10 @@
-//! iozone: the printed table, and the Excel report that `-R` adds.
+//! Parses iozone reports: the printed table, and the Excel report that `-R` adds.
 
 use super::report::{FigureValue, ParsedReport, ResultError, ToolFigure, Unit, parsed, some};
 
 const TOOL: &str = "iozone";
 
-/// The columns after size and record length, in the order that all versions print.
+/// Columns after size and record length, in the order that all versions use.
 const COLUMNS: [&str; 13] = [
     "write",
     "rewrite",
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 13] = [
     "freread",
 ];
 
-/// Headings of the Excel report and their columns.
+/// Titles of the Excel report's tables, and the index of their column.
 const EXCEL: [(&str, usize); 13] = [
     ("writer report", 0),
     ("re-writer report", 1),
@@ -52,7 +52,7 @@ fn excel(line: &str) -> Option<usize> {
     EXCEL.iter().find(|(name, _)| *name == title).map(|(_, column)| *column)
 }
 
-/// A row of either format.
+/// One row of either format.
 #[derive(Clone, Debug)]
 struct Row {
     size: u64,
@@ -100,17 +100,17 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     some(TOOL, rows.iter().map(|row| row.report(version.clone())).collect())
 }
 
-/// A size in kB between quotes.
+/// Parses a size in kB, with or without quotes.
 fn quoted(word: &str) -> Option<u64> {
     word.trim_matches('"').parse().ok()
 }
 
-/// The columns of a table. If only some tests ran, the heading has only their names, in two lines;
-/// ambiguous names are resolved by position.
+/// Identifies the columns of a table. If only some tests ran, the heading has only their names, in
+/// two lines; ambiguous names are resolved by position.
 fn columns_of(heading: &str, above: &str) -> Vec<usize> {
     let words: Vec<&str> = heading.split_whitespace().skip(2).collect();
     let above: Vec<&str> = above.split_whitespace().collect();
-    // `random random bkwd record stride` is above `read write read rewrite read`.
+    // The line `random random bkwd record stride` is above `read write read rewrite read`.
     let mut upper = above.iter();
     let mut seen: Vec<usize> = Vec::new();
     for word in &words {

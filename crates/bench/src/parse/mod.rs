@@ -1,7 +1,7 @@
-//! Parsers for the output of benchmarks, giving figures with units: bonnie++, iozone, ioping,
-//! sysbench fileio, elbencho and fio.
+//! Parses the output of benchmarks into figures with units: bonnie++, iozone, ioping, sysbench
+//! fileio, elbencho and fio.
 //!
-//! [`detect`] identifies the program, [`Form::read`] parses the text, which may be surrounded by
+//! [`detect`] identifies the program. [`Form::read`] parses the text, which may be surrounded by
 //! other text. A figure keeps its program's unit. A figure that the program could not measure is
 //! not a number: `+++++` of bonnie++ is [`FigureValue::TooFast`], never zero.
 

@@ -1,4 +1,4 @@
-//! Reports and their figures.
+//! Parsed reports and their figures.
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
@@ -6,12 +6,12 @@ use thiserror::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Units of 1024 bytes a second.
+    /// KiB (1024 bytes) per second.
     KibPerSecond,
-    /// Units of 1024² bytes a second.
+    /// MiB (1024² bytes) per second.
     MibPerSecond,
     PerSecond,
-    /// Processor time in percent.
+    /// CPU time in percent.
     CpuPercent,
     Micros,
     Seconds,
@@ -19,7 +19,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The suffix of names of figures with this unit.
+    /// Returns the suffix that figure names get for this unit.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::KibPerSecond => "kib_s",
@@ -35,17 +35,17 @@ impl Unit {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FigureValue {
-    /// A finite number of 0 or more.
+    /// A finite number, at least 0.
     Number(f64),
-    /// The operation was too fast to measure.
+    /// The operation was too fast for the program to measure.
     TooFast,
-    /// Not measured.
+    /// The program did not measure this figure.
     Absent,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolFigure {
-    /// The program's name for it, with underscores.
+    /// The program's name for the figure, with underscores.
     pub name: String,
     pub unit: Unit,
     pub value: FigureValue,
@@ -60,12 +60,12 @@ impl ToolFigure {
         Self::new(name, unit, number(value))
     }
 
-    /// The name with its unit, as in JSON.
+    /// Returns the name with the unit, as in JSON.
     pub fn key(&self) -> String {
         format!("{}_{}", self.name, self.unit.suffix())
     }
 
-    /// The number, if there is one.
+    /// Returns the number; `None` if the figure was not measured.
     pub fn as_number(&self) -> Option<f64> {
         match self.value {
             FigureValue::Number(number) => Some(number),
@@ -73,7 +73,7 @@ impl ToolFigure {
         }
     }
 
-    /// The throughput in MiB/s, if it is one.
+    /// Returns the throughput in MiB/s; `None` if the figure is not a throughput.
     pub fn mib_s(&self) -> Option<f64> {
         match self.unit {
             Unit::KibPerSecond => Some(self.as_number()? / 1024.0),
@@ -91,7 +91,7 @@ impl ToolFigure {
     }
 }
 
-/// Accepts a number that can be a figure.
+/// Converts a number to a figure; `Absent` unless it is finite and at least 0.
 pub(crate) fn number(number: f64) -> FigureValue {
     if number.is_finite() && number >= 0.0 {
         FigureValue::Number(number)
@@ -100,7 +100,7 @@ pub(crate) fn number(number: f64) -> FigureValue {
     }
 }
 
-/// Parses a number.
+/// Parses a number; `Absent` if the text is not one.
 pub(crate) fn parsed(text: &str) -> FigureValue {
     text.trim().parse().map_or(FigureValue::Absent, number)
 }
@@ -110,18 +110,18 @@ pub(crate) fn parsed(text: &str) -> FigureValue {
 pub struct ParsedReport {
     pub tool: &'static str,
     pub version: Option<String>,
-    /// Its label: host, operation, size of file and record.
+    /// What was measured: host, operation, file and record size.
     pub label: String,
     pub figures: Vec<ToolFigure>,
 }
 
 impl ParsedReport {
-    /// The figure with this name, without its unit.
+    /// Returns the figure with this name (without the unit).
     pub fn figure(&self, name: &str) -> Option<&ToolFigure> {
         self.figures.iter().find(|figure| figure.name == name)
     }
 
-    /// As JSON.
+    /// Returns the report as JSON.
     pub fn json(&self) -> Json {
         let figures: Map<String, Json> =
             self.figures.iter().map(|figure| (figure.key(), figure.json())).collect();
@@ -145,11 +145,11 @@ pub enum ResultError {
     /// The text contains no report of this program.
     #[error("no result of {tool} found")]
     Nothing { tool: &'static str },
-    /// A line that the program would not have written.
+    /// A line does not have the program's format.
     #[error("line {line} does not have the format of {tool}: {problem}")]
     Line {
         tool: &'static str,
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
         problem: String,
     },

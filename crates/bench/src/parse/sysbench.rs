@@ -1,4 +1,4 @@
-//! sysbench fileio, of 1.0 and of the 0.4 and 0.5 before it.
+//! Parses sysbench fileio reports, of 1.0 and of 0.4 and 0.5.
 
 use super::report::{ParsedReport, ResultError, ToolFigure, Unit, parsed, some};
 
@@ -9,7 +9,7 @@ pub(crate) fn looks(text: &str) -> bool {
     text.contains("sysbench") && fileio.iter().any(|words| text.contains(words))
 }
 
-/// Lines of 1.0: the text before the colon, the name, the unit, and the factor for the number.
+/// Lines of 1.0: the text before the colon, the figure's name and unit, and a factor.
 const LINES: [(&str, &str, Unit, f64); 12] = [
     ("reads/s", "reads", Unit::PerSecond, 1.0),
     ("writes/s", "writes", Unit::PerSecond, 1.0),
@@ -57,7 +57,7 @@ fn figure(key: &str, value: &str) -> Option<ToolFigure> {
     let (_, name, unit, factor) = LINES.iter().find(|(known, ..)| *known == key)?;
     let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match &value[number.len()..] {
-        // 0.4 prints its units.
+        // 0.4 prints units.
         "ms" if *unit == Unit::Micros => 1e3,
         "s" if *unit == Unit::Micros => 1e6,
         _ => *factor,
@@ -66,7 +66,7 @@ fn figure(key: &str, value: &str) -> Option<ToolFigure> {
     Some(ToolFigure::number(*name, *unit, number * scale))
 }
 
-/// The lines of 0.4 and 0.5 (`Mb` means MiB): `Read 1.5625Gb  Written 0b  Total transferred
+/// Parses lines of 0.4 and 0.5 (`Mb` means MiB): `Read 1.5625Gb  Written 0b  Total transferred
 /// 1.5625Gb  (159.99Mb/sec)` and `10239.28 Requests/sec executed`.
 fn old(line: &str) -> Option<ToolFigure> {
     if let Some(rate) = line.strip_suffix("Requests/sec executed") {

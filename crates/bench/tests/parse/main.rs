@@ -1,4 +1,4 @@
-//! What tools print is read to the figures that they mean, and garbage is refused.
+//! Parses the output of benchmarks into the figures that it states, and rejects garbage.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::path::Path;
@@ -22,7 +22,7 @@ fn number(report: &ParsedReport, key: &str) -> f64 {
 
 #[test]
 fn the_runs_of_2010_have_the_published_numbers() {
-    // vfs.read_max, then output by character and block, rewrite, input by both, seeks.
+    // vfs.read_max, then output per character and per block, rewrite, both inputs, seeks.
     let published = [
         (
             include_str!("data/ufs-read-max-32.txt"),

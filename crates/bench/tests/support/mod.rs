@@ -1,4 +1,4 @@
-//! A disk of our own for the host tier: a file system on a loop device over a sparse file.
+//! A disk for the host tests: a file system on a loop device over a sparse file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +9,10 @@ use sys::lock::Lock;
 use units::{Bytes, Nanos};
 use workload::Workload;
 
-/// Only one test of the host tier runs at a time on a machine: each changes what others measure.
+/// One host test at a time runs on a machine: each changes what the others measure.
 const LOCK: &str = "/tmp/foreread-host-tests.lock";
 
-/// A mounted file system that goes away with this value.
+/// A mounted file system, removed when this value is dropped.
 pub struct Disk {
     device: String,
     mounted: bool,
@@ -20,7 +20,7 @@ pub struct Disk {
     _lock: Lock,
 }
 
-/// Runs a command; its output, or why it did not work.
+/// Runs a command; returns its output, or why it failed.
 pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program)
         .args(arguments)
@@ -32,7 +32,7 @@ pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// A disk for the test `name`, or `None` after saying why it is skipped.
+/// Creates a disk for the test `name`; returns `None` after printing why the test is skipped.
 pub fn disk(name: &str, filesystem: &str, size_mib: u64) -> Option<Disk> {
     if !rustix::process::geteuid().is_root() {
         println!("SKIP {name}: not root");
@@ -61,7 +61,7 @@ impl Disk {
             let device = disk.device.clone();
             let make = format!("mkfs.{filesystem}");
             match filesystem {
-                // No background work on a fresh file system.
+                // Avoids background work on a fresh file system.
                 "ext4" => {
                     let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                     run(&make, &["-q", "-E", lazy, &device])?;
@@ -86,7 +86,7 @@ impl Disk {
         Path::new(&self.device)
     }
 
-    /// The file that the device's data are in.
+    /// Returns the file that backs the loop device.
     pub fn image(&self) -> PathBuf {
         self.dir.path().join("image")
     }
@@ -101,7 +101,7 @@ impl Disk {
         format!("/sys/block/{name}/queue/{attribute}")
     }
 
-    /// Sets the window of files opened from now on.
+    /// Sets the window of files that are opened from now on.
     pub fn set_read_ahead(&self, kib: u64) {
         std::fs::write(self.queue("read_ahead_kb"), kib.to_string()).unwrap();
     }
@@ -128,7 +128,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // A thread that was left behind may hold a file for a moment.
+        // A thread that was left behind may keep a file open for a moment.
         for _ in 0..50 {
             let point = self.mount_point();
             if !self.mounted || run("umount", &[point.to_str().unwrap_or_default()]).is_ok() {
@@ -142,12 +142,12 @@ impl Drop for Disk {
     }
 }
 
-/// Options of a trial that ends when its data are used up.
+/// Returns options of a trial that is over when its data is exhausted.
 pub fn whole() -> TrialOptions {
     TrialOptions { duration: Nanos::from_secs(120), seed: 11, ..TrialOptions::default() }
 }
 
-/// Options of a trial of this many milliseconds.
+/// Returns options of a trial of this many milliseconds.
 pub fn millis(duration: u64) -> TrialOptions {
     TrialOptions { duration: Nanos::from_millis(duration), seed: 11, ..TrialOptions::default() }
 }

@@ -1,4 +1,4 @@
-//! Runs of several hosts next to each other.
+//! Compares runs of several hosts.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use study::CellSettings;
 
 use super::parts::{host_link, table, text, time};
 
-/// What was measured, ordered by workload and then by settings.
+/// A cell, ordered by workload and then by settings.
 type CellKey = (String, Option<CellSettings>);
 
 pub(super) fn body(runs: &[Value]) -> Markup {

@@ -1,29 +1,29 @@
-//! What a page is restricted to, as its address says.
+//! The filters of a page, from its address.
 
 use doctor::OriginKind;
 use report::serve::PageAddress;
 
 const DEFAULT_DAYS: u32 = 30;
-/// Ten years. PostgreSQL's intervals end later.
+/// Ten years; PostgreSQL's intervals support more.
 const MAX_DAYS: u32 = 3660;
 const MAX_PAGE: u32 = 100_000;
 
-/// The filters of an address: every page keeps them in its links.
+/// The filters in an address; all links of a page keep them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageFilters {
-    /// A host's name, in which `*` stands for any letters.
+    /// A host's name; `*` matches any text.
     pub host: Option<String>,
-    /// The same of a storage's name.
+    /// A storage's name; `*` matches any text.
     pub storage: Option<String>,
     pub origin: Option<String>,
-    /// How far back changes and runs are shown.
+    /// Age limit of changes and runs, in days.
     pub days: u32,
-    /// From 1.
+    /// Page number, from 1.
     pub page: u32,
 }
 
 impl PageFilters {
-    /// Reads an address; or says what is wrong with it.
+    /// Parses an address; the error is a message for the user.
     pub(crate) fn from_address(address: &PageAddress) -> Result<Self, String> {
         let number = |name: &str, default: u32, max: u32| match address.value(name) {
             None => Ok(default),
@@ -46,12 +46,12 @@ impl PageFilters {
         })
     }
 
-    /// Rows before the first one of this page.
+    /// Returns the number of rows before this page.
     pub(crate) fn skip(&self, rows_per_page: u32) -> u32 {
         (self.page - 1) * rows_per_page
     }
 
-    /// The address of another page of the same rows.
+    /// Returns the address of another page with the same filters.
     pub(crate) fn at(&self, path: &str, page: u32) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         let texts = [("host", &self.host), ("storage", &self.storage), ("origin", &self.origin)];

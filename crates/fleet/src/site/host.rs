@@ -1,4 +1,4 @@
-//! One host: its policy, its storage, and their history.
+//! Page of one host: its policy, its storage, and their history.
 
 use maud::{Markup, html};
 use report::clean;

@@ -1,4 +1,4 @@
-//! Hosts × storage × settings.
+//! Page with a matrix of hosts × storage with their settings.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::HOSTS_PER_PAGE;
 use super::filters::PageFilters;
 use super::parts::{FilterFields, form, host_link, kib, pager, table, text, time};
 
-/// Columns of storage; the page of a host has all of its storage.
+/// Maximum number of storage columns; the host's own page lists all of its storage.
 const MAX_COLUMNS: usize = 10;
 
 pub(super) fn body(hosts: &[Value], filters: &PageFilters) -> Markup {
@@ -45,7 +45,7 @@ fn storage(host: &Value) -> impl Iterator<Item = &Value> {
     host["storage"].as_array().into_iter().flatten()
 }
 
-/// The names of storage that most of these hosts have, in the order of their names.
+/// Returns the storage names that occur on most of these hosts, in alphabetical order.
 fn columns(hosts: &[Value]) -> Vec<String> {
     let mut hosts_with: BTreeMap<String, usize> = BTreeMap::new();
     for one in hosts.iter().flat_map(storage) {
@@ -80,7 +80,7 @@ fn row(host: &Value, columns: &[String]) -> Markup {
     }
 }
 
-/// A cell: the value, and what is remarkable about it.
+/// Returns a cell: the value, its origin, and how it differs from usual or earlier values.
 pub(super) fn setting(one: &Value) -> Markup {
     let (value, usual) = (kib(one, "read_ahead_kib"), kib(one, "usual_kib"));
     let unusual = usual.filter(|usual| value != Some(*usual));

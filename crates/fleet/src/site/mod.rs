@@ -1,4 +1,4 @@
-//! The database as pages for a browser.
+//! Serves the database as web pages.
 
 mod compare;
 mod filters;
@@ -17,15 +17,15 @@ use crate::sql_text::{bind, like, quoted, quoted_or_null};
 use crate::uuid;
 use filters::PageFilters;
 
-/// Rows of a page; hosts have several lines each.
+/// Rows per page; a host takes several lines.
 const ROWS_PER_PAGE: u32 = 100;
 const HOSTS_PER_PAGE: u32 = 50;
-/// Periods in the history of a host.
+/// Maximum number of periods in the history of a host.
 const MAX_PERIODS: u32 = 500;
 const MAX_COMPARED_RUNS: usize = 16;
 
 /// The pages of a database: hosts with their settings, changes, outliers and runs. Each page is one
-/// query by `psql`, in a transaction that cannot write.
+/// `psql` query in a read-only transaction.
 #[derive(Debug)]
 pub struct FleetSite {
     database: Database,
@@ -33,7 +33,7 @@ pub struct FleetSite {
 
 enum NoPage {
     Unknown,
-    /// The address asks for something that cannot be.
+    /// The address has an invalid filter.
     Invalid(String),
     Database(FleetError),
 }
@@ -44,7 +44,7 @@ impl From<FleetError> for NoPage {
     }
 }
 
-/// A page, before it gets its frame.
+/// The title and body of a page, without its frame.
 struct Page {
     title: String,
     body: Markup,
@@ -69,11 +69,11 @@ impl FleetSite {
         Self { database }
     }
 
-    /// Whether the database can be read and has tables of this version.
+    /// Checks that the database can be read and has tables of this version.
     ///
     /// # Errors
     ///
-    /// It cannot, or has none.
+    /// If it cannot be read, or if its tables are missing or have another version.
     pub fn check(&self) -> Result<(), FleetError> {
         self.database.rows("SELECT 1").map(drop)
     }
@@ -112,7 +112,7 @@ impl FleetSite {
             host: filters.host.clone(),
             origin: filters.origin.clone(),
             days: filters.days,
-            // One more than is shown says whether there is another page.
+            // One row more than shown, to detect whether there is another page.
             limit: ROWS_PER_PAGE + 1,
             skip: filters.skip(ROWS_PER_PAGE),
         };

@@ -1,4 +1,4 @@
-//! Parts of several pages.
+//! Parts that several pages share.
 
 use doctor::OriginKind;
 use maud::{Markup, html};
@@ -9,14 +9,14 @@ use units::Kib;
 use super::filters::PageFilters;
 use crate::listing::{FleetListing, ListingKind};
 
-/// The pages that every page links to.
+/// Returns the links that every page has.
 pub(super) fn links() -> Vec<(String, String)> {
     [("/", "Hosts"), ("/changes", "Changes"), ("/outliers", "Outliers"), ("/runs", "Runs")]
         .map(|(to, text)| (to.to_owned(), text.to_owned()))
         .to_vec()
 }
 
-/// A text of the database: it came from another host.
+/// Returns a text of the database, cleaned because it came from another host.
 pub(super) fn text(row: &Value, key: &str) -> String {
     clean::plain(row[key].as_str().unwrap_or_default())
 }
@@ -29,12 +29,12 @@ pub(super) fn time(row: &Value, key: &str) -> String {
     report::utc(row[key].as_f64().unwrap_or_default())
 }
 
-/// A link to a host, by its name.
+/// Returns a link to a host, with its name as the text.
 pub(super) fn host_link(row: &Value, name: &str) -> Markup {
     html! { a href={ "/host/" (text(row, "host_id")) } { (text(row, name)) } }
 }
 
-/// A table that scrolls within itself. Its columns are named, and these hold numbers.
+/// Returns a table that scrolls within itself; `numbers` are the indices of numeric columns.
 pub(super) fn table(name: &str, columns: &[&str], numbers: &[usize], rows: &[Markup]) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label=(name) {
@@ -50,7 +50,7 @@ pub(super) fn table(name: &str, columns: &[&str], numbers: &[usize], rows: &[Mar
     }
 }
 
-/// Which filters a page has besides the host's name.
+/// The filters that a page has besides the host's name.
 #[derive(Clone, Copy)]
 pub(super) struct FilterFields {
     pub storage: bool,
@@ -58,7 +58,7 @@ pub(super) struct FilterFields {
     pub days: bool,
 }
 
-/// The form that changes the address of a page.
+/// Returns the form that changes the filters of a page.
 pub(super) fn form(path: &str, filters: &PageFilters, fields: FilterFields) -> Markup {
     let field = |label: &str, name: &str, value: &Option<String>| {
         html! {
@@ -89,7 +89,7 @@ pub(super) fn form(path: &str, filters: &PageFilters, fields: FilterFields) -> M
     }
 }
 
-/// Links to the pages before and after this one.
+/// Returns the links to the previous and the next page.
 pub(super) fn pager(path: &str, filters: &PageFilters, more: bool) -> Markup {
     html! {
         @if filters.page > 1 || more {
@@ -103,7 +103,7 @@ pub(super) fn pager(path: &str, filters: &PageFilters, more: bool) -> Markup {
     }
 }
 
-/// A listing of the command line as a page; `limit` rows of it.
+/// Returns a listing of the command line as a page with at most `limit` rows.
 pub(super) fn listing(
     listing: &FleetListing,
     filters: &PageFilters,

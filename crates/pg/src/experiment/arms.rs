@@ -1,14 +1,14 @@
-//! The varied settings: tunables of the storage and settings of the server.
+//! The varied settings: tunables of the storage, and settings of the server.
 
 use tunables::{Setting, Vary};
 
 use super::WithAuto;
 use crate::error::PgError;
 
-/// More combinations than this are a mistake.
+/// Maximum number of combinations; more are probably a mistake.
 const MAX_ARMS: usize = 64;
 
-/// Settings that need a version of the server.
+/// Settings and the first major version of PostgreSQL that has them.
 const SINCE: [(&str, u32); 4] =
     [("io_method", 18), ("io_workers", 18), ("io_max_concurrency", 18), ("io_combine_limit", 17)];
 
@@ -16,12 +16,12 @@ const SINCE: [(&str, u32); 4] =
 pub(super) struct PgArm {
     pub(super) tunables: Vec<Setting>,
     pub(super) server: Vec<(String, String)>,
-    /// Whether `foreread auto` is running; `None` if that was not requested.
+    /// True if `foreread auto` runs; `None` if the plan does not involve it.
     pub(super) auto: Option<bool>,
 }
 
 impl PgArm {
-    /// `read_ahead=128K io_method=worker`; `as found` if nothing is varied.
+    /// Returns `read_ahead=128K io_method=worker`, or `as found` if nothing is varied.
     pub(super) fn label(&self) -> String {
         let tunables = self.tunables.iter().map(ToString::to_string);
         let server = self.labels().map(|(name, value)| format!("{name}={value}"));
@@ -36,7 +36,7 @@ impl PgArm {
         tunables.chain(self.labels()).collect()
     }
 
-    /// Settings that are not tunables: those of the server, and `auto`.
+    /// Returns the settings that are not tunables: those of the server, and `auto`.
     pub(super) fn labels(&self) -> impl Iterator<Item = (String, String)> {
         let word = |auto| if auto { "on" } else { "off" };
         let auto = self.auto.map(|auto| ("auto".to_owned(), word(auto).to_owned()));
@@ -49,7 +49,7 @@ impl PgArm {
     }
 }
 
-/// All combinations of varied settings, for a server of this major version.
+/// Returns all combinations of the varied settings, for a server of this major version.
 pub(super) fn parse(vary: &[String], major: u32) -> Result<Vec<PgArm>, PgError> {
     let mut arms = vec![PgArm::default()];
     let mut names: Vec<&str> = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn parse(vary: &[String], major: u32) -> Result<Vec<PgArm>, PgError> 
     Ok(arms)
 }
 
-/// Each of these with `foreread auto`, or without and with it.
+/// Returns each of these settings with `foreread auto`, or both without and with it.
 pub(super) fn with_auto(arms: &[PgArm], auto: WithAuto) -> Result<Vec<PgArm>, PgError> {
     if arms.iter().any(|arm| !arm.tunables.is_empty()) {
         let text = "--auto controls the storage's settings: vary only settings of the server";

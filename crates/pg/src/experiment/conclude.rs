@@ -1,4 +1,4 @@
-//! The conclusions from the trials.
+//! Draws conclusions from the trials.
 
 use stats::{Estimate, median};
 use units::Bytes;
@@ -24,8 +24,8 @@ impl Group<'_> {
         median(&values)
     }
 
-    /// A figure that is better if higher: 1/s for tests that end, otherwise transactions per
-    /// second.
+    /// Returns a figure that is better if higher: transactions/s for pgbench, otherwise 1 /
+    /// seconds.
     fn merit(&self) -> Option<f64> {
         match self.test {
             Test::Pgbench => self.middle(|trial| trial.per_second),
@@ -34,7 +34,7 @@ impl Group<'_> {
     }
 }
 
-/// Adds tables, plots and sentences to the answer.
+/// Adds tables, plots and sentences to the findings.
 pub(super) fn conclude(answer: &mut Findings, arms: &[PgArm], trials: &[Trial], size: Bytes) {
     let mut tests: Vec<Test> = trials.iter().map(|trial| trial.test).collect();
     tests.sort_unstable();
@@ -134,7 +134,7 @@ fn sentence(test: Test, groups: &[Group<'_>], size: Bytes) -> Option<String> {
     ))
 }
 
-/// Priming over time; other tests over read-ahead, if only that was varied.
+/// Plots priming over time, and other tests over read-ahead if only that was varied.
 fn plot(test: Test, groups: &[Group<'_>]) -> Option<ResultPlot> {
     if test == Test::Prime {
         let curve = |group: &Group<'_>| {

@@ -1,4 +1,4 @@
-//! `foreread auto` on the storage of the server, as another process, while a trial runs.
+//! Runs `foreread auto` on the server's storage as another process during a trial.
 
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
@@ -12,24 +12,24 @@ use sys::child::ChildProcess;
 
 use crate::error::PgError;
 
-/// Time limit for `foreread auto` to start, and to exit.
+/// Time limit for `foreread auto` to start or to exit.
 const AUTO_TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of its messages is kept.
+/// Maximum size of its messages that is kept.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// A running `foreread auto`. It is stopped when this is dropped, and exits after a while if this
-/// process dies first.
+/// A running `foreread auto`. Dropping this stops it; if this process dies first, it exits after
+/// its `--duration`.
 pub(super) struct AutoProcess(ChildProcess);
 
 impl AutoProcess {
-    /// Starts `program auto` on a storage, for `seconds` at most, and waits until it is ready.
+    /// Starts `program auto` on a storage, for at most `seconds`, and waits until it is ready.
     pub(super) fn start(program: &Path, storage: &Path, seconds: u64) -> Result<Self, PgError> {
         let fail = |what: &'static str| {
             move |error: std::io::Error| {
                 PgError::NotPossible(format!("cannot {what} foreread auto: {error}"))
             }
         };
-        // It reports READY=1 here, as to a service manager (sd_notify(3)).
+        // foreread auto reports READY=1 here, as to a service manager (sd_notify(3)).
         let name = format!("foreread-pg-{}", std::process::id());
         let notifications = SocketAddr::from_abstract_name(&name)
             .and_then(|address| UnixDatagram::bind_addr(&address))
@@ -38,7 +38,7 @@ impl AutoProcess {
         let mut command = Command::new(program);
         command.args(["auto", "-q", "--duration", &format!("{seconds}s")]).arg(storage);
         command.env("NOTIFY_SOCKET", format!("@{name}")).env_remove("WATCHDOG_USEC");
-        // A user who requests a log gets its messages immediately.
+        // With a requested log, messages appear immediately.
         let logs = std::env::var_os("FOREREAD_LOG").is_some();
         command.stderr(if logs { Stdio::inherit() } else { Stdio::piped() });
         command.stdin(Stdio::null()).stdout(Stdio::null());

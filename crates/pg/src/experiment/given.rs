@@ -1,4 +1,4 @@
-//! Tests with an existing server, of which one table is read.
+//! Tests on an existing server, which read one of its tables.
 
 use crate::server::{Client, PgbenchLoad};
 use serde_json::json;
@@ -12,35 +12,35 @@ use super::{
 use crate::error::PgError;
 use study::{Findings, LiveTarget, drawn_seed};
 
-/// How long a scan may take, in seconds.
+/// Time limit of a scan, in seconds.
 const SCAN_TIMEOUT_S: u64 = 24 * 3600;
 
-/// A note for every figure.
+/// A note that applies to every figure.
 const CACHES: &str = "the caches of server and kernel were not emptied: cached data needed no disk";
 
 /// A plan for an existing server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenPlan {
-    /// The storage of its data: its devices are counted and its tunables varied.
+    /// Storage of the server's data: its devices are counted, and its tunables varied.
     pub target: Target,
-    /// As for `psql -d`.
+    /// Connection, as for `psql -d`.
     pub connection: String,
-    /// The table to read, with its schema if necessary.
+    /// Table to read, with its schema if necessary.
     pub table: String,
-    /// An integer key for selects by key.
+    /// Column with an integer key, for selects by key; `None` for no selects.
     pub key: Option<String>,
-    /// The varied tunables of the storage; the server's settings are not changed.
+    /// Varied tunables of the storage. The server's settings are not changed.
     pub vary: Vec<String>,
-    /// Concurrent sessions of pgbench.
+    /// Number of concurrent pgbench sessions.
     pub clients: u32,
     /// Duration of the selects by key, in wall time.
     pub limit: Nanos,
-    /// Repeats of each test under each setting.
+    /// Number of repeats of each test under each setting.
     pub repeats: u32,
     pub seed: Option<u64>,
 }
 
-/// Reads a table of an existing server.
+/// Tests an existing server by reading one table.
 pub fn run(
     plan: &GivenPlan,
     store: &mut Store,
@@ -70,7 +70,7 @@ pub fn run(
         repeats: plan.repeats,
         seed,
         cold: false,
-        // Not the connection, which may contain a password.
+        // Without the connection, which may contain a password.
         facts: json!({ "table": plan.table, "key": plan.key, "clients": plan.clients }),
     };
     let mut keeper = Keeper::begin(store, &intent, &place, environment)?;
@@ -88,7 +88,7 @@ pub fn run(
     Ok(answer)
 }
 
-/// Quoted SQL identifiers, so that a name cannot be a statement.
+/// Quotes SQL identifiers, so that a name cannot be a statement.
 fn quoted(name: &str) -> Result<String, PgError> {
     let sound = !name.is_empty() && name.len() < 200 && !name.chars().any(char::is_control);
     if !sound {
@@ -161,7 +161,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Random selects by key for the planned duration.
+    /// Runs random selects by key for the planned duration.
     fn select(&self, key: &str, place: &LiveTarget) -> Result<Trial, PgError> {
         let limit = limit_of(self.environment, SCAN_TIMEOUT_S);
         let ends = format!("select min({key}), max({key}) from {}", self.table);

@@ -1,4 +1,4 @@
-//! Stores the trials in the record, like those of a study, for reports, comparisons, and live
+//! Stores the trials in the record, like those of a study, for reports, comparisons and live
 //! display.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,9 +23,9 @@ pub(super) struct Intent<'a> {
     pub(super) clients: u32,
     pub(super) repeats: u32,
     pub(super) seed: u64,
-    /// Whether each trial started with a cache that was verified to be empty.
+    /// True if each trial started with a cache that was verified to be empty.
     pub(super) cold: bool,
-    /// Other facts for readers of the run, by name.
+    /// Other facts for the reports of the run, by name.
     pub(super) facts: Json,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Keeper<'a> {
         place: &LiveTarget,
         environment: &Environment,
     ) -> Result<Self, PgError> {
-        // Storage without read-ahead of its own has none to vary.
+        // Storage without its own read-ahead has none to vary.
         let found = place.read_ahead().ok();
         let settings: Vec<CellSettings> =
             intent.arms.iter().filter_map(|arm| settings(arm, found)).collect();
@@ -118,7 +118,7 @@ pub(super) fn name(test: Test) -> String {
     format!("pg-{}", test.name())
 }
 
-/// The settings of the record; `None` if read-ahead is unknown.
+/// Returns the settings for the record; `None` if read-ahead is unknown.
 fn settings(arm: &PgArm, found: Option<Kib>) -> Option<CellSettings> {
     let base = tunables::TunableValues::read_ahead(found.unwrap_or_default().to_bytes());
     let all = arm.tunables.iter().fold(base, |all, setting| all.with(setting.clone()));
@@ -137,7 +137,7 @@ fn plan(intent: &Intent<'_>, grid: &[Kib]) -> Plan {
     plan
 }
 
-/// The workload that is most similar to the server's.
+/// Returns the workload that is most similar to the server's.
 fn declared(test: Test, clients: u32) -> PlannedWorkload {
     let page = Bytes::from_kib(8);
     let (pattern, readers) = match test {
@@ -149,7 +149,7 @@ fn declared(test: Test, clients: u32) -> PlannedWorkload {
     PlannedWorkload::goal(workload)
 }
 
-/// All factors besides read-ahead with several levels.
+/// Returns all factors besides read-ahead that have several levels.
 fn factors(arms: &[PgArm]) -> Vec<Factor> {
     let mut all: Vec<Factor> = Vec::new();
     for (name, level) in arms.iter().flat_map(PgArm::levels) {
@@ -175,7 +175,7 @@ fn machine(intent: &Intent<'_>, environment: &Environment) -> Json {
     machine
 }
 
-/// Explains figures that are not the readers' own.
+/// Returns a note on figures that are not the readers' own.
 fn note(intent: &Intent<'_>) -> Option<String> {
     let given = !intent.cold;
     let of = |test: &Test| match test {
@@ -213,7 +213,7 @@ fn delta(trial: &Trial) -> DeviceDelta {
     }
 }
 
-/// The time series, in wall time.
+/// Returns the time series, in wall time.
 fn series(trial: &Trial, dilation: f64) -> Vec<Series> {
     let what = if trial.test == Test::Pgbench { "transactions" } else { "queries" };
     let mut rate = Series::rate(what, &format!("{what}/s"));
@@ -225,7 +225,7 @@ fn series(trial: &Trial, dilation: f64) -> Vec<Series> {
     rate.into_iter().chain(trial.watched.clone()).chain(trial.device.series.clone()).collect()
 }
 
-/// The programs' own report; their figure applies if the amount of data is unknown.
+/// Returns the programs' own report. Its metric applies if the amount of data is unknown.
 fn tool_report(trial: &Trial, dilation: f64) -> ToolReport {
     let program = match trial.test {
         Test::Prime | Test::Pgbench => "pgbench",

@@ -1,9 +1,9 @@
-//! How fast is PostgreSQL on this storage, and how do settings affect it?
+//! Measures how fast PostgreSQL is on this storage, and how settings affect it.
 //!
-//! A private cluster is created on the target and a table of a known size is loaded. Each test
-//! starts cold: the server is stopped, its files are evicted from the page cache, and the server is
-//! started with the settings of the test. Existing servers are never touched, except that one can
-//! be named ([`given`]) to be read.
+//! The experiment creates a private cluster on the target and loads a table of known size. Each
+//! test starts cold: foreread stops the server, evicts its files from the page cache, and starts it
+//! with the settings of the test. It never changes existing servers; [`given`] only reads a table
+//! of one.
 
 mod arms;
 mod conclude;
@@ -42,55 +42,55 @@ pub const QUESTION: &str = "What does PostgreSQL get from this storage?";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Test {
-    /// `select count(*)` by a sequential scan.
+    /// `select count(*)` with a sequential scan.
     Seq,
-    /// Rows in the order of an index, which differs from that of the table.
+    /// Rows in the order of an index, which differs from the table's order.
     Index,
-    /// Many rows by a bitmap scan.
+    /// Many rows with a bitmap scan.
     Bitmap,
-    /// Random selects by key, from a cold cache until everything is cached.
+    /// Random selects by key, from a cold cache until all data is cached.
     Prime,
-    /// pgbench's own, TPC-B-like transactions.
+    /// pgbench's built-in, TPC-B-like transactions.
     Pgbench,
 }
 
 impl Test {
-    /// Its name on the command line.
+    /// Returns the test's name on the command line.
     pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
-/// Whether `foreread auto` is running.
+/// Whether `foreread auto` runs during the trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WithAuto {
     #[default]
     Never,
     Always,
-    /// Everything is done twice, without and with it.
+    /// Each trial runs twice, without and with it.
     Both,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PostgresPlan {
-    /// Where the cluster is created: a directory or a virtual disk.
+    /// Where to create the cluster: a directory or a virtual disk.
     pub target: Target,
     pub tests: Vec<Test>,
-    /// The varied settings, `NAME=VALUE[,VALUE…]`: tunables and settings of the server.
+    /// Varied settings, `NAME=VALUE[,VALUE…]`: tunables and settings of the server.
     pub vary: Vec<String>,
-    /// Whether `foreread auto` is running.
+    /// Whether `foreread auto` runs during the trials.
     pub auto: WithAuto,
     pub size: Bytes,
     pub shared_buffers: Bytes,
-    /// Concurrent sessions of pgbench.
+    /// Number of concurrent pgbench sessions.
     pub clients: u32,
     /// Time limit of priming, and duration of pgbench, in wall time.
     pub limit: Nanos,
-    /// The cached share of table and index at which priming is complete.
+    /// Cached share of table and index at which priming is complete, above 0 and at most 1.
     pub primed: f64,
-    /// Repeats of each test under each setting.
+    /// Number of repeats of each test under each setting.
     pub repeats: u32,
-    /// The seed of the order and of the keys.
+    /// Seed for the order of the trials and for the keys.
     pub seed: Option<u64>,
 }
 
@@ -99,14 +99,14 @@ pub struct PostgresPlan {
 struct Trial {
     arm: usize,
     test: Test,
-    /// Its duration; for pgbench, the planned one.
+    /// Duration of the test; for priming, the time until the goal was reached.
     seconds: f64,
     per_second: Option<f64>,
     moments: Vec<Moment>,
     watched: Vec<Series>,
-    /// The storage's data that it needed; 0 if unknown.
+    /// Data of the storage that the test needed; 0 if unknown.
     useful: Bytes,
-    /// Whether it completed: priming may run out of time.
+    /// True if the trial completed; priming may reach its time limit.
     complete: bool,
     device: DeviceActivity,
 }
@@ -119,7 +119,7 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Findings, PgError> {
     check(plan)?;
-    // Usage errors are reported before missing requirements.
+    // Reports usage errors before missing requirements.
     arms::parse(&plan.vary, u32::MAX)?;
     let tools = Tools::find()?;
     let mut arms = arms::parse(&plan.vary, tools.major())?;
@@ -160,7 +160,7 @@ pub fn run(
     Ok(answer)
 }
 
-/// Storage that still exists after everything was restored; a virtual disk does not.
+/// Storage that still exists after the restore; `None` for a virtual disk, which is removed.
 struct Aftermath(Option<Storage>);
 
 impl Aftermath {
@@ -181,7 +181,7 @@ impl PostgresPlan {
         self.tests.contains(&Test::Prime)
     }
 
-    /// Facts for readers of the run.
+    /// Returns facts for the reports of the run.
     fn facts(&self, tools: &Tools, seed: u64) -> Json {
         json!({
             "version": tools.version,
@@ -195,7 +195,7 @@ impl PostgresPlan {
         })
     }
 
-    /// The arguments of `foreread` that repeat this.
+    /// Returns the arguments of `foreread` that repeat this run.
     fn again(&self, seed: u64) -> Vec<String> {
         let tests: Vec<&str> = self.tests.iter().map(|test| test.name()).collect();
         let mut words = vec!["pg".to_owned(), self.target.to_string()];
@@ -242,7 +242,7 @@ fn check(plan: &PostgresPlan) -> Result<(), PgError> {
     Ok(())
 }
 
-/// Stops programs that take too long, or when this is interrupted.
+/// Returns a limit that stops programs after `seconds`, or when foreread is interrupted.
 fn limit_of(environment: &Environment, seconds: u64) -> RunLimit {
     let cancel = environment.cancel.clone();
     let cancelled = Arc::new(move || cancel.is_cancelled());
@@ -274,7 +274,7 @@ impl Job<'_> {
         Ok(trials)
     }
 
-    /// All trials: in each round, every test under every setting, in random order.
+    /// Runs all trials: in each round, every test under every setting, in random order.
     fn trials(
         &self,
         keeper: &mut Keeper<'_>,
@@ -325,13 +325,13 @@ impl Job<'_> {
     }
 }
 
-/// `foreread auto` for one trial.
+/// Starts `foreread auto` for one trial.
 fn control(
     plan: &PostgresPlan,
     place: &LiveTarget,
     environment: &Environment,
 ) -> Result<AutoProcess, PgError> {
-    // Scans may take as long as loading; nothing takes longer.
+    // A scan may take as long as loading; nothing takes longer.
     let seconds = session::LOAD_TIMEOUT_S.max(plan.limit.as_secs_f64() as u64 + 120);
     AutoProcess::start(&environment.server.program, &place.storage.path, seconds)
 }

@@ -1,4 +1,4 @@
-//! Random selects from a cold cache until everything is cached, and pgbench's own transactions.
+//! Random selects from a cold cache until all data is cached, and pgbench's built-in transactions.
 
 use crate::server::{Moment, Pgbench, PgbenchLoad};
 use bench::Series;
@@ -16,11 +16,11 @@ use study::LiveTarget;
 const SELECT_SCRIPT: &str = "\\set id random(1, :rows)\nselect pad from foreread where id = :id;\n";
 /// Additional time for a program to start and exit, in seconds.
 const OVERHEAD_S: u64 = 60;
-/// Interval at which cached pages are marked as used, in seconds: reclaim of idle pages waits
-/// longer.
+/// Interval at which cached pages are marked as used, in seconds; shorter than the age at which
+/// hosts reclaim idle pages.
 const HOLD_INTERVAL_S: f64 = 1.0;
 
-/// Selects rows by random keys until table and index are cached, or time is up.
+/// Selects rows by random keys until table and index are cached, or until the time limit.
 pub(super) fn prime(
     plan: &PostgresPlan,
     session: &Session,
@@ -59,19 +59,19 @@ pub(super) fn prime(
 
 struct Priming<'a> {
     session: &'a Session,
-    /// The share of table and index to be cached.
+    /// Share of table and index to be cached.
     goal: f64,
     held: Held,
     course: SampledSeries,
-    /// The cached share at the last check.
+    /// Cached share at the last check.
     reached: f64,
-    /// Seconds from the start until the goal was reached.
+    /// Time from the start until the goal was reached, in seconds; `None` before.
     primed: Option<f64>,
     problem: Option<PgError>,
 }
 
 impl Priming<'_> {
-    /// Checks the cached share at this time; returns whether that is enough, or unknown.
+    /// Checks the cached share at this time; returns whether priming is complete or failed.
     fn is_over(&mut self, seconds: f64) -> bool {
         match self.held.renew(seconds).and_then(|()| self.session.cached()) {
             Ok(share) => self.note(seconds, share),
@@ -90,8 +90,8 @@ impl Priming<'_> {
     }
 }
 
-/// Keeps cached data on a host that reclaims idle cache, because the time until everything has been
-/// read once is to be measured.
+/// Keeps cached data on a host that reclaims idle cache, because priming measures the time until
+/// all data has been read once.
 struct Held {
     files: Vec<Hold>,
     renewed: f64,
@@ -104,7 +104,7 @@ impl Held {
         Ok(Self { files, renewed: 0.0 })
     }
 
-    /// Includes data cached since the last call, at this time.
+    /// Also holds data that was cached since the last call, at most once per second.
     fn renew(&mut self, seconds: f64) -> Result<(), PgError> {
         if seconds - self.renewed < HOLD_INTERVAL_S {
             return Ok(());
@@ -119,7 +119,7 @@ impl Held {
     }
 }
 
-/// pgbench's own transactions for the planned duration.
+/// Runs pgbench's built-in transactions for the planned duration.
 pub(super) fn pgbench(
     plan: &PostgresPlan,
     session: &Session,
@@ -141,7 +141,7 @@ fn load(plan: &PostgresPlan, seed: u64) -> PgbenchLoad {
     PgbenchLoad { script: None, variables: Vec::new(), clients: plan.clients, seconds, seed }
 }
 
-/// In the storage's own time: with dilation k, k times as many.
+/// Converts to the storage's own time: with dilation k, rates are k times as high.
 fn trial(test: Test, ran: Pgbench, dilation: f64) -> Trial {
     let own = |moment: &Moment| Moment {
         seconds: moment.seconds / dilation,

@@ -1,4 +1,4 @@
-//! Scans of the table, each with the intended query plan.
+//! Scans the table, each time with the intended query plan.
 
 use study::Environment;
 
@@ -7,7 +7,7 @@ use super::{DeviceSampler, PostgresPlan, Test, Trial, limit_of};
 use crate::error::PgError;
 use study::LiveTarget;
 
-/// How long a scan may take, in seconds.
+/// Time limit of a scan, in seconds.
 const SCAN_TIMEOUT_S: u64 = 3600;
 /// Index and bitmap scans fetch one of this many rows.
 const ROWS_PER_FETCH: u64 = 20;
@@ -43,7 +43,7 @@ pub(super) fn scan(
     })
 }
 
-/// Settings that force the query plan, and the statement.
+/// Returns the settings that force the query plan, and the statement.
 fn statements(test: Test, some: u64) -> (String, String) {
     let off = |names: &[&str]| -> String {
         names.iter().map(|name| format!("set enable_{name} = off;\n")).collect()

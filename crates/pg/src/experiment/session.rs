@@ -17,26 +17,26 @@ use super::{PgArm, PostgresPlan, Test, limit_of};
 use crate::error::PgError;
 use study::LiveTarget;
 
-/// Rows of the table that fit a page of the server.
+/// Number of the table's rows in a page of the server.
 const ROWS_PER_PAGE: u64 = 18;
-/// The page size of the server.
+/// Page size of the server.
 const PAGE_BYTES: u64 = 8192;
 /// A prime: its multiples modulo the number of rows are spread over the whole table.
 const ROW_STRIDE: u64 = 7919;
-/// How long loading may take, in seconds.
+/// Time limit of loading, in seconds.
 pub(super) const LOAD_TIMEOUT_S: u64 = 3600;
 
 pub(super) fn table_size(plan: &PostgresPlan) -> Bytes {
     Bytes::new(plan.size.get() / PAGE_BYTES * PAGE_BYTES)
 }
 
-/// The number of rows; never a multiple of the prime, which would reach only some of them.
+/// Returns the number of rows: never a multiple of the prime, which would reach only some rows.
 pub(super) fn rows(plan: &PostgresPlan) -> u64 {
     let rows = plan.size.get() / PAGE_BYTES * ROWS_PER_PAGE;
     if rows.is_multiple_of(ROW_STRIDE) { rows - 1 } else { rows }
 }
 
-/// The size of the pages that contain the first `some` rows by the shuffled column.
+/// Returns the size of the pages that contain the first `some` rows by the shuffled column.
 pub(super) fn touched(plan: &PostgresPlan, some: u64) -> Bytes {
     let rows = rows(plan);
     let mut pages = vec![false; (rows / ROWS_PER_PAGE + 1) as usize];
@@ -51,13 +51,13 @@ pub(super) struct Session {
     cluster: Cluster,
     pub(super) client: Client,
     shared_buffers: Bytes,
-    /// The files of the table and of the index on its key.
+    /// Files of the table and of the index on its key.
     watched: Vec<PathBuf>,
     limit: RunLimit,
 }
 
 impl Session {
-    /// Creates the cluster and loads it. A virtual disk is not timed meanwhile.
+    /// Creates the cluster and loads it, without timing on a virtual disk.
     pub(super) fn make(
         plan: &PostgresPlan,
         tools: &Tools,
@@ -85,7 +85,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The files of the table and the index on its key; a file for each gibibyte.
+    /// Returns the files of the table and of the index on its key: one file per GiB.
     fn files(&self) -> Result<Vec<PathBuf>, PgError> {
         let names = "select pg_relation_filepath('foreread');\n\
                      select pg_relation_filepath('foreread_id');";
@@ -127,7 +127,7 @@ impl Session {
         self.watched.iter().map(size).sum()
     }
 
-    /// The share of table and index that is in the page cache.
+    /// Returns the share of table and index that is in the page cache.
     pub(super) fn cached(&self) -> Result<f64, PgError> {
         let mut cached = Pages::ZERO;
         for path in &self.watched {
@@ -140,7 +140,7 @@ impl Session {
         Ok(cached.to_bytes(page_size()).get() as f64 / all.max(1.0))
     }
 
-    /// Keeps cached data of table and index on a host that reclaims idle cache. Must be dropped
+    /// Holds cached data of table and index on a host that reclaims idle cache. Drop the result
     /// before the next trial, because it prevents eviction.
     pub(super) fn hold(&self) -> Result<Vec<Hold>, PgError> {
         let hold = |path: &PathBuf| {
@@ -158,7 +158,7 @@ impl Session {
     }
 }
 
-/// Whether the target is a directory with space for the table, its indexes, and the write-ahead
+/// Checks that the target is a directory with space for the table, its indexes, and the write-ahead
 /// log.
 fn room(plan: &PostgresPlan, place: &LiveTarget) -> Result<(), PgError> {
     let path = place.storage.path.clone();
@@ -179,7 +179,7 @@ fn room(plan: &PostgresPlan, place: &LiveTarget) -> Result<(), PgError> {
     Ok(())
 }
 
-/// Loads the table: `id` follows its order, `shuffled` does not.
+/// Returns the statements that load the table: `id` follows its order, `shuffled` does not.
 fn load(plan: &PostgresPlan) -> String {
     let rows = rows(plan);
     format!(
@@ -194,7 +194,7 @@ fn load(plan: &PostgresPlan) -> String {
     )
 }
 
-/// pgbench's tables of about the same size: 16 MB per unit of its scale.
+/// Returns the scale for pgbench tables of about the same size; one unit is 16 MB.
 fn scale(plan: &PostgresPlan) -> u64 {
     (plan.size.get() / 16_000_000).max(1)
 }

@@ -1,4 +1,4 @@
-//! Device activity while PostgreSQL works: counted from start to end, and sampled in between.
+//! Device activity during a test: counted from start to end, and sampled in between.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -11,9 +11,9 @@ use units::Nanos;
 
 use crate::error::PgError;
 
-/// The first interval between two samples; it doubles whenever there are too many.
+/// First interval between two samples; it doubles whenever there are too many samples.
 const FIRST_INTERVAL: Nanos = Nanos::from_millis(100);
-/// A chart cannot show more samples.
+/// Maximum number of samples; a chart cannot show more.
 const MAX_SAMPLES: usize = 240;
 
 /// Quantities that are sampled together; the interval grows with the duration.
@@ -30,12 +30,12 @@ impl SampledSeries {
         Self { every: FIRST_INTERVAL, next: FIRST_INTERVAL, looks: 0, series }
     }
 
-    /// Whether a sample is due at this time.
+    /// Returns whether a sample is due at this time.
     pub(super) fn is_due(&self, at: Nanos) -> bool {
         at >= self.next
     }
 
-    /// Adds a value of each quantity.
+    /// Adds one value of each quantity.
     pub(super) fn push(&mut self, at: Nanos, values: &[f64]) {
         for (series, value) in self.series.iter_mut().zip(values) {
             series.push(at, *value);
@@ -70,7 +70,7 @@ pub(super) struct DeviceActivity {
 }
 
 impl DeviceActivity {
-    /// The share of time with a request at the device.
+    /// Returns the share of time with at least one request at the device; `None` for an empty time.
     pub(super) fn utilisation(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| (self.stat.busy.as_secs_f64() / self.seconds).min(1.0))
     }
@@ -148,7 +148,7 @@ impl Reader {
     }
 }
 
-/// Busy time in percent, mean queue, MiB per second, and mean KiB of a read, over this time.
+/// Returns busy time in percent, mean queue, MiB/s, and mean KiB per read, over this time.
 fn rates(delta: &BlockStat, seconds: f64) -> [f64; 4] {
     let over = |value: f64| value / seconds.max(1e-9);
     let reads = delta.reads as f64;
@@ -156,7 +156,7 @@ fn rates(delta: &BlockStat, seconds: f64) -> [f64; 4] {
         (over(delta.busy.as_secs_f64()) * 100.0).min(100.0),
         over(delta.queue_time.as_secs_f64()),
         over(delta.read_bytes.as_mib()),
-        // Without reads there is no size.
+        // Without reads this is NaN, which is skipped.
         delta.read_bytes.get() as f64 / 1024.0 / reads,
     ]
 }

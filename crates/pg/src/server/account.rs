@@ -1,4 +1,4 @@
-//! The user that a server runs as: PostgreSQL refuses to run as root.
+//! The user that runs a server: PostgreSQL refuses to run as root.
 
 use std::fs;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::error::PgError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAccount {
     pub name: String,
-    /// Its ids; `None` for the user of this process.
+    /// User id and group id; `None` for the user of this process.
     ids: Option<(u32, u32)>,
 }
 
 impl ServerAccount {
-    /// The user of a server: for root, the user postgres or else nobody; otherwise the same user.
+    /// Returns the user of a server: postgres or else nobody for root, otherwise the same user.
     pub fn of_server() -> Result<Self, PgError> {
         if !rustix::process::geteuid().is_root() {
             let name = std::env::var("USER").unwrap_or_else(|_| "this user".to_owned());
@@ -32,7 +32,7 @@ impl ServerAccount {
         std::os::unix::fs::chown(path, Some(uid), Some(gid)).map_err(PgError::io("give away", path))
     }
 
-    /// Whether it can access a directory.
+    /// Returns whether this user can enter a directory.
     pub(crate) fn reaches(&self, path: &Path) -> bool {
         if self.ids.is_none() {
             return true;
@@ -44,12 +44,12 @@ impl ServerAccount {
         matches!(status, Ok(Ok(status)) if status.success())
     }
 
-    /// The invocation of a program by this user.
+    /// Returns the invocation of a program as this user.
     pub(crate) fn invocation(&self, program: &Path) -> Result<PgCommand, PgError> {
         Ok(PgCommand::from_command(self.command(program)?, program))
     }
 
-    /// A command of this user that exits when this process does for any reason.
+    /// Returns a command as this user; another user's gets SIGINT when this process exits.
     pub(crate) fn command(&self, program: &Path) -> Result<Command, PgError> {
         let Some((uid, gid)) = self.ids else { return Ok(Command::new(program)) };
         let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"];

@@ -10,22 +10,22 @@ use crate::error::PgError;
 pub struct Client {
     pub(crate) psql: PathBuf,
     pub(crate) pgbench: Option<PathBuf>,
-    /// As for `psql -d`: a name, a connection string or a URI.
+    /// Connection as for `psql -d`: a name, a connection string or a URI.
     pub(crate) connection: String,
     /// Options of the sessions (PGOPTIONS).
     pub(crate) options: String,
 }
 
-/// The result of a statement and its time.
+/// The result of a statement, and its duration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timed {
-    /// Its rows: one per line, with columns separated by `|`.
+    /// Rows: one per line, with columns separated by `|`.
     pub rows: String,
     pub ms: f64,
 }
 
 impl Client {
-    /// A connection to an existing server, read-only.
+    /// Creates a read-only connection to an existing server.
     pub fn connect_to(connection: &str) -> Result<Self, PgError> {
         let beside = std::path::Path::new("/usr/bin");
         Ok(Self {
@@ -36,12 +36,12 @@ impl Client {
         })
     }
 
-    /// A connection to an existing server, which may also write.
+    /// Creates a connection to an existing server that may also write.
     pub fn writing_to(connection: &str) -> Result<Self, PgError> {
         Ok(Self { options: String::new(), ..Self::connect_to(connection)? })
     }
 
-    /// The connection string, as for `psql -d`.
+    /// Returns the connection string, as for `psql -d`.
     pub fn connection(&self) -> &str {
         &self.connection
     }
@@ -58,14 +58,14 @@ impl Client {
         invocation.input(statements.to_owned()).run(limit)
     }
 
-    /// Runs a statement after others that prepare the session, and returns its time.
+    /// Runs statements that prepare the session, then times a statement.
     pub fn time(&self, prepare: &str, statement: &str, limit: &RunLimit) -> Result<Timed, PgError> {
         let script = format!("{prepare}\n\\timing on\n{statement};\n");
         timed(&self.run(&script, limit)?)
     }
 }
 
-/// Takes the password out of a URL or of `key=value` pairs, so that other users do not see it in
+/// Removes the password from a URL or from `key=value` pairs, so that other users do not see it in
 /// the list of processes.
 fn split_password(connection: &str) -> (String, Option<String>) {
     let whole = || (connection.to_owned(), None);
@@ -87,8 +87,8 @@ fn split_password(connection: &str) -> (String, Option<String>) {
     (format!("{scheme}://{user}@{host}{after}"), Some(percent_decoded(password)))
 }
 
-/// The pairs of a connection string (libpq, "Keyword/Value Connection Strings") but the password,
-/// and the password if there is one; `None` if they are no such pairs, which `psql` then reports.
+/// Returns the pairs of a connection string (libpq, "Keyword/Value Connection Strings") without the
+/// password, and the password; `None` if the string has another form, which `psql` then reports.
 fn pairs_without_password(connection: &str) -> Option<(String, Option<String>)> {
     let (mut others, mut password) = (Vec::new(), None);
     let mut rest = connection.trim_start();
@@ -105,7 +105,7 @@ fn pairs_without_password(connection: &str) -> Option<(String, Option<String>)> 
     Some((others.join(" "), password))
 }
 
-/// A value of such a pair, without its quotes and escapes, and what follows it.
+/// Returns the first value, without its quotes and escapes, and the text after it.
 fn first_value(text: &str) -> Option<(String, &str)> {
     let quoted = text.starts_with('\'');
     let mut value = String::new();

@@ -1,4 +1,4 @@
-//! A server of our own.
+//! A private server of foreread.
 
 use std::fs::{self, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -14,12 +14,12 @@ use super::process::RunLimit;
 use super::{Client, ServerAccount, Tools, left};
 use crate::error::PgError;
 
-/// The superuser of a server of ours, and its database.
+/// Superuser of a private server, and its database.
 const USER: &str = "foreread";
-/// Time limit for a server to start, and to stop.
+/// Time limit for a server to start or to stop.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Settings of every server: no port, no background work during measurements.
+/// Settings of every private server: no port, no background work during measurements.
 const SETTINGS: [&str; 7] = [
     "listen_addresses=",
     "autovacuum=off",
@@ -30,9 +30,9 @@ const SETTINGS: [&str; 7] = [
     "logging_collector=off",
 ];
 
-/// A server of our own. It is stopped and its files are removed by [`Cluster::remove`] or when
-/// dropped. If this process dies, the server exits, and its files are removed by the next run or by
-/// [`remove_left`](super::remove_left).
+/// A private server. [`Cluster::remove`] or dropping stops it and removes its files. If this
+/// process dies, the server exits, and the next run or [`remove_left`](super::remove_left) removes
+/// its files.
 #[derive(Debug)]
 pub struct Cluster {
     tools: Tools,
@@ -44,10 +44,10 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Creates one in our own directory inside `dir`, not started yet.
+    /// Creates a cluster in foreread's directory inside `dir`, without starting it.
     pub fn create(tools: &Tools, dir: &Path, limit: &RunLimit) -> Result<Self, PgError> {
         let account = ServerAccount::of_server()?;
-        // Failures elsewhere are irrelevant here; the target itself is checked below.
+        // Failures elsewhere are irrelevant; the code below checks the target itself.
         drop(left::remove_left(false));
         let home = dir.join(NAME);
         remove_left_over(&home)?;
@@ -62,7 +62,7 @@ impl Cluster {
         };
         let socket = left::socket_directory();
         let (tools, server) = (tools.clone(), None);
-        // From now on, dropping it removes the files.
+        // From here on, dropping the cluster removes the files.
         let cluster = Self { tools, account, home, socket, server, lock };
         cluster.account.own(&cluster.home)?;
         if !cluster.account.reaches(&cluster.home) {
@@ -71,7 +71,7 @@ impl Cluster {
         }
         cluster.make_socket_directory()?;
         let invocation = cluster.account.invocation(&cluster.tools.program("initdb")?)?;
-        // Without syncing: the data need not survive a power loss.
+        // Without syncing (-N): the data need not survive a power loss.
         let invocation =
             invocation.args(["-N", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", USER, "-D"]);
         invocation.arg(cluster.data()).holding(cluster.shared_lock()?).run(limit)?;
@@ -79,8 +79,7 @@ impl Cluster {
     }
 
     fn make_socket_directory(&self) -> Result<(), PgError> {
-        // The path of a socket is limited to about a hundred characters; that of a target may be
-        // longer.
+        // The path of a socket is limited to about 100 characters; that of a target may be longer.
         let _ = fs::remove_dir_all(&self.socket);
         let made = fs::DirBuilder::new().mode(0o700).create(&self.socket);
         made.map_err(PgError::io("make", &self.socket))?;
@@ -88,8 +87,8 @@ impl Cluster {
         self.account.own(&self.socket)
     }
 
-    /// The lock for a program that uses its files: while the program exits after the end of this
-    /// process, the files are in use.
+    /// Returns the lock for a program that uses the files: they remain in use while that program
+    /// exits after this process has died.
     fn shared_lock(&self) -> Result<File, PgError> {
         self.lock.file().try_clone().map_err(PgError::io("share", &self.home))
     }
@@ -102,7 +101,7 @@ impl Cluster {
         &self.tools
     }
 
-    /// Starts it with these additional settings.
+    /// Starts the server with these additional settings.
     pub fn start(&mut self, settings: &[(String, String)]) -> Result<(), PgError> {
         let log_path = self.home.join("log");
         let log = File::create(&log_path).map_err(PgError::io("make", &log_path))?;
@@ -127,7 +126,7 @@ impl Cluster {
         let pid_file = self.data().join("postmaster.pid");
         let begun = Instant::now();
         while begun.elapsed() < SERVER_TIMEOUT {
-            // Its eighth line is the state (src/include/utils/pidfile.h).
+            // The eighth line is the state (src/include/utils/pidfile.h).
             let text = fs::read_to_string(&pid_file).unwrap_or_default();
             if text.lines().nth(7).is_some_and(|state| state.trim() == "ready") {
                 return Ok(());
@@ -143,7 +142,7 @@ impl Cluster {
         Err(PgError::Hangs { program: "postgres".to_owned(), limit: SERVER_TIMEOUT })
     }
 
-    /// Stops it, if it is running.
+    /// Stops the server, if it is running.
     pub fn stop(&mut self) -> Result<(), PgError> {
         let Some(mut server) = self.server.take() else { return Ok(()) };
         for (signal, timeout) in
@@ -169,7 +168,7 @@ impl Cluster {
         })
     }
 
-    /// Stops it and removes its files.
+    /// Stops the server and removes its files.
     pub fn remove(mut self) -> Result<(), PgError> {
         let stopped = self.stop();
         let removed = self.clear();

@@ -1,5 +1,5 @@
-//! The directory of a server: marked as made by foreread, locked while in use, and removed only
-//! then.
+//! The directory of a server: marked as created by foreread, locked while in use, and removed only
+//! if it is marked and unlocked.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -9,13 +9,13 @@ use sys::lock::Lock;
 
 use crate::error::PgError;
 
-/// Our directory of a server, with a fixed name for each target, so that nothing is left behind
-/// twice.
+/// Name of foreread's directory for a server, the same for each target, so that at most one can be
+/// left behind.
 pub(crate) const NAME: &str = ".foreread-postgres";
-/// The file that marks it as ours, locked while in use.
+/// File that marks the directory as foreread's; locked while in use.
 const MARK: &str = "made-by-foreread";
 
-/// Marks a directory as ours and locks it.
+/// Marks a directory as foreread's and locks it.
 pub(crate) fn mark(home: &Path) -> Result<Lock, PgError> {
     let path = home.join(MARK);
     File::create(&path).map_err(PgError::io("make", &path))?;
@@ -23,14 +23,14 @@ pub(crate) fn mark(home: &Path) -> Result<Lock, PgError> {
     lock.ok_or_else(|| PgError::Busy { path: home.to_owned() })
 }
 
-/// Removes the directory of a dead run.
+/// Removes the directory of a run that was killed.
 pub(crate) fn remove_left_over(home: &Path) -> Result<(), PgError> {
     if !home.exists() {
         return Ok(());
     }
     let mark = home.join(MARK);
     if !mark.is_file() {
-        // An empty one has no owner: its removal was interrupted after the mark was removed.
+        // An empty one: its removal was interrupted after the mark was removed.
         return fs::remove_dir(home).map_err(|_| PgError::Foreign { path: home.to_owned() });
     }
     let lock = Lock::try_take(&mark).map_err(PgError::io("lock", &mark))?;
@@ -40,8 +40,8 @@ pub(crate) fn remove_left_over(home: &Path) -> Result<(), PgError> {
     remove_home(home)
 }
 
-/// Removes our directory. The mark is removed last, so that a directory which cannot be removed
-/// entirely is still recognised, and removed by the next run.
+/// Removes foreread's directory. The mark is removed last, so that the next run recognises and
+/// removes a directory that could not be removed entirely.
 pub(crate) fn remove_home(home: &Path) -> Result<(), PgError> {
     let removed = remove_but_the_mark(home)
         .and_then(|()| fs::remove_file(home.join(MARK)))
@@ -64,7 +64,7 @@ fn remove_but_the_mark(home: &Path) -> io::Result<()> {
             true => fs::remove_dir_all(entry.path()),
             false => fs::remove_file(entry.path()),
         };
-        // A server that is shutting down removes files, too.
+        // A server that is shutting down also removes files.
         removed.or_else(|error| match error.kind() {
             ErrorKind::NotFound => Ok(()),
             _ => Err(error),

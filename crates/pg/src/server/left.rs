@@ -1,8 +1,8 @@
-//! Remains of dead runs: the directory of a server's socket, and the server's own.
+//! Finds and removes remains of killed runs: the directories of a server's socket and data.
 //!
-//! Our server exits with the process that created it, but a killed process removes no files. Next
-//! to its socket, in the directory for temporary files, each server has a note with the path of its
-//! data, so that the data is found without knowing the target.
+//! A private server exits with the process that created it, but a killed process removes no files.
+//! Each server therefore has a note with the path of its data next to its socket, in the directory
+//! for temporary files, so that the data can be found without knowing the target.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 use super::home::{NAME, remove_left_over};
 use crate::error::PgError;
 
-/// Prefix of socket directories, before the process id.
+/// Prefix of socket directories; the process id follows.
 const SOCKET: &str = "foreread-pg-";
 const NOTE: &str = "home";
 
@@ -33,8 +33,8 @@ pub(crate) fn note(socket: &Path, home: &Path) -> Result<(), PgError> {
     write().map_err(PgError::io("write", &path))
 }
 
-/// Removes remains of dead runs, or only finds them; returns the directories. Running servers are
-/// locked and skipped.
+/// Removes the remains of killed runs, or only finds them; returns the directories. A running
+/// server's socket is skipped; removing locked data is an error.
 pub fn remove_left(only_look: bool) -> Vec<Result<PathBuf, PgError>> {
     remove_left_in(&std::env::temp_dir(), only_look)
 }
@@ -44,7 +44,7 @@ fn remove_left_in(place: &Path, only_look: bool) -> Vec<Result<PathBuf, PgError>
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix(SOCKET)?.parse::<u32>().ok());
-        // A running process with this id is the owner, or the directory is checked again later.
+        // A process with this id exists: it is the owner, or a later run checks again.
         if pid.is_none_or(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
             continue;
         }
@@ -59,8 +59,8 @@ fn remove_left_in(place: &Path, only_look: bool) -> Vec<Result<PathBuf, PgError>
     found
 }
 
-/// The data directory of the server with this socket. All users can write to the directory for
-/// temporary files, so a note counts only if this user wrote it and it names a directory of ours.
+/// Returns the data directory of the server with this socket. All users can write to the directory
+/// for temporary files, so a note counts only if this user wrote it and it names a valid path.
 fn noted(socket: &Path) -> Option<PathBuf> {
     let path = socket.join(NOTE);
     let plain = fs::symlink_metadata(socket).ok()?.is_dir();
@@ -73,7 +73,7 @@ fn noted(socket: &Path) -> Option<PathBuf> {
 }
 
 fn remove(socket: &Path, home: PathBuf) -> Result<PathBuf, PgError> {
-    // The data on a virtual disk disappeared with the disk.
+    // A virtual disk's data has disappeared with the disk.
     remove_left_over(&home)?;
     fs::remove_dir_all(socket).map_err(PgError::io("remove", socket))?;
     Ok(home)
@@ -88,7 +88,7 @@ mod tests {
     fn what_a_dead_run_left_goes_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().join(NAME);
-        // No process has a number beyond four million.
+        // No process has an id above 4,194,304.
         let dead = dir.path().join(format!("{SOCKET}4194999"));
         let alive = dir.path().join(format!("{SOCKET}{}", std::process::id()));
         let strange = dir.path().join(format!("{SOCKET}4194998"));

@@ -1,9 +1,9 @@
 //! A private PostgreSQL server: finding, creating, starting, querying, removing.
 //!
-//! A [`Cluster`] is a server with its data in a directory that foreread creates and removes;
-//! existing servers are never touched. Queries use PostgreSQL's own clients, `psql` and `pgbench`:
-//! they support every login method, and a client library would add forty crates to the binary for a
-//! few statements.
+//! A [`Cluster`] is a server whose data is in a directory that foreread creates and removes;
+//! foreread never changes existing servers. Queries use PostgreSQL's own clients, `psql` and
+//! `pgbench`, which support every login method; a client library would add forty crates to the
+//! binary for a few statements.
 
 mod account;
 mod client;

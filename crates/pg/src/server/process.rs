@@ -11,26 +11,26 @@ use sys::child::ChildProcess;
 
 use crate::error::PgError;
 
-/// How often a program is checked for its exit.
+/// Interval of the checks whether a program has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// More of a program's output is not kept.
+/// Maximum output of a program that is kept.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// A time limit and a cancellation flag.
 #[derive(Clone)]
 pub struct RunLimit {
     pub time: Duration,
-    /// Whether to stop immediately.
+    /// True if the program should stop immediately.
     pub cancelled: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl RunLimit {
-    /// A time limit without cancellation.
+    /// Creates a time limit without cancellation.
     pub fn seconds(seconds: u64) -> Self {
         Self { time: Duration::from_secs(seconds), cancelled: Arc::new(|| false) }
     }
 
-    /// Waits until a program exits; meanwhile calls `poll` at each interval.
+    /// Waits until a program exits, and calls `poll` at each interval.
     pub(crate) fn wait(
         &self,
         child: &mut ChildProcess,
@@ -55,7 +55,7 @@ impl RunLimit {
     }
 }
 
-/// A program with its arguments and its input.
+/// A program with its arguments and input.
 pub(crate) struct PgCommand {
     command: Command,
     name: String,
@@ -68,7 +68,7 @@ impl PgCommand {
         Self::from_command(Command::new(&program), &program)
     }
 
-    /// Errors name `program`, whatever starts it.
+    /// Creates the invocation; errors name `program`, whatever program starts it.
     pub(crate) fn from_command(command: Command, program: &Path) -> Self {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Self { command, name, input: String::new(), held: None }
@@ -89,7 +89,7 @@ impl PgCommand {
         self
     }
 
-    /// Passes a locked file as its standard input.
+    /// Passes a locked file as the program's standard input.
     pub(crate) fn holding(mut self, file: File) -> Self {
         self.held = Some(file);
         self
@@ -100,7 +100,7 @@ impl PgCommand {
         self
     }
 
-    /// Runs the program to its end and returns what it printed on stdout.
+    /// Runs the program until it exits; returns its stdout.
     pub(crate) fn run(self, limit: &RunLimit) -> Result<String, PgError> {
         let program = self.name.clone();
         let mut child = self.start()?;
@@ -123,14 +123,14 @@ impl PgCommand {
     }
 }
 
-/// The stdout and stderr of a program that has exited.
+/// Returns the stdout and stderr of a program that has exited.
 pub(crate) fn output(child: &mut ChildProcess) -> (String, String) {
     let output = child.take_output().unwrap_or_default();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (text(output.stdout), text(output.stderr))
 }
 
-/// A failure, with the last lines of output.
+/// Returns an error with the last lines of output.
 pub(crate) fn failed(program: String, status: &ExitStatus, said: &str) -> PgError {
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.len().saturating_sub(4);

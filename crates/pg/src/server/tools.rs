@@ -1,4 +1,4 @@
-//! PostgreSQL's programs.
+//! Finds PostgreSQL's programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,29 +6,29 @@ use std::path::{Path, PathBuf};
 use super::process::{PgCommand, RunLimit};
 use crate::error::PgError;
 
-/// Directories of the programs of each version under Debian and Red Hat, outside of PATH.
+/// Directories of the programs of each version on Debian and Red Hat, outside PATH.
 const HOMES: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
 
-/// The programs of one version of the server.
+/// The programs of one PostgreSQL version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tools {
     pub bin: PathBuf,
-    /// The version, as in `15.18`.
+    /// Version, such as `15.18`.
     pub version: String,
 }
 
 impl Tools {
-    /// The programs of the latest installed version.
+    /// Finds the programs on PATH, or else of the latest installed version.
     pub fn find() -> Result<Self, PgError> {
         let mut found: Vec<PathBuf> = HOMES.iter().flat_map(versions).collect();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        // Programs on PATH were put there on purpose, so they come first.
+        // The user put programs on PATH on purpose, so these take precedence.
         found.extend(std::env::split_paths(&path));
         let has = |bin: &PathBuf| ["initdb", "postgres"].iter().all(|it| bin.join(it).is_file());
         let bin = found.into_iter().rev().find(has);
         let missing = PgError::NotInstalled { program: "postgres", package: "postgresql" };
         let bin = bin.ok_or(missing)?;
-        // A link to a server's programs has no psql and pgbench next to it.
+        // A directory of links to the server may lack psql and pgbench.
         let server = bin.join("postgres");
         let real = fs::canonicalize(&server).unwrap_or(server);
         let bin = real.parent().map_or(bin, Path::to_owned);
@@ -39,24 +39,24 @@ impl Tools {
         Ok(Self { bin, version })
     }
 
-    /// The first number of the version.
+    /// Returns the major version; 0 if unknown.
     pub fn major(&self) -> u32 {
         self.version.split('.').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// One of the programs: next to the server, or on PATH.
+    /// Returns one of the programs: next to the server, or on PATH.
     pub(crate) fn program(&self, name: &'static str) -> Result<PathBuf, PgError> {
         program(name, &self.bin)
     }
 }
 
-/// A client, which need not be next to a server.
+/// Finds a client, which may be outside the server's directory.
 pub(crate) fn program(name: &'static str, beside: &Path) -> Result<PathBuf, PgError> {
     let missing = PgError::NotInstalled { program: name, package: "postgresql-client" };
     sys::program::find_also_in(name, &[beside.to_owned()]).ok_or(missing)
 }
 
-/// The directories of all versions below a directory, ascending.
+/// Returns the directories of all versions below a directory, ascending.
 fn versions((home, prefix): &(&str, &str)) -> Vec<PathBuf> {
     let entries = fs::read_dir(home).into_iter().flatten().flatten();
     let mut found: Vec<(u32, PathBuf)> = entries
@@ -70,7 +70,7 @@ fn versions((home, prefix): &(&str, &str)) -> Vec<PathBuf> {
     found.into_iter().map(|(_, bin)| bin).collect()
 }
 
-/// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+/// Parses the version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
 pub fn version_of(text: &str) -> Option<String> {
     let after = text.split("PostgreSQL)").nth(1)?.trim();
     let word = after.split_whitespace().next()?;

@@ -12,7 +12,7 @@ use crate::json::Versioned;
 use crate::names::settings_label;
 use crate::number::{ABSENT, ends_text, short, spread_text};
 
-/// The document of `compare --json`, specified by docs/compare.schema.json.
+/// The document of `compare --json`; docs/compare.schema.json specifies it.
 #[derive(Debug, Serialize)]
 pub struct ComparedDocument<'a> {
     first: Side<'a>,
@@ -46,7 +46,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The comparisons as JSON; `None` without any.
+/// Returns the comparisons as JSON; `None` if there are none.
 pub fn compare_json<'a>(pairings: &'a [Pairing<'a>]) -> Option<Versioned<ComparedDocument<'a>>> {
     let other = |pairing: &'a Pairing<'a>| Other {
         side: Side::of(&pairing.second),
@@ -83,7 +83,7 @@ const COLUMNS: &[&str] = &[
     "settings",
 ];
 
-/// The compared cells as CSV.
+/// Writes the compared cells as CSV.
 pub fn compare_csv(pairings: &[Pairing<'_>], out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
@@ -147,7 +147,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
     text
 }
 
-/// Read-ahead in KiB, and the other settings.
+/// Returns read-ahead in KiB, and the other settings.
 fn markdown_settings(settings: &study::CellSettings) -> String {
     let others = clean::markdown(&settings_label(settings));
     format!("{} {others}", settings.read_ahead.get()).trim_end().to_owned()

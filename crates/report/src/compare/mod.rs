@@ -14,7 +14,7 @@ pub use formats::{ComparedDocument, compare_csv, compare_json, compare_markdown}
 pub(crate) use sentences::sentences;
 pub use terminal::compare_terminal;
 
-/// A run compared with the first one.
+/// A comparison of a run with the first run.
 #[derive(Clone, Debug)]
 pub struct Pairing<'a> {
     pub first: RunReport<'a>,
@@ -24,7 +24,7 @@ pub struct Pairing<'a> {
 }
 
 impl<'a> Pairing<'a> {
-    /// The unit of the figures of all workloads.
+    /// Returns the unit of the figures of all workloads.
     pub(crate) fn units(&self) -> String {
         let mut names: Vec<&str> =
             self.comparison.cells.iter().map(|cell| cell.workload.as_str()).collect();
@@ -33,12 +33,12 @@ impl<'a> Pairing<'a> {
         units(self.first.run, names.into_iter())
     }
 
-    /// The unit of the figures of one workload.
+    /// Returns the unit of the figures of one workload.
     pub(crate) fn unit(&self, workload: &str) -> String {
         unit(self.first.run, workload)
     }
 
-    /// Compares each further run with the first.
+    /// Compares each further run with the first run.
     pub fn all(runs: &[Named<'a>]) -> Vec<Self> {
         let Some((first, others)) = runs.split_first() else { return Vec::new() };
         let names = labels(runs);
@@ -53,7 +53,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// A difference as tables show it.
+/// Returns the word for a difference in tables.
 pub(crate) fn word(difference: Difference) -> &'static str {
     match difference {
         Difference::Faster => "better",

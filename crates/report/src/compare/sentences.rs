@@ -1,4 +1,4 @@
-//! A comparison in sentences.
+//! Describes a comparison in sentences.
 
 use stats::Estimate;
 use study::{Difference, MeanRatio, OwnBest, RunDifference};
@@ -8,8 +8,8 @@ use crate::number::{certainty, ratio, setting};
 use crate::verdict::headline;
 use units::text::counted;
 
-/// The verdict over all cells, for each workload, and under each run's own best setting; what each
-/// run recommends; and what could not be compared. `clean` sanitises names for the output format.
+/// Returns the verdict over all cells, for each workload, and at each run's own best setting; the
+/// recommendation of each run; and what could not be compared. `clean` sanitises names.
 pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec<String> {
     let comparison = &pairing.comparison;
     let [first, second] = pairing.names.each_ref().map(|name| clean(name));
@@ -49,7 +49,7 @@ pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec
     said
 }
 
-/// Differences named in a sentence; the page has a table of all of them.
+/// Maximum number of other differences in a sentence; the HTML page lists all of them.
 const DIFFERENCES_MAX: usize = 6;
 
 /// Lists the other differences, so that no effect is attributed to a single cause.
@@ -100,7 +100,7 @@ fn over_all(overall: &MeanRatio, first: &str, second: &str) -> String {
     }
 }
 
-/// The result of one comparison, to be placed after a name.
+/// Returns the result of one comparison, as text that follows a name.
 fn result(difference: Difference, estimate: &Estimate) -> String {
     let much = ratio(estimate.median).unwrap_or_default();
     let sure = sure(estimate);

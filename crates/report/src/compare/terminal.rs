@@ -9,12 +9,12 @@ use crate::names::settings_label;
 use crate::number::{ABSENT, ends_text, short, spread_text};
 use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
-/// Width of a bar; half of it for each side of 1.
+/// Width of a bar; half of it on each side of 1.
 const BAR_COLUMNS: usize = 16;
-/// The ratio that fills half a bar.
+/// Ratio that fills half a bar.
 const BAR_RATIO: f64 = 4.0;
 
-/// All pairings: a table of cells for each workload, then the verdict.
+/// Returns all comparisons: a table of cells for each workload, then the verdict.
 pub fn compare_terminal(pairings: &[Pairing<'_>], look: TermStyle) -> String {
     let mut text = String::new();
     for pairing in pairings {
@@ -91,7 +91,7 @@ fn style(difference: Difference) -> Style {
     }
 }
 
-/// A ratio as a bar to the right or left of 1, on a logarithmic axis.
+/// Returns a bar that extends left or right of 1, on a logarithmic axis.
 fn bar(ratio: f64) -> String {
     let half = BAR_COLUMNS / 2;
     if !ratio.is_finite() || ratio <= 0.0 {

@@ -1,4 +1,4 @@
-//! What `foreread doctor --json` prints.
+//! The document of `foreread doctor --json`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The output of `foreread doctor`: each storage with its value and origin, then the plan.
+//! The output of `foreread doctor`: the value and origin of each storage, then the plan.
 
 mod json;
 mod names;
@@ -18,17 +18,17 @@ pub use names::short as storage_name;
 
 #[derive(Clone, Copy, Debug)]
 pub struct DoctorReport<'a> {
-    /// All bdis that were examined.
+    /// All examined bdis.
     pub diagnoses: &'a [Diagnosis],
-    /// One plan for each device.
+    /// One plan per device.
     pub plan: &'a [DevicePlan],
-    /// What could not be examined.
+    /// Items that could not be examined.
     pub missing: &'a [Missing],
-    /// The captured tree, if it is not this machine.
+    /// Captured tree; `None` for this machine.
     pub tree: Option<&'a str>,
-    /// The kernel's release.
+    /// Kernel release.
     pub kernel: &'a str,
-    /// Whether to show trees, queue settings and evidence.
+    /// True to show trees, queue settings and evidence.
     pub detail: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn green() -> Style {
     Style::new().fg_color(Some(AnsiColor::Green.into()))
 }
 
-/// The whole output, for a terminal.
+/// Returns the whole output for a terminal.
 pub fn doctor(doctor: &DoctorReport<'_>, look: TermStyle) -> String {
     let mut page = TextPage::new(look);
     captured_host_note(&mut page, doctor.tree);
@@ -69,7 +69,7 @@ pub fn doctor(doctor: &DoctorReport<'_>, look: TermStyle) -> String {
     page.text()
 }
 
-/// Notes that the output describes another machine.
+/// Adds a note that the output describes another machine.
 pub(crate) fn captured_host_note(page: &mut TextPage, tree: Option<&str>) {
     let Some(tree) = tree else { return };
     let text = format!(
@@ -80,8 +80,8 @@ pub(crate) fn captured_host_note(page: &mut TextPage, tree: Option<&str>) {
     page.gap();
 }
 
-/// Whether a storage needs no block of its own: members, which appear in the trees of the devices
-/// built on them, and empty devices.
+/// Returns whether a storage needs no block of its own: members, which appear in the trees of the
+/// devices that contain them, and empty devices.
 fn is_minor(diagnosis: &Diagnosis) -> bool {
     let subject = &diagnosis.subject;
     subject.member || subject.vacant()
@@ -112,7 +112,7 @@ fn storage(page: &mut TextPage, doctor: &DoctorReport<'_>, diagnosis: &Diagnosis
     page.gap();
 }
 
-/// The origin of a value, and how certain it is if it is not certain.
+/// Returns the origin of a value, with the confidence if it is low.
 fn origin_text(diagnosis: &Diagnosis) -> String {
     let origin = &diagnosis.origin;
     match origin.confidence {
@@ -143,7 +143,7 @@ fn severity_style(found: &Finding) -> Style {
     }
 }
 
-/// Members and empty devices, one line for each value.
+/// Adds members and empty devices, one line for each value.
 fn minor_devices(page: &mut TextPage, diagnoses: &[Diagnosis]) {
     let lines = names::minor_devices(diagnoses.iter().filter(|diagnosis| is_minor(diagnosis)));
     if lines.is_empty() {
@@ -156,7 +156,7 @@ fn minor_devices(page: &mut TextPage, diagnoses: &[Diagnosis]) {
     page.gap();
 }
 
-/// Why each finding matters, once for all storage with the finding.
+/// Explains why each finding matters, once for all storage with the finding.
 fn finding_section(page: &mut TextPage, diagnoses: &[&Diagnosis], detail: bool) {
     let mut seen: Vec<(&'static str, Severity)> = Vec::new();
     for found in diagnoses.iter().flat_map(|diagnosis| &diagnosis.findings) {
@@ -180,7 +180,7 @@ fn finding_section(page: &mut TextPage, diagnoses: &[&Diagnosis], detail: bool) 
     page.gap();
 }
 
-/// Storage of one finding that is listed with its evidence; the rest is similar.
+/// Maximum number of storage whose evidence is listed for a finding; the rest is similar.
 const MOST_SHOWN: usize = 3;
 
 fn one_finding(page: &mut TextPage, about: &[(&Diagnosis, &Finding)], detail: bool) {

@@ -6,7 +6,7 @@ use doctor::{Diagnosis, Evidence};
 use host::{Layer, LayerKind, QueueLimits, Subject};
 use units::Kib;
 
-/// A storage in a heading: `/srv · xfs on vg-srv (dm-0)`.
+/// Returns a storage's heading: `/srv · xfs on vg-srv (dm-0)`.
 pub(crate) fn subject(subject: &Subject) -> String {
     let mut filesystems = subject.filesystems();
     let Some(first) = filesystems.next() else {
@@ -29,7 +29,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
     format!("{}{more} · {on}", short(subject))
 }
 
-/// A short name: the first mount point, or the device.
+/// Returns a short name: the first mount point, or the device.
 pub fn short(subject: &Subject) -> String {
     let point = subject.filesystems().find_map(|layer| match &layer.kind {
         LayerKind::Filesystem { points, .. } => points.first(),
@@ -49,7 +49,7 @@ fn source(layer: &Layer) -> String {
     }
 }
 
-/// A device with its user-defined name.
+/// Returns a device's name, with its user-defined name if it has one.
 fn device(layer: &Layer) -> String {
     match &layer.kind {
         LayerKind::Dm { label: Some(label), .. } => format!("{label} ({})", layer.name),
@@ -57,7 +57,7 @@ fn device(layer: &Layer) -> String {
     }
 }
 
-/// A short description of a layer.
+/// Returns a short description of a layer.
 pub(super) fn kind(layer: &Layer) -> String {
     match &layer.kind {
         LayerKind::Filesystem { fstype, .. } => fstype.clone(),
@@ -86,7 +86,7 @@ pub(super) fn kind(layer: &Layer) -> String {
     }
 }
 
-/// A layer in a tree: `vda  virtio disk`.
+/// Returns a layer's text in a tree: `vda  virtio disk`.
 pub(super) fn layer(layer: &Layer) -> String {
     match &layer.kind {
         LayerKind::Filesystem { fstype, points, .. } => {
@@ -98,8 +98,8 @@ pub(super) fn layer(layer: &Layer) -> String {
     }
 }
 
-/// The devices below in one line, if there are more than the one in the heading: from the top down,
-/// siblings separated by commas. The file system below a loop device's file has its own line.
+/// Returns the devices of a stack in one line, if there are more than the one in the heading: from
+/// the top down, siblings separated by commas. The file system under a loop device is omitted.
 pub(super) fn stack_line(subject: &Subject) -> Option<String> {
     const MAX_NAMES_PER_LEVEL: usize = 6;
     let stack = subject.stacks.first()?;
@@ -131,7 +131,7 @@ fn with_value(layer: &Layer) -> String {
     }
 }
 
-/// Queue settings related to read-ahead, of the effective device or the one below it.
+/// Returns the queue settings related to read-ahead, of the effective device or one below it.
 pub(super) fn queue_settings(subject: &Subject) -> Option<String> {
     let own = subject.owner().and_then(|owner| owner.queue.as_ref());
     let below = || subject.stacks.iter().flat_map(Layer::walk).find_map(|l| l.queue.as_ref());
@@ -170,7 +170,7 @@ pub(super) fn evidence(evidence: &Evidence) -> String {
     }
 }
 
-/// A list of names in one line, shortened if it is long.
+/// Returns names in one line, shortened if there are many.
 fn few(names: &[String]) -> String {
     const MAX_LISTED_NAMES: usize = 4;
     match names.len() {
@@ -183,7 +183,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// Storage that needs no block of its own: storage of the same kind, value and origin in one line.
+/// Returns storage that needs no block of its own, grouped by kind, value and origin.
 pub(super) fn minor_devices<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) -> Vec<String> {
     let mut groups: BTreeMap<(String, Kib, String), Vec<String>> = BTreeMap::new();
     for diagnosis in diagnoses {
@@ -196,7 +196,7 @@ pub(super) fn minor_devices<'a>(diagnoses: impl Iterator<Item = &'a Diagnosis>) 
         groups.entry(key).or_default().push(short(subject));
     }
     let line = |((what, value, from), names): ((String, Kib, String), Vec<String>)| {
-        // The value is already printed before it.
+        // The line already contains the value.
         let from = from.replacen(&format!("{value}, "), "its default, ", 1);
         format!("{} ({what}): {value}, from {from}", few(&names))
     };

@@ -7,13 +7,13 @@ use anstyle::Style;
 use crate::clean;
 use crate::terminal_text::{TermStyle, wrapped};
 
-/// A text under construction. All input is sanitised.
+/// A text under construction. It sanitises all input.
 pub(crate) struct TextPage {
     text: String,
     look: TermStyle,
 }
 
-/// The column of values, if there is space.
+/// Column of values, if there is space.
 const VALUE_COLUMN: usize = 46;
 
 impl TextPage {
@@ -21,7 +21,7 @@ impl TextPage {
         Self { text: String::new(), look }
     }
 
-    /// The text, without blank lines at its end.
+    /// Returns the text without trailing blank lines.
     pub fn text(mut self) -> String {
         let end = self.text.trim_end().len();
         self.text.truncate(end);
@@ -43,21 +43,21 @@ impl TextPage {
         }
     }
 
-    /// Adds one blank line, but never two.
+    /// Adds a blank line, but never two in a row.
     pub fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A line that is not wrapped.
+    /// Adds a line that is not wrapped.
     pub fn line(&mut self, indent: usize, style: Style, text: &str) {
         self.text.push_str(&" ".repeat(indent));
         self.put(style, &clean::plain(text));
         self.text.push('\n');
     }
 
-    /// A line of a tree: the drawing is ours, the name is from outside.
+    /// Adds a line of a tree: foreread draws the lines, the name comes from outside.
     pub fn branch(&mut self, drawing: &str, name: &str, value: &str, counts: bool) {
         let name = clean::plain(name);
         self.text.push_str("  ");
@@ -75,7 +75,7 @@ impl TextPage {
         self.text.push('\n');
     }
 
-    /// A name on the left and its value on the right.
+    /// Adds a name on the left and its value on the right.
     pub fn heading(&mut self, name: &str, value: &str, style: Style) {
         let name = clean::plain(name);
         let length = name.chars().count();
@@ -89,17 +89,17 @@ impl TextPage {
         self.text.push('\n');
     }
 
-    /// A word followed by a wrapped, indented text.
+    /// Adds a word followed by a wrapped, indented text.
     pub fn hanging(&mut self, indent: usize, word: &str, style: Style, text: &str) {
         self.broken(indent, word, style, Style::new(), text);
     }
 
-    /// The same with the text in the colour of the word.
+    /// Like `hanging`, with the text in the style of the word.
     pub fn marked(&mut self, indent: usize, word: &str, style: Style, text: &str) {
         self.broken(indent, word, style, style, text);
     }
 
-    /// A command on lines of its own, so that it can be copied; never wrapped.
+    /// Adds a command on its own line, never wrapped, so that it can be copied.
     pub fn command(&mut self, command: &str) {
         self.line(4, super::green(), command);
     }

@@ -1,4 +1,4 @@
-//! The plan: one value for each device, with numbered steps.
+//! Shows the plan: one value for each device, with numbered steps.
 
 use anstyle::Style;
 use doctor::plan::DevicePlan;

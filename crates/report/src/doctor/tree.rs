@@ -1,4 +1,4 @@
-//! The stack as a tree.
+//! Draws a storage's stacks as trees.
 
 use doctor::Diagnosis;
 use host::{BdiId, Layer};

@@ -14,7 +14,7 @@ const PARTS: [&str; 6] = [
     include_str!("assets/end.js"),
 ];
 
-/// The same of a profile's page.
+/// The parts of the script of a profile's page, in order.
 const PROFILE_PARTS: [&str; 5] = [
     include_str!("assets/start.js"),
     include_str!("assets/flame.js"),
@@ -23,10 +23,10 @@ const PROFILE_PARTS: [&str; 5] = [
     include_str!("assets/profile.js"),
 ];
 
-/// The same of a page of tables.
+/// The parts of the script of a page of tables, in order.
 const TABLE_PARTS: [&str; 2] = [include_str!("assets/start.js"), include_str!("assets/tables.js")];
 
-/// What a page shows, which decides about its script.
+/// The content of a page, which determines its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageContent {
     Study,
@@ -35,7 +35,7 @@ pub(super) enum PageContent {
     Tables,
 }
 
-/// The script, in a scope of its own.
+/// Returns the script, in its own scope.
 pub(super) fn script(content: PageContent) -> String {
     let parts = match content {
         PageContent::Study => PARTS.concat(),
@@ -45,8 +45,8 @@ pub(super) fn script(content: PageContent) -> String {
     format!("(() => {{\n\"use strict\";\n{parts}}})();\n")
 }
 
-/// The content security policy: only this style and this script. A served page may also ask its own
-/// server: for progress, and for other rows of a table.
+/// Returns the content security policy: only this style and this script. A served page may also
+/// request progress and other rows of a table from its own server.
 pub(super) fn policy(script: &str, served: bool) -> String {
     let own = if served { "form-action 'self'; connect-src 'self'" } else { "form-action 'none'" };
     format!(
@@ -60,7 +60,7 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
 
-/// Base 64 of RFC 4648, whose characters need no escaping in markup.
+/// Encodes Base64 (RFC 4648), whose characters need no escaping in markup.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -94,7 +94,7 @@ mod tests {
         for text in [STYLE, &scripts[0], &scripts[1], &scripts[2]] {
             let lower = text.to_lowercase();
             assert!(!lower.contains("</s") && !lower.contains("<!--"));
-            // The namespace of SVG is an address that is never fetched.
+            // The namespace of SVG is an address that browsers never fetch.
             let rest = lower.replace("http://www.w3.org/2000/svg", "");
             assert!(!rest.contains("http") && !rest.contains("url(") && !rest.contains("@import"));
         }

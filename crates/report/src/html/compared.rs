@@ -1,4 +1,4 @@
-//! Several runs on one page: one chart of all, and each compared with the first.
+//! Several runs on one page: one chart of all runs, and each run compared with the first.
 
 use maud::{Markup, html};
 use study::{Difference, VerdictKind};
@@ -9,7 +9,7 @@ use crate::compare::{Pairing, sentences, word};
 use crate::names::{brief, settings_label, tied};
 use crate::number::{ABSENT, ends_text, setting, short, spread_text};
 
-/// The sections that show the runs together.
+/// Returns the sections that show the runs together.
 pub(super) fn sections(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup {
     let named: Vec<Named<'_>> = exhibits.iter().map(ReportInput::named).collect();
     let pairings = Pairing::all(&named);
@@ -45,7 +45,7 @@ pub(super) fn sections(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup
     }
 }
 
-/// With two runs, the verdict is the headline and not repeated below.
+/// Returns the number of sentences to skip: with two runs, the headline already has the verdict.
 fn skipped(pairings: &[Pairing<'_>]) -> usize {
     usize::from(pairings.len() == 1)
 }
@@ -57,7 +57,7 @@ fn headline(pairings: &[Pairing<'_>]) -> String {
     }
 }
 
-/// Where returns diminish, for each run and workload.
+/// Returns where returns diminish, for each run and workload.
 fn bends(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Where returns diminish" {
@@ -109,7 +109,7 @@ fn bend(exhibit: &ReportInput<'_>, name: &str, alone: &study::WorkloadVerdict) -
     }
 }
 
-/// Other differences between the two runs.
+/// Returns the other differences between the two runs.
 fn conditions(pairing: &Pairing<'_>, index: usize) -> Markup {
     let heading = format!("conditions-title-{index}");
     let [first, second] = &pairing.names;

@@ -1,5 +1,5 @@
-//! The data for the page's script: one JSON document in the page. Figures are those of the
-//! analysis, in full; names are sanitised.
+//! The data for the page's script: one JSON document in the page. It contains the figures of the
+//! analysis in full; names are sanitised.
 
 use serde::Serialize;
 use serde::ser::SerializeSeq;
@@ -47,7 +47,7 @@ pub(crate) struct RunData {
 struct SettingData {
     kib: u64,
     label: String,
-    /// The other settings, if the study varies more than read-ahead.
+    /// Other settings, if the study varied more than read-ahead.
     labels: String,
 }
 
@@ -58,7 +58,7 @@ struct WorkloadData {
     unit: String,
 }
 
-/// A median with the ends of its interval or range, as three numbers.
+/// A median and the ends of its interval or range.
 #[derive(Debug, Serialize)]
 struct Three(f64, f64, f64);
 
@@ -73,7 +73,7 @@ struct CellData {
     device_requests: Option<Three>,
     latency_us: Option<[f64; 2]>,
     random_latency_us: Option<[f64; 2]>,
-    /// Mean size of a request to the device.
+    /// Mean size of a device request, in KiB.
     request_kib: Option<f64>,
 }
 
@@ -84,7 +84,7 @@ struct Mark {
     label: String,
 }
 
-/// Where the curve of one workload alone bends.
+/// The settings at which the curve of one workload bends.
 #[derive(Debug, Serialize)]
 struct Bend {
     w: usize,
@@ -115,12 +115,12 @@ struct TrialsData {
     queue: Vec<Option<Rounded>>,
     busy: Vec<Option<Rounded>>,
     cpu_ms: Vec<Option<Rounded>>,
-    /// Throughput relative to the median of its cell, which shows drift.
+    /// Throughput relative to the median of its cell; shows drift.
     relative: Vec<Option<Rounded>>,
     why: Vec<Option<String>>,
 }
 
-/// A raw number for display: six digits suffice.
+/// A raw number for display, with six significant digits.
 #[derive(Debug, Clone, Copy)]
 struct Rounded(f64);
 
@@ -147,10 +147,10 @@ impl Serialize for Rounded {
 struct DetailData {
     s: usize,
     w: usize,
-    /// Lower bounds of buckets with counts, for streams and for random reads.
+    /// Lower bounds of latency buckets with their counts, for streams and for random reads.
     stream_us: Pairs,
     random_us: Pairs,
-    /// Reads by powers of two from 4 KiB.
+    /// Number of device requests by size: powers of two from 4 KiB.
     sizes: Vec<u64>,
     slot_seconds: Rounded,
     mib_s: Vec<Rounded>,
@@ -161,7 +161,7 @@ struct DetailData {
     series: Vec<SeriesData>,
 }
 
-/// Other quantities over time.
+/// Another quantity over time.
 #[derive(Debug, Serialize)]
 struct SeriesData {
     name: String,
@@ -274,7 +274,7 @@ fn cells(
     exhibit.analysis.cells.iter().filter_map(cell).collect()
 }
 
-/// The median over the trials of their mean request size.
+/// Returns the median, over the trials, of their mean request size.
 fn request_kib(
     exhibit: &ReportInput<'_>,
     trial_details: &crate::TrialDetails,
@@ -402,8 +402,8 @@ fn details(
     cells.filter_map(detail).collect()
 }
 
-/// The document as text for a script element: it cannot end the element or start another, and
-/// contains no JavaScript line terminator.
+/// Serialises the data as text for a script element: it cannot close the element or open another,
+/// and contains no JavaScript line terminator.
 pub(crate) fn text(data: &impl Serialize) -> String {
     let json = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
     let mut text = String::with_capacity(json.len() + json.len() / 64);

@@ -16,7 +16,7 @@ pub(super) type IndexOf<'a> = dyn Fn(&str) -> Option<usize> + 'a;
 pub(super) struct TradeoffData {
     goal: usize,
     other: usize,
-    /// The baseline of both.
+    /// The common baseline.
     over: usize,
     points: Vec<TradePoint>,
     /// Indices of the points on the Pareto front.
@@ -52,14 +52,14 @@ pub(super) fn tradeoffs(
     all.into_iter().filter_map(with_places).collect()
 }
 
-/// The median of a block of trials.
+/// The median of a block of trials, relative to the medians of their cells.
 #[derive(Debug, Serialize)]
 pub(super) struct BlockMiddle {
     at_s: f64,
     relative: f64,
 }
 
-/// The median of each block's undisturbed trials, relative to their cells.
+/// Returns the median of each block's undisturbed trials, relative to their cells.
 pub(super) fn drift(exhibit: &ReportInput<'_>) -> Vec<BlockMiddle> {
     let begun = exhibit.run.summary.created_unix_s;
     let medians: BTreeMap<(CellSettings, &str), f64> = exhibit
@@ -86,14 +86,14 @@ pub(super) fn drift(exhibit: &ReportInput<'_>) -> Vec<BlockMiddle> {
         .collect()
 }
 
-/// A fitted curve: setting, throughput, and its 95 % interval.
+/// A fitted curve: setting, throughput, and the ends of its 95 % interval.
 #[derive(Debug, Serialize)]
 pub(super) struct PredictedCurve {
     w: usize,
     points: Vec<(u64, f64, f64, f64)>,
 }
 
-/// The fitted curves of all goals.
+/// Returns the fitted curves of all goals.
 pub(super) fn predicted(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Vec<PredictedCurve> {
     if exhibit.report().varied() {
         // The model covers read-ahead only.
@@ -114,7 +114,7 @@ pub(super) fn predicted(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Ve
         .collect()
 }
 
-/// A limit of one workload or of all.
+/// A limit of one workload, or of all workloads (`w` is `None`).
 #[derive(Debug, Serialize)]
 pub(super) struct LimitLine {
     w: Option<usize>,
@@ -122,7 +122,7 @@ pub(super) struct LimitLine {
     label: &'static str,
 }
 
-/// The known limit of a virtual disk's model, and the computed limits of a simulation.
+/// Returns the known limit of a virtual disk's model, and the computed limits of a simulation.
 pub(super) fn limits(exhibit: &ReportInput<'_>, index_of: &IndexOf<'_>) -> Vec<LimitLine> {
     let model = study::limit(exhibit.run).map(|limit| limit.as_mib());
     let model = model.map(|y| LimitLine { w: None, y, label: "the model streams no faster" });
@@ -149,14 +149,14 @@ pub(super) struct Advised {
     high_kib: u64,
 }
 
-/// Vendors' recommendations for `read_ahead_kb` that are numbers and not withdrawn.
+/// Returns vendors' recommendations for `read_ahead_kb` that are numbers and not outdated.
 pub(super) fn advised() -> Vec<Advised> {
     let presets = doctor::presets::all().iter();
     let current = presets.filter(|preset| preset.about_device() && !preset.outdated());
     current
         .filter_map(|preset| {
             let (low, high) = preset.advice.range()?;
-            // For "at least" and "at most", only the stated end.
+            // "At least" and "at most" have only the stated end.
             let (low, high) = (low.get(), high.get());
             let (low, high) = match (low, high) {
                 (low, high) if high > 1 << 40 => (low, low),

@@ -1,5 +1,5 @@
-//! Sizes of effects: of workloads if only read-ahead was varied, of tunables if several were, and
-//! interactions of two tunables.
+//! Shows the sizes of effects: of workloads if only read-ahead was varied, otherwise of tunables,
+//! and the interactions of pairs of tunables.
 
 use maud::{Markup, html};
 use study::{Difference, FactorEffect, FactorInteraction};
@@ -11,7 +11,7 @@ use crate::names::brief;
 use crate::number::{ABSENT, certainty, ratio, short};
 
 const MAX_BAR_WIDTH_PX: f64 = 260.0;
-/// Number of interactions shown, the strongest of each workload first.
+/// Maximum number of interactions, the strongest of each workload first.
 const INTERACTIONS_MAX: usize = 24;
 
 pub(super) fn effects(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
@@ -22,7 +22,7 @@ pub(super) fn effects(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     }
 }
 
-/// A bar whose length is the distance of a ratio from 1, on a logarithmic scale.
+/// Returns a bar whose length is the distance of a ratio from 1, on a logarithmic scale.
 fn bar(ratio: f64, widest: f64) -> Markup {
     let share = if widest > 1.0 { (ratio.ln() / widest.ln()).clamp(0.0, 1.0) } else { 0.0 };
     let width = format!("{:.0}", (MAX_BAR_WIDTH_PX * share).max(1.0));
@@ -33,7 +33,7 @@ fn bar(ratio: f64, widest: f64) -> Markup {
     }
 }
 
-/// One effect for each tunable and workload, ranked, with every level.
+/// Returns one effect for each tunable and workload, ranked, with every level.
 fn of_tunables(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("effects-title");
     let effects = &exhibit.analysis.effects;
@@ -96,7 +96,7 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> Markup {
     }
 }
 
-/// The section on interactions.
+/// Returns the section on interactions.
 pub(super) fn interactions(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("interactions-title");
     let found = &exhibit.analysis.interactions;
@@ -146,7 +146,7 @@ fn rows(found: &[FactorInteraction]) -> Markup {
     }
 }
 
-/// The range of each workload's curve, widest first.
+/// Returns the range of each workload's curve, widest first.
 fn reaches(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let heading = place.id("effects-title");
     let mut reaches: Vec<(String, f64, String)> = exhibit
@@ -187,7 +187,7 @@ fn reaches(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     }
 }
 
-/// Best against worst setting of one workload, if it has two.
+/// Returns best against worst setting of one workload; `None` with fewer than two settings.
 fn reach(exhibit: &ReportInput<'_>, workload: &str) -> Option<(String, f64, String)> {
     let cells = exhibit.analysis.cells.iter().filter(|cell| cell.workload == workload);
     let mut medians: Vec<(f64, units::Kib)> = cells

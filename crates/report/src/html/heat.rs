@@ -1,4 +1,4 @@
-//! The table of settings, coloured: a row for each combination of settings, a column for each
+//! The table of settings, coloured: one row for each combination of settings, one column for each
 //! tunable and each workload.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -83,13 +83,13 @@ fn heads(tunables: &[Tunable], columns: &[Column<'_>]) -> Markup {
     }
 }
 
-/// A tunable other than read-ahead, or a label, with the levels that were measured, ascending.
+/// A tunable other than read-ahead, or a label, with its measured levels, ascending.
 struct Tunable<'a> {
     name: &'a str,
     levels: Vec<String>,
 }
 
-/// All settings in addition to read-ahead.
+/// Returns all settings besides read-ahead.
 fn tunables(settings: &[CellSettings]) -> Vec<Tunable<'_>> {
     let all = || settings.iter().flat_map(|settings| settings.extra.tunables.iter());
     let names: BTreeSet<&'static str> = all().map(|setting| setting.tunable.name()).collect();
@@ -106,7 +106,7 @@ fn tunables(settings: &[CellSettings]) -> Vec<Tunable<'_>> {
     }
     let of_label = labels.into_iter().map(|(name, levels)| {
         let mut levels: Vec<String> = levels.into_iter().cloned().collect();
-        // Numbers are sorted by value.
+        // Sorts numbers by value.
         levels.sort_by_key(|level| level.parse::<i64>().ok());
         Tunable { name, levels }
     });
@@ -128,7 +128,7 @@ impl Tunable<'_> {
     }
 }
 
-/// A workload's cells, each with its shade.
+/// The cells of a workload, and their shades.
 struct Column<'a> {
     workload: &'a str,
     cells: HashMap<&'a CellSettings, &'a Cell>,

@@ -8,7 +8,7 @@ use super::page::{Delivery, document};
 use crate::names::brief;
 use crate::runs::utc;
 
-/// A page with a link to each run.
+/// Returns a page with a link to each run.
 pub fn index_html(runs: &[RunSummary]) -> String {
     let delivery = Delivery { served: true, live: None, content: PageContent::Study };
     document("Recorded runs", &[], &list(runs), "{\"runs\":[]}", &delivery)

@@ -1,8 +1,7 @@
 //! A study as one HTML file, which can be opened from disk or mailed and needs no network.
 //!
-//! Text, tables and provenance are HTML and need no script. Charts are drawn by the page's own
-//! script from data in the page ([`data`]), which comes from the same analysis as every other
-//! format.
+//! Text, tables and provenance are HTML and need no script. The page's own script draws charts from
+//! data in the page ([`data`]), which comes from the same analysis as every other format.
 
 mod assets;
 mod compared;
@@ -23,14 +22,14 @@ use study::{Analysis, Run};
 use crate::run_report::{Named, RunReport};
 use crate::trial_details::TrialDetails;
 
-/// A run, with everything that a page can show of it.
+/// A run, with all data that a page can show.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportInput<'a> {
     pub run: &'a Run,
     pub analysis: &'a Analysis,
-    /// The details of its trials, if there are any.
+    /// Details of the trials, if available.
     pub trial_details: Option<&'a TrialDetails>,
-    /// Its name among several runs, if it has one.
+    /// Name among several runs; `None` to derive it from the target.
     pub name: Option<&'a str>,
 }
 

@@ -10,18 +10,18 @@ use crate::names::brief;
 use crate::names::labels;
 use crate::run_report::Named;
 
-/// One run as a page, or several runs compared with the first.
+/// Returns one run as a page, or several runs compared with the first.
 pub fn html(exhibits: &[ReportInput<'_>]) -> String {
     whole(exhibits, &Delivery { served: false, live: None, content: PageContent::Study })
 }
 
-/// The same for a browser that requests it from a server. A page of a run that is being measured
-/// polls `live` for progress.
+/// Returns the same for a browser that requests it from a server. A page of a run in progress polls
+/// `live`.
 pub fn served_html(exhibits: &[ReportInput<'_>], live: Option<&str>) -> String {
     whole(exhibits, &Delivery { served: true, live, content: PageContent::Study })
 }
 
-/// A page of tables for a browser that requests it from a server, with links to others.
+/// Returns a page of tables for a browser that requests it from a server, with links to others.
 pub fn tables_html(title: &str, links: &[(String, String)], body: &Markup) -> String {
     let delivery = Delivery { served: true, live: None, content: PageContent::Tables };
     document(title, links, body, "{}", &delivery)
@@ -29,9 +29,9 @@ pub fn tables_html(title: &str, links: &[(String, String)], body: &Markup) -> St
 
 /// How a page is delivered.
 pub(super) struct Delivery<'a> {
-    /// By a server, not as a file.
+    /// True if a server delivers it; false for a file.
     pub served: bool,
-    /// The address to poll for progress.
+    /// Address to poll for progress; `None` if the run is complete.
     pub live: Option<&'a str>,
     pub content: PageContent,
 }

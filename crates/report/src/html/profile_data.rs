@@ -1,4 +1,4 @@
-//! What a profile's page draws, as data in the page.
+//! The data that a profile's page draws.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,13 +6,13 @@ use profile::{Frame, ProfileAnalysis, ProfileRecording, SampleKey, wait_samples}
 use serde::Serialize;
 use units::Nanos;
 
-/// Most of each that one file's picture has; beyond, every nth is drawn.
+/// Maximum number of marks of each kind in a file's chart; beyond it, every nth is drawn.
 const MAX_MARKS: usize = 6_000;
-/// Files with a picture.
+/// Maximum number of files with a chart.
 const MAX_PICTURES: usize = 12;
-/// Bars of the waterfall.
+/// Maximum number of bars in the waterfall.
 const MAX_BARS: usize = 20_000;
-/// Lanes of the threads that waited longest, and of each device.
+/// Maximum number of lanes: of threads, those that waited longest; and of each device.
 const MAX_THREADS: usize = 12;
 const MAX_DEVICE_LANES: usize = 16;
 
@@ -21,7 +21,7 @@ const MAX_DEVICE_LANES: usize = 16;
 pub(super) struct ProfilePageData {
     end_us: u64,
     names: Vec<FrameName>,
-    /// Places of names, the outermost first.
+    /// Indices of names, outermost frame first.
     stacks: Vec<Vec<u32>>,
     samples: Vec<SampleRow>,
     files: Vec<FilePicture>,
@@ -32,12 +32,12 @@ pub(super) struct ProfilePageData {
 #[derive(Serialize)]
 struct FrameName {
     text: String,
-    /// thread, user, kernel or file
+    /// `thread`, `user`, `kernel` or `file`.
     kind: &'static str,
     detail: String,
 }
 
-/// The stack, then waits, time waited, time saved and bytes; and the diagnosis.
+/// Stack, number of waits, time waited, time saved, bytes, and the diagnosis.
 type SampleRow = (u32, u64, u64, u64, u64, &'static str);
 
 #[derive(Serialize)]
@@ -48,20 +48,20 @@ struct FilePicture {
     accesses: Vec<[u64; 4]>,
     /// Time, offset, length.
     windows: Vec<[u64; 3]>,
-    /// Start, how long, offset.
+    /// Start, duration, offset.
     waits: Vec<[u64; 3]>,
-    /// Time, offset, length, whether it was advised.
+    /// Time, offset, length, 1 if advised.
     evictions: Vec<[u64; 4]>,
-    /// One of this many is drawn.
+    /// One of this many marks is drawn.
     every: usize,
 }
 
 #[derive(Serialize)]
 struct Lane {
     name: String,
-    /// Bars of a device have an offset and a length, those of a thread the place of a class.
+    /// True for a device; false for a thread.
     is_device: bool,
-    /// Start, how long, and what.
+    /// Start, duration, and the description of a request or the class of a wait.
     bars: Vec<(u64, u64, String)>,
 }
 
@@ -69,7 +69,7 @@ fn micros(time: Nanos) -> u64 {
     time.get() / 1000
 }
 
-/// Frame names by their number.
+/// Frame names by their index.
 #[derive(Default)]
 struct NameTable {
     numbers: HashMap<(String, &'static str), u32>,
@@ -114,7 +114,7 @@ pub(super) fn page_data(
     }
 }
 
-/// When all was over: the last wait may end after the command was seen to exit.
+/// Returns the end of the recording: the last wait may end after the command has exited.
 fn end(recording: &ProfileRecording) -> u64 {
     let waits = recording.waits.iter().map(|wait| wait.end);
     let accesses = recording.accesses.iter().map(|access| access.end);
@@ -157,7 +157,7 @@ fn flame(
     (stacks, rows.into_iter().map(row).collect())
 }
 
-/// The files that were waited for longest, then those that were read most.
+/// Returns the charts of the files with the longest wait of any stream, longest first.
 fn pictures(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<FilePicture> {
     let mut chosen: Vec<u32> = Vec::new();
     for stream in &analysis.streams {
@@ -204,12 +204,12 @@ fn picture(recording: &ProfileRecording, inode: u32) -> FilePicture {
     }
 }
 
-/// The waterfall: threads with their waits, then devices with their requests.
+/// Returns the waterfall: threads with their waits, then devices with their requests.
 fn lanes(recording: &ProfileRecording) -> (Vec<Lane>, usize) {
     let mut lanes = thread_lanes(recording);
     lanes.extend(device_lanes(recording));
     let all: usize = lanes.iter().map(|lane| lane.bars.len()).sum();
-    // Keeps the longest: the others are invisible until the user zooms in.
+    // Keeps the longest bars; the others are invisible until the user zooms in.
     let mut times: Vec<u64> = lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.1).collect();
     times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
     if let Some(least) = times.get(MAX_BARS).copied() {
@@ -242,13 +242,13 @@ fn thread_lanes(recording: &ProfileRecording) -> Vec<Lane> {
     tids.iter().take(MAX_THREADS).map(|(tid, _)| lane(*tid)).collect()
 }
 
-/// Whether requests of this device are shown: those of the files', or of all if none is known.
+/// Returns whether to show requests of this device: devices with files, or all if none has any.
 fn is_shown(recording: &ProfileRecording, device: host::DevNo) -> bool {
     let has_files = |device| recording.files.iter().any(|file| file.id.device == device);
     has_files(device) || !recording.devices.keys().any(|one| has_files(*one))
 }
 
-/// Requests in as many lanes as there were requests at the same time.
+/// Returns the requests, in as many lanes as there were concurrent requests.
 fn device_lanes(recording: &ProfileRecording) -> Vec<Lane> {
     let mut result = Vec::new();
     for (device, name) in recording.devices.iter().filter(|one| is_shown(recording, *one.0)) {

@@ -1,5 +1,5 @@
-//! A profile as one HTML file: the places that cost most, a flame graph, files over time, waits and
-//! requests.
+//! A profile as one HTML file: the places with the highest cost, a flame graph, files over time,
+//! waits and requests.
 
 use maud::{Markup, html};
 use profile::{
@@ -16,10 +16,10 @@ use crate::names::brief;
 use crate::number::short;
 use units::text::counted;
 
-/// Rows of the table of files.
+/// Maximum number of rows in the table of files.
 const MAX_FILES: usize = 500;
 
-/// A profile as a page that can be opened from disk or mailed.
+/// Returns a profile as a page that can be opened from disk or mailed.
 pub fn profile_html(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> String {
     let delivery = Delivery { served: false, live: None, content: PageContent::Profile };
     let mut contents = vec![
@@ -52,7 +52,7 @@ pub fn profile_html(recording: &ProfileRecording, analysis: &ProfileAnalysis) ->
     document(&title, &contents, &body, &text(&page_data(recording, analysis)), &delivery)
 }
 
-/// What the settings of --what-if would do.
+/// Returns the predicted effect of the settings of --what-if.
 fn what_if(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
     let Some(result) = &analysis.what_if else { return html! {} };
     html! {
@@ -104,7 +104,7 @@ fn time(time: Nanos) -> String {
     crate::number::time(micros).unwrap_or_else(|| "0".to_owned())
 }
 
-/// Bytes in the unit of their order of magnitude.
+/// Formats bytes in a unit of their order of magnitude.
 fn size(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let unit = units.into_iter().find(|(_, shift)| bytes >> shift > 0);
@@ -239,7 +239,7 @@ fn place(
     }
 }
 
-/// A section that the page's script fills.
+/// Returns a section that the page's script fills.
 fn chart(name: &str, title: &str, about: &str) -> Markup {
     let heading = format!("{name}-title");
     html! {
@@ -253,7 +253,7 @@ fn chart(name: &str, title: &str, about: &str) -> Markup {
     }
 }
 
-/// What is known of one open file or mapping.
+/// The data of one open file or mapping.
 struct FileRow<'a> {
     path: &'a str,
     stream: &'a FileStream,

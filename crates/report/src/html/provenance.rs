@@ -1,4 +1,4 @@
-//! Where the figures come from: machine, storage, tunables before and after, commands, seeds.
+//! The origin of the figures: machine, storage, tunables before and after, commands, seeds.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub(super) fn section(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
                 summary { "The machine" }
                 (facts(&run.machine))
             }
-            // The work of a server has no declaration.
+            // A server's work has no workload declaration.
             @if run.summary.command != RunCommand::Pg {
                 details {
                     summary { "The workloads" }
@@ -53,7 +53,7 @@ pub(super) fn section(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     }
 }
 
-/// Text of several lines, sanitised.
+/// Sanitises text of several lines.
 fn lines(text: &str) -> String {
     text.lines().map(clean::plain).collect::<Vec<_>>().join("\n")
 }
@@ -84,7 +84,7 @@ fn in_words(exhibit: &ReportInput<'_>) -> Markup {
     }
 }
 
-/// The description of a PostgreSQL run.
+/// Describes a PostgreSQL run.
 fn of_server(run: &Run) -> Markup {
     // For a server that foreread created, the record has the arguments that create it again.
     let own = run.machine.pointer("/postgres/again").is_some();
@@ -132,7 +132,7 @@ struct Row {
     after: String,
 }
 
-/// All values of the device's description before and after; changed ones are marked.
+/// Returns all values of the device's description before and after; changed ones are marked.
 fn tunables(before: &Value, after: &Value) -> Markup {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     flatten("", before, &mut left);
@@ -183,7 +183,7 @@ fn facts(value: &Value) -> Markup {
     }
 }
 
-/// The leaves of a document with their paths.
+/// Collects the leaves of a document with their paths.
 fn flatten(path: &str, value: &Value, rows: &mut Vec<(String, String)>) {
     let below = |name: &str| {
         if path.is_empty() { brief(name) } else { format!("{path}.{}", brief(name)) }

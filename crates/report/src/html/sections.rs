@@ -4,19 +4,19 @@ use maud::{Markup, html};
 
 use super::ReportInput;
 
-/// Which run of the page a section belongs to.
+/// The index of the run on the page to which a section belongs.
 pub(super) struct RunSection {
     pub index: usize,
 }
 
 impl RunSection {
-    /// A unique element name.
+    /// Returns a unique element id.
     pub fn id(&self, name: &str) -> String {
         format!("{name}-{}", self.index)
     }
 }
 
-/// The placeholder of a chart, and its text without a script.
+/// Returns the placeholder of a chart, with a text for browsers without script.
 fn chart(place: &RunSection, draws: &str) -> Markup {
     html! {
         div data-draw=(draws) data-run=(place.index) {
@@ -25,12 +25,12 @@ fn chart(place: &RunSection, draws: &str) -> Markup {
     }
 }
 
-/// Whether there are several read-ahead values to draw a curve.
+/// Returns whether there are enough read-ahead values to draw a curve.
 pub(super) fn has_curves(exhibit: &ReportInput<'_>) -> bool {
     !crate::factors::varied(&exhibit.report()) || exhibit.report().settings().len() > 1
 }
 
-/// Setting against throughput, latency, amplification, requests.
+/// Returns the section of throughput, latency, amplification and requests over the setting.
 pub(super) fn curves(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
         @if has_curves(exhibit) { (curves_section(place)) }
@@ -53,7 +53,7 @@ fn curves_section(place: &RunSection) -> Markup {
     }
 }
 
-/// The gain of one workload against the loss of another.
+/// Returns the section of the gain of one workload against the loss of another.
 pub(super) fn tradeoff(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let report = exhibit.report();
     html! {
@@ -65,7 +65,7 @@ pub(super) fn tradeoff(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup 
     }
 }
 
-/// Latencies, request sizes, time series, drift.
+/// Returns the sections of latencies, request sizes, time series and drift.
 pub(super) fn details(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let cells = exhibit.trial_details.map(|trial_details| &trial_details.cells);
     let any = |has: &dyn Fn(&crate::trial_details::Detail) -> bool| {

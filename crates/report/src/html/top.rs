@@ -50,7 +50,7 @@ fn is_note(line: &VerdictLine) -> bool {
     matches!(line, VerdictLine::Sentence(text) if text.starts_with("Note: "))
 }
 
-/// Sentences as a list; commands with a button to copy them.
+/// Returns sentences as paragraphs, and commands with a button to copy them.
 fn sentences(lines: &[&VerdictLine]) -> Markup {
     html! {
         @for line in lines {
@@ -73,7 +73,7 @@ struct Card {
     below: String,
 }
 
-/// The figures behind the verdict.
+/// Returns the figures behind the verdict.
 fn cards(exhibit: &ReportInput<'_>) -> Markup {
     let advice = &exhibit.analysis.recommendation;
     let mut cards = Vec::new();
@@ -126,7 +126,7 @@ fn cards(exhibit: &ReportInput<'_>) -> Markup {
     }
 }
 
-/// A gain as a figure with its uncertainty.
+/// Returns a gain as a figure, and its baseline with the uncertainty.
 fn gain(gain: &Gain) -> Option<(String, String)> {
     let figure = times(gain.ratio.median)?;
     Some((figure, format!("over {}; {}", gain.baseline_kib, factor_certainty(&gain.ratio))))

@@ -1,5 +1,3 @@
-//! Addresses of pages.
-
 /// The address of a page on this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageAddress {
@@ -8,19 +6,19 @@ pub struct PageAddress {
 }
 
 impl PageAddress {
-    /// Parses `/path?name=value`, as a request names a page.
+    /// Parses `/path?name=value`, the target of a request.
     pub fn new(target: &str) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         Self { path: path.to_owned(), query: query.to_owned() }
     }
 
-    /// The path, in its parts.
+    /// Returns the parts of the path.
     pub fn parts(&self) -> Vec<&str> {
         self.path.split('/').filter(|part| !part.is_empty()).collect()
     }
 
-    /// The values of the query with this name, decoded. Empty ones, which a form sends for what was
-    /// not filled in, are left out.
+    /// Returns the decoded values of the query with this name, without the empty values that a form
+    /// sends for empty fields.
     pub fn values(&self, name: &str) -> Vec<String> {
         form_urlencoded::parse(self.query.as_bytes())
             .filter(|(key, value)| key == name && !value.is_empty())
@@ -28,7 +26,7 @@ impl PageAddress {
             .collect()
     }
 
-    /// The first value of the query with this name.
+    /// Returns the first value of the query with this name.
     pub fn value(&self, name: &str) -> Option<String> {
         self.values(name).into_iter().next()
     }

@@ -1,8 +1,8 @@
-//! Serves pages over a local port: the reports of a record ([`RunPages`]), or another [`Site`].
+//! Serves pages on a local port: the reports of a record ([`RunPages`]), or another [`Site`].
 //!
-//! The server is read-only: it answers GET and HEAD, and has no state. A request must name the
-//! server's address or a loopback name in its Host header, so that a page from elsewhere cannot
-//! read it through a browser (DNS rebinding).
+//! The server is read-only and stateless, and answers GET and HEAD. A request must have the
+//! server's address or a loopback name in its Host header, so that a page from another site cannot
+//! read the server through a browser (DNS rebinding).
 
 mod address;
 mod pages;
@@ -24,11 +24,11 @@ pub use response::Response;
 
 /// Time limit for a client to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time limit for a client to receive the response: a page of a long run has megabytes.
+/// Time limit for a client to receive the response; the page of a long run has megabytes.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of concurrent clients; others get status 503.
 const MAX_CLIENTS: usize = 16;
-/// How often the server checks whether it should stop.
+/// Interval of the checks whether the server should stop.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Error)]
@@ -38,7 +38,7 @@ pub enum ServeError {
     Listen { address: SocketAddr, source: io::Error },
 }
 
-/// What a server shows. Several clients may ask at once.
+/// The pages of a server. Several clients may request pages concurrently.
 pub trait Site: Send + Sync + 'static {
     fn page(&self, address: &PageAddress) -> Response;
 }
@@ -54,7 +54,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// The address is in use or not local.
+    /// If the address is in use or not local.
     pub fn bind(address: SocketAddr, site: impl Site) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -89,7 +89,7 @@ impl Server {
             let _slot = slot;
             let _ = serve_client(stream, &*site, address);
         };
-        // If no thread can be started, the connection is closed.
+        // If the thread cannot be started, the connection is closed.
         let _ = std::thread::Builder::new().name("client".to_owned()).spawn(answer);
     }
 }
@@ -103,7 +103,7 @@ impl Drop for ClientSlot {
     }
 }
 
-/// The response to a request, if the request may read this server.
+/// Returns the response to a request, if the request may read this server.
 fn answer(site: &dyn Site, address: SocketAddr, request: &HttpRequest) -> Response {
     if !request.readable {
         return Response::plain(405, "read-only: use GET or HEAD");
@@ -114,8 +114,8 @@ fn answer(site: &dyn Site, address: SocketAddr, request: &HttpRequest) -> Respon
     site.page(&request.address)
 }
 
-/// Whether a Host header names the server at this address. A page from elsewhere that uses another
-/// name for our address does not (DNS rebinding).
+/// Returns whether a Host header names the server at this address. The page of another site that
+/// uses its own name for this address does not (DNS rebinding).
 fn names_server(host: &str, address: IpAddr) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -163,15 +163,15 @@ fn respond(stream: &TcpStream, response: &Response, head: bool) -> io::Result<()
     client.flush()
 }
 
-/// A connection with one deadline for all reads and writes. With a timeout for each call, a client
-/// that sends a byte occasionally would keep its slot forever.
+/// A connection with one deadline for all reads and writes. With a timeout per call, a client that
+/// sends a byte occasionally would keep its slot forever.
 struct Timed<'a> {
     stream: &'a TcpStream,
     deadline: Instant,
 }
 
 impl Timed<'_> {
-    /// Remaining time; an error once it has passed.
+    /// Returns the remaining time; an error once the deadline has passed.
     fn remaining(&self) -> io::Result<Option<Duration>> {
         match self.deadline.checked_duration_since(Instant::now()) {
             Some(left) if !left.is_zero() => Ok(Some(left)),

@@ -8,7 +8,7 @@ use study::{Analysis, Run, RunId, RunStatus, Store, StoreError};
 
 use super::{PageAddress, Response, Site};
 
-/// The pages of the runs in a record, which is opened for reading.
+/// The pages of the runs in a record, which is opened read-only.
 #[derive(Debug)]
 pub struct RunPages {
     pub store: PathBuf,
@@ -67,7 +67,7 @@ impl RunPages {
         Ok((run, analysis, trial_details))
     }
 
-    /// A run as page, JSON or CSV, by the suffix of its name.
+    /// Returns a run as a page, JSON or CSV, depending on the suffix of its name.
     fn run(&self, word: &str) -> Result<Response, Missing> {
         let (number, kind) = word.split_once('.').unwrap_or((word, "html"));
         let (run, analysis, trial_details) = self.load(number)?;
@@ -98,7 +98,7 @@ impl RunPages {
         }
     }
 
-    /// The progress of a run, which a live page polls.
+    /// Returns the progress of a run, which a live page polls.
     fn state(&self, word: &str) -> Result<Response, Missing> {
         let store = self.open()?.ok_or(Missing::Page)?;
         let id = named(word, &store)?;
@@ -127,7 +127,7 @@ impl RunPages {
     }
 }
 
-/// The run that a word names: its number, or `last`, as on the command line.
+/// Returns the run for a word: a number, or `last`, as on the command line.
 fn named(word: &str, store: &Store) -> Result<RunId, Missing> {
     if word == "last" {
         return store.runs()?.first().map(|run| run.id).ok_or(Missing::Page);

@@ -1,27 +1,27 @@
-//! Requests of clients.
+//! Parses the requests of clients.
 
 use super::PageAddress;
 
-/// Longer requests are rejected.
+/// Maximum size of a request; longer ones are rejected.
 const MAX_REQUEST_BYTES: usize = 8192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestError {
-    /// The headers do not end within the limit.
+    /// The headers are longer than the limit.
     TooLong,
-    /// Not HTTP.
+    /// The request is not HTTP.
     Malformed,
 }
 
-/// The parts of a request that matter here.
+/// The parts of a request that the server uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HttpRequest {
-    /// Whether the method is GET or HEAD.
+    /// True if the method is GET or HEAD.
     pub readable: bool,
-    /// Whether only the headers are wanted.
+    /// True if the method is HEAD, so that the response has no body.
     pub head: bool,
     pub address: PageAddress,
-    /// The name by which the client addresses this server.
+    /// Name by which the client addresses this server, from the Host header.
     pub host: Option<String>,
 }
 

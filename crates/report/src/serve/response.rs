@@ -23,12 +23,12 @@ impl Response {
         Self::new("text/csv", text)
     }
 
-    /// Metrics in the text format of Prometheus.
+    /// Metrics in the Prometheus text format.
     pub fn metrics(text: impl Into<Vec<u8>>) -> Self {
         Self::new("text/plain; version=0.0.4", text)
     }
 
-    /// A line of text with a status of HTTP.
+    /// A line of text with an HTTP status.
     pub fn plain(status: u16, text: &str) -> Self {
         Self { status, ..Self::new("text/plain", format!("{text}\n")) }
     }
@@ -37,12 +37,12 @@ impl Response {
         Self::plain(404, "no such page")
     }
 
-    /// What the pages are made from cannot be read now.
+    /// The source of the pages cannot be read now.
     pub fn unavailable(why: &str) -> Self {
         Self::plain(503, &crate::clean::plain(why))
     }
 
-    /// The status line and the headers.
+    /// Returns the status line and the headers.
     pub(crate) fn head(&self) -> String {
         let reason = match self.status {
             200 => "OK",

@@ -1,4 +1,4 @@
-//! A run that never was, with everything in it that a report has to show.
+//! A synthetic run with everything that a report can show.
 #![allow(dead_code)] // each test binary uses a part of it
 
 use foreread_report::RunReport;
@@ -26,7 +26,7 @@ impl Sample {
         self
     }
 
-    /// The same with other rates of a workload, in MiB/s by setting.
+    /// Returns the same run with other rates of a workload, in MiB/s by setting.
     pub fn with_rates(mut self, workload: &str, rate: impl Fn(u64) -> f64) -> Self {
         for trial in self.run.trials.iter_mut().filter(|trial| trial.workload == workload) {
             let factor = REPEATS[trial.block as usize];
@@ -40,7 +40,7 @@ impl Sample {
     }
 }
 
-/// How the five repeats of a cell differ.
+/// Relative rates of the five repeats of a cell.
 const REPEATS: [f64; 5] = [0.99, 1.0, 1.01, 0.995, 1.005];
 
 fn trials() -> Vec<Trial> {
@@ -82,12 +82,12 @@ pub fn trial(workload: &str, setting: u64, mib_s: f64, order: u32) -> Trial {
     }
 }
 
-/// A finished sweep of `/srv/data`.
+/// Returns a complete sweep of `/srv/data`.
 pub fn sample() -> Sample {
     sample_of(trials())
 }
 
-/// The same with other trials.
+/// Returns the same run with other trials.
 pub fn sample_of(trials: Vec<Trial>) -> Sample {
     let mut plan = Plan::new(Target::Path("/srv/data".into()));
     plan.workloads.retain(|planned| planned.workload.name != "rand-pread");
@@ -111,7 +111,7 @@ pub fn sample_of(trials: Vec<Trial>) -> Sample {
     Sample { run, analysis }
 }
 
-/// A clean trial of this cell that got its median.
+/// Returns a clean trial with the median throughput of this cell.
 pub fn trial_of(cell: &Cell, order: u32) -> Trial {
     let setting = cell.settings.read_ahead.get();
     trial(&cell.workload, setting, cell.throughput_mib_s.median, order)

@@ -1,15 +1,15 @@
-//! Holds documents against docs/foreread.schema.json.
+//! Validates documents against docs/foreread.schema.json.
 #![allow(dead_code)] // each test file uses a part of it
 
 use serde_json::Value;
 
-/// The schema.
+/// Returns the schema.
 pub fn schema() -> Value {
     let text = include_str!("../../../../docs/foreread.schema.json");
     serde_json::from_str(text).unwrap()
 }
 
-/// Checks a document against one of the definitions.
+/// Checks a document against one of the schema's definitions.
 #[track_caller]
 pub fn assert_valid_as(definition: &str, document: &Value) {
     let schema = schema();
@@ -19,8 +19,8 @@ pub fn assert_valid_as(definition: &str, document: &Value) {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// Checks the part of JSON Schema that the file uses; a keyword it does not know is a failure.
-/// Properties that the schema does not name are failures too: they would be undocumented.
+/// Checks the subset of JSON Schema that the file uses; an unknown keyword is a failure. Properties
+/// that the schema does not name are failures, too: they would be undocumented.
 pub fn problems(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
     for (keyword, wanted) in schema.as_object().unwrap() {
         let fine = match keyword.as_str() {

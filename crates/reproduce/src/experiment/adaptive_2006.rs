@@ -1,4 +1,4 @@
-//! Adaptive read-ahead, 2006: the time until random selects have brought a table into memory.
+//! Adaptive read-ahead, 2006: the time until random selects have read a table into memory.
 
 use units::{Bytes, Kib, Nanos};
 
@@ -14,11 +14,11 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     simulate,
 };
 
-/// A laptop's disk; `FITTED` is set so that the stock kernel takes the published time.
+/// A laptop's disk; `FITTED` is chosen so that the stock kernel needs the published time.
 const MODEL: &str = "hdd-laptop-2006";
 const FITTED: &str = "disk.seek_track_ms";
 
-/// A row of the table.
+/// One row of the table.
 struct Case {
     label: &'static str,
     policy: &'static str,
@@ -55,12 +55,12 @@ const CASES: [Case; 5] = [
     },
 ];
 
-/// 1.5 million rows of about 160 bytes, and their index.
+/// Size of 1.5 million rows of about 160 bytes, and of their index.
 const HEAP_SIZE: Bytes = Bytes::from_mib(227);
 const INDEX_SIZE: Bytes = Bytes::from_mib(33);
 /// "Enough physical memory to cache the whole table and its indexes."
 const MEMORY_SIZE: Bytes = Bytes::from_mib(288);
-/// Processor time of a select at 600 MHz.
+/// CPU time of a select at 600 MHz.
 const SELECT_TIME: Nanos = Nanos::from_micros(700);
 
 fn priming(case: &Case) -> Result<Priming, ReproduceError> {

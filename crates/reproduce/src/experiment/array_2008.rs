@@ -1,5 +1,5 @@
-//! Shared by the sweeps of 2008: fio with eight readers of 8 GiB and one of 64 GiB, in
-//! blocks of 8 KiB, on Linux before its read-ahead was rewritten for folios.
+//! Common parts of the sweeps of 2008: fio with eight readers of 8 GiB and one of 64 GiB, in blocks
+//! of 8 KiB, on Linux before its read-ahead was rewritten for folios.
 
 use model::Spec;
 use sim::{Costs, FileSystem};
@@ -11,18 +11,18 @@ use crate::load::Streams;
 use crate::outcome::{Cell, Column, ModelParameter};
 use crate::published::PublishedTable;
 
-/// The source does not name the kernel. It dates from 2008; kernels before 2.6.23 have the same
-/// windows for these readers.
+/// The source, of 2008, does not name the kernel. Kernels before 2.6.23 have the same windows for
+/// these readers.
 pub(super) const POLICY: &str = "linux-on-demand,since=2.6.23";
 pub(super) const SETTING: &str = "read-ahead (512-byte sectors)";
-/// The names of the columns in the transcription.
+/// Column of the settings in the transcription.
 const ROWS: &str = "readahead_sectors";
 
-/// Fitted: the host's time to copy a byte and to request one, in nanoseconds.
+/// Fitted: the host's times to copy and to request a byte, in ns.
 pub(super) const COPY_NS: f64 = 1.37;
 pub(super) const SUBMIT_NS: f64 = 0.26;
 
-/// The two parameters that are not in the model.
+/// Returns the two parameters that are not in the model.
 pub(super) fn host_parameters() -> [ModelParameter; 2] {
     [
         super::other("copy", format!("{COPY_NS} ns/byte")),
@@ -30,7 +30,7 @@ pub(super) fn host_parameters() -> [ModelParameter; 2] {
     ]
 }
 
-/// An array of 2008 with a file system on it.
+/// An array of 2008 with a file system.
 #[derive(Clone, Debug)]
 pub(super) struct Array2008 {
     pub(super) model: Spec,
@@ -38,7 +38,7 @@ pub(super) struct Array2008 {
     pub(super) first: Bytes,
 }
 
-/// A column of the transcription and its name here.
+/// A column of the transcription, and its name here.
 #[derive(Clone, Copy)]
 pub(super) struct Readers {
     pub(super) count: u32,
@@ -51,15 +51,15 @@ pub(super) const EIGHT: Readers =
 pub(super) const ONE: Readers = Readers { count: 1, published: "rate_1_reader", name: "1 reader" };
 
 impl Array2008 {
-    /// MB/s with this read-ahead.
+    /// Returns the throughput in MB/s with this read-ahead.
     pub(super) fn mb_s(
         &self,
         readers: u32,
         sectors: u64,
         seed: u64,
     ) -> Result<f64, ReproduceError> {
-        // With large windows, readers alternate after many megabytes: a short span would end within
-        // one turn.
+        // With large windows, readers alternate only after many megabytes: a short span would be
+        // over within one turn.
         let large = sectors >= if readers > 1 { 12288 } else { 49152 };
         let streams = Streams {
             model: self.model.clone(),
@@ -77,7 +77,7 @@ impl Array2008 {
         streams.mb_s(seed)
     }
 
-    /// The column of this many readers.
+    /// Returns the column for this many readers.
     pub(super) fn column(
         &self,
         table: &PublishedTable,

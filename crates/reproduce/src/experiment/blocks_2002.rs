@@ -1,5 +1,5 @@
-//! One to sixteen blocks of 8 KiB in one request at random places of a raw partition, by one and
-//! by four processes.
+//! One to sixteen blocks of 8 KiB per request at random places of a raw partition, by one and by
+//! four processes.
 
 use units::{Bytes, Nanos};
 
@@ -23,8 +23,8 @@ pub(super) const FOUR_PROCESSES: PublishedExperiment = PublishedExperiment {
 };
 
 const MODEL: &str = "hdd-15k-2000";
-/// The parameters that were fitted to both tables together. The three seek times are those of a
-/// data sheet, divided by one factor.
+/// Parameters that were fitted to both tables together. The three seek times are those of a data
+/// sheet, divided by a common factor.
 const FITTED: &[&str] = &[
     "disk.outer_mb_s",
     "disk.bus_mb_s",
@@ -71,7 +71,7 @@ fn simulate(
         model: MODEL.to_owned(),
         policy: "fixed,blocks=N,block=8K".to_owned(),
         setting: "blocks of 8 KiB in a request",
-        // Larger requests are fewer per second, so the recommendation uses data per second.
+        // Larger requests mean fewer per second, so the recommendation uses data per second.
         columns: vec![Column::new("data", "MB/s", data)],
         beside: vec![calls],
         fitted: parameters(&model, FITTED)?,

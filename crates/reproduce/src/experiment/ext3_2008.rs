@@ -1,4 +1,4 @@
-//! The same array with ext3, whose indirect blocks make read-ahead wait: nothing is fitted.
+//! The same array with ext3, whose indirect blocks delay read-ahead: nothing is fitted.
 
 use sim::FileSystem;
 use units::Bytes;
@@ -23,7 +23,7 @@ pub(super) const FULL: PublishedExperiment = PublishedExperiment {
     simulate: full,
 };
 
-/// The author's guess is that his files are "near the middle".
+/// The author guesses that his files are "near the middle".
 const PLACE_PERCENT: u64 = 50;
 
 fn no_reason(_sectors: f64) -> Option<&'static str> {

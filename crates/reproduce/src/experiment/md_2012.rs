@@ -15,11 +15,11 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
 };
 
 const MODEL: &str = "raid5-2012";
-/// The row of bonnie's random seeks.
+/// Row of bonnie's random seeks.
 const SEEKS_ROW: usize = 3;
 /// Number of seeking processes in the bonnie++ of that time.
 const SEEKER_COUNT: u32 = 5;
-/// A file of twice the machine's memory of 4 GiB, as bonnie's manual requires.
+/// Twice the machine's memory of 4 GiB, as bonnie's manual requires.
 const FILE_SIZE: Bytes = Bytes::from_gib(8);
 
 fn seeks(depth: u32, seed: u64) -> Result<f64, ReproduceError> {

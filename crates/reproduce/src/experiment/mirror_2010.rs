@@ -16,20 +16,20 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
 };
 
 const MODEL: &str = "mirror-2010";
-/// bonnie's K are KiB.
+/// MB in one of bonnie's K, which are KiB.
 const MB_PER_K: f64 = 1024.0 / 1e6;
-/// The size of bonnie's reads.
+/// Size of bonnie's reads.
 const BLOCK_SIZE: Bytes = Bytes::from_kib(8);
 const FILE_SIZE: Bytes = Bytes::from_gib(8);
 const SEEKER_COUNT: u32 = 3;
-/// The row of the table during which gstat was read.
+/// Row of the table during which gstat was recorded.
 const GSTAT_READ_MAX: f64 = 128.0;
 
 fn policy(read_max: f64) -> String {
     format!("freebsd,read_max={read_max},block=16K,max_io=128K")
 }
 
-/// MB/s of bonnie's sequential read.
+/// Returns the throughput of bonnie's sequential read in MB/s.
 fn streaming(read_max: f64, seed: u64) -> Result<f64, ReproduceError> {
     let streams = Streams {
         model: preset(MODEL)?,
@@ -40,7 +40,7 @@ fn streaming(read_max: f64, seed: u64) -> Result<f64, ReproduceError> {
         file_size: FILE_SIZE,
         first: Bytes::ZERO,
         filesystem: FileSystem::PLAIN,
-        // Assumed for processors of that time.
+        // Assumed for CPUs of that time.
         costs: Costs { call_ns: 0.0, copy_ns: 1.1, submit_ns: 0.1, fault_ns: 0.0 },
         warm_up: Nanos::from_millis(700),
         span: Nanos::from_secs(4),
@@ -48,7 +48,7 @@ fn streaming(read_max: f64, seed: u64) -> Result<f64, ReproduceError> {
     streams.mb_s(seed)
 }
 
-/// Random reads per second of bonnie's seekers.
+/// Returns the random reads per second of bonnie's seekers.
 fn seeks(seed: u64) -> Result<f64, ReproduceError> {
     let runs = RandomRuns {
         model: preset(MODEL)?,

@@ -17,7 +17,7 @@ use crate::outcome::{Cell, ModelParameter, Reproduction};
 use crate::published::PublishedTable;
 use crate::{Published, ReproduceError};
 
-/// Every measurement, in the order in which they were published.
+/// Every measurement, in order of publication.
 pub static EXPERIMENTS: &[PublishedExperiment] = &[
     blocks_2002::ONE_PROCESS,
     blocks_2002::FOUR_PROCESSES,
@@ -31,14 +31,14 @@ pub static EXPERIMENTS: &[PublishedExperiment] = &[
     md_2012::EXPERIMENT,
 ];
 
-/// A published table that is not simulated, and why.
+/// A published table that is not simulated, and the reason.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct NotSimulated {
     pub table: &'static str,
     pub reason: &'static str,
 }
 
-/// The tables of the same sources that are not simulated.
+/// Tables of the same sources that are not simulated.
 pub static NOT_SIMULATED: &[NotSimulated] = &[
     NotSimulated {
         table: "carey-postgres-3ware",
@@ -52,10 +52,10 @@ pub static NOT_SIMULATED: &[NotSimulated] = &[
 
 #[derive(Clone, Copy, Debug)]
 pub struct PublishedExperiment {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
     pub title: &'static str,
-    /// The tables of the transcription with its figures.
+    /// The tables of the transcription with the figures.
     pub tables: &'static [&'static str],
     pub(crate) simulate: fn(&PublishedExperiment, Effort) -> Result<Reproduction, ReproduceError>,
 }
@@ -63,13 +63,13 @@ pub struct PublishedExperiment {
 /// The number of simulations for each figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Each figure is the mean over this many seeds.
+    /// Number of seeds; each figure is the mean over them.
     pub seeds: u32,
 }
 
 impl Default for Effort {
-    /// Three seeds, because closed loops synchronise with the disks' rotation differently each
-    /// time.
+    /// Three seeds, because closed loops synchronise with the rotation of the disks differently
+    /// each time.
     fn default() -> Self {
         Self { seeds: 3 }
     }
@@ -84,7 +84,7 @@ impl Effort {
     }
 }
 
-/// The measurement with this name.
+/// Returns the measurement with this name.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ pub fn named(name: &str) -> Result<&'static PublishedExperiment, ReproduceError>
 }
 
 impl PublishedExperiment {
-    /// Simulates all its cells.
+    /// Simulates all cells.
     ///
     /// # Errors
     ///
@@ -134,12 +134,12 @@ impl PublishedExperiment {
     }
 }
 
-/// A preset, with optionally changed keys.
+/// Returns a preset, optionally with changed keys.
 fn preset(words: &str) -> Result<Spec, ReproduceError> {
     Ok(Spec::parse(words).map_err(sim::SimError::from)?)
 }
 
-/// A parameter of the model, by its key.
+/// Returns a parameter of the model by its key.
 fn parameter(model: &Spec, key: &str) -> Result<ModelParameter, ReproduceError> {
     let value = model.get(key).map_err(sim::SimError::from)?;
     Ok(ModelParameter { name: key.to_owned(), value })
@@ -149,12 +149,12 @@ fn parameters(model: &Spec, keys: &[&str]) -> Result<Vec<ModelParameter>, Reprod
     keys.iter().map(|key| parameter(model, key)).collect()
 }
 
-/// A parameter that is not in the model.
+/// Returns a parameter that is not in the model.
 fn other(name: &str, value: impl Into<String>) -> ModelParameter {
     ModelParameter { name: name.to_owned(), value: value.into() }
 }
 
-/// Cells further off than this are marked as not explained, in percent.
+/// Cells with a larger error, in percent, are marked as unexplained.
 const EXPLAINED_PERCENT: f64 = 20.0;
 
 /// Marks a cell with a large error as unexplained, with the reason if it is known.

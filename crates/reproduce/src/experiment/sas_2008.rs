@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
     simulate,
 };
 
-/// The controller of the XFS table, the drive of `hdd-15k-2008`.
+/// The controller of the XFS table with the drive of `hdd-15k-2008`.
 const MODEL: &str = "raid10-2008,members=4,disk.capacity=286749488s,disk.rpm=15000,\
                      disk.seek_track_ms=0.4,disk.seek_average_ms=3.5,disk.seek_full_ms=7.5,\
                      disk.outer_mb_s=125,disk.inner_mb_s=73";

@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: PublishedExperiment = PublishedExperiment {
 
 /// The preset that was fitted to this table.
 pub(super) const MODEL: &str = "raid10-2008";
-/// The fitted parameters, in addition to the two of the host.
+/// Fitted parameters, in addition to the two of the host.
 const FITTED: &[&str] = &[
     "disk.outer_mb_s",
     "disk.overhead_ms",
@@ -42,8 +42,8 @@ const CHOSEN: &[&str] = &[
     "host.nr_requests",
 ];
 
-/// Where the first file begins: behind the 63 sectors in front of a first partition of the time, to
-/// whole blocks. The ramp of read-ahead is half a chunk too, so that full windows end with chunks.
+/// Offset of the first file: after the 63 sectors before a first partition of that time, rounded to
+/// whole blocks. The ramp of read-ahead is also half a chunk, so that full windows end with chunks.
 pub(super) const FIRST_FILE_OFFSET: Bytes = Bytes::from_kib(32);
 
 pub(super) fn array(model: Spec, filesystem: FileSystem) -> Array2008 {

@@ -31,8 +31,8 @@ pub fn make(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// The sweep of the posts on tuning md in a small form: stripe cache × read-ahead × scheduler, all
-/// combinations. Every setting is restored at its end.
+/// Runs a small version of the sweep in posts on md tuning: all combinations of stripe cache ×
+/// read-ahead × scheduler. All settings are restored at the end.
 pub fn sweep(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let present = "array=$(basename $(realpath /dev/md/five))
@@ -44,7 +44,7 @@ pub fn sweep(stage: &mut Stage) -> Result<()> {
                  --design full --workload seq-1 --repeats 1 --duration 300ms --size 64M \
                  --seed 7 --json";
     let output = machine.attempt(sweep)?;
-    // 5: the intervals are too wide, as they are with one repeat.
+    // 5: inconclusive, because one repeat gives no narrow interval.
     ensure!(matches!(output.code, 0 | 5), "{output:?}");
     let json: Value = serde_json::from_str(&output.stdout).context("foreread's JSON")?;
     let cells = json["cells"].as_array().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! doctor on stacks that the host does not have.
+//! Runs doctor on stacks that the host does not have.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
-/// Every bdi's value has an explanation, and those of md, LVM and scsi_debug are the kernel's own.
+/// Every bdi's value has an explanation; those of md, LVM and scsi_debug are the kernel's defaults.
 pub fn explains_all(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let document = doctor(machine, "")?;
@@ -27,7 +27,7 @@ pub fn explains_all(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// LVM metadata and a udev rule are found as owners of a value.
+/// doctor finds LVM metadata and a udev rule as owners of a value.
 pub fn finds_owners(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     machine.sh("lvchange -q -r 768k vg/lv")?;

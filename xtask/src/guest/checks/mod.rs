@@ -1,4 +1,4 @@
-//! The checks in the guest, in this order: later checks use what earlier ones created.
+//! The checks in the guest, in this order: later checks use the results of earlier ones.
 
 mod arrays;
 mod doctor;
@@ -35,7 +35,7 @@ pub const ALL: &[GuestCheck] = &[
     GuestCheck { name: "guest_rolls_back_after_a_power_cut", run: power::cut_in_a_sweep },
 ];
 
-/// Checks that run only when they are named: emulated, nobody knows yet how long they take.
+/// Checks that run only if they are named: how long they take under emulation is not known yet.
 pub const ON_REQUEST: &[GuestCheck] = &[
     GuestCheck {
         name: "guest_receives_signals_by_each_mechanism",
@@ -44,7 +44,7 @@ pub const ON_REQUEST: &[GuestCheck] = &[
     GuestCheck { name: "guest_watches_and_adapts_readers", run: signals::of_readers },
 ];
 
-/// The checks of these names, or all of [`ALL`]. The first two prepare what the others use.
+/// Returns the checks with these names, or all of [`ALL`]. The first two prepare the others.
 pub fn choose(names: &[&str]) -> Result<Vec<&'static GuestCheck>> {
     let known = || ALL.iter().chain(ON_REQUEST);
     if let Some(unknown) = names.iter().find(|name| known().all(|check| check.name != **name)) {

@@ -1,4 +1,4 @@
-//! Owners that need a machine of their own: TuneD, nfs.conf, LVM's metadata.
+//! Owners that need their own machine: TuneD, nfs.conf, LVM's metadata.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
-/// The read-ahead of this mount point.
+/// Returns the read-ahead of this mount point, in KiB.
 fn read_ahead(machine: &mut GuestMachine, point: &str) -> Result<String> {
     let file = format!("/sys/class/bdi/$(mountpoint -d {point})/read_ahead_kb");
     Ok(machine.sh(&format!("cat {file}"))?.trim().to_owned())
 }
 
-/// The kind of origin in doctor's output, and the whole output.
+/// Returns the kind of origin in doctor's output, and doctor's entry for the mount point.
 fn origin(machine: &mut GuestMachine, point: &str) -> Result<(String, Value)> {
     let printed = machine.sh(&format!("foreread doctor --json {point}"))?;
     let document: Value = serde_json::from_str(&printed).context("doctor's JSON")?;
@@ -22,7 +22,7 @@ fn origin(machine: &mut GuestMachine, point: &str) -> Result<(String, Value)> {
     Ok((one["origin"]["kind"].as_str().unwrap_or_default().to_owned(), one))
 }
 
-/// A command that must be refused for safety with a message that contains this word.
+/// Runs a command that must be refused for safety with a message that contains this word.
 fn refused(machine: &mut GuestMachine, command: &str, word: &str) -> Result<()> {
     let output = machine.attempt(command)?;
     ensure!(output.code == 4 && output.stderr.contains(word), "{command}: {output:?}");
@@ -30,11 +30,11 @@ fn refused(machine: &mut GuestMachine, command: &str, word: &str) -> Result<()> 
 }
 
 /// TuneD applies the child profile, which selects the array by its UUID, before its parent's
-/// section for all disks. Neither gets a second owner.
+/// section for all disks. Neither device gets a second owner.
 pub fn tuned(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
-    // Each call of tuned-adm is slow on the emulated machine, so the first profile is chosen before
-    // the daemon starts.
+    // tuned-adm is slow on the emulated machine, so the first profile is selected before the daemon
+    // starts.
     machine.sh("echo throughput-performance >/etc/tuned/active_profile
          echo manual >/etc/tuned/profile_mode
          systemctl start tuned")?;
@@ -60,7 +60,7 @@ pub fn tuned(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// The daemon is running before it has set anything.
+/// Waits for a read-ahead value: the daemon runs before it has set any value.
 fn wait_for(machine: &mut GuestMachine, point: &str, wanted: &str) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(300);
     while read_ahead(machine, point)? != wanted {
@@ -75,7 +75,7 @@ fn wait_for(machine: &mut GuestMachine, point: &str, wanted: &str) -> Result<()>
 pub fn nfs(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let result = mounted_from_itself(machine);
-    // A machine that mounts its own export can be shut down only after unmounting it.
+    // A machine that mounts its own export can shut down only after unmounting it.
     machine.sh("umount -q -f -l /mnt/nfs; systemctl stop nfs-server; foreread rollback all")?;
     result
 }
@@ -101,7 +101,7 @@ fn mounted_from_itself(machine: &mut GuestMachine) -> Result<()> {
     Ok(())
 }
 
-/// A udev rule must not set what LVM's metadata set.
+/// A udev rule must not set a value that LVM's metadata sets.
 pub fn lvm(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     machine.sh("foreread persist --with lvm read_ahead=640K --on /srv/two")?;

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::{LATE, SATA, Stage};
 
-/// Where a setting is persisted, and the expected content of the files.
+/// A persisted setting, its target, and the expected content of the files.
 struct Lasting {
     settings: &'static str,
     target: String,
@@ -78,9 +78,9 @@ fn late() -> Lasting {
     }
 }
 
-/// Every persisted tunable is effective after an orderly reboot with every kind of owner: a udev
+/// Every persisted tunable is effective after an orderly reboot, with every kind of owner: a udev
 /// rule, a systemd unit, sysctl.d, LVM's metadata. A disk that is missing at boot gets its setting
-/// when it appears. The unit that verifies after a boot reports what it found, and fails if a
+/// when it appears. The unit that verifies settings after boot reports its result, and fails if a
 /// setting has drifted.
 pub fn over_a_reboot(stage: &mut Stage) -> Result<()> {
     let boot_id = "cat /proc/sys/kernel/random/boot_id";
@@ -114,7 +114,7 @@ fn boot_check_reports(machine: &mut GuestMachine) -> Result<()> {
     Ok(())
 }
 
-/// Removes all files except one that was edited, which stays and is named.
+/// Rollback removes all files except an edited one, which stays and is named.
 pub fn taken_back(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let rule = "$(grep -l nr_requests /etc/udev/rules.d/99-foreread-*.rules)";
@@ -143,7 +143,7 @@ fn mismatches(machine: &mut GuestMachine, lasting: &[Lasting]) -> Result<Vec<Str
     Ok(wrong)
 }
 
-/// Plugs in the late disk and waits until udev has processed it.
+/// Plugs in the late disk, and waits until udev has processed it.
 fn plug(machine: &mut GuestMachine) -> Result<()> {
     let path = LATE.path();
     machine.sh(&format!("test ! -e {path}"))?;

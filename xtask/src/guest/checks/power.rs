@@ -7,16 +7,16 @@ use anyhow::{Result, bail, ensure};
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::Stage;
 
-/// A sweep long enough to be interrupted, and short enough to be completed afterwards.
+/// A sweep that is long enough to be interrupted and short enough to be completed afterwards.
 const SWEEP: &str = "foreread sweep /srv/ten --vary read_ahead=64K,1M --workload seq-1 \
                      --repeats 3 --duration 1s --size 64M --seed 7";
-/// The read-ahead of that filesystem.
+/// Read-ahead of that file system.
 const KNOB: &str = "/sys/class/bdi/$(mountpoint -d /srv/ten)/read_ahead_kb";
 /// A value that no device has by default.
 const OURS: &str = "640";
 
-/// The sweep's setting is undone after the boot, its journal is gone, and the same command resumes
-/// it.
+/// After the boot, rollback restores the sweep's setting and removes its journal, and the same
+/// command resumes the sweep.
 pub fn cut_in_a_sweep(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     machine.sh(&format!(

@@ -1,4 +1,4 @@
-//! Read-ahead as it happens, on a kernel without tracepoints for it.
+//! Observes read-ahead on a kernel without tracepoints for it.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::guest::readers;
 use crate::guest::stage::Stage;
 
-/// Where the readers have their files.
+/// Directory of the readers' files.
 const DIRECTORY: &str = "/srv/ten";
 
-/// Each mechanism that this kernel accepts gives all signals of read-ahead, and passes the
+/// Each mechanism that this kernel accepts reports all signals of read-ahead, and passes the
 /// self-test.
 pub fn by_each_mechanism(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;

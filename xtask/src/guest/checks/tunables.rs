@@ -1,11 +1,11 @@
-//! Tunables of arrays and controllers that exist only with such hardware.
+//! Tunables that exist only with arrays and controllers.
 
 use anyhow::{Result, ensure};
 
 use crate::guest::machine::GuestMachine;
 use crate::guest::stage::{RAID5, SATA, Stage};
 
-/// A tunable as on the command line, its file, and the expected content.
+/// A tunable as on the command line, its file, and the file's expected content.
 struct Knob {
     setting: &'static str,
     file: String,
@@ -26,7 +26,7 @@ impl Knob {
     }
 }
 
-/// The tunables of RAID 5 are set, verified and restored with the real md driver.
+/// foreread sets, verifies and restores the tunables of RAID 5 with the real md driver.
 pub fn of_raid5(stage: &mut Stage) -> Result<()> {
     let knobs = [
         Knob::of_array("stripe_cache_size=1024", "md/stripe_cache_size", "1024"),
@@ -39,7 +39,7 @@ pub fn of_raid5(stage: &mut Stage) -> Result<()> {
     set_and_put_back(stage.machine()?, &knobs, "/srv/five")
 }
 
-/// The queue depth of a SCSI host adapter, of NCQ and of scsi_debug; the scheduler with it.
+/// Tests the queue depth of a SCSI host adapter, NCQ and scsi_debug, and the scheduler.
 pub fn of_controllers(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let emulated = machine.sh("grep -l scsi_debug /sys/class/block/sd*/device/model")?;
@@ -66,7 +66,7 @@ pub fn of_controllers(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// Applies in the given order and in reverse, verifies, and rolls back.
+/// Applies the settings in the given and in reverse order, verifies them, and rolls back.
 fn set_and_put_back(machine: &mut GuestMachine, knobs: &[Knob], target: &str) -> Result<()> {
     let before = values(machine, knobs)?;
     let settings: Vec<&str> = knobs.iter().map(|knob| knob.setting).collect();
@@ -90,19 +90,19 @@ fn values(machine: &mut GuestMachine, knobs: &[Knob]) -> Result<Vec<String>> {
     knobs.iter().map(|knob| knob.value(machine)).collect()
 }
 
-/// A check of the array observes the applied speed limit, and is faster without it.
+/// A check of the array obeys the applied speed limit, and is faster without it.
 pub fn sync_speed(stage: &mut Stage) -> Result<()> {
     let machine = stage.machine()?;
     let slow = speed_of_a_check(machine, "sync_speed_min=256K/s sync_speed_max=512K/s")?;
     let fast = speed_of_a_check(machine, "sync_speed_min=500M/s sync_speed_max=1000M/s")?;
     println!("a check of the array: {slow} KiB/s held to 512 KiB/s, {fast} KiB/s without");
-    // md counts in steps of seconds. An emulated machine on a busy host reaches at least 2 MiB/s.
+    // md measures in steps of seconds. An emulated machine on a busy host reaches at least 2 MiB/s.
     ensure!(slow <= 1024, "held to 512 KiB/s, the array is checked at {slow} KiB/s");
     ensure!(fast > 2 * slow, "{fast} KiB/s without a limit, {slow} KiB/s with one");
     Ok(())
 }
 
-/// The mean speed in KiB/s over a few seconds, or over the whole check if it is shorter.
+/// Returns the mean speed in KiB/s over 8 s, or over the whole check if it is shorter.
 fn speed_of_a_check(machine: &mut GuestMachine, settings: &str) -> Result<u64> {
     let script = format!(
         "set -e

@@ -1,4 +1,4 @@
-//! The verbs that are tried in a guest, and with which rights.
+//! Runs verbs in a guest with different rights.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use super::DATA_PATH;
 use crate::outcome::VerbOutcome;
 use crate::verbs::{DIRECTORY, TriedVerb, WITHOUT_BPF};
 
-/// How long a verb may take: seconds, but minutes where others build meanwhile.
+/// Time limit of a verb, which takes seconds, but minutes while builds run on the host.
 const VERB_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// Rights of a user.
+/// The rights of a user in the guest.
 #[derive(Debug)]
 pub struct GuestRights {
-    /// By which it is chosen on the command line.
+    /// Name on the command line.
     pub key: &'static str,
     pub name: &'static str,
-    /// What root does before the first verb.
+    /// Script that root runs before the first verb.
     pub prepare: &'static str,
-    /// The words before `sh FILE`.
+    /// Command that precedes `sh FILE`.
     wrapper: &'static str,
 }
 
@@ -55,7 +55,7 @@ pub const RIGHTS: &[GuestRights] = &[
         wrapper: "setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/home/reader \
                   unshare --user --map-root-user --mount --pid --fork --mount-proc",
     },
-    // Last, as it lasts until the next boot.
+    // Last, because it stays in force until the next boot.
     GuestRights {
         key: "lockdown",
         name: "root, lockdown",
@@ -64,7 +64,7 @@ pub const RIGHTS: &[GuestRights] = &[
     },
 ];
 
-/// Installs foreread, and makes the data and the readers.
+/// Installs foreread, and creates the data and the readers.
 pub fn set_up(machine: &mut GuestMachine) -> Result<()> {
     machine.sh(&format!(
         "tar -xf {PAYLOAD_PATH} -C /usr/local/bin
@@ -77,7 +77,7 @@ pub fn set_up(machine: &mut GuestMachine) -> Result<()> {
     readers::make(machine, DIRECTORY)
 }
 
-/// Runs a verb; what came of it.
+/// Runs a verb; returns its outcome.
 pub fn run(
     machine: &mut GuestMachine,
     rights: &GuestRights,
@@ -99,12 +99,12 @@ pub fn run(
     Ok(verb.judge(&output?))
 }
 
-/// How root receives each signal of read-ahead.
+/// Returns how root receives each signal of read-ahead.
 pub fn signals(machine: &mut GuestMachine) -> Result<Value> {
     Ok(info(machine, "")?["signals"].take())
 }
 
-/// For each mechanism, whether it alone passes the self-test; otherwise why not.
+/// Returns, for each mechanism, whether it alone passes the self-test, and otherwise why not.
 pub fn mechanisms(machine: &mut GuestMachine) -> Result<Value> {
     let mut results = Vec::new();
     for mechanism in ["tp-btf", "fentry", "kprobe"] {
@@ -121,7 +121,7 @@ pub fn mechanisms(machine: &mut GuestMachine) -> Result<Value> {
     Ok(results.into())
 }
 
-/// The commit that foreread was built from.
+/// Returns the commit from which foreread was built.
 pub fn build(machine: &mut GuestMachine) -> Result<Value> {
     Ok(info(machine, "")?["commit"].take())
 }

@@ -32,7 +32,7 @@ of Debian 12; only the kernel differs.
 | **FAILS** | any other result |
 ";
 
-/// The document, and how many cells failed.
+/// Returns the document, and the number of failed cells.
 pub fn format(kernels: &[Value]) -> (String, usize) {
     let mut text = INTRODUCTION.to_owned();
     let mut lines = Footnotes::default();
@@ -77,7 +77,7 @@ fn signals(signals: &Value) -> String {
     }
 }
 
-/// The commits that the cells come from, as not every run tries all.
+/// Returns the commits from which the cells come; a run may test only some cells.
 fn builds(cells: &Value) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let rights = cells.as_object().into_iter().flat_map(|rights| rights.values());
@@ -89,7 +89,7 @@ fn builds(cells: &Value) -> String {
     format!("Builds of foreread, and how many cells each has: {}.\n\n", counts.join(", "))
 }
 
-/// Which mechanisms suffice alone.
+/// Returns which mechanisms suffice alone.
 fn mechanisms(mechanisms: &Value, lines: &mut Footnotes) -> String {
     let named: Vec<String> = mechanisms
         .as_array()

@@ -1,5 +1,5 @@
-//! foreread on the kernels that people run: boots each of them, runs the verbs with different
-//! rights, and writes docs/kernels.md.
+//! Tests foreread on common kernels: boots each of them, runs the verbs with different rights, and
+//! writes docs/kernels.md.
 
 mod cells;
 mod document;
@@ -18,7 +18,7 @@ use super::machine::{GuestMachine, Hardware, tail};
 use super::{payload, stage};
 use crate::verbs::{self, Systems, TriedVerb};
 
-/// A series of kernels, and the Debian release that brings it.
+/// A kernel series, and the Debian release that contains it.
 #[derive(Debug)]
 pub struct KernelSeries {
     pub series: &'static str,
@@ -32,12 +32,12 @@ pub const KERNELS: &[KernelSeries] = &[
 ];
 
 const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
-/// The path of [`DATA`] in the guest.
+/// Path of [`DATA`] in the guest.
 pub const DATA_PATH: &str = "/dev/disk/by-id/virtio-data";
 const DATA: Disk = Disk { serial: "data", bus: Bus::Virtio, mib: 384 };
 
-/// `xtask kernels [SERIES…] [RIGHTS…] [VERB…]`: tries the kernels of these series with these rights
-/// and verbs, or all; whether no cell failed. The document has the last result of every cell.
+/// `xtask kernels [SERIES…] [RIGHTS…] [VERB…]`: tests these kernels, rights and verbs, or all of
+/// them; returns whether no cell failed. The document contains the last result of every cell.
 pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     let is_series = |word: &&&str| KERNELS.iter().any(|one| one.series == **word);
     let is_right = |word: &&&str| RIGHTS.iter().any(|one| one.key == **word);
@@ -67,7 +67,7 @@ fn write_document(root: &Path) -> Result<bool> {
     Ok(failures == 0)
 }
 
-/// The last results of each kernel that has any.
+/// Returns the last results of each tested kernel.
 fn all_results(root: &Path) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for kernel in KERNELS {
@@ -82,7 +82,7 @@ fn results_file(root: &Path, kernel: &KernelSeries) -> Result<PathBuf> {
     Ok(super::target_directory(root)?.join(format!("guest/results-{}.json", kernel.series)))
 }
 
-/// A machine with fresh disks, with these files on one of them; foreread alone if there are none.
+/// Returns a machine with fresh disks; one has these files, or foreread if there are none.
 pub fn hardware(
     root: &Path,
     image: &Image,
@@ -145,7 +145,7 @@ fn try_kernel(
             println!("{} {} / {}: {result}", kernel.series, verb.name, rights.name);
             results["cells"][rights.key][verb.name] =
                 json!({ "result": result.word(), "line": result.line(), "build": build });
-            // A long run that is interrupted keeps what it has.
+            // Writes after each verb, so that an interrupted run keeps its results.
             fs::write(&path, format!("{results:#}\n"))
                 .with_context(|| format!("writing {}", path.display()))?;
         }
