@@ -10,6 +10,8 @@ pub struct LearnedDevice {
     before: Option<DeviceCompletions>,
     /// The highest rate so far, in bytes per second. It decays, as a device may become slower.
     rate: f64,
+    /// The most bytes per second of service time so far. It decays likewise.
+    service_rate: f64,
     /// The shortest mean time of a read, in seconds, and the mean size of those reads, in bytes.
     latency: f64,
     latency_bytes: f64,
@@ -33,7 +35,11 @@ impl LearnedDevice {
         let time = after.time.saturating_sub(before.time).as_secs_f64();
         self.rate = (self.rate * kept).max(self.now.get() as f64 / seconds);
         self.parallel = (self.parallel * kept).max(time / seconds);
+        self.service_rate *= kept;
         if reads > 0.0 && time > 0.0 {
+            if reads >= tuning::MIN_READS as f64 {
+                self.service_rate = self.service_rate.max(self.now.get() as f64 / time);
+            }
             let latency = time / reads;
             if self.latency == 0.0 || latency <= self.latency / kept {
                 (self.latency, self.latency_bytes) = (latency, self.now.get() as f64 / reads);
@@ -46,6 +52,16 @@ impl LearnedDevice {
     /// Returns the highest rate so far, in bytes per second.
     pub fn rate(&self) -> Bytes {
         Bytes::new(self.rate as u64)
+    }
+
+    /// Returns the estimated rate of sequential reads, in bytes per second.
+    ///
+    /// A single reader leaves a device idle between its reads, so a flash device is faster than any
+    /// rate so far: at least as fast as the service times of its reads. Those of a rotating disk
+    /// may be of reads from its own cache.
+    pub fn sequential_rate(&self, rotates: bool) -> Bytes {
+        let rate = if rotates { self.rate } else { self.rate.max(self.service_rate) };
+        Bytes::new(rate as u64)
     }
 
     /// Returns the bytes that were read over the last interval.
@@ -98,6 +114,8 @@ mod tests {
         assert!((10.0..11.0).contains(&device.latency().as_millis_f64()), "{device:?}");
         assert!(device.parallelism() > 8.9);
         assert!((0.9..1.1).contains(&device.in_flight().as_mib()));
+        assert_eq!(device.sequential_rate(true), device.rate());
+        assert_eq!(device.sequential_rate(false), device.rate());
         // A read of 128 KiB takes 10 ms, of which the transfer takes 1.25 ms.
         let read = |kib| {
             let (fixed, transfer) = device.times(Bytes::from_kib(kib), 1.0);
@@ -105,5 +123,17 @@ mod tests {
         };
         assert!((8.7..8.85).contains(&read(4)), "{}", read(4));
         assert!((18.6..18.9).contains(&read(1024)), "{}", read(1024));
+    }
+
+    #[test]
+    fn a_flash_device_that_idles_between_reads_is_faster_than_its_reader() {
+        let mut device = LearnedDevice::default();
+        device.learn(DeviceCompletions::default(), Nanos::from_secs(1));
+        // In one second, 400 reads of 128 KiB take 0.5 ms each.
+        let time = Nanos::from_millis(200);
+        let done = DeviceCompletions { reads: 400, bytes: Bytes::from_mib(50), time };
+        device.learn(done, Nanos::from_secs(1));
+        assert!((49.0..=50.0).contains(&device.sequential_rate(true).as_mib()), "{device:?}");
+        assert!((249.0..=250.0).contains(&device.sequential_rate(false).as_mib()), "{device:?}");
     }
 }

@@ -106,6 +106,7 @@ impl BdiController {
 
     pub(super) fn prime(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
         let waits = self.waits(inputs.now, elapsed);
+        let rate = self.device.sequential_rate(self.bounds.rotates);
         let mut actions: Vec<FileAction> = Vec::new();
         let mut files = BTreeMap::new();
         // One action per file, even if it is open many times.
@@ -141,7 +142,6 @@ impl BdiController {
             // All randomly read files must fit together, or they evict each other.
             let others = waits.pages.saturating_sub(facts.file_pages.get());
             let room = Pages::new(room.get().saturating_sub(others));
-            let rate = self.device.rate();
             let asked =
                 facts.prime.then(|| priming.begin_as_asked(facts.file_pages, room)).flatten();
             let begin = || priming.begin(facts.file_pages, facts.page, rate, room);
@@ -166,7 +166,7 @@ impl BdiController {
         self.pace.primes(*file, alone);
         let missing = self.missing(&files);
         self.pace.completed(self.device.now(), first.page, elapsed);
-        let budget_pages = self.pace.allows(missing, self.device.rate(), first.page, elapsed);
+        let budget_pages = self.pace.allows(missing, rate, first.page, elapsed);
         let before = *budget_pages;
         for (_, file, key, facts) in work {
             let Some(priming) = self.primings.get_mut(&file) else { continue };

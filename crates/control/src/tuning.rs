@@ -77,6 +77,7 @@ pub(crate) mod shared {
 pub(crate) mod control_loop {
     use units::Nanos;
 
+    pub use super::shared::EAGER_INTERVAL;
     /// Memory pressure must last this long before everything is restored, and be over for as long
     /// before control resumes: the span of PSI `avg10`.
     pub use super::shared::FADE_TIME as PRESSURE_DELAY;
@@ -483,6 +484,8 @@ pub(crate) mod device {
     /// Factor by which the best measured values decay in one second: a shared device may get
     /// slower.
     pub const RETENTION_PER_SECOND: f64 = 0.995;
+    /// Reads in an interval before their service time counts.
+    pub use super::shared::MIN_SAMPLES as MIN_READS;
 }
 
 /// Pages that were read ahead and not used yet.
