@@ -1,6 +1,6 @@
 //! Decides the window of each open file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use units::{Bytes, Nanos, Pages};
 
@@ -41,6 +41,7 @@ impl BdiController {
         let (mut actions, mut others_changed) = (Vec::new(), false);
         let keys: Vec<OpenFileId> = self.streams.keys().copied().collect();
         let mapped = self.streams.values().filter(|stream| stream.mapped).count().max(1) as u64;
+        let all_mapped = self.mapped_pages();
         let measured = self.streams.values().filter_map(|stream| stream.faults.measured());
         let gains = measured.fold(MeanGain::default(), MeanGain::with);
         let are_disturbed = self.climb.is_trying() || outcome != SearchOutcome::Unchanged;
@@ -66,11 +67,13 @@ impl BdiController {
                     stream.mapped && !facts.only_mapped
                 })
             {
-                let cache = Pages::new(room(inputs, &facts).get() / mapped);
-                let file = file_view(&facts, cache);
+                let room = room(inputs, &facts);
+                let file = file_view(&facts, Pages::new(room.get() / mapped));
+                let cacheable = Some(all_mapped).filter(|all| *all <= room);
                 if features.what_if
                     && features.mappings
-                    && let Some(gain) = self.step_mapping(key, original, file, gains, now)
+                    && let Some(gain) =
+                        self.step_mapping(key, (original, cacheable), file, gains, now)
                 {
                     actions.push(self.report(key, GainSource::MappedWindow, gain));
                 }
@@ -136,19 +139,26 @@ impl BdiController {
         actions
     }
 
+    /// Returns the size of all mapped files, each counted once.
+    fn mapped_pages(&self) -> Pages {
+        let mapped = self.streams.values().filter(|stream| stream.mapped);
+        let sizes = mapped.filter_map(|stream| Some((stream.file, stream.facts?.file_pages)));
+        sizes.collect::<BTreeMap<FileKey, Pages>>().into_values().sum()
+    }
+
     /// Runs the next step of a mapping that is read at random; returns the gain of its window once
     /// that is known.
     fn step_mapping(
         &mut self,
         key: OpenFileId,
-        original: Pages,
+        (original, cacheable): (Pages, Option<Pages>),
         file: FileView,
         gains: MeanGain,
         now: Nanos,
     ) -> Option<MeasuredGain> {
         let parallel = self.parallel();
         let (waits, scores) = (&self.fault_waits, &self.scores);
-        let mapping = MappingView { original, waits, gains, file, parallel, scores };
+        let mapping = MappingView { original, waits, gains, file, cacheable, parallel, scores };
         let trials = self.bounds.features.trials;
         self.streams.get_mut(&key)?.faults.step(now, &mapping, trials)
     }

@@ -1,0 +1,184 @@
+use super::*;
+
+const ORIGINAL: Pages = Pages::new(32);
+
+fn window(start: u64, size: u64) -> Window {
+    Window { start, size: Pages::new(size), async_size: Pages::ZERO }
+}
+
+fn view(cache: u64) -> FileView {
+    let (pages, max_request) = (Pages::new(1 << 24), Pages::new(320));
+    FileView { pages, folio_limit: None, max_request, cache: Pages::new(cache) }
+}
+
+/// A mapping whose faults take `fault` µs, and `page` µs for each page that they read.
+struct Reader {
+    faults: RandomFaults,
+    waits: FaultWaits,
+    scores: GainScores,
+    now: Nanos,
+    windows: Vec<u64>,
+    fault: u64,
+    page: u64,
+    primed: bool,
+    cache: u64,
+    /// The size of all mapped files, in pages.
+    files: u64,
+}
+
+impl Reader {
+    fn new(fault: u64, page: u64) -> Self {
+        Self {
+            faults: RandomFaults::default(),
+            waits: FaultWaits::default(),
+            scores: GainScores::default(),
+            now: Nanos::ZERO,
+            windows: vec![ORIGINAL.get()],
+            fault,
+            page,
+            primed: false,
+            cache: 1 << 20,
+            files: 1 << 24,
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.windows.last().copied().unwrap_or_default()
+    }
+
+    /// Simulates one fault. Returns the page after those that it read.
+    fn fault(&mut self, at: u64, more: u64) -> u64 {
+        let size = self.window();
+        let read = window(at.saturating_sub(size / 2), size);
+        self.faults.fault(self.now, at, read, ORIGINAL);
+        let wait = Nanos::from_micros(self.fault + self.page * size + more);
+        self.now += wait;
+        self.faults.waited(wait, Some(ORIGINAL));
+        read.end().max(at + 1)
+    }
+
+    fn piece(&mut self, start: u64, pages: u64, more: u64) {
+        let mut at = start;
+        while at < start + pages {
+            at = self.fault(at, more);
+        }
+    }
+
+    fn interval(&mut self) {
+        let Self { faults, waits, scores, .. } = self;
+        faults.take_waits().into_iter().for_each(|one| waits.add(one));
+        let gains = faults.measured().into_iter().fold(MeanGain::default(), MeanGain::with);
+        let file = view(self.cache);
+        let cacheable = Some(Pages::new(self.files));
+        let (original, parallel) = (ORIGINAL, 1);
+        let mapping = MappingView { original, waits, gains, file, cacheable, parallel, scores };
+        faults.step(self.now, &mapping, true);
+        let next = self.faults.window(ORIGINAL, self.primed).get();
+        if next != self.window() {
+            self.windows.push(next);
+        }
+    }
+
+    /// Reads pieces of `pages` pages. Returns all windows that the mapping had.
+    fn settled(mut self, pages: u64) -> Vec<u64> {
+        for piece in 0_u64..1000 {
+            self.piece(piece * 7919 % 1000 * 1000, pages, 0);
+            if piece % 10 == 9 {
+                self.interval();
+            }
+        }
+        self.windows
+    }
+}
+
+#[test]
+fn a_probe_shows_which_window_serves() {
+    assert_eq!(Reader::new(100, 8).settled(1), [32, 1], "single pages");
+    assert_eq!(Reader::new(300, 32).settled(4), [32, 1, 16], "one fault for each piece");
+    // With a window of 16 pages, pieces of 8 reach the mark, and the kernel reads 16 more.
+    assert_eq!(Reader::new(300, 32).settled(8), [32, 1, 32]);
+    let long = Reader::new(300, 32).settled(16);
+    assert_eq!(long.last(), Some(&32), "no smaller window does: {long:?}");
+    assert_eq!(Reader::new(20, 100).settled(8), [32, 1], "transfer takes most of the time");
+    assert_eq!(Reader::new(8500, 1).settled(8), [32, 1, 32], "seeks take the time");
+}
+
+#[test]
+fn a_primed_file_keeps_its_original_window_where_seeks_take_the_time() {
+    let primed = |fault, page| Reader { primed: true, ..Reader::new(fault, page) };
+    assert_eq!(primed(8500, 45).settled(1), [32, 1, 32]);
+    assert_eq!(primed(330, 32).settled(1), [32, 1]);
+}
+
+#[test]
+fn first_reads_that_take_longer_do_not_decide() {
+    let mut reader = Reader::new(8500, 8);
+    for piece in 0..200_u64 {
+        // Metadata is read with some of the first pieces.
+        let more = if piece % 3 == 0 && piece < 20 { 80_000 } else { 0 };
+        reader.piece(piece * 7919 % 1000 * 1000, 8, more);
+        if piece % 10 == 9 {
+            reader.interval();
+        }
+    }
+    assert_eq!(reader.window(), ORIGINAL.get(), "{:?}", reader.windows);
+}
+
+#[test]
+fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
+    let mut reader = Reader::new(100, 8);
+    for piece in 0..200_u64 {
+        // After the probe, small reads suddenly take as long as large ones.
+        let more = if reader.windows.len() > 1 && piece > 60 { 800 } else { 0 };
+        reader.piece(piece * 7919 % 1000 * 1000, 1, more);
+        if piece % 10 == 9 {
+            reader.interval();
+        }
+    }
+    assert_eq!(reader.windows, [32, 1, 32], "{:?}", reader.faults.phase);
+}
+
+#[test]
+fn a_reader_of_columns_gets_what_the_cache_brings_for_several_at_once() {
+    let windows = |columns: u64, cache: u64| {
+        let mut reader = Reader { cache, ..Reader::new(100, 8) };
+        let mut cached = std::collections::BTreeSet::new();
+        for row in 0..columns * 200 {
+            let at = 10_000 + row % 200 * 96 + row / 200;
+            if !cached.contains(&at) {
+                let size = reader.window();
+                let from = at.saturating_sub(size / 2);
+                cached.extend(from..from + size);
+                reader.fault(at, 0);
+            }
+            if row % 10 == 9 {
+                reader.interval();
+            }
+        }
+        reader.window()
+    };
+    assert_eq!(windows(1, 1 << 20), 1);
+    assert!(windows(12, 1 << 20) >= 16, "it brings several columns at once");
+    assert_eq!(windows(12, 150), 1, "the cache does not hold them until the next column");
+}
+
+#[test]
+fn backward_and_forward_faults_near_each_other_are_one_long_piece() {
+    for step in [16, -16] {
+        let mut faults = RandomFaults::default();
+        let mut at = 100_000_u64;
+        for _ in 0..20 {
+            faults.fault(Nanos::ZERO, at, window(at - 16, 32), ORIGINAL);
+            at = at.saturating_add_signed(2 * step);
+        }
+        assert!(!faults.is_random(ORIGINAL), "{step}");
+    }
+}
+
+#[test]
+fn files_that_are_soon_read_completely_keep_their_windows() {
+    let windows = |files| Reader { files, ..Reader::new(100, 8) }.settled(1);
+    // One fault takes 356 µs.
+    assert_eq!(windows(32 * 5000), [32]);
+    assert_eq!(windows(32 * 6000), [32, 1]);
+}
