@@ -157,10 +157,10 @@ impl FilePriming {
         }
         self.at = Some(0);
         Some(format!(
-            "its readers waited {:.1} s for random reads; the {} that they have not read yet come \
-             in {cost:.1} s if read in order",
+            "its readers waited {:.2} s for random reads; the {} that they have not read yet come \
+             in {cost:.2} s if read in order",
             self.stalled,
-            Bytes::new(missing * page.get())
+            Bytes::new(missing * page.get()).rounded()
         ))
     }
 

@@ -406,8 +406,15 @@ impl RandomFaults {
     }
 
     /// Returns the reason for that window, with the candidates that it was selected from.
-    pub fn why(&self, original: Pages, page: Bytes) -> String {
+    pub fn why(&self, original: Pages, page: Bytes, primed: bool) -> String {
         match self.phase {
+            Phase::Chosen(choice)
+                if choice.window != original && self.window(original, primed) == original =>
+            {
+                "its mapping is read at random, and its file is primed: the original window \
+                 contributes to that"
+                    .to_owned()
+            }
             Phase::Probe => {
                 "its mapping is read at random: a few pieces are read page by page to see how long \
                  they are"

@@ -465,7 +465,7 @@ fn along_a_trend(stream: &Stream, facts: &FileState) -> Option<(Pages, String)> 
 fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages, String)> {
     let original = stream.original?;
     let window = stream.faults.window(original, primed);
-    (window != facts.window).then(|| (window, stream.faults.why(original, facts.page)))
+    (window != facts.window).then(|| (window, stream.faults.why(original, facts.page, primed)))
 }
 
 /// Returns the pause after a prediction that replayed this many accesses.

@@ -173,7 +173,7 @@ fn summary(released: Released, leave: bool, collateral: u64, prefetched: Bytes) 
         parts.push(format!("windows of files opened during a change restored: {collateral}"));
     }
     if prefetched > Bytes::ZERO {
-        parts.push(format!("prefetched: {prefetched}"));
+        parts.push(format!("prefetched: {}", prefetched.rounded()));
     }
     if parts.is_empty() { "nothing to do".to_owned() } else { parts.join("; ") }
 }
