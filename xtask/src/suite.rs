@@ -220,7 +220,10 @@ fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
 
 fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut Outcome) {
     outcome.passed += transcript.passed();
-    outcome.failed.extend(transcript.failures().iter().cloned());
+    for test in transcript.failures() {
+        let output = transcript.output_of(test).iter().map(|line| format!("\n    {line}"));
+        outcome.failed.push(test.clone() + &output.collect::<String>());
+    }
     outcome.skipped.extend(transcript.skips().map(|(name, reason)| format!("{name}: {reason}")));
     if transcript.ignored() > 0 {
         outcome.skipped.push(format!("{title}: {} marked #[ignore]", transcript.ignored()));

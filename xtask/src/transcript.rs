@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// Lines of a failed test's output that are repeated at the end.
+const MAX_OUTPUT_LINES: usize = 20;
+
 /// The test results of one run of `cargo test`.
 #[derive(Debug, Default)]
 pub struct Transcript {
@@ -10,6 +13,9 @@ pub struct Transcript {
     ignored: usize,
     skips: BTreeMap<(String, String), String>,
     binary: String,
+    /// The test whose output follows.
+    section: Option<String>,
+    outputs: BTreeMap<String, Vec<String>>,
 }
 
 impl Transcript {
@@ -18,6 +24,7 @@ impl Transcript {
     /// The summary of each binary has the counts. A test that cannot run here prints `SKIP NAME:
     /// reason`; libtest counts it as passed. Several binaries may have the same test name.
     pub fn line(&mut self, line: &str) {
+        self.output(line);
         let line = line.trim();
         if let Some(binary) = line.strip_prefix("Running ").or(line.strip_prefix("Doc-tests ")) {
             self.binary = binary.to_owned();
@@ -33,6 +40,30 @@ impl Transcript {
         {
             self.skips.insert((self.binary.clone(), name.to_owned()), reason.to_owned());
         }
+    }
+
+    /// Collects the output of failed tests, which follows the list of all results.
+    fn output(&mut self, line: &str) {
+        if let Some(name) =
+            line.strip_prefix("---- ").and_then(|it| it.strip_suffix(" stdout ----"))
+        {
+            self.section = Some(name.to_owned()).filter(|name| self.failures.contains(name));
+        } else if matches!(line, "successes:" | "failures:") {
+            self.section = None;
+        } else if let Some(name) = &self.section
+            && !line.trim().is_empty()
+            && !is_frame(line)
+        {
+            let output = self.outputs.entry(name.clone()).or_default();
+            if output.len() < MAX_OUTPUT_LINES {
+                output.push(line.to_owned());
+            }
+        }
+    }
+
+    /// Returns the first lines that a failed test printed, without backtraces.
+    pub fn output_of(&self, test: &str) -> &[String] {
+        self.outputs.get(test).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the number of tests that ran and passed.
@@ -53,6 +84,15 @@ impl Transcript {
     pub fn ignored(&self) -> usize {
         self.ignored
     }
+}
+
+/// Returns whether a line belongs to a backtrace: `  12: function` or `  at file`.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.split(": ").next().unwrap_or_default();
+    line.starts_with("at ")
+        || line.starts_with("stack backtrace:")
+        || (number.len() < line.len() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns the number before `word` in `ok. 2 passed; 1 failed; …`.
@@ -86,5 +126,28 @@ mod tests {
         assert_eq!(transcript.failures(), ["host_c"]);
         assert_eq!(transcript.skips().collect::<Vec<_>>(), [("host_b", "not root")]);
         assert_eq!(transcript.ignored(), 1);
+    }
+
+    #[test]
+    fn the_output_of_a_failed_test_is_kept() {
+        let mut transcript = Transcript::default();
+        let text = "test host_b ... ok\n\
+                    test host_c ... FAILED\n\
+                    successes:\n\
+                    ---- host_b stdout ----\n\
+                    fine\n\
+                    failures:\n\
+                    ---- host_c stdout ----\n\
+                    FOREREAD_SEED=7\n\
+                    \n\
+                    one of these left [\"loop9\"]\n\
+                    stack backtrace:\n   0: core::panic\n             at lib.rs:1\n\
+                    failures:\n    host_c\n";
+        text.lines().for_each(|line| transcript.line(line));
+        assert_eq!(
+            transcript.output_of("host_c"),
+            ["FOREREAD_SEED=7", "one of these left [\"loop9\"]"]
+        );
+        assert!(transcript.output_of("host_b").is_empty());
     }
 }

@@ -12,7 +12,7 @@ use super::sandbox::{outside, stand_ins};
 use super::scene::Stage;
 
 /// How long guards and servers may take to detect that they are no longer needed.
-const GRACE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(60);
 
 type Files = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 

@@ -13,7 +13,7 @@ use super::line::Line;
 use super::sandbox::Inside;
 
 /// How long a command may take to exit after SIGTERM.
-const GRACE: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(180);
 /// Limit of a command's address space, in KiB.
 const MEMORY_KIB: u64 = 4 << 20;
 /// Part of a command's output that is checked, in bytes.
