@@ -6,7 +6,7 @@
 //! one page for a few pieces, a *probe*: every touched page then faults, and from these faults
 //! [`what_if`](crate::what_if) predicts the best window.
 //!
-//! Small files are left alone: with the original window, readers soon have all of them in the cache.
+//! Small files keep their windows: with these, readers soon have all of them in the cache.
 //!
 //! Readers may return to the pages next to a piece much later, for example if they read a table
 //! column by column. So the prediction is repeated as faults accumulate.
