@@ -1,5 +1,6 @@
 //! Finds PostgreSQL's programs.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,17 +19,12 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Finds the programs on PATH, or else of the latest installed version.
+    /// The programs of the server on PATH, or else of the latest installed version.
     pub fn find() -> Result<Self, PgError> {
-        let mut found: Vec<PathBuf> = HOMES.iter().flat_map(versions).collect();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        // The user put programs on PATH on purpose, so these take precedence.
-        found.extend(std::env::split_paths(&path));
-        let has = |bin: &PathBuf| ["initdb", "postgres"].iter().all(|it| bin.join(it).is_file());
-        let bin = found.into_iter().rev().find(has);
         let missing = PgError::NotInstalled { program: "postgres", package: "postgresql" };
-        let bin = bin.ok_or(missing)?;
-        // A directory of links to the server may lack psql and pgbench.
+        let bin = directory(&path).ok_or(missing)?;
+        // A link to a server's programs has no psql and pgbench next to it.
         let server = bin.join("postgres");
         let real = fs::canonicalize(&server).unwrap_or(server);
         let bin = real.parent().map_or(bin, Path::to_owned);
@@ -50,7 +46,14 @@ impl Tools {
     }
 }
 
-/// Finds a client, which may be outside the server's directory.
+/// Returns the directory of a server's programs.
+fn directory(path: &OsStr) -> Option<PathBuf> {
+    let has = |bin: &PathBuf| ["initdb", "postgres"].iter().all(|it| bin.join(it).is_file());
+    // Programs on PATH were put there on purpose, so they come first.
+    std::env::split_paths(path).chain(HOMES.iter().flat_map(versions).rev()).find(has)
+}
+
+/// A client, which need not be next to a server.
 pub(crate) fn program(name: &'static str, beside: &Path) -> Result<PathBuf, PgError> {
     let missing = PgError::NotInstalled { program: name, package: "postgresql-client" };
     sys::program::find_also_in(name, &[beside.to_owned()]).ok_or(missing)
@@ -90,6 +93,18 @@ mod tests {
         assert_eq!((version(""), version("postgres (PostgreSQL) ")), (None, None));
         let tools = Tools { bin: PathBuf::new(), version: "15.18".to_owned() };
         assert_eq!(tools.major(), 15);
+    }
+
+    #[test]
+    fn the_first_server_on_path_is_found() {
+        let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (dir, program) in [(&first, "postgres"), (&second, "postgres"), (&second, "initdb")] {
+            fs::write(dir.path().join(program), "").unwrap();
+        }
+        let path = std::env::join_paths([first.path(), second.path()]).unwrap();
+        assert_eq!(directory(&path).unwrap(), second.path(), "the first has no initdb");
+        fs::write(first.path().join("initdb"), "").unwrap();
+        assert_eq!(directory(&path).unwrap(), first.path());
     }
 
     #[test]
