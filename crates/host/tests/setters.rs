@@ -148,3 +148,31 @@ fn what_cannot_be_looked_up_is_in_doubt_and_what_foreread_wrote_is_ours() {
     );
     assert!(setters(&root, Path::new(SCHEDULER))[0].by_foreread);
 }
+
+#[test]
+fn rules_that_an_uncertain_goto_may_skip_are_in_doubt() {
+    let set = "ATTR{queue/scheduler}=\"bfq\"";
+    let may_skip = "PROGRAM==\"/bin/x\", GOTO=\"end\"";
+    let (perhaps, sure) = (Certainty::Perhaps, Certainty::Sure);
+    for (rules, expected) in [
+        // The number of the line that sets the scheduler, and its certainty.
+        (vec![may_skip, set, "LABEL=\"end\"", set], vec![(2, perhaps), (4, sure)]),
+        (vec![may_skip, "KERNEL==\"sda\", GOTO=\"end\"", set, "LABEL=\"end\""], vec![]),
+        (
+            vec![may_skip, "GOTO=\"far\"", set, "LABEL=\"end\"", set, "LABEL=\"far\"", set],
+            vec![(5, perhaps), (7, sure)],
+        ),
+        (
+            vec![may_skip, "GOTO=\"near\"", set, "LABEL=\"near\"", set, "LABEL=\"end\""],
+            vec![(5, perhaps)],
+        ),
+        // udev ignores a GOTO whose label is missing or earlier.
+        (vec!["LABEL=\"end\"", may_skip, "GOTO=\"end\"", set], vec![(4, sure)]),
+    ] {
+        let dir = machine();
+        put(&dir, "etc/udev/rules.d/60-x.rules", &(rules.join("\n") + "\n"));
+        let found = setters(&Root::at(dir.path()), Path::new(SCHEDULER));
+        let found: Vec<_> = found.iter().map(|it| (it.place.line, it.certainty)).collect();
+        assert_eq!(found, expected, "{rules:#?}");
+    }
+}

@@ -51,8 +51,6 @@ pub(super) struct Uevent<'a> {
     kernel: String,
     folder: String,
     properties: BTreeMap<String, String>,
-    /// The result of the last PROGRAM; `None` if unknown.
-    result: Option<Wanted>,
     nfs: bool,
 }
 
@@ -70,7 +68,6 @@ impl<'a> Uevent<'a> {
             kernel,
             folder,
             properties,
-            result: None,
             nfs: target.fstype.as_deref().is_some_and(|fstype| fstype.starts_with("nfs")),
         };
         let bdi = target.bdi.as_str().to_owned();
@@ -92,30 +89,29 @@ impl<'a> Uevent<'a> {
     /// Evaluates the rules of a file and returns their claims.
     pub fn run(&mut self, file: &Path, rules: &[UdevRule], nfs: &NfsConf) -> Vec<Claim> {
         let mut claims = Vec::new();
-        let mut label: Option<&str> = None;
-        for rule in rules {
-            if let Some(wanted) = label {
-                let here = |token: &Token| token.key == "LABEL" && token.value == wanted;
-                if !rule.tokens.iter().any(here) {
-                    continue;
-                }
-                label = None;
+        // Rules before `next` are skipped; rules before `certain_from` may be skipped.
+        let (mut next, mut certain_from) = (0, 0);
+        for (at, rule) in rules.iter().enumerate() {
+            if at < next {
+                continue;
             }
-            let truth = self.conditions(rule, nfs);
+            let truth = self.conditions(rule);
             if truth == Truth::No {
                 continue;
             }
-            claims.extend(self.claims(file, rule, truth, nfs));
-            let goto = rule.tokens.iter().find(|token| token.key == "GOTO");
-            // Ignore an uncertain GOTO and also evaluate the rules that it might skip.
-            if let Some(goto) = goto.filter(|_| truth == Truth::Yes) {
-                label = Some(&goto.value);
+            let reached = if at < certain_from { Truth::Open } else { Truth::Yes };
+            claims.extend(self.claims(file, rule, truth.and(reached), nfs));
+            let Some(target) = goto_target(rules, at) else { continue };
+            if truth == Truth::Yes {
+                // If an earlier GOTO may skip this rule, the nearer of the two targets is next.
+                next = if reached == Truth::Yes { target } else { target.min(certain_from) };
             }
+            certain_from = certain_from.max(target);
         }
         claims
     }
 
-    fn conditions(&mut self, rule: &UdevRule, _nfs: &NfsConf) -> Truth {
+    fn conditions(&self, rule: &UdevRule) -> Truth {
         let mut all = Truth::Yes;
         for token in &rule.tokens {
             let asks = token.operator.asks()
@@ -131,7 +127,7 @@ impl<'a> Uevent<'a> {
         all
     }
 
-    fn condition(&mut self, token: &Token) -> Truth {
+    fn condition(&self, token: &Token) -> Truth {
         let attribute = token.attribute.as_deref();
         let truth = match token.key.as_str() {
             "ACTION" => Truth::of(fits(&token.value, "add") || fits(&token.value, "change")),
@@ -197,8 +193,7 @@ impl<'a> Uevent<'a> {
 
     /// Recognises two programs, both of which test whether the bdi belongs to an NFS mount:
     /// nfsrahead of nfs-utils, and an awk command over /proc/fs/nfsfs/volumes from vendors' guides.
-    fn program(&mut self, command: &str) -> Truth {
-        self.result = None;
+    fn program(&self, command: &str) -> Truth {
         if command.contains("nfsrahead") || command.contains("/proc/fs/nfsfs/volumes") {
             return Truth::of(self.nfs);
         }
@@ -374,6 +369,15 @@ fn properties(root: &Root, folder: &str) -> BTreeMap<String, String> {
         found.insert(KNOWN.to_owned(), "1".to_owned());
     }
     found
+}
+
+/// Returns the index of the rule that udev evaluates after the GOTO of a rule. Like udev, ignores a
+/// GOTO whose label is not in a later rule of the file.
+fn goto_target(rules: &[UdevRule], at: usize) -> Option<usize> {
+    let goto = rules[at].tokens.iter().find(|token| token.key == "GOTO")?;
+    let label = |token: &Token| token.key == "LABEL" && token.value == goto.value;
+    let behind = rules[at + 1..].iter().position(|rule| rule.tokens.iter().any(label))?;
+    Some(at + 1 + behind)
 }
 
 /// Returns whether a value matches one of the alternatives of a pattern.
