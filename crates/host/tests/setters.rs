@@ -176,3 +176,21 @@ fn rules_that_an_uncertain_goto_may_skip_are_in_doubt() {
         assert_eq!(found, expected, "{rules:#?}");
     }
 }
+
+#[test]
+fn a_property_that_an_uncertain_rule_sets_is_in_doubt() {
+    let dir = machine();
+    put(
+        &dir,
+        "etc/udev/rules.d/60-x.rules",
+        "PROGRAM==\"/bin/x\", ENV{SLOW}=\"1\"\n\
+         ENV{SLOW}==\"1\", ATTR{queue/scheduler}=\"bfq\"\n\
+         ENV{SLOW}!=\"1\", ATTR{queue/scheduler}=\"none\"\n\
+         ENV{SLOW}=\"0\"\n\
+         ENV{SLOW}==\"0\", ATTR{queue/scheduler}=\"kyber\"\n",
+    );
+    let found = setters(&Root::at(dir.path()), Path::new(SCHEDULER));
+    let found: Vec<_> = found.iter().map(|it| (it.place.line, it.certainty)).collect();
+    let (perhaps, sure) = (Certainty::Perhaps, Certainty::Sure);
+    assert_eq!(found, [(2, perhaps), (3, perhaps), (5, sure)]);
+}

@@ -1,6 +1,6 @@
 //! Evaluates udev rules for a device that appears.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use units::Kib;
@@ -51,6 +51,8 @@ pub(super) struct Uevent<'a> {
     kernel: String,
     folder: String,
     properties: BTreeMap<String, String>,
+    /// Properties that an uncertain rule has set.
+    uncertain: BTreeSet<String>,
     nfs: bool,
 }
 
@@ -68,6 +70,7 @@ impl<'a> Uevent<'a> {
             kernel,
             folder,
             properties,
+            uncertain: BTreeSet::new(),
             nfs: target.fstype.as_deref().is_some_and(|fstype| fstype.starts_with("nfs")),
         };
         let bdi = target.bdi.as_str().to_owned();
@@ -154,6 +157,9 @@ impl<'a> Uevent<'a> {
     }
 
     fn property(&self, name: &str, pattern: &str) -> Truth {
+        if self.uncertain.contains(name) {
+            return Truth::Open;
+        }
         match self.properties.get(name) {
             Some(value) => Truth::of(fits(pattern, value)),
             // Without udev's database, its properties are unknown.
@@ -210,6 +216,10 @@ impl<'a> Uevent<'a> {
                 "ENV" if !token.operator.asks() => {
                     let name = token.attribute.clone().unwrap_or_default();
                     let value = self.substitute(&token.value);
+                    match certainty {
+                        Certainty::Sure => self.uncertain.remove(&name),
+                        Certainty::Perhaps => self.uncertain.insert(name.clone()),
+                    };
                     self.properties.insert(name, value);
                 }
                 "ATTR" if !token.operator.asks() && self.sets_sought(token) => {
