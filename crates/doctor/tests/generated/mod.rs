@@ -357,8 +357,12 @@ fn edits_agree(plans: &[DevicePlan]) -> Result<(), TestCaseError> {
     let mut written: BTreeMap<String, Kib> = BTreeMap::new();
     let edits = plans.iter().flat_map(|plan| &plan.steps);
     for step in edits.filter(|step| step.action == Action::Edit) {
-        let place = step.reason.split(" at ").nth(1).and_then(|rest| rest.split(" ask for").next());
-        let (Some(place), Some(value)) = (place, step.read_ahead_kib) else { continue };
+        // `lvchange` edits LVM's metadata, where each volume has its own line.
+        let in_file = !step.command.starts_with("lvchange ");
+        let Some(value) = step.read_ahead_kib.filter(|_| in_file) else { continue };
+        let place = step.reason.split(" at ").nth(1).and_then(|rest| rest.split_once(" to "));
+        prop_assert!(place.is_some(), "no place in the reason: {step:#?}");
+        let (place, _) = place.unwrap();
         let known = written.insert(place.to_owned(), value);
         prop_assert!(known.is_none_or(|known| known == value), "{place}: {plans:#?}");
     }
@@ -428,4 +432,20 @@ proptest! {
     fn every_host_gets_one_plan_that_can_be_followed(host in host()) {
         check(&host)?;
     }
+}
+
+#[test]
+fn two_values_for_one_line_are_noticed() {
+    let machine = Machine::new("6.1.0")
+        .device("sda", "8:0", Queue { read_ahead_kb: 0, ..FLASH })
+        .mount("8:0", "/data", "ext4", "/dev/sda")
+        .with("etc/udev/rules.d/60-ra.rules", "KERNEL==\"sd*\", ATTR{queue/read_ahead_kb}=\"3\"\n");
+    let (_, _, mut plans) = planned(&machine);
+    plans.push(plans[0].clone());
+    assert!(edits_agree(&plans).is_ok());
+    // As in a real plan, the reason contains the value.
+    let edit = plans[1].steps.iter_mut().find(|step| step.action == Action::Edit).unwrap();
+    edit.reason = edit.reason.replace(" to ", " to twice ");
+    edit.read_ahead_kib = edit.read_ahead_kib.map(|kib| Kib::new(kib.get() * 2));
+    assert!(edits_agree(&plans).is_err());
 }
