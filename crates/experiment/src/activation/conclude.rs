@@ -22,7 +22,8 @@ struct Finding<'a> {
     /// Total pages requested (`asked`) and read (`came`).
     asked: u64,
     came: u64,
-    /// First operation of the whole pattern, counted from 1, at which kernel and rules differ.
+    /// First operation of the whole pattern, counted from 1, at which kernel and rules differ. It
+    /// can be one that only prepares the state.
     differs: Option<usize>,
 }
 
@@ -92,7 +93,7 @@ impl<'a> Finding<'a> {
             (self.came as f64 / self.asked.max(1) as f64).into(),
             match self.differs {
                 None => "as predicted".into(),
-                Some(number) => format!("differs at read {number}").into(),
+                Some(number) => format!("differs at operation {number}").into(),
             },
             ramp.join(" ").into(),
         ]
@@ -123,9 +124,13 @@ pub(super) fn conclude(answer: &mut Findings, outcomes: &[Outcome], rules: &str,
     } else {
         let names: Vec<String> = differing
             .iter()
-            .map(|f| format!("{} (read {})", f.name, f.differs.unwrap_or_default()))
+            .map(|f| format!("{} (operation {})", f.name, f.differs.unwrap_or_default()))
             .collect();
-        format!("This kernel differs from the rules of {rules} in: {}.", names.join(", "))
+        format!(
+            "This kernel differs from the rules of {rules} in: {}. Operations count from the \
+             start of the pattern, including those before the examined reads.",
+            names.join(", ")
+        )
     });
 }
 
@@ -259,7 +264,7 @@ fn sharing(
 
 #[cfg(test)]
 mod tests {
-    use policy::{DeviceLimits, FileShape};
+    use policy::{DeviceLimits, FileShape, Page};
     use units::{Bytes, Pages};
 
     use super::super::{pattern, predict::predict};
@@ -296,14 +301,18 @@ mod tests {
     #[test]
     fn a_kernel_that_does_otherwise_is_named() {
         let mut outcomes = outcomes();
-        let backward = outcomes.iter_mut().find(|o| o.pattern.name == "backward").unwrap();
-        backward.observed[4].clear();
+        for (name, index) in [("backward", 4), ("after-seek", 102)] {
+            let outcome = outcomes.iter_mut().find(|o| o.pattern.name == name).unwrap();
+            outcome.observed[index].push(Extent::new(Page::new(0), Pages::new(1)));
+        }
         let mut answer = Findings::new("activation", "", "disk".to_owned());
         conclude(&mut answer, &outcomes, "linux-6.18", Kib::new(128));
         let last = answer.verdict.last().unwrap();
         assert!(
-            last.contains("differs from the rules") && last.contains("backward (read 5)"),
+            last.contains("differs from the rules") && last.contains("backward (operation 5)"),
             "{last}"
         );
+        // Its first 100 reads are not examined, so it differs at what `start` calls read 3.
+        assert!(last.contains("after-seek (operation 103)"), "{last}");
     }
 }
