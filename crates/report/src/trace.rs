@@ -45,6 +45,7 @@ pub fn trace_json(format: &str, summary: &TraceSummary) -> Json {
         "faults": summary.faults,
         "advice": summary.advice,
         "processes": summary.processes,
+        "threads": summary.threads,
         "files": summary.files,
         "open_files": summary.open_files,
         "footprint_bytes": summary.footprint.get(),

@@ -1,5 +1,7 @@
 //! The model of a trace.
 
+use std::collections::BTreeSet;
+
 use units::{Bytes, Nanos};
 use workload::{RangeAdvice, TraceOpenFile};
 
@@ -126,6 +128,11 @@ impl Trace {
     pub fn threads(&self) -> impl Iterator<Item = TraceThread> {
         let pairs = self.processes.iter().zip(&self.owners);
         pairs.map(|(&thread, &process)| TraceThread { thread, process })
+    }
+
+    /// Returns the number of processes. A thread whose process was not recorded counts as one.
+    pub fn process_count(&self) -> usize {
+        self.owners.iter().collect::<BTreeSet<_>>().len()
     }
 
     /// Returns the requests in order of time.

@@ -46,8 +46,10 @@ pub struct TraceSummary {
     pub faults: u64,
     /// Number of calls that gave the kernel advice on a range.
     pub advice: u64,
-    /// Number of threads with requests, or of processes if the recorder did not know threads.
+    /// Number of processes with requests. A thread whose process was not recorded counts as one.
     pub processes: usize,
+    /// Number of threads with requests.
+    pub threads: usize,
     pub files: usize,
     pub open_files: usize,
     /// Total size of the distinct pages that were read.
@@ -237,7 +239,8 @@ impl Trace {
             write_bytes: Bytes::new(writes.1),
             faults,
             advice,
-            processes: self.processes.len(),
+            processes: self.process_count(),
+            threads: self.processes.len(),
             files: self.files.len(),
             open_files: self.open_files.len(),
             footprint: footprint(self),
@@ -259,6 +262,7 @@ mod tests {
     use super::*;
     use crate::builder::TraceBuilder;
     use crate::error::TraceLocation;
+    use crate::model::TraceThread;
 
     /// Builds a trace of 64 KiB reads at these offsets, in units of 64 KiB.
     fn trace(offsets: &[u64]) -> Trace {
@@ -285,6 +289,22 @@ mod tests {
         assert_eq!(summary.stream_share, 0.75);
         let one = trace(&[0, 1, 2, 3, 100, 101]).summary();
         assert_eq!((one.streams, one.streams_at_once), (2, 1));
+    }
+
+    #[test]
+    fn threads_of_one_process_are_one_process() {
+        let mut builder = TraceBuilder::new(false);
+        let file = builder.file("f");
+        let open_file = builder.open(file, AccessMethod::Read);
+        for (thread, process) in [(1, 1), (2, 1), (3, 3)] {
+            let process = builder.thread(TraceThread { thread, process });
+            let (time, kind, took) = (Nanos::ZERO, TraceRecordKind::Read, Nanos::ZERO);
+            let (offset, length) = (Bytes::ZERO, Bytes::from_kib(4));
+            let record = TraceRecord { time, open_file, process, kind, offset, length, took };
+            builder.push(TraceLocation::Whole, record).unwrap();
+        }
+        let summary = builder.finish().unwrap().summary();
+        assert_eq!((summary.processes, summary.threads), (2, 3));
     }
 
     #[test]

@@ -291,7 +291,7 @@ fn verification_text(path: &str, found: &TraceVerification) -> String {
 /// Summarises a trace: numbers of requests, files and processes, and its duration.
 fn brief(trace: &Trace) -> String {
     let requests = trace.records().len();
-    let (files, processes) = (trace.files().len(), trace.processes().len());
+    let (files, processes) = (trace.files().len(), trace.process_count());
     let some = |many: usize, one: &str, more: &str| match many {
         1 => format!("1 {one}"),
         _ => format!("{many} {more}"),
@@ -401,7 +401,7 @@ fn text(format: &str, summary: &TraceSummary) -> String {
         line("advice", format!("{} calls", summary.advice));
     }
     line("time", if summary.timed { summary.span.to_string() } else { "not recorded".to_owned() });
-    line("processes", summary.processes.to_string());
+    line("processes", format!("{} ({} threads)", summary.processes, summary.threads));
     line("files", format!("{} ({} times opened)", summary.files, summary.open_files));
     line("distinct data read", amount(summary.footprint));
     line("sequential reads", percent(summary.sequential_share));
