@@ -10,8 +10,9 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     name: "mapped-sequential",
     summary: "a mapping that is read in order, one page per fault",
     explanation: "The rule applies if at least 75 % of the faults go forward in order, at least \
-        75 % of them wait, and none submits a window. The usual reason is madvise(MADV_RANDOM), or \
-        a read-ahead of 0. Delete the advice, or read ahead with MADV_POPULATE_READ in pieces.",
+        75 % of them wait, at most 25 % submit more than 16 KiB, and none reaches a page that \
+        read-ahead has marked. The usual reason is madvise(MADV_RANDOM), or a read-ahead of 0. \
+        Delete the advice, or read ahead with MADV_POPULATE_READ in pieces.",
     check: RuleCheck::Stream(check),
 };
 

@@ -11,9 +11,10 @@ pub(super) const RULE: DiagnosisRule = DiagnosisRule {
     name: "ramp",
     summary: "short runs of reads, each of which starts with small windows",
     explanation: "After a seek the kernel starts with a small window and doubles it. The rule \
-        applies if the program reads many runs of several calls each, and a run is shorter than \
-        eight initial windows (128 KiB each for small reads at the default). Where the length of a \
-        run is known, ask for it at once: one larger read, or readahead(2) first.",
+        applies if the program reads many runs of several calls each, and the median run is at \
+        most 512 KiB: eight initial windows of 64 KiB, which reads of 32 KiB have at the default \
+        read-ahead. Where the length of a run is known, ask for it at once: one larger read, or \
+        readahead(2) first.",
     check: RuleCheck::Stream(check),
 };
 
