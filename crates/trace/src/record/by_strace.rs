@@ -42,9 +42,13 @@ pub(super) fn record(
             false
         }
     };
-    let mut running = RecordedChild::start(&mut command)?;
-    // SIGTERM asks a command to exit through strace; SIGINT makes strace detach from a process.
-    let status = running.wait(stop, if watched { Signal::TERM } else { Signal::INT });
+    // With `-o`, strace ignores fatal signals while a command runs (option `-I` in strace(1)), so
+    // SIGTERM goes to the command itself. SIGINT makes strace detach from a process.
+    let status = if watched {
+        RecordedChild::start_tracer(&mut command)?.wait(stop, Signal::TERM)
+    } else {
+        RecordedChild::start(&mut command)?.wait(stop, Signal::INT)
+    };
     let options = ReadOptions {
         format: Some("strace".to_owned()),
         import: ImportOptions { sort: true, ..ImportOptions::default() },
@@ -84,4 +88,53 @@ pub(super) fn told(error: TraceFileError, subject: &RecordSubject) -> RecordErro
         },
         other => other,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Records a shell script until it has run for a second. Returns the process id that the script
+    /// wrote to its first argument, the elapsed time and the status; `None` without strace.
+    fn stopped(script: &str) -> Option<(u32, Duration, Option<std::process::ExitStatus>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let words = ["sh", "-c", script, "sh"].map(Into::into);
+        let words = words.into_iter().chain([file.clone().into()]).collect();
+        let begun = Instant::now();
+        let stop = || begun.elapsed() > Duration::from_secs(1) && file.exists();
+        match record(&RecordSubject::Command(words), &stop) {
+            Ok(caught) => {
+                let pid = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+                Some((pid, begun.elapsed(), caught.command))
+            }
+            Err(RecordError::Unavailable(reason)) => {
+                println!("SKIP {}: {reason}", std::thread::current().name().unwrap_or_default());
+                None
+            }
+            Err(RecordError::Failed(error)) => panic!("{error}"),
+        }
+    }
+
+    fn runs(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn a_command_exits_with_its_recording() {
+        let script = "cat /dev/null; echo $$ > $1; exec sleep 60";
+        let Some((pid, elapsed, status)) = stopped(script) else { return };
+        assert!(!runs(pid), "the command stayed behind");
+        assert!(elapsed < Duration::from_secs(5), "{elapsed:?}, {status:?}");
+    }
+
+    #[test]
+    fn a_command_that_ignores_signals_is_killed_with_its_recording() {
+        let script = "trap '' TERM; cat /dev/null; echo $$ > $1; exec sleep 60";
+        let Some((pid, _, status)) = stopped(script) else { return };
+        assert!(!runs(pid), "the command stayed behind: {status:?}");
+    }
 }
