@@ -285,9 +285,7 @@ impl ControlLoop {
     /// or have just started. `step` is the duration of the last step.
     pub fn next_delay(&self, interval: Nanos, step: Nanos) -> Nanos {
         let wanted = self.bdis.values().map(|bdi| bdi.controller.next_delay(interval)).min();
-        // The first reader of a device should not have to wait for an interval either.
-        let wanted = wanted.unwrap_or(interval.min(tuning::EAGER_INTERVAL));
-        wanted.max(step * tuning::MIN_PAUSE_STEPS).min(interval)
+        wanted.unwrap_or(interval).max(step * tuning::MIN_PAUSE_STEPS).min(interval)
     }
 
     /// Runs one interval: collects events, decides and acts.

@@ -77,7 +77,6 @@ pub(crate) mod shared {
 pub(crate) mod control_loop {
     use units::Nanos;
 
-    pub use super::shared::EAGER_INTERVAL;
     /// Memory pressure must last this long before everything is restored, and be over for as long
     /// before control resumes: the span of PSI `avg10`.
     pub use super::shared::FADE_TIME as PRESSURE_DELAY;

@@ -19,7 +19,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// The programs of the server on PATH, or else of the latest installed version.
+    /// Finds the programs of the server on PATH, or else of the latest installed version.
     pub fn find() -> Result<Self, PgError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let missing = PgError::NotInstalled { program: "postgres", package: "postgresql" };
@@ -53,7 +53,7 @@ fn directory(path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path).chain(HOMES.iter().flat_map(versions).rev()).find(has)
 }
 
-/// A client, which need not be next to a server.
+/// Finds a client, which need not be next to a server.
 pub(crate) fn program(name: &'static str, beside: &Path) -> Result<PathBuf, PgError> {
     let missing = PgError::NotInstalled { program: name, package: "postgresql-client" };
     sys::program::find_also_in(name, &[beside.to_owned()]).ok_or(missing)
