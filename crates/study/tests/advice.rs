@@ -31,9 +31,9 @@ const ALL_SEEDS: usize = 40;
 /// 1e-9 at 3 of 80, 9e-5 at 10 % and 2e-4 at 11 %, so that the test fails in less than one of 1,000
 /// runs.
 ///
-/// A preset that disagrees in half of its seeds fails in three of four runs: its first 2 seeds agree
-/// in 25 %, and at most 12 of 40 disagree in 0.8 %. More first seeds take longer, mostly for `nvme`
-/// and `zero`; each further run of the test draws new ones.
+/// A preset that disagrees in half of its seeds fails in three of four runs: its first 2 seeds
+/// agree in 25 %, and at most 12 of 40 disagree in 0.8 %. More first seeds take longer, mostly for
+/// `nvme` and `zero`; each further run of the test draws new ones.
 const MAX_DISAGREEING: usize = 12;
 
 #[derive(Deserialize)]
