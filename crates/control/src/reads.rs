@@ -212,7 +212,9 @@ impl BdiController {
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
-            if is_idle || stream.reading() == StreamKind::Forward || stream.plan.is_some() {
+            // A larger window helps a stream, unless it cannot be set.
+            let is_stream = stream.reading() == StreamKind::Forward && !facts.only_mapped;
+            if is_idle || is_stream || stream.plan.is_some() {
                 elsewhere.add(stream);
                 continue;
             }
