@@ -220,15 +220,15 @@ fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
 
 fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut Outcome) {
     outcome.passed += transcript.passed();
-    for test in transcript.failures() {
-        let output = transcript.output_of(test).iter().map(|line| format!("\n    {line}"));
-        outcome.failed.push(test.clone() + &output.collect::<String>());
+    for (test, output) in transcript.failures() {
+        let output: String = output.iter().map(|line| format!("\n    {line}")).collect();
+        outcome.failed.push(test.to_owned() + &output);
     }
     outcome.skipped.extend(transcript.skips().map(|(name, reason)| format!("{name}: {reason}")));
     if transcript.ignored() > 0 {
         outcome.skipped.push(format!("{title}: {} marked #[ignore]", transcript.ignored()));
     }
-    if !success && transcript.failures().is_empty() {
+    if !success && transcript.failures().next().is_none() {
         outcome.failed.push(format!("{title}: did not build or died, see above"));
     }
 }

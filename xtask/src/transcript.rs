@@ -1,21 +1,24 @@
 //! Parses the output of `cargo test`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-/// Lines of a failed test's output that are repeated at the end.
+/// Lines of a failed test's output that are repeated at the end: the last ones, as a panic is
+/// printed after all other output.
 const MAX_OUTPUT_LINES: usize = 20;
 
 /// The test results of one run of `cargo test`.
 #[derive(Debug, Default)]
 pub struct Transcript {
     ok: usize,
-    failures: Vec<String>,
+    /// Failed tests, each with its binary, and the last lines of their output.
+    failures: Vec<(String, String)>,
+    outputs: BTreeMap<(String, String), VecDeque<String>>,
     ignored: usize,
     skips: BTreeMap<(String, String), String>,
     binary: String,
-    /// The test whose output follows.
-    section: Option<String>,
-    outputs: BTreeMap<String, Vec<String>>,
+    /// The failed test whose output follows, and whether a backtrace does.
+    section: Option<(String, String)>,
+    in_backtrace: bool,
 }
 
 impl Transcript {
@@ -34,7 +37,7 @@ impl Transcript {
         } else if let Some((name, "FAILED")) =
             line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))
         {
-            self.failures.push(name.to_owned());
+            self.failures.push((self.binary.clone(), name.to_owned()));
         } else if let Some(at) = line.find("SKIP ")
             && let Some((name, reason)) = line[at + "SKIP ".len()..].split_once(": ")
         {
@@ -47,23 +50,22 @@ impl Transcript {
         if let Some(name) =
             line.strip_prefix("---- ").and_then(|it| it.strip_suffix(" stdout ----"))
         {
-            self.section = Some(name.to_owned()).filter(|name| self.failures.contains(name));
+            let test = (self.binary.clone(), name.to_owned());
+            self.section = Some(test).filter(|test| self.failures.contains(test));
+            self.in_backtrace = false;
         } else if matches!(line, "successes:" | "failures:") {
             self.section = None;
-        } else if let Some(name) = &self.section
-            && !line.trim().is_empty()
-            && !is_frame(line)
-        {
-            let output = self.outputs.entry(name.clone()).or_default();
-            if output.len() < MAX_OUTPUT_LINES {
-                output.push(line.to_owned());
+        } else if let Some(test) = &self.section {
+            self.in_backtrace =
+                line == "stack backtrace:" || (self.in_backtrace && line.starts_with(' '));
+            if !self.in_backtrace && !line.trim().is_empty() {
+                let output = self.outputs.entry(test.clone()).or_default();
+                if output.len() == MAX_OUTPUT_LINES {
+                    output.pop_front();
+                }
+                output.push_back(line.to_owned());
             }
         }
-    }
-
-    /// Returns the first lines that a failed test printed, without backtraces.
-    pub fn output_of(&self, test: &str) -> &[String] {
-        self.outputs.get(test).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the number of tests that ran and passed.
@@ -71,8 +73,12 @@ impl Transcript {
         self.ok.saturating_sub(self.skips.len())
     }
 
-    pub fn failures(&self) -> &[String] {
-        &self.failures
+    /// Returns the failed tests, each with the last lines that it printed, without backtraces.
+    pub fn failures(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.failures.iter().map(|test| {
+            let output = self.outputs.get(test).into_iter().flatten();
+            (test.1.as_str(), output.map(String::as_str).collect())
+        })
     }
 
     /// Returns the tests that could not run here, with the reason.
@@ -84,15 +90,6 @@ impl Transcript {
     pub fn ignored(&self) -> usize {
         self.ignored
     }
-}
-
-/// Returns whether a line belongs to a backtrace: `  12: function` or `  at file`.
-fn is_frame(line: &str) -> bool {
-    let line = line.trim_start();
-    let number = line.split(": ").next().unwrap_or_default();
-    line.starts_with("at ")
-        || line.starts_with("stack backtrace:")
-        || (number.len() < line.len() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns the number before `word` in `ok. 2 passed; 1 failed; …`.
@@ -123,7 +120,8 @@ mod tests {
                     test result: ok. 1 passed; 0 failed; 0 ignored; 0 filtered out\n";
         text.lines().for_each(|line| transcript.line(line));
         assert_eq!(transcript.passed(), 2, "host_a, and host_b of another binary");
-        assert_eq!(transcript.failures(), ["host_c"]);
+        let failed: Vec<_> = transcript.failures().collect();
+        assert_eq!(failed, [("host_c", Vec::new())]);
         assert_eq!(transcript.skips().collect::<Vec<_>>(), [("host_b", "not root")]);
         assert_eq!(transcript.ignored(), 1);
     }
@@ -140,14 +138,14 @@ mod tests {
                     ---- host_c stdout ----\n\
                     FOREREAD_SEED=7\n\
                     \n\
-                    one of these left [\"loop9\"]\n\
+                    12: one of these left [\"loop9\"]\n\
                     stack backtrace:\n   0: core::panic\n             at lib.rs:1\n\
                     failures:\n    host_c\n";
         text.lines().for_each(|line| transcript.line(line));
+        let failed: Vec<_> = transcript.failures().collect();
         assert_eq!(
-            transcript.output_of("host_c"),
-            ["FOREREAD_SEED=7", "one of these left [\"loop9\"]"]
+            failed,
+            [("host_c", vec!["FOREREAD_SEED=7", "12: one of these left [\"loop9\"]"])]
         );
-        assert!(transcript.output_of("host_b").is_empty());
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn spawn(readers: Vec<TrialReader>) -> Result<Vec<ReaderThread>, Benc
 }
 
 /// Waits until the trial is over and all readers have finished; calls `look` once per slot.
-pub(crate) fn accompany(
+pub(crate) fn wait_for_readers(
     threads: Vec<ReaderThread>,
     course: &StartGate,
     start: Nanos,

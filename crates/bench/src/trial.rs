@@ -13,7 +13,7 @@ use crate::dataset::DataFile;
 use crate::memory::MemoryLimit;
 use crate::reader::{ReaderTally, StartGate, TrialReader, collect};
 use crate::source::DataSource;
-use crate::threads::{accompany, spawn};
+use crate::threads::{spawn, wait_for_readers};
 use crate::timeline::SLOT_COUNT;
 use crate::watch::{self, DeviceWatch, Observed};
 use crate::{
@@ -62,7 +62,7 @@ pub fn run_trial(
     // Reading the counters takes memory, which the readers need if memory is limited.
     let looks = limited.is_none();
     let mut look = || moments.extend(looks.then(|| watch.moment(root, storage)).flatten());
-    let tallies = accompany(threads, &course, start, options, &mut look)
+    let tallies = wait_for_readers(threads, &course, start, options, &mut look)
         .map_err(|problem| explain(problem, root, storage, options))?;
     let memory = limited.map(MemoryLimit::leave);
     let limit = options.drain_limit.scaled(options.dilation);

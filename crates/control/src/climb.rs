@@ -301,7 +301,7 @@ impl WindowSearch {
         let Some((begun, before)) = trial.begun else { return SearchOutcome::Unchanged };
         let seconds = now.saturating_sub(begun).as_secs_f64();
         let rates = ReadRates::over(before, streams.counts, seconds.max(1e-6));
-        let plain = rates.plainly_hurts_beside(&trial.rates, seconds);
+        let plain = rates.plainly_hurts_others(&trial.rates, seconds);
         if now <= begun || (now < trial.ends && !plain) {
             return SearchOutcome::Unchanged;
         }
@@ -324,7 +324,7 @@ impl WindowSearch {
             self.rates = None;
             return SearchOutcome::Unchanged;
         }
-        let hurt = rates.hurts_beside(&trial.rates, seconds);
+        let hurt = rates.hurts_others(&trial.rates, seconds);
         let gone = rates.progress == 0.0;
         if !streams.trials {
             self.settle(now, streams, rates.progress);
@@ -337,7 +337,7 @@ impl WindowSearch {
             self.failed_trials = 0;
             // The next step must beat this window, not the one before it.
             self.rates = Some(rates);
-            if rates.next_may_hurt_beside(&trial.rates) {
+            if rates.next_may_hurt_others(&trial.rates) {
                 self.reason = LimitReason::OtherReads;
                 self.settle(now, streams, rates.progress);
                 return SearchOutcome::Unchanged;

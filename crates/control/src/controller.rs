@@ -170,7 +170,7 @@ impl BdiController {
             self.climb.begin(at);
         }
         if self.streams.len() >= tuning::MAX_OPEN_FILES && !self.streams.contains_key(&key) {
-            // Shrinking windows must be set in the end, and miss prefetching must be stopped.
+            // Keep open files whose window still shrinks or whose misses trigger a prefetch.
             let settled = |stream: &Stream| stream.shrink.is_none() && stream.answer.is_none();
             let others = self.streams.iter().filter(|(_, stream)| settled(stream));
             let oldest = others.min_by_key(|(_, stream)| stream.seen);

@@ -103,7 +103,7 @@ impl PrimingController {
             self.paused_stretches = self.paused_stretches.saturating_sub(1);
             (self.changed, self.age) = (false, 0);
         } else if self.alone > 0.0 {
-            // A piece may be read in a later stretch than it was requested in; sums tolerate that.
+            // A piece may be read one stretch after its request; the decaying sums tolerate that.
             let lost = 1.0 - self.alone / over.mean().max(1e-9);
             let (lost, pages) = (lost * over.span.as_secs_f64(), over.pages as f64);
             self.lost = (

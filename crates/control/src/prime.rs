@@ -57,7 +57,7 @@ impl FilePriming {
     /// once, the lost time is at most the interval.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
         if self.at.is_none() {
-            // Avoided waits still count for a while, so that other files are primed faster.
+            // After a pass, avoided waits decay slowly and raise the rate for other files.
             let won = self.waits
                 * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::GAIN_HALF_LIFE.as_secs_f64());
             let won = if self.times > 0 { won } else { 0.0 };
@@ -157,14 +157,14 @@ impl FilePriming {
         }
         self.at = Some(0);
         Some(format!(
-            "its readers waited {:.2} s for random reads; the {} that they have not read yet come \
+            "readers waited {:.2} s for its pages; the {} that they have not read yet come \
              in {cost:.2} s if read in order",
             self.stalled,
             Bytes::new(missing * page.get()).rounded()
         ))
     }
 
-    /// Returns the extents to read now, and subtracts their pages from the budget `budget_pages`.
+    /// Returns the extents to read now, and subtracts their pages from `budget_pages`.
     pub fn due(&mut self, file: Pages, budget_pages: &mut f64) -> Vec<Extent> {
         let Some(mut at) = self.at else { return Vec::new() };
         let mut due = Vec::new();

@@ -6,7 +6,7 @@
 //! one page for a few pieces, a *probe*: every touched page then faults, and from these faults
 //! [`what_if`](crate::what_if) predicts the best window.
 //!
-//! Small files keep their windows: with these, readers soon have all of them in the cache.
+//! Small files are not probed: with the original window, they are soon cached completely.
 //!
 //! Readers may return to the pages next to a piece much later, for example if they read a table
 //! column by column. So the prediction is repeated as faults accumulate.
@@ -106,7 +106,7 @@ pub(super) struct MappingView<'a> {
 
 impl MappingView<'_> {
     /// Returns whether faults with the original window read all files within
-    /// [`tuning::MIN_PASS_TIME`]: as fast as that, they prime them.
+    /// [`tuning::MIN_PASS_TIME`]: so fast that they prime them.
     fn is_soon_cached(&self) -> bool {
         let wait = self.waits.median(self.original, false);
         wait.zip(self.cacheable).is_some_and(|(wait, pages)| {
@@ -411,8 +411,8 @@ impl RandomFaults {
             Phase::Chosen(choice)
                 if choice.window != original && self.window(original, primed) == original =>
             {
-                "its mapping is read at random, and its file is primed: the original window \
-                 contributes to that"
+                "its mapping is read at random, and its file is being primed: larger reads around \
+                 each fault help with that"
                     .to_owned()
             }
             Phase::Probe => {

@@ -111,20 +111,20 @@ impl ReadRates {
     }
 
     /// Returns whether other readers read less than before, by more than chance explains.
-    pub fn hurts_beside(&self, before: &Self, seconds: f64) -> bool {
+    pub fn hurts_others(&self, before: &Self, seconds: f64) -> bool {
         let (expected, got) = (before.other_reads * seconds, self.other_reads * seconds);
         expected >= 4.0 && got < tuning::MIN_OTHERS_RATIO * expected - 0.7 * expected.sqrt()
     }
 
     /// Returns whether other readers lose so much that no further observation is needed.
-    pub fn plainly_hurts_beside(&self, before: &Self, seconds: f64) -> bool {
+    pub fn plainly_hurts_others(&self, before: &Self, seconds: f64) -> bool {
         let (expected, got) = (before.other_reads * seconds, self.other_reads * seconds);
         expected >= 10.0 && got < tuning::PLAINLY_BELOW_RATIO * expected - expected.sqrt()
     }
 
     /// Returns whether twice the window may slow down other readers too much: each of their reads
     /// waits for read-ahead in flight, so their loss would double.
-    pub fn next_may_hurt_beside(&self, before: &Self) -> bool {
+    pub fn next_may_hurt_others(&self, before: &Self) -> bool {
         let lost = 1.0 - self.other_reads / before.other_reads.max(f64::MIN_POSITIVE);
         before.other_reads > 0.0 && lost > 0.5 * (1.0 - tuning::MIN_OTHERS_RATIO)
     }

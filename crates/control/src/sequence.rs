@@ -306,7 +306,7 @@ impl Sequence {
         self.elsewhere >= tuning::MIN_FILES
     }
 
-    /// Ends an interval; returns whether to keep prefetching when that is decided, else `None`.
+    /// Ends an interval. Returns once, when decided, whether to keep prefetching; else `None`.
     fn judge(&mut self) -> Option<bool> {
         if self.judged {
             return None;

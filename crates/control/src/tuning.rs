@@ -140,7 +140,7 @@ pub(crate) mod window_search {
     pub const MAX_GROWTH_WITH_OTHERS: u64 = STEP_GROWTH * STEP_GROWTH;
     /// Time in which all streams should use up their windows at the previous rate.
     pub use super::shared::IDLE_TIMEOUT as MAX_ROUND_TIME;
-    /// Up to this many streams, windows grow to [`MAX_ROUND_TIME`]. More streams would fill memory
+    /// Up to this many streams, [`MAX_ROUND_TIME`] limits windows. More streams would fill memory
     /// with unused pages.
     pub const MAX_LEAPING_STREAMS: u64 = 16;
     /// [`MAX_ROUND_TIME`] for more streams, in seconds.
@@ -203,7 +203,7 @@ pub(crate) mod stream {
     pub use super::shared::RETRY_INTERVAL as BURST_PAUSE;
     /// An open file without a miss, mark or wait for this long is sampled only if it is prefetched.
     pub const MAX_UNSEEN_TIME: Nanos = Nanos::from_secs(1);
-    /// The same share for faults of a mapping: a larger window is tried only for whole passes.
+    /// [`MIN_FORWARD_SHARE`] for faults of a mapping: only whole passes get a larger window.
     pub const MIN_FORWARD_SHARE_MAPPED: f64 = 0.8;
 }
 
@@ -262,11 +262,11 @@ pub(crate) mod random_faults {
     /// While the file is primed, a smaller window is chosen only if a piece takes less than this
     /// fraction of the time: with the original window, pages around a fault help to prime the file.
     pub use super::shared::PLAINLY_BELOW_RATIO as MAX_WAIT_RATIO_PRIMED;
-    /// Pieces of one mapping that are tracked at once.
     /// No window is reduced if faults with the original windows read all mapped files in less time.
     /// Source: LMDB with a file of 1 GiB (2.7 s) gains, an Annoy index of 118 MiB (1.2 s) and GDBM
     /// with 136 MiB (1.4 s) lose, on virtual SSDs.
     pub const MIN_PASS_TIME: units::Nanos = units::Nanos::from_secs(2);
+    /// Pieces of one mapping that are tracked at once.
     pub const MAX_CURRENT_PIECES: usize = 8;
 }
 

@@ -68,21 +68,21 @@ impl SimulatedDisk {
     pub(crate) fn serve(&mut self, load: &mut DirectLoad<'_>) -> Served {
         let begun = self.clock;
         let end = begun + load.duration;
-        let mut course = Queue { waiting: VecDeque::new(), owners: HashMap::new() };
+        let mut queue = Queue { waiting: VecDeque::new(), owners: HashMap::new() };
         let mut readers = vec![Reader::default(); load.readers];
         let mut served = Served { times: Vec::new(), elapsed: Nanos::ZERO };
         for (number, reader) in readers.iter_mut().enumerate() {
             *reader = Reader { begun, rest: ((load.place)(number), load.length), open: 0 };
-            self.next_part(number, reader, load.part, &mut course);
+            self.next_part(number, reader, load.part, &mut queue);
         }
         let mut done: Vec<Completion> = Vec::new();
         loop {
-            self.submit(&mut course);
+            self.submit(&mut queue);
             let Some(at) = self.device.next_wake() else { break };
             self.device.advance(at, &mut done);
             self.clock = self.clock.max(at);
             for completion in done.drain(..) {
-                let Some(number) = course.owners.remove(&completion.id) else { continue };
+                let Some(number) = queue.owners.remove(&completion.id) else { continue };
                 self.clock = self.clock.max(completion.at);
                 let Some(reader) = readers.get_mut(number) else { continue };
                 reader.open -= 1;
@@ -98,7 +98,7 @@ impl SimulatedDisk {
                     let begun = completion.at;
                     *reader = Reader { begun, rest: ((load.place)(number), load.length), open: 0 };
                 }
-                self.next_part(number, reader, load.part, &mut course);
+                self.next_part(number, reader, load.part, &mut queue);
             }
         }
         self.clock += PAUSE_TIME;
@@ -111,7 +111,7 @@ impl SimulatedDisk {
         number: usize,
         reader: &mut Reader,
         part: Option<Bytes>,
-        course: &mut Queue,
+        queue: &mut Queue,
     ) {
         let (mut at, rest) = reader.rest;
         let mut left = part.map_or(rest, |part| part.min(rest));
@@ -121,8 +121,8 @@ impl SimulatedDisk {
             let length = left.min(most);
             let id = RequestId(self.next_id);
             self.next_id += 1;
-            course.owners.insert(id, number);
-            course.waiting.push_back(Request { id, kind: RequestKind::Read, offset: at, length });
+            queue.owners.insert(id, number);
+            queue.waiting.push_back(Request { id, kind: RequestKind::Read, offset: at, length });
             reader.open += 1;
             at += length;
             left = left.saturating_sub(length);
@@ -130,10 +130,10 @@ impl SimulatedDisk {
     }
 
     /// Submits as many requests as may be in flight.
-    fn submit(&mut self, course: &mut Queue) {
+    fn submit(&mut self, queue: &mut Queue) {
         let most = self.machine.model.host().nr_requests.max(1);
         while self.device.in_flight() < most {
-            let Some(request) = course.waiting.pop_front() else { break };
+            let Some(request) = queue.waiting.pop_front() else { break };
             self.device.submit(self.clock, request);
         }
     }

@@ -28,12 +28,12 @@ enum Event<'a> {
 
 /// Prints a line for each trial. A failure to print stops the study.
 #[derive(Debug)]
-pub struct Lines {
+pub struct TrialLinePrinter {
     stop: Arc<AtomicBool>,
     failed: Option<anyhow::Error>,
 }
 
-impl Lines {
+impl TrialLinePrinter {
     /// Creates the printer of a study that the flag `stop` stops.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
         Self { stop, failed: None }

@@ -7,20 +7,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 use report::clean;
 use study::{Progress, ProgressEvent, StudyPhase};
 
-use crate::json_lines::Lines;
+use crate::json_lines::TrialLinePrinter;
 use crate::output::{is_ascii, note, shown};
 
 /// Interval between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(20);
 
-pub struct Shown {
+pub struct StudyProgress {
     quiet: bool,
-    lines: Option<Lines>,
+    lines: Option<TrialLinePrinter>,
     bar: Option<ProgressBar>,
     last_line: Instant,
 }
 
-impl Shown {
+impl StudyProgress {
     /// Creates the display, which shows nothing if `quiet`.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -33,13 +33,13 @@ impl Shown {
     }
 
     /// Also prints trials as lines of JSON, if requested.
-    pub fn with_lines(self, lines: Option<Lines>) -> Self {
+    pub fn with_lines(self, lines: Option<TrialLinePrinter>) -> Self {
         Self { lines, ..self }
     }
 
     /// Returns why the lines of JSON could not be printed.
     pub fn failure(&mut self) -> Option<anyhow::Error> {
-        self.lines.as_mut().and_then(Lines::failure)
+        self.lines.as_mut().and_then(TrialLinePrinter::failure)
     }
 
     pub fn finish(&self) {
@@ -94,7 +94,7 @@ impl Shown {
     }
 }
 
-impl Progress for Shown {
+impl Progress for StudyProgress {
     fn step(&mut self, step: &ProgressEvent) {
         if let Some(lines) = &mut self.lines {
             match &self.bar {

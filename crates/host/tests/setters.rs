@@ -166,6 +166,22 @@ fn rules_that_an_uncertain_goto_may_skip_are_in_doubt() {
             vec![may_skip, "GOTO=\"near\"", set, "LABEL=\"near\"", set, "LABEL=\"end\""],
             vec![(5, perhaps)],
         ),
+        // Two that may be followed, and one that is: rules behind the nearest label are in doubt.
+        (
+            vec![
+                "PROGRAM==\"/bin/x\", GOTO=\"near\"",
+                may_skip,
+                "GOTO=\"far\"",
+                set,
+                "LABEL=\"near\"",
+                set,
+                "LABEL=\"end\"",
+                set,
+                "LABEL=\"far\"",
+                set,
+            ],
+            vec![(6, perhaps), (8, perhaps), (10, sure)],
+        ),
         // udev ignores a GOTO whose label is missing or earlier.
         (vec!["LABEL=\"end\"", may_skip, "GOTO=\"end\"", set], vec![(4, sure)]),
     ] {

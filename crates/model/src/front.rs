@@ -63,7 +63,7 @@ pub(crate) trait Fronted: Send {
 
 /// Moves completions to `done`. Usually there is one, so a loop is faster than moving a range.
 #[inline]
-pub(crate) fn hand_out(finished: &mut VecDeque<Completion>, done: &mut Vec<Completion>) {
+pub(crate) fn drain_completions(finished: &mut VecDeque<Completion>, done: &mut Vec<Completion>) {
     while let Some(completion) = finished.pop_front() {
         done.push(completion);
     }
@@ -90,7 +90,7 @@ impl<T: Fronted> Device for T {
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run(now);
-        hand_out(&mut self.front_mut().finished, done);
+        drain_completions(&mut self.front_mut().finished, done);
     }
 
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
@@ -106,7 +106,7 @@ impl<T: Fronted> Device for T {
                 until = at;
             }
         }
-        hand_out(&mut self.front_mut().finished, done);
+        drain_completions(&mut self.front_mut().finished, done);
         first
     }
 

@@ -25,7 +25,7 @@ struct {
 	MAP_TYPE(value, u64);
 } sizes SEC(".maps");
 
-/* Open files whose misses are told at once, as somebody answers them while their reader waits. */
+/* Open files whose misses are reported at once: foreread prefetches while the reader waits. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_HASH);
 	MAP_INT(max_entries, 256);
@@ -48,7 +48,7 @@ struct {
 
 /* What a thread is reading: known from its last miss or mark. */
 struct reading {
-	u64 ra;        /* the state that it reads by, until a window was submitted for it */
+	u64 ra;        /* file_ra_state of the last miss or mark; 0 after submission */
 	u64 file;
 	u64 inode;
 	u64 index;
@@ -107,7 +107,7 @@ INLINE u64 file_of(struct file_ra_state *ra)
 	return (u64)ra - __builtin_preserve_field_info(((struct file *)0)->f_ra, FIELD_BYTE_OFFSET);
 }
 
-/* Tells a miss to whoever waits for it, if the open file is watched. */
+/* Reports a miss immediately if the open file is watched. */
 INLINE void tell_miss(const struct reading *reading, u32 tid, u64 count)
 {
 	if (!bpf_map_lookup_elem(&watched, &reading->file))
@@ -317,7 +317,7 @@ int size_tp_btf(u64 *ctx)
 	return 0;
 }
 
-/* The rungs. Tracepoints name the inode, functions the control structure of the request. */
+/* Hooks: tracepoints pass the inode, functions a readahead_control. */
 
 /* A miss or a mark, from the entry of its function. */
 INLINE int on_request(u32 kind, struct readahead_control *request, u64 count, u32 copied)
@@ -329,7 +329,7 @@ INLINE int on_request(u32 kind, struct readahead_control *request, u64 count, u3
 			 copied);
 }
 
-/* do_page_cache_ra() submits windows and all else: it is a window if the state says just that. */
+/* do_page_cache_ra() submits all pages: a window if start and size match the state. */
 INLINE int on_submit(struct readahead_control *request, u64 count, u32 copied)
 {
 	struct file_ra_state *ra = state_of(request, copied);
@@ -363,7 +363,7 @@ int plain_tp_btf(u64 *ctx)
 	return on_plain((void *)ctx[0], ctx[1], ctx[2], LOADED);
 }
 
-/* Before Linux 5.13 the state of the open file is an argument before the others. */
+/* Before Linux 5.13, the file_ra_state is an additional second argument. */
 SEC("fentry/page_cache_sync_ra")
 int miss_fentry(u64 *ctx)
 {

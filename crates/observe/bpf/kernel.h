@@ -81,7 +81,7 @@ static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (vo
 #define BPF_MAP_TYPE_RINGBUF 27
 /* Whoever reads the ring comes by himself; waking him for each event would cost the readers. */
 #define BPF_RB_NO_WAKEUP 1
-/* But for what somebody waits for. */
+/* For records that are urgent. */
 #define BPF_RB_FORCE_WAKEUP 2
 /* How much of a ring was not read yet. */
 #define BPF_RB_AVAIL_DATA 0
@@ -177,7 +177,7 @@ struct hd_struct {
 	struct device __dev;
 } CORE;
 
-/* What a driver is given to do. */
+/* A request to a driver. */
 struct request {
 	u32 cmd_flags;
 	u32 __data_len;
@@ -212,7 +212,7 @@ enum pageflags {
 #define DEVICE_OF_PART(part)                                                                \
 	(HAS(block_device, bd_part) ? ((struct hd_struct *)(part))->__dev.devt : (part)->bd_dev)
 
-/* Consecutive pages of the page cache. How many they are has had two names. */
+/* Consecutive cached pages. The field with their number was renamed. */
 struct folio {
 	struct address_space *mapping;
 	unsigned long index;
@@ -391,7 +391,7 @@ struct bpf_iter__task_vma {
 #define LOADED 0
 #define COPIED 1
 
-/* What a request reads by. Before Linux 5.13 it names the open file alone. */
+/* The file_ra_state of a request; before Linux 5.13, that of its file. */
 INLINE struct file_ra_state *state_of(struct readahead_control *request, u32 copied)
 {
 	if (HAS(readahead_control, ra))

@@ -31,14 +31,14 @@ INLINE const struct backing_dev_info *bdi_of(struct inode *inode, u32 kind)
 	return bdi;
 }
 
-/* Fills in the rest of `record`, and writes it. The caller has set how the process reaches the file. */
+/* Completes and writes `record`, in which the caller has set the descriptor or mapping. */
 INLINE void hand_out(struct bpf_iter_meta *meta, struct task_struct *task, struct file *file,
 		     struct open_file_record *record)
 {
 	u32 kind = file->f_inode->i_mode & S_IFMT;
 	if (kind != S_IFREG && kind != S_IFBLK)
 		return;
-	/* Of a disk, the node in /dev says its name and the mapping's inode all else. */
+	/* For a disk, f_inode is its /dev node; the mapping's inode has the rest. */
 	struct inode *inode = file->f_mapping->host;
 	record->file = (u64)file;
 	record->inode = file->f_inode->i_ino;

@@ -33,7 +33,7 @@ struct {
 	MAP_TYPE(value, struct profile_config);
 } config SEC(".maps");
 
-/* The chosen processes; of too many, those that nothing was heard of are forgotten. */
+/* The chosen processes. If there are too many, the least recently used are dropped. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
 	MAP_INT(max_entries, 65536);
@@ -61,10 +61,10 @@ struct doing {
 	u64 waited_ns;   /* blocked within the call */
 	u64 stack;       /* of an advice call */
 	u64 code_mappings; /* those of the last stack that was sent */
-	u64 out_ns;      /* since when it is blocked; 0 if it is not */
+	u64 out_ns;      /* when it was switched out; 0 if running */
 	u64 wake_ns;
 	u64 wait_stack;
-	u64 wait_place;  /* where and for what it waited last; 0 if that is not known, */
+	u64 wait_place;  /* hash of place and reason of its last wait; 0 if unknown, */
 	u64 place_stack; /* and the stack there */
 	u64 page_inode;  /* the last page that it looked for, */
 	u64 page_offset;
@@ -145,7 +145,7 @@ struct requester {
 	char comm[16];
 };
 
-/* Requests of which that is known. Kernel threads work for others. */
+/* Requests with a known requester, which is not a kernel thread. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_LRU_HASH);
 	MAP_INT(max_entries, 16384);
@@ -170,7 +170,7 @@ struct issued {
 	u32 zero;
 };
 
-/* Requests that drivers are working on: none may be forgotten, as it would count as under way. */
+/* Requests in flight. Not an LRU map: a dropped request would stay in the in_flight count. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_HASH);
 	MAP_INT(max_entries, 16384);
@@ -233,7 +233,7 @@ INLINE struct doing *known_thread(u32 tid)
 	return tid ? slot_of(tid, tid) : NULL;
 }
 
-/* The same of the current thread, which is known afterwards. */
+/* As above for the current thread; adds it if profiled. */
 INLINE struct doing *current_thread(void)
 {
 	u64 who = bpf_get_current_pid_tgid();
@@ -369,7 +369,7 @@ INLINE struct file *file_of_descriptor(u64 descriptor)
 	return file;
 }
 
-/* What may change about the open file of a thread. */
+/* Updates the mutable fields of the open file. */
 INLINE void look_at_file(struct doing *doing)
 {
 	struct file *file = (void *)doing->file;
@@ -441,7 +441,7 @@ INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 /* How far behind the stack pointer the first frame may lie. */
 #define MAX_FRAME_BYTES (1 << 20)
 
-/* The user's part of the current stack; a hash of it. */
+/* Stores the user stack and returns its hash. */
 INLINE u64 take_user_stack(void *ctx, struct stack_record *stack)
 {
 	u32 has_frames = 1, user = 0;
@@ -507,7 +507,7 @@ INLINE u64 take_stack(void *ctx, struct doing *doing, u32 what)
 			return hash;
 		}
 		bpf_map_update_elem(&sent_stacks, &key, &one, 0);
-		/* More than clang copies in place. */
+		/* Too large for an inline copy. */
 		bpf_probe_read_kernel(record, sizeof(*record), stack);
 		/* The process may exit before the reader would look at new mappings. */
 		u64 mappings = stack->code_mappings;
@@ -538,7 +538,7 @@ INLINE void describe_call(struct profile_record *record, struct doing *doing)
 	record->ra_pages = doing->ra_pages;
 }
 
-/* Sends the cached reads of a thread. Before anything else of it is sent. */
+/* Sends a thread's cached reads. Call it before sending other records. */
 INLINE void send_batch(struct doing *doing)
 {
 	struct batch_record *batch = &doing->batch;
@@ -594,7 +594,7 @@ INLINE void add_cached(struct doing *doing, u64 since, u32 bytes)
 	next->bytes = bytes;
 	next->calls = 1;
 	next->start_ns = since - record->time_ns;
-	/* Unless it was preempted for longer than 32 bits have nanoseconds. */
+	/* Saturates after 2^32 ns (4.3 s), for example if preempted. */
 	next->end_ns = now - record->time_ns < ~0U ? now - record->time_ns : ~0U;
 	record->extra = count + 1;
 }
@@ -688,11 +688,12 @@ int call_returns(u64 *ctx)
 /* The number of references to an open file: descriptors, mappings, and calls and faults under way. */
 INLINE u32 references_to(struct file *file)
 {
-	s64 count = 0;
+	s64 count = -1; /* what a failed read leaves: then 0 references are reported */
 	if (HAS(file, f_ref)) {
 		READ_FIELD(count, file, f_ref.refcnt.counter);
 		return count + 1;
 	}
+	count = 0;
 	READ_FIELD(count, file, f_count.counter);
 	return count;
 }
@@ -784,7 +785,7 @@ INLINE int on_request(u32 kind, struct readahead_control *request, u64 count)
 		       state_of(request, COPIED));
 }
 
-/* do_page_cache_ra() submits windows and all else: it is a window if the state says just that. */
+/* do_page_cache_ra() submits all pages: a window if start and size match the state. */
 INLINE int on_submit(struct readahead_control *request, u64 count)
 {
 	struct file_ra_state *ra = state_of(request, COPIED);
@@ -873,7 +874,7 @@ int user_faults(u64 *ctx)
 	return on_fault_address(ctx[0]);
 }
 
-/* Those of a system call, not of what looks at the stack of a thread that blocks in a fault. */
+/* Faults of system calls, not those of a probe that reads a user stack. */
 SEC("tp_btf/page_fault_kernel")
 int kernel_faults(u64 *ctx)
 {
@@ -900,7 +901,7 @@ int touch_tracepoint(u64 *ctx)
 	return index > last ? 0 : send_touch(doing, mapping->host, index, first, last);
 }
 
-/* Before Linux 5.13 the state of the open file is an argument before the others. */
+/* Before Linux 5.13, the file_ra_state is an additional second argument. */
 SEC("fentry/page_cache_sync_ra")
 int miss_fentry(u64 *ctx)
 {
@@ -1042,9 +1043,9 @@ INLINE struct thread_time *time_of(u32 tid, u32 pid, u64 now)
 	return bpf_map_lookup_elem(&times, &tid);
 }
 
-/* In the state of a thread that will not run again (include/linux/sched.h). */
+/* State flag of a thread that has exited (include/linux/sched.h). */
 #define TASK_DEAD 0x80
-/* In that of one that waits until it is woken or killed. */
+/* State flag: a fatal signal ends the wait. */
 #define TASK_WAKEKILL 0x100
 
 /* A profiled thread stops running, to wait in `state` unless that is 0: current is still that
@@ -1113,7 +1114,7 @@ INLINE void send_wait(struct doing *doing, struct task_struct *to, u64 blocked, 
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* Another thread runs: `state` is what the one before waits for, if it does. */
+/* A context switch. `state` is the state of the previous thread. */
 INLINE int on_switch(u64 *ctx, u64 state)
 {
 	u32 preempted = ctx[0];

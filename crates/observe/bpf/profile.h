@@ -116,7 +116,7 @@ _Static_assert(sizeof(struct stack_record) == 1192, "src/profile_record.rs has t
 #define NAME_PARTS 16
 #define NAME_BYTES 64
 
-/* The name of a file, once: its last parts, the last first. */
+/* A file's last path components, last first; sent once. */
 struct name_record {
 	u64 inode;
 	u64 size_bytes;

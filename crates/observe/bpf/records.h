@@ -74,7 +74,7 @@ struct miss_record {
 
 _Static_assert(sizeof(struct miss_record) == 56, "src/record.rs has the same");
 
-/* Of which device and which size requests were: the key of their counts. */
+/* Key of the request counts: device and size bucket. */
 struct size_key {
 	u32 device; /* or partition */
 	u32 bucket; /* 0 up to 4 KiB, each next twice as large */

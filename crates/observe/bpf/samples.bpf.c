@@ -13,7 +13,7 @@ struct {
 	MAP_TYPE(value, u64);
 } sampled SEC(".maps");
 
-/* One bit for each inode that is sampled, by its last digits: other files end here. */
+/* A bitmap of sampled inode numbers modulo 64: skips most other files early. */
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_ARRAY);
 	MAP_INT(max_entries, 1);

@@ -328,7 +328,8 @@ fn page(kind: PageEventKind, record: &ProfileRecord) -> PageEvent {
         size: Bytes::new(record.size_bytes),
         window: Pages::new(u64::from(record.ra_pages)),
         in_call: record.flags != 0,
-        // The mapping has a reference, and so has a fault that submits pages.
+        // The mapping has a reference, and so has a fault that submits pages. Not recognised are
+        // files that are mapped several times, and mappings that were split or inherited.
         only_mapped: record.flags == 0 && (1..=2).contains(&record.mode),
     }
 }

@@ -139,7 +139,7 @@ impl Collector {
         }
     }
 
-    /// Keeps fewer stretches while one kind of record has no room left.
+    /// Halves the kept stretches while any kind of record is full.
     fn make_room(&mut self, now: Nanos) {
         while self.is_full() && self.kept.halve(now) {
             self.kept.filter(&mut self.recording);

@@ -40,7 +40,7 @@ pub(crate) struct MappedPiece {
 
 /// A touch before the inference.
 #[derive(Clone, Copy, Debug)]
-struct FaultedTouch {
+struct ObservedTouch {
     access: Option<u32>,
     start: Nanos,
     end: Nanos,
@@ -53,7 +53,7 @@ struct FaultedTouch {
 
 /// Returns the faults and the touches of cached pages, sorted by thread and time.
 pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
-    let seen = faulted_touches(recording);
+    let seen = observed_touches(recording);
     // Pieces: consecutive touches of one thread, each of which may continue the one before it.
     let mut chains: Vec<std::ops::Range<usize>> = Vec::new();
     for index in 0..seen.len() {
@@ -62,7 +62,7 @@ pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
             _ => chains.push(index..index + 1),
         }
     }
-    let mut of_file: BTreeMap<u32, Vec<&[FaultedTouch]>> = BTreeMap::new();
+    let mut of_file: BTreeMap<u32, Vec<&[ObservedTouch]>> = BTreeMap::new();
     for chain in &chains {
         of_file.entry(seen[chain.start].inode).or_default().push(&seen[chain.clone()]);
     }
@@ -94,7 +94,7 @@ pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
     pieces
 }
 
-impl FaultedTouch {
+impl ObservedTouch {
     fn piece(&self, least: u64, most: u64) -> MappedPiece {
         let Self { access, start, end, tid, inode, page, .. } = *self;
         let (least, most) = (least * PAGE_BYTES, most * PAGE_BYTES);
@@ -103,12 +103,13 @@ impl FaultedTouch {
 }
 
 /// Returns the faults and all other touches, each once, sorted by thread and time.
-fn faulted_touches(recording: &ProfileRecording) -> Vec<FaultedTouch> {
+fn observed_touches(recording: &ProfileRecording) -> Vec<ObservedTouch> {
     let faults = (0..).zip(&recording.accesses).filter(|(_, it)| it.kind == AccessKind::Fault);
     let faults = faults.map(|(place, access)| of_access(place, access));
-    let mut all: Vec<FaultedTouch> = faults.chain(recording.touches.iter().map(of_touch)).collect();
+    let mut all: Vec<ObservedTouch> =
+        faults.chain(recording.touches.iter().map(of_touch)).collect();
     all.sort_by_key(|one| (one.tid, one.start, one.access.is_some()));
-    let mut seen: Vec<FaultedTouch> = Vec::with_capacity(all.len());
+    let mut seen: Vec<ObservedTouch> = Vec::with_capacity(all.len());
     for one in all {
         // A fault is reported as a touch before its page lookup, and again when the page is there.
         match seen.last_mut() {
@@ -116,9 +117,9 @@ fn faulted_touches(recording: &ProfileRecording) -> Vec<FaultedTouch> {
                 let room = if one.access.is_none() { one.room } else { last.room };
                 let is_same_fault = last.access.is_none() && one.access.is_some();
                 *last = if is_same_fault {
-                    FaultedTouch { room, ..one }
+                    ObservedTouch { room, ..one }
                 } else {
-                    FaultedTouch { room, ..*last }
+                    ObservedTouch { room, ..*last }
                 };
             }
             _ => seen.push(one),
@@ -127,9 +128,9 @@ fn faulted_touches(recording: &ProfileRecording) -> Vec<FaultedTouch> {
     seen
 }
 
-fn of_access(place: u32, access: &FileAccess) -> FaultedTouch {
+fn of_access(place: u32, access: &FileAccess) -> ObservedTouch {
     let page = access.offset.get() / PAGE_BYTES;
-    FaultedTouch {
+    ObservedTouch {
         access: Some(place),
         start: access.start,
         end: access.end,
@@ -140,8 +141,8 @@ fn of_access(place: u32, access: &FileAccess) -> FaultedTouch {
     }
 }
 
-fn of_touch(touch: &PageTouch) -> FaultedTouch {
-    FaultedTouch {
+fn of_touch(touch: &PageTouch) -> ObservedTouch {
+    ObservedTouch {
         access: None,
         start: touch.at,
         end: touch.at,
@@ -153,7 +154,7 @@ fn of_touch(touch: &PageTouch) -> FaultedTouch {
 }
 
 /// Returns whether a touch may continue the piece of the touch before it.
-fn is_contiguous(last: &FaultedTouch, next: &FaultedTouch) -> bool {
+fn is_contiguous(last: &ObservedTouch, next: &ObservedTouch) -> bool {
     (last.tid, last.inode) == (next.tid, next.inode)
         && (last.page + 1..=last.page + last.room).contains(&next.page)
 }
@@ -163,7 +164,7 @@ fn is_contiguous(last: &FaultedTouch, next: &FaultedTouch) -> bool {
 struct PieceLengths(BTreeMap<u64, f64>);
 
 impl PieceLengths {
-    fn of(chains: &[&[FaultedTouch]]) -> Self {
+    fn of(chains: &[&[ObservedTouch]]) -> Self {
         // By pages from the start of a piece to the end of a range: the pieces that crossed this
         // end, and all pieces that came to it.
         let mut ends: BTreeMap<u64, (u64, u64)> = BTreeMap::new();

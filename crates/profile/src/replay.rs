@@ -32,7 +32,7 @@ const DEFAULT_WINDOW: Bytes = Bytes::from_kib(128);
 
 /// Number of corrections of the request delay.
 const FITTING_STEPS: u32 = 3;
-/// Maximum delay of a request to a device and back; the rest is a matter of the model.
+/// Maximum round-trip delay of a request; the device model must explain the rest.
 const MAX_REQUEST_DELAY: Nanos = Nanos::from_micros(100);
 /// Maximum standard deviation of request times, in multiples of `MAX_REQUEST_DELAY`. Above it,
 /// their mean does not show the delay: the rotation of a disk has a larger effect.
@@ -40,7 +40,7 @@ const MOST_DEVIATION: f64 = 10.0;
 /// Factors of the request delay in the variations of a replay, each with its own seed: a slightly
 /// later request may take a whole rotation of a disk longer.
 const DELAY_PARTS: [f64; 5] = [1.0, 0.5, 0.75, 1.25, 1.5];
-/// Maximum number of steps of a recording that is varied; with more, chance averages out.
+/// Recordings with more steps are not varied, because chance effects average out.
 const MAX_STEPS_VARIED: usize = 20_000;
 
 /// Results of a replay.

@@ -16,7 +16,7 @@ use crate::warm::WarmAccesses;
 /// Maximum number of steps: with more calls, several contiguous ones form one step.
 const MAX_STEPS: u64 = 300_000;
 
-/// Open file of steps in which the kernel itself drops pages of a file, like `DONTNEED`.
+/// Open-file key of steps in which the kernel reclaims pages, as `DONTNEED` would.
 pub(crate) const RECLAIM_KEY: u64 = u64::MAX;
 
 /// A read, a fault or an advice call, before changes.

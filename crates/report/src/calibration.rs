@@ -123,7 +123,7 @@ fn words(purpose: Purpose) -> String {
         Purpose::Queue(1) => "random reads everywhere".to_owned(),
         Purpose::Queue(depth) => format!("{depth} at a time"),
         Purpose::Across(kib) => format!("across boundaries of {kib} KiB"),
-        Purpose::Beside(kib) => format!("next to boundaries of {kib} KiB"),
+        Purpose::WithinChunk(kib) => format!("next to boundaries of {kib} KiB"),
     }
 }
 

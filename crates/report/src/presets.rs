@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use doctor::host_presets::{Comparison, Contradiction, Position};
-use doctor::presets::{Applies, COLLECTED, VendorPreset, Where};
+use doctor::presets::{Applies, AppliesTo, COLLECTED, VendorPreset};
 use host::BdiId;
 use serde::Serialize;
 use units::Kib;
@@ -136,7 +136,7 @@ fn of_here(
 ) {
     of_preset(page, applies.preset);
     page.hanging(2, "here: ", dim(), &applies.because);
-    if applies.storage == Where::Unknown {
+    if applies.storage == AppliesTo::Unknown {
         page.hanging(2, "", dim(), "its data directory is unknown");
     }
     for comparison in compared {

@@ -99,7 +99,7 @@ pub struct AccessSteps {
     /// Open file of each of the reader's files. In a mixed workload with two open files, those for
     /// random reads follow those for streams.
     opens: Vec<u32>,
-    random_offset: usize,
+    random_opens_from: usize,
     think: Nanos,
     has_think_times: bool,
 }
@@ -128,7 +128,7 @@ impl AccessSteps {
     #[inline]
     fn step(&self, access: Access) -> ReadStep {
         let random = access.class == AccessClass::Random;
-        let place = access.file as usize + if random { self.random_offset } else { 0 };
+        let place = access.file as usize + if random { self.random_opens_from } else { 0 };
         ReadStep {
             open: self.opens[place],
             offset: access.offset,
@@ -247,7 +247,7 @@ impl Scenario<AccessSteps> {
             let steps = AccessSteps {
                 accesses,
                 opens: (first..first + count).collect(),
-                random_offset: if has_own_files { own.len() } else { 0 },
+                random_opens_from: if has_own_files { own.len() } else { 0 },
                 think: workload.think,
                 has_think_times: workload.has_think_times(),
             };

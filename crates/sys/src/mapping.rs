@@ -25,7 +25,7 @@ unsafe impl Sync for FileMapping {}
 
 /// The error for data that cannot be copied from a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Torn {
+pub struct MissingPage {
     /// Offset of the first missing byte in the mapping. The file became shorter, or the device
     /// returned an error.
     pub at: Bytes,
@@ -69,7 +69,7 @@ impl FileMapping {
     /// copied one by one, so that they fault in file order: `memcpy` reads a long range in an order
     /// that depends on the processor.
     #[inline]
-    pub fn copy_to(&self, offset: usize, buffer: &mut [u8]) -> Result<(), Torn> {
+    pub fn copy_to(&self, offset: usize, buffer: &mut [u8]) -> Result<(), MissingPage> {
         let end = offset.checked_add(buffer.len());
         assert!(end.is_some_and(|end| end <= self.length), "copy outside of the mapping");
         let start = self.address as usize;
@@ -90,7 +90,7 @@ impl FileMapping {
                 }
             }
         })
-        .map_err(|at| Torn { at: Bytes::new((at - start) as u64) })
+        .map_err(|at| MissingPage { at: Bytes::new((at - start) as u64) })
     }
 
     /// Advises the kernel on the use of the mapping.

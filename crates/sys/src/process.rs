@@ -53,7 +53,7 @@ pub fn leave_session() -> io::Result<()> {
 }
 
 /// Ignores the signals that users and service managers send to terminate programs.
-pub fn ignore_endings() {
+pub fn ignore_termination_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
         // SAFETY: SIG_IGN runs no code of this program, and the signal numbers are valid constants.
         unsafe { libc::signal(signal, libc::SIG_IGN) };

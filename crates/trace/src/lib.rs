@@ -33,6 +33,6 @@ pub use file::{
 };
 pub use import::{FORMATS, HEAD_BYTES, ImportOptions, StackedTrace, TraceFormat, detect, format};
 pub use model::{Trace, TraceFile, TraceRecord, TraceRecordKind, TraceThread};
-pub use record::{Means, RecordSubject, Recording, Tried, record};
+pub use record::{FailedMethod, RecordMethod, RecordSubject, Recording, record};
 pub use spec::workload;
 pub use summary::{HotFile, SizeCount, TraceSummary};

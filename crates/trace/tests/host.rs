@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use foreread_trace::TraceRecordKind;
-use foreread_trace::{Means, RecordSubject, Recording, record};
+use foreread_trace::{RecordMethod, RecordSubject, Recording, record};
 use sys::lock::Lock;
 use tempfile::TempDir;
 use units::Bytes;
@@ -45,7 +45,7 @@ fn reader(dir: &Path, after: &str) -> Child {
 fn recorded(
     name: &str,
     dir: &Path,
-    means: Means,
+    means: RecordMethod,
     after: &str,
     most: Duration,
 ) -> Option<Recording> {
@@ -88,8 +88,10 @@ fn host_a_running_process_is_recorded_by_tracepoints_until_it_ends() {
     let name = "host_a_running_process_is_recorded_by_tracepoints_until_it_ends";
     let Some((_lock, dir)) = stage(name) else { return };
     let most = Duration::from_secs(60);
-    let Some(recording) = recorded(name, dir.path(), Means::Tracepoints, "0", most) else { return };
-    assert_eq!(recording.means, Means::Tracepoints);
+    let Some(recording) = recorded(name, dir.path(), RecordMethod::Tracepoints, "0", most) else {
+        return;
+    };
+    assert_eq!(recording.means, RecordMethod::Tracepoints);
     assert_whole(&recording);
 }
 
@@ -98,7 +100,9 @@ fn host_a_running_process_is_recorded_by_strace_until_it_ends() {
     let name = "host_a_running_process_is_recorded_by_strace_until_it_ends";
     let Some((_lock, dir)) = stage(name) else { return };
     let most = Duration::from_secs(60);
-    let Some(recording) = recorded(name, dir.path(), Means::Strace, "0", most) else { return };
+    let Some(recording) = recorded(name, dir.path(), RecordMethod::Strace, "0", most) else {
+        return;
+    };
     assert_whole(&recording);
 }
 
@@ -106,7 +110,7 @@ fn host_a_running_process_is_recorded_by_strace_until_it_ends() {
 fn host_recording_ends_when_it_is_told_and_the_process_goes_on() {
     let name = "host_recording_ends_when_it_is_told_and_the_process_goes_on";
     let Some((_lock, dir)) = stage(name) else { return };
-    for means in [Means::Tracepoints, Means::Strace] {
+    for means in [RecordMethod::Tracepoints, RecordMethod::Strace] {
         let mut reader = reader(dir.path(), "60");
         let begun = Instant::now();
         let stop = || begun.elapsed() > Duration::from_secs(3);

@@ -119,7 +119,7 @@ impl GuardProcess {
 /// Writes nothing to standard output, which is the lock.
 pub fn guard_main(root: &Root, journal: &Path) -> Result<Vec<RestoreReport>, TunableError> {
     let own = |source| TunableError::Own { path: "/dev/stdin".into(), hint: "", source };
-    sys::process::ignore_endings();
+    sys::process::ignore_termination_signals();
     // Fails only for the leader of a process group, as when a shell starts it.
     let _ = sys::process::leave_session();
     // Only root may do this; the OOM killer may kill other users' guards like any process.

@@ -75,7 +75,7 @@ impl TunableScope {
     }
 
     /// Returns the lowest devices, or the device that the bdi is named after if none are known.
-    pub(crate) fn undermost(&self) -> Vec<DevNo> {
+    pub(crate) fn lowest_devices(&self) -> Vec<DevNo> {
         if self.leaves.is_empty() {
             self.disk_of_bdi().into_iter().collect()
         } else {

@@ -99,7 +99,7 @@ pub(crate) fn set_up_queue(
     host: &HostLimits,
     dilation: f64,
 ) -> Result<QueueSettings, VdiskError> {
-    let queue = ReplyQueue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
+    let queue = SysfsQueue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
     let read_ahead = queue.read_number("read_ahead_kb")?;
     // The order matters: a scheduler changes the depth, and the request size changes read-ahead.
     queue.try_write("scheduler", host.scheduler.name());
@@ -132,11 +132,11 @@ pub(crate) fn set_up_queue(
     })
 }
 
-struct ReplyQueue {
+struct SysfsQueue {
     dir: PathBuf,
 }
 
-impl ReplyQueue {
+impl SysfsQueue {
     fn read(&self, attribute: &str) -> Result<String, VdiskError> {
         let path = self.dir.join(attribute);
         let text = fs::read_to_string(&path).map_err(VdiskError::io("reading", &path))?;

@@ -47,7 +47,7 @@ pub struct ProgramCell {
     /// Results with static windows, one per window.
     fixed: Vec<FixedWindow>,
     /// Sample without `auto`, with the seed of the runs with static windows.
-    unfixed: Option<ProgramSample>,
+    without_auto: Option<ProgramSample>,
     simulated: Option<Simulated>,
     /// Times of runs without `auto`, with any commit of `foreread`, in seconds.
     seconds: Vec<f64>,
@@ -82,7 +82,7 @@ impl ProgramCell {
             Arm::Default | Arm::Auto | Arm::Profile => None,
         });
         let plain = |run: &&&ProgramRun| run.arm == Arm::Default;
-        let unfixed = here.iter().filter(plain).filter(|run| run.seed == WINDOW_SEED);
+        let without_auto = here.iter().filter(plain).filter(|run| run.seed == WINDOW_SEED);
         let seconds = here.iter().filter(plain).map(|run| run.sample.seconds);
         Self {
             program,
@@ -90,7 +90,7 @@ impl ProgramCell {
             pairs,
             attempts,
             fixed: least_disturbed(fixed.collect()),
-            unfixed: unfixed.map(|run| run.sample).next_back(),
+            without_auto: without_auto.map(|run| run.sample).next_back(),
             simulated: mine(Arm::Profile).find_map(|run| run.simulated.clone()),
             seconds: seconds.collect(),
         }
@@ -173,7 +173,7 @@ impl ProgramCell {
 
     /// Returns the time without `auto`: that of the run with the windows' seed, else the median.
     fn seconds_before(&self) -> f64 {
-        self.unfixed.map_or_else(|| self.without(|s| s.seconds), |sample| sample.seconds)
+        self.without_auto.map_or_else(|| self.without(|s| s.seconds), |sample| sample.seconds)
     }
 
     /// Returns the simulated and the measured speed-up of each static window that was both

@@ -5,9 +5,9 @@ use std::process::Command;
 use crate::parse::{self, FigureValue, ResultError};
 use units::{Bytes, Nanos};
 
-use super::process::{Terms, failure};
+use super::process::{RunOptions, failure};
 use super::tool::{ExternalTool, FoundTool};
-use super::{Outing, as_reader, problem};
+use super::{ToolTrial, as_reader, problem};
 use crate::{BenchError, Sample, ToolReport};
 
 const BONNIE: ExternalTool =
@@ -25,7 +25,7 @@ pub(super) fn find() -> Result<FoundTool, BenchError> {
 
 /// Runs bonnie++ once; the sample's throughput is the rate of its block input.
 pub(super) fn trial(
-    outing: &Outing<'_>,
+    outing: &ToolTrial<'_>,
     sizes: &Sizes,
     limit: Nanos,
 ) -> Result<Sample, BenchError> {
@@ -39,7 +39,7 @@ pub(super) fn trial(
     command.arg("-d").arg(own.path()).args(arguments(sizes, outing)?);
     let cancel = &outing.options.cancel;
     let limit = limit.scaled(outing.options.dilation);
-    let terms = Terms { program: "bonnie++", limit, cancel, input: None };
+    let terms = RunOptions { program: "bonnie++", limit, cancel, input: None };
     let outcome = outing.run(command, &terms, cold, Bytes::ZERO);
     let removed = own.remove();
     let outcome = outcome?;
@@ -79,7 +79,7 @@ pub(super) fn trial(
     Ok(sample)
 }
 
-fn arguments(sizes: &Sizes, outing: &Outing<'_>) -> Result<Vec<String>, BenchError> {
+fn arguments(sizes: &Sizes, outing: &ToolTrial<'_>) -> Result<Vec<String>, BenchError> {
     let memory = host::Machine::read(outing.root)?.memory;
     let size = sizes.size.unwrap_or(Bytes::new(memory.get().saturating_mul(2)));
     let room = outing.storage.space()?.available;

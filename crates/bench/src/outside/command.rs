@@ -7,8 +7,8 @@ use host::StorageKind;
 use units::{Bytes, Nanos};
 use workload::Metric;
 
-use super::process::{self, Terms, failure};
-use super::{Outing, as_reader, eviction, metric, problem};
+use super::process::{self, RunOptions, failure};
+use super::{ToolTrial, as_reader, eviction, metric, problem};
 use crate::dataset::DataFile;
 use crate::{BenchError, Sample, ToolReport};
 
@@ -16,7 +16,7 @@ use crate::{BenchError, Sample, ToolReport};
 const MIN_USEFUL_READ: Bytes = Bytes::from_kib(64);
 
 pub(super) fn trial(
-    outing: &Outing<'_>,
+    outing: &ToolTrial<'_>,
     script: &str,
     prepare: Option<&str>,
     figure: &Metric,
@@ -25,7 +25,7 @@ pub(super) fn trial(
     let target = &outing.storage.path;
     let cancel = &outing.options.cancel;
     if let Some(prepare) = prepare {
-        let terms = Terms { program: "--prepare", limit, cancel, input: None };
+        let terms = RunOptions { program: "--prepare", limit, cancel, input: None };
         let ended = process::run(shell(prepare, target), &terms, &mut || ())?;
         if let Some(failure) = failure(&ended) {
             return Err(problem("--prepare", failure));
@@ -33,7 +33,7 @@ pub(super) fn trial(
     }
     let files = data(outing)?;
     let cold = outing.cold(&files)?;
-    let terms = Terms { program: "the command", limit, cancel, input: None };
+    let terms = RunOptions { program: "the command", limit, cancel, input: None };
     let data = files.iter().map(|file| file.length).sum();
     let outcome = outing.run(shell(script, target), &terms, cold, data)?;
     if let Some(failure) = failure(&outcome.ended) {
@@ -64,7 +64,7 @@ fn shell(script: &str, target: &Path) -> Command {
 }
 
 /// Returns the data that a command may read on this target.
-fn data(outing: &Outing<'_>) -> Result<Vec<DataFile>, BenchError> {
+fn data(outing: &ToolTrial<'_>) -> Result<Vec<DataFile>, BenchError> {
     let path = &outing.storage.path;
     if outing.storage.kind == StorageKind::Directory {
         return eviction::files_below(path);

@@ -8,9 +8,9 @@ use units::{Bytes, Nanos};
 use workload::Outside;
 use workload::fio::{Conditions, FioError, FioGroup, ReplacementFile};
 
-use super::process::{Terms, failure};
+use super::process::{RunOptions, failure};
 use super::tool::{ExternalTool, FoundTool, numbers};
-use super::{Outing, problem};
+use super::{ToolTrial, problem};
 use crate::dataset::DataFile;
 use crate::{BenchError, ReaderSample, Sample, ToolReport, cold};
 
@@ -39,7 +39,7 @@ fn group_of(outside: &Outside) -> Result<FioGroup, BenchError> {
     }
 }
 
-pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, BenchError> {
+pub(super) fn trial(outing: &ToolTrial<'_>, outside: &Outside) -> Result<Sample, BenchError> {
     let found = find()?;
     let group = group_of(outside)?;
     let files = outing.dataset.files(outing.workload)?;
@@ -58,7 +58,7 @@ pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, Be
     let options = outing.options;
     let longest = group.longest(options.duration).scaled(options.dilation);
     let limit = longest + options.drain_limit.scaled(options.dilation) + OVERHEAD_TIME;
-    let terms = Terms { program: "fio", limit, cancel: &options.cancel, input: Some(&jobs) };
+    let terms = RunOptions { program: "fio", limit, cancel: &options.cancel, input: Some(&jobs) };
     let data = files.iter().map(|file| file.length).sum();
     let outcome = outing.run(command, &terms, cold, data)?;
     if let Some(failure) = failure(&outcome.ended) {
@@ -87,7 +87,7 @@ pub(super) fn trial(outing: &Outing<'_>, outside: &Outside) -> Result<Sample, Be
 fn jobs_on(
     group: &FioGroup,
     files: &[DataFile],
-    outing: &Outing<'_>,
+    outing: &ToolTrial<'_>,
 ) -> Result<String, BenchError> {
     let not_text = |file: &DataFile| {
         let path = file.path.display();

@@ -24,13 +24,13 @@ use crate::{
     BenchError, CacheStart, ColdProof, CpuTime, Dataset, Disturbance, ReaderSample, Sample,
     TrialOptions, cold,
 };
-use process::{Ended, ProcessUsage, Terms};
+use process::{Ended, ProcessUsage, RunOptions};
 
 /// A program is active once it has read more than this: opening files reads some metadata blocks.
 const MIN_ACTIVE_READ: Bytes = Bytes::from_kib(256);
 
 /// A trial of an external program.
-struct Outing<'a> {
+struct ToolTrial<'a> {
     root: &'a Root,
     storage: &'a Storage,
     dataset: &'a Dataset,
@@ -64,7 +64,7 @@ pub(crate) fn run(
     outside: &Outside,
     options: &TrialOptions,
 ) -> Result<Sample, BenchError> {
-    let outing = Outing { root, storage, dataset, workload, options };
+    let outing = ToolTrial { root, storage, dataset, workload, options };
     match outside {
         Outside::Fio { .. } => fio::trial(&outing, outside),
         Outside::Command { command, prepare, metric, limit_seconds } => {
@@ -82,7 +82,7 @@ pub(crate) fn run(
     }
 }
 
-impl Outing<'_> {
+impl ToolTrial<'_> {
     /// Evicts these files from the cache, or with `AsFound` only checks how much is cached.
     fn cold(&self, files: &[DataFile]) -> Result<ColdProof, BenchError> {
         match self.options.start {
@@ -98,7 +98,7 @@ impl Outing<'_> {
     fn run(
         &self,
         command: Command,
-        terms: &Terms<'_>,
+        terms: &RunOptions<'_>,
         cold: ColdProof,
         data: Bytes,
     ) -> Result<Outcome, BenchError> {

@@ -42,7 +42,7 @@ pub(crate) struct Ended {
     pub(crate) account: Option<ProcessUsage>,
 }
 
-pub(crate) struct Terms<'a> {
+pub(crate) struct RunOptions<'a> {
     pub(crate) program: &'a str,
     /// Limit on wall time.
     pub(crate) limit: Nanos,
@@ -53,7 +53,7 @@ pub(crate) struct Terms<'a> {
 /// Runs a program until it exits; calls `look` every few milliseconds.
 pub(crate) fn run(
     mut command: Command,
-    terms: &Terms<'_>,
+    terms: &RunOptions<'_>,
     look: &mut dyn FnMut(),
 ) -> Result<Ended, BenchError> {
     let tool = |problem: String| BenchError::Tool { program: terms.program.to_owned(), problem };
@@ -91,7 +91,7 @@ pub(crate) fn run(
 /// Waits until a program has exited, without reaping it, so that its accounting can be read.
 fn watch(
     child: &ChildProcess,
-    terms: &Terms<'_>,
+    terms: &RunOptions<'_>,
     start: Nanos,
     look: &mut dyn FnMut(),
 ) -> Result<(), BenchError> {
@@ -199,7 +199,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let cancel = Cancel::new();
-        let terms = Terms { program: "sh", limit, cancel: &cancel, input: None };
+        let terms = RunOptions { program: "sh", limit, cancel: &cancel, input: None };
         run(command, &terms, &mut || ())
     }
 
@@ -239,7 +239,7 @@ mod tests {
     fn what_is_cancelled_ends_at_once() {
         let cancel = Cancel::new();
         cancel.cancel();
-        let terms = Terms { program: "sh", limit: Nanos::MAX, cancel: &cancel, input: None };
+        let terms = RunOptions { program: "sh", limit: Nanos::MAX, cancel: &cancel, input: None };
         let mut command = Command::new("sleep");
         command.arg("1000");
         assert!(matches!(run(command, &terms, &mut || ()), Err(BenchError::Cancelled)));

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use units::Nanos;
 
-use super::process::{self, Terms};
+use super::process::{self, RunOptions};
 use crate::{BenchError, Cancel};
 
 /// An external program and the package that contains it.
@@ -47,7 +47,7 @@ impl ExternalTool {
         command.arg(self.version_option);
         let cancel = Cancel::new();
         let limit = Nanos::from_secs(10);
-        let terms = Terms { program: self.program, limit, cancel: &cancel, input: None };
+        let terms = RunOptions { program: self.program, limit, cancel: &cancel, input: None };
         let ended = process::run(command, &terms, &mut || ())?;
         let said = process::last_line(&ended.stdout).or_else(|| process::last_line(&ended.stderr));
         let said = said.map(|said| said.trim_start_matches("Version:").trim().to_owned());

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::policy::VERSION;
-use super::storage::Facts;
+use super::storage::StorageProperties;
 use crate::{Diagnosis, HostSnapshot};
 
 /// Generates a policy with one rule for each storage that files are read from. A rule selects its
@@ -20,7 +20,7 @@ pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
         if subject.member || subject.vacant() || subject.stacks.is_empty() {
             continue;
         }
-        let facts = Facts::new(snapshot, diagnosis);
+        let facts = StorageProperties::new(snapshot, diagnosis);
         let _ = write!(text, "\n# from {}\n[[rule]]\n", comment(&diagnosis.origin.summary));
         let _ = writeln!(text, "name = {}", quoted(&facts.name));
         match facts.mounts.first() {

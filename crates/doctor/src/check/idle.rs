@@ -5,13 +5,13 @@
 //! idle rule is a violation if it resembles an existing name that no other rule matches, or if no
 //! rule of the policy matches anything.
 
-use super::{CompliancePolicy, Facts, IdleRule, Rule};
+use super::{CompliancePolicy, IdleRule, Rule, StorageProperties};
 
 /// Explains a rule that matches nothing; `checked` is true if another rule matches something.
 pub(super) fn explain(
     rule: &Rule,
     policy: &CompliancePolicy,
-    all: &[&Facts],
+    all: &[&StorageProperties],
     checked: bool,
 ) -> IdleRule {
     let suggestion = suggestion(rule, policy, all);
@@ -34,7 +34,7 @@ pub(super) fn explain(
 }
 
 type Patterns = fn(&Rule) -> &[String];
-type Names = fn(&Facts) -> &[String];
+type Names = fn(&StorageProperties) -> &[String];
 
 /// The keys whose values are names that users choose and may mistype.
 const NAMED: [(Patterns, Names); 4] = [
@@ -45,12 +45,16 @@ const NAMED: [(Patterns, Names); 4] = [
 ];
 
 /// Returns an existing name that resembles one of the rule's patterns.
-fn suggestion(rule: &Rule, policy: &CompliancePolicy, all: &[&Facts]) -> Option<String> {
+fn suggestion(
+    rule: &Rule,
+    policy: &CompliancePolicy,
+    all: &[&StorageProperties],
+) -> Option<String> {
     // Another rule that names a storage already covers it.
     let free = all.iter().filter(|facts| {
         !policy.rules.iter().any(|other| names_something(other) && other.is_about(facts))
     });
-    let free: Vec<&Facts> = free.copied().collect();
+    let free: Vec<&StorageProperties> = free.copied().collect();
     NAMED.iter().find_map(|(patterns, names)| {
         let here: Vec<&str> =
             free.iter().flat_map(|facts| names(facts)).map(String::as_str).collect();

@@ -14,7 +14,7 @@ use crate::{Diagnosis, HostSnapshot, Origin, OriginKind};
 
 pub use emit::emit;
 pub use policy::{CompliancePolicy, CompliancePolicyError, Rule};
-pub use storage::{CLASSES, Facts};
+pub use storage::{CLASSES, StorageProperties};
 
 /// The result of checking a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,8 +80,10 @@ pub fn check(
     snapshot: &HostSnapshot,
     diagnoses: &[Diagnosis],
 ) -> CheckReport {
-    let all: Vec<(&Diagnosis, Facts)> =
-        diagnoses.iter().map(|diagnosis| (diagnosis, Facts::new(snapshot, diagnosis))).collect();
+    let all: Vec<(&Diagnosis, StorageProperties)> = diagnoses
+        .iter()
+        .map(|diagnosis| (diagnosis, StorageProperties::new(snapshot, diagnosis)))
+        .collect();
     let mut report =
         CheckReport { results: Vec::new(), idle_rules: Vec::new(), uncovered: Vec::new() };
     let mut covered = vec![false; all.len()];
@@ -99,7 +101,7 @@ pub fn check(
             idle.push(rule);
         }
     }
-    let facts: Vec<&Facts> = all.iter().map(|(_, facts)| facts).collect();
+    let facts: Vec<&StorageProperties> = all.iter().map(|(_, facts)| facts).collect();
     let checked = !report.results.is_empty();
     report.idle_rules =
         idle.into_iter().map(|rule| idle::explain(rule, policy, &facts, checked)).collect();
@@ -110,7 +112,7 @@ pub fn check(
     report
 }
 
-fn apply(rule: &Rule, diagnosis: &Diagnosis, facts: &Facts) -> CheckOutcome {
+fn apply(rule: &Rule, diagnosis: &Diagnosis, facts: &StorageProperties) -> CheckOutcome {
     let value = diagnosis.read_ahead();
     let mut violations = Vec::new();
     let both = |kib: Kib| format!("{kib} ({})", kib.to_sectors());

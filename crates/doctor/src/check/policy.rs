@@ -19,7 +19,7 @@ use toml::de::{DeTable, DeValue};
 use units::text::{SourceLocation, hint};
 use units::{Bytes, Kib};
 
-use super::storage::{CLASSES, Facts};
+use super::storage::{CLASSES, StorageProperties};
 use crate::OriginKind;
 
 /// The version of the policy syntax that foreread reads and writes.
@@ -76,7 +76,7 @@ const RULE_KEYS: &[&str] = &[
 impl Rule {
     /// Returns whether the rule matches a storage. Only a rule with `device`, or with the class
     /// `member` or `vacant`, can match an empty device or a member of an array.
-    pub fn is_about(&self, facts: &Facts) -> bool {
+    pub fn is_about(&self, facts: &StorageProperties) -> bool {
         let fits = |patterns: &[String], values: &[String]| {
             patterns.is_empty()
                 || patterns

@@ -39,7 +39,7 @@ pub const CLASSES: &[&str] = &[
 
 /// The properties of one storage, as rules match them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct StorageProperties {
     pub name: String,
     pub classes: Vec<&'static str>,
     pub mounts: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Facts {
     pub devices: Vec<String>,
 }
 
-impl Facts {
+impl StorageProperties {
     pub fn new(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Self {
         let subject = &diagnosis.subject;
         let mut facts = Self {

@@ -6,13 +6,13 @@ use host::{BdiId, Layer, LayerKind, ProcessInfo, Subject, installed_packages, pr
 
 use super::version::{installed, runs};
 use crate::HostSnapshot;
-use crate::presets::{Applies, Group, VendorPreset, Where, all, groups};
+use crate::presets::{Applies, AppliesTo, Group, VendorPreset, all, groups};
 
 /// How a group's software was detected.
 struct Sign {
     group: usize,
     because: String,
-    storage: Where,
+    storage: AppliesTo,
     /// The installed or running major versions; empty if unknown.
     versions: Vec<u32>,
 }
@@ -57,13 +57,13 @@ fn sign(
     group: &Group,
     processes: &[ProcessInfo],
     packages: &[String],
-) -> Option<(String, Where)> {
+) -> Option<(String, AppliesTo)> {
     let mounted: Vec<&Subject> =
         snapshot.survey.subjects.iter().filter(|subject| mounts(subject, group)).collect();
     if let Some(first) = mounted.first() {
         let bdis = mounted.iter().map(|subject| subject.bdi.clone()).collect();
         let point = first.filesystems().next().map(name_of).unwrap_or_default();
-        return Some((format!("{point} is mounted"), Where::Bdis(bdis)));
+        return Some((format!("{point} is mounted"), AppliesTo::Bdis(bdis)));
     }
     if group.md {
         let is_md = |layer: &&Layer| matches!(layer.kind, LayerKind::Md { .. });
@@ -74,7 +74,8 @@ fn sign(
             .filter(|subject| subject.owner().as_ref().is_some_and(is_md))
             .map(|subject| subject.bdi.clone())
             .collect();
-        return (!arrays.is_empty()).then(|| ("an array of md".to_owned(), Where::Bdis(arrays)));
+        return (!arrays.is_empty())
+            .then(|| ("an array of md".to_owned(), AppliesTo::Bdis(arrays)));
     }
     let process = processes.iter().find(|process| runs(process, group));
     let package = packages.iter().find(|package| {
@@ -89,12 +90,12 @@ fn sign(
         (None, None) => return None,
     };
     if group.all_disks {
-        return Some((because, Where::Bdis(disks(snapshot))));
+        return Some((because, AppliesTo::Bdis(disks(snapshot))));
     }
     let data = group.data.iter().map(Path::new).filter(|path| snapshot.root.exists(path));
     let mut bdis: Vec<BdiId> = data.filter_map(|path| bdi_of(snapshot, path)).collect();
     bdis.dedup();
-    let storage = if bdis.is_empty() { Where::Unknown } else { Where::Bdis(bdis) };
+    let storage = if bdis.is_empty() { AppliesTo::Unknown } else { AppliesTo::Bdis(bdis) };
     Some((because, storage))
 }
 
@@ -106,7 +107,7 @@ fn of_tuned(snapshot: &HostSnapshot, preset: &'static VendorPreset) -> Option<Ap
     chosen.then(|| Applies {
         preset,
         because: format!("TuneD's profile {name} is chosen"),
-        storage: Where::Bdis(disks(snapshot)),
+        storage: AppliesTo::Bdis(disks(snapshot)),
     })
 }
 
@@ -163,11 +164,15 @@ fn bdi_of(snapshot: &HostSnapshot, path: &Path) -> Option<BdiId> {
 }
 
 /// Keeps the storage with the device type of a recommendation; `None` if there is none.
-fn narrowed(snapshot: &HostSnapshot, preset: &VendorPreset, storage: &Where) -> Option<Where> {
+fn narrowed(
+    snapshot: &HostSnapshot,
+    preset: &VendorPreset,
+    storage: &AppliesTo,
+) -> Option<AppliesTo> {
     let device = preset.device.to_lowercase();
     let flash = device.contains("ssd") || device.contains("nvme");
     let disk = device.contains("hdd") || device.contains("spinning");
-    let Where::Bdis(bdis) = storage else { return Some(Where::Unknown) };
+    let AppliesTo::Bdis(bdis) = storage else { return Some(AppliesTo::Unknown) };
     if flash == disk {
         return Some(storage.clone());
     }
@@ -176,5 +181,5 @@ fn narrowed(snapshot: &HostSnapshot, preset: &VendorPreset, storage: &Where) -> 
         queue.and_then(|queue| queue.rotational).is_none_or(|rotational| rotational == disk)
     };
     let left: Vec<BdiId> = bdis.iter().filter(fits).cloned().collect();
-    (!left.is_empty()).then_some(Where::Bdis(left))
+    (!left.is_empty()).then_some(AppliesTo::Bdis(left))
 }

@@ -6,7 +6,7 @@ use units::Kib;
 
 use super::running;
 use crate::HostSnapshot;
-use crate::presets::{Applies, Where};
+use crate::presets::{Applies, AppliesTo};
 
 /// How a storage's current value compares with a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -38,7 +38,7 @@ pub struct Contradiction {
 
 /// Compares a recommendation with the current value of each storage that it applies to.
 pub fn compare(snapshot: &HostSnapshot, applies: &Applies) -> Vec<Comparison> {
-    let Where::Bdis(bdis) = &applies.storage else { return Vec::new() };
+    let AppliesTo::Bdis(bdis) = &applies.storage else { return Vec::new() };
     let subjects = bdis.iter().filter_map(|bdi| snapshot.subject(bdi));
     subjects
         .map(|subject| {
@@ -65,7 +65,8 @@ pub fn contradictions(snapshot: &HostSnapshot) -> Vec<Contradiction> {
             if !one.preset.advice.contradicts(&other.preset.advice) {
                 continue;
             }
-            let (Where::Bdis(here), Where::Bdis(there)) = (&one.storage, &other.storage) else {
+            let (AppliesTo::Bdis(here), AppliesTo::Bdis(there)) = (&one.storage, &other.storage)
+            else {
                 continue;
             };
             for bdi in here.iter().filter(|bdi| there.contains(bdi)) {

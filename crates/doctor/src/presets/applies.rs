@@ -11,12 +11,12 @@ pub struct Applies {
     #[serde(flatten)]
     pub preset: &'static VendorPreset,
     pub because: String,
-    pub storage: Where,
+    pub storage: AppliesTo,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Where {
+pub enum AppliesTo {
     Bdis(Vec<BdiId>),
     /// The data directory of the software is unknown.
     Unknown,

@@ -6,6 +6,6 @@ mod choose;
 mod data;
 
 pub use advice::VendorAdvice;
-pub use applies::{Applies, Where};
+pub use applies::{Applies, AppliesTo};
 pub use choose::{ChoiceError, ChosenPreset, choose};
 pub use data::{COLLECTED, Group, Sectors, VendorPreset, all, groups, named};

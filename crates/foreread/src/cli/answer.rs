@@ -8,9 +8,9 @@ use study::{Environment, Findings};
 use super::study_options::environment;
 use super::{Context, ResultFile};
 use crate::exit::Exit;
-use crate::json_lines::Lines;
+use crate::json_lines::TrialLinePrinter;
 use crate::output;
-use crate::progress::Shown;
+use crate::progress::StudyProgress;
 use crate::signals::Signals;
 
 /// Output format of an answer.
@@ -34,15 +34,15 @@ pub fn ask<E: Into<anyhow::Error>>(
     context: &Context,
     format: &AnswerFormat,
     simulated: bool,
-    question: impl FnOnce(&Environment, &mut Shown) -> Result<Findings, E>,
+    question: impl FnOnce(&Environment, &mut StudyProgress) -> Result<Findings, E>,
 ) -> anyhow::Result<Exit> {
     let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
     if simulated {
         signals.end_computing().context("cannot listen for signals")?;
     }
     let environment = environment(context, &signals)?;
-    let lines = format.json_lines.then(|| Lines::new(signals.flag()));
-    let mut shown = Shown::new(context.global.quiet).with_lines(lines);
+    let lines = format.json_lines.then(|| TrialLinePrinter::new(signals.flag()));
+    let mut shown = StudyProgress::new(context.global.quiet).with_lines(lines);
     let answer = question(&environment, &mut shown);
     shown.finish();
     if let Some(failure) = shown.failure() {

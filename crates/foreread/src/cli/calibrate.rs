@@ -17,7 +17,7 @@ use super::{Context, number};
 use crate::destination::Destination;
 use crate::exit::{Exit, Usage};
 use crate::output;
-use crate::progress::Shown;
+use crate::progress::StudyProgress;
 use crate::signals::Signals;
 
 const AFTER_HELP: &str = "\
@@ -80,7 +80,7 @@ impl CalibrateArgs {
             signals.end_computing().context("cannot listen for signals")?;
         }
         let environment = environment(context, &signals)?;
-        let mut shown = Shown::new(context.global.quiet);
+        let mut shown = StudyProgress::new(context.global.quiet);
         let found = self.work(&target, (&name, &destination), context, &environment, &mut shown);
         shown.finish();
         let (found, curve, run) = match (found, signals.which()) {
@@ -128,7 +128,7 @@ impl CalibrateArgs {
         (name, destination): (&str, &Destination),
         context: &Context,
         environment: &Environment,
-        shown: &mut Shown,
+        shown: &mut StudyProgress,
     ) -> anyhow::Result<(CalibrationResult, Vec<CurvePoint>, Option<i64>)> {
         // Probing the device takes minutes, so check the plan first.
         self.plan(target, self.size).check()?;

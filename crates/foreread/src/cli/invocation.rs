@@ -9,7 +9,7 @@ use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, ValueEnum}
 
 use super::Cli;
 use super::build_info::LONG_VERSION;
-use super::config::{self, Consulted, Values};
+use super::config::{self, ConfigFile, Values};
 use super::verb_groups::help_template;
 use crate::destination::Destination;
 use crate::exit::Exit;
@@ -53,7 +53,7 @@ pub struct ResultFile {
 pub struct Invocation {
     cli: Cli,
     results: Option<(PathBuf, bool)>,
-    configuration: Vec<Consulted>,
+    configuration: Vec<ConfigFile>,
 }
 
 /// Returns the whole command line as clap defines it.
@@ -159,7 +159,7 @@ impl Invocation {
 fn configured(
     words: &[OsString],
     first: Result<ArgMatches, clap::Error>,
-) -> anyhow::Result<(ArgMatches, Vec<Consulted>)> {
+) -> anyhow::Result<(ArgMatches, Vec<ConfigFile>)> {
     let mut built = command();
     built.build();
     let mut files = config::files(words, |name| std::env::var_os(name));

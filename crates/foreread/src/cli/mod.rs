@@ -68,7 +68,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use self::config::Consulted;
+use self::config::ConfigFile;
 pub use self::invocation::{ColorWhen, Invocation, ResultFile, set_up_early, verb_of};
 use crate::exit::Exit;
 
@@ -177,7 +177,7 @@ pub struct Context {
     pub dirs: Dirs,
     pub root: Root,
     /// Configuration files that were looked for.
-    pub configuration: Vec<Consulted>,
+    pub configuration: Vec<ConfigFile>,
 }
 
 impl Context {
@@ -196,7 +196,7 @@ impl Context {
 
 impl Cli {
     /// Runs the verb.
-    pub fn run(self, configuration: Vec<Consulted>) -> anyhow::Result<Exit> {
+    pub fn run(self, configuration: Vec<ConfigFile>) -> anyhow::Result<Exit> {
         start_log(self.global.verbose);
         declare_tunables()?;
         let (dirs, root) = (Dirs::of_user(), Root::system());

@@ -33,10 +33,10 @@ pub struct OpenFilesOptions {
 /// An open file, and its actual or planned change.
 struct One {
     file: OpenFile,
-    fate: Fate,
+    fate: ChangeState,
 }
 
-enum Fate {
+enum ChangeState {
     /// Keeps its window.
     Keeps,
     /// Would get this window in a refresh.
@@ -76,9 +76,9 @@ impl OpenFilesOptions {
                 continue;
             }
             if !self.open_files {
-                refreshed.files.push(One { file, fate: Fate::Keeps });
+                refreshed.files.push(One { file, fate: ChangeState::Keeps });
             } else if actuator.permits(&file).is_ok() {
-                refreshed.files.push(One { file, fate: Fate::Would(wanted) });
+                refreshed.files.push(One { file, fate: ChangeState::Would(wanted) });
             } else {
                 refreshed.excluded += 1;
             }
@@ -116,7 +116,7 @@ impl OpenFilesOptions {
         found.retain(|file| !file.direct && file.differs_from_bdi());
         let mut files = Vec::new();
         if !self.open_files || found.is_empty() {
-            files.extend(found.into_iter().map(|file| One { file, fate: Fate::Keeps }));
+            files.extend(found.into_iter().map(|file| One { file, fate: ChangeState::Keeps }));
             return Ok(Refreshed { files, excluded: 0 });
         }
         let name = journal.file_stem().unwrap_or_default().to_string_lossy();
@@ -131,7 +131,7 @@ impl OpenFilesOptions {
             if !matches!(outcome, ActionOutcome::Done { .. } | ActionOutcome::DidNotStick { .. }) {
                 record.files.retain(|known| known.id != file.id);
             }
-            files.push(One { file, fate: Fate::Got(outcome) });
+            files.push(One { file, fate: ChangeState::Got(outcome) });
         }
         record.store(&context.dirs)?;
         Ok(Refreshed { files, excluded: 0 })
@@ -146,9 +146,9 @@ impl Refreshed {
     /// Returns a summary in one line.
     pub fn summary(&self) -> String {
         let good = |one: &&One| match &one.fate {
-            Fate::Keeps => false,
-            Fate::Would(_) => true,
-            Fate::Got(outcome) => outcome.is_good(),
+            ChangeState::Keeps => false,
+            ChangeState::Would(_) => true,
+            ChangeState::Got(outcome) => outcome.is_good(),
         };
         let all = self.files.len() + self.excluded;
         let done = self.files.iter().filter(good).count();
@@ -156,7 +156,7 @@ impl Refreshed {
         match all {
             0 => "no file is open with another window".to_owned(),
             _ if would => format!("{done} of {all} open files with another window would get it"),
-            _ if self.files.iter().all(|one| matches!(one.fate, Fate::Keeps)) => format!(
+            _ if self.files.iter().all(|one| matches!(one.fate, ChangeState::Keeps)) => format!(
                 "{all} open files keep another window until they are reopened: --open-files \
                  refreshes them"
             ),
@@ -167,9 +167,9 @@ impl Refreshed {
     pub fn text(&self) -> String {
         let line = |One { file, fate }: &One| {
             let what = match fate {
-                Fate::Keeps => format!("window {}", file.window),
-                Fate::Would(wanted) => format!("window {} → {wanted}", file.window),
-                Fate::Got(outcome) => outcome.to_string(),
+                ChangeState::Keeps => format!("window {}", file.window),
+                ChangeState::Would(wanted) => format!("window {} → {wanted}", file.window),
+                ChangeState::Got(outcome) => outcome.to_string(),
             };
             format!("# open in {}: {what}", holder(file))
         };
@@ -183,13 +183,13 @@ impl Refreshed {
 
 impl One {
     fn would(&self) -> bool {
-        matches!(self.fate, Fate::Would(_))
+        matches!(self.fate, ChangeState::Would(_))
     }
 
     fn json(&self) -> serde_json::Value {
         let outcome = match &self.fate {
-            Fate::Got(outcome) => Some(outcome),
-            Fate::Keeps | Fate::Would(_) => None,
+            ChangeState::Got(outcome) => Some(outcome),
+            ChangeState::Keeps | ChangeState::Would(_) => None,
         };
         let mut json = file_json(&self.file);
         json["outcome"] = json!(outcome);

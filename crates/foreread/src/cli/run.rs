@@ -60,8 +60,8 @@ impl RunArgs {
         let signals = Signals::listen().context("cannot listen for signals")?;
         let (control, session) = (&self.control, self.control.session(false, None));
         let recording = control.recording()?;
-        if let Some(obstacle) = obstacle() {
-            let (backend, error) = control.unprivileged(context, &obstacle)?;
+        if let Some(missing_support) = missing_support() {
+            let (backend, error) = control.unprivileged(context, &missing_support)?;
             let backend = RecordingBackend::new(backend, &session, recording);
             let daemon = Daemon::new(session.loop_config(), backend, None);
             let interval = interval.min(UNPRIVILEGED_INTERVAL);
@@ -78,7 +78,7 @@ impl RunArgs {
 }
 
 /// Returns why this user or kernel cannot observe open files. Other failures are errors later.
-fn obstacle() -> Option<ObserveError> {
+fn missing_support() -> Option<ObserveError> {
     let error = observe::Census::load().err()?;
     let is_lacking = matches!(error.kind(), Kind::NotPermitted | Kind::Unsupported);
     is_lacking.then_some(error)

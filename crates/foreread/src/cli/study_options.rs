@@ -21,9 +21,9 @@ use workload::TraceReplay;
 use super::workload_args::{self, WorkloadContext, WorkloadOptions};
 use super::{Context, Format, number};
 use crate::exit::{Exit, Usage};
-use crate::json_lines::Lines;
+use crate::json_lines::TrialLinePrinter;
 use crate::output;
-use crate::progress::Shown;
+use crate::progress::StudyProgress;
 use crate::signals::Signals;
 
 /// Options of a study.
@@ -110,7 +110,8 @@ where
 type StudyResult = Result<StudyOutcome, StudyError>;
 
 /// Runs the plan, as `sweep` or `tune`.
-pub type Conduct<'a> = dyn FnOnce(&Plan, &mut Store, &Environment, &mut Shown) -> StudyResult + 'a;
+pub type Conduct<'a> =
+    dyn FnOnce(&Plan, &mut Store, &Environment, &mut StudyProgress) -> StudyResult + 'a;
 
 impl StudyOptions {
     /// Builds the plan from these options.
@@ -202,8 +203,8 @@ impl StudyOptions {
         }
         let environment = environment(context, &signals)?;
         let mut store = Store::open(&context.store_path())?;
-        let lines = self.json_lines.then(|| Lines::new(signals.flag()));
-        let mut shown = Shown::new(context.global.quiet).with_lines(lines);
+        let lines = self.json_lines.then(|| TrialLinePrinter::new(signals.flag()));
+        let mut shown = StudyProgress::new(context.global.quiet).with_lines(lines);
         let outcome = conduct(&plan, &mut store, &environment, &mut shown);
         shown.finish();
         if let Some(failure) = shown.failure() {

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use report::clean;
 use serde::Serialize;
 use trace::{FORMATS, ImportOptions, Trace, TraceSummary};
-use trace::{Means, ReadOptions, RecordSubject, Recording};
+use trace::{ReadOptions, RecordMethod, RecordSubject, Recording};
 use trace::{TraceDamage, TraceStream, TraceVerification, TraceWriter};
 use units::Bytes;
 
@@ -147,7 +147,7 @@ enum By {
     Fio,
 }
 
-impl From<By> for Means {
+impl From<By> for RecordMethod {
     fn from(by: By) -> Self {
         match by {
             By::Tracepoints => Self::Tracepoints,
@@ -316,7 +316,7 @@ impl Record {
         }
         let signals = Signals::listen().context("listening to signals")?;
         let stop = || signals.which().is_some();
-        let recording = trace::record(&subject, self.by.map(Means::from), &stop)?;
+        let recording = trace::record(&subject, self.by.map(RecordMethod::from), &stop)?;
         destination.write(&recording.trace.encode())?;
         note_recording(&recording, context);
         // After a signal, the exit code is that of the signal, not that of the command.
@@ -401,7 +401,8 @@ fn text(format: &str, summary: &TraceSummary) -> String {
         line("advice", format!("{} calls", summary.advice));
     }
     line("time", if summary.timed { summary.span.to_string() } else { "not recorded".to_owned() });
-    line("processes", format!("{} ({} threads)", summary.processes, summary.threads));
+    let threads = if summary.threads == 1 { "thread" } else { "threads" };
+    line("processes", format!("{} ({} {threads})", summary.processes, summary.threads));
     line("files", format!("{} ({} times opened)", summary.files, summary.open_files));
     line("distinct data read", amount(summary.footprint));
     line("sequential reads", percent(summary.sequential_share));

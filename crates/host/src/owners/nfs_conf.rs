@@ -10,11 +10,11 @@ use crate::Root;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NfsConf {
-    lines: Vec<SysctlLine>,
+    lines: Vec<NfsConfLine>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct SysctlLine {
+struct NfsConfLine {
     key: String,
     kib: Kib,
     place: FileLocation,
@@ -46,7 +46,7 @@ impl NfsConf {
             {
                 let place = FileLocation::new(file, index + 1);
                 let key = key.trim().to_lowercase();
-                self.lines.push(SysctlLine { key, kib: Kib::new(kib), place });
+                self.lines.push(NfsConfLine { key, kib: Kib::new(kib), place });
             }
         }
     }

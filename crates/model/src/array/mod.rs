@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Nanos};
 
-use crate::front::hand_out;
+use crate::front::drain_completions;
 use crate::slots::{SlotIndex, Slots};
 pub use crate::spec::{ArraySpec, Level, ReadPolicy};
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
@@ -354,7 +354,7 @@ impl Device for Array {
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run(now);
-        hand_out(&mut self.finished, done);
+        drain_completions(&mut self.finished, done);
     }
 
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
@@ -368,7 +368,7 @@ impl Device for Array {
         }
         // Return all completions with the same time together.
         self.run(first?);
-        hand_out(&mut self.finished, done);
+        drain_completions(&mut self.finished, done);
         first
     }
 

@@ -35,9 +35,9 @@ pub struct ProbeAgreement {
 const RPM: [f64; 5] = [4200.0, 5400.0, 7200.0, 10_000.0, 15_000.0];
 const MEMBERS: [usize; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
 /// A disk's stream rate at the start of the device is at least this many times the rate at the end.
-const ZONES_LEAST: f64 = 1.12;
+const MIN_ZONE_RATIO: f64 = 1.12;
 /// The shortest rotation time of a disk, in milliseconds, as estimated from near random reads.
-const TURN_LEAST_MS: f64 = 3.0;
+const MIN_ROTATION_MS: f64 = 3.0;
 /// The maximum number of requests per second of a volume with a limit, at depth 32.
 const VOLUME_IOPS_MOST: f64 = 25_000.0;
 /// The maximum latency of a local drive's random read, in milliseconds.
@@ -107,7 +107,7 @@ impl<'a> View<'a> {
         let random = Purpose::Queue(1);
         let random_ms = measured.mean_ms(random).ok_or_else(|| missing(random))?;
         // Each read near one place waits for a uniformly distributed part of a rotation.
-        let beside = CHUNKS_KIB.iter().filter_map(|&kib| measured.of(Purpose::Beside(kib)));
+        let beside = CHUNKS_KIB.iter().filter_map(|&kib| measured.of(Purpose::WithinChunk(kib)));
         let timings = beside.map(Timing::settled).chain([near.clone()]);
         let variances: Vec<f64> = timings.map(|timing| timing.deviation_ms().powi(2)).collect();
         let variance = variances.iter().sum::<f64>() / variances.len() as f64;
@@ -116,9 +116,9 @@ impl<'a> View<'a> {
     }
 
     fn is_mechanical(&self) -> bool {
-        let zones = self.rates[0] > ZONES_LEAST * self.rates[2];
+        let zones = self.rates[0] > MIN_ZONE_RATIO * self.rates[2];
         let moves = self.random_ms > 1.1 * self.near_ms;
-        self.turn_ms > TURN_LEAST_MS && (zones || moves)
+        self.turn_ms > MIN_ROTATION_MS && (zones || moves)
     }
 
     fn is_volume(&self) -> bool {
@@ -130,7 +130,7 @@ impl<'a> View<'a> {
     fn crossings(&self) -> Vec<(f64, f64)> {
         let cost = |kib: u32| {
             let across = self.measured.of(Purpose::Across(kib))?.settled();
-            let beside = self.measured.of(Purpose::Beside(kib))?.settled();
+            let beside = self.measured.of(Purpose::WithinChunk(kib))?.settled();
             let error = across.error_ms().hypot(beside.error_ms());
             Some((across.mean_ms() - beside.mean_ms(), error))
         };
@@ -177,7 +177,7 @@ fn mechanical(view: &View<'_>) -> Result<(DeviceSpec, Vec<String>), SpecError> {
                 };
                 let device = structure.of(member, chunk);
                 // RAID 1 is accepted only with a better fit than one drive.
-                let score = score(&device, view)? * structure.burden();
+                let score = score(&device, view)? * structure.score_factor();
                 if best.as_ref().is_none_or(|best| score < best.0) {
                     best = Some((score, device, structure.to_string()));
                 }
@@ -224,7 +224,7 @@ fn structures(chunk: Option<Bytes>) -> Vec<Structure> {
 
 impl Structure {
     /// Returns the factor on the score, by which RAID 1 must fit better than one drive.
-    fn burden(self) -> f64 {
+    fn score_factor(self) -> f64 {
         if self.level == Some(Level::Raid1) { 1.2 } else { 1.0 }
     }
 

@@ -51,7 +51,7 @@ pub enum Purpose {
     Queue(u32),
     /// Random reads of 8 KiB across multiples of this many KiB.
     Across(u32),
-    Beside(u32),
+    WithinChunk(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

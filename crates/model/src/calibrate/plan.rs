@@ -23,7 +23,7 @@ pub(super) const CHUNKS_KIB: [u32; 6] = [32, 64, 128, 256, 512, 1024];
 /// Number of interleaved streams, requests of each, and queue depths.
 const STREAM_COUNT: u64 = 4;
 const STREAM_TURNS: u64 = 48;
-const STREAMS_AT_ONCE: [u32; 2] = [1, 4];
+const INTERLEAVED_DEPTHS: [u32; 2] = [1, 4];
 const DEPTHS: [u32; 5] = [1, 2, 4, 8, 32];
 /// Distances in per mille of the device.
 const DISTANCES: [u32; 4] = [10, 100, 333, 1000];
@@ -35,7 +35,7 @@ pub fn probes(capacity: Bytes, seed: u64) -> Vec<Probe> {
     let mut plan = Plan { capacity: capacity.get(), rng: Pcg64Mcg::seed_from_u64(seed) };
     let mut probes: Vec<Probe> = PLACES.iter().map(|&place| plan.stream(place)).collect();
     probes.push(plan.small_stream());
-    probes.extend(STREAMS_AT_ONCE.iter().map(|&depth| plan.interleaved(depth)));
+    probes.extend(INTERLEAVED_DEPTHS.iter().map(|&depth| plan.interleaved(depth)));
     probes.push(plan.near());
     probes.extend(DISTANCES.iter().map(|&distance| plan.distance(distance)));
     probes.extend(DEPTHS.iter().map(|&depth| plan.queue(depth)));
@@ -133,7 +133,7 @@ impl Plan {
         let (across, beside) = (ends(PAGE_BYTES), ends(4 * PAGE_BYTES));
         [
             Self::probe(Purpose::Across(kib), 1, 2 * PAGE_BYTES, across),
-            Self::probe(Purpose::Beside(kib), 1, 2 * PAGE_BYTES, beside),
+            Self::probe(Purpose::WithinChunk(kib), 1, 2 * PAGE_BYTES, beside),
         ]
     }
 }

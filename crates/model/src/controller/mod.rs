@@ -15,7 +15,7 @@ use units::{Bytes, Nanos};
 
 use crate::agenda::Agenda;
 use crate::device::{after, ceil};
-use crate::front::hand_out;
+use crate::front::drain_completions;
 use crate::jitter::Jitter;
 use crate::slots::{SlotIndex, Slots};
 pub use crate::spec::ControllerSpec;
@@ -337,7 +337,7 @@ impl Device for Controller {
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.run(now);
-        hand_out(&mut self.finished, done);
+        drain_completions(&mut self.finished, done);
     }
 
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
@@ -351,7 +351,7 @@ impl Device for Controller {
         }
         // Return all completions with the same time together.
         self.run(first?);
-        hand_out(&mut self.finished, done);
+        drain_completions(&mut self.finished, done);
         first
     }
 

@@ -10,7 +10,7 @@ use units::Nanos;
 pub(super) struct Bucket {
     nanos_per_token: f64,
     depth: u64,
-    spoken_for: u64,
+    tokens_spent_until_ns: u64,
 }
 
 impl Bucket {
@@ -18,7 +18,7 @@ impl Bucket {
     pub(super) fn new(rate: f64, depth: f64) -> Option<Self> {
         let nanos_per_token = 1e9 / rate;
         let depth = (depth.max(0.0) * nanos_per_token).floor() as u64;
-        (rate > 0.0).then_some(Self { nanos_per_token, depth, spoken_for: 0 })
+        (rate > 0.0).then_some(Self { nanos_per_token, depth, tokens_spent_until_ns: 0 })
     }
 
     /// Takes tokens at `now` or at the earliest time afterwards, and returns that time. Requests
@@ -26,8 +26,8 @@ impl Bucket {
     pub(super) fn take(&mut self, now: Nanos, tokens: f64) -> Nanos {
         let span = (tokens * self.nanos_per_token).ceil() as u64;
         // Tokens that have accumulated for longer than the depth allows are lost.
-        self.spoken_for = self.spoken_for.max(now.get()).saturating_add(span);
-        now.max(Nanos::new(self.spoken_for.saturating_sub(self.depth)))
+        self.tokens_spent_until_ns = self.tokens_spent_until_ns.max(now.get()).saturating_add(span);
+        now.max(Nanos::new(self.tokens_spent_until_ns.saturating_sub(self.depth)))
     }
 }
 

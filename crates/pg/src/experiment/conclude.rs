@@ -26,7 +26,7 @@ impl Group<'_> {
 
     /// Returns a figure that is better if higher: transactions/s for pgbench, otherwise 1 /
     /// seconds.
-    fn merit(&self) -> Option<f64> {
+    fn score(&self) -> Option<f64> {
         match self.test {
             Test::Pgbench => self.middle(|trial| trial.per_second),
             _ => self.middle(|trial| Some(1.0 / trial.seconds)),
@@ -108,12 +108,12 @@ fn what(test: Test) -> &'static str {
 }
 
 fn sentence(test: Test, groups: &[Group<'_>], size: Bytes) -> Option<String> {
-    let merit = |group: &&Group<'_>| group.merit().unwrap_or(0.0);
-    let best = groups.iter().max_by(|a, b| merit(a).total_cmp(&merit(b)))?;
-    let worst = groups.iter().min_by(|a, b| merit(a).total_cmp(&merit(b)))?;
+    let score = |group: &&Group<'_>| group.score().unwrap_or(0.0);
+    let best = groups.iter().max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    let worst = groups.iter().min_by(|a, b| score(a).total_cmp(&score(b)))?;
     let seconds = best.middle(|trial| Some(trial.seconds))?;
     let figure = match test {
-        Test::Pgbench => format!("{:.0} transactions a second", best.merit()?),
+        Test::Pgbench => format!("{:.0} transactions a second", best.score()?),
         Test::Seq => format!("{seconds:.3} s, {:.1} MiB/s", size.as_mib() / seconds),
         Test::Prime if best.trials.iter().any(|trial| !trial.complete) => {
             format!("not done after {seconds:.1} s")
@@ -126,7 +126,7 @@ fn sentence(test: Test, groups: &[Group<'_>], size: Bytes) -> Option<String> {
     if groups.len() < 2 {
         return Some(format!("{what}: {figure}{busy}."));
     }
-    let ratio = best.merit()? / worst.merit()?;
+    let ratio = best.score()? / worst.score()?;
     Some(format!(
         "{what} is best under {} ({figure}{busy}), {ratio:.2} times as good as under {}.",
         best.arm.label(),
@@ -147,7 +147,7 @@ fn plot(test: Test, groups: &[Group<'_>]) -> Option<ResultPlot> {
         plot.curves.extend(groups.iter().filter_map(curve));
         return Some(plot);
     }
-    let point = |group: &Group<'_>| Some((group.arm.read_ahead_kib()?, group.merit()?));
+    let point = |group: &Group<'_>| Some((group.arm.read_ahead_kib()?, group.score()?));
     let mut points: Vec<(f64, f64)> = groups.iter().filter_map(point).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by_key(|point| point.0);

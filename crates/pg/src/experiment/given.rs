@@ -7,7 +7,7 @@ use units::{Bytes, Nanos};
 
 use super::keep::{Intent, Keeper};
 use super::{
-    Aftermath, DeviceSampler, NAME, PgArm, QUESTION, Test, Trial, arms, conclude, limit_of,
+    DeviceSampler, NAME, PgArm, QUESTION, RestoredStorage, Test, Trial, arms, conclude, limit_of,
 };
 use crate::error::PgError;
 use study::{Findings, LiveTarget, drawn_seed};
@@ -79,7 +79,7 @@ pub fn run(
     answer.notes.push(CACHES.to_owned());
     let reading = Reading { plan, client: &client, table, key, environment, seed };
     let measured = reading.trials(&arms, &mut keeper, &mut place);
-    let after = Aftermath::of(&place);
+    let after = RestoredStorage::of(&place);
     let closed = place.close(progress);
     keeper.end(&measured, &after.look(environment))?;
     let (trials, size) = measured?;

@@ -151,7 +151,7 @@ pub fn run(
     }
     let job = Job { plan, arms: &arms, tools: &tools, seed, environment };
     let measured = job.measure(&mut keeper, &mut place, progress);
-    let after = Aftermath::of(&place);
+    let after = RestoredStorage::of(&place);
     let closed = place.close(progress);
     keeper.end(&measured, &after.look(environment))?;
     let trials = measured?;
@@ -161,9 +161,9 @@ pub fn run(
 }
 
 /// Storage that still exists after the restore; `None` for a virtual disk, which is removed.
-struct Aftermath(Option<Storage>);
+struct RestoredStorage(Option<Storage>);
 
-impl Aftermath {
+impl RestoredStorage {
     fn of(place: &LiveTarget) -> Self {
         Self(
             (!place.disk.as_ref().is_some_and(VirtualDisk::is_ours)).then(|| place.storage.clone()),

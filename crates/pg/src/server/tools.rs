@@ -24,7 +24,7 @@ impl Tools {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let missing = PgError::NotInstalled { program: "postgres", package: "postgresql" };
         let bin = directory(&path).ok_or(missing)?;
-        // A link to a server's programs has no psql and pgbench next to it.
+        // A directory of links to the server may lack psql and pgbench.
         let server = bin.join("postgres");
         let real = fs::canonicalize(&server).unwrap_or(server);
         let bin = real.parent().map_or(bin, Path::to_owned);

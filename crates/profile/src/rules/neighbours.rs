@@ -41,8 +41,8 @@ impl OwnReads {
         for request in requests.iter().filter(|one| one.is_read && one.neighbour.is_none()) {
             let (start, end) = span(request);
             let length = end.saturating_sub(start).get();
-            let is_beside = 2 * others.overlap(start, end).get() >= length;
-            if is_beside { &mut own.contended } else { &mut own.alone }.push(length);
+            let is_contended = 2 * others.overlap(start, end).get() >= length;
+            if is_contended { &mut own.contended } else { &mut own.alone }.push(length);
             own.bytes += request.length;
         }
         own

@@ -105,13 +105,13 @@ impl PageLru {
             self.listed.touch(page);
         }
         if self.wants_call_events {
-            self.count_calls(page);
+            self.report_end(page);
         } else {
             self.unreported_end = Some(page);
         }
     }
 
-    fn count_calls(&mut self, page: Page) {
+    fn report_end(&mut self, page: Page) {
         let end = Bytes::new((page.get() + 1) * PAGE.bytes().get());
         self.policy.end(StreamId(0), end);
     }
@@ -119,7 +119,7 @@ impl PageLru {
     /// Reads a page that is missing or that requires a call of the policy.
     fn visit_page(&mut self, page: Page) {
         if let Some(last) = self.unreported_end.take() {
-            self.count_calls(last);
+            self.report_end(last);
         }
         let walk = ReadWalk::new(call(page), self.listed.file_size()).0;
         self.policy.begin(&mut self.listed, StreamId(0), call(page));

@@ -362,7 +362,7 @@ impl World {
             open.position = Bytes::new(call.end);
             self.policy.end(StreamId(call.open), open.position);
         }
-        self.count_calls(reader, &call, got, 1);
+        self.call_ended(reader, &call, got, 1);
         Flow::Go
     }
 }

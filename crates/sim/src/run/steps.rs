@@ -190,11 +190,11 @@ impl World {
                 self.settle(hit_run.replace(new));
             }
         }
-        self.count_calls(reader, call, Bytes::new(bytes), 1);
+        self.call_ended(reader, call, Bytes::new(bytes), 1);
         true
     }
 
-    /// Executes, after a call of hits, the following calls of its run that are hits too, at once.
+    /// After a call of hits, executes the further calls of its run that are also hits, at once.
     #[inline]
     fn extend_hit_run(
         &mut self,
@@ -248,7 +248,7 @@ impl World {
         if *times == 0 {
             reader.run = None;
         }
-        self.count_calls(reader, &call, got, count);
+        self.call_ended(reader, &call, got, count);
     }
 
     /// Records the visit of the pages of a run of hits.
@@ -264,7 +264,7 @@ impl World {
 
     /// Counts `times` equal calls, of which `call` is the last.
     #[inline]
-    pub(super) fn count_calls(
+    pub(super) fn call_ended(
         &mut self,
         reader: &mut RunningReader,
         call: &ReadCall,

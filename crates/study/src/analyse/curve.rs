@@ -14,7 +14,7 @@ pub(crate) const EQUIVALENCE_MARGIN: f64 = 0.01;
 /// A setting counts as good as the best only if its median is within this share of the best median.
 /// Otherwise a wide interval would allow recommending a clearly worse setting.
 const AS_GOOD_MARGIN: f64 = 0.02;
-/// Minimum distance from 1 at which a range, after widening, decides.
+/// Minimum distance from 1 at which a widened range is conclusive.
 const RANGE_MARGIN: f64 = 0.02;
 /// Maximum distance from 1 at which both ends of an interval show that there is no difference.
 const NO_DIFFERENCE_MARGIN: f64 = 0.05;

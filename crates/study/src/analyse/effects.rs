@@ -30,8 +30,8 @@ pub(super) fn effects(run: &Run, goals: &[Curve]) -> (Vec<FactorEffect>, Vec<Fac
         add(&overall(goals, run.seed));
     }
     goals.iter().for_each(&mut add);
-    let prices = run.plan.roles().into_iter().filter(|(_, role)| *role == Role::Cost);
-    prices.for_each(|(workload, _)| add(&Curve::from_trials(&run.trials, &workload, run.seed)));
+    let costs = run.plan.roles().into_iter().filter(|(_, role)| *role == Role::Cost);
+    costs.for_each(|(workload, _)| add(&Curve::from_trials(&run.trials, &workload, run.seed)));
     (alone, together)
 }
 

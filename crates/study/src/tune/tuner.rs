@@ -160,7 +160,7 @@ impl Tuner {
     }
 
     /// Returns whether the budget is too small for another trial of average length in addition to
-    /// the `mandatory_cells` mandatory ones.
+    /// the mandatory ones.
     fn is_spent(&self, trials: &[Trial], mandatory_cells: usize) -> bool {
         would_exceed(trials, 1 + mandatory_cells, self.budget_seconds)
     }

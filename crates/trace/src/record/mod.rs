@@ -42,7 +42,7 @@ impl fmt::Display for RecordSubject {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
-pub enum Means {
+pub enum RecordMethod {
     /// The tracepoints `filemap:mm_filemap_get_pages` and `filemap:mm_filemap_fault`.
     Tracepoints,
     /// strace(1).
@@ -51,15 +51,15 @@ pub enum Means {
     Fio,
 }
 
-impl Means {
+impl RecordMethod {
     /// All methods in order of preference.
     pub const ALL: [Self; 3] = [Self::Tracepoints, Self::Strace, Self::Fio];
 }
 
 /// A method that did not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
-    pub means: Means,
+pub struct FailedMethod {
+    pub means: RecordMethod,
     /// The reason why it did not work.
     pub reason: String,
 }
@@ -67,9 +67,9 @@ pub struct Tried {
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub trace: Trace,
-    pub means: Means,
+    pub means: RecordMethod,
     /// Preferred methods that did not work.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<FailedMethod>,
     /// Notes for users of the trace, such as lost events or a failed command.
     pub notes: Vec<String>,
     /// Exit status of the command; `None` for a process.
@@ -98,23 +98,25 @@ impl From<TraceFileError> for RecordError {
 /// Records until the subject exits or `stop` returns true. `only` restricts it to one method.
 pub fn record(
     subject: &RecordSubject,
-    only: Option<Means>,
+    only: Option<RecordMethod>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Recording, TraceFileError> {
     check(subject)?;
-    let mut tried: Vec<Tried> = Vec::new();
-    for means in Means::ALL.into_iter().filter(|means| only.is_none_or(|only| only == *means)) {
+    let mut tried: Vec<FailedMethod> = Vec::new();
+    for means in
+        RecordMethod::ALL.into_iter().filter(|means| only.is_none_or(|only| only == *means))
+    {
         let caught = match means {
-            Means::Tracepoints => by_tracepoints::record(subject, stop),
-            Means::Strace => by_strace::record(subject, stop),
-            Means::Fio => by_fio::record(subject, stop),
+            RecordMethod::Tracepoints => by_tracepoints::record(subject, stop),
+            RecordMethod::Strace => by_strace::record(subject, stop),
+            RecordMethod::Fio => by_fio::record(subject, stop),
         };
         match caught {
             Ok(Caught { trace, notes, command }) => {
                 return Ok(Recording { trace, means, tried, notes, command });
             }
             Err(RecordError::Failed(error)) => return Err(error),
-            Err(RecordError::Unavailable(reason)) => tried.push(Tried { means, reason }),
+            Err(RecordError::Unavailable(reason)) => tried.push(FailedMethod { means, reason }),
         }
     }
     let reasons: Vec<String> =

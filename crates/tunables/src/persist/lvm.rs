@@ -66,7 +66,7 @@ impl LvmVolume {
     }
 
     /// Returns whether the metadata have the persisted value.
-    pub(super) fn stands(&self, root: &Root) -> bool {
+    pub(super) fn is_set(&self, root: &Root) -> bool {
         read_ahead_sectors(root, &self.group, &self.name) == self.sectors
     }
 
@@ -135,10 +135,10 @@ mod tests {
         assert_eq!(volume.path(), PathBuf::from("/dev/my-vg/home"));
         assert_eq!(volume.command().join(" "), "lvchange -q --readahead 2048 my-vg/home");
         assert_eq!(volume.undo().join(" "), "lvchange -q --readahead auto my-vg/home");
-        assert!(!volume.stands(&root));
+        assert!(!volume.is_set(&root));
         let metadata = "my-vg {\n logical_volumes {\n home {\n read_ahead = 2048\n }\n }\n}\n";
         file("etc/lvm/backup/my-vg", metadata);
-        assert!(volume.stands(&root));
+        assert!(volume.is_set(&root));
         let none = LvmVolume::find(&root, &site, Bytes::ZERO).expect("a volume");
         assert_eq!(none.command()[3], "none");
         assert_eq!(none.undo()[3], "2048", "what was there before");

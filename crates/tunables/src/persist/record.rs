@@ -107,7 +107,7 @@ fn is_ours(path: &Path) -> bool {
 /// Returns the current state of a record's file or volume.
 pub fn persisted_state(root: &Root, record: &Persisted) -> PersistedState {
     if let Some(volume) = &record.volume {
-        return if volume.stands(root) { PersistedState::Intact } else { PersistedState::Edited };
+        return if volume.is_set(root) { PersistedState::Intact } else { PersistedState::Edited };
     }
     match fs::read_to_string(root.path(&record.path)) {
         Ok(text) if checksum(&text) == record.sha256 => PersistedState::Intact,

@@ -197,14 +197,14 @@ impl Tunable {
                 below.retain(|device| device.to_string() != site.bdi.as_str());
                 each(below, "/sys/class/bdi/D/read_ahead_kb", "D")
             }
-            FileScope::Queue(file) => block(site.undermost(), &format!("queue/{file}")),
-            FileScope::Driver(file) => block(site.undermost(), &format!("device/{file}")),
+            FileScope::Queue(file) => block(site.lowest_devices(), &format!("queue/{file}")),
+            FileScope::Driver(file) => block(site.lowest_devices(), &format!("device/{file}")),
             FileScope::Array(file) => block(site.all_layers(), &format!("md/{file}")),
             FileScope::Machine(file) => vec![file.into()],
             FileScope::Declared(pattern) => {
                 let pattern = pattern.replace("{bdi}", site.bdi.as_str());
                 if pattern.contains("{device}") {
-                    each(site.undermost(), &pattern, "{device}")
+                    each(site.lowest_devices(), &pattern, "{device}")
                 } else if pattern.contains("{md}") {
                     each(site.all_layers(), &pattern, "{md}")
                 } else {

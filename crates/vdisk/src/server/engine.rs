@@ -12,7 +12,7 @@ use sys::realtime::{Alarm, now};
 use units::{Bytes, Nanos};
 
 use super::margin::Margin;
-use super::queue::ReplyQueue;
+use super::queue::QueueDepthStats;
 use super::tally::CounterTally;
 use super::waiting::Waiting;
 use crate::counters::DiskCounters;
@@ -81,17 +81,17 @@ struct Core<T> {
     arrival: Nanos,
     /// How early to send the reply to a lone request.
     head_start: HeadStart,
-    waiting: Waiting<WaitQueue<T>>,
+    waiting: Waiting<WaitingRequest<T>>,
     done: Vec<Completion>,
     /// Alarm time of the sleeping timer; 0 while it is awake.
     armed: Nanos,
-    queue: ReplyQueue,
+    queue: QueueDepthStats,
     /// The device's counters at the last reset.
     base: model::Counters,
 }
 
 #[derive(Debug)]
-struct WaitQueue<T> {
+struct WaitingRequest<T> {
     token: T,
     arrived: Nanos,
 }
@@ -120,7 +120,7 @@ impl<T> ServiceEngine<T> {
                 waiting: Waiting::with_capacity(QUEUE_CAPACITY),
                 done: Vec::with_capacity(QUEUE_CAPACITY),
                 armed: Nanos::ZERO,
-                queue: ReplyQueue::default(),
+                queue: QueueDepthStats::default(),
             }),
             due: AtomicU64::new(u64::MAX),
             margin: Margin::default(),
@@ -143,7 +143,7 @@ impl<T> ServiceEngine<T> {
         // The device is ahead of the clock after a head start.
         let model_time = self.to_model(arrived).max(core.reached);
         core.arrival = arrived;
-        let id = core.waiting.insert(WaitQueue { token, arrived });
+        let id = core.waiting.insert(WaitingRequest { token, arrived });
         let TimedRequest { kind, offset, length } = ask;
         core.device.submit(model_time, Request { id, kind, offset, length });
         let depth = core.waiting.count();
@@ -240,7 +240,7 @@ impl<T> ServiceEngine<T> {
     pub(crate) fn reset_counters(&self) {
         let mut core = self.lock();
         core.base = core.device.counters();
-        core.queue = ReplyQueue::beginning_at(now(), core.waiting.count());
+        core.queue = QueueDepthStats::beginning_at(now(), core.waiting.count());
         self.tally.clear();
     }
 
@@ -307,7 +307,7 @@ impl<T> ServiceEngine<T> {
             return;
         }
         for completion in core.done.drain(..) {
-            let Some(WaitQueue { token, arrived }) = core.waiting.take(completion.id) else {
+            let Some(WaitingRequest { token, arrived }) = core.waiting.take(completion.id) else {
                 continue;
             };
             let done = self.to_real(completion.at);

@@ -6,7 +6,7 @@ use crate::counters::DiskCounters;
 
 /// The number of requests in the model over time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReplyQueue {
+pub(crate) struct QueueDepthStats {
     depth: u64,
     depth_max: u64,
     changed: Nanos,
@@ -15,7 +15,7 @@ pub(crate) struct ReplyQueue {
     busy: Nanos,
 }
 
-impl ReplyQueue {
+impl QueueDepthStats {
     pub(crate) fn beginning_at(now: Nanos, depth: usize) -> Self {
         let depth = depth as u64;
         Self { depth, depth_max: depth, changed: now, area: 0, busy: Nanos::ZERO }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_mean_is_over_the_time_that_there_was_a_queue() {
         let at = Nanos::from_millis;
-        let mut queue = ReplyQueue::beginning_at(at(0), 0);
+        let mut queue = QueueDepthStats::beginning_at(at(0), 0);
         assert_eq!(queue.mean(), 0.0);
         queue.change(at(10), 1);
         queue.change(at(20), 4);

@@ -55,7 +55,7 @@ impl BlockStore {
 
     /// Returns whether `bytes` more may be used. Grants memory in steps of [`GROWTH_STEP`], each
     /// only if enough memory is free.
-    fn grant(&self, bytes: u64, free: impl Fn() -> Option<FreeList>) -> bool {
+    fn grant(&self, bytes: u64, free: impl Fn() -> Option<MemoryInfo>) -> bool {
         let mut granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
         if *granted < bytes {
             let step = GROWTH_STEP.get().max(bytes);
@@ -71,12 +71,12 @@ impl BlockStore {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FreeList {
+pub(crate) struct MemoryInfo {
     total: u64,
     available: u64,
 }
 
-impl FreeList {
+impl MemoryInfo {
     /// Returns the memory that stays free for the rest of the machine: 5 %, at least 256 MiB.
     fn reserve(self) -> u64 {
         (self.total / 20).max(256 << 20)
@@ -97,13 +97,13 @@ impl FreeList {
 }
 
 /// Reads total and available memory; `None` without `/proc`.
-pub(crate) fn free_memory() -> Option<FreeList> {
+pub(crate) fn free_memory() -> Option<MemoryInfo> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = |key: &str| -> Option<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim_start_matches(':').split_whitespace().next()?.parse().ok()
     };
-    Some(FreeList { total: kib("MemTotal")? << 10, available: kib("MemAvailable")? << 10 })
+    Some(MemoryInfo { total: kib("MemTotal")? << 10, available: kib("MemAvailable")? << 10 })
 }
 
 #[cfg(test)]
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn memory_is_granted_until_the_reserve_is_reached() {
         let store = BlockStore::new(Bytes::from_gib(64)).unwrap();
-        let plenty = || Some(FreeList { total: 20 * GIB, available: 10 * GIB });
-        let short = || Some(FreeList { total: 20 * GIB, available: GIB + (64 << 20) - 1 });
+        let plenty = || Some(MemoryInfo { total: 20 * GIB, available: 10 * GIB });
+        let short = || Some(MemoryInfo { total: 20 * GIB, available: GIB + (64 << 20) - 1 });
         assert!(store.grant(4096, plenty));
         // Memory that was granted before may still be used.
         assert!(store.grant(32 << 20, short));
@@ -127,10 +127,11 @@ mod tests {
 
     #[test]
     fn a_machine_without_memory_is_told_what_a_disk_needs() {
-        let error = FreeList { total: GIB, available: 256 << 20 }.check().unwrap_err().to_string();
+        let error =
+            MemoryInfo { total: GIB, available: 256 << 20 }.check().unwrap_err().to_string();
         assert!(error.contains("256 MiB of free memory is too little"), "{error}");
         assert!(error.contains("at least 320 MiB"), "{error}");
-        assert!(FreeList { total: GIB, available: GIB }.check().is_ok());
+        assert!(MemoryInfo { total: GIB, available: GIB }.check().is_ok());
     }
 
     #[test]

@@ -22,7 +22,7 @@ const SYSTEM: &str = "/etc/foreread.toml";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Whose {
+pub enum ConfigScope {
     System,
     User,
     /// From `--config` or `FOREREAD_CONFIG`: no other file is read.
@@ -31,33 +31,34 @@ pub enum Whose {
 
 /// A configuration file that may exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Consulted {
+pub struct ConfigFile {
     pub path: PathBuf,
-    pub whose: Whose,
+    pub whose: ConfigScope,
     /// Whether it exists and was read.
     pub read: bool,
     pub problem: Option<String>,
 }
 
-impl Consulted {
-    fn new(path: PathBuf, whose: Whose) -> Self {
+impl ConfigFile {
+    fn new(path: PathBuf, whose: ConfigScope) -> Self {
         Self { path, whose, read: false, problem: None }
     }
 }
 
 /// Returns the files to read; later ones take precedence.
-pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) -> Vec<Consulted> {
+pub fn files(words: &[OsString], variable: impl Fn(&str) -> Option<OsString>) -> Vec<ConfigFile> {
     let named = named(words).or_else(|| variable("FOREREAD_CONFIG"));
     match named {
         Some(path) if path.is_empty() => return Vec::new(),
-        Some(path) => return vec![Consulted::new(path.into(), Whose::Named)],
+        Some(path) => return vec![ConfigFile::new(path.into(), ConfigScope::Named)],
         None => {}
     }
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let user = absolute("XDG_CONFIG_HOME").or_else(home);
-    let user = user.map(|base| Consulted::new(base.join("foreread/config.toml"), Whose::User));
-    [Consulted::new(SYSTEM.into(), Whose::System)].into_iter().chain(user).collect()
+    let user =
+        user.map(|base| ConfigFile::new(base.join("foreread/config.toml"), ConfigScope::User));
+    [ConfigFile::new(SYSTEM.into(), ConfigScope::System)].into_iter().chain(user).collect()
 }
 
 /// Returns the file of `--config`, before the command line is parsed.
@@ -81,7 +82,7 @@ fn named(words: &[OsString]) -> Option<OsString> {
 ///
 /// If a named file does not exist, a file cannot be read, a key is not an option, or the option
 /// does not accept the value.
-pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values> {
+pub fn read(command: &Command, files: &mut [ConfigFile]) -> anyhow::Result<Values> {
     let mut values = Values::default();
     for file in files {
         match read_one(command, file, &mut values) {
@@ -95,14 +96,14 @@ pub fn read(command: &Command, files: &mut [Consulted]) -> anyhow::Result<Values
     Ok(values)
 }
 
-fn read_one(command: &Command, file: &mut Consulted, values: &mut Values) -> Result<(), String> {
+fn read_one(command: &Command, file: &mut ConfigFile, values: &mut Values) -> Result<(), String> {
     let name = report::clean::plain(&file.path.display().to_string());
     // A default file that this user may not read belongs to another user: HOME is often that of
     // root although the process runs as an ordinary user.
     let absent = |error: &InputError| {
         let passed_over = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
         let missing = error.io().is_some_and(|error| passed_over.contains(&error.kind()));
-        missing && file.whose != Whose::Named
+        missing && file.whose != ConfigScope::Named
     };
     let text = match input::read_text(&file.path, InputKind::CONFIGURATION) {
         Err(error) if absent(&error) => return Ok(()),

@@ -28,13 +28,13 @@ impl ManualPage {
         add("NAME", vec![Block::Text(format!("{name} - {about}"))]);
         add("SYNOPSIS", synopsis(verb, names));
         let long = verb.get_long_about().map(ToString::to_string).unwrap_or_else(|| about.clone());
-        let (description, mut examples) = apart(blocks(&long));
+        let (description, mut examples) = split_examples(blocks(&long));
         let after = verb.get_after_long_help().or_else(|| verb.get_after_help());
         let after = after.map(ToString::to_string).unwrap_or_default();
-        let (notes, more) = apart(blocks(&after));
+        let (notes, more) = split_examples(blocks(&after));
         examples.extend(more);
         let description: Vec<Block> = description.into_iter().chain(notes).collect();
-        add("DESCRIPTION", beyond(&about, description));
+        add("DESCRIPTION", without_name_line(&about, description));
         add("VERBS", verbs(verb));
         for (heading, items) in options(verb) {
             add(&heading.to_uppercase(), items);
@@ -111,7 +111,7 @@ fn blocks(text: &str) -> Vec<Block> {
 }
 
 /// Removes the first paragraph if it repeats the line of NAME and is not the only one.
-fn beyond(about: &str, mut blocks: Vec<Block>) -> Vec<Block> {
+fn without_name_line(about: &str, mut blocks: Vec<Block>) -> Vec<Block> {
     let repeats = matches!(blocks.first(), Some(Block::Text(text)) if text == about);
     if repeats && blocks.len() > 1 {
         blocks.remove(0);
@@ -121,7 +121,7 @@ fn beyond(about: &str, mut blocks: Vec<Block>) -> Vec<Block> {
 
 /// Separates the examples from the rest. A verbatim block after a sentence that ends with a colon
 /// stays with that sentence. Exit codes are left out, because they have a section.
-fn apart(blocks: Vec<Block>) -> (Vec<Block>, Vec<Block>) {
+fn split_examples(blocks: Vec<Block>) -> (Vec<Block>, Vec<Block>) {
     let (mut rest, mut examples) = (Vec::new(), Vec::new());
     let mut introduced = false;
     for block in blocks {

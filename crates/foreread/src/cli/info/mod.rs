@@ -14,7 +14,7 @@ use serde::Serialize;
 use self::features::{Cgroups, Feature, Rights};
 use self::tools::Tool;
 use super::build_info::Build;
-use super::config::Consulted;
+use super::config::ConfigFile;
 use super::{Context, ResultFile};
 use crate::exit::Exit;
 use crate::output;
@@ -68,7 +68,7 @@ struct Document {
     features: Vec<Feature>,
     tools: Vec<Tool>,
     directories: Directories,
-    configuration: Vec<Consulted>,
+    configuration: Vec<ConfigFile>,
 }
 
 impl Document {

@@ -92,8 +92,8 @@ impl<'a> Uevent<'a> {
     /// Evaluates the rules of a file and returns their claims.
     pub fn run(&mut self, file: &Path, rules: &[UdevRule], nfs: &NfsConf) -> Vec<Claim> {
         let mut claims = Vec::new();
-        // Rules before `next` are skipped; rules before `certain_from` may be skipped.
-        let (mut next, mut certain_from) = (0, 0);
+        // Rules before `next` are skipped; `possible` has the targets of GOTOs that are uncertain.
+        let (mut next, mut possible) = (0, BTreeSet::new());
         for (at, rule) in rules.iter().enumerate() {
             if at < next {
                 continue;
@@ -102,14 +102,15 @@ impl<'a> Uevent<'a> {
             if truth == Truth::No {
                 continue;
             }
-            let reached = if at < certain_from { Truth::Open } else { Truth::Yes };
+            possible.retain(|target| *target > at);
+            let reached = if possible.is_empty() { Truth::Yes } else { Truth::Open };
             claims.extend(self.claims(file, rule, truth.and(reached), nfs));
             let Some(target) = goto_target(rules, at) else { continue };
+            possible.insert(target);
             if truth == Truth::Yes {
-                // If an earlier GOTO may skip this rule, the nearer of the two targets is next.
-                next = if reached == Truth::Yes { target } else { target.min(certain_from) };
+                // An earlier GOTO may skip this rule, and continue at a nearer target.
+                next = possible.first().copied().unwrap_or(target);
             }
-            certain_from = certain_from.max(target);
         }
         claims
     }
