@@ -60,7 +60,7 @@ struct doing {
 	u64 size_bytes;
 	u64 waited_ns;   /* blocked within the call */
 	u64 stack;       /* of an advice call */
-	u64 code_mappings; /* those of the last stack that was sent */
+	u64 program;     /* that of the last stack that was sent */
 	u64 out_ns;      /* when it was switched out; 0 if running */
 	u64 wake_ns;
 	u64 wait_stack;
@@ -415,6 +415,15 @@ INLINE u64 mix(u64 hash, u64 word)
 	return hash ^ (hash >> 32);
 }
 
+/* A hash of the program that a process runs, which changes with exec; 0 for a kernel thread. */
+INLINE u64 program_of(struct mm_struct *mm)
+{
+	unsigned long start = 0;
+	if (mm)
+		READ_FIELD(start, mm, start_code);
+	return mm ? mix(start, (u64)mm) : 0;
+}
+
 /* A hash of what tells callers without a frame apart: the word at the stack pointer, and the further
  * ones that lie in the code of the program. Others are data, which differ from call to call. Also
  * notes which code the process has, as that is read from the same place. */
@@ -428,7 +437,7 @@ INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 		READ_FIELD(end, mm, end_code);
 		READ_FIELD(executable_pages, mm, exec_vm);
 	}
-	stack->code_mappings = mm ? mix(mix(start, executable_pages), (u64)mm) : 0;
+	stack->code_mappings = mm ? mix(program_of(mm), executable_pages) : 0;
 	u64 hash = mix(mix(0x9e3779b97f4a7c15ULL, stack->user_ip), stack->words[0]);
 	for (u32 index = 1; index < STACK_WORDS; index++) {
 		u64 word = stack->words[index];
@@ -509,11 +518,13 @@ INLINE u64 take_stack(void *ctx, struct doing *doing, u32 what)
 		bpf_map_update_elem(&sent_stacks, &key, &one, 0);
 		/* Too large for an inline copy. */
 		bpf_probe_read_kernel(record, sizeof(*record), stack);
-		/* The process may exit before the reader would look at new mappings. */
-		u64 mappings = stack->code_mappings;
-		submit_detail(record, mappings && mappings != doing->code_mappings);
-		if (mappings)
-			doing->code_mappings = mappings;
+		/* The process may exit before the reader would look at a new program. */
+		struct mm_struct *mm = NULL;
+		READ_FIELD(mm, (struct task_struct *)bpf_get_current_task(), mm);
+		u64 program = program_of(mm);
+		submit_detail(record, program && program != doing->program);
+		if (program)
+			doing->program = program;
 	}
 	if (place) {
 		doing->wait_place = place;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
@@ -77,19 +78,25 @@ const MAX_CALLERS: usize = 8;
 const MAX_KEYS: usize = 250_000;
 const MAX_PROCESSES: usize = 512;
 
+/// Minimum time after which changed mappings are read again if the innermost function is in those
+/// that are known: a program that loads many libraries would be delayed.
+const MIN_REREAD_TIME: Duration = Duration::from_millis(100);
+
 /// Executable mappings of a process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ProcessCode {
     /// Hash of the mappings, as in [`ProfileStack::code_mappings`].
     id: u64,
     maps: Vec<CodeMapping>,
+    read: Instant,
 }
 
 impl ProcessCode {
     /// Returns whether they are those of a stack: generated code may not change the hash.
     fn has(&self, stack: &ProfileStack) -> bool {
         let innermost = stack.user.first();
-        self.id == stack.code_mappings && innermost.is_none_or(|at| find(&self.maps, *at).is_some())
+        innermost.is_none_or(|at| find(&self.maps, *at).is_some())
+            && (self.id == stack.code_mappings || self.read.elapsed() < MIN_REREAD_TIME)
     }
 }
 
@@ -144,7 +151,8 @@ impl StackTable {
             // Mappings of running processes are read again.
             self.maps.clear();
         }
-        self.maps.insert(stack.pid, ProcessCode { id: stack.code_mappings, maps });
+        self.maps
+            .insert(stack.pid, ProcessCode { id: stack.code_mappings, maps, read: Instant::now() });
     }
 
     fn keep_key(&mut self, key: (u32, u64), place: u32) {
@@ -308,11 +316,14 @@ mod tests {
         table.maps.get_mut(&own).unwrap().maps = other();
         assert!(!table.add(&with(1)) && !table.add(&with(0)));
         assert_eq!(&*module(&mut table, own), "/other");
+        assert!(!table.add(&with(2)), "they were read just now");
+        table.maps.get_mut(&own).unwrap().read -= MIN_REREAD_TIME;
         assert!(table.add(&with(2)));
         assert_eq!(&*module(&mut table, own), program.to_str().unwrap());
         // A process that has exited keeps its mappings.
         let gone = u32::MAX;
-        table.maps.insert(gone, ProcessCode { id: 1, maps: other() });
+        let read = Instant::now() - MIN_REREAD_TIME;
+        table.maps.insert(gone, ProcessCode { id: 1, maps: other(), read });
         assert!(table.add(&ProfileStack { pid: gone, ..with(2) }));
         assert_eq!(&*module(&mut table, gone), "/other");
     }
