@@ -250,6 +250,13 @@ INLINE struct doing *current_thread(void)
 	}
 	__builtin_memset(doing, 0, sizeof(*doing));
 	doing->tid = tid;
+	/* The number may have been that of a thread that exited: it was not running in between. */
+	struct thread_time *earlier = bpf_map_lookup_elem(&times, &tid);
+	if (earlier) {
+		u64 now = bpf_ktime_get_ns();
+		earlier->first_ns += now - earlier->last_ns;
+		earlier->last_ns = now;
+	}
 	return doing;
 }
 
@@ -1208,14 +1215,16 @@ int thread_exits(u64 *ctx)
 	(void)ctx;
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	u64 now = bpf_ktime_get_ns();
+	/* Another process may have the number of a thread that exited. */
+	struct doing *doing = known_thread(tid);
+	if (!doing)
+		return 0;
 	struct thread_time *time = bpf_map_lookup_elem(&times, &tid);
 	if (time && now > time->last_ns) {
 		time->cpu_ns += now - time->last_ns;
 		time->last_ns = now;
 	}
-	struct doing *doing = known_thread(tid);
-	if (doing)
-		send_batch(doing);
+	send_batch(doing);
 	return 0;
 }
 

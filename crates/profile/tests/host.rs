@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use foreread_profile::{ProfileRecording, RecordTarget, Recorder};
 use rustix::fs::{Advice, fadvise};
@@ -31,6 +31,36 @@ int main(int count, char **words)
 	for (size_t at = 0; at < size; at += 256 << 10)
 		(void)map[at];
 	return 0;
+}
+"#;
+/// Starts a child that exits at once, and after half a second another one with the same number;
+/// exits with status 2 if it cannot choose the number.
+const NAMESAKES: &str = r#"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pid_t child(void)
+{
+	pid_t pid = fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+int main(void)
+{
+	for (int attempt = 0; attempt < 20; attempt++) {
+		pid_t first = child();
+		usleep(500000);
+		FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
+		if (!last || fprintf(last, "%d", first - 1) < 0 || fclose(last))
+			return 2;
+		if (child() == first)
+			return 0;
+	}
+	return 2;
 }
 "#;
 /// Patterns of the program: waits in calls, in faults and in two threads.
@@ -82,18 +112,24 @@ impl Stage {
         fadvise(File::open(&data).unwrap(), 0, None, Advice::DontNeed).unwrap();
         let mut command = vec![self.program.display().to_string(), fault.to_owned()];
         command.push(fs::canonicalize(data).unwrap().display().to_string());
-        let recorder = match Recorder::new(RecordTarget::Command(command)) {
-            Ok(recorder) => recorder.with_output_to_stderr(),
-            Err(error) => {
-                println!("SKIP {test}: {error}");
-                return None;
-            }
-        };
-        let (recording, status) = recorder.record(None, || None).unwrap();
-        assert!(status.unwrap().success());
+        let (recording, status) = record(test, command)?;
+        assert!(status.success());
         assert_eq!(recording.lost, 0);
         Some(recording)
     }
+}
+
+/// Profiles a command; `None` if the kernel rejects the probes.
+fn record(test: &str, command: Vec<String>) -> Option<(ProfileRecording, ExitStatus)> {
+    let recorder = match Recorder::new(RecordTarget::Command(command)) {
+        Ok(recorder) => recorder.with_output_to_stderr(),
+        Err(error) => {
+            println!("SKIP {test}: {error}");
+            return None;
+        }
+    };
+    let (recording, status) = recorder.record(None, || None).unwrap();
+    Some((recording, status.unwrap()))
 }
 
 #[test]
@@ -130,4 +166,21 @@ fn host_faults_show_whether_a_descriptor_is_left() {
         assert!(missed.len() >= 4, "{word}: {} faults", missed.len());
         assert!(missed.iter().all(|access| access.only_mapped == is_closed), "{word}: {missed:?}");
     }
+}
+
+#[test]
+fn host_the_time_between_two_threads_of_one_number_is_not_theirs() {
+    let test = "host_the_time_between_two_threads_of_one_number_is_not_theirs";
+    let source = tempfile::Builder::new().suffix(".c").tempfile().unwrap();
+    fs::write(source.path(), NAMESAKES).unwrap();
+    let Some(stage) = Stage::of(test, source.path()) else { return };
+    let command = vec![stage.program.display().to_string()];
+    let Some((recording, status)) = record(test, command) else { return };
+    if !status.success() {
+        println!("SKIP {test}: the kernel does not let it choose the number of a process");
+        return;
+    }
+    let children = recording.threads.iter().filter(|thread| thread.blocked.as_secs_f64() < 0.2);
+    let span: f64 = children.map(|thread| thread.span.as_secs_f64()).sum();
+    assert!(span < 0.2, "{:?}", recording.threads);
 }
