@@ -252,7 +252,7 @@ fn build(
     write_json(&home.job(), &job)?;
     let server = start_server(home, command, lifetime, child)?;
     let device = loop_device::attach(home)?;
-    let queue = loop_device::set_up_queue(device.number(), config.model.host(), job.dilation)?;
+    let queue = loop_device::set_up_queue(device.number(), &config.model, job.dilation)?;
     mkfs::make(config.filesystem, &device.path())?;
     let mountpoint = mkfs::mount(home, config.filesystem, &device.path())?;
     let devno = devno_of(&device.path())?;

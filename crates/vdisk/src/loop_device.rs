@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use model::{HostLimits, Scheduler};
+use model::{Scheduler, Spec};
 use serde::{Deserialize, Serialize};
 use sys::loopdev::{self, LoopDevice};
 use units::{Bytes, Kib};
@@ -92,16 +92,18 @@ fn new_device(home: &DiskDirs) -> Result<u32, VdiskError> {
     loopdev::find_free().map_err(VdiskError::io("asking for a loop device", control))
 }
 
-/// Applies the model's scheduler, queue depth and request size to the device's queue, for a disk
-/// with this dilation.
+/// Applies the model's scheduler, queue depth, request size and kind of storage to the device's
+/// queue, for a disk with this dilation.
 pub(crate) fn set_up_queue(
     device: u32,
-    host: &HostLimits,
+    model: &Spec,
     dilation: f64,
 ) -> Result<QueueSettings, VdiskError> {
+    let host = model.host();
     let queue = SysfsQueue { dir: PathBuf::from(format!("/sys/block/loop{device}/queue")) };
     let read_ahead = queue.read_number("read_ahead_kb")?;
-    // The order matters: a scheduler changes the depth, and the request size changes read-ahead.
+    // The order matters: a scheduler changes the depth, and the request size and rotation change
+    // read-ahead.
     queue.try_write("scheduler", host.scheduler.name());
     if host.scheduler == Scheduler::MqDeadline {
         // The only time in the block layer that affects the order of requests, so it is dilated
@@ -121,6 +123,7 @@ pub(crate) fn set_up_queue(
     let hardware = Bytes::from_kib(queue.read_number("max_hw_sectors_kb")?);
     let size = host.max_request.min(LARGEST_REQUEST).min(hardware).max(BLOCK_SIZE);
     queue.write("max_sectors_kb", &size.to_kib_floor().get().to_string())?;
+    queue.try_write("rotational", if model.device.rotates() { "1" } else { "0" });
     queue.write("read_ahead_kb", &read_ahead.to_string())?;
     Ok(QueueSettings {
         requests: queue.read_number("nr_requests")?,

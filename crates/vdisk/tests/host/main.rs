@@ -131,14 +131,19 @@ fn host_the_queue_is_the_model_s_and_the_read_ahead_the_kernel_s() {
     assert_eq!((queue.requests, queue.requests_wanted), (64, 64));
     assert_eq!((queue.request_size, &*queue.scheduler), (Bytes::from_kib(256), "none"));
     assert_eq!(queue.read_ahead, fresh.record().queue.read_ahead);
-    let number = disk.record().loop_number;
-    let read = |attribute: &str| {
-        let path = format!("/sys/block/loop{number}/{attribute}");
+    let read_of = |disk: &VirtualDisk, attribute: &str| {
+        let path = format!("/sys/block/loop{}/{attribute}", disk.record().loop_number);
         fs::read_to_string(path).unwrap().trim().to_owned()
     };
+    let read = |attribute: &str| read_of(&disk, attribute);
     assert_eq!(read("queue/read_ahead_kb"), queue.read_ahead.get().to_string());
     assert_eq!(read("queue/max_sectors_kb"), "256");
     assert_eq!((read("loop/dio"), read("queue/logical_block_size")), ("1".into(), "4096".into()));
+    assert_eq!(read("queue/rotational"), "0");
+    let rotating = stage.create("rotating", "hdd-2008", "fs=raw,size=64M");
+    assert_eq!(read_of(&rotating, "queue/rotational"), "1");
+    assert_eq!(rotating.record().queue.read_ahead, queue.read_ahead);
+    rotating.remove().unwrap();
     disk.reset_counters().unwrap();
     read_direct(disk.device(), 1 << 20, 4);
     let counters = disk.counters().unwrap();
