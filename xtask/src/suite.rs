@@ -196,8 +196,8 @@ fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome
     Ok(())
 }
 
-/// Runs all tests except the host tests, one binary per CPU at a time: cargo runs binaries one
-/// after another, and the last test of each leaves other CPUs idle.
+/// Runs all tests except the host tests, several binaries at a time: cargo runs binaries one after
+/// another, and the last test of each leaves other CPUs idle.
 fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
     const TITLE: &str = "unit and integration tests";
     println!("== {TITLE}");
