@@ -55,12 +55,17 @@ impl WindowTally {
         self.pieces >= tuning::MIN_PIECES || self.faults() >= tuning::MAX_FAULTS
     }
 
-    /// Returns the time per piece in seconds, without outliers; `None` if nothing was measured.
-    fn per_piece(&self) -> Option<f64> {
+    /// Returns the time of all faults in seconds, without outliers.
+    fn time(&self) -> f64 {
         let time = |faults: u64, gaps: &RecentWaits| {
             faults as f64 * gaps.median().unwrap_or_default().as_secs_f64()
         };
-        let time = time(self.faults.0, &self.gaps.0) + time(self.faults.1, &self.gaps.1);
+        time(self.faults.0, &self.gaps.0) + time(self.faults.1, &self.gaps.1)
+    }
+
+    /// Returns the time per piece in seconds; `None` if nothing was measured.
+    fn per_piece(&self) -> Option<f64> {
+        let time = self.time();
         (self.pieces > 0 && time > 0.0).then(|| time / self.pieces as f64)
     }
 }
@@ -281,8 +286,7 @@ impl RandomFaults {
                 None
             }
             Phase::Probe => {
-                let probe = &self.probe;
-                if probe.pieces > tuning::PROBE_PIECES || probe.faults() >= tuning::PROBE_FAULTS {
+                if self.is_probed() {
                     self.choose(now, mapping);
                 }
                 None
@@ -297,6 +301,15 @@ impl RandomFaults {
                 self.measure(now, choice, mapping.gains, trials)
             }
         }
+    }
+
+    /// Returns whether the probe has shown enough, or took as long as the original window was
+    /// observed: each fault may wait behind a stream of another reader.
+    fn is_probed(&self) -> bool {
+        let probe = &self.probe;
+        probe.pieces > tuning::PROBE_PIECES
+            || probe.faults() >= tuning::PROBE_FAULTS
+            || (probe.faults() >= tuning::PROBE_PIECES && probe.time() >= self.original.time())
     }
 
     /// Compares the time per piece with that of the original window. It also depends on other

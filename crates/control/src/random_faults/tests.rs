@@ -104,6 +104,24 @@ fn a_probe_shows_which_window_serves() {
 }
 
 #[test]
+fn a_probe_takes_no_longer_than_the_original_window_was_observed() {
+    // Each fault waits behind the stream of another reader.
+    let mut reader = Reader::new(90_000, 0);
+    let mut probed = 0;
+    for piece in 0..100_u64 {
+        let mut at = piece * 7919 % 1000 * 1000;
+        let end = at + 8;
+        while at < end {
+            probed += u64::from(reader.window() == 1);
+            at = reader.fault(at, 0);
+            reader.interval();
+        }
+    }
+    assert_eq!(reader.windows, [32, 1, 32]);
+    assert_eq!(probed, tuning::MIN_PIECES);
+}
+
+#[test]
 fn a_primed_file_keeps_its_original_window_where_seeks_take_the_time() {
     let primed = |fault, page| Reader { primed: true, ..Reader::new(fault, page) };
     assert_eq!(primed(8500, 45).settled(1), [32, 1, 32]);
