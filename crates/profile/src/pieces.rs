@@ -8,8 +8,9 @@
 //! increases, pools adjacent violators: Ayer et al., Annals of Mathematical Statistics 26, 1955.
 //! With too few pieces, only a lower and an upper bound are known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use rangemap::RangeSet;
 use units::Nanos;
 
 use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, PageTouch, ProfileRecording};
@@ -19,6 +20,8 @@ const AROUND_PAGES: u64 = 16;
 /// Minimum number of pieces of a file for an inference: a share of one half then has a standard
 /// error of one tenth.
 const MIN_PIECES: usize = 30;
+/// Maximum share of a file that counts as mapped: beyond it, hardly a touch is seen.
+const MAX_MAPPED_SHARE: f64 = 0.5;
 /// Fractional part of the golden ratio: its multiples are spread evenly between 0 and 1.
 const GOLDEN_SHARE: f64 = 0.618_033_988_749_894_9;
 
@@ -95,11 +98,43 @@ pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
 }
 
 impl ObservedTouch {
+    /// Returns the pages that are mapped with it: a fault that reads maps only its own.
+    fn mapped(&self) -> (u64, u64) {
+        let is_read = self.access.is_some();
+        let start = self.page - self.page % AROUND_PAGES;
+        if is_read { (self.page, self.page + 1) } else { (start, self.page + self.room) }
+    }
+
     fn piece(&self, least: u64, most: u64) -> MappedPiece {
         let Self { access, start, end, tid, inode, page, .. } = *self;
         let (least, most) = (least * PAGE_BYTES, most * PAGE_BYTES);
         MappedPiece { access, start, end, tid, inode, offset: page * PAGE_BYTES, least, most }
     }
+}
+
+/// Returns the number of first touches of pages per recorded one, for files that are touched at
+/// random: a page that was mapped along with another is touched unseen, which is as likely as the
+/// share of the file that is mapped in the process.
+pub(crate) fn touches_per_seen(recording: &ProfileRecording, inodes: &BTreeSet<u32>) -> f64 {
+    let process: HashMap<u32, u32> =
+        recording.threads.iter().map(|thread| (thread.tid, thread.pid)).collect();
+    let mut seen = observed_touches(recording);
+    seen.retain(|one| inodes.contains(&one.inode));
+    seen.sort_by_key(|one| one.start);
+    let mut mapped: HashMap<(u32, u32), (RangeSet<u64>, u64)> = HashMap::new();
+    let mut all = 0.0;
+    for one in &seen {
+        let pid = process.get(&one.tid).copied().unwrap_or(one.tid);
+        let (ranges, count) = mapped.entry((pid, one.inode)).or_default();
+        let pages = recording.files[one.inode as usize].size.get().div_ceil(PAGE_BYTES).max(1);
+        all += 1.0 / (1.0 - (*count as f64 / pages as f64).min(MAX_MAPPED_SHARE));
+        let (start, end) = one.mapped();
+        let known = ranges.overlapping(start..end);
+        let known: u64 = known.map(|it| it.end.min(end) - it.start.max(start)).sum();
+        *count += end - start - known;
+        ranges.insert(start..end);
+    }
+    all / seen.len().max(1) as f64
 }
 
 /// Returns the faults and all other touches, each once, sorted by thread and time.
@@ -280,6 +315,40 @@ mod tests {
         recording.accesses.extend(faults);
         let pieces = mapped_pieces(&recording);
         assert_eq!((pieces[0].least, pieces[0].most), (PAGE_BYTES, 16 * PAGE_BYTES));
+    }
+
+    #[test]
+    fn unseen_touches_are_as_likely_as_mapped_pages() {
+        const PAGES: u64 = 50_000;
+        let mut recording = ProfileRecording::default();
+        recording.files.push(crate::recording::ProfiledFile {
+            id: observe::InodeId { device: host::DevNo { major: 7, minor: 1 }, inode: 1 },
+            path: String::new(),
+            size: Bytes::new(PAGES * PAGE_BYTES),
+            start: None,
+            jumps: Vec::new(),
+        });
+        let (mut touched, mut mapped) = (BTreeSet::new(), BTreeSet::new());
+        for number in 0..2000_u64 {
+            let page = crate::device::scattered(number) % PAGES;
+            touched.insert(page);
+            if mapped.contains(&page) {
+                continue;
+            }
+            let end = page - page % AROUND_PAGES + AROUND_PAGES;
+            mapped.extend(end - AROUND_PAGES..end);
+            recording.touches.push(PageTouch {
+                at: Nanos::new(number),
+                tid: 1,
+                inode: 0,
+                offset: Bytes::new(page * PAGE_BYTES),
+                length: Bytes::new((end - page) * PAGE_BYTES),
+            });
+        }
+        let seen = recording.touches.len() as f64;
+        assert!(seen < 0.8 * touched.len() as f64, "{seen} of {}", touched.len());
+        let inferred = seen * touches_per_seen(&recording, &[0].into());
+        assert!((inferred / touched.len() as f64 - 1.0).abs() < 0.05, "{inferred}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use units::Nanos;
 
 use crate::device::DeviceModel;
+use crate::pieces::touches_per_seen;
 use crate::recording::ProfileRecording;
 use crate::replay::ProfileReplay;
 use crate::rewrite::Changes;
@@ -55,7 +56,9 @@ pub(crate) fn predict(
     model: &DeviceModel,
 ) -> Result<Prediction, String> {
     let keys: Vec<StreamKey> = streams.iter().map(|stream| stream.key()).collect();
+    let waited: Nanos = streams.iter().map(|stream| stream.waited).sum();
     let replay = ProfileReplay::new(recording, streams, warm, model)?;
+    let inodes = keys.iter().map(|(inode, _)| *inode).collect();
     let streams = keys.into_iter().map(|key| (key, change)).collect();
     let changes = Changes { streams, ..Changes::default() };
     let (mean, deviation) = replay.saved(&changes)?;
@@ -72,6 +75,11 @@ pub(crate) fn predict(
             saved = saved.max(fewest);
             doubt.get_or_insert_with(|| UNSEEN_PAGES.to_owned());
         }
+    }
+    if *change == FixChange::SinglePages {
+        // Then each of them is a fault.
+        let unseen = touches_per_seen(recording, &inodes) - 1.0;
+        saved = saved.saturating_sub(waited.saturating_sub(saved).scaled(unseen));
     }
     let saved = saved.min(replay.most_saved());
     let error = replay.error.max(chance).max(saved.scaled(MIN_ERROR));
