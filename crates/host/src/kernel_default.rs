@@ -21,6 +21,18 @@ pub struct KernelDefault {
     pub inputs: Vec<&'static str>,
 }
 
+impl KernelDefault {
+    /// The minimum of block devices.
+    pub fn floor(reason: &str) -> Self {
+        Self {
+            read_ahead: DEFAULT_KIB,
+            rule: KernelRule::Floor,
+            reason: reason.to_owned(),
+            inputs: vec!["queue/optimal_io_size"],
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelRule {
@@ -105,12 +117,7 @@ pub fn other_defaults(kernel: KernelRelease, page: PageSize, owner: &Layer) -> V
 }
 
 fn of_block_device(kernel: KernelRelease, page: PageSize, owner: &Layer) -> KernelDefault {
-    let floor = |reason: &str| KernelDefault {
-        read_ahead: DEFAULT_KIB,
-        rule: KernelRule::Floor,
-        reason: reason.to_owned(),
-        inputs: vec!["queue/optimal_io_size"],
-    };
+    let floor = KernelDefault::floor;
     let at_least = |major, minor| kernel >= KernelRelease { major, minor };
     if !at_least(5, 10) {
         return md_stripes(page, owner)

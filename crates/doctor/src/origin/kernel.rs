@@ -27,13 +27,17 @@ pub(super) fn now(case: &Case<'_>) -> Option<Origin> {
 
 /// Returns the kernel as origin if the value follows from earlier limits or a later kernel's rule.
 pub(super) fn other(case: &Case<'_>) -> Option<Origin> {
-    let others = other_defaults(case.snapshot.kernel, case.snapshot.page, case.layer);
+    let is_virtual = on_virtual_disk(case);
+    let mut others = other_defaults(case.snapshot.kernel, case.snapshot.page, case.layer);
+    if is_virtual {
+        others.push(KernelDefault::floor("128 KiB, the initial value of block devices"));
+    }
     let default = others.into_iter().find(|other| other.read_ahead == case.present)?;
     let mut evidence = evidence(case, &default);
-    if on_virtual_disk(case) {
+    if is_virtual {
         evidence.push(Evidence::new(
-            "it is a virtual disk of foreread, which lowers max_sectors_kb to its model's and \
-             keeps the read-ahead of a new loop device",
+            "it is a virtual disk of foreread, which sets max_sectors_kb and rotational as its \
+             model has them, and keeps the read-ahead of a new loop device",
         ));
         return Some(Origin {
             kind: OriginKind::Kernel(default.rule),

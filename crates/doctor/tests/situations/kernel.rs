@@ -112,16 +112,18 @@ pub fn kernel_on_stacks() -> Vec<Situation> {
         .dm("dm-0", "253:0", "root", "CRYPT-LUKS2-x", TURNING)
         .member("dm-0", "vda")
         .mount("253:0", "/", "ext4", "/dev/mapper/root");
-    let virtual_disk = Machine::new("6.18.0")
-        .bdi("0:50", 128)
-        .mount("0:50", "/run/foreread/vdisk/a/fuse", "fuse.foreread", "foreread")
-        .loop_device(
-            "loop0",
-            "7:0",
-            Some("/run/foreread/vdisk/a/fuse/disk"),
-            Queue { max_sectors_kb: 512, ..TURNING },
-        )
-        .mount("7:0", "/run/foreread/vdisk/a/mnt", "xfs", "/dev/loop0");
+    let virtual_disk = |read_ahead_kb| {
+        Machine::new("6.18.0")
+            .bdi("0:50", 128)
+            .mount("0:50", "/run/foreread/vdisk/a/fuse", "fuse.foreread", "foreread")
+            .loop_device(
+                "loop0",
+                "7:0",
+                Some("/run/foreread/vdisk/a/fuse/disk"),
+                Queue { read_ahead_kb, max_sectors_kb: 512, ..TURNING },
+            )
+            .mount("7:0", "/run/foreread/vdisk/a/mnt", "xfs", "/dev/loop0")
+    };
     vec![
         case(
             "md RAID 5, stripe of 1 MiB",
@@ -144,11 +146,19 @@ pub fn kernel_on_stacks() -> Vec<Situation> {
         case("loop device on 6.1", looped("6.1.0", FLASH), "/mnt", "kernel", "high", &[]),
         case(
             "virtual disk of foreread",
-            virtual_disk,
+            virtual_disk(TURNING.read_ahead_kb),
             "/run/foreread/vdisk/a/mnt",
             "kernel",
             "high",
             &["jumped"],
+        ),
+        case(
+            "virtual disk that rotates",
+            virtual_disk(128),
+            "/run/foreread/vdisk/a/mnt",
+            "kernel",
+            "high",
+            &[],
         ),
         case(
             "a used loop device with somebody's value",

@@ -19,7 +19,7 @@ use rustix::process::Signal;
 use units::Bytes;
 
 use stage::{
-    HALF_MS, HELPER, Stage, ZERO, end, noise, read_direct, wait_until, write_and_read_back,
+    HALF_MS, HDD, HELPER, Stage, ZERO, end, noise, read_direct, wait_until, write_and_read_back,
 };
 
 fn is_mounted(point: &Path, fstype: &str) -> bool {
@@ -140,7 +140,7 @@ fn host_the_queue_is_the_model_s_and_the_read_ahead_the_kernel_s() {
     assert_eq!(read("queue/max_sectors_kb"), "256");
     assert_eq!((read("loop/dio"), read("queue/logical_block_size")), ("1".into(), "4096".into()));
     assert_eq!(read("queue/rotational"), "0");
-    let rotating = stage.create("rotating", "hdd-2008", "fs=raw,size=64M");
+    let rotating = stage.create("rotating", HDD, "fs=raw,size=64M");
     assert_eq!(read_of(&rotating, "queue/rotational"), "1");
     assert_eq!(rotating.record().queue.read_ahead, queue.read_ahead);
     rotating.remove().unwrap();

@@ -22,6 +22,7 @@ pub(crate) const ZERO: &str = "name = 'zero'\n[device]\nkind = 'zero'\ncapacity 
 pub(crate) const HALF_MS: &str = "name = 'half-ms'\n[host]\nmax_request = '256KiB'\n\
      nr_requests = 64\n[device]\nkind = 'volume'\ncapacity = '8GiB'\nlatency_ms = 0.5\n\
      latency_spread = 0.0\n";
+pub(crate) const HDD: &str = include_str!("../../../model/presets/hdd-2008.toml");
 
 /// The fixture of one test: a lock that serialises the host tests, and separate directories.
 pub(crate) struct Stage {
