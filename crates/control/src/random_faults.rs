@@ -125,6 +125,8 @@ pub(super) struct RandomFaults {
     phase: Phase,
     original: WindowTally,
     probe: WindowTally,
+    /// The most seconds that the probe may take.
+    probe_limit: f64,
     chosen: WindowTally,
     /// The faults since the probe started, and how many of them the last prediction used.
     history: VecDeque<Fault>,
@@ -281,6 +283,8 @@ impl RandomFaults {
                     self.history.clear();
                     self.decided_at = 0;
                     self.probe = WindowTally::new(tuning::PROBE_WINDOW_PAGES);
+                    let of_piece = self.original.per_piece().unwrap_or(f64::INFINITY);
+                    self.probe_limit = of_piece * tuning::MIN_PIECES as f64;
                     self.phase = Phase::Probe;
                 }
                 None
@@ -303,13 +307,13 @@ impl RandomFaults {
         }
     }
 
-    /// Returns whether the probe has shown enough, or took as long as the original window was
-    /// observed: each fault may wait behind a stream of another reader.
+    /// Returns whether the probe has shown enough, or took too long: each fault may wait for the
+    /// requests of another reader.
     fn is_probed(&self) -> bool {
         let probe = &self.probe;
         probe.pieces > tuning::PROBE_PIECES
             || probe.faults() >= tuning::PROBE_FAULTS
-            || (probe.faults() >= tuning::PROBE_PIECES && probe.time() >= self.original.time())
+            || (probe.faults() >= tuning::PROBE_PIECES && probe.time() >= self.probe_limit)
     }
 
     /// Compares the time per piece with that of the original window. It also depends on other

@@ -244,7 +244,8 @@ pub(crate) mod random_faults {
     pub use super::shared::MIN_SAMPLES as MIN_PIECES;
     /// Faults after which a window is judged, however few pieces there were.
     pub const MAX_FAULTS: u64 = 16 * MIN_PIECES;
-    /// Complete pieces that a probe needs, unless [`PROBE_FAULTS`] come first.
+    /// Complete pieces that a probe needs. It ends earlier after [`PROBE_FAULTS`], or after this
+    /// many faults if it takes longer than [`MIN_PIECES`] with the original window.
     pub use super::shared::FEW_SAMPLES as PROBE_PIECES;
     /// The window of a probe: every touched page causes a fault.
     pub use super::shared::SINGLE_PAGE as PROBE_WINDOW_PAGES;
