@@ -60,7 +60,8 @@ struct doing {
 	u64 size_bytes;
 	u64 waited_ns;   /* blocked within the call */
 	u64 stack;       /* of an advice call */
-	u64 program;     /* that of the last stack that was sent */
+	u64 code_mappings; /* those of the last stack that was sent */
+	u32 changes;     /* how often they have changed in this program */
 	u64 out_ns;      /* when it was switched out; 0 if running */
 	u64 wake_ns;
 	u64 wait_stack;
@@ -250,12 +251,13 @@ INLINE struct doing *current_thread(void)
 	}
 	__builtin_memset(doing, 0, sizeof(*doing));
 	doing->tid = tid;
-	/* The number may have been that of a thread that exited: it was not running in between. */
+	/* An exited thread may have had this thread ID; the time since is not counted. */
 	struct thread_time *earlier = bpf_map_lookup_elem(&times, &tid);
 	if (earlier) {
 		u64 now = bpf_ktime_get_ns();
 		earlier->first_ns += now - earlier->last_ns;
 		earlier->last_ns = now;
+		earlier->pid = who >> 32;
 	}
 	return doing;
 }
@@ -422,15 +424,6 @@ INLINE u64 mix(u64 hash, u64 word)
 	return hash ^ (hash >> 32);
 }
 
-/* A hash of the program that a process runs, which changes with exec; 0 for a kernel thread. */
-INLINE u64 program_of(struct mm_struct *mm)
-{
-	unsigned long start = 0;
-	if (mm)
-		READ_FIELD(start, mm, start_code);
-	return mm ? mix(start, (u64)mm) : 0;
-}
-
 /* A hash of what tells callers without a frame apart: the word at the stack pointer, and the further
  * ones that lie in the code of the program. Others are data, which differ from call to call. Also
  * notes which code the process has, as that is read from the same place. */
@@ -444,7 +437,8 @@ INLINE u64 hash_words(struct stack_record *stack, struct task_struct *task)
 		READ_FIELD(end, mm, end_code);
 		READ_FIELD(executable_pages, mm, exec_vm);
 	}
-	stack->code_mappings = mm ? mix(program_of(mm), executable_pages) : 0;
+	/* A new program changes the upper half. */
+	stack->code_mappings = mm ? mix(start, (u64)mm) << 32 | (u32)executable_pages : 0;
 	u64 hash = mix(mix(0x9e3779b97f4a7c15ULL, stack->user_ip), stack->words[0]);
 	for (u32 index = 1; index < STACK_WORDS; index++) {
 		u64 word = stack->words[index];
@@ -490,6 +484,21 @@ INLINE u64 take_user_stack(void *ctx, struct stack_record *stack)
 	return hash;
 }
 
+/* How many changes of a program's mappings are read at once. */
+#define MAX_URGENT_CHANGES 8
+
+/* Whether the reader must look at mappings before the process may exit: those of a new program, and
+ * of the first libraries that it loads. */
+INLINE u32 is_urgent(struct doing *doing, u64 mappings)
+{
+	u64 before = doing->code_mappings;
+	if (!mappings || mappings == before)
+		return 0;
+	doing->code_mappings = mappings;
+	doing->changes = mappings >> 32 == before >> 32 ? doing->changes + 1 : 0;
+	return doing->changes < MAX_URGENT_CHANGES;
+}
+
 /* The key of the current stack, which is sent once. A thread that waits again at the same place of
  * the program, and for `what` if that is not 0, does so by the same functions of the kernel: to find
  * these takes longest. */
@@ -525,13 +534,7 @@ INLINE u64 take_stack(void *ctx, struct doing *doing, u32 what)
 		bpf_map_update_elem(&sent_stacks, &key, &one, 0);
 		/* Too large for an inline copy. */
 		bpf_probe_read_kernel(record, sizeof(*record), stack);
-		/* The process may exit before the reader would look at a new program. */
-		struct mm_struct *mm = NULL;
-		READ_FIELD(mm, (struct task_struct *)bpf_get_current_task(), mm);
-		u64 program = program_of(mm);
-		submit_detail(record, program && program != doing->program);
-		if (program)
-			doing->program = program;
+		submit_detail(record, is_urgent(doing, stack->code_mappings));
 	}
 	if (place) {
 		doing->wait_place = place;
@@ -1215,7 +1218,7 @@ int thread_exits(u64 *ctx)
 	(void)ctx;
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	u64 now = bpf_ktime_get_ns();
-	/* Another process may have the number of a thread that exited. */
+	/* A thread that is not profiled may have the ID of one that exited. */
 	struct doing *doing = known_thread(tid);
 	if (!doing)
 		return 0;

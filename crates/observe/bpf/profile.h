@@ -98,8 +98,9 @@ _Static_assert(sizeof(struct batch_record) == 312, "src/profile_record.rs has th
 /* A stack, once for each process and key. */
 struct stack_record {
 	u64 key;
-	u64 code_mappings; /* a hash of the address space and the size of its code, which changes
-			    * with most changes of its mappings; 0 if there is none */
+	u64 code_mappings; /* upper half: a hash of the program and its address space; lower half:
+			    * the size of its code, which changes with most changes of its
+			    * mappings; 0 if there is none */
 	u64 user_ip;
 	u32 pid;
 	u32 tid;

@@ -163,7 +163,7 @@ impl ProfileProbes {
         &self.signals
     }
 
-    /// Waits until a stack of unknown code arrives, the ring of stacks and names is half full, or
+    /// Waits until a stack of a new program arrives, the ring of stacks and names is half full, or
     /// `also` is readable; at most for `most`.
     pub fn wait(&self, most: Duration, also: Option<BorrowedFd<'_>>) -> Result<(), ObserveError> {
         let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });

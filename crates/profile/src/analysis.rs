@@ -14,7 +14,7 @@ use crate::rules::{
     CheckStream, DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
     read_briefly,
 };
-use crate::stream::{FileStream, streams};
+use crate::stream::{FileStream, in_longest_thread, streams};
 use crate::warm::WarmAccesses;
 use crate::what_if::{ReplaySetting, WhatIfTable, what_if};
 
@@ -233,16 +233,12 @@ impl<'a> Predictor<'a> {
 
     /// Returns the part of `waits` in the thread that waited longest; others wait in parallel.
     fn in_longest_thread(&self, streams: &[&FileStream], waits: Nanos) -> Nanos {
-        let mut waited: BTreeMap<u32, Nanos> = BTreeMap::new();
-        for wait in streams.iter().flat_map(|stream| stream.waits(self.recording)) {
-            *waited.entry(wait.tid).or_default() += wait.blocked;
-        }
-        let all: Nanos = waited.values().copied().sum();
-        match waited.into_values().max() {
-            Some(longest) if all > Nanos::ZERO => {
-                waits.scaled(longest.get() as f64 / all.get() as f64)
-            }
-            _ => waits,
+        let all: Nanos = streams.iter().map(|stream| stream.waited).sum();
+        let longest = in_longest_thread(self.recording, streams);
+        if all > Nanos::ZERO {
+            waits.scaled(longest.get() as f64 / all.get() as f64)
+        } else {
+            waits
         }
     }
 }

@@ -9,6 +9,7 @@
 //! With too few pieces, only a lower and an upper bound are known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use rangemap::RangeSet;
 use units::Nanos;
@@ -20,8 +21,8 @@ const AROUND_PAGES: u64 = 16;
 /// Minimum number of pieces of a file for an inference: a share of one half then has a standard
 /// error of one tenth.
 const MIN_PIECES: usize = 30;
-/// Maximum share of a file that counts as mapped: beyond it, hardly a touch is seen.
-const MAX_MAPPED_SHARE: f64 = 0.5;
+/// Limits the correction for unseen touches: beyond it, too few are seen for an estimate.
+const MAX_TOUCHES_PER_SEEN: f64 = 2.0;
 /// Fractional part of the golden ratio: its multiples are spread evenly between 0 and 1.
 const GOLDEN_SHARE: f64 = 0.618_033_988_749_894_9;
 
@@ -58,7 +59,7 @@ struct ObservedTouch {
 pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
     let seen = observed_touches(recording);
     // Pieces: consecutive touches of one thread, each of which may continue the one before it.
-    let mut chains: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut chains: Vec<Range<usize>> = Vec::new();
     for index in 0..seen.len() {
         match chains.last_mut() {
             Some(chain) if is_contiguous(&seen[index - 1], &seen[index]) => chain.end = index + 1,
@@ -97,12 +98,37 @@ pub(crate) fn mapped_pieces(recording: &ProfileRecording) -> Vec<MappedPiece> {
     pieces
 }
 
+/// Pages of a file that a process has mapped.
+#[derive(Debug, Default)]
+struct MappedPages {
+    ranges: RangeSet<u64>,
+    pages: u64,
+    /// Estimated number of pages that were touched.
+    touched: f64,
+}
+
+impl MappedPages {
+    fn overlap(&self, range: &Range<u64>) -> u64 {
+        let known = self.ranges.overlapping(range);
+        known.map(|it| it.end.min(range.end) - it.start.max(range.start)).sum()
+    }
+
+    fn insert(&mut self, range: Range<u64>) {
+        self.pages += range.end - range.start - self.overlap(&range);
+        self.ranges.insert(range);
+    }
+
+    fn remove(&mut self, range: Range<u64>) {
+        self.pages -= self.overlap(&range);
+        self.ranges.remove(range);
+    }
+}
+
 impl ObservedTouch {
-    /// Returns the pages that are mapped with it: a fault that reads maps only its own.
-    fn mapped(&self) -> (u64, u64) {
-        let is_read = self.access.is_some();
+    /// Returns the pages that are mapped with it: a fault maps only its own page.
+    fn mapped(&self) -> Range<u64> {
         let start = self.page - self.page % AROUND_PAGES;
-        if is_read { (self.page, self.page + 1) } else { (start, self.page + self.room) }
+        if self.access.is_some() { self.page..self.page + 1 } else { start..self.page + self.room }
     }
 
     fn piece(&self, least: u64, most: u64) -> MappedPiece {
@@ -113,28 +139,37 @@ impl ObservedTouch {
 }
 
 /// Returns the number of first touches of pages per recorded one, for files that are touched at
-/// random: a page that was mapped along with another is touched unseen, which is as likely as the
-/// share of the file that is mapped in the process.
+/// random: the next page may be any that was not touched before, but is seen only if it is not
+/// mapped. 1 if only stretches of the run were kept.
 pub(crate) fn touches_per_seen(recording: &ProfileRecording, inodes: &BTreeSet<u32>) -> f64 {
     let process: HashMap<u32, u32> =
         recording.threads.iter().map(|thread| (thread.tid, thread.pid)).collect();
     let mut seen = observed_touches(recording);
     seen.retain(|one| inodes.contains(&one.inode));
     seen.sort_by_key(|one| one.start);
-    let mut mapped: HashMap<(u32, u32), (RangeSet<u64>, u64)> = HashMap::new();
+    if seen.is_empty() || recording.kept_of.is_some() {
+        return 1.0;
+    }
+    let mut evictions = recording.evictions.iter().peekable();
+    let mut mappings: HashMap<(u32, u32), MappedPages> = HashMap::new();
     let mut all = 0.0;
     for one in &seen {
+        while let Some(evicted) = evictions.next_if(|it| it.at <= one.start) {
+            let start = evicted.offset.get() / PAGE_BYTES;
+            let pages = start..start + evicted.length.get().div_ceil(PAGE_BYTES);
+            let of_file = mappings.iter_mut().filter(|((_, inode), _)| *inode == evicted.inode);
+            of_file.for_each(|(_, mapped)| mapped.remove(pages.clone()));
+        }
         let pid = process.get(&one.tid).copied().unwrap_or(one.tid);
-        let (ranges, count) = mapped.entry((pid, one.inode)).or_default();
-        let pages = recording.files[one.inode as usize].size.get().div_ceil(PAGE_BYTES).max(1);
-        all += 1.0 / (1.0 - (*count as f64 / pages as f64).min(MAX_MAPPED_SHARE));
-        let (start, end) = one.mapped();
-        let known = ranges.overlapping(start..end);
-        let known: u64 = known.map(|it| it.end.min(end) - it.start.max(start)).sum();
-        *count += end - start - known;
-        ranges.insert(start..end);
+        let mapped = mappings.entry((pid, one.inode)).or_default();
+        let pages = recording.files[one.inode as usize].size.get().div_ceil(PAGE_BYTES) as f64;
+        let unmapped = (pages - mapped.pages as f64).max(1.0);
+        let factor = ((pages - mapped.touched) / unmapped).clamp(1.0, MAX_TOUCHES_PER_SEEN);
+        mapped.touched += factor;
+        mapped.insert(one.mapped());
+        all += factor;
     }
-    all / seen.len().max(1) as f64
+    all / seen.len() as f64
 }
 
 /// Returns the faults and all other touches, each once, sorted by thread and time.
@@ -329,7 +364,7 @@ mod tests {
             jumps: Vec::new(),
         });
         let (mut touched, mut mapped) = (BTreeSet::new(), BTreeSet::new());
-        for number in 0..2000_u64 {
+        for number in 0..2500_u64 {
             let page = crate::device::scattered(number) % PAGES;
             touched.insert(page);
             if mapped.contains(&page) {
@@ -346,8 +381,8 @@ mod tests {
             });
         }
         let seen = recording.touches.len() as f64;
-        assert!(seen < 0.8 * touched.len() as f64, "{seen} of {}", touched.len());
         let inferred = seen * touches_per_seen(&recording, &[0].into());
+        assert!(seen < 0.8 * touched.len() as f64, "{seen} of {}", touched.len());
         assert!((inferred / touched.len() as f64 - 1.0).abs() < 0.05, "{inferred}");
     }
 

@@ -34,6 +34,9 @@ use crate::text::time;
 const MAX_WARM_SHARE: f64 = 0.01;
 /// Minimum share of a cached file in the page cache.
 const MIN_CACHED_SHARE: f64 = 0.99;
+/// Share of the profiled run's time below which a run without the change did less: some commands
+/// need files that their first run removes.
+const MIN_REPEATED_SHARE: f64 = 0.5;
 /// Interval between checks whether the command has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const READ_BYTES: usize = 1 << 20;
@@ -63,6 +66,8 @@ pub struct FixProof {
     pub title: String,
     /// Gain that the diagnoses predict; `None` if they predict none.
     pub predicted: Option<Nanos>,
+    /// Elapsed time of the profiled run.
+    pub profiled: Nanos,
     pub runs: ProofRuns,
 }
 
@@ -100,6 +105,15 @@ impl FixProof {
                 "  each run   {} unchanged, {} changed",
                 shown(plain),
                 shown(changed)
+            );
+        }
+        if stats::median(&plain)
+            .is_some_and(|plain| plain < MIN_REPEATED_SHARE * self.profiled.as_secs_f64())
+        {
+            let _ = writeln!(
+                text,
+                "  doubtful   the profiled run took {}: the command did not do the same again",
+                time(self.profiled)
             );
         }
         for path in &runs.warm {
@@ -329,6 +343,23 @@ mod tests {
         let runs = prove(&words("true"), &change, &[file], 2, &stage(dir.path()), || None).unwrap();
         assert_eq!((runs.plain.len(), runs.changed.len()), (2, 2));
         assert!(runs.saved().is_some());
+    }
+
+    #[test]
+    fn a_command_that_does_less_the_second_time_is_doubtful() {
+        let runs = ProofRuns {
+            plain: vec![Duration::from_millis(7)],
+            changed: vec![Duration::from_millis(9)],
+            warm: Vec::new(),
+        };
+        let proof = |millis| FixProof {
+            title: "with another window".to_owned(),
+            predicted: None,
+            profiled: Nanos::from_millis(millis),
+            runs: runs.clone(),
+        };
+        assert!(proof(3850).text().contains("doubtful   the profiled run took 3.85 s"));
+        assert!(!proof(8).text().contains("doubtful"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::symbols::StackTable;
 
 /// Maximum time that events stay in the kernel. Its ring holds 131,000 events; the ring of stacks
 /// and names wakes its reader when it is half full.
-const DRAIN_INTERVAL: Duration = Duration::from_millis(50);
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of files whose location on the device is looked up.
 const MAX_PLACED_FILES: usize = 4096;
 

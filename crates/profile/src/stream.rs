@@ -12,6 +12,15 @@ use crate::shape::AccessShape;
 /// Key of a stream: the index of its file, and the address of its open file.
 pub(crate) type StreamKey = (u32, u64);
 
+/// Returns the time that the thread which waited longest for these streams waited.
+pub(crate) fn in_longest_thread(recording: &ProfileRecording, streams: &[&FileStream]) -> Nanos {
+    let mut threads: BTreeMap<u32, Nanos> = BTreeMap::new();
+    for wait in streams.iter().flat_map(|stream| stream.waits(recording)) {
+        *threads.entry(wait.tid).or_default() += wait.blocked;
+    }
+    threads.into_values().max().unwrap_or_default()
+}
+
 /// The accesses of one open file, or of all mappings of one file.
 #[derive(Clone, Debug)]
 pub struct FileStream {

@@ -78,8 +78,8 @@ const MAX_CALLERS: usize = 8;
 const MAX_KEYS: usize = 250_000;
 const MAX_PROCESSES: usize = 512;
 
-/// Minimum time after which changed mappings are read again if the innermost function is in those
-/// that are known: a program that loads many libraries would be delayed.
+/// Minimum time between two reads of the mappings of a program, if all functions of a stack are in
+/// known ones: to read them for each library would delay a program that loads many.
 const MIN_REREAD_TIME: Duration = Duration::from_millis(100);
 
 /// Executable mappings of a process.
@@ -92,11 +92,14 @@ struct ProcessCode {
 }
 
 impl ProcessCode {
-    /// Returns whether they are those of a stack: generated code may not change the hash.
-    fn has(&self, stack: &ProfileStack) -> bool {
-        let innermost = stack.user.first();
-        innermost.is_none_or(|at| find(&self.maps, *at).is_some())
-            && (self.id == stack.code_mappings || self.read.elapsed() < MIN_REREAD_TIME)
+    /// Returns whether they serve for a stack. Generated code may not change the hash.
+    fn serves(&self, stack: &ProfileStack) -> bool {
+        let is_known = |at: &u64| find(&self.maps, *at).is_some();
+        if self.id == stack.code_mappings {
+            return stack.user.first().is_none_or(is_known);
+        }
+        let is_same_program = self.id >> 32 == stack.code_mappings >> 32;
+        is_same_program && self.read.elapsed() < MIN_REREAD_TIME && stack.user.iter().all(is_known)
     }
 }
 
@@ -123,7 +126,7 @@ impl StackTable {
     /// Adds a stack. Returns whether the mappings of its process had to be read.
     pub(crate) fn add(&mut self, stack: &ProfileStack) -> bool {
         let is_known = stack.code_mappings == 0
-            || self.maps.get(&stack.pid).is_some_and(|code| code.has(stack));
+            || self.maps.get(&stack.pid).is_some_and(|code| code.serves(stack));
         if !is_known {
             self.read_maps(stack);
         }
@@ -317,6 +320,8 @@ mod tests {
         assert!(!table.add(&with(1)) && !table.add(&with(0)));
         assert_eq!(&*module(&mut table, own), "/other");
         assert!(!table.add(&with(2)), "they were read just now");
+        assert!(table.add(&with(1 << 32 | 2)), "another program");
+        table.maps.get_mut(&own).unwrap().maps = other();
         table.maps.get_mut(&own).unwrap().read -= MIN_REREAD_TIME;
         assert!(table.add(&with(2)));
         assert_eq!(&*module(&mut table, own), program.to_str().unwrap());

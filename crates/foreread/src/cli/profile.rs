@@ -256,7 +256,12 @@ impl ProfileArgs {
         let proofs = planned.into_iter().map(|PlannedProof { change, title, predicted }| {
             let stop = || signal(signals);
             let runs = prove(&self.command, &change, &files, self.pairs, &stage, stop)?;
-            Ok(FixProof { title, predicted, runs })
+            Ok(FixProof {
+                title,
+                predicted,
+                profiled: recording.kept_of.unwrap_or(recording.wall),
+                runs,
+            })
         });
         proofs.collect()
     }
