@@ -16,6 +16,8 @@ pub struct Transcript {
     ignored: usize,
     skips: BTreeMap<(String, String), String>,
     binary: String,
+    /// Whether the outputs of failed tests follow.
+    in_failures: bool,
     /// The failed test whose output follows, and whether a backtrace does.
     section: Option<(String, String)>,
     in_backtrace: bool,
@@ -30,7 +32,7 @@ impl Transcript {
         self.output(line);
         let line = line.trim();
         if let Some(binary) = line.strip_prefix("Running ").or(line.strip_prefix("Doc-tests ")) {
-            self.binary = binary.to_owned();
+            (self.binary, self.in_failures) = (binary.to_owned(), false);
         } else if let Some(summary) = line.strip_prefix("test result: ") {
             self.ok += count(summary, "passed");
             self.ignored += count(summary, "ignored");
@@ -51,10 +53,15 @@ impl Transcript {
             line.strip_prefix("---- ").and_then(|it| it.strip_suffix(" stdout ----"))
         {
             let test = (self.binary.clone(), name.to_owned());
+            // Output of its child processes may have split the line of its result.
+            if self.in_failures && !self.failures.contains(&test) {
+                self.failures.push(test.clone());
+            }
             self.section = Some(test).filter(|test| self.failures.contains(test));
             self.in_backtrace = false;
         } else if matches!(line, "successes:" | "failures:") {
             self.section = None;
+            self.in_failures = line == "failures:";
         } else if let Some(test) = &self.section {
             self.in_backtrace =
                 line == "stack backtrace:" || (self.in_backtrace && line.starts_with(' '));
@@ -124,6 +131,20 @@ mod tests {
         assert_eq!(failed, [("host_c", Vec::new())]);
         assert_eq!(transcript.skips().collect::<Vec<_>>(), [("host_b", "not root")]);
         assert_eq!(transcript.ignored(), 1);
+    }
+
+    #[test]
+    fn a_result_that_other_output_splits_is_found() {
+        let mut transcript = Transcript::default();
+        let text = "test host_b ... error: busy\n\
+                    FAILED\n\
+                    successes:\n\
+                    ---- host_a stdout ----\n\
+                    failures:\n\
+                    ---- host_b stdout ----\n\
+                    panicked\n";
+        text.lines().for_each(|line| transcript.line(line));
+        assert_eq!(transcript.failures().collect::<Vec<_>>(), [("host_b", vec!["panicked"])]);
     }
 
     #[test]

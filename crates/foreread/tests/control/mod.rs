@@ -149,6 +149,16 @@ impl Daemon {
     }
 }
 
+/// Ends the daemon of a test that has failed, as it would disturb the next test.
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(Signal::TERM);
+            let _ = self.child.wait();
+        }
+    }
+}
+
 /// Threads that repeat their work until this is dropped.
 struct Busy {
     end: Arc<AtomicBool>,
