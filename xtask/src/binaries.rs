@@ -75,10 +75,10 @@ pub fn build(mut cargo: Command) -> Result<Vec<TestBinary>> {
     Ok(binaries)
 }
 
-/// Runs all binaries, one more than there are CPUs at a time, because some mostly wait for disks.
-/// Calls `done` for each as it exits, with its output and whether all its tests passed.
+/// Runs all binaries, one per CPU at a time, and calls `done` for each as it exits, with its output
+/// and whether all its tests passed. More at a time would distort what some of them measure.
 pub fn run(binaries: Vec<TestBinary>, mut done: impl FnMut(&TestBinary, &str, bool)) {
-    let workers = thread::available_parallelism().map_or(1, usize::from) + 1;
+    let workers = thread::available_parallelism().map_or(1, usize::from);
     let queue = Mutex::new(binaries.into_iter());
     let (sender, results) = mpsc::channel();
     thread::scope(|scope| {
