@@ -62,9 +62,7 @@ fn host_a_stream_s_requests_follow_the_window() {
         assert!((amplification - 1.0).abs() < 0.001, "{amplification}");
         assert!(sample.exhausted && sample.cold.is_cold());
         assert!(about_data(&sample).is_empty(), "{:?}", sample.disturbances);
-        // The kernel may count all of a short run's time as that of the user.
-        assert!(sample.cpu.user + sample.cpu.system > Nanos::ZERO);
-        assert!(sample.throughput().as_mib() > 0.0);
+        assert!(sample.cpu.system > Nanos::ZERO && sample.throughput().as_mib() > 0.0);
     }
 }
 

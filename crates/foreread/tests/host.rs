@@ -394,13 +394,9 @@ fn host_drawn_command_lines_leave_the_machine_as_it_was() {
     let device = document(&shown)["record"]["device"].as_str().unwrap().to_owned();
     let device = device.strip_prefix("/dev/").map(str::to_owned);
     drawn::run(name, &drawn::sandbox::Place { mount: Some(stage.mount.clone()), device });
-    // Known fault: beside other load, an interrupted command sometimes leaves its data. At most one
-    // directory can be left, which the next command takes over and removes.
     if let Ok(entries) = fs::read_dir(stage.mount.join(".foreread-data")) {
         let left: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
-        println!("an interrupted command has left {left:?}");
-        let words = ["sweep", "--size=16M", "--repeats=1", "--duration=50ms"];
-        assert!(stage.foreread().args(words).arg(&stage.mount).output().is_ok());
+        println!("a command has left {left:?} in .foreread-data");
     }
     stage.assert_as_before();
 }
