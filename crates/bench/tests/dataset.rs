@@ -106,15 +106,20 @@ fn a_damaged_file_is_written_again() {
 
 #[test]
 fn interruption_leaves_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let options = options(Bytes::from_mib(4));
-    let result = Dataset::lay_out(dir.path(), &seq_8(), &options, &mut |progress| {
-        if progress.written >= Bytes::from_mib(10) {
-            options.cancel.cancel();
-        }
-    });
-    assert!(matches!(result, Err(BenchError::Cancelled)));
-    assert_eq!(entries(dir.path()), 0);
+    let apart = Workload { layout: Layout::Interleaved, ..seq_8()[0].clone() };
+    let workloads = [seq_8()[0].clone(), apart];
+    // During the first set of eight files, and during the second.
+    for mib in [10, 40] {
+        let dir = tempfile::tempdir().unwrap();
+        let options = options(Bytes::from_mib(4));
+        let result = Dataset::lay_out(dir.path(), &workloads, &options, &mut |progress| {
+            if progress.written >= Bytes::from_mib(mib) {
+                options.cancel.cancel();
+            }
+        });
+        assert!(matches!(result, Err(BenchError::Cancelled)));
+        assert_eq!(entries(dir.path()), 0, "interrupted after {mib} MiB");
+    }
 }
 
 #[test]

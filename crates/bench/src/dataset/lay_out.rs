@@ -50,7 +50,9 @@ pub(crate) fn lay_out(
         Ok(()) => Ok(home),
         Err(problem) => {
             let problem = no_space(dir, need(&missing), problem);
-            remove_incomplete(home, &manifest);
+            if let Err(problem) = home.remove() {
+                tracing::warn!(%problem, "could not remove incomplete files");
+            }
             Err(problem)
         }
     }
@@ -83,17 +85,6 @@ fn is_intact(home: &Home, set: &FileSet) -> bool {
         let metadata = std::fs::symlink_metadata(path);
         metadata.is_ok_and(|it| it.is_file() && it.len() == size && it.blocks() * 512 >= size)
     })
-}
-
-/// Removes the files of incomplete sets.
-fn remove_incomplete(home: Home, manifest: &Manifest) {
-    let removed = match manifest.sets.as_slice() {
-        [] => home.remove(),
-        sets => home.remove_files(&|name| is_file_of(sets, name)),
-    };
-    if let Err(problem) = removed {
-        tracing::warn!(%problem, "could not remove incomplete files");
-    }
 }
 
 fn is_file_of(sets: &[FileSet], name: &str) -> bool {

@@ -142,12 +142,16 @@ fn processes() -> BTreeMap<i32, String> {
     living.collect()
 }
 
-/// Lists all files in the directories that stand in for those of the machine.
+/// Lists all files in the directories that stand in for those of the machine, and on the disk.
 fn files(stage: &Stage) -> Files {
     let mut files = Files::new();
     for path in stand_ins() {
         collect(&outside(&stage.scratch, path), &mut files);
     }
+    // Also an empty directory is a leftover there.
+    let disk = stage.scratch.join("disk");
+    files.extend(names(&disk).into_iter().map(|name| (disk.join(name), (0, None))));
+    collect(&disk, &mut files);
     files
 }
 
