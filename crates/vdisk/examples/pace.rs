@@ -132,7 +132,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 /// Returns the disk's counters at queue depth 32.
 fn deep() -> Result<DiskCounters, Box<dyn Error>> {
     let disk = disk(Some(5))?;
-    disk.reset_counters()?;
+    disk.reset()?;
     throughput(disk.device(), 32, Duration::from_secs(4))?;
     let counters = disk.counters()?;
     disk.remove()?;

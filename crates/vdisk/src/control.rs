@@ -26,7 +26,7 @@ const MAX_LINE_BYTES: u64 = 64 << 10;
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub(crate) enum ControlRequest {
     Counters,
-    /// Reset the counters.
+    /// Empty the caches of the modelled device and reset the counters.
     Reset,
     /// Apply the model's service times, or serve every request immediately.
     Timing {
@@ -40,7 +40,6 @@ pub(crate) enum ControlRequest {
     HeadStart {
         early: HeadStart,
     },
-    Shutdown,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

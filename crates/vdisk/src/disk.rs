@@ -192,7 +192,8 @@ impl VirtualDisk {
         control::counters(&self.home)
     }
 
-    pub fn reset_counters(&self) -> Result<(), VdiskError> {
+    /// Empties the caches of the modelled device, unless it is in use, and resets the counters.
+    pub fn reset(&self) -> Result<(), VdiskError> {
         control::send(&self.home, ControlRequest::Reset)
     }
 

@@ -83,7 +83,7 @@ impl Bench<'_> {
 
     /// Measures the disk's activity during `work`, which returns its seconds.
     fn measured(&self, work: impl FnOnce() -> Result<f64>) -> Result<ProgramSample> {
-        self.disk.reset_counters()?;
+        self.disk.reset()?;
         let before = self.meter.map(ProcessorMeter::read).transpose()?;
         let seconds = work()?;
         let after = self.meter.map(ProcessorMeter::read).transpose()?;

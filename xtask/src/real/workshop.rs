@@ -121,7 +121,6 @@ impl Workshop {
         let mount = disk.mountpoint().context("a disk without a file system")?;
         run(Command::new("cp").arg("-a").arg(data.join(".")).arg(mount))?;
         run(Command::new("sync").arg("-f").arg(mount))?;
-        rotate(&disk)?;
         disk.set_timing(true)?;
         go_first()?;
         Ok(disk)
@@ -131,19 +130,6 @@ impl Workshop {
     pub fn dirs(&self) -> Dirs {
         Dirs::under(self.directory.join("foreread"))
     }
-}
-
-/// Marks the loop device as rotational if the disk's model is. Linux 6.17 and later then raise its
-/// read-ahead, so this restores it.
-fn rotate(disk: &VirtualDisk) -> Result<()> {
-    if disk.model()?.device.rotates() {
-        let queue = format!("/sys/dev/block/{}/queue", disk.devno());
-        let file = format!("{queue}/read_ahead_kb");
-        let read_ahead = fs::read_to_string(&file)?;
-        fs::write(format!("{queue}/rotational"), "1")?;
-        fs::write(file, read_ahead)?;
-    }
-    Ok(())
 }
 
 /// Gives this process and its children priority over other work on this machine, to reduce

@@ -27,16 +27,16 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/reproduce", 1700),
     ("crates/sim", 5360),
     ("crates/stats", 1180),
-    ("crates/study", 8495),
+    ("crates/study", 8500),
     ("crates/sys", 2070),
     ("crates/testkit", 730),
     ("crates/trace", 6260),
     ("crates/tunables", 5680),
     ("crates/units", 1085),
-    ("crates/vdisk", 3771),
+    ("crates/vdisk", 3791),
     ("crates/workload", 4365),
     ("python", 630),
-    ("xtask", 8394),
+    ("xtask", 8380),
 ];
 
 /// Returns a complaint about each package that exceeds its limit.

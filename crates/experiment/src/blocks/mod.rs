@@ -141,9 +141,7 @@ fn measure(
     let mut cells = Vec::new();
     let mut late = 0;
     for (processes, blocks) in orders(plan, seed) {
-        if let Some(disk) = &place.disk {
-            disk.reset_counters()?;
-        }
+        place.reset_disk()?;
         let order = cell::BlockReads {
             processes,
             blocks,

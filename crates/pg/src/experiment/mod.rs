@@ -313,6 +313,7 @@ impl Job<'_> {
             place.set(setting.tunable, &setting.value)?;
         }
         session.start_cold(&self.arms[arm])?;
+        place.reset_disk()?;
         let control = || control(plan, place, environment);
         let _control = (self.arms[arm].auto == Some(true)).then(control).transpose()?;
         match test {

@@ -88,10 +88,12 @@ pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
         .collect();
     let mut notes = Vec::new();
     if spoiled > 0 {
-        let trials = if spoiled == 1 { "trial was" } else { "trials were" };
-        notes.push(format!(
-            "{spoiled} {trials} disturbed; they stay in the record and were repeated"
-        ));
+        notes.push(match spoiled {
+            1 => "1 trial was disturbed; it stays in the record and was repeated".to_owned(),
+            _ => format!(
+                "{spoiled} trials were disturbed; they stay in the record and were repeated"
+            ),
+        });
     }
     if !doubtful.is_empty() {
         notes.push(format!("no undisturbed trial: {}", doubtful.join(", ")));

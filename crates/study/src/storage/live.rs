@@ -169,6 +169,11 @@ impl LiveTarget {
         Ok(ours.map_or(Ok(()), |disk| disk.set_timing(on))?)
     }
 
+    /// Empties the caches of a virtual disk and resets its counters. Has no effect on a real disk.
+    pub fn reset_disk(&self) -> Result<(), StudyError> {
+        Ok(self.disk.as_ref().map_or(Ok(()), VirtualDisk::reset)?)
+    }
+
     /// Describes the storage and its tunables in the form of the record.
     pub fn describe(&self) -> Json {
         describe(&self.environment, &self.storage, self.disk.as_ref())

@@ -261,7 +261,7 @@ fn known_disk(disk: &VirtualDisk) -> String {
     let (name, dilation) = (disk.name(), disk.dilation());
     format!(
         "this is the virtual disk {name} with a dilation of {dilation}: all times are divided by \
-         it, and the disk's counters are reset before each trial"
+         it, and the disk starts each trial with empty caches and counters at 0"
     )
 }
 
@@ -283,9 +283,7 @@ impl TrialRunner for LiveSession {
             cancel: Cancel::clone(&self.environment.cancel),
             ..TrialOptions::default()
         };
-        if let Some(disk) = &self.target.disk {
-            disk.reset_counters()?;
-        }
+        self.target.reset_disk()?;
         let recorder = self.window_probe.at(request);
         let mut sample = self.sample(request, &options)?;
         if let Some(recorder) = recorder {

@@ -237,8 +237,15 @@ impl<T> ServiceEngine<T> {
         counters
     }
 
-    pub(crate) fn reset_counters(&self) {
+    /// Starts over with `device`, whose caches are empty, and with all counters at 0. While
+    /// requests are waiting, only the counters start over.
+    pub(crate) fn reset(&self, device: Box<dyn Device>) {
         let mut core = self.lock();
+        if core.aside.is_some() {
+            core.aside = Some(device);
+        } else if core.waiting.count() == 0 {
+            core.device = device;
+        }
         core.base = core.device.counters();
         core.queue = QueueDepthStats::beginning_at(now(), core.waiting.count());
         self.tally.clear();

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -11,7 +12,7 @@ use fuser::{
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, WriteFlags,
 };
-use model::RequestKind;
+use model::{RequestKind, Spec, SpecError};
 use sys::sparse::Refused;
 use tracing::warn;
 use units::Bytes;
@@ -44,6 +45,9 @@ pub(crate) enum ReplyToken {
 pub(crate) struct DiskFile {
     pub(crate) engine: ServiceEngine<ReplyToken>,
     pub(crate) store: BlockStore,
+    pub(crate) model: Spec,
+    /// The seed of the next device; another for each, as every trial is to be a new sample.
+    pub(crate) seed: AtomicU64,
 }
 
 thread_local! {
@@ -52,6 +56,12 @@ thread_local! {
 }
 
 impl DiskFile {
+    pub(crate) fn reset(&self) -> Result<(), SpecError> {
+        let seed = self.seed.fetch_add(1, Ordering::Relaxed);
+        self.engine.reset(self.model.build(seed)?);
+        Ok(())
+    }
+
     pub(crate) fn answer(&self, due: DueReply<ReplyToken>) {
         match due.token {
             ReplyToken::Read { reply, offset, length } => self.answer_read(reply, offset, length),

@@ -76,10 +76,11 @@ fn serve(home: &DiskDirs) -> Result<(), VdiskError> {
     if let Err(error) = realtime::lock_memory() {
         warn!("memory is not locked, so paging may delay the disk: {error}");
     }
-    let device = model::Spec::from_toml(&job.model)?.build(job.seed)?;
-    let engine =
-        ServiceEngine::new(device, job.dilation).map_err(VdiskError::system("making a timer"))?;
-    let disk = Arc::new(DiskFile { engine, store: BlockStore::new(job.size)? });
+    let model = model::Spec::from_toml(&job.model)?;
+    let engine = ServiceEngine::new(model.build(job.seed)?, job.dilation)
+        .map_err(VdiskError::system("making a timer"))?;
+    let store = BlockStore::new(job.size)?;
+    let disk = Arc::new(DiskFile { engine, store, model, seed: job.seed.into() });
     let session = mount(home, &disk)?;
     let signals = watch_signals().map_err(VdiskError::system("watching for signals"))?;
     let (ended, realtime) =
@@ -210,7 +211,7 @@ struct Events {
     lifeline: bool,
 }
 
-/// Answers requests until FUSE stops. When the creator exits, or on a signal or request, starts the
+/// Answers requests until FUSE stops. When the creator exits, or on a signal, starts the
 /// process that removes the disk, which stops FUSE.
 fn watch(events: &Events, disk: &DiskFile) -> Result<(), VdiskError> {
     let mut cleaner: Option<Child> = None;
@@ -219,12 +220,11 @@ fn watch(events: &Events, disk: &DiskFile) -> Result<(), VdiskError> {
         if happened.ended {
             return Ok(());
         }
-        let mut end = happened.end;
         if happened.question {
-            control::serve_one(&events.listener, |question| answer(disk, question, &mut end));
+            control::serve_one(&events.listener, |question| answer(disk, question));
         }
         match &mut cleaner {
-            None if end => cleaner = Some(start_cleaner()?),
+            None if happened.end => cleaner = Some(start_cleaner()?),
             None => {}
             Some(child) => {
                 if let Ok(Some(status)) = child.try_wait() {
@@ -267,14 +267,18 @@ fn is_at_end(mut stdin: io::Stdin) -> bool {
     !matches!(stdin.read(&mut [0; 64]), Ok(1..))
 }
 
-fn answer(disk: &DiskFile, question: ControlRequest, end: &mut bool) -> ControlReply {
+fn answer(disk: &DiskFile, question: ControlRequest) -> ControlReply {
     match question {
         ControlRequest::Counters => {
             let mut counters = disk.engine.counters();
             counters.stored = disk.store.stored();
             return ControlReply::Counters(Box::new(counters));
         }
-        ControlRequest::Reset => disk.engine.reset_counters(),
+        ControlRequest::Reset => {
+            if let Err(error) = disk.reset() {
+                return ControlReply::Error { message: error.to_string() };
+            }
+        }
         ControlRequest::Probe { service: None } => disk.engine.probe(None),
         ControlRequest::Probe { service: Some(service) } => match disk.engine.constant(service) {
             Ok(device) => disk.engine.probe(Some(device)),
@@ -282,7 +286,6 @@ fn answer(disk: &DiskFile, question: ControlRequest, end: &mut bool) -> ControlR
         },
         ControlRequest::HeadStart { early } => disk.engine.set_head_start(early),
         ControlRequest::Timing { on } => disk.set_timing(on),
-        ControlRequest::Shutdown => *end = true,
     }
     ControlReply::Done
 }

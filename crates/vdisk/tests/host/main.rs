@@ -85,7 +85,7 @@ fn host_what_is_written_is_read_back_while_the_model_keeps_time() {
             None => disk.device().to_owned(),
         };
         let data = noise(1, 24 << 20);
-        disk.reset_counters().unwrap();
+        disk.reset().unwrap();
         assert!(write_and_read_back(&path, &data) == data, "{filesystem}: other data came back");
         let counters = disk.counters().unwrap();
         assert!(counters.timing && counters.timed >= 2 * 24 * 4, "{counters:?}");
@@ -101,7 +101,7 @@ fn host_what_is_written_is_read_back_while_the_model_keeps_time() {
 fn host_counters_add_up_exactly() {
     let Some(stage) = Stage::set("host_counters_add_up_exactly", Filesystem::Raw) else { return };
     let disk = stage.create("count", HALF_MS, "fs=raw,size=64M");
-    disk.reset_counters().unwrap();
+    disk.reset().unwrap();
     let before = block_stat(&Root::system(), disk.devno()).unwrap();
     read_direct(disk.device(), 64 << 10, 256);
     let counters = disk.counters().unwrap();
@@ -144,7 +144,7 @@ fn host_the_queue_is_the_model_s_and_the_read_ahead_the_kernel_s() {
     assert_eq!(read_of(&rotating, "queue/rotational"), "1");
     assert_eq!(rotating.record().queue.read_ahead, queue.read_ahead);
     rotating.remove().unwrap();
-    disk.reset_counters().unwrap();
+    disk.reset().unwrap();
     read_direct(disk.device(), 1 << 20, 4);
     let counters = disk.counters().unwrap();
     assert_eq!((counters.reads, counters.queue_max), (16, 4));

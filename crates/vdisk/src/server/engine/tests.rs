@@ -153,16 +153,22 @@ fn without_timing_everything_is_answered_at_once_and_not_counted_as_timed() {
 }
 
 #[test]
-fn a_reset_starts_all_counters_anew() {
+fn a_reset_starts_with_a_new_device_and_all_counters_anew() {
     let engine = engine(Nanos::ZERO, 1.0);
     let mut due = Vec::new();
     engine.submit(READ, 1, &mut due);
     due.drain(..).for_each(|due| engine.answered(due.times));
-    engine.reset_counters();
+    engine.reset(Constant::boxed(Nanos::from_secs(3600)));
     let counters = engine.counters();
     assert_eq!((counters.requests(), counters.timed, counters.seeks), (0, 0, 0));
     assert_eq!(counters.bytes(), Bytes::ZERO);
     assert_eq!((counters.queue_max, counters.lateness.max), (0, Nanos::ZERO));
+    engine.submit(READ, 2, &mut due);
+    assert!(due.is_empty(), "the new device serves slowly");
+    // The request that waits keeps its device.
+    engine.reset(Constant::boxed(Nanos::ZERO));
+    engine.submit(READ, 3, &mut due);
+    assert!(due.is_empty());
 }
 
 #[test]
