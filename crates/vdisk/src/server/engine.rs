@@ -96,6 +96,14 @@ struct WaitingRequest<T> {
     arrived: Nanos,
 }
 
+impl<T> Core<T> {
+    /// Appends the replies to all waiting requests.
+    fn answer_all(&mut self, due: &mut Vec<DueReply<T>>) {
+        due.extend(self.waiting.take_all().map(|w| DueReply { token: w.token, times: None }));
+        self.queue.change(now(), 0);
+    }
+}
+
 impl<T> std::fmt::Debug for Core<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Core").field("queue", &self.queue).finish_non_exhaustive()
@@ -157,9 +165,7 @@ impl<T> ServiceEngine<T> {
     pub(crate) fn set_timing(&self, on: bool, due: &mut Vec<DueReply<T>>) {
         self.timing.store(on, Ordering::Relaxed);
         if !on {
-            let mut core = self.lock();
-            due.extend(core.waiting.take_all().map(|w| DueReply { token: w.token, times: None }));
-            core.queue.change(now(), 0);
+            self.lock().answer_all(due);
         }
     }
 
@@ -179,9 +185,11 @@ impl<T> ServiceEngine<T> {
     }
 
     /// Serves from another device, to measure this machine's overhead; `None` restores the disk's
-    /// own device. The disk must not be used meanwhile.
-    pub(crate) fn probe(&self, device: Option<Box<dyn Device>>) {
+    /// own device. Other requests, such as the flush of a sync(2), may be waiting: a device that is
+    /// replaced would never complete them, so they are answered immediately.
+    pub(crate) fn probe(&self, device: Option<Box<dyn Device>>, due: &mut Vec<DueReply<T>>) {
         let mut core = self.lock();
+        core.answer_all(due);
         let own = match core.aside.take() {
             Some(own) => {
                 core.device = own;
@@ -237,14 +245,14 @@ impl<T> ServiceEngine<T> {
         counters
     }
 
-    /// Starts over with `device`, whose caches are empty, and with all counters at 0. While
-    /// requests are waiting, only the counters start over.
-    pub(crate) fn reset(&self, device: Box<dyn Device>) {
+    /// Starts over with `device`, whose caches are empty, and with all counters at 0. Requests that
+    /// are waiting are answered immediately.
+    pub(crate) fn reset(&self, device: Box<dyn Device>, due: &mut Vec<DueReply<T>>) {
         let mut core = self.lock();
-        if core.aside.is_some() {
-            core.aside = Some(device);
-        } else if core.waiting.count() == 0 {
-            core.device = device;
+        core.answer_all(due);
+        match core.aside {
+            Some(_) => core.aside = Some(device),
+            None => core.device = device,
         }
         core.base = core.device.counters();
         core.queue = QueueDepthStats::beginning_at(now(), core.waiting.count());

@@ -57,8 +57,8 @@ thread_local! {
 
 impl DiskFile {
     pub(crate) fn reset(&self) -> Result<(), SpecError> {
-        let seed = self.seed.fetch_add(1, Ordering::Relaxed);
-        self.engine.reset(self.model.build(seed)?);
+        let device = self.model.build(self.seed.fetch_add(1, Ordering::Relaxed))?;
+        self.change(|engine, due| engine.reset(device, due));
         Ok(())
     }
 
@@ -82,10 +82,13 @@ impl DiskFile {
         }
     }
 
-    /// Switches timing on or off, and sends all replies that become due.
-    pub(crate) fn set_timing(&self, on: bool) {
+    /// Changes the engine, and sends all replies that become due.
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&ServiceEngine<ReplyToken>, &mut Vec<DueReply<ReplyToken>>),
+    ) {
         let mut due = Vec::new();
-        self.engine.set_timing(on, &mut due);
+        change(&self.engine, &mut due);
         due.into_iter().for_each(|due| self.answer(due));
     }
 

@@ -279,13 +279,14 @@ fn answer(disk: &DiskFile, question: ControlRequest) -> ControlReply {
                 return ControlReply::Error { message: error.to_string() };
             }
         }
-        ControlRequest::Probe { service: None } => disk.engine.probe(None),
-        ControlRequest::Probe { service: Some(service) } => match disk.engine.constant(service) {
-            Ok(device) => disk.engine.probe(Some(device)),
-            Err(error) => return ControlReply::Error { message: error.to_string() },
-        },
+        ControlRequest::Probe { service } => {
+            match service.map(|service| disk.engine.constant(service)).transpose() {
+                Ok(device) => disk.change(|engine, due| engine.probe(device, due)),
+                Err(error) => return ControlReply::Error { message: error.to_string() },
+            }
+        }
         ControlRequest::HeadStart { early } => disk.engine.set_head_start(early),
-        ControlRequest::Timing { on } => disk.set_timing(on),
+        ControlRequest::Timing { on } => disk.change(|engine, due| engine.set_timing(on, due)),
     }
     ControlReply::Done
 }

@@ -158,17 +158,28 @@ fn a_reset_starts_with_a_new_device_and_all_counters_anew() {
     let mut due = Vec::new();
     engine.submit(READ, 1, &mut due);
     due.drain(..).for_each(|due| engine.answered(due.times));
-    engine.reset(Constant::boxed(Nanos::from_secs(3600)));
+    engine.reset(Constant::boxed(Nanos::from_secs(3600)), &mut due);
     let counters = engine.counters();
     assert_eq!((counters.requests(), counters.timed, counters.seeks), (0, 0, 0));
     assert_eq!(counters.bytes(), Bytes::ZERO);
     assert_eq!((counters.queue_max, counters.lateness.max), (0, Nanos::ZERO));
     engine.submit(READ, 2, &mut due);
     assert!(due.is_empty(), "the new device serves slowly");
-    // The request that waits keeps its device.
-    engine.reset(Constant::boxed(Nanos::ZERO));
+    engine.reset(Constant::boxed(Nanos::ZERO), &mut due);
     engine.submit(READ, 3, &mut due);
-    assert!(due.is_empty());
+    assert_eq!(due.iter().map(|due| due.token).collect::<Vec<_>>(), [2, 3]);
+}
+
+#[test]
+fn a_probe_loses_no_request() {
+    let engine = engine(Nanos::from_secs(3600), 1.0);
+    let mut due = Vec::new();
+    engine.submit(READ, 1, &mut due);
+    engine.probe(Some(Constant::boxed(Nanos::from_secs(3600))), &mut due);
+    engine.submit(READ, 2, &mut due);
+    engine.probe(None, &mut due);
+    assert_eq!(due.iter().map(|due| due.token).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(engine.counters().queue, 0);
 }
 
 #[test]
@@ -203,10 +214,10 @@ fn a_lone_request_gets_its_head_start_and_company_does_not() {
 fn a_probe_takes_the_place_of_the_device_and_gives_it_back() {
     let engine = engine(Nanos::from_secs(3600), 1.0);
     let mut due = Vec::new();
-    engine.probe(Some(engine.constant(Nanos::ZERO).unwrap()));
+    engine.probe(Some(engine.constant(Nanos::ZERO).unwrap()), &mut due);
     engine.submit(READ, 1, &mut due);
     assert_eq!(due.drain(..).map(|due| due.token).collect::<Vec<_>>(), [1]);
-    engine.probe(None);
+    engine.probe(None, &mut due);
     engine.submit(READ, 2, &mut due);
     assert!(due.is_empty(), "the disk's own device takes an hour");
     assert_eq!(engine.counters().queue, 1);
