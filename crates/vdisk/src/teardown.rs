@@ -26,6 +26,25 @@ use crate::users;
 const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(3);
 const LONG_UNMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the kernel may take for a step that nothing obstructs.
+const STEP_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// How long the steps of a removal may wait for users of the disk: [`UNMOUNT_TIMEOUT`] together, as
+/// users that obstructed one step will obstruct the next.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    until: Instant,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { until: Instant::now() + UNMOUNT_TIMEOUT }
+    }
+
+    fn left(self) -> Duration {
+        self.until.saturating_duration_since(Instant::now()).max(STEP_TIMEOUT)
+    }
+}
 
 /// What to do if the disk is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +76,9 @@ pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError
         cut(server.as_ref());
     }
     let was_mounted = is_mounted(&home.mountpoint());
-    let released = unmount(&home.mountpoint(), in_use)
-        .and_then(|()| release_loop_devices(home, in_use, server.as_ref()));
+    let patience = Patience::new();
+    let released = unmount(&home.mountpoint(), in_use, patience)
+        .and_then(|()| release_loop_devices(home, in_use, server.as_ref(), patience));
     if let Err(error) = released {
         if let Some(timing) = was_timed
             && let Err(spoilt) = put_back(home, was_mounted, timing)
@@ -67,8 +87,8 @@ pub(crate) fn take_down(home: &DiskDirs, in_use: InUse) -> Result<(), VdiskError
         }
         return Err(error);
     }
-    unmount_fuse(home, server.as_ref())?;
-    end_server(server.as_ref());
+    unmount_fuse(home, server.as_ref(), patience)?;
+    end_server(server.as_ref(), patience);
     remove_files(home)
 }
 
@@ -153,13 +173,13 @@ fn cut(server: Option<&ServerFacts>) {
     }
 }
 
-fn unmount(target: &Path, in_use: InUse) -> Result<(), VdiskError> {
-    let start = Instant::now();
+fn unmount(target: &Path, in_use: InUse, patience: Patience) -> Result<(), VdiskError> {
+    let (start, limit) = (Instant::now(), patience.left());
     while is_mounted(target) {
         match mounts::unmount(target) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                if start.elapsed() < UNMOUNT_TIMEOUT {
+                if start.elapsed() < limit {
                     std::thread::sleep(RETRY_INTERVAL);
                 } else if in_use == InUse::Refuse {
                     return Err(VdiskError::Busy { path: target.to_owned() });
@@ -185,13 +205,14 @@ fn release_loop_devices(
     home: &DiskDirs,
     in_use: InUse,
     server: Option<&ServerFacts>,
+    patience: Patience,
 ) -> Result<(), VdiskError> {
     let is_free = match in_use {
         InUse::Refuse => release_free_devices(home)?,
-        InUse::Force => release_all(home, server)?,
+        InUse::Force => release_all(home, server, patience)?,
     };
     if let (true, Ok(Some(added))) = (is_free, read_json(&home.loop_device())) {
-        remove_loop_device(added, UNMOUNT_TIMEOUT);
+        remove_loop_device(added, patience.left());
     }
     Ok(())
 }
@@ -220,12 +241,16 @@ fn release_free_devices(home: &DiskDirs) -> Result<bool, VdiskError> {
 
 /// Releases all loop devices, and returns whether they are free. Processes that have one open get
 /// errors; the device disappears when they close it.
-fn release_all(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<bool, VdiskError> {
+fn release_all(
+    home: &DiskDirs,
+    server: Option<&ServerFacts>,
+    patience: Patience,
+) -> Result<bool, VdiskError> {
     let release = || -> Result<bool, VdiskError> {
         for device in loop_device::over_files_in(home.dir()) {
             loopdev::release(&device).map_err(VdiskError::io("releasing", &device))?;
         }
-        Ok(wait_until(UNMOUNT_TIMEOUT, || loop_device::over_files_in(home.dir()).is_empty()))
+        Ok(wait_until(patience.left(), || loop_device::over_files_in(home.dir()).is_empty()))
     };
     if release()? {
         return Ok(true);
@@ -244,19 +269,23 @@ fn remove_loop_device(added: AttachedLoop, patience: Duration) {
     }
 }
 
-fn unmount_fuse(home: &DiskDirs, server: Option<&ServerFacts>) -> Result<(), VdiskError> {
+fn unmount_fuse(
+    home: &DiskDirs,
+    server: Option<&ServerFacts>,
+    patience: Patience,
+) -> Result<(), VdiskError> {
     let target = home.fuse();
-    if unmount(&target, InUse::Refuse).is_ok() {
+    if unmount(&target, InUse::Refuse, patience).is_ok() {
         return Ok(());
     }
     cut(server);
-    unmount(&target, InUse::Force)
+    unmount(&target, InUse::Force, patience)
 }
 
 /// Waits until the server exits, as it does when its file system is unmounted; otherwise kills it.
-fn end_server(server: Option<&ServerFacts>) {
+fn end_server(server: Option<&ServerFacts>, patience: Patience) {
     let Some(server) = server else { return };
-    if !wait_until(UNMOUNT_TIMEOUT, || !is_alive(server)) {
+    if !wait_until(patience.left(), || !is_alive(server)) {
         kill(server);
         wait_until(UNMOUNT_TIMEOUT, || !is_alive(server));
     }

@@ -33,7 +33,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/trace", 6260),
     ("crates/tunables", 5680),
     ("crates/units", 1085),
-    ("crates/vdisk", 3825),
+    ("crates/vdisk", 3832),
     ("crates/workload", 4365),
     ("python", 630),
     ("xtask", 8380),
