@@ -191,8 +191,7 @@ impl fmt::Display for NewFileWindow {
         } else {
             write!(
                 f,
-                "(streams are faster with it); reverts to {own} when idle or on exit; disable with \
-                 --no-new-files"
+                "(streams are faster with it); reverts to {own} when idle or on exit"
             )
         }
     }

@@ -349,7 +349,8 @@ fn host_auto_gives_everything_back() {
         // The first auto exits after its duration; the others are killed.
         for round in 0..4_u64 {
             let mut command = stage.foreread();
-            command.args(["auto", "--interval", "100ms", "--duration", "3s"]).arg(&stage.mount);
+            command.args(["auto", "--new-files", "--interval", "100ms", "--duration", "3s"]);
+            command.arg(&stage.mount);
             let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             if round > 0 {
                 std::thread::sleep(Duration::from_millis(500 + 370 * round));

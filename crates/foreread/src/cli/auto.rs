@@ -62,9 +62,12 @@ pub struct AutoArgs {
     /// Never change open files that match; same syntax as --only
     #[arg(long, value_name = "RULE")]
     except: Vec<AccessRule>,
-    /// Do not change the device's window, which files get when they are opened. Implied by --only
-    /// and --except, because that window affects all processes
-    #[arg(long)]
+    /// Also raise the device's window, which files get when they are opened, while streams gain from
+    /// it. Mappings that are read at random are much slower if they get such a window
+    #[arg(long, conflicts_with_all = ["only", "except"])]
+    new_files: bool,
+    /// What happens without --new-files, too
+    #[arg(long, hide = true, conflicts_with = "new_files")]
     no_new_files: bool,
     /// Read the rest of this file, or of the files below this directory, as soon as they are read
     /// at random, if they fit into half of the cache
@@ -320,7 +323,6 @@ impl AutoArgs {
         }
         let interval = self.control.interval()?;
         let limits = AccessRules { allow: self.only.clone(), deny: self.except.clone() };
-        let new_files = !self.no_new_files && limits == AccessRules::default();
         let storages: Vec<_> = self
             .targets
             .iter()
@@ -333,7 +335,7 @@ impl AutoArgs {
         let recording = self.control.recording()?;
         let (mut backend, error) = self.control.live(context, limits, primed)?;
         let added = storages.into_iter().try_for_each(|storage| backend.add(storage));
-        let session = self.control.session(new_files, self.ab_test.map(|slot| (slot, seed())));
+        let session = self.control.session(self.new_files, self.ab_test.map(|slot| (slot, seed())));
         let backend = RecordingBackend::new(backend, &session, recording);
         let mut daemon = Daemon::new(session.loop_config(), backend, Some(publisher));
         let end = self.duration.map(|time| Instant::now() + Duration::from_nanos(time.get()));

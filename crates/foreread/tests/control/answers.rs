@@ -120,7 +120,7 @@ fn host_auto_answers_short_runs_and_lets_go_of_them() {
     let Some(stage) = stage(name) else { return };
     let path = stage.data("runs", 64, 7);
     let reader = Busy::new().with(reads_runs(&path));
-    let mut auto = stage.auto(&["--no-new-files"]);
+    let mut auto = stage.auto(&[]);
     let status = || {
         let output = stage.foreread().args(["auto", "status", "--json"]).output().unwrap();
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap_or_default()

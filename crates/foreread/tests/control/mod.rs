@@ -238,7 +238,7 @@ fn host_auto_killed_at_any_moment_leaves_the_bdi_and_the_files() {
     let mut chance = Chance(asked("FOREREAD_SEED", 7));
     let (mut acted, mut held) = (0, 0);
     for number in 0..kills {
-        let mut auto = stage.auto(&[]);
+        let mut auto = stage.auto(&["--new-files"]);
         match number % 3 {
             // At any moment, also while it starts.
             0 => std::thread::sleep(Duration::from_millis(chance.below(2500))),
@@ -311,7 +311,7 @@ fn host_auto_goes_along_with_processes_that_come_and_go() {
     }
     let kept = File::open(&paths[4]).unwrap();
     // Otherwise new files are opened with the right window, and auto leaves them alone.
-    let mut auto = stage.auto(&["--no-new-files"]);
+    let mut auto = stage.auto(&[]);
     let until = Instant::now() + Duration::from_secs(asked("FOREREAD_FUZZ_SECONDS", 5));
     auto.wait_for_windows(10);
     while Instant::now() < until {
@@ -337,7 +337,7 @@ fn host_auto_leaks_nothing() {
         busy.with(move || read_anew(&path, byte))
     });
     // Otherwise new files are opened with the right window, and auto leaves them alone.
-    let mut auto = stage.auto(&["--no-new-files"]);
+    let mut auto = stage.auto(&[]);
     auto.wait_for_windows(3);
     // The smallest of many samples omits descriptors that are held only for an instant.
     let least = |auto: &Daemon| {

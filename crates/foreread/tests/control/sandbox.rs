@@ -41,7 +41,7 @@ fn host_auto_works_with_the_capabilities_of_its_unit() {
             None => limited.env_remove(name),
         };
     }
-    limited.args(["auto", "--interval", "20ms", "--no-new-files"]).arg(&stage.mount);
+    limited.args(["auto", "--interval", "20ms"]).arg(&stage.mount);
     let mut auto = Daemon::start(&mut limited);
     auto.wait_for_windows(1);
     let lines = auto.lines.lock().unwrap().join("\n");
