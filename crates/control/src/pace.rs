@@ -145,7 +145,7 @@ impl PrimingController {
             wait: Nanos::from_secs_f64(self.alone),
             queued: Pages::new(self.queued as u64),
         };
-        if self.paused_stretches > 0 || self.queued * pass > tuning::MAX_QUEUE_SECONDS {
+        if self.paused_stretches > 0 || self.queued * pass > tuning::MAX_QUEUE_TIME.as_secs_f64() {
             (self.budget_pages, self.stats) = (0.0, Some(stats));
             return &mut self.budget_pages;
         }
@@ -161,8 +161,8 @@ impl PrimingController {
 
     /// Returns the size of a burst that probes the rate of the device, in pages; 0 if none is due.
     fn next_burst(&mut self) -> f64 {
-        if f64::from(self.bursts + 1) * tuning::PROBE_SECONDS > tuning::MAX_LOSS_SHARE * self.waited
-        {
+        let bursts = f64::from(self.bursts + 1) * tuning::PROBE_TIME.as_secs_f64();
+        if bursts > tuning::MAX_LOSS_SHARE * self.waited {
             return 0.0;
         }
         let next =

@@ -230,8 +230,9 @@ impl Classifier {
         }
     }
 
-    /// Returns the pattern; `touched` is the share of the file that readers requested.
-    pub fn pattern(&self, touched: f64) -> AccessPattern {
+    /// Returns the pattern. It cannot tell that random reads are dense: it knows neither the size of
+    /// the file nor all pages that readers requested.
+    pub fn pattern(&self) -> AccessPattern {
         let scores = [
             (self.sequential, AccessPattern::Sequential),
             (self.strided, AccessPattern::Strided),
@@ -247,7 +248,6 @@ impl Classifier {
             AccessPattern::Sequential if self.switched > 0.3 * self.sequential => {
                 AccessPattern::Interleaved
             }
-            AccessPattern::Random if touched > tuning::DENSE_SHARE => AccessPattern::RandomDense,
             pattern => pattern,
         }
     }
@@ -262,7 +262,7 @@ mod tests {
         for (index, pages) in reads {
             classifier.reader_at(index, pages);
         }
-        classifier.pattern(0.0)
+        classifier.pattern()
     }
 
     #[test]
@@ -360,17 +360,8 @@ mod tests {
             classifier.reader_at(mark, 16);
             classifier.window_to(mark, end);
         }
-        assert_eq!(classifier.pattern(0.0), AccessPattern::Sequential);
+        assert_eq!(classifier.pattern(), AccessPattern::Sequential);
         classifier.age();
-        assert_eq!(classifier.pattern(0.0), AccessPattern::Sequential);
-    }
-
-    #[test]
-    fn random_reads_of_much_of_a_file_are_dense() {
-        let mut classifier = Classifier::default();
-        for n in 0..40_u64 {
-            classifier.reader_at(n * n * 7919 % 100_003, 1);
-        }
-        assert_eq!(classifier.pattern(0.5), AccessPattern::RandomDense);
+        assert_eq!(classifier.pattern(), AccessPattern::Sequential);
     }
 }

@@ -110,7 +110,6 @@ pub(super) struct Stream {
     before: (u64, PlaceCounts),
     /// Pages used and wasted before the interval.
     tallied: (u64, u64),
-    pub asked: u64,
     windows: u64,
     pending: Option<(u64, u64)>,
 }
@@ -133,7 +132,6 @@ impl Stream {
                 let pages = event.request.get();
                 let previous = event.previous.map(|next| ReadEnd::new(next, page));
                 self.windows += 1;
-                self.asked = self.asked.saturating_add(pages);
                 if self.ahead.awaits(index) {
                     self.thrashed += 1;
                 }
@@ -173,7 +171,6 @@ impl Stream {
             EventKind::Window { window, mapped } => {
                 if mapped {
                     self.windows += 1;
-                    self.asked += 1;
                     self.mapped = true;
                     if self.ahead.awaits(index) {
                         self.thrashed += 1;
@@ -359,7 +356,7 @@ impl Stream {
     /// Returns whether there are enough events to know how it is read.
     pub fn is_known(&self) -> bool {
         let few = if self.is_done() { tuning::MIN_WINDOWS - 1 } else { tuning::MIN_WINDOWS };
-        self.windows >= few && self.pattern() != AccessPattern::Unknown
+        self.windows >= few && self.classifier.pattern() != AccessPattern::Unknown
     }
 
     pub fn reading(&self) -> StreamKind {
@@ -378,11 +375,5 @@ impl Stream {
         } else {
             StreamKind::Other
         }
-    }
-
-    pub fn pattern(&self) -> AccessPattern {
-        let pages = self.facts.map_or(0, |facts| facts.file_pages.get());
-        let touched = if pages == 0 { 0.0 } else { self.asked as f64 / pages as f64 };
-        self.classifier.pattern(touched)
     }
 }

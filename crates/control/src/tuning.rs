@@ -32,7 +32,7 @@ pub(crate) mod shared {
     /// How long readers are observed before their rate counts.
     pub const OBSERVATION_TIME: Nanos = Nanos::from_millis(500);
     /// How long the effect of a change is observed.
-    pub const TRIAL_TIME: Nanos = Nanos::from_secs(1);
+    pub const TRIAL_TIME: Nanos = Nanos::new(2 * OBSERVATION_TIME.get());
     /// Minimum time before the same request or action is repeated.
     pub const RETRY_INTERVAL: Nanos = Nanos::from_secs(5);
     /// How long an observation counts; the span of PSI `avg10`.
@@ -48,7 +48,7 @@ pub(crate) mod shared {
     /// Items of one kind that are remembered or sampled. Bounds memory and processor time.
     pub const MAX_REMEMBERED: usize = 64;
     /// Windows and files that are tracked. Bounds memory.
-    pub const MAX_FOLLOWED: usize = 256;
+    pub const MAX_FOLLOWED: usize = 4 * MAX_REMEMBERED;
     /// Runs of an open file that are tracked. Bounds processor time.
     pub const MAX_RUNS: usize = 16;
     /// Window with which every page that a reader touches causes an event.
@@ -58,20 +58,22 @@ pub(crate) mod shared {
     /// Interval between decisions after readers start, when most of the gain is possible.
     pub const EAGER_INTERVAL: Nanos = Nanos::from_millis(25);
     /// Smallest number of repetitions that is not taken for chance.
-    pub const MIN_REPEATS: u64 = 4;
+    pub const MIN_REPEATS: u64 = FEW_SAMPLES / 2;
     /// Intervals before the pace with prefetching counts, as readers first catch up on misses.
     pub const SETTLING_INTERVALS: u64 = LOOKAHEAD_INTERVALS;
     /// Intervals after which prefetching is judged.
     pub const JUDGE_INTERVALS: u64 = FEW_SAMPLES;
     /// A smaller share is negligible.
     pub const MIN_SHARE: f64 = 0.1;
+    /// A larger share is no exception.
+    pub const MINORITY_SHARE: f64 = 0.2;
     /// A larger share is a majority.
     pub const MAJORITY_SHARE: f64 = 0.5;
     /// A rate or time below this fraction of its previous value has plainly changed and needs no
     /// long observation.
     pub const PLAINLY_BELOW_RATIO: f64 = 0.7;
     /// Weight of the latest observation in a moving average.
-    pub const LATEST_WEIGHT: f64 = 0.25;
+    pub const LATEST_WEIGHT: f64 = 1.0 / MIN_REPEATS as f64;
 }
 
 pub(crate) mod control_loop {
@@ -83,7 +85,7 @@ pub(crate) mod control_loop {
     /// Without a read from a disk for this long, the loop is idle.
     pub const IDLE_TIMEOUT: Nanos = Nanos::new(2 * super::shared::IDLE_TIMEOUT.get());
     /// Interval between samples while the loop is idle.
-    pub const IDLE_SAMPLE_INTERVAL: Nanos = Nanos::from_secs(1);
+    pub const IDLE_SAMPLE_INTERVAL: Nanos = Nanos::new(super::shared::IDLE_TIMEOUT.get() / 2);
     /// A pause is at least this many times as long as the step before it, unless the interval is
     /// shorter: sampling then takes at most about 3 % of one processor.
     pub const MIN_PAUSE_STEPS: u64 = 30;
@@ -105,7 +107,7 @@ pub(crate) mod controller {
     /// Windows and prefetch depths grow only if readers wait for more than this share of the time.
     pub use super::shared::MIN_EFFECT as MIN_WAIT_SHARE;
     /// Open files that are tracked; above this, the one idle longest is forgotten. Bounds memory.
-    pub const MAX_OPEN_FILES: usize = 16_384;
+    pub const MAX_OPEN_FILES: usize = 256 * super::shared::MAX_REMEMBERED;
     pub use super::shared::EAGER_INTERVAL;
     /// An open file without an event for this long is forgotten.
     pub use super::shared::FORGET_TIMEOUT;
@@ -146,10 +148,13 @@ pub(crate) mod window_search {
     /// [`MAX_ROUND_TIME`] for more streams, in seconds.
     pub const MAX_CROWDED_ROUND_SECONDS: f64 = 0.4;
     /// Number of times that each stream should use up its window during a trial.
-    pub const TRIAL_ROUNDS: f64 = 3.0;
+    pub const TRIAL_ROUNDS: f64 = super::stream::MIN_WINDOWS as f64;
     /// Shortest and longest trial. A trial without a clear result, or with reads besides the
     /// streams, may take longer.
-    pub const TRIAL_TIME: (Nanos, Nanos) = (Nanos::from_millis(200), Nanos::from_millis(1500));
+    pub const TRIAL_TIME: (Nanos, Nanos) = (
+        Nanos::new(8 * super::shared::EAGER_INTERVAL.get()),
+        Nanos::new(3 * super::shared::OBSERVATION_TIME.get()),
+    );
     /// A smaller gain or loss than this may be chance, so the trial is extended once.
     pub const CLEAR_RATIO: f64 = 1.0 + super::shared::MIN_SHARE;
     /// Shortest trial if several readers share a file: they first use up the pages that were read
@@ -160,7 +165,7 @@ pub(crate) mod window_search {
     /// Observation of readers before the first trial: the minimum if [`MIN_PLACES`] were seen, and
     /// the time that always suffices.
     pub const FIRST_TRIAL_TIME: (Nanos, Nanos) =
-        (Nanos::from_millis(100), super::shared::OBSERVATION_TIME);
+        (Nanos::new(4 * super::shared::EAGER_INTERVAL.get()), super::shared::OBSERVATION_TIME);
     /// Places where readers must have been seen before the first trial.
     pub const MIN_PLACES: u64 = 2 * super::shared::MIN_SAMPLES;
     /// Places where a single reader must have been seen before an early first trial.
@@ -174,17 +179,18 @@ pub(crate) mod window_search {
     /// took.
     pub const MAX_SILENT_READS: f64 = super::shared::FEW_SAMPLES as f64;
     pub use super::shared::MAX_BACKOFF_DOUBLINGS as MAX_CONVERGED_DOUBLINGS;
+    /// Streams compete if they reach more than this share of places after another stream.
+    pub use super::shared::MINORITY_SHARE as COMPETING_SWITCH_SHARE;
     /// Time without any other change before a trial, if other reads compete with the streams.
     pub use super::shared::OBSERVATION_TIME as MIN_CALM_TIME;
     /// The search restarts if readers wait and their rate is below this fraction of the rate that
     /// it found.
     pub use super::shared::PLAINLY_BELOW_RATIO as RESTART_BELOW_RATIO;
-    /// Streams compete if they reach more than this share of places after another stream.
-    pub const COMPETING_SWITCH_SHARE: f64 = 0.2;
     /// Bounds of the gain for which a larger window is kept and followed by another step; lower if
     /// more places were seen. With a constant 5 %, scans of real databases on an SSD are 10 %
     /// slower.
-    pub const MIN_GAIN_RATIOS: (f64, f64) = (1.02, 1.0 + super::shared::MIN_EFFECT);
+    pub const MIN_GAIN_RATIOS: (f64, f64) =
+        (1.0 + super::pace::MAX_LOSS_SHARE, 1.0 + super::shared::MIN_EFFECT);
 }
 
 pub(crate) mod stream {
@@ -199,12 +205,12 @@ pub(crate) mod stream {
     /// continue a run.
     pub use super::shared::MIN_SHARE as MIN_FORWARD_SHARE;
     /// Without a sample for this long, misses show how a file is read.
-    pub const SAMPLE_TIMEOUT: Nanos = Nanos::from_millis(250);
+    pub const SAMPLE_TIMEOUT: Nanos = Nanos::new(super::shared::OBSERVATION_TIME.get() / 2);
     pub use super::shared::RETRY_INTERVAL as BURST_PAUSE;
     /// An open file without a miss, mark or wait for this long is sampled only if it is prefetched.
-    pub const MAX_UNSEEN_TIME: Nanos = Nanos::from_secs(1);
+    pub const MAX_UNSEEN_TIME: Nanos = Nanos::new(super::shared::IDLE_TIMEOUT.get() / 2);
     /// [`MIN_FORWARD_SHARE`] for faults of a mapping: only whole passes get a larger window.
-    pub const MIN_FORWARD_SHARE_MAPPED: f64 = 0.8;
+    pub const MIN_FORWARD_SHARE_MAPPED: f64 = 1.0 - super::shared::MINORITY_SHARE;
 }
 
 pub(crate) mod shrink {
@@ -219,7 +225,7 @@ pub(crate) mod runs {
     pub use super::shared::MAX_REMEMBERED as MAX_RUNS_REMEMBERED;
     pub const MIN_RUNS: u64 = 2 * super::shared::MIN_SAMPLES;
     /// A longer run is a stream.
-    pub const MAX_RUN_PAGES: u64 = 4096;
+    pub const MAX_RUN_PAGES: u64 = 4 * super::priming::PIECE_PAGES;
     /// Marks that a reader must have reached in its current run before the run counts as a stream.
     pub use super::shared::MIN_REPEATS as MIN_MARKS_OF_STREAM;
     /// How long a reader is observed before any action.
@@ -268,7 +274,7 @@ pub(crate) mod random_faults {
     /// with 136 MiB (1.4 s) lose, on virtual SSDs.
     pub const MIN_PASS_TIME: units::Nanos = units::Nanos::from_secs(2);
     /// Pieces of one mapping that are tracked at once.
-    pub const MAX_CURRENT_PIECES: usize = 8;
+    pub const MAX_CURRENT_PIECES: usize = super::shared::MAX_RUNS / 2;
 }
 
 /// The choice for open files that are read in runs.
@@ -276,7 +282,7 @@ pub(crate) mod choice {
     pub use super::shared::FEW_SAMPLES as MIN_RUNS;
     /// Accesses for which the gain of a trend is predicted: the last ones, extended along the trend
     /// up to this number.
-    pub const TREND_ACCESSES: usize = 256;
+    pub const TREND_ACCESSES: usize = super::shared::MAX_HISTORY as usize / 4;
     /// Accesses that are replayed for one candidate: the history of the last seconds, mostly.
     pub use super::shared::MAX_HISTORY as MAX_ACCESSES;
     /// A longer time between two accesses is idle time.
@@ -288,10 +294,9 @@ pub(crate) mod choice {
     pub use super::shared::MIN_SAMPLES as RUNS_BETWEEN_CHOICES;
     /// The window of an open file whose misses trigger a prefetch.
     pub use super::shared::SINGLE_PAGE as MISS_PREFETCH_WINDOW_PAGES;
-    /// Processor time of one replayed access, assumed and not measured; and the share of one
-    /// processor that predictions may use.
-    pub const ACCESS_COST: units::Nanos = units::Nanos::from_micros(1);
-    pub const MAX_PROCESSOR_SHARE: f64 = 0.01;
+    /// Pause of predictions for each replayed access: they use 1 % of a processor if an access
+    /// takes 1 µs, which is assumed and not measured.
+    pub const REPLAY_PAUSE: units::Nanos = units::Nanos::from_micros(100);
 }
 
 /// Assumptions of predictions about every machine.
@@ -317,7 +322,8 @@ pub(crate) mod gain {
     /// Assumed error of predictions before the first measurement, as a natural logarithm: 5 %.
     pub use super::shared::MIN_EFFECT as FIRST_ERROR;
     /// Larger gains are reported as this one, for example that of a reader that no longer waits.
-    pub const MAX_GAIN: f64 = 1024.0;
+    /// The accesses that are remembered cannot show more.
+    pub const MAX_GAIN: f64 = super::shared::MAX_HISTORY as f64;
 }
 
 /// Trends of reads, and prefetching along them.
@@ -326,15 +332,15 @@ pub(crate) mod trend {
     pub use super::shared::IDLE_TIMEOUT;
     pub use super::shared::LOOKAHEAD_INTERVALS;
     /// Moves from read to read that are remembered: the history size of Leap (ATC'20).
-    pub const MAX_MOVES: usize = 32;
+    pub const MAX_MOVES: usize = 2 * super::shared::MIN_SAMPLES as usize;
     pub use super::shared::MIN_ROOM as MIN_ROOM_PIECES;
     pub use super::shared::REVERT_BELOW_RATIO;
     /// The fewest moves that show a trend: all of them must agree.
-    pub const MIN_MOVES: usize = 5;
+    pub const MIN_MOVES: usize = super::shared::MIN_REPEATS as usize + 1;
     /// Pieces that are prefetched at first.
     pub use super::shared::FEW_SAMPLES as FIRST_DEPTH_PIECES;
     /// Weight of the last read in the score.
-    pub const SCORE_WEIGHT: f64 = 0.125;
+    pub const SCORE_WEIGHT: f64 = 1.0 / super::shared::FEW_SAMPLES as f64;
     /// Share of reads that a plan must foresee, and share of prefetched pages that must be used.
     pub use super::shared::MAJORITY_SHARE as MIN_SCORE;
     pub use super::shared::MAX_HISTORY as MAX_BACKOFF_MOVES;
@@ -345,7 +351,7 @@ pub(crate) mod trend {
     /// Moves that must agree after a failed plan; doubles with each further one.
     pub use super::shared::MIN_SAMPLES as FIRST_BACKOFF_MOVES;
     /// Largest extent of joined adjacent pieces.
-    pub const MAX_JOINED_PAGES: u64 = 512;
+    pub const MAX_JOINED_PAGES: u64 = super::priming::PIECE_PAGES / 2;
     /// Intervals after which a plan is judged.
     pub use super::shared::JUDGE_INTERVALS;
     /// Intervals before the pace with prefetching counts.
@@ -370,23 +376,24 @@ pub(crate) mod next_files {
     /// On a rotating disk, files started at shorter intervals are adjacent, and the drive reads
     /// them ahead itself. Half a revolution.
     pub const MIN_ROTATING_FILE_TIME: Nanos = Nanos::from_millis(4);
-    /// Files that must be left before prefetching is tried on such a disk: an array may gain.
-    pub const MIN_ROTATING_FILES: u64 = 512;
+    /// Files that must be left before prefetching is tried on such a disk: an array may gain. Fewer
+    /// files may end before prefetching is judged.
+    pub const MIN_ROTATING_FILES: u64 = JUDGE_INTERVALS * MIN_ROOM_FILES;
     /// Share of files started one after another that must be neighbors in the directory.
     pub const MIN_NEIGHBOR_SHARE: f64 = 0.75;
     /// Intervals after which prefetching is judged: on a saturated disk, it only adds seeks.
     pub use super::shared::JUDGE_INTERVALS;
     /// Most markers that are sampled at once, because other files are sampled, too.
     pub use super::shared::MAX_REMEMBERED as MAX_MARKERS;
-    /// Minimum time between listings after many listings without a fitting order.
-    pub use super::shared::RETRY_INTERVAL as LISTING_INTERVAL;
     /// Markers within the prefetch depth. If accesses cannot be sampled, the first page of each
     /// marker is not prefetched.
-    pub const MARKERS_PER_DEPTH: u64 = 4;
+    pub use super::shared::MIN_REPEATS as MARKERS_PER_DEPTH;
     /// Largest distance between two markers, in files.
-    pub const MAX_MARKER_FILES: u64 = 64;
+    pub use super::shared::MIN_ROOM as MAX_MARKER_FILES;
     /// Minimum measured time before prefetching is judged.
     pub use super::shared::OBSERVATION_TIME as MIN_JUDGE_TIME;
+    /// Minimum time between listings after many listings without a fitting order.
+    pub use super::shared::RETRY_INTERVAL as LISTING_INTERVAL;
     /// Intervals before the rate of files with prefetching counts.
     pub use super::shared::SETTLING_INTERVALS;
     /// Prefetching stops unless files per second rise by this factor.
@@ -423,17 +430,18 @@ pub(crate) mod pace {
     pub const MAX_PROBE_PAGES: f64 = 16.0 * PROBE_PAGES;
     /// The device's time for one burst. All bursts together take at most [`MAX_LOSS_SHARE`] of the
     /// time that readers have waited.
-    pub const PROBE_SECONDS: f64 = MAX_QUEUE_SECONDS;
-    /// Limit of the queue on the device, in seconds of a sequential pass: this does not slow down
+    pub use MAX_QUEUE_TIME as PROBE_TIME;
+    /// Limit of the queue on the device, in time of a sequential pass: this does not slow down
     /// readers.
-    pub const MAX_QUEUE_SECONDS: f64 = 0.1;
+    pub const MAX_QUEUE_TIME: units::Nanos =
+        units::Nanos::new(4 * super::shared::EAGER_INTERVAL.get());
     /// Half of the requested pages that have not arrived after this time were cached already, or
     /// will never arrive.
     pub use super::shared::OBSERVATION_TIME as LOST_HALF_LIFE;
     pub const MIN_PAGES_PER_SECOND: f64 = 256.0;
     /// The cost of a page is between these multiples of its cost in a pass. The lower bound is for
     /// devices that serve several requests at once.
-    pub const COST_RATIOS: (f64, f64) = (0.2, 2.5);
+    pub const COST_RATIOS: (f64, f64) = (super::shared::MINORITY_SHARE, 2.5);
     /// Waits before their mean length is known.
     pub use super::shared::FEW_SAMPLES as MIN_WAITS;
     /// Waits after which their mean length is known well.
@@ -441,7 +449,7 @@ pub(crate) mod pace {
     /// How long waits are collected before they are compared with those without priming.
     pub use super::shared::OBSERVATION_TIME as STRETCH_TIME;
     /// Factor by which the sums of earlier stretches decay with each stretch.
-    pub const RETENTION_PER_STRETCH: f64 = 0.9;
+    pub const RETENTION_PER_STRETCH: f64 = 1.0 - super::shared::MIN_SHARE;
     /// Stretches after which waits without priming are measured again if windows have changed.
     pub const MAX_STALE_STRETCHES: u64 = super::shared::MIN_REPEATS;
     /// Consecutive costly stretches after which waits without priming are measured again: other
@@ -462,7 +470,7 @@ pub(crate) mod memory {
     /// A window may exceed its share by the share divided by this.
     pub const SLACK_DIVISOR: u64 = 8;
     /// Files that should stay cached may fill a cache divided by this.
-    pub const KEPT_FILES_DIVISOR: u64 = 2;
+    pub const KEPT_FILES_DIVISOR: u64 = CACHE_SHARE_DIVISOR / 2;
     /// Time after thrashing in which the limit of windows doubles.
     pub use super::shared::FADE_TIME as RECOVERY_TIME;
     /// Thrashing: more than one in this many places missed pages that had been read ahead for it.
@@ -499,7 +507,7 @@ pub(crate) mod outstanding {
     /// Windows of one open file that are tracked. Bounds memory.
     pub use super::shared::MAX_REMEMBERED as MAX_WINDOWS;
     /// A reader that passes this many cached pages between two windows has used both.
-    pub const MAX_GAP_PAGES: u64 = 16;
+    pub use super::shared::MIN_PIECE_PAGES as MAX_GAP_PAGES;
 }
 
 pub(crate) mod pattern {
@@ -512,8 +520,6 @@ pub(crate) mod pattern {
     pub const MAX_WASTE_SHARE: f64 = 0.2;
     /// Streams take turns if more than this share of places continues a run after another one.
     pub use super::shared::MIN_EFFECT as MAX_SWITCHED_SHARE;
-    /// Random reads are dense if they have touched more than this share of the file.
-    pub const DENSE_SHARE: f64 = 0.25;
 }
 
 pub(crate) mod rates {
@@ -521,9 +527,9 @@ pub(crate) mod rates {
     pub use super::shared::REVERT_BELOW_RATIO;
 
     /// Increase in random places per page that shows different work of the readers.
-    pub const OTHER_WORK_PLACES_PER_PAGE: f64 = 1.0 / 64.0;
+    pub const OTHER_WORK_PLACES_PER_PAGE: f64 = 1.0 / (4 * super::shared::MIN_PIECE_PAGES) as f64;
     /// Reads are scattered above this many random places per place that continues a stream.
-    pub const SCATTERED_PLACES_RATIO: f64 = 0.5;
+    pub use super::shared::MAJORITY_SHARE as SCATTERED_PLACES_RATIO;
     /// If other reads were faster than this, a trial without any shows that they have stopped.
     pub const MIN_OTHER_READS_PER_SECOND: f64 = 20.0;
     /// Fraction of their rate that other readers must keep during a trial.

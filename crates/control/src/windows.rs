@@ -18,9 +18,7 @@ use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
 use super::stream::{Stream, StreamKind};
-use crate::tuning::choice::{
-    ACCESS_COST, MAX_PROCESSOR_SHARE, MISS_PREFETCH_WINDOW_PAGES, RUNS_BETWEEN_CHOICES,
-};
+use crate::tuning::choice::{MISS_PREFETCH_WINDOW_PAGES, REPLAY_PAUSE, RUNS_BETWEEN_CHOICES};
 use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
 use crate::tuning::runs::REVERT_BELOW_RATIO as HARM_RATIO;
 use crate::tuning::what_if::{ASSUMED_PARALLEL, MAX_FOLIO_ORDER, MAX_PARALLEL, MAX_REQUEST_PAGES};
@@ -470,7 +468,7 @@ fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages,
 
 /// Returns the pause after a prediction that replayed this many accesses.
 pub(super) fn prediction_pause(replayed: u64) -> Nanos {
-    (ACCESS_COST * replayed).scaled(1.0 / MAX_PROCESSOR_SHARE)
+    REPLAY_PAUSE * replayed
 }
 
 /// Returns the file as predictions need it; `cache` is how many of its pages may be cached.

@@ -12,6 +12,9 @@ use control::{Classifier, Outstanding};
 
 /// Maximum number of followed open files. A new one then replaces the one idle for longest.
 const MAX_OPEN_FILES: usize = 65_536;
+/// Random reads are dense if readers have requested more than this share of the file. Chosen by
+/// hand.
+const DENSE_SHARE: f64 = 0.25;
 
 /// Counters of a stream, which only grow. Sizes are in pages, `stalled` is in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -330,8 +333,10 @@ impl TrackedStream {
             return None;
         }
         let size = self.file.as_ref().map_or(0, |file| file.size.get().div_ceil(page));
-        let touched = if size == 0 { 0.0 } else { now.asked as f64 / size as f64 };
-        let pattern = self.classifier.pattern(touched);
+        let pattern = match self.classifier.pattern() {
+            AccessPattern::Random if is_dense(now.asked, size) => AccessPattern::RandomDense,
+            pattern => pattern,
+        };
         if now == before {
             self.classifier.age();
         }
@@ -366,5 +371,22 @@ impl TrackedStream {
             thrashed: now.thrashed,
             advised_mib: mib(now.forced),
         })
+    }
+}
+
+/// Returns whether random reads of `asked` pages cover so much of a file that all of it is likely to
+/// be read.
+fn is_dense(asked: u64, file_pages: u64) -> bool {
+    file_pages > 0 && asked as f64 > DENSE_SHARE * file_pages as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_reads_of_much_of_a_file_are_dense() {
+        assert!(is_dense(26, 100) && !is_dense(25, 100));
+        assert!(!is_dense(26, 0), "the size is unknown");
     }
 }
