@@ -408,7 +408,7 @@ mod tests {
     /// to other reads, both per second.
     fn climb(active: u64, rates: impl Fn(u64) -> (f64, f64)) -> Vec<u64> {
         let (mut climb, mut windows) = (WindowSearch::default(), vec![32]);
-        let (mut progress, mut other_reads) = (0.0, 0.0);
+        let (mut progress, mut other_reads, mut others_seen) = (0.0, 0.0, Nanos::ZERO);
         climb.begin(Nanos::ZERO);
         for tick in 1..100 {
             let window = windows.last().copied().unwrap_or(32);
@@ -420,7 +420,10 @@ mod tests {
                 other_reads: other_reads as u64,
                 ..ReadCounts::default()
             };
-            let (window, _) = climb.step(Nanos::from_millis(100 * tick), &streams(active, counts));
+            let now = Nanos::from_millis(100 * tick);
+            others_seen = if rate.1 > 0.0 { now } else { others_seen };
+            let streams = StreamSummary { others_seen, ..streams(active, counts) };
+            let (window, _) = climb.step(now, &streams);
             let window = window.map_or(32, |window| window.pages.get());
             if windows.last() != Some(&window) {
                 windows.push(window);

@@ -100,14 +100,11 @@ impl ReadRates {
     }
 
     /// Returns whether the readers do other work than before: they changed between one and several
-    /// streams, read more places outside streams, or other readers stopped.
+    /// streams, or read more places outside streams.
     pub fn are_of_other_work(&self, before: &Self) -> bool {
         let apart = |rates: &Self| rates.elsewhere / rates.progress.max(1e-3);
         let switched = self.forward > 0.0 && (self.switches() - before.switches()).abs() > 0.4;
-        // Readers that are only slowed down still read now and then.
-        let ended =
-            self.other_reads == 0.0 && before.other_reads > tuning::MIN_OTHER_READS_PER_SECOND;
-        switched || ended || apart(self) > 3.0 * apart(before) + tuning::OTHER_WORK_PLACES_PER_PAGE
+        switched || apart(self) > 3.0 * apart(before) + tuning::OTHER_WORK_PLACES_PER_PAGE
     }
 
     /// Returns whether other readers read less than before, by more than chance explains.
