@@ -4,11 +4,13 @@
 //! random, so that a load that grows or shrinks over hours favours neither. The test compares the
 //! throughput of readers. It skips the first quarter of each slot, as readers take time to react.
 
-use crate::tuning::ab_test as tuning;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use stats::Estimate;
 use units::Nanos;
+
+/// Pairs of slots before an effect is reported: the minimum for a 95 % CI of the median.
+const MIN_PAIRS: usize = stats::INTERVAL_FROM;
 
 /// The effect of treatment on the throughput of readers so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +26,7 @@ pub struct TreatmentEffect {
 impl TreatmentEffect {
     /// Returns whether treatment makes readers slower: the whole interval is below 1.
     pub fn is_harm(&self) -> bool {
-        self.pairs >= tuning::MIN_PAIRS && self.high < 1.0
+        self.pairs >= MIN_PAIRS && self.high < 1.0
     }
 }
 
@@ -66,12 +68,13 @@ impl AbTest {
         self.treated_first == self.number.is_multiple_of(2)
     }
 
-    /// Takes the cumulative progress `got` of readers, in any unit. Returns whether the current
+    /// Takes the cumulative progress `got` of readers, in any unit. The first part of each slot,
+    /// `settling_share`, does not count. Returns whether the current
     /// slot is a treatment slot.
-    pub fn tick(&mut self, now: Nanos, got: u64) -> bool {
+    pub fn tick(&mut self, now: Nanos, got: u64, settling_share: f64) -> bool {
         let begun = *self.begun.get_or_insert(now);
         let into = now.saturating_sub(begun);
-        if self.counted.is_none() && into >= self.slot.scaled(tuning::SETTLING_SHARE) {
+        if self.counted.is_none() && into >= self.slot.scaled(settling_share) {
             self.counted = Some((now, got));
         }
         if into >= self.slot {
@@ -108,7 +111,7 @@ impl AbTest {
     /// Returns the effect so far; `None` before `MIN_PAIRS` pairs are complete.
     pub fn effect(&self) -> Option<TreatmentEffect> {
         let estimate = Estimate::of_ratios(&self.with, &self.without)?;
-        (self.with.len() >= tuning::MIN_PAIRS).then_some(TreatmentEffect {
+        (self.with.len() >= MIN_PAIRS).then_some(TreatmentEffect {
             pairs: self.with.len(),
             ratio: estimate.median,
             low: estimate.low(),
@@ -126,7 +129,7 @@ mod tests {
         let (mut got, mut treated) = (0, slots.is_treated());
         for second in 0..400 {
             got += if treated { with } else { without } + second % 3;
-            treated = slots.tick(Nanos::from_secs(second), got);
+            treated = slots.tick(Nanos::from_secs(second), got, 0.25);
         }
         slots.effect().expect("enough slots")
     }
@@ -145,7 +148,7 @@ mod tests {
     fn each_pair_has_both_and_chance_says_which_is_first() {
         let mut slots = AbTest::new(Nanos::from_secs(1), 3);
         let kinds: Vec<bool> =
-            (1..=80).map(|second| slots.tick(Nanos::from_secs(second), 0)).collect();
+            (1..=80).map(|second| slots.tick(Nanos::from_secs(second), 0, 0.25)).collect();
         assert!(kinds.chunks_exact(2).all(|pair| pair[0] != pair[1]), "{kinds:?}");
         let first = kinds.chunks_exact(2).filter(|pair| pair[0]).count();
         assert!((8..32).contains(&first), "{first}");

@@ -4,10 +4,9 @@ use std::fmt;
 
 use policy::{Extent, OpenFileId, Page};
 use serde::{Deserialize, Serialize};
-use units::{PageSize, Pages};
+use units::{Bytes, PageSize, Pages};
 
 use crate::inputs::FileKey;
-use crate::tuning::next_files::MAX_PREFETCHED_BYTES;
 
 /// An action on an open file, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,10 +77,11 @@ pub struct NextFile {
 }
 
 impl NextFile {
-    /// Returns the extent to prefetch, for pages of size `page`. A short file may end within it.
-    pub fn wanted(&self, page: PageSize) -> Extent {
+    /// Returns the extent to prefetch within the first `most` bytes of the file, for pages of size
+    /// `page`. A short file may end within it.
+    pub fn wanted(&self, page: PageSize, most: Bytes) -> Extent {
         let start = Page::new(self.from.get());
-        let end = Page::new(MAX_PREFETCHED_BYTES.to_pages_floor(page).get());
+        let end = Page::new(most.to_pages_floor(page).get());
         Extent::new(start, end.since(start))
     }
 }

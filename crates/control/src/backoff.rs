@@ -2,7 +2,7 @@
 
 use units::Nanos;
 
-use crate::tuning::shared::{BACKOFF_TIME, MAX_BACKOFF_DOUBLINGS};
+use crate::tuning::Tuning;
 
 /// The pause before a failed action is tried again. It doubles with each failure, up to a limit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,8 +16,10 @@ impl Backoff {
         now >= self.not_before
     }
 
-    pub fn fail(&mut self, now: Nanos) {
-        self.not_before = now + BACKOFF_TIME * (1 << self.failures.min(MAX_BACKOFF_DOUBLINGS));
+    /// Starts the next pause.
+    pub fn fail(&mut self, now: Nanos, tuning: &Tuning) {
+        self.not_before =
+            now + tuning.backoff_time * (1 << self.failures.min(tuning.max_backoff_doublings));
         self.failures += 1;
     }
 }
@@ -31,8 +33,9 @@ mod tests {
         let (mut backoff, mut now) = (Backoff::default(), Nanos::ZERO);
         assert!(backoff.is_over(now));
         for failure in 0..12_u32 {
-            backoff.fail(now);
-            let pause = BACKOFF_TIME * 2_u64.pow(failure.min(MAX_BACKOFF_DOUBLINGS));
+            backoff.fail(now, &Tuning::DEFAULT);
+            let pause = Tuning::DEFAULT.backoff_time
+                * 2_u64.pow(failure.min(Tuning::DEFAULT.max_backoff_doublings));
             assert!(!backoff.is_over(now + pause.saturating_sub(Nanos::new(1))));
             now += pause;
             assert!(backoff.is_over(now));

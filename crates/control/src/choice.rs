@@ -1,9 +1,10 @@
 //! Selects the action with the best predicted outcome for an open file that is read in runs.
 
+use std::sync::Arc;
+
 use units::{Nanos, Pages};
 
-use crate::tuning::WAKE_TIME;
-use crate::tuning::choice as tuning;
+use crate::tuning::{SINGLE_PAGE, Tuning};
 use crate::what_if::{
     Candidate, DeviceTimes, Extra, FileView, PastAccess, PredictedOutcome, predict,
 };
@@ -48,7 +49,7 @@ pub(super) struct RunsChoice {
 
 /// Returns the candidates: the original window first, then larger windows, then, for the median and
 /// the longest run, miss prefetching of the run with a window of one page.
-fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> {
+fn candidates(runs: &[PastRun], original: Pages, most: Pages, tuning: &Tuning) -> Vec<Candidate> {
     // The original window is 0 if read-ahead is off.
     let first = original.get().saturating_mul(2).max(1);
     let larger = std::iter::successors(Some(first), |window| window.checked_mul(2));
@@ -69,8 +70,8 @@ fn candidates(runs: &[PastRun], original: Pages, most: Pages) -> Vec<Candidate> 
         .collect();
     usual.dedup();
     all.extend(usual.into_iter().map(|run| Candidate {
-        window: tuning::MISS_PREFETCH_WINDOW_PAGES,
-        extra: Extra::AfterMiss(Pages::new(run), WAKE_TIME),
+        window: SINGLE_PAGE,
+        extra: Extra::AfterMiss(Pages::new(run), tuning.wake_time),
     }));
     all
 }
@@ -82,8 +83,9 @@ pub(super) fn choose<'a>(
     most: Pages,
     file: &FileView,
     device: &DeviceTimes,
+    tuning: &Arc<Tuning>,
 ) -> Option<RunsChoice> {
-    let mut left = tuning::MAX_ACCESSES;
+    let mut left = tuning.max_history;
     let mut lately: Vec<PastRun> = Vec::new();
     for run in runs.rev() {
         let calls = run.calls();
@@ -93,19 +95,19 @@ pub(super) fn choose<'a>(
         left -= calls;
         lately.push(*run);
     }
-    if (lately.len() as u64) < tuning::MIN_RUNS {
+    if (lately.len() as u64) < tuning.few_samples {
         return None;
     }
     lately.reverse();
-    let candidates = candidates(&lately, original, most);
-    let replayed = candidates.len() as u64 * (tuning::MAX_ACCESSES - left);
+    let candidates = candidates(&lately, original, most, tuning);
+    let replayed = candidates.len() as u64 * (tuning.max_history - left);
     let outcome = |candidate: &Candidate| {
-        predict(lately.iter().flat_map(PastRun::accesses), file, device, *candidate)
+        predict(lately.iter().flat_map(PastRun::accesses), file, device, *candidate, tuning)
     };
     // Transfer time counts, too: all other users of the device wait during it.
     let cost = |one: &PredictedOutcome| {
         let think = one.elapsed.saturating_sub(one.waited).as_secs_f64();
-        think + one.cost(WAKE_TIME) + (device.page * one.read.get()).as_secs_f64()
+        think + one.cost(tuning.wake_time) + (device.page * one.read.get()).as_secs_f64()
     };
     let costs: Vec<(Candidate, f64)> =
         candidates.iter().map(|candidate| (*candidate, cost(&outcome(candidate)))).collect();
@@ -145,13 +147,14 @@ mod tests {
         let page = Nanos::from_micros(page_us);
         let device = DeviceTimes { fixed, adjacent: fixed, page, parallel: 4 };
         let most = Pages::new(2048);
-        let choice = choose(runs.iter(), original, most, &file, &device).expect("a choice");
+        let choice =
+            choose(runs.iter(), original, most, &file, &device, &Arc::default()).expect("a choice");
         (choice.candidate.window.get(), choice.candidate.extra)
     }
 
     #[test]
     fn short_runs_are_completed_after_their_first_miss() {
-        let rest = Extra::AfterMiss(Pages::new(16), WAKE_TIME);
+        let rest = Extra::AfterMiss(Pages::new(16), Tuning::DEFAULT.wake_time);
         assert_eq!(choice(16, 1, 100, 20), (1, rest), "the rest of the window would be wasted");
         let whole = choice(16, 16, 100, 20);
         assert_eq!(whole.1, Extra::Nothing, "its reader asks for the whole run at once");
@@ -164,7 +167,7 @@ mod tests {
         let (elapsed, waited) = (Nanos::ZERO, Nanos::ZERO);
         let at_once = PastRun { first: 0, pages: 4, call: 4, elapsed, waited };
         let windows = |original: u64| {
-            let all = candidates(&[at_once], Pages::new(original), Pages::new(8));
+            let all = candidates(&[at_once], Pages::new(original), Pages::new(8), &Tuning::DEFAULT);
             all.iter().map(|candidate| candidate.window.get()).collect::<Vec<_>>()
         };
         assert_eq!(windows(0), [0, 1, 2, 4, 8]);
@@ -175,6 +178,9 @@ mod tests {
     #[test]
     fn long_runs_get_larger_windows_where_requests_cost() {
         assert!(choice(1000, 1000, 700, 8).0 > 32, "it is asked for at once");
-        assert_eq!(choice(60, 8, 100, 100).1, Extra::AfterMiss(Pages::new(60), WAKE_TIME));
+        assert_eq!(
+            choice(60, 8, 100, 100).1,
+            Extra::AfterMiss(Pages::new(60), Tuning::DEFAULT.wake_time)
+        );
     }
 }

@@ -6,13 +6,17 @@
 //! gains nothing or slows down other readers is reverted, but only if the streams still read as
 //! they did when the step was made.
 
+use std::sync::Arc;
+
 use units::{Bytes, Nanos, Pages};
 
 use super::limited_window::{LimitReason, LimitedWindow};
 use super::rates::{ReadCounts, ReadRates};
 use super::sizes;
-use crate::tuning::rates::MIN_OTHER_READS_PER_SECOND;
-use crate::tuning::window_search as tuning;
+use crate::tuning::Tuning;
+
+/// Smallest growth factor that is worth a step: windows are powers of two.
+const MIN_GROWTH: u64 = 2;
 
 /// A summary of all streams of a device at a tick.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +77,7 @@ struct Converged {
 }
 
 /// The search for the window of the streams of a device.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct WindowSearch {
     window: Option<Pages>,
     reason: LimitReason,
@@ -89,9 +93,14 @@ pub(super) struct WindowSearch {
     rates: Option<ReadRates>,
     /// Since when nothing else has changed, and the counts at that time.
     calm: Option<(Nanos, ReadCounts)>,
+    tuning: Arc<Tuning>,
 }
 
 impl WindowSearch {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Records the first read on the device.
     pub fn begin(&mut self, at: Nanos) {
         self.last.get_or_insert((at, ReadCounts::default()));
@@ -147,24 +156,25 @@ impl WindowSearch {
     /// Returns the largest window to try: within its share of memory, and such that no stream waits
     /// too long for the others.
     fn ceiling(&self, streams: &StreamSummary, rates: &ReadRates, before: Pages) -> LimitedWindow {
-        let round = if streams.active <= tuning::MAX_LEAPING_STREAMS {
-            tuning::MAX_ROUND_TIME.as_secs_f64()
+        let round = if streams.active <= self.tuning.max_leaping_streams {
+            self.tuning.idle_timeout.as_secs_f64()
         } else {
-            tuning::MAX_CROWDED_ROUND_SECONDS
+            self.tuning.max_crowded_round_time().as_secs_f64()
         };
         let round = (rates.progress * round) as u64 / streams.active.max(1);
         let times = |growth| Pages::new(before.get().saturating_mul(growth));
-        let step = LimitedWindow::new(times(tuning::STEP_GROWTH), LimitReason::Step);
+        let step = LimitedWindow::new(times(self.tuning.growth_factor), LimitReason::Step);
         let most = if round > step.pages.get() {
             LimitedWindow::new(Pages::new(round), LimitReason::Round)
         } else {
             step
         };
         let mut most = most.at_most(streams.most.pages, streams.most.reason);
-        if streams.other_reads || rates.is_scattered() {
+        if streams.other_reads || rates.is_scattered(&self.tuning) {
             // A trial slows down those reads, so its step is limited.
             let growth =
-                if streams.mapped { tuning::MIN_GROWTH } else { tuning::MAX_GROWTH_WITH_OTHERS };
+                // Faults wait for each page.
+                if streams.mapped { MIN_GROWTH } else { self.tuning.max_growth_with_others() };
             let reason = if streams.other_reads {
                 LimitReason::OtherReads
             } else {
@@ -173,7 +183,7 @@ impl WindowSearch {
             most = most.at_most(times(growth), reason);
         }
         if let Some(bad) = self.bad {
-            let less = Pages::new(bad.get() / tuning::STEP_GROWTH);
+            let less = Pages::new(bad.get() / self.tuning.growth_factor);
             most = most.at_most(less, LimitReason::Harm);
         }
         most
@@ -183,17 +193,17 @@ impl WindowSearch {
         let Some(mut rates) = self.rates else { return SearchOutcome::Unchanged };
         let seen = now.saturating_sub(self.begun.unwrap_or(now));
         let (places, alone) = (streams.counts.forward, streams.active == 1);
-        let observed_long = if seen < tuning::FIRST_TRIAL_TIME.0 {
-            alone && places >= tuning::MIN_PLACES_ALONE
+        let observed_long = if seen < self.tuning.min_first_trial_time() {
+            alone && places >= self.tuning.min_places_alone()
         } else {
-            places >= tuning::MIN_PLACES
+            places >= self.tuning.min_places()
         };
-        if !observed_long && seen < tuning::FIRST_TRIAL_TIME.1 {
+        if !observed_long && seen < self.tuning.observation_time {
             return SearchOutcome::Unchanged;
         }
         if let Some(found) = self.converged {
             // A lower rate, or another number of streams, means that the workload has changed.
-            let slower = rates.progress < tuning::RESTART_BELOW_RATIO * found.rate;
+            let slower = rates.progress < self.tuning.plainly_below_ratio * found.rate;
             let as_many = found.active / 2 < streams.active && streams.active <= found.active * 2;
             let same = as_many && !(slower && streams.waiting);
             if same && now.saturating_sub(found.since) < found.holds {
@@ -211,8 +221,8 @@ impl WindowSearch {
             let (since, counts) = *self.calm.get_or_insert((now, streams.counts));
             let span = now.saturating_sub(since);
             let seen = streams.counts.other_reads.saturating_sub(counts.other_reads);
-            if span < tuning::MIN_CALM_TIME
-                || (seen < tuning::MIN_OTHER_READS && span < tuning::MAX_CALM_TIME)
+            if span < self.tuning.observation_time
+                || (seen < self.tuning.min_other_reads && span < self.tuning.max_calm_time())
             {
                 return SearchOutcome::Unchanged;
             }
@@ -223,13 +233,13 @@ impl WindowSearch {
             return SearchOutcome::Unchanged;
         }
         let ceiling = self.ceiling(streams, &rates, before);
-        let crowd = streams.active > tuning::MAX_LEAPING_STREAMS;
-        let compete = streams.active > 1 || rates.switches() > tuning::COMPETING_SWITCH_SHARE;
+        let crowd = streams.active > self.tuning.max_leaping_streams;
+        let compete = streams.active > 1 || rates.switches() > self.tuning.minority_share;
         let most = if crowd || compete {
             ceiling
         } else {
-            let guess = streams.in_flight.get().saturating_mul(tuning::SEEK_AMORTIZATION);
-            let step = before.get().saturating_mul(tuning::STEP_GROWTH);
+            let guess = streams.in_flight.get().saturating_mul(self.tuning.seek_amortization);
+            let step = before.get().saturating_mul(self.tuning.growth_factor);
             let reason = if guess > step { LimitReason::InFlight } else { LimitReason::Step };
             let wish = LimitedWindow::new(Pages::new(guess.max(step)), reason);
             wish.at_most(ceiling.pages, ceiling.reason)
@@ -240,7 +250,7 @@ impl WindowSearch {
             sizes::even_at_most(most.pages)
         };
         let reason_before = std::mem::replace(&mut self.reason, most.reason);
-        if window.get() < before.get().saturating_mul(tuning::MIN_GROWTH) {
+        if window.get() < before.get().saturating_mul(MIN_GROWTH) {
             self.settle(now, streams, rates.progress);
             return SearchOutcome::Unchanged;
         }
@@ -256,15 +266,19 @@ impl WindowSearch {
         reason_before: LimitReason,
     ) -> SearchOutcome {
         let pages = streams.active.saturating_mul(window.get()) as f64;
-        let span = Nanos::from_secs_f64(tuning::TRIAL_ROUNDS * pages / rates.progress.max(1.0));
-        let least =
-            if streams.shared { tuning::MIN_SHARED_TRIAL_TIME } else { tuning::TRIAL_TIME.0 };
-        let mut span = span.max(least).min(tuning::TRIAL_TIME.1);
+        let span =
+            Nanos::from_secs_f64(self.tuning.min_windows as f64 * pages / rates.progress.max(1.0));
+        let least = if streams.shared {
+            self.tuning.min_shared_trial_time()
+        } else {
+            self.tuning.min_trial_time()
+        };
+        let mut span = span.max(least).min(self.tuning.max_trial_time());
         if streams.other_reads {
             let seen = Nanos::from_secs_f64(
-                1.5 * tuning::MIN_OTHER_READS as f64 / rates.other_reads.max(1.0),
+                1.5 * self.tuning.min_other_reads as f64 / rates.other_reads.max(1.0),
             );
-            span = span.max(seen.min(tuning::MAX_CALM_TIME));
+            span = span.max(seen.min(self.tuning.max_calm_time()));
         }
         let begins = now + span.scaled(1.0 / 3.0);
         let (typical, ends) = (streams.typical, now + span);
@@ -283,8 +297,8 @@ impl WindowSearch {
     }
 
     fn settle(&mut self, now: Nanos, streams: &StreamSummary, rate: f64) {
-        let holds =
-            tuning::CONVERGED_TIME * (1 << self.failed_trials.min(tuning::MAX_CONVERGED_DOUBLINGS));
+        let holds = self.tuning.backoff_time
+            * (1 << self.failed_trials.min(self.tuning.max_backoff_doublings));
         self.converged = Some(Converged { since: now, holds, active: streams.active, rate });
     }
 
@@ -301,43 +315,45 @@ impl WindowSearch {
         let Some((begun, before)) = trial.begun else { return SearchOutcome::Unchanged };
         let seconds = now.saturating_sub(begun).as_secs_f64();
         let rates = ReadRates::over(before, streams.counts, seconds.max(1e-6));
-        let plain = rates.plainly_hurts_others(&trial.rates, seconds);
+        let plain = rates.plainly_hurts_others(&trial.rates, seconds, &self.tuning);
         if now <= begun || (now < trial.ends && !plain) {
             return SearchOutcome::Unchanged;
         }
         let gain = rates.progress / trial.rates.progress.max(1.0);
-        let clear = !(1.0 / tuning::CLEAR_RATIO..tuning::CLEAR_RATIO).contains(&gain) || plain;
+        let clear =
+            !(1.0 / self.tuning.clear_ratio()..self.tuning.clear_ratio()).contains(&gain) || plain;
         if !clear && !trial.longer {
             self.trial =
-                Some(SearchTrial { ends: now + tuning::TRIAL_EXTENSION, longer: true, ..trial });
+                Some(SearchTrial { ends: now + self.tuning.trial_time(), longer: true, ..trial });
             return SearchOutcome::Unchanged;
         }
         self.trial = None;
         self.calm = Some((now, streams.counts));
-        let gap =
-            Nanos::from_secs_f64(tuning::MAX_SILENT_READS / trial.rates.other_reads.max(1e-3))
-                .max(tuning::FIRST_TRIAL_TIME.0);
-        let ended = trial.rates.other_reads > MIN_OTHER_READS_PER_SECOND
+        let gap = Nanos::from_secs_f64(
+            self.tuning.few_samples as f64 / trial.rates.other_reads.max(1e-3),
+        )
+        .max(self.tuning.min_first_trial_time());
+        let ended = trial.rates.other_reads > self.tuning.min_other_reads_per_second()
             && now.saturating_sub(streams.others_seen) > gap;
-        if ended || (!streams.shared && rates.are_of_other_work(&trial.rates)) {
+        if ended || (!streams.shared && rates.are_of_other_work(&trial.rates, &self.tuning)) {
             // The workload has changed: this trial and the earlier rates are not comparable.
             self.rates = None;
             return SearchOutcome::Unchanged;
         }
-        let hurt = rates.hurts_others(&trial.rates, seconds);
+        let hurt = rates.hurts_others(&trial.rates, seconds, &self.tuning);
         let gone = rates.progress == 0.0;
         if !streams.trials {
             self.settle(now, streams, rates.progress);
             return SearchOutcome::Unchanged;
         }
-        if hurt || (gain < tuning::REVERT_BELOW_RATIO && (streams.waiting || gone)) {
+        if hurt || (gain < self.tuning.revert_below_ratio() && (streams.waiting || gone)) {
             return self.take_back(now, streams, &trial, gain, hurt);
         }
-        if gain >= rates.winning(seconds, tuning::MIN_GAIN_RATIOS) {
+        if gain >= rates.winning(seconds, self.tuning.min_gain_ratios()) {
             self.failed_trials = 0;
             // The next step must beat this window, not the one before it.
             self.rates = Some(rates);
-            if rates.next_may_hurt_others(&trial.rates) {
+            if rates.next_may_hurt_others(&trial.rates, &self.tuning) {
                 self.reason = LimitReason::OtherReads;
                 self.settle(now, streams, rates.progress);
                 return SearchOutcome::Unchanged;
@@ -367,7 +383,7 @@ impl WindowSearch {
         let tried = tried.unwrap_or_default();
         let before = trial.before.unwrap_or(trial.typical);
         let room =
-            tried.get() / tuning::STEP_GROWTH >= before.get().saturating_mul(tuning::MIN_GROWTH);
+            tried.get() / self.tuning.growth_factor >= before.get().saturating_mul(MIN_GROWTH);
         if room && !hurt {
             // A window in between may be better: one that is too large may gain nothing.
             self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));

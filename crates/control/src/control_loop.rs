@@ -13,7 +13,7 @@ use crate::ab_test::{AbTest, TreatmentEffect};
 use crate::action::FileAction;
 use crate::controller::BdiController;
 use crate::inputs::{Bounds, FileKey, FileState, Inputs, MemoryInputs, SampledFiles};
-use crate::tuning::control_loop as tuning;
+use crate::tuning::Tuning;
 
 /// A key that the back end assigns to a bdi under control.
 #[derive(
@@ -230,6 +230,7 @@ pub struct LoopConfig {
     pub leave: bool,
     pub ab_test: Option<AbTest>,
     pub page: PageSize,
+    pub tuning: Tuning,
 }
 
 #[derive(Clone, Debug)]
@@ -285,7 +286,7 @@ impl ControlLoop {
     /// or have just started. `step` is the duration of the last step.
     pub fn next_delay(&self, interval: Nanos, step: Nanos) -> Nanos {
         let wanted = self.bdis.values().map(|bdi| bdi.controller.next_delay(interval)).min();
-        wanted.unwrap_or(interval).max(step * tuning::MIN_PAUSE_STEPS).min(interval)
+        wanted.unwrap_or(interval).max(step * self.config.tuning.min_pause_steps).min(interval)
     }
 
     /// Runs one interval: collects events, decides and acts.
@@ -300,14 +301,14 @@ impl ControlLoop {
             self.last_read = Some(now);
         }
         let since = |at: Option<Nanos>| at.map_or(Nanos::MAX, |at| now.saturating_sub(at));
-        let is_idle = since(self.last_read) > tuning::IDLE_TIMEOUT;
+        let is_idle = since(self.last_read) > self.config.tuning.loop_idle_timeout();
         if is_idle {
             // Files opened next may be read in another way. A change by another process is detected
             // before the next action.
             for key in self.managed() {
                 drop(backend.set_new_file_window(key, None)?);
             }
-            if since(self.last_sample) < tuning::IDLE_SAMPLE_INTERVAL {
+            if since(self.last_sample) < self.config.tuning.idle_sample_interval() {
                 return Ok(());
             }
         }
@@ -397,7 +398,7 @@ impl ControlLoop {
         }
         let Some(test) = &mut self.config.ab_test else { return Ok(()) };
         let got = self.bdis.values().map(|bdi| bdi.controller.progress()).sum();
-        let is_treated = test.tick(now, got);
+        let is_treated = test.tick(now, got, self.config.tuning.settling_share);
         let is_harm = test.effect().is_some_and(|effect| effect.is_harm());
         if is_treated != self.is_treated {
             self.is_treated = is_treated;
@@ -430,7 +431,7 @@ impl ControlLoop {
             return Ok(());
         }
         let since = *self.pressure_since.get_or_insert(now);
-        if now.saturating_sub(since) <= tuning::PRESSURE_DELAY {
+        if now.saturating_sub(since) <= self.config.tuning.fade_time {
             return Ok(());
         }
         self.pressure_since = None;

@@ -1,6 +1,7 @@
 //! The controller of all open files of one device.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use units::{Bytes, Nanos, PageSize, Pages};
 
@@ -18,7 +19,7 @@ use super::rates::ReadCounts;
 use super::sequence::Sequences;
 use super::stream::{Stream, StreamKind};
 use super::totals::ReaderTotals;
-use crate::tuning::controller as tuning;
+use crate::tuning::Tuning;
 use policy::{AccessEvent, EventKind, OpenFileId};
 
 /// Decides on actions for all open files of one device. Does no I/O and reads no clock.
@@ -54,11 +55,23 @@ pub struct BdiController {
     closed_runs: ClosedRuns,
     /// True while the controller only observes.
     paused: bool,
+    pub(super) tuning: Arc<Tuning>,
 }
 
 impl BdiController {
     pub fn new(bounds: Bounds, page: PageSize) -> Self {
-        Self { bounds, page: page.bytes(), ..Self::default() }
+        let tuning = Arc::new(bounds.tuning);
+        Self {
+            bounds,
+            page: page.bytes(),
+            climb: WindowSearch::new(Arc::clone(&tuning)),
+            pace: PrimingController::new(Arc::clone(&tuning)),
+            scores: GainScores::new(Arc::clone(&tuning)),
+            sequences: Sequences::new(Arc::clone(&tuning)),
+            closed_runs: ClosedRuns::new(Arc::clone(&tuning)),
+            tuning,
+            ..Self::default()
+        }
     }
 
     pub fn device(&self) -> &LearnedDevice {
@@ -133,12 +146,12 @@ impl BdiController {
     pub fn next_delay(&self, interval: Nanos) -> Nanos {
         let now = self.last.unwrap_or_default();
         let at_work = |(since, last): (Nanos, Nanos)| {
-            now.saturating_sub(last) <= tuning::IDLE_TIMEOUT
-                && now.saturating_sub(since) >= tuning::EAGER_TIME
+            now.saturating_sub(last) <= self.tuning.idle_file_timeout
+                && now.saturating_sub(since) >= self.tuning.idle_timeout
         };
         let shrinks = self.streams.values().any(|stream| stream.shrink.is_some());
         let calm = self.awake.is_some_and(at_work) && !shrinks;
-        if calm { interval } else { interval.min(tuning::EAGER_INTERVAL) }
+        if calm { interval } else { interval.min(self.tuning.eager_interval) }
     }
 
     /// Sets whether accesses to cached pages can be sampled.
@@ -162,14 +175,15 @@ impl BdiController {
         }
         let Some(key) = event.file else { return };
         let at = event.at;
-        let rested = |(_, last): &(Nanos, Nanos)| at.saturating_sub(*last) > tuning::IDLE_TIMEOUT;
+        let rested =
+            |(_, last): &(Nanos, Nanos)| at.saturating_sub(*last) > self.tuning.idle_file_timeout;
         let since = self.awake.filter(|awake| !rested(awake)).map_or(at, |(since, _)| since);
         self.awake = Some((since, at));
         if self.begun.is_none() {
             self.begun = Some(at);
             self.climb.begin(at);
         }
-        if self.streams.len() >= tuning::MAX_OPEN_FILES && !self.streams.contains_key(&key) {
+        if self.streams.len() >= self.tuning.max_open_files() && !self.streams.contains_key(&key) {
             // Keep open files whose window still shrinks or whose misses trigger a prefetch.
             let settled = |stream: &Stream| stream.shrink.is_none() && stream.answer.is_none();
             let others = self.streams.iter().filter(|(_, stream)| settled(stream));
@@ -178,24 +192,31 @@ impl BdiController {
                 self.forget(oldest);
             }
         }
-        let stream = self.streams.entry(key).or_default();
+        let stream = self
+            .streams
+            .entry(key)
+            .or_insert_with(|| Stream::new(FileKey::default(), &[], &self.tuning));
         if stream.file != file {
             // A new open file, or one that reuses an earlier number.
-            *stream = Stream::new(file, self.closed_runs.of(file));
+            *stream = Stream::new(file, self.closed_runs.of(file), &self.tuning);
         }
         stream.on_event(event, self.page);
         if event.index == 0 && matches!(event.kind, EventKind::Miss { .. }) {
             self.sequences.on_first_miss(file, key, at);
         }
         if let Some((start, pages)) = requested_pages(event) {
-            if self.primings.len() >= tuning::MAX_PRIMED_FILES && !self.primings.contains_key(&file)
+            if self.primings.len() >= self.tuning.max_followed()
+                && !self.primings.contains_key(&file)
             {
                 let idle = self.primings.iter().find(|(_, one)| !one.is_at_work());
                 if let Some(idle) = idle.map(|(file, _)| *file) {
                     self.primings.remove(&idle);
                 }
             }
-            self.primings.entry(file).or_default().touch(start, pages);
+            self.primings
+                .entry(file)
+                .or_insert_with(|| FilePriming::new(Arc::clone(&self.tuning)))
+                .touch(start, pages);
         }
     }
 
@@ -267,18 +288,18 @@ impl BdiController {
         // The first interval starts at the first event.
         let since = self.last.replace(now).or(self.begun);
         let elapsed = since.map_or(Nanos::ZERO, |since| now.saturating_sub(since));
-        self.device.learn(inputs.completions, elapsed);
+        self.device.learn(inputs.completions, elapsed, &self.tuning);
         if elapsed == Nanos::ZERO {
             return Vec::new();
         }
         let mut closed = Vec::new();
         for (key, stream) in &mut self.streams {
-            if now.saturating_sub(stream.seen) > tuning::FORGET_TIMEOUT {
+            if now.saturating_sub(stream.seen) > self.tuning.forget_timeout {
                 // Only this entry knows the original window of a changed open file.
                 if !stream.is_changed() || facts(*key).is_none() {
                     closed.push(*key);
                 }
-            } else if now.saturating_sub(stream.seen) <= tuning::IDLE_TIMEOUT
+            } else if now.saturating_sub(stream.seen) <= self.tuning.idle_file_timeout
                 || stream.plan.is_some()
             {
                 match facts(*key) {
@@ -342,15 +363,15 @@ impl BdiController {
             domain.thrashed += stream.thrashed;
             domain.progress += counts.progress;
             domain.places += counts.forward + counts.elsewhere;
-            let active =
-                now.saturating_sub(stream.seen) <= tuning::IDLE_TIMEOUT && !stream.is_done();
+            let active = now.saturating_sub(stream.seen) <= self.tuning.idle_file_timeout
+                && !stream.is_done();
             domain.active += u64::from(active && stream.reading() == StreamKind::Forward);
         }
         let read = self.device.now().get() / page.get().max(1);
         if together > 0 {
             self.counts.progress += read.saturating_sub(alone);
         }
-        self.domains.values_mut().for_each(|domain| domain.interval(now, elapsed));
+        self.domains.values_mut().for_each(|domain| domain.interval(now, elapsed, &self.tuning));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Properties of a device, learned from its completed reads.
 
-use crate::tuning::device as tuning;
+use crate::tuning::Tuning;
 use policy::DeviceCompletions;
 use units::{Bytes, Nanos};
 
@@ -23,13 +23,13 @@ pub struct LearnedDevice {
 
 impl LearnedDevice {
     /// Updates the properties from the cumulative completions after an interval.
-    pub fn learn(&mut self, after: DeviceCompletions, elapsed: Nanos) {
+    pub fn learn(&mut self, after: DeviceCompletions, elapsed: Nanos, tuning: &Tuning) {
         let Some(before) = self.before.replace(after) else { return };
         let seconds = elapsed.as_secs_f64();
         if seconds <= 0.0 {
             return;
         }
-        let kept = tuning::RETENTION_PER_SECOND.powf(seconds);
+        let kept = tuning.retention_per_second.powf(seconds);
         self.now = after.bytes.saturating_sub(before.bytes);
         let reads = after.reads.saturating_sub(before.reads) as f64;
         let time = after.time.saturating_sub(before.time).as_secs_f64();
@@ -37,7 +37,7 @@ impl LearnedDevice {
         self.parallel = (self.parallel * kept).max(time / seconds);
         self.service_rate *= kept;
         if reads > 0.0 && time > 0.0 {
-            if reads >= tuning::MIN_READS as f64 {
+            if reads >= tuning.min_samples as f64 {
                 self.service_rate = self.service_rate.max(self.now.get() as f64 / time);
             }
             let latency = time / reads;
@@ -76,11 +76,10 @@ impl LearnedDevice {
 
     /// Returns the part of a read's time that does not depend on its size, and the time to transfer
     /// `bytes`, at `rate_factor` times the highest rate so far.
-    pub(super) fn times(&self, bytes: Bytes, rate_factor: f64) -> (Nanos, Nanos) {
+    pub(super) fn times(&self, bytes: Bytes, rate_factor: f64, tuning: &Tuning) -> (Nanos, Nanos) {
         // Small reads of a single reader do not show the rate of a device.
-        let rate = (self.rate * rate_factor).max(tuning::MIN_STREAM_BYTES_PER_SECOND);
-        let fixed =
-            (self.latency - self.latency_bytes / rate).max(tuning::MIN_FIXED_SHARE * self.latency);
+        let rate = (self.rate * rate_factor).max(tuning.min_stream_rate.get());
+        let fixed = (self.latency - self.latency_bytes / rate).max(tuning.min_share * self.latency);
         (Nanos::from_secs_f64(fixed), Nanos::from_secs_f64(bytes.get() as f64 / rate))
     }
 
@@ -108,7 +107,7 @@ mod tests {
             done.reads += reads;
             done.bytes += Bytes::from_kib(kib);
             done.time += Nanos::from_millis(ms);
-            device.learn(done, Nanos::from_secs(1));
+            device.learn(done, Nanos::from_secs(1), &Tuning::DEFAULT);
         }
         assert!((99.0..=100.0).contains(&device.rate().as_mib()), "{device:?}");
         assert!((10.0..11.0).contains(&device.latency().as_millis_f64()), "{device:?}");
@@ -118,7 +117,7 @@ mod tests {
         assert_eq!(device.sequential_rate(false), device.rate());
         // A read of 128 KiB takes 10 ms, of which the transfer takes 1.25 ms.
         let read = |kib| {
-            let (fixed, transfer) = device.times(Bytes::from_kib(kib), 1.0);
+            let (fixed, transfer) = device.times(Bytes::from_kib(kib), 1.0, &Tuning::DEFAULT);
             (fixed + transfer).as_millis_f64()
         };
         assert!((8.7..8.85).contains(&read(4)), "{}", read(4));
@@ -128,11 +127,11 @@ mod tests {
     #[test]
     fn a_flash_device_that_idles_between_reads_is_faster_than_its_reader() {
         let mut device = LearnedDevice::default();
-        device.learn(DeviceCompletions::default(), Nanos::from_secs(1));
+        device.learn(DeviceCompletions::default(), Nanos::from_secs(1), &Tuning::DEFAULT);
         // In one second, 400 reads of 128 KiB take 0.5 ms each.
         let time = Nanos::from_millis(200);
         let done = DeviceCompletions { reads: 400, bytes: Bytes::from_mib(50), time };
-        device.learn(done, Nanos::from_secs(1));
+        device.learn(done, Nanos::from_secs(1), &Tuning::DEFAULT);
         assert!((49.0..=50.0).contains(&device.sequential_rate(true).as_mib()), "{device:?}");
         assert!((249.0..=250.0).contains(&device.sequential_rate(false).as_mib()), "{device:?}");
     }

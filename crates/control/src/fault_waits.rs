@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::tuning::random_faults as tuning;
+use crate::tuning::SINGLE_PAGE;
 use crate::what_if::DeviceTimes;
 use units::{Nanos, Pages};
 
@@ -12,8 +12,9 @@ use units::{Nanos, Pages};
 pub(super) struct RecentWaits(VecDeque<Nanos>);
 
 impl RecentWaits {
-    pub fn add(&mut self, wait: Nanos) {
-        if self.0.len() == tuning::MAX_WAITS_REMEMBERED {
+    /// Adds a wait; only the last `most` count.
+    pub fn add(&mut self, wait: Nanos, most: usize) {
+        if self.0.len() == most {
             self.0.pop_front();
         }
         self.0.push_back(wait);
@@ -41,8 +42,9 @@ pub(super) struct FaultWait {
 pub(super) struct FaultWaits(BTreeMap<(Pages, bool), RecentWaits>);
 
 impl FaultWaits {
-    pub fn add(&mut self, one: FaultWait) {
-        self.0.entry((one.window, one.is_adjacent)).or_default().add(one.wait);
+    /// Adds a wait; only the last `most` of each kind count.
+    pub fn add(&mut self, one: FaultWait, most: usize) {
+        self.0.entry((one.window, one.is_adjacent)).or_default().add(one.wait, most);
     }
 
     pub fn median(&self, window: Pages, is_adjacent: bool) -> Option<Nanos> {
@@ -52,7 +54,7 @@ impl FaultWaits {
     /// Estimates service times from the waits with the original window and with one page.
     pub fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
         let whole = self.median(original, false)?;
-        let probe = tuning::PROBE_WINDOW_PAGES;
+        let probe = SINGLE_PAGE;
         let (first, adjacent) = (self.median(probe, false), self.median(probe, true));
         let single = first.or(adjacent)?;
         let more = (original.get() - 1).max(1) as f64;

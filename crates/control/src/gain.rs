@@ -1,9 +1,10 @@
 //! Predicted against measured gains: how reliable the predictions are for each kind of action.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::action::ActionKind;
-use crate::tuning::gain as tuning;
+use crate::tuning::Tuning;
 
 /// The kind of action that a gain results from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +27,9 @@ pub struct MeasuredGain {
 }
 
 impl MeasuredGain {
-    /// Returns the action that reports this gain.
-    pub(crate) fn report(self) -> ActionKind {
-        let percent = |gain: f64| (100.0 * gain.min(tuning::MAX_GAIN)).round() as u64;
+    /// Returns the action that reports this gain, up to `most`.
+    pub(crate) fn report(self, most: f64) -> ActionKind {
+        let percent = |gain: f64| (100.0 * gain.min(most)).round() as u64;
         let (predicted_percent, measured_percent) =
             (percent(self.predicted), percent(self.measured));
         ActionKind::Report { predicted_percent, measured_percent }
@@ -71,21 +72,29 @@ struct Record {
 
 /// The scores of all sources on a device.
 #[derive(Clone, Debug, Default)]
-pub struct GainScores(BTreeMap<GainSource, Record>);
+pub struct GainScores {
+    records: BTreeMap<GainSource, Record>,
+    tuning: Arc<Tuning>,
+}
 
 impl GainScores {
+    pub(crate) fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Adds the predicted and the measured gain of an action.
     pub(crate) fn add(&mut self, source: GainSource, gain: MeasuredGain) {
-        let (predicted, measured) = (clamped(gain.predicted), clamped(gain.measured));
-        let record = self.0.entry(source).or_insert(Record {
+        let (predicted, measured) = (self.clamped(gain.predicted), self.clamped(gain.measured));
+        let record = self.records.entry(source).or_insert(Record {
             count: 0,
             predicted,
             measured,
-            error: tuning::FIRST_ERROR,
-            shortfall: tuning::FIRST_ERROR,
+            error: self.tuning.min_effect,
+            shortfall: self.tuning.min_effect,
         });
         record.count += 1;
-        let towards = |mean: &mut f64, value: f64| *mean += tuning::LATEST_WEIGHT * (value - *mean);
+        let weight = self.tuning.latest_weight();
+        let towards = |mean: &mut f64, value: f64| *mean += weight * (value - *mean);
         towards(&mut record.predicted, predicted);
         towards(&mut record.measured, measured);
         towards(&mut record.error, (predicted - measured).abs());
@@ -95,21 +104,23 @@ impl GainScores {
     /// Returns whether an action with this predicted gain is worth trying: the gain exceeds the
     /// mean shortfall of such predictions so far.
     pub(crate) fn is_worth(&self, source: GainSource, predicted: f64) -> bool {
-        let shortfall = self.0.get(&source).map_or(tuning::FIRST_ERROR, |record| record.shortfall);
+        let shortfall =
+            self.records.get(&source).map_or(self.tuning.min_effect, |record| record.shortfall);
         predicted.max(1e-9).ln() > shortfall
     }
 
     /// Returns the typical error of the predictions of a source, as a ratio above 1.
     pub fn error(&self, source: GainSource) -> f64 {
-        self.0.get(&source).map_or(tuning::FIRST_ERROR, |record| record.error).exp()
+        self.records.get(&source).map_or(self.tuning.min_effect, |record| record.error).exp()
     }
 
     /// Returns the mean gains of all sources, weighted by their numbers of predictions; `None`
     /// before the first.
     pub fn overall(&self) -> Option<MeasuredGain> {
-        let count: u64 = self.0.values().map(|record| record.count).sum();
+        let count: u64 = self.records.values().map(|record| record.count).sum();
         let mean = |of: fn(&Record) -> f64| {
-            let sum: f64 = self.0.values().map(|record| of(record) * record.count as f64).sum();
+            let sum: f64 =
+                self.records.values().map(|record| of(record) * record.count as f64).sum();
             (sum / count as f64).exp()
         };
         (count > 0).then(|| MeasuredGain {
@@ -118,16 +129,17 @@ impl GainScores {
         })
     }
 
+    /// Returns the logarithm of a gain within the bounds of what is reported.
+    fn clamped(&self, gain: f64) -> f64 {
+        gain.clamp(1.0 / self.tuning.max_gain(), self.tuning.max_gain()).ln()
+    }
+
     /// Formats a gain: `predicted ×6.1, measured ×5.4 (error so far ×1.20)`.
     pub(crate) fn describe(&self, source: GainSource, gain: MeasuredGain) -> String {
         let MeasuredGain { predicted, measured } = gain;
         let error = self.error(source);
         format!("predicted ×{predicted:.2}, measured ×{measured:.2} (error so far ×{error:.2})")
     }
-}
-
-fn clamped(gain: f64) -> f64 {
-    gain.clamp(1.0 / tuning::MAX_GAIN, tuning::MAX_GAIN).ln()
 }
 
 #[cfg(test)]

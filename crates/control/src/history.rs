@@ -1,22 +1,28 @@
 //! The last accesses of an open file, for predictions.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use units::Nanos;
 
-use crate::tuning::choice::{MAX_ACCESSES, MAX_THINK_TIME};
+use crate::tuning::Tuning;
 use crate::what_if::PastAccess;
 
-/// The last accesses, at most [`MAX_ACCESSES`], each with the think time and wait before it.
+/// The last accesses, at most `max_history`, each with the think time and wait before it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessLog {
     accesses: VecDeque<(PastAccess, Nanos)>,
     last: Option<Nanos>,
     /// The time that the reader has waited since the last access.
     waited: Nanos,
+    tuning: Arc<Tuning>,
 }
 
 impl AccessLog {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Adds a read of these pages. Repeated reports of one read count once.
     pub fn access(&mut self, at: Nanos, first: u64, pages: u64, mapped: bool) {
         let pages = pages.max(1);
@@ -27,8 +33,8 @@ impl AccessLog {
         }
         let waited = std::mem::take(&mut self.waited);
         let since = self.last.replace(at).map_or(Nanos::ZERO, |last| at.saturating_sub(last));
-        let think = since.saturating_sub(waited).min(MAX_THINK_TIME);
-        if self.accesses.len() as u64 == MAX_ACCESSES {
+        let think = since.saturating_sub(waited).min(self.tuning.max_think_time);
+        if self.accesses.len() as u64 == self.tuning.max_history {
             self.accesses.pop_front();
         }
         let access = PastAccess { first, pages, think, mapped };

@@ -6,6 +6,8 @@ use policy::{DeviceCompletions, OpenFileId};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
 
+use crate::tuning::Tuning;
+
 /// A file, identified by the number of its device and its inode.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
@@ -79,7 +81,7 @@ pub struct MemoryInputs {
     pub under_pressure: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
     pub most: Pages,
     /// The smallest window of a forward reader.
@@ -95,6 +97,8 @@ pub struct Bounds {
     /// The enabled parts of the controller.
     #[serde(default, skip_serializing_if = "Features::are_all")]
     pub features: Features,
+    #[serde(default, skip_serializing_if = "Tuning::is_default")]
+    pub tuning: Tuning,
 }
 
 /// The parts of the controller. Only simulations disable any, to show the effect of each.
@@ -148,6 +152,7 @@ impl Default for Bounds {
             samples: false,
             rotates: false,
             features: Features::default(),
+            tuning: Tuning::DEFAULT,
         }
     }
 }

@@ -77,6 +77,7 @@ pub use pattern::{AccessPattern, Classifier};
 pub use policy::DeviceCompletions;
 pub use simulated::SimulatedAuto;
 pub use totals::ReaderTotals;
+pub use tuning::Tuning;
 
 /// The read-ahead algorithms of this crate: `auto`, which is this controller on top of Linux 6.18.
 pub static REGISTRY: &[Entry] = &[simulated::ENTRY];

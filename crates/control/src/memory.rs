@@ -6,7 +6,7 @@ use units::{Bytes, Nanos, Pages};
 
 use super::inputs::{Bounds, FileState, Inputs};
 use super::sizes;
-use crate::tuning::memory as tuning;
+use crate::tuning::Tuning;
 
 #[derive(Clone, Copy, Debug)]
 struct ShareTrial {
@@ -60,7 +60,8 @@ impl Default for MemoryDomain {
 }
 
 impl MemoryDomain {
-    pub fn interval(&mut self, now: Nanos, elapsed: Nanos) {
+    /// Ends an interval.
+    pub fn interval(&mut self, now: Nanos, elapsed: Nanos, tuning: &Tuning) {
         let seconds = elapsed.as_secs_f64();
         let rate = self.progress.saturating_sub(self.before) as f64 / seconds.max(1e-6);
         self.before = self.progress;
@@ -68,18 +69,18 @@ impl MemoryDomain {
         if let Some(trial) = self.trial {
             let (since, before) = trial.begun;
             let span = now.saturating_sub(since);
-            if span < tuning::TRIAL_TIME {
+            if span < tuning.trial_time() {
                 return;
             }
             self.trial = None;
             let rate = self.progress.saturating_sub(before) as f64 / span.as_secs_f64();
-            if rate < tuning::REVERT_BELOW_RATIO * trial.rate {
-                (self.squeeze, self.not_before) = (trial.squeeze, now + tuning::REVERT_HOLD_TIME);
+            if rate < tuning.revert_below_ratio() * trial.rate {
+                (self.squeeze, self.not_before) = (trial.squeeze, now + tuning.forget_timeout);
             }
             self.rate = rate;
             return;
         }
-        if now < since + tuning::WARMUP_TIME {
+        if now < since + tuning.observation_time {
             return;
         }
         let known = self.rate;
@@ -87,29 +88,29 @@ impl MemoryDomain {
         // The mean of all intervals at first, later of about the last second.
         let weight = seconds.max(1.0 / f64::from(self.intervals)).min(1.0);
         self.rate += weight * (rate - known);
-        if self.thrashes(now)
-            && now >= self.not_before.max(since + tuning::WARMUP_TIME + tuning::TRIAL_TIME)
+        if self.thrashes(now, tuning)
+            && now >= self.not_before.max(since + tuning.observation_time + tuning.trial_time())
         {
             let (squeeze, rate) = (self.squeeze, known);
             self.trial = Some(ShareTrial { squeeze, rate, begun: (now, self.progress) });
             self.squeeze = (self.squeeze * 0.5).max(1.0 / 64.0);
         } else {
             self.squeeze =
-                (self.squeeze * 2_f64.powf(seconds / tuning::RECOVERY_TIME.as_secs_f64())).min(1.0);
+                (self.squeeze * 2_f64.powf(seconds / tuning.fade_time.as_secs_f64())).min(1.0);
         }
     }
 }
 
 impl MemoryDomain {
     /// Returns whether too many pages were evicted before use, if there is enough evidence.
-    fn thrashes(&mut self, now: Nanos) -> bool {
+    fn thrashes(&mut self, now: Nanos, tuning: &Tuning) -> bool {
         let (gone, places) = (self.lately.0 + self.thrashed, self.lately.1 + self.places);
         self.lately = (gone, places);
-        if places < tuning::MIN_PLACES && now.saturating_sub(self.judged) < tuning::MAX_JUDGE_TIME {
+        if places < tuning.min_places() && now.saturating_sub(self.judged) < tuning.trial_time() {
             return false;
         }
         (self.lately, self.judged) = ((0, 0), now);
-        gone > places / tuning::THRASHING_DIVISOR
+        gone > places / tuning.thrashing_divisor
     }
 }
 
@@ -126,14 +127,14 @@ pub(super) struct WindowShare {
 }
 
 /// Returns the pages that files may fill together if they are to stay in memory.
-pub(super) fn room(inputs: &Inputs, facts: &FileState) -> Pages {
+pub(super) fn room(inputs: &Inputs, facts: &FileState, tuning: &Tuning) -> Pages {
     let cache = inputs.memory.caches.get(&facts.domain).or(inputs.memory.caches.get(&0));
-    cache.map_or(Pages::ZERO, |cache| kept(*cache, facts))
+    cache.map_or(Pages::ZERO, |cache| kept(*cache, facts, tuning))
 }
 
 /// Returns the pages that files may fill together if they are to stay in a cache of this size.
-pub(super) fn kept(cache: Bytes, facts: &FileState) -> Pages {
-    Pages::new(cache.get() / tuning::KEPT_FILES_DIVISOR / facts.page.get().max(1))
+pub(super) fn kept(cache: Bytes, facts: &FileState, tuning: &Tuning) -> Pages {
+    Pages::new(cache.get() / tuning.kept_files_divisor() / facts.page.get().max(1))
 }
 
 pub(super) type Domains = BTreeMap<u64, MemoryDomain>;
@@ -149,23 +150,29 @@ pub(super) fn share_of(
         let cache = inputs.memory.caches.get(&number)?.get() / facts.page.get().max(1);
         let limited = inputs.memory.limited.contains(&number);
         let domain = domains.get(&number).copied().unwrap_or_default();
-        let part = if limited { 1 } else { tuning::CACHE_SHARE_DIVISOR };
+        let part = if limited { 1 } else { bounds.tuning.cache_share_divisor };
         let share = cache as f64 / part as f64 * domain.squeeze;
         let share = if inputs.memory.under_pressure { share / 4.0 } else { share };
         let squeezed = domain.squeeze < 0.99 || inputs.memory.under_pressure;
         let each = (share / (2 * domain.active.max(1)) as f64) as u64;
-        Some((each, cache as f64 / tuning::CACHE_SHARE_DIVISOR as f64 * domain.squeeze, squeezed))
+        Some((
+            each,
+            cache as f64 / bounds.tuning.cache_share_divisor as f64 * domain.squeeze,
+            squeezed,
+        ))
     };
     let known = of(facts.domain).or_else(|| of(0));
     let (each, memory, is_squeezed) = known.unwrap_or((u64::MAX, f64::MAX, false));
-    let asked =
-        |asked: Bytes| (asked.get() / facts.page.get().max(1) / tuning::CACHE_SHARE_DIVISOR) as f64;
+    let asked = |asked: Bytes| {
+        (asked.get() / facts.page.get().max(1) / bounds.tuning.cache_share_divisor) as f64
+    };
     let memory = inputs.memory.prefetched.map_or(memory, |bytes| asked(bytes).min(memory));
     let each = each.max(bounds.least.get());
     let is_tight = each < bounds.most.get();
     let within = |pages: u64| Pages::new(pages).min(bounds.most);
     // A power of two slightly above the share is better than half of it.
-    let rounded = sizes::even_at_most(within(each.saturating_add(each / tuning::SLACK_DIVISOR)));
+    let rounded =
+        sizes::even_at_most(within(each.saturating_add(each / bounds.tuning.slack_divisor)));
     let most = sizes::at_most(within(each)).max(rounded);
     WindowShare { most, memory: Pages::new(memory as u64), is_tight, is_squeezed }
 }

@@ -5,10 +5,12 @@
 //! file. The pages before that place in the same run of windows were used. Pages that no reader
 //! reaches for some time count as wasted. This is an estimate that errs towards waste.
 
-use crate::tuning::outstanding as tuning;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use units::Nanos;
+
+use crate::tuning::Tuning;
 
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
@@ -28,12 +30,17 @@ pub struct Outstanding {
     pub wasted: u64,
     /// Windows dropped with pages that no reader reached.
     pub(super) abandoned: u64,
+    tuning: Arc<Tuning>,
 }
 
 impl Outstanding {
+    pub(super) fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Adds a window, of which a reader requested `asked` pages from `at` on.
     pub fn submit(&mut self, start: u64, end: u64, at: u64, asked: u64, now: Nanos) {
-        while self.windows.len() >= tuning::MAX_WINDOWS
+        while self.windows.len() >= self.tuning.max_remembered
             && let Some(oldest) = self.windows.pop_front()
         {
             self.give_up(oldest);
@@ -49,7 +56,9 @@ impl Outstanding {
     pub fn reader_at(&mut self, page: u64) {
         let mut place = page;
         let past = |one: &Ahead| {
-            one.end < page && page - one.end <= tuning::MAX_GAP_PAGES && one.start < one.reached
+            one.end < page
+                && page - one.end <= self.tuning.min_piece_pages
+                && one.start < one.reached
         };
         if let Some(at) = self.windows.iter().rposition(past)
             && let Some(one) = self.windows.remove(at)
@@ -57,7 +66,7 @@ impl Outstanding {
             self.used = self.used.saturating_add(one.end - one.start);
         }
         // Follows adjacent windows backward; no window is visited twice.
-        for _ in 0..tuning::MAX_WINDOWS {
+        for _ in 0..self.tuning.max_remembered {
             let holds = |one: &Ahead| one.start < place && place <= one.end;
             let Some(at) = self.windows.iter().rposition(holds) else { break };
             let one = &mut self.windows[at];
@@ -83,7 +92,8 @@ impl Outstanding {
                 one.reached = one.reached.min(one.end);
             }
         }
-        let old = |one: &Ahead| now.saturating_sub(one.since) > tuning::WASTE_TIMEOUT;
+        let timeout = self.tuning.fade_time;
+        let old = |one: &Ahead| now.saturating_sub(one.since) > timeout;
         while let Some(at) = self.windows.iter().position(old) {
             if let Some(one) = self.windows.remove(at) {
                 self.give_up(one);

@@ -3,18 +3,19 @@
 //! If priming takes the share f of a device's time, each wait of a reader is 1/(1-f) times as long.
 //! If the share c of the randomly read data is cached, only 1-c of these reads wait. Readers then
 //! get (1-f)/(1-c) times their throughput without priming, so f = 1-(1-LOSS)(1-c) costs them at
-//! most LOSS (`MAX_LOSS_SHARE`) at any moment. f grows automatically as c grows: with this LOSS,
+//! most LOSS (`max_loss_share`) at any moment. f grows automatically as c grows: with this LOSS,
 //! all data is cached after three times the duration of one sequential pass.
 //!
 //! The device time per page is not measured at the device, which may serve several requests at
 //! once. It is learned from how much longer readers wait: the sum of 1 - (wait without priming ÷
 //! wait now) over time, per primed page.
 
+use std::sync::Arc;
+
 use units::{Bytes, Nanos, Pages};
 
 use super::FileKey;
-use crate::tuning::device::MIN_STREAM_BYTES_PER_SECOND;
-use crate::tuning::pace as tuning;
+use crate::tuning::Tuning;
 
 /// Waits and primed pages of one measurement period.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,9 +77,14 @@ pub(super) struct PrimingController {
     changed: bool,
     age: u64,
     stats: Option<PrimingStats>,
+    tuning: Arc<Tuning>,
 }
 
 impl PrimingController {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Returns the state of priming; `None` while nothing is primed.
     pub fn stats(&self) -> Option<PrimingStats> {
         self.stats
@@ -90,7 +96,8 @@ impl PrimingController {
         self.now.stalled += stalled.as_secs_f64();
         self.now.span += elapsed;
         self.waited += stalled.as_secs_f64();
-        if self.now.span < tuning::STRETCH_TIME || self.now.stalls < tuning::MIN_WAITS {
+        if self.now.span < self.tuning.observation_time || self.now.stalls < self.tuning.few_samples
+        {
             return;
         }
         let over = std::mem::take(&mut self.now);
@@ -107,8 +114,8 @@ impl PrimingController {
             let lost = 1.0 - self.alone / over.mean().max(1e-9);
             let (lost, pages) = (lost * over.span.as_secs_f64(), over.pages as f64);
             self.lost = (
-                tuning::RETENTION_PER_STRETCH * self.lost.0 + lost,
-                tuning::RETENTION_PER_STRETCH * self.lost.1 + pages,
+                self.tuning.retention_per_stretch() * self.lost.0 + lost,
+                self.tuning.retention_per_stretch() * self.lost.1 + pages,
             );
             self.look_again();
         }
@@ -117,7 +124,7 @@ impl PrimingController {
     /// Updates the queue estimate with the bytes that the device read over an interval.
     pub fn completed(&mut self, read: Bytes, page: Bytes, elapsed: Nanos) {
         let kept = self.queued
-            * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::LOST_HALF_LIFE.as_secs_f64());
+            * 0.5_f64.powf(elapsed.as_secs_f64() / self.tuning.observation_time.as_secs_f64());
         self.queued = (kept - read.get() as f64 / page.get().max(1) as f64).max(0.0);
     }
 
@@ -125,16 +132,16 @@ impl PrimingController {
     /// [`PrimingStats`]; `rate`: the highest rate of the device so far, per second.
     pub fn allows(&mut self, missing: f64, rate: Bytes, page: Bytes, elapsed: Nanos) -> &mut f64 {
         if !self.begun {
-            (self.begun, self.burst) = (true, Some(tuning::PROBE_PAGES));
+            (self.begun, self.burst) = (true, Some(self.tuning.probe_pages()));
             // The waits so far are without priming.
             let now = std::mem::take(&mut self.now);
             if self.alone == 0.0 && now.stalls > 0 {
                 self.alone = now.mean();
             }
         }
-        let pass = page.get() as f64 / (rate.get() as f64).max(MIN_STREAM_BYTES_PER_SECOND);
-        let share = (1.0 - (1.0 - tuning::MAX_LOSS_SHARE) * missing.clamp(0.0, 1.0))
-            .min(tuning::MAX_DEVICE_SHARE);
+        let pass = page.get() as f64 / (rate.get() as f64).max(self.tuning.min_stream_rate.get());
+        let share = (1.0 - (1.0 - self.tuning.max_loss_share) * missing.clamp(0.0, 1.0))
+            .min(self.tuning.max_device_share());
         let cost = self.cost(pass);
         let wanted = share / cost;
         let mut stats = PrimingStats {
@@ -145,30 +152,36 @@ impl PrimingController {
             wait: Nanos::from_secs_f64(self.alone),
             queued: Pages::new(self.queued as u64),
         };
-        if self.paused_stretches > 0 || self.queued * pass > tuning::MAX_QUEUE_TIME.as_secs_f64() {
+        if self.paused_stretches > 0
+            || self.queued * pass > self.tuning.max_queue_time().as_secs_f64()
+        {
             (self.budget_pages, self.stats) = (0.0, Some(stats));
             return &mut self.budget_pages;
         }
-        stats.pages_per_second = wanted.max(tuning::MIN_PAGES_PER_SECOND);
+        stats.pages_per_second = wanted.max(self.tuning.min_pages_per_second);
         self.stats = Some(stats);
-        let pages = wanted.max(tuning::MIN_PAGES_PER_SECOND) * elapsed.as_secs_f64();
-        self.budget_pages =
-            (self.budget_pages + pages).min(pages.max(tuning::PROBE_PAGES)).max(self.next_burst());
+        let pages = wanted.max(self.tuning.min_pages_per_second) * elapsed.as_secs_f64();
+        self.budget_pages = (self.budget_pages + pages)
+            .min(pages.max(self.tuning.probe_pages()))
+            .max(self.next_burst());
         self.too_much =
-            wanted <= tuning::MIN_PAGES_PER_SECOND || cost >= tuning::COST_RATIOS.1 * pass;
+            wanted <= self.tuning.min_pages_per_second || cost >= self.tuning.max_cost_ratio * pass;
         &mut self.budget_pages
     }
 
     /// Returns the size of a burst that probes the rate of the device, in pages; 0 if none is due.
     fn next_burst(&mut self) -> f64 {
-        let bursts = f64::from(self.bursts + 1) * tuning::PROBE_TIME.as_secs_f64();
-        if bursts > tuning::MAX_LOSS_SHARE * self.waited {
+        let bursts = f64::from(self.bursts + 1) * self.tuning.max_queue_time().as_secs_f64();
+        if bursts > self.tuning.max_loss_share * self.waited {
             return 0.0;
         }
-        let next =
-            self.burst.take().filter(|next| *next == tuning::PROBE_PAGES || self.queued == 0.0);
+        let next = self
+            .burst
+            .take()
+            .filter(|next| *next == self.tuning.probe_pages() || self.queued == 0.0);
         self.bursts += u32::from(next.is_some());
-        self.burst = next.map(|next| 2.0 * next).filter(|next| *next <= tuning::MAX_PROBE_PAGES);
+        self.burst =
+            next.map(|next| 2.0 * next).filter(|next| *next <= self.tuning.max_probe_pages());
         next.unwrap_or(0.0)
     }
 
@@ -190,7 +203,7 @@ impl PrimingController {
             && let Some((waits, alone)) = alone
         {
             (self.alone, self.now) = (alone, Stretch::default());
-            if waits < tuning::MANY_WAITS {
+            if waits < self.tuning.many_waits() {
                 self.paused_stretches = self.paused_stretches.max(1);
             }
         }
@@ -214,10 +227,10 @@ impl PrimingController {
     /// Returns the device time per page in seconds; `pass`: the same in a sequential pass.
     fn cost(&self, pass: f64) -> f64 {
         // The prior weighs as much as two seconds of measurement at the maximum loss.
-        let first = tuning::INTERLEAVE_COST_RATIO * pass;
-        let weight = 2.0 * tuning::MAX_LOSS_SHARE / first;
+        let first = self.tuning.interleave_cost_ratio * pass;
+        let weight = 2.0 * self.tuning.max_loss_share / first;
         let cost = (first * weight + self.lost.0) / (weight + self.lost.1);
-        cost.clamp(tuning::COST_RATIOS.0 * pass, tuning::COST_RATIOS.1 * pass)
+        cost.clamp(self.tuning.minority_share * pass, self.tuning.max_cost_ratio * pass)
     }
 
     /// Ends a stretch with priming. If pages appear too costly for long, others may read more than
@@ -225,10 +238,10 @@ impl PrimingController {
     fn look_again(&mut self) {
         self.age += 1;
         self.slowest = if self.too_much { self.slowest + 1 } else { 0 };
-        if self.slowest >= tuning::MAX_COSTLY_STRETCHES {
+        if self.slowest >= self.tuning.min_repeats() {
             (self.slowest, self.paused_stretches, self.lost) =
-                (0, tuning::REFERENCE_STRETCHES, (0.0, 0.0));
-        } else if self.changed && self.age >= tuning::MAX_STALE_STRETCHES {
+                (0, self.tuning.reference_stretches(), (0.0, 0.0));
+        } else if self.changed && self.age >= self.tuning.min_repeats() {
             self.paused_stretches = 1;
         }
     }
@@ -308,9 +321,9 @@ mod tests {
         let bursts = |reads: f64| {
             let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
             pace.waited(
-                tuning::MIN_WAITS,
-                Nanos::from_millis(tuning::MIN_WAITS),
-                tuning::STRETCH_TIME,
+                Tuning::DEFAULT.few_samples,
+                Nanos::from_millis(Tuning::DEFAULT.few_samples),
+                Tuning::DEFAULT.observation_time,
             );
             let mut burst = || {
                 let pages = std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK));
@@ -323,23 +336,27 @@ mod tests {
         };
         let [first, second, third] = bursts(1e9);
         assert!(
-            first >= tuning::PROBE_PAGES
-                && second >= 2.0 * tuning::PROBE_PAGES
-                && third >= 4.0 * tuning::PROBE_PAGES
+            first >= Tuning::DEFAULT.probe_pages()
+                && second >= 2.0 * Tuning::DEFAULT.probe_pages()
+                && third >= 4.0 * Tuning::DEFAULT.probe_pages()
         );
         let [first, second, _] = bursts(1000.0);
-        assert!(first >= tuning::PROBE_PAGES && second < tuning::PROBE_PAGES);
+        assert!(first >= Tuning::DEFAULT.probe_pages() && second < Tuning::DEFAULT.probe_pages());
     }
 
     #[test]
     fn bursts_take_no_more_than_may_be_lost_of_what_was_waited() {
         let bursts = |waited: u64| {
             let mut pace = PrimingController::default();
-            pace.waited(tuning::MIN_WAITS, Nanos::from_secs(waited), tuning::STRETCH_TIME);
+            pace.waited(
+                Tuning::DEFAULT.few_samples,
+                Nanos::from_secs(waited),
+                Tuning::DEFAULT.observation_time,
+            );
             let mut bursts = 0;
             for _ in 0..10 {
                 let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
-                bursts += u32::from(std::mem::take(budget_pages) >= tuning::PROBE_PAGES);
+                bursts += u32::from(std::mem::take(budget_pages) >= Tuning::DEFAULT.probe_pages());
             }
             bursts
         };
@@ -350,9 +367,9 @@ mod tests {
     fn what_was_there_already_does_not_block_the_queue() {
         let mut pace = PrimingController::default();
         pace.waited(
-            tuning::MIN_WAITS,
-            Nanos::from_millis(10 * tuning::MIN_WAITS),
-            tuning::STRETCH_TIME,
+            Tuning::DEFAULT.few_samples,
+            Nanos::from_millis(10 * Tuning::DEFAULT.few_samples),
+            Tuning::DEFAULT.observation_time,
         );
         pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
         // More than the queue limit allows, and the device reads none of it.
@@ -368,7 +385,7 @@ mod tests {
     #[test]
     fn few_waits_are_looked_at_again_before_much_is_read() {
         let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
-        pace.primes(FileKey(1, 1), Some((tuning::MANY_WAITS - 1, 0.005)));
+        pace.primes(FileKey(1, 1), Some((Tuning::DEFAULT.many_waits() - 1, 0.005)));
         let allowed = |pace: &mut PrimingController| {
             pace.waited(10, Nanos::from_millis(80), TICK);
             std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK))
@@ -376,10 +393,13 @@ mod tests {
         let looked: Vec<f64> = (0..20).map(|_| allowed(&mut pace)).collect();
         let rested = looked.iter().take_while(|pages| **pages == 0.0).count();
         assert!((4..=6).contains(&rested), "{looked:?}");
-        assert!(looked[rested] >= tuning::PROBE_PAGES, "then it shows how fast the device is");
+        assert!(
+            looked[rested] >= Tuning::DEFAULT.probe_pages(),
+            "then it shows how fast the device is"
+        );
         assert!((0.0079..0.0081).contains(&pace.alone), "{}", pace.alone);
         let mut pace = PrimingController::default();
-        pace.primes(FileKey(1, 1), Some((tuning::MANY_WAITS, 0.005)));
+        pace.primes(FileKey(1, 1), Some((Tuning::DEFAULT.many_waits(), 0.005)));
         assert!(allowed(&mut pace) > 0.0);
     }
 

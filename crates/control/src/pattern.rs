@@ -1,10 +1,12 @@
 //! How an open file is read, from the places where its readers missed or reached a mark.
 
-use crate::tuning::pattern as tuning;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use units::Pages;
+
+use crate::tuning::Tuning;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -79,11 +81,12 @@ pub struct Classifier {
     usual_run: Option<Pages>,
     /// The lengths in pages of runs through earlier open files of the same file.
     earlier_runs: Vec<u64>,
+    tuning: Arc<Tuning>,
 }
 
 impl Classifier {
-    pub(super) fn after(earlier_runs: &[u64]) -> Self {
-        Self { earlier_runs: earlier_runs.to_vec(), ..Self::default() }
+    pub(super) fn after(earlier_runs: &[u64], tuning: Arc<Tuning>) -> Self {
+        Self { tuning, earlier_runs: earlier_runs.to_vec(), ..Self::default() }
     }
 
     /// Returns the lengths in pages of the runs that ended before `page`, the end of the file. Runs
@@ -140,7 +143,7 @@ impl Classifier {
     }
 
     fn begin(&mut self, index: u64, next: u64) {
-        if self.runs.len() == tuning::MAX_RUNS {
+        if self.runs.len() == self.tuning.max_runs {
             self.runs.remove(0);
         }
         let seen = self.places.all();
@@ -149,19 +152,19 @@ impl Classifier {
 
     /// Returns whether streams take turns on the open file, so that the ends of runs are unknown.
     pub(super) fn is_in_turns(&self) -> bool {
-        self.switched > tuning::MAX_SWITCHED_SHARE * (self.sequential + self.random)
+        self.switched > self.tuning.min_effect * (self.sequential + self.random)
     }
 
     /// Returns the mean length of the run that a page belongs to; `None` if too few runs have
-    /// ended. If streams take turns, a silent run may still continue: it has ended if `MAX_RUNS`
+    /// ended. If streams take turns, a silent run may still continue: it has ended if `max_runs`
     /// places were seen since.
     pub(super) fn run_of_a_page(&self) -> Option<Pages> {
-        let silence = if self.is_in_turns() { tuning::MAX_RUNS as u64 } else { 0 };
+        let silence = if self.is_in_turns() { self.tuning.max_runs as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
         // Its own runs replace the earlier ones, one by one.
-        let earlier = self.earlier_runs.iter().rev().take(tuning::MAX_RUNS - self.runs.len());
-        if ((ended + earlier.len()) as u64) < tuning::MIN_RUNS {
+        let earlier = self.earlier_runs.iter().rev().take(self.tuning.max_runs - self.runs.len());
+        if ((ended + earlier.len()) as u64) < self.tuning.min_repeats() {
             return None;
         }
         let own = self.runs.iter().map(|run| run.end.saturating_sub(run.first));
@@ -230,8 +233,8 @@ impl Classifier {
         }
     }
 
-    /// Returns the pattern. It cannot tell that random reads are dense: it knows neither the size of
-    /// the file nor all pages that readers requested.
+    /// Returns the pattern. Whether random reads are dense also depends on the size of the file, so
+    /// the caller decides that.
     pub fn pattern(&self) -> AccessPattern {
         let scores = [
             (self.sequential, AccessPattern::Sequential),
@@ -299,19 +302,19 @@ mod tests {
     #[test]
     fn runs_of_earlier_open_files_count_until_there_are_own_ones() {
         let run = |earlier: &[u64], own: u64| {
-            let mut classifier = Classifier::after(earlier);
+            let mut classifier = Classifier::after(earlier, Arc::default());
             (0..own * 4).for_each(|n| {
                 classifier.reader_at(n / 4 * 1000 + n % 4 * 16, 16);
             });
             classifier.run_of_a_page().map(Pages::get)
         };
-        let enough = vec![8; tuning::MAX_RUNS];
+        let enough = vec![8; Tuning::DEFAULT.max_runs];
         assert_eq!(run(&enough, 0), Some(8));
-        assert_eq!(run(&enough[1..tuning::MIN_RUNS as usize], 0), None, "too few");
+        assert_eq!(run(&enough[1..Tuning::DEFAULT.min_repeats() as usize], 0), None, "too few");
         // Runs of 64 pages replace them, one by one.
-        let half = run(&enough, tuning::MAX_RUNS as u64 / 2).expect("enough runs");
+        let half = run(&enough, Tuning::DEFAULT.max_runs as u64 / 2).expect("enough runs");
         assert!((9..64).contains(&half), "{half}");
-        assert_eq!(run(&enough, tuning::MAX_RUNS as u64), Some(64));
+        assert_eq!(run(&enough, Tuning::DEFAULT.max_runs as u64), Some(64));
     }
 
     #[test]

@@ -10,11 +10,15 @@
 //! exits when the waits reach the price, little was read in vain. Only waits that reading the same
 //! pages in order would have avoided count.
 
+use std::sync::Arc;
+
 use units::{Bytes, Nanos, Pages};
 
-use crate::tuning::device::MIN_STREAM_BYTES_PER_SECOND;
-use crate::tuning::priming as tuning;
+use crate::tuning::Tuning;
 use policy::{Extent, Page};
+
+/// The largest file that is tracked, one bit for each page. Bounds memory.
+const MAX_FILE_PAGES: u64 = 1 << 22;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilePriming {
@@ -36,11 +40,16 @@ pub(super) struct FilePriming {
     times: i32,
     /// The time since a reader last waited for the file.
     quiet: Nanos,
+    tuning: Arc<Tuning>,
 }
 
 impl FilePriming {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     pub fn touch(&mut self, start: u64, pages: u64) {
-        let end = start.saturating_add(pages).min(tuning::MAX_FILE_PAGES);
+        let end = start.saturating_add(pages).min(MAX_FILE_PAGES);
         for page in start..end {
             let (word, bit) = ((page / 64) as usize, 1 << (page % 64));
             if self.touched.len() <= word {
@@ -59,7 +68,7 @@ impl FilePriming {
         if self.at.is_none() {
             // After a pass, avoided waits decay slowly and raise the rate for other files.
             let won = self.waits
-                * 0.5_f64.powf(elapsed.as_secs_f64() / tuning::GAIN_HALF_LIFE.as_secs_f64());
+                * 0.5_f64.powf(elapsed.as_secs_f64() / self.tuning.fade_time.as_secs_f64());
             let won = if self.times > 0 { won } else { 0.0 };
             self.waits = lately(self.waits, stalled, elapsed).max(won);
         }
@@ -76,7 +85,7 @@ impl FilePriming {
     /// Returns the number of waits while nothing was primed, and their mean in seconds; `None` if
     /// there were too few.
     pub fn alone(&self) -> Option<(u64, f64)> {
-        (self.alone.0 >= tuning::MIN_WAITS)
+        (self.alone.0 >= self.tuning.few_samples)
             .then(|| (self.alone.0, self.alone.1 / self.alone.0 as f64))
     }
 
@@ -101,7 +110,7 @@ impl FilePriming {
 
     /// Returns whether priming is active and readers have recently waited for the file.
     pub fn is_wanted(&self) -> bool {
-        self.at.is_some() && self.quiet <= tuning::IDLE_TIMEOUT
+        self.at.is_some() && self.quiet <= self.tuning.idle_timeout
     }
 
     /// Stops priming, as no process has the file open any more.
@@ -115,7 +124,7 @@ impl FilePriming {
         // If readers still wait after a complete pass, its pages were evicted.
         let present = if self.times > 0 { 0 } else { self.count };
         let missing = file.get().saturating_sub(present);
-        let fits = file.get() <= tuning::MAX_FILE_PAGES && missing <= room.get();
+        let fits = file.get() <= MAX_FILE_PAGES && missing <= room.get();
         (self.at.is_none() && missing > 0 && fits).then_some(missing)
     }
 
@@ -131,12 +140,12 @@ impl FilePriming {
 
     /// Starts priming if that is worth the cost. Returns the reason; `None` if it does not start.
     pub fn begin(&mut self, file: Pages, page: Bytes, rate: Bytes, room: Pages) -> Option<String> {
-        if self.stalls < tuning::MIN_WAITS {
+        if self.stalls < self.tuning.few_samples {
             return None;
         }
         let missing = self.missing(file, room)?;
         let in_order = |pages| {
-            (pages * page.get()) as f64 / (rate.get() as f64).max(MIN_STREAM_BYTES_PER_SECOND)
+            (pages * page.get()) as f64 / (rate.get() as f64).max(self.tuning.min_stream_rate.get())
         };
         let cost = in_order(missing);
         // The pages may be evicted after each pass, so each further pass requires twice the wait
@@ -146,7 +155,7 @@ impl FilePriming {
             self.stalled >= cost * 2_f64.powi(self.times)
         } else {
             // Large random reads are almost as fast as reading in order.
-            self.stalled - in_order(self.count) >= tuning::START_COST_SHARE * cost
+            self.stalled - in_order(self.count) >= self.tuning.start_cost_share * cost
         };
         if !is_worth {
             return None;
@@ -168,8 +177,8 @@ impl FilePriming {
     pub fn due(&mut self, file: Pages, budget_pages: &mut f64) -> Vec<Extent> {
         let Some(mut at) = self.at else { return Vec::new() };
         let mut due = Vec::new();
-        while *budget_pages >= tuning::PIECE_PAGES as f64 && at < file.get() {
-            let end = (at + tuning::PIECE_PAGES).min(file.get());
+        while *budget_pages >= self.tuning.piece_pages as f64 && at < file.get() {
+            let end = (at + self.tuning.piece_pages).min(file.get());
             let untouched = (at..end).filter(|page| !self.has(*page)).count() as u64;
             if untouched > 0 {
                 due.push(Extent::new(Page::new(at), Pages::new(end - at)));
@@ -256,7 +265,7 @@ mod tests {
         assert_eq!(priming.worth(file), None, "it has not begun");
         priming.begin(file, PAGE, Bytes::from_mib(100), Pages::new(1 << 20)).expect("a beginning");
         assert!((0.9..=1.0).contains(&(priming.worth(file).expect("a worth") * 10_000.0)));
-        assert_eq!(priming.due(file, &mut (tuning::PIECE_PAGES as f64 - 1.0)), []);
+        assert_eq!(priming.due(file, &mut (Tuning::DEFAULT.piece_pages as f64 - 1.0)), []);
         let mut read = 0;
         while priming.is_at_work() {
             let due = priming.due(file, &mut 2500.0);

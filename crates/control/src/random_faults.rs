@@ -12,12 +12,12 @@
 //! column by column. So the prediction is repeated as faults accumulate.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::backoff::Backoff;
 use crate::fault_waits::{FaultWait, FaultWaits, RecentWaits};
 use crate::gain::{GainScores, GainSource, MeanGain, MeasuredGain};
-use crate::tuning::WAKE_TIME;
-use crate::tuning::random_faults as tuning;
+use crate::tuning::{SINGLE_PAGE, Tuning};
 use crate::what_if::{Candidate, FileView, PastAccess, PredictedOutcome, predict};
 use policy::Window;
 use units::{Bytes, Nanos, Pages};
@@ -51,8 +51,8 @@ impl WindowTally {
         self.faults.0 + self.faults.1
     }
 
-    fn is_judged(&self) -> bool {
-        self.pieces >= tuning::MIN_PIECES || self.faults() >= tuning::MAX_FAULTS
+    fn is_judged(&self, tuning: &Tuning) -> bool {
+        self.pieces >= tuning.min_samples || self.faults() >= tuning.max_faults()
     }
 
     /// Returns the time of all faults in seconds, without outliers.
@@ -111,11 +111,11 @@ pub(super) struct MappingView<'a> {
 
 impl MappingView<'_> {
     /// Returns whether faults with the original window read all files within
-    /// [`tuning::MIN_PASS_TIME`]: so fast that they prime them.
-    fn is_soon_cached(&self) -> bool {
+    /// `min_pass_time`: so fast that they prime them.
+    fn is_soon_cached(&self, tuning: &Tuning) -> bool {
         let wait = self.waits.median(self.original, false);
         wait.zip(self.cacheable).is_some_and(|(wait, pages)| {
-            wait * (pages.get() / self.original.get().max(1)) < tuning::MIN_PASS_TIME
+            wait * (pages.get() / self.original.get().max(1)) < tuning.min_pass_time
         })
     }
 }
@@ -145,15 +145,20 @@ pub(super) struct RandomFaults {
     pieces: f64,
     pages: f64,
     backoff: Backoff,
+    tuning: Arc<Tuning>,
 }
 
 impl RandomFaults {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Adds a fault that read `window`, in a mapping with this original window.
     pub fn fault(&mut self, at: Nanos, index: u64, window: Window, original: Pages) {
-        let read = (window.start, window.end());
+        let (read, most) = ((window.start, window.end()), self.tuning.max_remembered);
         let extends = self.extend_piece(index, read, original);
         if !extends {
-            if self.recent.len() == tuning::MAX_CURRENT_PIECES {
+            if self.recent.len() == self.tuning.max_current_pieces() {
                 self.recent.pop_front();
             }
             self.recent.push_back(Piece { first: index, last: index, read });
@@ -163,18 +168,19 @@ impl RandomFaults {
             && let Some(tally) = self.tally(window, original)
         {
             let gaps = &mut tally.gaps;
-            (if is_adjacent { &mut gaps.1 } else { &mut gaps.0 }).add(at.saturating_sub(last));
+            (if is_adjacent { &mut gaps.1 } else { &mut gaps.0 })
+                .add(at.saturating_sub(last), most);
         }
         let before = self.end.replace((read.1, at));
         let is_adjacent = before.is_some_and(|(end, _)| end == index);
         self.last = Some((window.size, is_adjacent));
         let since = before.map_or(Nanos::ZERO, |(_, before)| at.saturating_sub(before));
         if self.phase != Phase::Original && window.size < original {
-            if self.history.len() == tuning::MAX_HISTORY {
+            if self.history.len() == self.tuning.max_fault_history() {
                 self.history.pop_front();
                 self.decided_at = self.decided_at.saturating_sub(1);
             }
-            let think = since.min(tuning::MAX_THINK_TIME);
+            let think = since.min(self.tuning.max_fault_think_time);
             self.history.push_back(Fault { index, think });
         }
         if let Some(tally) = self.tally(window.size, original) {
@@ -187,7 +193,7 @@ impl RandomFaults {
     fn tally(&mut self, window: Pages, original: Pages) -> Option<&mut WindowTally> {
         match self.phase {
             Phase::Original if window == original => Some(&mut self.original),
-            Phase::Probe if window == tuning::PROBE_WINDOW_PAGES => Some(&mut self.probe),
+            Phase::Probe if window == SINGLE_PAGE => Some(&mut self.probe),
             Phase::Chosen(choice) if window == choice.window => Some(&mut self.chosen),
             _ => None,
         }
@@ -224,11 +230,11 @@ impl RandomFaults {
         let Some((window, is_adjacent)) = self.last else { return };
         let of_phase = match self.phase {
             Phase::Original => original.unwrap_or(window),
-            Phase::Probe => tuning::PROBE_WINDOW_PAGES,
+            Phase::Probe => SINGLE_PAGE,
             // Other readers may read more by then, so these waits are not comparable.
             Phase::Chosen(_) => return,
         };
-        if self.waits.len() < tuning::MAX_WAITS_REMEMBERED && window == of_phase {
+        if self.waits.len() < self.tuning.max_remembered && window == of_phase {
             self.waits.push(FaultWait { window, is_adjacent, wait });
         }
     }
@@ -274,17 +280,17 @@ impl RandomFaults {
         let original = mapping.original;
         match self.phase {
             Phase::Original => {
-                if self.original.is_judged()
-                    && !mapping.is_soon_cached()
+                if self.original.is_judged(&self.tuning)
+                    && !mapping.is_soon_cached(&self.tuning)
                     && self.backoff.is_over(now)
                     && self.is_random(original)
-                    && original > tuning::PROBE_WINDOW_PAGES
+                    && original > SINGLE_PAGE
                 {
                     self.history.clear();
                     self.decided_at = 0;
-                    self.probe = WindowTally::new(tuning::PROBE_WINDOW_PAGES);
+                    self.probe = WindowTally::new(SINGLE_PAGE);
                     let of_piece = self.original.per_piece().unwrap_or(f64::INFINITY);
-                    self.probe_limit = of_piece * tuning::MIN_PIECES as f64;
+                    self.probe_limit = of_piece * self.tuning.min_samples as f64;
                     self.phase = Phase::Probe;
                 }
                 None
@@ -296,7 +302,7 @@ impl RandomFaults {
                 None
             }
             Phase::Chosen(choice) => {
-                if self.history.len() >= (2 * self.decided_at).min(tuning::MAX_HISTORY)
+                if self.history.len() >= (2 * self.decided_at).min(self.tuning.max_fault_history())
                     && self.history.len() > self.decided_at + self.decided_at / 2
                 {
                     self.choose(now, mapping);
@@ -311,9 +317,9 @@ impl RandomFaults {
     /// requests of another reader.
     fn is_probed(&self) -> bool {
         let probe = &self.probe;
-        probe.pieces > tuning::PROBE_PIECES
-            || probe.faults() >= tuning::PROBE_FAULTS
-            || (probe.faults() >= tuning::PROBE_PIECES && probe.time() >= self.probe_limit)
+        probe.pieces > self.tuning.few_samples
+            || probe.faults() >= self.tuning.probe_faults()
+            || (probe.faults() >= self.tuning.few_samples && probe.time() >= self.probe_limit)
     }
 
     /// Compares the time per piece with that of the original window. It also depends on other
@@ -325,14 +331,14 @@ impl RandomFaults {
         gains: MeanGain,
         trials: bool,
     ) -> Option<MeasuredGain> {
-        if !self.chosen.is_judged() || choice.window == self.original.window {
+        if !self.chosen.is_judged(&self.tuning) || choice.window == self.original.window {
             return None;
         }
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
         let gain = MeasuredGain { predicted: choice.predicted, measured };
         let others = choice.measured.map_or(gains, |before| gains.without(before));
         let mean = others.with(measured).mean();
-        let is_harm = |gain| gain < tuning::REVERT_BELOW_RATIO;
+        let is_harm = |gain| gain < self.tuning.revert_below_ratio();
         let is_confirmed = is_harm(mean) || choice.measured.is_some_and(is_harm);
         if trials && is_harm(measured) && is_confirmed {
             self.give_up(now);
@@ -346,7 +352,7 @@ impl RandomFaults {
 
     /// Returns to the original window, which is measured again.
     fn give_up(&mut self, now: Nanos) {
-        self.backoff.fail(now);
+        self.backoff.fail(now, &self.tuning);
         self.original = WindowTally::new(self.original.window);
         self.phase = Phase::Original;
     }
@@ -361,7 +367,7 @@ impl RandomFaults {
         };
         let least = match self.phase {
             Phase::Chosen(choice) => choice.window,
-            _ => tuning::PROBE_WINDOW_PAGES,
+            _ => SINGLE_PAGE,
         };
         let outcome = |window| {
             let access = |fault: &Fault| PastAccess {
@@ -371,7 +377,7 @@ impl RandomFaults {
                 mapped: true,
             };
             let history = self.history.iter().map(access);
-            (window, predict(history, file, &device, Candidate::window(window)))
+            (window, predict(history, file, &device, Candidate::window(window), &self.tuning))
         };
         let sizes = std::iter::successors(Some(least), |window| Some(Pages::new(2 * window.get())));
         let mut outcomes: Vec<(Pages, PredictedOutcome)> =
@@ -383,7 +389,7 @@ impl RandomFaults {
         let best = outcomes.iter().map(|(_, one)| cost(one)).fold(f64::INFINITY, f64::min);
         // Of the windows that are about as fast as the best, the one that reads least.
         let enough =
-            |one: &&(Pages, PredictedOutcome)| cost(&one.1) <= tuning::EQUAL_WAIT_RATIO * best;
+            |one: &&(Pages, PredictedOutcome)| cost(&one.1) <= self.tuning.min_gain_ratio() * best;
         let choice = outcomes.iter().filter(enough).min_by_key(|(_, one)| one.read);
         let Some((window, outcome)) = choice else { return };
         let gain = |outcome: &PredictedOutcome| cost(&of_original) / cost(outcome);
@@ -403,9 +409,9 @@ impl RandomFaults {
 
     /// Returns the cost of a fault besides its wait, measured between adjacent faults of the probe.
     fn overhead(&self, waits: &FaultWaits) -> Nanos {
-        let wait = waits.median(tuning::PROBE_WINDOW_PAGES, true);
+        let wait = waits.median(SINGLE_PAGE, true);
         let both = wait.zip(self.probe.gaps.1.median());
-        both.map_or(WAKE_TIME, |(wait, gap)| gap.saturating_sub(wait))
+        both.map_or(self.tuning.wake_time, |(wait, gap)| gap.saturating_sub(wait))
     }
 
     /// Returns the window for the mapping. If its file is being primed (`primed`), the pages read
@@ -413,10 +419,10 @@ impl RandomFaults {
     pub fn window(&self, original: Pages, primed: bool) -> Pages {
         match self.phase {
             Phase::Original => original,
-            Phase::Probe => tuning::PROBE_WINDOW_PAGES,
+            Phase::Probe => SINGLE_PAGE,
             Phase::Chosen(choice) => {
                 let gain = choice.measured.unwrap_or(choice.predicted);
-                let serves = !primed || gain * tuning::MAX_WAIT_RATIO_PRIMED > 1.0;
+                let serves = !primed || gain * self.tuning.plainly_below_ratio > 1.0;
                 if serves { choice.window } else { original }
             }
         }

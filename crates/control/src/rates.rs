@@ -2,7 +2,7 @@
 
 use units::Nanos;
 
-use crate::tuning::rates as tuning;
+use crate::tuning::Tuning;
 
 /// A rate, and the number of runs or files from which it is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,9 +19,9 @@ impl CountedRate {
 
     /// Returns whether it is lower by more than chance explains. On a disk that seeks, the time per
     /// item has a standard deviation as large as its mean.
-    pub fn is_below(&self, other: &Self) -> bool {
+    pub fn is_below(&self, other: &Self, tuning: &Tuning) -> bool {
         let chance = (1.0 / self.count.max(1) as f64 + 1.0 / other.count.max(1) as f64).sqrt();
-        self.per_second < (tuning::REVERT_BELOW_RATIO - chance) * other.per_second
+        self.per_second < (tuning.revert_below_ratio() - chance) * other.per_second
     }
 }
 
@@ -95,34 +95,34 @@ impl ReadRates {
     }
 
     /// Returns whether the same open files have many places outside streams.
-    pub fn is_scattered(&self) -> bool {
-        self.elsewhere > tuning::SCATTERED_PLACES_RATIO * self.forward
+    pub fn is_scattered(&self, tuning: &Tuning) -> bool {
+        self.elsewhere > tuning.majority_share * self.forward
     }
 
     /// Returns whether the readers do other work than before: they changed between one and several
     /// streams, or read more places outside streams.
-    pub fn are_of_other_work(&self, before: &Self) -> bool {
+    pub fn are_of_other_work(&self, before: &Self, tuning: &Tuning) -> bool {
         let apart = |rates: &Self| rates.elsewhere / rates.progress.max(1e-3);
         let switched = self.forward > 0.0 && (self.switches() - before.switches()).abs() > 0.4;
-        switched || apart(self) > 3.0 * apart(before) + tuning::OTHER_WORK_PLACES_PER_PAGE
+        switched || apart(self) > 3.0 * apart(before) + tuning.other_work_places_per_page()
     }
 
     /// Returns whether other readers read less than before, by more than chance explains.
-    pub fn hurts_others(&self, before: &Self, seconds: f64) -> bool {
+    pub fn hurts_others(&self, before: &Self, seconds: f64, tuning: &Tuning) -> bool {
         let (expected, got) = (before.other_reads * seconds, self.other_reads * seconds);
-        expected >= 4.0 && got < tuning::MIN_OTHERS_RATIO * expected - 0.7 * expected.sqrt()
+        expected >= 4.0 && got < tuning.min_others_ratio() * expected - 0.7 * expected.sqrt()
     }
 
     /// Returns whether other readers lose so much that no further observation is needed.
-    pub fn plainly_hurts_others(&self, before: &Self, seconds: f64) -> bool {
+    pub fn plainly_hurts_others(&self, before: &Self, seconds: f64, tuning: &Tuning) -> bool {
         let (expected, got) = (before.other_reads * seconds, self.other_reads * seconds);
-        expected >= 10.0 && got < tuning::PLAINLY_BELOW_RATIO * expected - expected.sqrt()
+        expected >= 10.0 && got < tuning.plainly_below_ratio * expected - expected.sqrt()
     }
 
     /// Returns whether twice the window may slow down other readers too much: each of their reads
     /// waits for read-ahead in flight, so their loss would double.
-    pub fn next_may_hurt_others(&self, before: &Self) -> bool {
+    pub fn next_may_hurt_others(&self, before: &Self, tuning: &Tuning) -> bool {
         let lost = 1.0 - self.other_reads / before.other_reads.max(f64::MIN_POSITIVE);
-        before.other_reads > 0.0 && lost > 0.5 * (1.0 - tuning::MIN_OTHERS_RATIO)
+        before.other_reads > 0.0 && lost > 0.5 * (1.0 - tuning.min_others_ratio())
     }
 }

@@ -1,6 +1,7 @@
 //! Prefetching in addition to windows: along trends, of the next files, and priming.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use units::{Bytes, Nanos, Pages};
 
@@ -13,10 +14,8 @@ use super::memory::{kept, room};
 use super::prime::{FilePriming, lately};
 use super::stream::{Stream, StreamKind, TrendTrial};
 use super::trend::{TrendPlan, TrendSteps};
-use super::windows::{file_view, prediction_pause};
-use crate::tuning::choice::{MIN_REPLAY_INTERVALS, TREND_ACCESSES};
-use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
-use crate::tuning::what_if::DECISION_INTERVAL;
+use super::windows::file_view;
+use crate::tuning::Tuning;
 use crate::what_if::{Candidate, DeviceTimes, Extra, PastAccess, predict};
 use policy::OpenFileId;
 
@@ -50,17 +49,31 @@ impl BdiController {
                     stream.trend_trial = None;
                     stream.plan = None;
                 }
-                (Some(plan), _) if stream.waiting > MIN_WAIT_SHARE && stream.stalls > 0 => {
+                (Some(plan), _) if stream.waiting > self.tuning.min_effect && stream.stalls > 0 => {
                     plan.late(&share)
                 }
                 (None, Some(steps)) if now >= stream.no_trend_before => {
-                    let plan = TrendPlan::new(steps, stream.seen, stream.pages_passed());
+                    let plan = TrendPlan::new(
+                        steps,
+                        stream.seen,
+                        stream.pages_passed(),
+                        Arc::clone(&self.tuning),
+                    );
                     why = plan.why();
                     let predicted = what_if
-                        .then(|| predict_trend(stream, steps, &facts, &device, share.memory))
+                        .then(|| {
+                            predict_trend(
+                                stream,
+                                steps,
+                                &facts,
+                                &device,
+                                share.memory,
+                                &self.tuning,
+                            )
+                        })
                         .flatten();
                     if let Some((predicted, replayed)) = predicted {
-                        self.predict_at = now + prediction_pause(replayed);
+                        self.predict_at = now + self.tuning.replay_pause * replayed;
                         if !self.scores.is_worth(GainSource::Trend, predicted) {
                             stream.no_trend_before = self.predict_at;
                             continue;
@@ -136,8 +149,8 @@ impl BdiController {
             if priming.is_at_work() || random.stalls == 0 || inputs.memory.under_pressure {
                 continue;
             }
-            let room = room(inputs, facts);
-            let asked = inputs.memory.prefetched.map(|asked| kept(asked, facts));
+            let room = room(inputs, facts, &self.tuning);
+            let asked = inputs.memory.prefetched.map(|asked| kept(asked, facts, &self.tuning));
             let room = asked.map_or(room, |asked| room.min(asked));
             // All randomly read files must fit together, or they evict each other.
             let others = waits.pages.saturating_sub(facts.file_pages.get());
@@ -211,7 +224,7 @@ impl BdiController {
         let mut elsewhere = Sum::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout;
             // A larger window helps a stream, unless it cannot be set.
             let is_stream = stream.reading() == StreamKind::Forward && !facts.only_mapped;
             if is_idle || is_stream || stream.plan.is_some() {
@@ -272,28 +285,31 @@ fn predict_trend(
     facts: &FileState,
     device: &DeviceTimes,
     cache: Pages,
+    tuning: &Arc<Tuning>,
 ) -> Option<(f64, u64)> {
     if device.fixed == Nanos::ZERO {
         // The service times of the device are not known yet.
         return None;
     }
-    let accesses = continued(&stream.log, steps)?;
+    let accesses = continued(&stream.log, steps, tuning.trend_accesses())?;
     let window = stream.original.unwrap_or(facts.window);
-    let file = file_view(facts, cache.max(window));
+    let file = file_view(facts, cache.max(window), tuning);
     // Under POSIX_FADV_RANDOM the kernel does not read ahead.
     let window = if facts.random { Pages::new(1) } else { window };
-    let outcome =
-        |extra| predict(accesses.iter().copied(), &file, device, Candidate { window, extra });
+    let outcome = |extra| {
+        predict(accesses.iter().copied(), &file, device, Candidate { window, extra }, tuning)
+    };
     let without = outcome(Extra::Nothing);
-    let interval = Nanos::new(without.elapsed.get() / MIN_REPLAY_INTERVALS);
-    let along = outcome(Extra::AlongTrend(interval.min(DECISION_INTERVAL)));
+    let interval = Nanos::new(without.elapsed.get() / tuning.min_samples);
+    let along = outcome(Extra::AlongTrend(interval.min(tuning.eager_interval)));
     Some((along.gain_over(&without), 2 * accesses.len() as u64))
 }
 
-/// Returns the last accesses, and more of the same kind along the trend; `None` without any.
-fn continued(log: &AccessLog, steps: TrendSteps) -> Option<Vec<PastAccess>> {
+/// Returns the last accesses, and more of the same kind along the trend, `total` together; `None`
+/// without any.
+fn continued(log: &AccessLog, steps: TrendSteps, total: usize) -> Option<Vec<PastAccess>> {
     let mut accesses: Vec<PastAccess> = log.iter().collect();
-    let missing = TREND_ACCESSES.saturating_sub(accesses.len());
+    let missing = total.saturating_sub(accesses.len());
     let last = *accesses.last()?;
     let count = accesses.len() as u64;
     let pages = (accesses.iter().map(|access| access.pages).sum::<u64>() / count).max(1);

@@ -8,8 +8,9 @@
 use crate::backoff::Backoff;
 use crate::choice::PastRun;
 use crate::rates::CountedRate;
-use crate::tuning::runs as tuning;
+use crate::tuning::Tuning;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use units::{Bytes, Nanos, Pages};
 
@@ -74,9 +75,14 @@ pub(super) struct ShortRuns {
     mark: Option<Mark>,
     answered: Option<Answered>,
     backoff: Backoff,
+    tuning: Arc<Tuning>,
 }
 
 impl ShortRuns {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Records a miss at page `index` in a call of `pages` pages. The previous read ended before
     /// page `behind`; `is_of_run` means in the current run, not in the run of another reader.
     pub fn miss(
@@ -102,10 +108,10 @@ impl ShortRuns {
         }
         self.current = Some(next);
         let length = behind.saturating_sub(run.first);
-        if !is_of_run || !(1..=tuning::MAX_RUN_PAGES).contains(&length) {
+        if !is_of_run || !(1..=self.tuning.max_run_pages()).contains(&length) {
             return;
         }
-        if self.log.len() == tuning::MAX_RUNS_REMEMBERED {
+        if self.log.len() == self.tuning.max_remembered {
             self.log.pop_front();
         }
         self.log.push_back(PastRun {
@@ -128,7 +134,7 @@ impl ShortRuns {
     pub fn mark(&mut self, index: u64) {
         // A run that starts with cached pages has no miss: its mark is far from the current run.
         let near = |run: &&mut CurrentRun| {
-            (run.last..=run.last.saturating_add(tuning::MAX_RUN_PAGES)).contains(&index)
+            (run.last..=run.last.saturating_add(self.tuning.max_run_pages())).contains(&index)
         };
         if let Some(run) = self.current.as_mut().filter(near) {
             (run.last, run.marks) = (index, run.marks + 1);
@@ -140,7 +146,7 @@ impl ShortRuns {
     pub fn lately(&self) -> Option<(&VecDeque<PastRun>, u64)> {
         let known: u64 = self.log.iter().map(|run| run.pages).sum();
         let streams = |run: CurrentRun| {
-            run.marks >= tuning::MIN_MARKS_OF_STREAM && run.last - run.first > known
+            run.marks >= self.tuning.min_repeats() && run.last - run.first > known
         };
         (!self.current.is_some_and(streams)).then_some((&self.log, self.runs))
     }
@@ -179,15 +185,15 @@ impl ShortRuns {
                 self.mark = Some(here);
                 return None;
             }
-            if got.count < tuning::MIN_RUNS
-                || elapsed < tuning::MIN_OBSERVATION_TIME
+            if got.count < self.tuning.min_runs()
+                || elapsed < self.tuning.observation_time
                 || !self.backoff.is_over(now)
             {
                 return None;
             }
             let with = best?;
             let last_check = (self.runs, self.within);
-            let compared_at = tuning::COMPARISON_RUNS.0;
+            let compared_at = self.tuning.comparison_runs().0;
             self.begin(here, Answered { with, before: got, compared_at, last_check });
             return Some(RunsChange::Begin(with));
         };
@@ -195,14 +201,16 @@ impl ShortRuns {
             self.give_up(now);
             return Some(RunsChange::TooLate);
         }
-        if got.count >= answered.compared_at && answered.compared_at <= tuning::COMPARISON_RUNS.1 {
-            if trials && got.is_below(&answered.before) {
+        if got.count >= answered.compared_at
+            && answered.compared_at <= self.tuning.comparison_runs().1
+        {
+            if trials && got.is_below(&answered.before, &self.tuning) {
                 self.give_up(now);
                 return Some(RunsChange::Slower);
             }
             let compared_at = 2 * answered.compared_at;
             self.answered = self.answered.map(|answered| Answered { compared_at, ..answered });
-            if answered.compared_at == tuning::REPORTED_RUNS {
+            if answered.compared_at == self.tuning.reported_runs() {
                 return Some(RunsChange::Gained(
                     got.per_second / answered.before.per_second.max(1e-9),
                 ));
@@ -214,13 +222,13 @@ impl ShortRuns {
     /// Ends miss prefetching until a backoff is over.
     fn give_up(&mut self, now: Nanos) {
         self.stop();
-        self.backoff.fail(now);
+        self.backoff.fail(now, &self.tuning);
     }
 
     /// Returns whether more than half of the runs since the last check missed a prefetched page.
     fn is_late(&mut self, answered: Answered) -> bool {
         let runs = self.runs - answered.last_check.0;
-        if runs < tuning::COMPARISON_RUNS.0 {
+        if runs < self.tuning.comparison_runs().0 {
             return false;
         }
         let within = (self.within - answered.last_check.1) as f64 / runs as f64;
@@ -228,7 +236,7 @@ impl ShortRuns {
         self.answered = Some(Answered { last_check, ..answered });
         let pieces = |length: &u64| length.div_ceil(answered.with.get().max(1)) - 1;
         let expected: u64 = self.log.iter().map(|run| pieces(&run.pages)).sum();
-        within - expected as f64 / self.log.len().max(1) as f64 > tuning::MAX_LATE_SHARE
+        within - expected as f64 / self.log.len().max(1) as f64 > self.tuning.majority_share
     }
 
     fn begin(&mut self, here: Mark, answered: Answered) {
@@ -248,7 +256,7 @@ impl ShortRuns {
             return Some(RunsChange::Ended);
         };
         let ratio = with.get() as f64 / answered.with.get().max(1) as f64;
-        if ratio.max(1.0 / ratio) < tuning::MIN_CHANGE_RATIO {
+        if ratio.max(1.0 / ratio) < self.tuning.min_change_ratio {
             return None;
         }
         // Rates with different run lengths are not compared.

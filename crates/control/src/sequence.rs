@@ -9,6 +9,7 @@
 //! prefetched, so that the reader misses it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use units::{Nanos, Pages};
 
@@ -16,7 +17,7 @@ use super::action::NextFile;
 use super::inputs::{FileKey, FileState};
 use super::memory::WindowShare;
 use super::rates::CountedRate;
-use crate::tuning::next_files as tuning;
+use crate::tuning::Tuning;
 use policy::OpenFileId;
 
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +54,7 @@ struct Sequence {
     intervals: u64,
     settled: (u64, Nanos),
     judged: bool,
+    tuning: Arc<Tuning>,
 }
 
 /// Tracks the files that readers start on a device.
@@ -72,15 +74,20 @@ pub(super) struct Sequences {
     typical: f64,
     /// State of the file that was examined last.
     facts: Option<FileState>,
+    tuning: Arc<Tuning>,
 }
 
 impl Sequences {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Records that a reader missed the first page of a file: it starts to read the file.
     pub fn on_first_miss(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
         if self.begun.back().is_some_and(|last| last.file == file) {
             return;
         }
-        if self.begun.len() == tuning::MAX_FILES_REMEMBERED {
+        if self.begun.len() == self.tuning.max_remembered {
             self.begun.pop_front();
         }
         self.begun.push_back(Begun { file, key, at });
@@ -130,16 +137,23 @@ impl Sequences {
 
     /// Returns open files, the latest first; the directory of one of them should be listed.
     pub fn wants(&self, now: Nanos) -> Vec<OpenFileId> {
-        let lately =
-            self.begun.iter().filter(|one| now.saturating_sub(one.at) < tuning::ORDER_TIME).count();
+        let lately = self
+            .begun
+            .iter()
+            .filter(|one| now.saturating_sub(one.at) < self.tuning.idle_timeout)
+            .count();
         let is_paused = self.count < self.list_after || now < self.not_before;
         let page = self.facts.map_or(1, |facts| facts.page.get().max(1));
-        let most = (tuning::MAX_PREFETCHED_BYTES.get() / page) as f64;
+        let most = (self.tuning.max_prefetched_bytes.get() / page) as f64;
         let small = 0.0 < self.typical && self.typical <= most;
-        if self.current.is_some() || is_paused || !small || (lately as u64) < tuning::MIN_FILES {
+        if self.current.is_some()
+            || is_paused
+            || !small
+            || (lately as u64) < self.tuning.few_samples
+        {
             return Vec::new();
         }
-        self.begun.iter().rev().take(tuning::MIN_FILES as usize).map(|one| one.key).collect()
+        self.begun.iter().rev().take(self.tuning.few_samples as usize).map(|one| one.key).collect()
     }
 
     /// Takes the files of the directory of an open file, in the orders in which they may be read,
@@ -147,7 +161,7 @@ impl Sequences {
     pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos, rotates: bool) {
         let mut best = 0;
         for files in orders {
-            let mut sequence = Sequence::new(key, files, now);
+            let mut sequence = Sequence::new(key, files, now, Arc::clone(&self.tuning));
             let fit = sequence.fit(&self.begun);
             if fit > best {
                 (best, self.current) = (fit, Some(sequence));
@@ -155,21 +169,21 @@ impl Sequences {
         }
         // A reader new to this directory fits after a few more files; a random reader never fits.
         self.unfit = if best > 0 { 0 } else { self.unfit + 1 };
-        if self.unfit > tuning::MAX_BACKOFF_DOUBLINGS {
-            self.not_before = now + tuning::LISTING_INTERVAL;
+        if self.unfit > self.tuning.max_backoff_doublings {
+            self.not_before = now + self.tuning.retry_interval;
         }
-        let doublings = self.unfit.saturating_sub(1).min(tuning::MAX_BACKOFF_DOUBLINGS);
-        self.list_after = self.count + (tuning::MIN_FILES << doublings);
+        let doublings = self.unfit.saturating_sub(1).min(self.tuning.max_backoff_doublings);
+        self.list_after = self.count + (self.tuning.few_samples << doublings);
         if rotates && self.current.as_ref().is_some_and(Sequence::is_left_to_the_disk) {
             self.current = None;
-            self.not_before = now + tuning::BACKOFF_TIME;
+            self.not_before = now + self.tuning.backoff_time;
         }
     }
 
     /// Ends an interval; returns the number of files that the reader passed in it.
     pub fn interval(&mut self, now: Nanos) -> u64 {
         let Some(current) = &mut self.current else { return 0 };
-        if now.saturating_sub(current.moved) > tuning::IDLE_TIMEOUT {
+        if now.saturating_sub(current.moved) > self.tuning.idle_timeout {
             self.current = None;
             return 0;
         }
@@ -178,8 +192,8 @@ impl Sequences {
         match current.judge() {
             Some(true) => self.failed_attempts = 0,
             Some(false) => {
-                let doublings = self.failed_attempts.min(tuning::MAX_BACKOFF_DOUBLINGS);
-                self.not_before = now + tuning::BACKOFF_TIME * (1 << doublings);
+                let doublings = self.failed_attempts.min(self.tuning.max_backoff_doublings);
+                self.not_before = now + self.tuning.backoff_time * (1 << doublings);
                 self.failed_attempts += 1;
                 self.current = None;
             }
@@ -217,7 +231,7 @@ impl Sequences {
 }
 
 impl Sequence {
-    fn new(key: OpenFileId, files: Vec<FileKey>, now: Nanos) -> Self {
+    fn new(key: OpenFileId, files: Vec<FileKey>, now: Nanos, tuning: Arc<Tuning>) -> Self {
         let places = files.iter().zip(0..).map(|(file, place)| (*file, place)).collect();
         Self {
             key,
@@ -225,7 +239,7 @@ impl Sequence {
             places,
             at: 0,
             done: 0,
-            depth: tuning::MIN_ROOM_FILES,
+            depth: tuning.min_room,
             spacing: 1,
             late: false,
             moved: now,
@@ -237,25 +251,27 @@ impl Sequence {
             intervals: 0,
             settled: (0, now),
             judged: false,
+            tuning,
         }
     }
 
     /// Returns how many files were started one directly after another in this order, or 0 if the
     /// last files do not fit. The sequence continues after the last of them.
     fn fit(&mut self, begun: &VecDeque<Begun>) -> usize {
-        let lately = begun.iter().rev().take(2 * tuning::MIN_FILES as usize).rev();
+        let lately = begun.iter().rev().take(2 * self.tuning.few_samples as usize).rev();
         let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one.at)));
         let (places, times): (Vec<u64>, Vec<Nanos>) = placed.unzip();
         let pairs = places.len().saturating_sub(1);
         let neighbors =
             |places: &[u64]| places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
-        let Some(last) = places.last().filter(|_| pairs as u64 + 1 >= tuning::MIN_FILES) else {
+        let Some(last) = places.last().filter(|_| pairs as u64 + 1 >= self.tuning.few_samples)
+        else {
             return 0;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
         let span = times.last().zip(times.first()).map(|(last, first)| last.saturating_sub(*first));
         self.original = CountedRate::over(pairs as u64, span.unwrap_or_default());
-        if (neighbors(&places) as f64) < tuning::MIN_NEIGHBOR_SHARE * pairs as f64 {
+        if (neighbors(&places) as f64) < self.tuning.min_neighbor_share * pairs as f64 {
             return 0;
         }
         let all: Vec<u64> =
@@ -266,8 +282,9 @@ impl Sequence {
     /// Returns whether a rotating disk reads these files ahead itself, and few are left.
     fn is_left_to_the_disk(&self) -> bool {
         let left = (self.files.len() as u64).saturating_sub(self.at);
-        let is_fast = self.original.per_second * tuning::MIN_ROTATING_FILE_TIME.as_secs_f64() > 1.0;
-        is_fast && left < tuning::MIN_ROTATING_FILES
+        let is_fast =
+            self.original.per_second * self.tuning.min_rotating_file_time.as_secs_f64() > 1.0;
+        is_fast && left < self.tuning.min_rotating_files()
     }
 
     /// Records that a reader started this file. A jump to another part of the directory is ignored.
@@ -277,7 +294,7 @@ impl Sequence {
             return;
         };
         self.elsewhere = 0;
-        if place < self.at || place > self.done + tuning::MIN_ROOM_FILES {
+        if place < self.at || place > self.done + self.tuning.min_room {
             return;
         }
         let overtakes = place >= self.done;
@@ -297,13 +314,14 @@ impl Sequence {
     /// Returns the files ahead of the reader that show its progress.
     fn markers(&self) -> Vec<FileKey> {
         let first = self.at.next_multiple_of(self.spacing);
-        let places = (first..self.done).step_by(self.spacing as usize).take(tuning::MAX_MARKERS);
+        let places =
+            (first..self.done).step_by(self.spacing as usize).take(self.tuning.max_remembered);
         places.filter_map(|place| self.files.get(place as usize).copied()).collect()
     }
 
     /// Returns whether the last files were all started outside the directory.
     fn has_moved_on(&self) -> bool {
-        self.elsewhere >= tuning::MIN_FILES
+        self.elsewhere >= self.tuning.few_samples
     }
 
     /// Ends an interval. Returns once, when decided, whether to keep prefetching; else `None`.
@@ -319,26 +337,27 @@ impl Sequence {
     /// Returns whether the reader is faster than before prefetching; `None` if still unknown.
     fn wins_over_before(&mut self) -> Option<bool> {
         self.intervals = self.intervals.saturating_add(1);
-        if self.intervals == tuning::SETTLING_INTERVALS {
+        if self.intervals == self.tuning.settling_intervals() {
             self.settled = (self.at, self.moved);
         }
         let span = self.moved.saturating_sub(self.settled.1);
-        if self.intervals < tuning::JUDGE_INTERVALS || span < tuning::MIN_JUDGE_TIME {
+        if self.intervals < self.tuning.judge_intervals() || span < self.tuning.observation_time {
             return None;
         }
         let with = CountedRate::over(self.at.saturating_sub(self.settled.0), span);
-        Some(with.per_second >= tuning::MIN_GAIN_RATIO * self.original.per_second)
+        Some(with.per_second >= self.tuning.min_gain_ratio() * self.original.per_second)
     }
 
     fn due(&mut self, typical: Pages, share: &WindowShare, samples: bool) -> Vec<NextFile> {
         let fits = (share.memory.get() / typical.get().max(1)).max(1);
-        let room = (tuning::LOOKAHEAD_INTERVALS * self.pace).max(tuning::MIN_ROOM_FILES).min(fits);
+        let room =
+            (self.tuning.lookahead_intervals * self.pace).max(self.tuning.min_room).min(fits);
         if std::mem::take(&mut self.late) {
-            self.depth = self.depth.saturating_mul(tuning::DEPTH_GROWTH).min(room);
+            self.depth = self.depth.saturating_mul(self.tuning.growth_factor).min(room);
         }
         let depth = self.depth.min(room);
         let until = self.at.saturating_add(depth).min(self.files.len() as u64);
-        self.spacing = (depth / tuning::MARKERS_PER_DEPTH).clamp(1, tuning::MAX_MARKER_FILES);
+        self.spacing = (depth / self.tuning.min_repeats()).clamp(1, self.tuning.min_room);
         let mut due = Vec::new();
         while self.done < until {
             let is_left_out = !samples && self.done.is_multiple_of(self.spacing);
@@ -454,7 +473,7 @@ mod tests {
         (0..4).for_each(|_| list(&mut sequences));
         begin(&mut sequences, 5000..6000);
         assert!(sequences.wants(TICK).is_empty());
-        let later = TICK + tuning::LISTING_INTERVAL;
+        let later = TICK + Tuning::DEFAULT.retry_interval;
         (6000..6008).for_each(|one| sequences.on_first_miss(key(one), OpenFileId::new(one), later));
         assert!(!sequences.wants(later).is_empty());
     }
@@ -499,7 +518,7 @@ mod tests {
             sequences.on_first_miss(key(900 - 2 * number), OpenFileId::new(1), TICK);
         }
         assert!(due(&mut sequences).is_empty());
-        sequences.interval(TICK + tuning::IDLE_TIMEOUT * 2);
+        sequences.interval(TICK + Tuning::DEFAULT.idle_timeout * 2);
         assert!(!sequences.is_at_work());
     }
 
@@ -508,7 +527,7 @@ mod tests {
     fn followed(files_each: u64) -> Sequences {
         let mut sequences = begun(0..16);
         sequences.list(OpenFileId::new(15), vec![files(0..10_000)], TICK, false);
-        let intervals = 1..=tuning::JUDGE_INTERVALS;
+        let intervals = 1..=Tuning::DEFAULT.judge_intervals();
         go_on(&mut sequences, intervals.map(|interval| (interval, 16 + files_each * interval)));
         sequences
     }

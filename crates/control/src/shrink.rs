@@ -7,7 +7,7 @@
 //! window. Until then it is read page by page: mostly until the next decision, and at most for 0.5
 //! s.
 
-use crate::tuning::shrink as tuning;
+use crate::tuning::Tuning;
 use units::{Nanos, Pages};
 
 /// The pending reduction of the window of one open file.
@@ -31,8 +31,8 @@ impl Shrink {
     }
 
     /// Returns the new window and the reason once the reader has missed or 0.5 s have passed.
-    pub fn over(&self, now: Nanos) -> Option<(Pages, String)> {
-        let over = self.missed || now.saturating_sub(self.since) > tuning::MAX_MISS_WAIT;
+    pub fn over(&self, now: Nanos, tuning: &Tuning) -> Option<(Pages, String)> {
+        let over = self.missed || now.saturating_sub(self.since) > tuning.observation_time;
         over.then(|| (self.to, self.why.clone()))
     }
 }
@@ -45,9 +45,9 @@ mod tests {
     fn a_window_comes_back_when_its_reader_has_missed_or_rests() {
         let (to, why) = (Pages::new(32), "it won nothing".to_owned());
         let mut shrink = Shrink::new(to, why.clone(), Nanos::ZERO);
-        assert_eq!(shrink.over(Nanos::from_millis(100)), None);
-        assert_eq!(shrink.over(Nanos::from_millis(501)), Some((to, why.clone())));
+        assert_eq!(shrink.over(Nanos::from_millis(100), &Tuning::DEFAULT), None);
+        assert_eq!(shrink.over(Nanos::from_millis(501), &Tuning::DEFAULT), Some((to, why.clone())));
         shrink.missed();
-        assert_eq!(shrink.over(Nanos::from_millis(1)), Some((to, why)));
+        assert_eq!(shrink.over(Nanos::from_millis(1), &Tuning::DEFAULT), Some((to, why)));
     }
 }

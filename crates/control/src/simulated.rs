@@ -25,26 +25,39 @@ use crate::control_loop::{
 use crate::controller::BdiController;
 use crate::inputs::{Bounds, Features, FileKey, FileState, MemoryInputs, SampledFiles};
 use crate::probed::{Probed, event};
+use crate::tuning::Tuning;
+
+/// Parameters besides the thresholds.
+const OWN_PARAMETERS: &[Parameter] = &[
+    Parameter { name: "most", summary: "the largest window", default: "8M" },
+    Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
+    Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
+    Parameter { name: "prefetch", summary: "on: also prefetch", default: "on" },
+    Parameter { name: "streams", summary: "on: windows of streams", default: "on" },
+    Parameter { name: "mappings", summary: "on: windows of random mappings", default: "on" },
+    Parameter { name: "misses", summary: "on: prefetching after a miss", default: "on" },
+    Parameter { name: "trends", summary: "on: prefetching along trends", default: "on" },
+    Parameter { name: "files", summary: "on: prefetching of small files", default: "on" },
+    Parameter { name: "priming", summary: "on: priming", default: "on" },
+    Parameter { name: "what_if", summary: "on: decisions by prediction", default: "on" },
+    Parameter { name: "trials", summary: "on: harmful actions are reverted", default: "on" },
+];
+
+/// All parameters: those above, and one for each threshold.
+const PARAMETERS: [Parameter; OWN_PARAMETERS.len() + Tuning::PARAMETERS.len()] = {
+    let mut all = [OWN_PARAMETERS[0]; OWN_PARAMETERS.len() + Tuning::PARAMETERS.len()];
+    let (own, thresholds) = all.split_at_mut(OWN_PARAMETERS.len());
+    own.copy_from_slice(OWN_PARAMETERS);
+    thresholds.copy_from_slice(Tuning::PARAMETERS);
+    all
+};
 
 /// The registry entry of this algorithm.
 pub const ENTRY: Entry = Entry {
     name: "auto",
     summary: "Linux 6.18 with `foreread auto`: windows and prefetching from outside",
     source: "this project",
-    parameters: &[
-        Parameter { name: "most", summary: "the largest window", default: "8M" },
-        Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
-        Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
-        Parameter { name: "prefetch", summary: "on: also prefetch", default: "on" },
-        Parameter { name: "streams", summary: "on: windows of streams", default: "on" },
-        Parameter { name: "mappings", summary: "on: windows of random mappings", default: "on" },
-        Parameter { name: "misses", summary: "on: prefetching after a miss", default: "on" },
-        Parameter { name: "trends", summary: "on: prefetching along trends", default: "on" },
-        Parameter { name: "files", summary: "on: prefetching of small files", default: "on" },
-        Parameter { name: "priming", summary: "on: priming", default: "on" },
-        Parameter { name: "what_if", summary: "on: decisions by prediction", default: "on" },
-        Parameter { name: "trials", summary: "on: harmful actions are reverted", default: "on" },
-    ],
+    parameters: &PARAMETERS,
     build: |settings| {
         let bounds = Bounds {
             most: Pages::new(settings.pages("most")?),
@@ -60,6 +73,7 @@ pub const ENTRY: Entry = Entry {
                 what_if: settings.flag("what_if")?,
                 trials: settings.flag("trials")?,
             },
+            tuning: Tuning::from_args(settings)?,
             ..Bounds::default()
         };
         let interval = Nanos::from_millis(settings.count("interval", 1, 60_000)?);
@@ -91,6 +105,7 @@ impl SimulatedAuto {
             leave: false,
             ab_test: None,
             page: PAGE,
+            tuning: bounds.tuning,
         });
         let machine = ControlledKernel {
             kernel: Linux618::new(),
@@ -251,7 +266,9 @@ impl ControlledKernel {
                 continue;
             };
             ctx.with(stream, &mut |cache| {
-                let wanted = next.wanted(PAGE).before(Page::new(cache.file_pages().get()));
+                let wanted = next
+                    .wanted(PAGE, self.bounds.tuning.max_prefetched_bytes)
+                    .before(Page::new(cache.file_pages().get()));
                 self.prefetch(cache, stream, &[wanted]);
             });
         }

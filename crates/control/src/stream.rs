@@ -1,5 +1,7 @@
 //! The state that the controller keeps of one open file.
 
+use std::sync::Arc;
+
 use units::{Bytes, Nanos, Pages};
 
 use super::choice::RunsChoice;
@@ -15,8 +17,7 @@ use super::runs::ShortRuns;
 use super::shrink::Shrink;
 use super::totals::ReaderTotals;
 use super::trend::{Trend, TrendPlan, TrendSteps};
-use crate::tuning::pattern::MAX_WASTE_SHARE;
-use crate::tuning::stream as tuning;
+use crate::tuning::Tuning;
 use crate::what_if::Extra;
 use policy::{AccessEvent, EventKind, MissPrefetch};
 
@@ -46,14 +47,14 @@ impl SampleBurst {
     }
 
     /// Returns whether reads are sampled one by one, so that misses add no information.
-    fn is_current(&self, at: Nanos) -> bool {
-        self.last.is_some_and(|last| at.saturating_sub(last) < tuning::SAMPLE_TIMEOUT)
+    fn is_current(&self, at: Nanos, tuning: &Tuning) -> bool {
+        self.last.is_some_and(|last| at.saturating_sub(last) < tuning.sample_timeout())
     }
 
     /// Ends the burst if it is long enough.
-    fn interval(&mut self, now: Nanos) {
-        if self.count >= tuning::BURST_SAMPLES {
-            (self.count, self.next) = (0, now + tuning::BURST_PAUSE);
+    fn interval(&mut self, now: Nanos, tuning: &Tuning) {
+        if self.count >= tuning.burst_samples() {
+            (self.count, self.next) = (0, now + tuning.retry_interval);
         }
     }
 }
@@ -112,13 +113,23 @@ pub(super) struct Stream {
     tallied: (u64, u64),
     windows: u64,
     pending: Option<(u64, u64)>,
+    tuning: Arc<Tuning>,
 }
 
 impl Stream {
     /// Creates the state of an open file; `earlier_runs` are lengths of its file's earlier runs.
-    pub fn new(file: FileKey, earlier_runs: &[u64]) -> Self {
-        let classifier = Classifier::after(earlier_runs);
-        Self { file, classifier, ..Self::default() }
+    pub fn new(file: FileKey, earlier_runs: &[u64], tuning: &Arc<Tuning>) -> Self {
+        Self {
+            file,
+            classifier: Classifier::after(earlier_runs, Arc::clone(tuning)),
+            ahead: Outstanding::new(Arc::clone(tuning)),
+            trend: Trend::new(Arc::clone(tuning)),
+            log: AccessLog::new(Arc::clone(tuning)),
+            runs: ShortRuns::new(Arc::clone(tuning)),
+            faults: RandomFaults::new(Arc::clone(tuning)),
+            tuning: Arc::clone(tuning),
+            ..Self::default()
+        }
     }
 
     /// Processes an event of a reader; `page` is the page size.
@@ -158,7 +169,7 @@ impl Stream {
                 self.windows += 1;
                 self.ahead.reader_at(index);
                 let in_run = self.classifier.reader_at(index, event.request.get());
-                if !self.samples.is_current(at) {
+                if !self.samples.is_current(at, &self.tuning) {
                     self.trend.read(index, event.request.get(), in_run);
                 }
                 if self.mapped {
@@ -222,7 +233,7 @@ impl Stream {
     }
 
     fn read(&mut self, index: u64, pages: u64, in_run: bool, at: Nanos) {
-        if self.samples.is_current(at) {
+        if self.samples.is_current(at, &self.tuning) {
             return;
         }
         self.log.access(at, index, pages, self.mapped);
@@ -248,7 +259,7 @@ impl Stream {
             }
         }
         self.ahead.expire(now, Some(facts.file_pages.get()));
-        self.samples.interval(now);
+        self.samples.interval(now, &self.tuning);
         let seconds = elapsed.as_secs_f64().max(1e-6);
         let share = self.stalled as f64 / 1e9 / seconds;
         let weight = (seconds / 0.5).min(1.0);
@@ -309,7 +320,7 @@ impl Stream {
 
     /// Returns whether to sample its accesses: always with a plan, and in bursts without one.
     pub fn wants_samples(&self, now: Nanos) -> bool {
-        let is_read = now.saturating_sub(self.seen) <= tuning::MAX_UNSEEN_TIME;
+        let is_read = now.saturating_sub(self.seen) <= self.tuning.max_unseen_time();
         let is_managed = self.facts.is_some_and(|facts| !facts.unmanaged);
         let may_have_trend = is_read && now >= self.samples.next;
         is_managed
@@ -336,7 +347,9 @@ impl Stream {
         let Some((choice, _)) = self.choice else {
             // No choice yet, or several readers use this open file.
             let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
-            return Some(Pages::new((MAX_WASTE_SHARE * run.get() as f64) as u64).max(original));
+            return Some(
+                Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64).max(original),
+            );
         };
         Some(if choice.candidate.extra == Extra::Nothing {
             choice.candidate.window.max(original)
@@ -355,7 +368,8 @@ impl Stream {
 
     /// Returns whether there are enough events to know how it is read.
     pub fn is_known(&self) -> bool {
-        let few = if self.is_done() { tuning::MIN_WINDOWS - 1 } else { tuning::MIN_WINDOWS };
+        let few =
+            if self.is_done() { self.tuning.min_windows - 1 } else { self.tuning.min_windows };
         self.windows >= few && self.classifier.pattern() != AccessPattern::Unknown
     }
 
@@ -368,9 +382,9 @@ impl Stream {
             && self.original.is_some_and(|original| self.faults.is_random(original))
         {
             StreamKind::MappedRandom
-        } else if self.mapped && share < tuning::MIN_FORWARD_SHARE_MAPPED {
+        } else if self.mapped && share < self.tuning.min_forward_share_mapped() {
             StreamKind::Other
-        } else if share > tuning::MIN_FORWARD_SHARE && self.plan.is_none() {
+        } else if share > self.tuning.min_share && self.plan.is_none() {
             StreamKind::Forward
         } else {
             StreamKind::Other

@@ -8,12 +8,13 @@
 //! one needs a longer trend.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use policy::{Extent, Page};
 use units::{Bytes, Nanos, Pages};
 
 use super::memory::WindowShare;
-use crate::tuning::trend as tuning;
+use crate::tuning::Tuning;
 
 /// The pages of a read: the first page, and the page after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +124,8 @@ impl EqualGaps {
         *self = Self { gap, at: index, count };
     }
 
-    fn steps(&self) -> Option<TrendSteps> {
-        (self.count >= tuning::MIN_EQUAL_GAPS).then(|| {
+    fn steps(&self, tuning: &Tuning) -> Option<TrendSteps> {
+        (self.count >= tuning.min_samples).then(|| {
             let (left_out, len) = self.gap;
             let step = (left_out + len).cast_signed();
             TrendSteps { last: self.at, step, len, before: 0, is_gapless: false, is_filled: true }
@@ -141,12 +142,17 @@ pub(super) struct Trend {
     moves: VecDeque<Move>,
     /// Number of recent moves that agree with each other.
     streak: u64,
-    /// Minimum of `streak` after failed plans, in addition to [`tuning::MIN_MOVES`].
+    /// Minimum of `streak` after failed plans, in addition to `min_moves`.
     needed: u64,
     gaps: EqualGaps,
+    tuning: Arc<Tuning>,
 }
 
 impl Trend {
+    pub fn new(tuning: Arc<Tuning>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+
     /// Records a read of `pages` pages at `index`; several reports of one read count once. `in_run`
     /// means that the kernel continues a run: a forward move, as reads between are unreported.
     pub fn read(&mut self, index: u64, pages: u64, in_run: bool) {
@@ -167,7 +173,7 @@ impl Trend {
         let to = if in_run { Move::Forward } else { Move::between(last, span) };
         let agrees = self.moves.back().is_none_or(|before| before.agrees(to));
         self.streak = if agrees { self.streak.saturating_add(1) } else { self.streak / 4 };
-        if self.moves.len() == tuning::MAX_MOVES {
+        if self.moves.len() == self.tuning.max_moves() {
             self.moves.pop_front();
         }
         self.moves.push_back(to);
@@ -187,12 +193,12 @@ impl Trend {
         }
         let is_foreseen = |to: &Move| kernel_reads_ahead && *to == Move::Forward;
         let to = self.majority().filter(|to| !is_foreseen(to));
-        to.and_then(|to| self.along(to)).or_else(|| self.gaps.steps())
+        to.and_then(|to| self.along(to)).or_else(|| self.gaps.steps(&self.tuning))
     }
 
     fn along(&self, to: Move) -> Option<TrendSteps> {
         let last = self.last?;
-        let piece = |pages: u64| pages.max(tuning::MIN_PIECE_PAGES).cast_signed();
+        let piece = |pages: u64| pages.max(self.tuning.min_piece_pages).cast_signed();
         Some(match to {
             Move::Backward => TrendSteps::gapless(last.first, -piece(last.pages())),
             Move::Forward => TrendSteps::gapless(last.first, piece(0)),
@@ -207,9 +213,9 @@ impl Trend {
         })
     }
 
-    /// Returns the majority of the last moves; the last [`tuning::MIN_MOVES`] must all agree.
+    /// Returns the majority of the last moves; the last `min_moves` must all agree.
     fn majority(&self) -> Option<Move> {
-        let mut among = tuning::MIN_MOVES;
+        let mut among = self.tuning.min_moves();
         let mut least = among;
         while among <= self.moves.len() {
             let lately = || self.moves.iter().rev().take(among);
@@ -236,8 +242,8 @@ impl Trend {
 
     /// Ends a plan. If few of its pieces were used, the next plan needs a longer trend.
     pub fn end(&mut self, plan: &TrendPlan) {
-        self.needed = if plan.used_share() < tuning::MIN_SCORE {
-            (self.needed * 2).clamp(tuning::FIRST_BACKOFF_MOVES, tuning::MAX_BACKOFF_MOVES)
+        self.needed = if plan.used_share() < self.tuning.majority_share {
+            (self.needed * 2).clamp(self.tuning.min_samples, self.tuning.max_history)
         } else {
             self.needed / 2
         };
@@ -247,7 +253,7 @@ impl Trend {
 
 /// Pieces to prefetch along a trend. The reader has reached the pieces before `at`; those before
 /// `done` are requested.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TrendPlan {
     steps: TrendSteps,
     at: u64,
@@ -266,19 +272,20 @@ pub(super) struct TrendPlan {
     settled: u64,
     /// Whether to read the gaps, too: devices with a limit on requests are slower otherwise.
     reads_gaps: bool,
+    tuning: Arc<Tuning>,
 }
 
 impl TrendPlan {
     /// Creates a plan for a reader that has just read the piece at `steps.last`, and that passed
     /// `came` pages over the last interval.
-    pub fn new(steps: TrendSteps, now: Nanos, came: Pages) -> Self {
+    pub fn new(steps: TrendSteps, now: Nanos, came: Pages, tuning: Arc<Tuning>) -> Self {
         let each = if steps.is_filled { steps.step.unsigned_abs() } else { steps.len };
         let pace = came.get() / each.max(1);
         Self {
             steps,
             at: 1,
             done: 1,
-            depth: pace.max(tuning::FIRST_DEPTH_PIECES),
+            depth: pace.max(tuning.few_samples),
             moved: now,
             score: 1.0,
             before: 1,
@@ -287,6 +294,7 @@ impl TrendPlan {
             intervals: 0,
             settled: 1,
             reads_gaps: false,
+            tuning,
         }
     }
 
@@ -294,7 +302,7 @@ impl TrendPlan {
     pub fn reader_at(&mut self, page: u64, now: Nanos) {
         let piece = self.piece_of(page).filter(|piece| self.is_near(*piece));
         let foreseen = f64::from(u8::from(piece.is_some()));
-        self.score += tuning::SCORE_WEIGHT * (foreseen - self.score);
+        self.score += self.tuning.score_weight() * (foreseen - self.score);
         if let Some(piece) = piece {
             self.advance(piece, now);
         }
@@ -321,35 +329,35 @@ impl TrendPlan {
 
     /// Returns whether the reader may have reached a piece: it may overtake the plan, not jump.
     fn is_near(&self, piece: u64) -> bool {
-        piece <= self.done.saturating_add(self.depth.max(tuning::MIN_ROOM_PIECES))
+        piece <= self.done.saturating_add(self.depth.max(self.tuning.min_room))
     }
 
     pub fn interval(&mut self) {
         let came = self.at.saturating_sub(self.before);
         (self.before, self.pace) = (self.at, came.max(self.pace - self.pace / 4));
         self.intervals += 1;
-        if self.intervals == tuning::SETTLING_INTERVALS {
+        if self.intervals == self.tuning.settling_intervals() {
             self.settled = self.at;
-        } else if self.intervals == tuning::JUDGE_INTERVALS {
+        } else if self.intervals == self.tuning.judge_intervals() {
             let got = (self.at - self.settled) as f64
-                / (tuning::JUDGE_INTERVALS - tuning::SETTLING_INTERVALS) as f64;
-            self.reads_gaps =
-                self.steps.is_filled && got < tuning::REVERT_BELOW_RATIO * self.original as f64;
+                / (self.tuning.judge_intervals() - self.tuning.settling_intervals()) as f64;
+            self.reads_gaps = self.steps.is_filled
+                && got < self.tuning.revert_below_ratio() * self.original as f64;
         }
     }
 
     /// Increases the depth, because the reader waited although its reads were foreseen.
     pub fn late(&mut self, share: &WindowShare) {
-        self.depth = (self.depth * tuning::DEPTH_GROWTH)
-            .min(self.room(share).max(tuning::FIRST_DEPTH_PIECES));
+        self.depth = (self.depth * self.tuning.growth_factor)
+            .min(self.room(share).max(self.tuning.few_samples));
     }
 
     /// Returns how many pieces may be prefetched: as many as the reader passes in the next
     /// intervals if they fit into memory, even if they exceed the largest window.
     fn room(&self, share: &WindowShare) -> u64 {
         let fits = |pages: Pages| pages.get() / self.piece().max(1);
-        let paced = (tuning::LOOKAHEAD_INTERVALS * self.pace).min(fits(share.memory));
-        fits(share.most).min(tuning::MIN_ROOM_PIECES).max(paced).max(1)
+        let paced = (self.tuning.lookahead_intervals * self.pace).min(fits(share.memory));
+        fits(share.most).min(self.tuning.min_room).max(paced).max(1)
     }
 
     /// Returns the size of a piece in pages.
@@ -359,12 +367,13 @@ impl TrendPlan {
 
     /// Returns whether the reader is idle, or reads elsewhere.
     pub fn is_over(&self, now: Nanos) -> bool {
-        self.score < tuning::MIN_SCORE || now.saturating_sub(self.moved) > tuning::IDLE_TIMEOUT
+        self.score < self.tuning.majority_share
+            || now.saturating_sub(self.moved) > self.tuning.idle_timeout
     }
 
     /// Returns the pages that the reader has read so far; `None` until they show its pace.
     pub fn progress(&self) -> Option<u64> {
-        (self.intervals >= tuning::JUDGE_INTERVALS).then(|| (self.at - 1) * self.steps.len)
+        (self.intervals >= self.tuning.judge_intervals()).then(|| (self.at - 1) * self.steps.len)
     }
 
     /// Returns the share of the requested pieces that the reader has reached.
@@ -375,14 +384,14 @@ impl TrendPlan {
 
     /// Returns the extents to prefetch now, in order of use.
     pub fn due(&mut self, file: Pages, share: &WindowShare) -> Vec<Extent> {
-        let room = self.room(share);
+        let (room, most) = (self.room(share), self.tuning.max_joined_pages());
         let until = self.at.saturating_add(self.depth.min(room));
         let mut due: Vec<Extent> = Vec::new();
         while self.done < until {
             let Some(piece) = self.piece_at(self.done, file) else { break };
             match due.last_mut() {
-                Some(last) if joined(*last, piece).is_some() => {
-                    *last = joined(*last, piece).unwrap_or(*last);
+                Some(last) if joined(*last, piece, most).is_some() => {
+                    *last = joined(*last, piece, most).unwrap_or(*last);
                 }
                 _ => due.push(piece),
             }
@@ -436,11 +445,11 @@ impl TrendPlan {
     }
 }
 
-/// Joins two pieces if they touch and the result is not too large.
-fn joined(a: Extent, b: Extent) -> Option<Extent> {
+/// Joins two pieces if they touch and the result has at most `most` pages.
+fn joined(a: Extent, b: Extent, most: u64) -> Option<Extent> {
     let (first, second) = if b.end() == a.start { (b, a) } else { (a, b) };
     let pages = Pages::new(a.pages.get() + b.pages.get());
-    let fits = pages.get() <= tuning::MAX_JOINED_PAGES && first.end() == second.start;
+    let fits = pages.get() <= most && first.end() == second.start;
     fits.then(|| Extent::new(first.start, pages))
 }
 

@@ -18,11 +18,7 @@ use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
 use super::stream::{Stream, StreamKind};
-use crate::tuning::choice::{MISS_PREFETCH_WINDOW_PAGES, REPLAY_PAUSE, RUNS_BETWEEN_CHOICES};
-use crate::tuning::controller::{IDLE_TIMEOUT, MIN_WAIT_SHARE};
-use crate::tuning::runs::REVERT_BELOW_RATIO as HARM_RATIO;
-use crate::tuning::what_if::{ASSUMED_PARALLEL, MAX_FOLIO_ORDER, MAX_PARALLEL, MAX_REQUEST_PAGES};
-use crate::tuning::windows as tuning;
+use crate::tuning::{SINGLE_PAGE, Tuning};
 use crate::what_if::{Candidate, DeviceTimes, Extra, FileView};
 use policy::MissPrefetch;
 use policy::OpenFileId;
@@ -45,7 +41,11 @@ impl BdiController {
         let are_disturbed = self.climb.is_trying() || outcome != SearchOutcome::Unchanged;
         for stream in self.streams.values_mut() {
             stream.shares_file = shared.contains(&stream.file);
-            stream.faults.take_waits().into_iter().for_each(|one| self.fault_waits.add(one));
+            stream
+                .faults
+                .take_waits()
+                .into_iter()
+                .for_each(|one| self.fault_waits.add(one, self.tuning.max_remembered));
             if are_disturbed {
                 stream.faults.disturb();
             }
@@ -65,8 +65,8 @@ impl BdiController {
                     stream.mapped && !facts.only_mapped
                 })
             {
-                let room = room(inputs, &facts);
-                let file = file_view(&facts, Pages::new(room.get() / mapped));
+                let room = room(inputs, &facts, &self.tuning);
+                let file = file_view(&facts, Pages::new(room.get() / mapped), &self.tuning);
                 let cacheable = Some(all_mapped).filter(|all| *all <= room);
                 if features.what_if
                     && features.mappings
@@ -79,7 +79,7 @@ impl BdiController {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             // Even if its program has given advice meanwhile: it must not stay without a window.
             if let Some(shrink) = &stream.shrink {
-                if let Some((window, why)) = shrink.over(now) {
+                if let Some((window, why)) = shrink.over(now, &self.tuning) {
                     stream.shrink = None;
                     // Without a descriptor the window cannot be set any more.
                     if !stream.facts.is_some_and(|facts| facts.only_mapped) {
@@ -90,7 +90,8 @@ impl BdiController {
             }
             let Some(stream) = self.streams.get(&key) else { continue };
             let Some(facts) = stream.facts.filter(FileState::may_set_window) else { continue };
-            let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT || stream.is_done();
+            let is_idle =
+                now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout || stream.is_done();
             if is_idle || stream.answer.is_some() {
                 continue;
             }
@@ -109,7 +110,7 @@ impl BdiController {
             let Some((window, why)) = decision else { continue };
             let given = stream.requested_window;
             let again = given.is_some_and(|(ordered, at)| {
-                ordered == window && now.saturating_sub(at) < tuning::REPEAT_INTERVAL
+                ordered == window && now.saturating_sub(at) < self.tuning.retry_interval
             });
             if !again && let Some(stream) = self.streams.get_mut(&key) {
                 stream.requested_window = Some((window, now));
@@ -174,16 +175,18 @@ impl BdiController {
             return;
         };
         let before = stream.choice.map_or(0, |(_, before)| before);
-        if count < before + RUNS_BETWEEN_CHOICES.min(before.max(1)) || inputs.now < self.predict_at
+        if count < before + self.tuning.min_samples.min(before.max(1))
+            || inputs.now < self.predict_at
         {
             return;
         }
         let device = self.device_times(facts.page);
         let share = self.share(inputs, &facts);
-        let file = file_view(&facts, share.memory.max(original));
-        let choice = choice::choose(runs.iter(), original, share.most, &file, &device);
+        let file = file_view(&facts, share.memory.max(original), &self.tuning);
+        let choice =
+            choice::choose(runs.iter(), original, share.most, &file, &device, &self.tuning);
         let replayed = choice.map_or(0, |choice| choice.replayed);
-        self.predict_at = inputs.now + prediction_pause(replayed);
+        self.predict_at = inputs.now + self.tuning.replay_pause * replayed;
         let is_worth = |choice: &RunsChoice| {
             let source = match choice.candidate.extra {
                 Extra::Nothing => GainSource::StreamWindow,
@@ -204,21 +207,22 @@ impl BdiController {
 
     /// Returns the service times of the device as measured so far.
     pub(super) fn device_times(&self, page: Bytes) -> DeviceTimes {
-        let (fixed, transfer) = self.device.times(page, 1.0);
+        let (fixed, transfer) = self.device.times(page, 1.0, &self.tuning);
         DeviceTimes { fixed, adjacent: fixed, page: transfer, parallel: self.parallel() }
     }
 
-    /// Returns the service times for [`ASSUMED_PARALLEL`] or more reads at once. A reader that
-    /// waits for each read shows neither the parallelism of the device nor its rate.
+    /// Returns the service times for `assumed_parallel` or more reads at once. A reader that waits
+    /// for each read shows neither the parallelism of the device nor its rate.
     pub(super) fn assumed_device_times(&self, page: Bytes) -> DeviceTimes {
-        let parallel = self.parallel().max(ASSUMED_PARALLEL);
-        let (fixed, transfer) = self.device.times(page, parallel as f64 / self.parallel() as f64);
+        let parallel = self.parallel().max(self.tuning.assumed_parallel);
+        let factor = parallel as f64 / self.parallel() as f64;
+        let (fixed, transfer) = self.device.times(page, factor, &self.tuning);
         DeviceTimes { fixed, adjacent: fixed, page: transfer, parallel }
     }
 
-    /// Returns how many reads the device serves at once, 1 to [`MAX_PARALLEL`].
+    /// Returns how many reads the device serves at once, 1 to `max_parallel`.
     fn parallel(&self) -> usize {
-        self.device.parallelism().ceil().clamp(1.0, MAX_PARALLEL) as usize
+        self.device.parallelism().ceil().clamp(1.0, self.tuning.max_parallel()) as usize
     }
 
     /// Starts or ends miss prefetching for an open file that is read in short runs.
@@ -227,7 +231,7 @@ impl BdiController {
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
         let alone = !stream.mapped && !stream.shares_file && stream.plan.is_none();
         let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
-        let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+        let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout;
         let may = self.bounds.prefetch
             && self.bounds.features.misses
             && facts.may_set_window()
@@ -242,7 +246,7 @@ impl BdiController {
             RunsChange::Begin(run) => {
                 stream.predicted = predicted;
                 let bytes = Bytes::new(run.get() * facts.page.get());
-                (Some(run), MISS_PREFETCH_WINDOW_PAGES, short_runs_of(bytes, predicted))
+                (Some(run), SINGLE_PAGE, short_runs_of(bytes, predicted))
             }
             RunsChange::Gained(measured) => {
                 let gain = MeasuredGain { predicted: stream.predicted, measured };
@@ -263,7 +267,10 @@ impl BdiController {
             ),
         };
         if change == RunsChange::Slower {
-            let gain = MeasuredGain { predicted: stream.predicted, measured: HARM_RATIO };
+            let gain = MeasuredGain {
+                predicted: stream.predicted,
+                measured: self.tuning.revert_below_ratio(),
+            };
             self.scores.add(GainSource::MissPrefetch, gain);
         }
         stream.answer = run.map(MissPrefetch::new);
@@ -304,7 +311,7 @@ impl BdiController {
         let mut most = LimitedWindow::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let is_idle = now.saturating_sub(stream.seen) > IDLE_TIMEOUT;
+            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout;
             if is_idle || facts.unmanaged {
                 continue;
             }
@@ -336,16 +343,16 @@ impl BdiController {
             page = facts.page.get().max(1);
             if !stream.is_done() {
                 active += 1;
-                waiting |= stream.waiting > MIN_WAIT_SHARE;
+                waiting |= stream.waiting > self.tuning.min_effect;
             }
         }
         windows.sort_unstable();
         let active = active.max(u64::from(stalled > 0.0));
         // Many short files may share the wait time, each with a small part.
-        waiting |= stalled / active.max(1) as f64 > MIN_WAIT_SHARE * elapsed.get() as f64;
+        waiting |= stalled / active.max(1) as f64 > self.tuning.min_effect * elapsed.get() as f64;
         // If readers are already active at the start, one of them is seen before the others.
         let young =
-            self.begun.is_some_and(|begun| now.saturating_sub(begun) < tuning::STARTUP_TIME);
+            self.begun.is_some_and(|begun| now.saturating_sub(begun) < self.tuning.startup_time);
         waiting &= !(young && 4 * unknown > active);
         let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
         let trials = self.bounds.features.trials;
@@ -381,7 +388,7 @@ impl BdiController {
     ) -> FileAction {
         self.scores.add(source, gain);
         let why = self.scores.describe(source, gain);
-        FileAction::new(file, gain.report(), why)
+        FileAction::new(file, gain.report(self.tuning.max_gain()), why)
     }
 
     fn forward(
@@ -418,7 +425,7 @@ impl BdiController {
             .at_most(file, LimitReason::File)
             .at_most(useful, LimitReason::Runs);
         let larger = wanted.pages.get() > facts.window.get() + facts.window.get() / 8;
-        if !larger || stream.waiting <= MIN_WAIT_SHARE {
+        if !larger || stream.waiting <= self.tuning.min_effect {
             return None;
         }
         let mut why = match stream.choice {
@@ -466,17 +473,12 @@ fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages,
     (window != facts.window).then(|| (window, stream.faults.why(original, facts.page, primed)))
 }
 
-/// Returns the pause after a prediction that replayed this many accesses.
-pub(super) fn prediction_pause(replayed: u64) -> Nanos {
-    REPLAY_PAUSE * replayed
-}
-
 /// Returns the file as predictions need it; `cache` is how many of its pages may be cached.
-pub(super) fn file_view(facts: &FileState, cache: Pages) -> FileView {
+pub(super) fn file_view(facts: &FileState, cache: Pages, tuning: &Tuning) -> FileView {
     FileView {
         pages: facts.file_pages,
-        folio_limit: Some(MAX_FOLIO_ORDER),
-        max_request: MAX_REQUEST_PAGES,
+        folio_limit: Some(tuning.max_folio_order),
+        max_request: tuning.max_request_pages,
         cache,
     }
 }

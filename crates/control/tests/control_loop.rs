@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use foreread_control::{
     AbTest, ActionKind, ActionSink, BdiKey, BdiSample, Bounds, ControlLoop, EventSource,
     ExternalChange, FileAction, FileKey, FileState, Listing, LoopConfig, LoopNote, LoopSample,
-    LoopState, MemoryInputs, Released,
+    LoopState, MemoryInputs, Released, Tuning,
 };
 use policy::{AccessEvent, DeviceCompletions, EventKind, OpenFileId, Window};
 use units::{Bytes, Nanos, PageSize, Pages};
@@ -225,6 +225,7 @@ fn config() -> LoopConfig {
         leave: false,
         ab_test: None,
         page: PageSize::FOUR_KIB,
+        tuning: Tuning::DEFAULT,
     }
 }
 

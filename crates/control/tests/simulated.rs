@@ -13,12 +13,52 @@ mod scenes;
 use contract::{keeps_its_contract, shape, step};
 use foreread_control::POLICIES;
 use holds::keeps_what_holds;
+use model::Spec;
 use policy::PolicySpec;
 use proptest::prelude::*;
 use scenes::{Scene, any_scene, same_by_extents_and_by_pages, with_policy};
+use sim::{Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, Start, lay_out, run};
+use units::{Bytes, Nanos};
+use workload::{AccessClass, AccessMethod, Layout};
 
 fn auto() -> PolicySpec {
     POLICIES.parse("auto").expect("a policy")
+}
+
+/// Returns the decisions of this policy for four streams on an array.
+fn decisions(policy: &str) -> Vec<String> {
+    const BLOCK: u64 = 64 << 10;
+    const BLOCKS: u64 = 2048;
+    let read = |open: u64, number: u64| ReadStep {
+        open: open as u32,
+        offset: Bytes::new(number * BLOCK),
+        length: Bytes::new(BLOCK),
+        class: AccessClass::Stream,
+        start: Start::After(Nanos::ZERO),
+        advice: None,
+    };
+    let policy = POLICIES.parse(policy).expect("a policy");
+    let model = Spec::parse("raid10-2008").expect("a model");
+    let machine = SimMachine { policy, seed: 1, ..SimMachine::new(model) };
+    let sizes = [Bytes::new(BLOCK * BLOCKS); 4];
+    let reader = |open| Reader { steps: (0..BLOCKS).map(move |number| read(open, number)) };
+    let scenario = Scenario {
+        files: lay_out(&sizes, Layout::Contiguous, machine.filesystem.layout, Bytes::ZERO),
+        opens: (0..4).map(|file| SimOpenFile::new(file, AccessMethod::Read)).collect(),
+        readers: (0..4).map(reader).collect(),
+        limits: Limits::default(),
+    };
+    let outcome = run(&machine, scenario).expect("an outcome");
+    outcome.policy_stats.decisions.into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn another_threshold_changes_decisions() {
+    let default = decisions("auto");
+    assert!(!default.is_empty());
+    assert_eq!(decisions("auto,idle_timeout=2s"), default);
+    // Less than what all streams read in this time fits into their windows.
+    assert_ne!(decisions("auto,idle_timeout=50ms"), default);
 }
 
 fn any_scene_under_auto() -> impl Strategy<Value = Scene> {

@@ -1,5 +1,7 @@
 //! Checks that replays of past accesses agree with the simulator.
 
+use std::sync::Arc;
+
 use foreread_control::what_if::{Candidate, DeviceTimes, FileView, PastAccess, predict};
 use model::Spec;
 use model::layout::FileLayout;
@@ -96,7 +98,9 @@ proptest! {
         let max_request = Pages::new(64);
         let file = FileView { pages: FILE, folio_limit: Some(9), max_request, cache };
         let window = Pages::new(window);
-        let predicted = predict(history.iter().copied(), &file, &device, Candidate::window(window));
+        let candidate = Candidate::window(window);
+        let accesses = history.iter().copied();
+        let predicted = predict(accesses, &file, &device, candidate, &Arc::default());
         let outcome = simulated(model, window, &history, cache);
         prop_assert_eq!(predicted.read, outcome.cache.read);
         prop_assert_eq!(predicted.reads, outcome.device.requests);

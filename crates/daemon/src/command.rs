@@ -95,7 +95,14 @@ mod tests {
         let root = Root::system();
         let backend = UnprivilegedBackend::new(&root, Bytes::from_mib(1), false, log).unwrap();
         let (new_files, leave, ab_test) = (false, false, None);
-        let config = LoopConfig { dry_run: true, new_files, leave, ab_test, page: page_size() };
+        let config = LoopConfig {
+            dry_run: true,
+            new_files,
+            leave,
+            ab_test,
+            page: page_size(),
+            tuning: control::Tuning::DEFAULT,
+        };
         Daemon::new(config, backend, None)
     }
 

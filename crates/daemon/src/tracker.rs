@@ -374,8 +374,8 @@ impl TrackedStream {
     }
 }
 
-/// Returns whether random reads of `asked` pages cover so much of a file that all of it is likely to
-/// be read.
+/// Returns whether random reads of `asked` pages cover so much of a file that readers are likely to
+/// request all of it.
 fn is_dense(asked: u64, file_pages: u64) -> bool {
     file_pages > 0 && asked as f64 > DENSE_SHARE * file_pages as f64
 }

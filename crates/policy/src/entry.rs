@@ -69,6 +69,19 @@ impl PolicyArgs<'_> {
         self.entry.error(SettingError::invalid(key, self.text(key), problem))
     }
 
+    /// Returns the value of a parameter as `parse` reads it from its name and text.
+    ///
+    /// # Errors
+    ///
+    /// If `parse` returns one.
+    pub fn parsed<T>(
+        &self,
+        key: &str,
+        parse: impl FnOnce(&str, &str) -> Result<T, SettingError>,
+    ) -> Result<T, PolicyError> {
+        parse(key, self.text(key)).map_err(|error| self.entry.error(error))
+    }
+
     /// Returns the value of a parameter that is a whole number from `least` to `most`.
     ///
     /// # Errors

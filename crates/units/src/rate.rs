@@ -19,6 +19,11 @@ impl BytesPerSecond {
         (bytes_per_second.is_finite() && bytes_per_second >= 0.0).then_some(Self(bytes_per_second))
     }
 
+    /// This many MB (1e6 bytes) per second, the unit of data sheets.
+    pub const fn from_mb(mb: u32) -> Self {
+        Self(mb as f64 * 1e6)
+    }
+
     /// The number of bytes per second.
     pub fn get(self) -> f64 {
         self.0

@@ -66,7 +66,7 @@ impl Reader {
 
     fn interval(&mut self) {
         let Self { faults, waits, scores, .. } = self;
-        faults.take_waits().into_iter().for_each(|one| waits.add(one));
+        faults.take_waits().into_iter().for_each(|one| waits.add(one, 64));
         let gains = faults.measured().into_iter().fold(MeanGain::default(), MeanGain::with);
         let file = view(self.cache);
         let cacheable = Some(Pages::new(self.files));
@@ -122,7 +122,7 @@ fn a_probe_takes_no_longer_than_sixteen_pieces_before() {
         }
     }
     assert_eq!(reader.windows, [32, 1, 32]);
-    assert_eq!(probed, tuning::MIN_PIECES);
+    assert_eq!(probed, Tuning::DEFAULT.min_samples);
 }
 
 #[test]

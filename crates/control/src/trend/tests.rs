@@ -80,7 +80,7 @@ fn after_a_plan_in_vain_a_longer_trend_is_needed() {
         trend.steps(true)
     };
     let steps = run(&mut trend, 10).expect("a trend");
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
     plan.due(Pages::new(1 << 30), &share(1 << 20));
     trend.end(&plan);
     assert_eq!(run(&mut trend, 10), None);
@@ -99,7 +99,7 @@ fn extents(plan: &mut TrendPlan, file: u64) -> Vec<(u64, u64)> {
 
 #[test]
 fn steps_are_foreseen_up_to_the_end_of_the_file() {
-    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO);
+    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO, Arc::default());
     assert_eq!(extents(&mut plan, 145), [(110, 2), (120, 2), (130, 2), (140, 2)]);
     assert_eq!(extents(&mut plan, 145), []);
     plan.reader_at(120, Nanos::ZERO);
@@ -110,7 +110,7 @@ fn steps_are_foreseen_up_to_the_end_of_the_file() {
 
 #[test]
 fn a_plan_ends_when_most_reads_are_elsewhere() {
-    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO);
+    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO, Arc::default());
     (0..30).for_each(|n| plan.reader_at(if n % 4 == 3 { 7 } else { 110 + n * 10 }, Nanos::ZERO));
     assert!(!plan.is_over(Nanos::ZERO), "three of four were foreseen");
     (0..10).for_each(|n| plan.reader_at(5_000_000 + n * 77, Nanos::ZERO));
@@ -120,7 +120,7 @@ fn a_plan_ends_when_most_reads_are_elsewhere() {
 #[test]
 fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
     let steps = TrendSteps::gapless(60, -16);
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
     assert_eq!(extents(&mut plan, 1000), [(0, 60)]);
     plan.reader_at(28, Nanos::ZERO);
     assert_eq!(plan.at, 3, "two pieces of sixteen pages were read");
@@ -129,11 +129,11 @@ fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
 #[test]
 fn lateness_looks_further_within_bounds() {
     let steps = TrendSteps { last: 0, step: 4, len: 1, ..STEPS };
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
     for _ in 0..30 {
         plan.late(&share(100));
     }
-    assert_eq!(plan.depth, tuning::MIN_ROOM_PIECES, "its pace is not known");
+    assert_eq!(plan.depth, Tuning::DEFAULT.min_room, "its pace is not known");
     assert_eq!(plan.due(Pages::new(1 << 30), &share(40)).len(), 40);
 }
 
@@ -142,8 +142,8 @@ fn lateness_looks_further_within_bounds() {
 fn filled(came: u64) -> (u64, u64) {
     let steps =
         TrendSteps { last: 0, step: 2, len: 1, before: 0, is_gapless: false, is_filled: true };
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::new(20));
-    for interval in 1..=tuning::JUDGE_INTERVALS {
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::new(20), Arc::default());
+    for interval in 1..=Tuning::DEFAULT.judge_intervals() {
         plan.reader_at(2 * came * interval, Nanos::ZERO);
         plan.interval();
     }
@@ -164,7 +164,7 @@ fn what_is_left_out_fills_memory_like_all_else() {
     let plan = TrendPlan {
         reads_gaps: true,
         pace: 100,
-        ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO)
+        ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default())
     };
     assert_eq!(plan.room(&WindowShare { memory: Pages::new(2000), ..share(100) }), 40);
 }
@@ -173,7 +173,7 @@ fn what_is_left_out_fills_memory_like_all_else() {
 fn steps_through_a_mapping_bring_what_the_kernel_reads_around_a_fault() {
     let share = share(1024);
     let ordered = |steps: TrendSteps| {
-        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO);
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
         let due = plan.due(Pages::new(1 << 20), &share);
         let on_the_way = steps.last.wrapping_add_signed(3 * steps.step + 1);
         for _ in 0..8 {

@@ -10,8 +10,11 @@
 
 mod replay;
 
+use std::sync::Arc;
+
 use units::{Nanos, Pages};
 
+use crate::tuning::Tuning;
 use replay::WhatIfReplay;
 
 /// One access of the past: a read call, or a fault of a mapped page.
@@ -108,8 +111,9 @@ pub fn predict(
     file: &FileView,
     device: &DeviceTimes,
     candidate: Candidate,
+    tuning: &Arc<Tuning>,
 ) -> PredictedOutcome {
-    let mut replay = WhatIfReplay::new(file, device, candidate);
+    let mut replay = WhatIfReplay::new(file, device, candidate, tuning);
     for access in history {
         replay.access(access);
     }

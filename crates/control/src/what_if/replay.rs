@@ -1,6 +1,7 @@
 //! One replay: the kernel's algorithm over a cache whose reads take time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use policy::algorithm::linux_6_18::Linux618;
 use policy::cache::{PAGE, fill};
@@ -13,6 +14,7 @@ use units::{Bytes, Nanos, Pages};
 use super::{Candidate, DeviceTimes, Extra, FileView, PastAccess, PredictedOutcome};
 use crate::memory::WindowShare;
 use crate::trend::{Trend, TrendPlan};
+use crate::tuning::Tuning;
 
 const STREAM: StreamId = StreamId(0);
 
@@ -187,6 +189,7 @@ struct TrendReplay {
     share: WindowShare,
     /// Number of waits up to the last interval.
     waits: u64,
+    tuning: Arc<Tuning>,
 }
 
 impl TrendReplay {
@@ -208,7 +211,8 @@ impl TrendReplay {
         }
         if self.plan.is_none() {
             let steps = self.trend.steps(true);
-            self.plan = steps.map(|steps| TrendPlan::new(steps, now, Pages::ZERO));
+            self.plan = steps
+                .map(|steps| TrendPlan::new(steps, now, Pages::ZERO, Arc::clone(&self.tuning)));
         }
         let Some(plan) = &mut self.plan else { return Vec::new() };
         plan.interval();
@@ -233,7 +237,12 @@ pub(super) struct WhatIfReplay {
 }
 
 impl WhatIfReplay {
-    pub fn new(file: &FileView, device: &DeviceTimes, candidate: Candidate) -> Self {
+    pub fn new(
+        file: &FileView,
+        device: &DeviceTimes,
+        candidate: Candidate,
+        tuning: &Arc<Tuning>,
+    ) -> Self {
         let mut cache = ReplayCache {
             file: *file,
             tree: PageTree::new(),
@@ -260,8 +269,19 @@ impl WhatIfReplay {
             Extra::Nothing => (None, None),
             Extra::AfterMiss(run, delay) => (Some((MissPrefetch::new(run), delay)), None),
             Extra::AlongTrend(interval) => {
-                let (trend, next) = (Trend::default(), interval);
-                (None, Some(TrendReplay { trend, plan: None, interval, next, share, waits: 0 }))
+                let (trend, next) = (Trend::new(Arc::clone(tuning)), interval);
+                (
+                    None,
+                    Some(TrendReplay {
+                        trend,
+                        plan: None,
+                        interval,
+                        next,
+                        share,
+                        waits: 0,
+                        tuning: Arc::clone(tuning),
+                    }),
+                )
             }
         };
         let mapping = Mapping::new(STREAM, file.pages);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use control::{
     AbTest, BdiKey, ExternalChange, FileAction, FileState, Listing, LoopConfig, LoopSample,
-    SampledFiles,
+    SampledFiles, Tuning,
 };
 use observe::OpenFileId;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ impl SessionHeader {
     pub fn loop_config(&self) -> LoopConfig {
         let Self { dry_run, new_files, leave, page, .. } = *self;
         let ab_test = self.ab_test.map(|(slot, seed)| AbTest::new(slot, seed));
-        LoopConfig { dry_run, new_files, leave, ab_test, page }
+        LoopConfig { dry_run, new_files, leave, ab_test, page, tuning: Tuning::DEFAULT }
     }
 }
 

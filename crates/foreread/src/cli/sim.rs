@@ -109,8 +109,8 @@ fn policies() -> String {
     for entry in control::POLICIES.entries() {
         text.push_str(&format!("{:<16} {}\n", entry.name, entry.summary));
         for parameter in entry.parameters {
-            let (name, default) = (parameter.name, parameter.default);
-            text.push_str(&format!("{:<16}   {name}={default:<8} {}\n", "", parameter.summary));
+            let setting = format!("{}={}", parameter.name, parameter.default);
+            text.push_str(&format!("{:<16}   {setting:<26} {}\n", "", parameter.summary));
         }
     }
     text
