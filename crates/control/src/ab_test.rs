@@ -2,7 +2,7 @@
 //!
 //! Time slots with control (treatment) and without alternate in pairs. The order within a pair is
 //! random, so that a load that grows or shrinks over hours favours neither. The test compares the
-//! throughput of readers. It skips the first quarter of each slot, as readers take time to react.
+//! throughput of readers. It skips the first fifth of each slot, as readers take time to react.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -129,7 +129,7 @@ mod tests {
         let (mut got, mut treated) = (0, slots.is_treated());
         for second in 0..400 {
             got += if treated { with } else { without } + second % 3;
-            treated = slots.tick(Nanos::from_secs(second), got, 0.25);
+            treated = slots.tick(Nanos::from_secs(second), got, 0.2);
         }
         slots.effect().expect("enough slots")
     }
@@ -148,7 +148,7 @@ mod tests {
     fn each_pair_has_both_and_chance_says_which_is_first() {
         let mut slots = AbTest::new(Nanos::from_secs(1), 3);
         let kinds: Vec<bool> =
-            (1..=80).map(|second| slots.tick(Nanos::from_secs(second), 0, 0.25)).collect();
+            (1..=80).map(|second| slots.tick(Nanos::from_secs(second), 0, 0.2)).collect();
         assert!(kinds.chunks_exact(2).all(|pair| pair[0] != pair[1]), "{kinds:?}");
         let first = kinds.chunks_exact(2).filter(|pair| pair[0]).count();
         assert!((8..32).contains(&first), "{first}");

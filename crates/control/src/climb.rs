@@ -156,7 +156,7 @@ impl WindowSearch {
     /// Returns the largest window to try: within its share of memory, and such that no stream waits
     /// too long for the others.
     fn ceiling(&self, streams: &StreamSummary, rates: &ReadRates, before: Pages) -> LimitedWindow {
-        let round = if streams.active <= self.tuning.max_leaping_streams {
+        let round = if streams.active <= self.tuning.max_runs as u64 {
             self.tuning.idle_timeout.as_secs_f64()
         } else {
             self.tuning.max_crowded_round_time().as_secs_f64()
@@ -222,7 +222,7 @@ impl WindowSearch {
             let span = now.saturating_sub(since);
             let seen = streams.counts.other_reads.saturating_sub(counts.other_reads);
             if span < self.tuning.observation_time
-                || (seen < self.tuning.min_other_reads && span < self.tuning.max_calm_time())
+                || (seen < self.tuning.min_other_reads() && span < self.tuning.max_calm_time())
             {
                 return SearchOutcome::Unchanged;
             }
@@ -233,7 +233,7 @@ impl WindowSearch {
             return SearchOutcome::Unchanged;
         }
         let ceiling = self.ceiling(streams, &rates, before);
-        let crowd = streams.active > self.tuning.max_leaping_streams;
+        let crowd = streams.active > self.tuning.max_runs as u64;
         let compete = streams.active > 1 || rates.switches() > self.tuning.minority_share;
         let most = if crowd || compete {
             ceiling
@@ -276,7 +276,7 @@ impl WindowSearch {
         let mut span = span.max(least).min(self.tuning.max_trial_time());
         if streams.other_reads {
             let seen = Nanos::from_secs_f64(
-                1.5 * self.tuning.min_other_reads as f64 / rates.other_reads.max(1.0),
+                1.5 * self.tuning.min_other_reads() as f64 / rates.other_reads.max(1.0),
             );
             span = span.max(seen.min(self.tuning.max_calm_time()));
         }

@@ -398,7 +398,7 @@ impl ControlLoop {
         }
         let Some(test) = &mut self.config.ab_test else { return Ok(()) };
         let got = self.bdis.values().map(|bdi| bdi.controller.progress()).sum();
-        let is_treated = test.tick(now, got, self.config.tuning.settling_share);
+        let is_treated = test.tick(now, got, self.config.tuning.minority_share);
         let is_harm = test.effect().is_some_and(|effect| effect.is_harm());
         if is_treated != self.is_treated {
             self.is_treated = is_treated;

@@ -146,7 +146,7 @@ impl BdiController {
     pub fn next_delay(&self, interval: Nanos) -> Nanos {
         let now = self.last.unwrap_or_default();
         let at_work = |(since, last): (Nanos, Nanos)| {
-            now.saturating_sub(last) <= self.tuning.idle_file_timeout
+            now.saturating_sub(last) <= self.tuning.idle_timeout
                 && now.saturating_sub(since) >= self.tuning.idle_timeout
         };
         let shrinks = self.streams.values().any(|stream| stream.shrink.is_some());
@@ -176,7 +176,7 @@ impl BdiController {
         let Some(key) = event.file else { return };
         let at = event.at;
         let rested =
-            |(_, last): &(Nanos, Nanos)| at.saturating_sub(*last) > self.tuning.idle_file_timeout;
+            |(_, last): &(Nanos, Nanos)| at.saturating_sub(*last) > self.tuning.idle_timeout;
         let since = self.awake.filter(|awake| !rested(awake)).map_or(at, |(since, _)| since);
         self.awake = Some((since, at));
         if self.begun.is_none() {
@@ -299,7 +299,7 @@ impl BdiController {
                 if !stream.is_changed() || facts(*key).is_none() {
                     closed.push(*key);
                 }
-            } else if now.saturating_sub(stream.seen) <= self.tuning.idle_file_timeout
+            } else if now.saturating_sub(stream.seen) <= self.tuning.idle_timeout
                 || stream.plan.is_some()
             {
                 match facts(*key) {
@@ -363,8 +363,8 @@ impl BdiController {
             domain.thrashed += stream.thrashed;
             domain.progress += counts.progress;
             domain.places += counts.forward + counts.elsewhere;
-            let active = now.saturating_sub(stream.seen) <= self.tuning.idle_file_timeout
-                && !stream.is_done();
+            let active =
+                now.saturating_sub(stream.seen) <= self.tuning.idle_timeout && !stream.is_done();
             domain.active += u64::from(active && stream.reading() == StreamKind::Forward);
         }
         let read = self.device.now().get() / page.get().max(1);

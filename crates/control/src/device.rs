@@ -29,7 +29,7 @@ impl LearnedDevice {
         if seconds <= 0.0 {
             return;
         }
-        let kept = tuning.retention_per_second.powf(seconds);
+        let kept = 0.5_f64.powf(seconds / tuning.best_half_life().as_secs_f64());
         self.now = after.bytes.saturating_sub(before.bytes);
         let reads = after.reads.saturating_sub(before.reads) as f64;
         let time = after.time.saturating_sub(before.time).as_secs_f64();

@@ -110,7 +110,8 @@ impl MemoryDomain {
             return false;
         }
         (self.lately, self.judged) = ((0, 0), now);
-        gone > places / tuning.thrashing_divisor
+        // Fewer may be chance.
+        gone > places / tuning.few_samples
     }
 }
 
@@ -171,8 +172,8 @@ pub(super) fn share_of(
     let is_tight = each < bounds.most.get();
     let within = |pages: u64| Pages::new(pages).min(bounds.most);
     // A power of two slightly above the share is better than half of it.
-    let rounded =
-        sizes::even_at_most(within(each.saturating_add(each / bounds.tuning.slack_divisor)));
+    let slack = (each as f64 * bounds.tuning.min_share) as u64;
+    let rounded = sizes::even_at_most(within(each.saturating_add(slack)));
     let most = sizes::at_most(within(each)).max(rounded);
     WindowShare { most, memory: Pages::new(memory as u64), is_tight, is_squeezed }
 }

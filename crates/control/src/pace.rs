@@ -158,14 +158,14 @@ impl PrimingController {
             (self.budget_pages, self.stats) = (0.0, Some(stats));
             return &mut self.budget_pages;
         }
-        stats.pages_per_second = wanted.max(self.tuning.min_pages_per_second);
+        stats.pages_per_second = wanted.max(self.tuning.min_pages_per_second());
         self.stats = Some(stats);
-        let pages = wanted.max(self.tuning.min_pages_per_second) * elapsed.as_secs_f64();
+        let pages = wanted.max(self.tuning.min_pages_per_second()) * elapsed.as_secs_f64();
         self.budget_pages = (self.budget_pages + pages)
             .min(pages.max(self.tuning.probe_pages()))
             .max(self.next_burst());
-        self.too_much =
-            wanted <= self.tuning.min_pages_per_second || cost >= self.tuning.max_cost_ratio * pass;
+        self.too_much = wanted <= self.tuning.min_pages_per_second()
+            || cost >= self.tuning.cost_ratios().1 * pass;
         &mut self.budget_pages
     }
 
@@ -227,10 +227,11 @@ impl PrimingController {
     /// Returns the device time per page in seconds; `pass`: the same in a sequential pass.
     fn cost(&self, pass: f64) -> f64 {
         // The prior weighs as much as two seconds of measurement at the maximum loss.
-        let first = self.tuning.interleave_cost_ratio * pass;
+        let first = self.tuning.interleave_cost_ratio() * pass;
         let weight = 2.0 * self.tuning.max_loss_share / first;
         let cost = (first * weight + self.lost.0) / (weight + self.lost.1);
-        cost.clamp(self.tuning.minority_share * pass, self.tuning.max_cost_ratio * pass)
+        let (least, most) = self.tuning.cost_ratios();
+        cost.clamp(least * pass, most * pass)
     }
 
     /// Ends a stretch with priming. If pages appear too costly for long, others may read more than

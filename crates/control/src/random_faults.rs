@@ -180,7 +180,7 @@ impl RandomFaults {
                 self.history.pop_front();
                 self.decided_at = self.decided_at.saturating_sub(1);
             }
-            let think = since.min(self.tuning.max_fault_think_time);
+            let think = since.min(self.tuning.max_think_time);
             self.history.push_back(Fault { index, think });
         }
         if let Some(tally) = self.tally(window.size, original) {

@@ -224,7 +224,7 @@ impl BdiController {
         let mut elsewhere = Sum::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout;
+            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
             // A larger window helps a stream, unless it cannot be set.
             let is_stream = stream.reading() == StreamKind::Forward && !facts.only_mapped;
             if is_idle || is_stream || stream.plan.is_some() {

@@ -193,7 +193,7 @@ impl ShortRuns {
             }
             let with = best?;
             let last_check = (self.runs, self.within);
-            let compared_at = self.tuning.comparison_runs().0;
+            let compared_at = self.tuning.min_samples;
             self.begin(here, Answered { with, before: got, compared_at, last_check });
             return Some(RunsChange::Begin(with));
         };
@@ -201,9 +201,7 @@ impl ShortRuns {
             self.give_up(now);
             return Some(RunsChange::TooLate);
         }
-        if got.count >= answered.compared_at
-            && answered.compared_at <= self.tuning.comparison_runs().1
-        {
+        if got.count >= answered.compared_at && answered.compared_at <= self.tuning.max_history {
             if trials && got.is_below(&answered.before, &self.tuning) {
                 self.give_up(now);
                 return Some(RunsChange::Slower);
@@ -228,7 +226,7 @@ impl ShortRuns {
     /// Returns whether more than half of the runs since the last check missed a prefetched page.
     fn is_late(&mut self, answered: Answered) -> bool {
         let runs = self.runs - answered.last_check.0;
-        if runs < self.tuning.comparison_runs().0 {
+        if runs < self.tuning.min_samples {
             return false;
         }
         let within = (self.within - answered.last_check.1) as f64 / runs as f64;
@@ -256,7 +254,7 @@ impl ShortRuns {
             return Some(RunsChange::Ended);
         };
         let ratio = with.get() as f64 / answered.with.get().max(1) as f64;
-        if ratio.max(1.0 / ratio) < self.tuning.min_change_ratio {
+        if ratio.max(1.0 / ratio) < self.tuning.min_change_ratio() {
             return None;
         }
         // Rates with different run lengths are not compared.

@@ -271,7 +271,7 @@ impl Sequence {
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
         let span = times.last().zip(times.first()).map(|(last, first)| last.saturating_sub(*first));
         self.original = CountedRate::over(pairs as u64, span.unwrap_or_default());
-        if (neighbors(&places) as f64) < self.tuning.min_neighbor_share * pairs as f64 {
+        if (neighbors(&places) as f64) < self.tuning.min_neighbor_share() * pairs as f64 {
             return 0;
         }
         let all: Vec<u64> =

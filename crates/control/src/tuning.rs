@@ -145,8 +145,6 @@ tuning! {
     observation_time: Nanos = 500 ms, 1 ms..=1 h;
     /// a reader without an event for this long has stopped, or reads something else
     idle_timeout: Nanos = 2 s, 1 ms..=1 h;
-    /// an open file without an event for this long is idle: nothing is decided about it
-    idle_file_timeout: Nanos = 3 s, 1 ms..=1 h;
     /// minimum time before the same request or action is repeated
     retry_interval: Nanos = 5 s, 1 ms..=1 h;
     /// how long an observation counts
@@ -163,15 +161,11 @@ tuning! {
     forget_timeout: Nanos = 60 s, 1 ms..=1 h;
     /// a longer time between two accesses is idle time
     max_think_time: Nanos = 10 ms, 1 us..=1 h;
-    /// a longer time between two faults belongs to another reader, or is idle time
-    max_fault_think_time: Nanos = 1 ms, 1 us..=1 h;
     /// no window of a mapping shrinks if faults read all mapped files in less time
     ///
     /// LMDB with a file of 1 GiB (2.7 s) gains; an Annoy index of 118 MiB (1.2 s) and GDBM with
     /// 136 MiB (1.4 s) lose, on virtual SSDs.
     min_pass_time: Nanos = 2 s, 1 ms..=1 h;
-    /// until this long after the first event, most readers may not have been seen yet
-    startup_time: Nanos = 600 ms, 1 us..=1 h;
 
     /// accesses of an open file that are remembered and replayed
     ///
@@ -181,14 +175,11 @@ tuning! {
     ///
     /// Bounds memory and processor time.
     max_remembered: usize = 64, 8..=4096;
-    /// runs of an open file that are tracked
+    /// runs of an open file that are tracked, and streams of a device that are no crowd
     ///
-    /// Bounds processor time.
+    /// Bounds processor time. The large windows of more streams would fill memory with unused
+    /// pages.
     max_runs: usize = 16, 2..=4096;
-    /// streams up to which windows may be as large as streams read in `idle_timeout`
-    ///
-    /// More streams would fill memory with unused pages.
-    max_leaping_streams: u64 = 16, 1..=4096;
     /// a pause is this many times as long as the step before it, unless the interval is shorter
     ///
     /// Sampling then takes at most about 3 % of one processor.
@@ -233,32 +224,11 @@ tuning! {
     /// lowest sequential rate that a device is assumed to have
     min_stream_rate: BytesPerSecond = 40 MB, 1 MB..=1000 MB;
 
-    /// a window holds this many times the bytes in flight during one read
+    /// the window of a single stream holds this many times the bytes in flight during one read
     ///
-    /// With 8, a seek takes a ninth of the time.
+    /// A seek then takes a ninth of the time. With 9, single streams on arrays are up to 26 %
+    /// slower, because windows are powers of two.
     seek_amortization: u64 = 8, 1..=256;
-    /// reads of others, besides streams, that are seen without any other change before a trial
-    min_other_reads: u64 = 40, 1..=4096;
-    /// factor by which runs must be longer or shorter to justify a change
-    min_change_ratio: f64 = 1.25, 1.001..=100.0;
-    /// share of files started one after another that must be neighbors in the directory
-    min_neighbor_share: f64 = 0.75, 0.1..=1.0;
-    /// cost of a page in pieces interleaved with other reads ÷ its cost in one pass
-    interleave_cost_ratio: f64 = 1.3, 1.0..=100.0;
-    /// largest cost of a page ÷ its cost in one pass
-    max_cost_ratio: f64 = 2.5, 1.0..=100.0;
-    /// lowest rate of priming, in pages per second
-    min_pages_per_second: f64 = 256.0, 1.0..=65536.0;
-    /// a window may exceed its share of memory by the share divided by this
-    slack_divisor: u64 = 8, 1..=1024;
-    /// thrashing: of this many places, more than one missed pages that had been read ahead for it
-    thrashing_divisor: u64 = 8, 1..=1024;
-    /// factor by which the best measured values of a device decay in one second
-    ///
-    /// A shared device may get slower.
-    retention_per_second: f64 = 0.995, 0.1..=1.0;
-    /// fraction of a slot of an A/B test that is discarded, because readers take a while to react
-    settling_share: f64 = 0.25, 0.001..=0.9;
 }
 
 impl Default for Tuning {
@@ -393,7 +363,7 @@ impl Tuning {
         self.growth_factor * self.growth_factor
     }
 
-    /// Time in which more than `max_leaping_streams` streams should all use up their windows at the
+    /// Time in which more than `max_runs` streams should all use up their windows at the
     /// previous rate: twice the shortest trial.
     pub(crate) fn max_crowded_round_time(&self) -> Nanos {
         self.min_trial_time() * 2
@@ -431,6 +401,12 @@ impl Tuning {
         2 * self.min_places()
     }
 
+    /// If other reads compete with the streams, the number of them that must be seen without any
+    /// other change before a trial.
+    pub(crate) fn min_other_reads(&self) -> u64 {
+        3 * self.min_samples
+    }
+
     /// Longest wait of a trial for `min_other_reads`.
     pub(crate) fn max_calm_time(&self) -> Nanos {
         self.trial_time() * 3
@@ -439,7 +415,7 @@ impl Tuning {
     /// If other reads were faster than this, a trial without any shows that they have stopped: they
     /// reach `min_other_reads` before a reader counts as idle.
     pub(crate) fn min_other_reads_per_second(&self) -> f64 {
-        self.min_other_reads as f64 / self.idle_timeout.as_secs_f64()
+        self.min_other_reads() as f64 / self.idle_timeout.as_secs_f64()
     }
 
     /// Bounds of the gain for which a larger window is kept and followed by another step; lower if
@@ -476,14 +452,14 @@ impl Tuning {
         2 * self.min_samples
     }
 
-    /// Runs after which the rate of a reader is compared for the first and for the last time.
-    pub(crate) fn comparison_runs(&self) -> (u64, u64) {
-        (self.min_samples, self.max_history)
-    }
-
     /// Number of runs at the comparison that is reported as the gain.
     pub(crate) fn reported_runs(&self) -> u64 {
         8 * self.min_samples
+    }
+
+    /// Factor by which runs must be longer or shorter to justify a change.
+    pub(crate) fn min_change_ratio(&self) -> f64 {
+        1.0 + self.minority_share
     }
 
     /// Faults after which a window is judged, however few pieces there were.
@@ -511,6 +487,11 @@ impl Tuning {
     /// up to this number.
     pub(crate) fn trend_accesses(&self) -> usize {
         self.max_history as usize / 4
+    }
+
+    /// Half-life of the best measured values of a device: a shared device may get slower.
+    pub(crate) fn best_half_life(&self) -> Nanos {
+        self.forget_timeout * 2
     }
 
     /// Most reads that a device is assumed to serve at once.
@@ -542,6 +523,11 @@ impl Tuning {
         1.0 / self.few_samples as f64
     }
 
+    /// Share of files started one after another that must be neighbors in the directory.
+    pub(crate) fn min_neighbor_share(&self) -> f64 {
+        1.0 - self.minority_share
+    }
+
     /// Largest extent of joined adjacent pieces.
     pub(crate) fn max_joined_pages(&self) -> u64 {
         self.piece_pages / 2
@@ -567,7 +553,6 @@ impl Tuning {
         2.0 * self.piece_pages as f64
     }
 
-    /// Largest burst.
     pub(crate) fn max_probe_pages(&self) -> f64 {
         16.0 * self.probe_pages()
     }
@@ -577,6 +562,22 @@ impl Tuning {
     /// `max_loss_share` of the time that readers have waited.
     pub(crate) fn max_queue_time(&self) -> Nanos {
         self.eager_interval * 4
+    }
+
+    /// Cost of a page in pieces interleaved with other reads ÷ its cost in one pass.
+    pub(crate) fn interleave_cost_ratio(&self) -> f64 {
+        1.0 + self.minority_share
+    }
+
+    /// The cost of a page is between these multiples of its cost in a pass. The lower bound is for
+    /// devices that serve several requests at once.
+    pub(crate) fn cost_ratios(&self) -> (f64, f64) {
+        (self.minority_share, 2.0 * self.interleave_cost_ratio())
+    }
+
+    /// Lowest rate of priming: one piece in `retry_interval`.
+    pub(crate) fn min_pages_per_second(&self) -> f64 {
+        self.piece_pages as f64 / self.retry_interval.as_secs_f64()
     }
 
     /// Waits after which their mean length is known well.

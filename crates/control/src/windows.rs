@@ -91,7 +91,7 @@ impl BdiController {
             let Some(stream) = self.streams.get(&key) else { continue };
             let Some(facts) = stream.facts.filter(FileState::may_set_window) else { continue };
             let is_idle =
-                now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout || stream.is_done();
+                now.saturating_sub(stream.seen) > self.tuning.idle_timeout || stream.is_done();
             if is_idle || stream.answer.is_some() {
                 continue;
             }
@@ -231,7 +231,7 @@ impl BdiController {
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
         let alone = !stream.mapped && !stream.shares_file && stream.plan.is_none();
         let short = alone && stream.shrink.is_none() && stream.window_limit().is_some();
-        let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout;
+        let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
         let may = self.bounds.prefetch
             && self.bounds.features.misses
             && facts.may_set_window()
@@ -311,7 +311,7 @@ impl BdiController {
         let mut most = LimitedWindow::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
-            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_file_timeout;
+            let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
             if is_idle || facts.unmanaged {
                 continue;
             }
@@ -351,8 +351,9 @@ impl BdiController {
         // Many short files may share the wait time, each with a small part.
         waiting |= stalled / active.max(1) as f64 > self.tuning.min_effect * elapsed.get() as f64;
         // If readers are already active at the start, one of them is seen before the others.
-        let young =
-            self.begun.is_some_and(|begun| now.saturating_sub(begun) < self.tuning.startup_time);
+        let young = self
+            .begun
+            .is_some_and(|begun| now.saturating_sub(begun) < self.tuning.observation_time);
         waiting &= !(young && 4 * unknown > active);
         let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
         let trials = self.bounds.features.trials;

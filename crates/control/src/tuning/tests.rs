@@ -2,7 +2,7 @@ use super::*;
 use crate::POLICIES;
 
 /// The number of independent thresholds. A new one must be worth more than an old one.
-const MAX_THRESHOLDS: usize = 55;
+const MAX_THRESHOLDS: usize = 40;
 
 fn error(spec: &str) -> String {
     POLICIES.parse(spec).err().map(|error| error.to_string()).unwrap_or_default()
