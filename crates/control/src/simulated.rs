@@ -101,7 +101,7 @@ impl SimulatedAuto {
     pub fn new(bounds: Bounds, interval: Nanos, reaction: Nanos) -> Self {
         let control = ControlLoop::new(LoopConfig {
             dry_run: false,
-            new_files: true,
+            new_files: false,
             leave: false,
             ab_test: None,
             page: PAGE,
@@ -118,9 +118,7 @@ impl SimulatedAuto {
             due: VecDeque::new(),
             files: BTreeMap::new(),
             by_file: BTreeMap::new(),
-            unread: BTreeSet::new(),
             only_mapped: BTreeSet::new(),
-            new_file_window: None,
             policy_stats: PolicyStats::default(),
         };
         // Like a live loop that has sampled once and seen no reader.
@@ -148,11 +146,8 @@ struct ControlledKernel {
     files: BTreeMap<StreamId, FileId>,
     /// An open file through which to prefetch each file.
     by_file: BTreeMap<FileId, StreamId>,
-    /// Open files that have not been read yet.
-    unread: BTreeSet<StreamId>,
     /// Open files without a descriptor.
     only_mapped: BTreeSet<StreamId>,
-    new_file_window: Option<Pages>,
     policy_stats: PolicyStats,
 }
 
@@ -193,13 +188,6 @@ impl ControlledKernel {
         touch: Touch,
         act: impl FnOnce(&mut Linux618, &mut Probed<'_>),
     ) {
-        // The first miss of a stream stands for the open of its file: until then, a real program
-        // would not have opened it.
-        if self.unread.remove(&touch.stream)
-            && let Some(window) = self.new_file_window
-        {
-            self.kernel.set_window(touch.stream, window);
-        }
         let (now, file_pages, mut events) = (cache.now(), cache.file_pages(), Vec::new());
         act(&mut self.kernel, &mut Probed::new(cache, &mut events, touch.page));
         for event in events {
@@ -396,13 +384,8 @@ impl ActionSink for SimulatedBackend<'_> {
     fn set_new_file_window(
         &mut self,
         _bdi: BdiKey,
-        window: Option<Pages>,
+        _window: Option<Pages>,
     ) -> Result<Result<(), ExternalChange>, Infallible> {
-        if window != self.machine.new_file_window {
-            let shown = window.map_or("the bdi's own".to_owned(), |pages| pages.to_string());
-            self.machine.keep_decision(self.ctx.now(), format!("new files: window {shown}"));
-        }
-        self.machine.new_file_window = window;
         Ok(Ok(()))
     }
 
@@ -440,7 +423,6 @@ impl Policy for SimulatedAuto {
     fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId) {
         self.machine.files.insert(stream, file);
         self.machine.by_file.insert(file, stream);
-        self.machine.unread.insert(stream);
         self.machine.kernel.open(cache, stream, file);
     }
 
@@ -491,7 +473,6 @@ impl Policy for SimulatedAuto {
 
     fn close(&mut self, cache: &mut dyn Cache, stream: StreamId) {
         self.machine.files.remove(&stream);
-        self.machine.unread.remove(&stream);
         self.machine.only_mapped.remove(&stream);
         self.machine.miss_prefetches.remove(&stream);
         self.machine.kernel.close(cache, stream);

@@ -189,10 +189,7 @@ impl fmt::Display for NewFileWindow {
         if after == own {
             f.write_str("(the bdi's own)")
         } else {
-            write!(
-                f,
-                "(streams are faster with it); reverts to {own} when idle or on exit"
-            )
+            write!(f, "(streams are faster with it); reverts to {own} when idle or on exit")
         }
     }
 }

@@ -62,7 +62,7 @@ pub struct AutoArgs {
     /// Never change open files that match; same syntax as --only
     #[arg(long, value_name = "RULE")]
     except: Vec<AccessRule>,
-    /// Also raise the device's window, which files get when they are opened, while streams gain from
+    /// Also raise the device's window, which files get when they are opened, while streams gain by
     /// it. Mappings that are read at random are much slower if they get such a window
     #[arg(long, conflicts_with_all = ["only", "except"])]
     new_files: bool,
