@@ -15,7 +15,7 @@ pub enum Disturbance {
     #[error("not cold: the readers received {useful}, but only {device} came from the device")]
     WarmData { device: Bytes, useful: Bytes },
     /// Another process dropped the page cache during the trial.
-    #[error("another process dropped the page cache {times} times")]
+    #[error("another process dropped the page cache (times: {times})")]
     CacheDropped { times: u64 },
     #[error(
         "other traffic on the device: {read} read and {written} written in addition to ours \

@@ -77,7 +77,7 @@ pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -
     }
     let mut parts = Vec::new();
     if halves {
-        parts.push("±: half the 95 % confidence interval of the median".to_owned());
+        parts.push("±: distance from the median to the farther end of its 95 % confidence interval".to_owned());
     }
     if ends {
         parts.push("a to b: that interval, if it is wide or asymmetric".to_owned());
@@ -244,8 +244,9 @@ mod tests {
         let once = Estimate::unbounded(1.3);
         assert_eq!(
             spread_legend([many, lopsided, few, fewer, once].iter()),
-            "±: half the 95 % confidence interval of the median; a to b: that interval, if it is \
-             wide or asymmetric; a–b: range of 2 to 3 repeats, too few for an interval"
+            "±: distance from the median to the farther end of its 95 % confidence interval; \
+             a to b: that interval, if it is wide or asymmetric; a–b: range of 2 to 3 repeats, \
+             too few for an interval"
         );
         assert_eq!(spread_legend([once].iter()), "");
         assert_eq!(certainty(&many), "95 % CI +25 % to +36 %");

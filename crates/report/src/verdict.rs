@@ -109,14 +109,15 @@ impl Words<'_> {
         let best = better.and_then(|best| {
             let much = times(best.gain.ratio.median)?;
             let sure = factor_certainty(&best.gain.ratio);
-            Some(format!("; the best of them, {}, gives {much} ({sure})", best.read_ahead_kib))
+            Some(format!(
+                "the best of {}, {}, gives {much} ({sure}) for {goals}, less than the 10 % that \
+                 justify a change",
+                self.range(),
+                best.read_ahead_kib
+            ))
         });
-        format!(
-            "Keep read-ahead at {}: none of {} is at least 10 % faster for {goals}{}.",
-            setting(kib),
-            self.range(),
-            best.unwrap_or_default()
-        )
+        let none = || format!("none of {} is at least 10 % faster for {goals}", self.range());
+        format!("Keep read-ahead at {}: {}.", setting(kib), best.unwrap_or_else(none))
     }
 
     /// Returns `the 25 settings from 4 KiB to 65536 KiB`.

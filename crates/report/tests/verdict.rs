@@ -87,7 +87,7 @@ fn no_difference_recommends_nothing() {
 fn a_gain_below_a_tenth_keeps_the_present_setting_and_is_named() {
     let low = |kib: u64| if kib < 128 { 20.0 } else { 100.0 + 8.0 * (kib as f64 / 65536.0) };
     let text = said(&sample().with_rates("seq-1", low).with_rates("seq-8", low));
-    assert_says(&text, &["Keep read-ahead at 128 KiB", "at least 10 % faster", "65536 KiB, gives"]);
+    assert_says(&text, &["Keep read-ahead at 128 KiB", "10 % that justify", "65536 KiB, gives"]);
     assert!(!text.contains("Set read-ahead") && !text.contains("foreread apply"), "{text}");
 }
 

@@ -82,7 +82,7 @@ pub struct StudyOptions {
     #[arg(long)]
     pub drop_caches: bool,
     /// Change nothing; print what would be written and undone, what would run, and for how long
-    #[arg(short = 'n', long)]
+    #[arg(short = 'n', long, conflicts_with_all = ["json", "csv", "markdown", "json_lines"])]
     pub dry_run: bool,
     /// Print a line of JSON after each trial, then the document of --json as the last line
     #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]

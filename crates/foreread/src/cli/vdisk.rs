@@ -47,7 +47,7 @@ enum Action {
         #[arg(long)]
         name: Option<String>,
         /// Change nothing; print what would be created
-        #[arg(short = 'n', long)]
+        #[arg(short = 'n', long, conflicts_with = "json")]
         dry_run: bool,
         /// Print JSON
         #[arg(long)]
@@ -129,8 +129,9 @@ fn create(
         let (size, filesystem) = (config.size, config.filesystem);
         output::print(&format!(
             "would create a virtual disk of {size} with {filesystem}: {}\nundo: foreread vdisk \
-             remove NAME\n",
-            plain(&config.to_string())
+             remove {}\n",
+            plain(&config.to_string()),
+            plain(config.name.as_deref().unwrap_or("NAME"))
         ))?;
         return Ok(Exit::Fine);
     }
