@@ -193,7 +193,9 @@ impl Stream {
                 let (from, asked) = self.pending.take().unwrap_or((index, 1));
                 self.ahead.submit(window.start, window.end(), from, asked, at);
                 if !mapped {
-                    self.classifier.window_to(index, window.end());
+                    // Not from `index`: after a mark, that is where the window starts, beyond a
+                    // window that may not be known.
+                    self.classifier.window_to(from, window.end());
                 }
             }
             EventKind::Plain => {

@@ -288,7 +288,8 @@ impl TrackedStream {
                 let (at, asked) = self.asked.take().unwrap_or((event.access.index, 1));
                 self.ahead.submit(window.start, window.end(), at, asked, event.access.at);
                 if !mapped {
-                    self.classifier.window_to(event.access.index, window.end());
+                    // After a mark, the index of the event is where the window starts.
+                    self.classifier.window_to(at, window.end());
                 }
             }
             EventKind::Plain => {

@@ -75,6 +75,18 @@ fn a_file_read_through_wastes_nothing() {
 }
 
 #[test]
+fn a_stream_that_began_before_watch_is_sequential() {
+    let mut records = vec![snapshot(1, vec![])];
+    for number in 10..30 {
+        // The window at the mark was submitted at the mark before.
+        let place = number * 32;
+        records.extend([mark(number, place), window(number, place + 32, 32, None)]);
+    }
+    records.push(snapshot(1001, vec![open(960)]));
+    assert_eq!(last_view(records).streams[0].pattern, AccessPattern::Sequential);
+}
+
+#[test]
 fn random_faults_of_a_mapping_waste_what_is_around_them() {
     let pages = [900, 3100, 40, 2500, 1700];
     let mut records = vec![snapshot(1, vec![])];

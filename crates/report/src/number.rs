@@ -77,7 +77,10 @@ pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -
     }
     let mut parts = Vec::new();
     if halves {
-        parts.push("±: distance from the median to the farther end of its 95 % confidence interval".to_owned());
+        parts.push(
+            "±: distance from the median to the farther end of its 95 % confidence interval"
+                .to_owned(),
+        );
     }
     if ends {
         parts.push("a to b: that interval, if it is wide or asymmetric".to_owned());

@@ -124,5 +124,9 @@ impl VdiskError {
 
 /// Lists the existing disks for an error message.
 fn those_known(names: &[String]) -> String {
-    if names.is_empty() { "there are none".to_owned() } else { format!("there are: {}", names.join(", ")) }
+    if names.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are: {}", names.join(", "))
+    }
 }
