@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2420),
     ("crates/batch", 1735),
     ("crates/bench", 5680),
-    ("crates/control", 9176),
+    ("crates/control", 9178),
     ("crates/daemon", 4766),
     ("crates/doctor", 4151),
     ("crates/experiment", 2695),
