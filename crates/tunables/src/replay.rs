@@ -171,6 +171,11 @@ impl OpenChange {
         self.tunable.name() == tunable && self.file == file
     }
 
+    /// Returns the name of the tunable and the file.
+    pub(crate) fn key(&self) -> (&'static str, PathBuf) {
+        (self.tunable.name(), self.file.clone())
+    }
+
     /// Returns the value last written or about to be written.
     pub fn last(&self) -> &Value {
         self.ours.last().unwrap_or(&self.original)

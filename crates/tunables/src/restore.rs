@@ -1,5 +1,6 @@
 //! Restores values; used by the owner, the guard and rollback.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -72,7 +73,7 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
     // mistaken for a change by another process.
     let judged: Vec<_> = in_order(&replay.open)
         .into_iter()
-        .map(|open| (open, judge(root, replay, header, open)))
+        .map(|open| (open, judge(root, replay, header, open, &PlannedValues::new())))
         .collect();
     for (open, outcome) in judged {
         let settled = outcome.and_then(|outcome| put_back_one(root, header, open, outcome));
@@ -101,16 +102,32 @@ pub(crate) fn put_back(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport
     }
 }
 
-/// Returns the expected results of [`put_back`].
-pub(crate) fn preview(root: &Root, replay: &Replay) -> Result<Vec<RestoreReport>, TunableError> {
+/// The values that the previewed steps would leave, by tunable name and file.
+pub(crate) type PlannedValues = BTreeMap<(&'static str, PathBuf), Value>;
+
+/// Returns the expected results of [`put_back`] after the `planned` steps, and adds its own.
+pub(crate) fn preview(
+    root: &Root,
+    replay: &Replay,
+    planned: &mut PlannedValues,
+) -> Result<Vec<RestoreReport>, TunableError> {
     let Some(header) = &replay.header else { return Ok(Vec::new()) };
     let mut undone = Vec::new();
+    let mut left = Vec::new();
     for open in in_order(&replay.open) {
-        let outcome = judge(root, replay, header, open)?;
+        let outcome = judge(root, replay, header, open, planned)?;
+        let value = match &outcome {
+            RestoreOutcome::Restored | RestoreOutcome::AlreadySo => Some(&open.original),
+            RestoreOutcome::LeftAlone { present } => Some(present),
+            RestoreOutcome::DeviceGone => None,
+        };
+        left.extend(value.map(|value| (open.key(), value.clone())));
         if open.asked || outcome != RestoreOutcome::AlreadySo {
             undone.push(RestoreReport::new(replay, header, open, outcome));
         }
     }
+    // Only now, because `put_back` judges all changes of a journal before its first write.
+    planned.extend(left);
     Ok(undone)
 }
 
@@ -153,12 +170,13 @@ fn put_back_one(
     }
 }
 
-/// Returns the expected result of undoing a change.
+/// Returns the expected result of undoing a change after the `planned` steps.
 fn judge(
     root: &Root,
     replay: &Replay,
     header: &JournalHeader,
     open: &OpenChange,
+    planned: &PlannedValues,
 ) -> Result<RestoreOutcome, TunableError> {
     let site = &header.site;
     let same_boot = header.owner.is_of_this_boot();
@@ -167,7 +185,7 @@ fn judge(
         return Ok(RestoreOutcome::DeviceGone);
     }
     let present = match read_file(root, open.tunable, site, &open.file) {
-        Ok(present) => present,
+        Ok(present) => planned.get(&open.key()).cloned().unwrap_or(present),
         Err(TunableError::Absent { .. }) => return Ok(RestoreOutcome::DeviceGone),
         Err(error) => return Err(error),
     };

@@ -6,7 +6,7 @@ use host::{BdiId, Dirs, Root};
 
 use crate::bdi_lock::take_others;
 use crate::journal::{list, load};
-use crate::restore::{preview, put_back};
+use crate::restore::{PlannedValues, preview, put_back};
 use crate::{DeviceLock, Replay, RestoreReport, TunableError};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,13 +68,14 @@ pub fn rollback_preview(
     root: &Root,
     which: &RollbackSelection,
 ) -> Result<RollbackReport, TunableError> {
-    for_each(dirs, which, |replay| preview(root, replay))
+    let mut planned = PlannedValues::new();
+    for_each(dirs, which, |replay| preview(root, replay, &mut planned))
 }
 
 fn for_each(
     dirs: &Dirs,
     which: &RollbackSelection,
-    undo: impl Fn(&Replay) -> Result<Vec<RestoreReport>, TunableError>,
+    mut undo: impl FnMut(&Replay) -> Result<Vec<RestoreReport>, TunableError>,
 ) -> Result<RollbackReport, TunableError> {
     let journals = list(dirs)?;
     if let RollbackSelection::Journal(name) = which

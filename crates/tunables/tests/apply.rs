@@ -12,7 +12,7 @@ use foreread_tunables::persist::{
 };
 use foreread_tunables::{
     DeviceLock, DriftState, RestoreOutcome, RollbackSelection, TunableError, TunableValues, apply,
-    plan_apply, published, remembered, rollback, verify,
+    plan_apply, published, remembered, rollback, rollback_preview, verify,
 };
 use host::resolve;
 use stage::{Stage, kib, machine};
@@ -49,6 +49,40 @@ fn what_is_applied_stays_and_is_verified_and_goes_back_in_reverse_order() {
     assert!(all.undone.iter().all(|one| one.outcome == RestoreOutcome::Restored), "{all:?}");
     assert_eq!(stage.value(), kib(128));
     assert!(stage.journals().is_empty());
+}
+
+#[test]
+fn a_preview_of_stacked_settings_is_what_happens() {
+    let (_dir, stage) = machine();
+    applied(&stage, "read_ahead=256K nr_requests=256").expect("applied");
+    applied(&stage, "read_ahead=512K").expect("applied");
+    applied(&stage, "read_ahead=1M").expect("applied");
+    stage.await_end();
+    let both = || {
+        let (dirs, root) = (stage.dirs(), stage.root());
+        let planned = rollback_preview(&dirs, &root, &RollbackSelection::All).expect("planned");
+        let done = rollback(&dirs, &root, &RollbackSelection::All).expect("rolled back");
+        assert_eq!(planned.undone, done.undone);
+        assert_eq!(planned.journals, done.journals);
+        done.undone
+    };
+    let undone = both();
+    assert!(undone.iter().all(|one| one.outcome == RestoreOutcome::Restored), "{undone:?}");
+    assert_eq!((undone.len(), stage.value()), (4, kib(128)));
+    // Another process changes the value between two settings, and after them.
+    applied(&stage, "read_ahead=256K").expect("applied");
+    stage.set_by_hand(340);
+    applied(&stage, "read_ahead=512K").expect("applied");
+    stage.await_end();
+    let outcomes: Vec<_> = both().into_iter().map(|one| one.outcome).collect();
+    let other = RestoreOutcome::LeftAlone { present: kib(340) };
+    assert_eq!(outcomes, [RestoreOutcome::Restored, other.clone()]);
+    applied(&stage, "read_ahead=256K").expect("applied");
+    applied(&stage, "read_ahead=512K").expect("applied");
+    stage.await_end();
+    stage.set_by_hand(340);
+    let outcomes: Vec<_> = both().into_iter().map(|one| one.outcome).collect();
+    assert_eq!(outcomes, [other, RestoreOutcome::AlreadySo], "340 was there before");
 }
 
 #[test]
