@@ -26,8 +26,8 @@ Examples:
 /// undoes these changes and removes data files of killed runs; applied settings stay. `all` also
 /// removes the files that `persist` wrote and then undoes what was applied, each latest first. Open
 /// files that `apply --open-files` changed get their window back with the settings. Rollback may be
-/// run at any time. It skips values that another process has set since, and runs that are still
-/// active.
+/// run at any time. It leaves values that another process has set since, prints the previous ones
+/// and exits with 3. It skips runs that are still active.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct RollbackArgs {
@@ -64,6 +64,9 @@ impl RollbackArgs {
         for error in std::mem::take(&mut done.errors) {
             exit = graver_exit(exit, Exit::from_error(&error));
             output::error(&error, context.global.quiet);
+        }
+        if done.stays_different() {
+            exit = graver_exit(exit, Exit::Drift);
         }
         if self.json {
             output::print_json(&done.json(self.dry_run))?;
@@ -156,10 +159,36 @@ fn unless_failed<T: Default>(result: anyhow::Result<T>, errors: &mut Vec<anyhow:
 }
 
 impl Done {
+    /// Returns the results without those that an older journal of the same file replaces: its
+    /// original value is the one before all these changes.
+    fn final_reports(&self) -> impl Iterator<Item = &RestoreReport> {
+        let undone = &self.settings.undone;
+        undone.iter().enumerate().filter_map(|(at, report)| {
+            let same = |older: &&RestoreReport| {
+                (older.tunable, &older.file) == (report.tunable, &report.file)
+            };
+            let mut older = undone[at + 1..].iter().filter(same).map(|older| &older.outcome);
+            let gone = |outcome: &RestoreOutcome| *outcome == RestoreOutcome::DeviceGone;
+            let replaced = match report.outcome {
+                RestoreOutcome::LeftAlone { .. } => older.any(|outcome| !gone(outcome)),
+                RestoreOutcome::DeviceGone => older.any(gone),
+                RestoreOutcome::Restored | RestoreOutcome::AlreadySo => false,
+            };
+            (!replaced).then_some(report)
+        })
+    }
+
+    /// Returns whether a value of another process stays in place of the original one.
+    fn stays_different(&self) -> bool {
+        let other =
+            |report: &RestoreReport| matches!(report.outcome, RestoreOutcome::LeftAlone { .. });
+        self.final_reports().any(other)
+    }
+
     fn lines(&self, dry_run: bool) -> anyhow::Result<Vec<String>> {
         let mut lines = Vec::new();
-        for undone in &self.settings.undone {
-            lines.push(if dry_run { describe_planned(undone)? } else { describe_done(undone) });
+        for undone in self.final_reports() {
+            lines.push(if dry_run { describe_planned(undone)? } else { describe_done(undone)? });
         }
         let reverted = super::open_files::reverted_text(&self.open_files);
         lines.extend(reverted.lines().map(str::to_owned));
@@ -295,10 +324,10 @@ fn selection_of_run(word: &str, context: &Context) -> anyhow::Result<RollbackSel
 }
 
 /// Describes what was done.
-fn describe_done(undone: &RestoreReport) -> String {
+fn describe_done(undone: &RestoreReport) -> anyhow::Result<String> {
     let RestoreReport { bdi, tunable, original, .. } = undone;
     match &undone.outcome {
-        RestoreOutcome::Restored => format!("{bdi}: {tunable} restored to {original}"),
+        RestoreOutcome::Restored => Ok(format!("{bdi}: {tunable} restored to {original}")),
         outcome => describe_untouched(undone, outcome),
     }
 }
@@ -306,32 +335,79 @@ fn describe_done(undone: &RestoreReport) -> String {
 /// Describes what would be written.
 fn describe_planned(undone: &RestoreReport) -> anyhow::Result<String> {
     match &undone.outcome {
-        RestoreOutcome::Restored => {
-            let text = tunables::find(undone.tunable)?.encode(&undone.original)?;
-            Ok(format!("echo {text} > {}", undone.file.display()))
-        }
-        outcome => Ok(format!("# {}", describe_untouched(undone, outcome))),
+        RestoreOutcome::Restored => command(undone),
+        outcome => Ok(format!("# {}", describe_untouched(undone, outcome)?)),
     }
 }
 
-fn describe_untouched(undone: &RestoreReport, outcome: &RestoreOutcome) -> String {
+/// Returns the command that sets the original value.
+fn command(undone: &RestoreReport) -> anyhow::Result<String> {
+    let text = tunables::find(undone.tunable)?.encode(&undone.original)?;
+    Ok(format!("echo {text} > {}", undone.file.display()))
+}
+
+fn describe_untouched(undone: &RestoreReport, outcome: &RestoreOutcome) -> anyhow::Result<String> {
     let RestoreReport { bdi, tunable, original, .. } = undone;
-    match outcome {
+    Ok(match outcome {
         RestoreOutcome::Restored | RestoreOutcome::AlreadySo => {
             format!("{bdi}: {tunable} is {original} already")
         }
         RestoreOutcome::DeviceGone => {
             format!("{bdi}: device is gone, nothing to undo for {tunable}")
         }
-        RestoreOutcome::LeftAlone { present } => {
-            format!("{bdi}: {tunable} is {present}, set by another process since: left alone")
-        }
-    }
+        // The journal is deleted, so this line is the last record of the original value.
+        RestoreOutcome::LeftAlone { present } => format!(
+            "{bdi}: {tunable} is {present}, set by another process since: left alone; it was \
+             {original} before: {}",
+            command(undone)?
+        ),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn kib(kib: u64) -> tunables::Value {
+        units::Bytes::from_kib(kib).into()
+    }
+
+    /// The results for stacked settings of one file, the latest first: original value and outcome.
+    fn stacked(results: &[(u64, RestoreOutcome)]) -> Done {
+        let report = |(original, outcome): &(u64, RestoreOutcome)| RestoreReport {
+            journal: "1.jsonl".into(),
+            bdi: BdiId::new("8:0").unwrap(),
+            tunable: "read_ahead",
+            file: "/sys/class/bdi/8:0/read_ahead_kb".into(),
+            original: kib(*original),
+            outcome: outcome.clone(),
+        };
+        let undone = results.iter().map(report).collect();
+        let settings = tunables::RollbackReport { undone, ..Default::default() };
+        Done { settings, ..Done::default() }
+    }
+
+    #[test]
+    fn a_value_of_another_process_is_reported_once_with_the_first_original() {
+        let other = RestoreOutcome::LeftAlone { present: kib(340) };
+        let done = stacked(&[(256, other.clone()), (128, other.clone())]);
+        let line = "8:0: read_ahead is 340 KiB, set by another process since: left alone; it was \
+                    128 KiB before: echo 128 > /sys/class/bdi/8:0/read_ahead_kb";
+        assert_eq!(done.lines(false).unwrap(), [line]);
+        assert_eq!(done.lines(true).unwrap(), [format!("# {line}")]);
+        assert!(done.stays_different());
+        assert_eq!(done.json(false)["undone"].as_array().unwrap().len(), 2);
+        // The other process has set the value that was there before foreread.
+        let done = stacked(&[(256, other.clone()), (340, RestoreOutcome::AlreadySo)]);
+        assert_eq!(done.lines(false).unwrap(), ["8:0: read_ahead is 340 KiB already"]);
+        assert!(!done.stays_different());
+        // The older journal is of another disk, which is gone.
+        let done = stacked(&[(256, other), (128, RestoreOutcome::DeviceGone)]);
+        assert_eq!(done.lines(false).unwrap().len(), 2);
+        assert!(done.stays_different());
+        let gone = RestoreOutcome::DeviceGone;
+        assert_eq!(stacked(&[(256, gone.clone()), (128, gone)]).lines(false).unwrap().len(), 1);
+    }
 
     #[test]
     fn a_failure_is_not_hidden_by_a_refusal() {

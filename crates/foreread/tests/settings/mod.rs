@@ -182,6 +182,27 @@ fn host_a_device_that_vanished_has_nothing_to_put_back() {
 }
 
 #[test]
+fn host_a_value_that_another_process_set_stays_and_the_original_is_named() {
+    let test = "host_a_value_that_another_process_set_stays_and_the_original_is_named";
+    let Some(stage) = Stage::set(test) else { return };
+    assert!(stage.apply(&["read_ahead=256K"]).status.success());
+    assert!(stage.apply(&["read_ahead=512K"]).status.success());
+    fs::write(&stage.knob, "340").unwrap();
+    let original = stage.original.trim();
+    let before = format!("it was {original} KiB before: echo {original} > ");
+    for words in [&["rollback", "all", "-n"][..], &["rollback", "all"]] {
+        let output = stage.run(words);
+        let stdout = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(3), "{stdout}");
+        assert!(stdout.lines().count() == 1 && stdout.contains(&before), "{stdout}");
+        assert_eq!(stage.value().trim(), "340");
+    }
+    assert!(stage.journals().is_empty());
+    fs::write(&stage.knob, original).unwrap();
+    stage.roll_back();
+}
+
+#[test]
 fn host_a_journal_that_was_tampered_with_undoes_nothing() {
     let test = "host_a_journal_that_was_tampered_with_undoes_nothing";
     let Some(stage) = Stage::set(test) else { return };
