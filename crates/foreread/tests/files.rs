@@ -150,3 +150,48 @@ fn a_page_and_a_table_of_trials_are_told_by_the_name() {
         assert_eq!(head, start.to_ascii_lowercase(), "{words}: {:?}", &bytes[..20]);
     }
 }
+
+/// Returns the program as a user who is not root, if that is possible here.
+fn as_user(scratch: &Scratch, words: &str) -> std::process::Command {
+    let plain = scratch.foreread(words);
+    if !rustix::process::geteuid().is_root() {
+        return plain;
+    }
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+    command.arg(plain.get_program()).args(plain.get_args()).current_dir(scratch.path());
+    command.env("FOREREAD_STATE_DIR", scratch.path().join("state")).env("FOREREAD_CONFIG", "");
+    command
+}
+
+#[test]
+fn a_record_that_cannot_be_written_can_be_read() {
+    let scratch = prepared();
+    let mode = |path: &std::path::Path, bits| {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(bits)).unwrap();
+    };
+    mode(scratch.path(), 0o755);
+    let copy = scratch.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    fs::copy(scratch.path().join("state/runs.sqlite"), copy.join("runs.sqlite")).unwrap();
+    mode(&copy.join("runs.sqlite"), 0o444);
+    mode(&copy, 0o555);
+    for words in ["runs", "runs list", "runs show 1", "report 1 -o -", "compare 1 1"] {
+        let words = format!("{words} --store copy/runs.sqlite");
+        let (code, stdout, said) = program::run(&mut as_user(&scratch, &words));
+        assert!(code == 0 && !stdout.is_empty(), "{words}: {code} {said}");
+    }
+    assert_eq!(fs::read_dir(&copy).unwrap().count(), 1, "nothing is created");
+    mode(&copy, 0o755);
+}
+
+#[test]
+fn a_named_record_must_exist() {
+    let scratch = Scratch::new();
+    let (code, _, said) = scratch.run("runs");
+    assert!(code == 0 && said.contains("no runs recorded"), "{said}");
+    for file in ["missing.sqlite", "missing/runs.sqlite"] {
+        let (code, _, said) = scratch.run(&format!("runs --store {file}"));
+        assert!(code == 2 && said.contains("does not exist"), "{said}");
+    }
+}

@@ -78,7 +78,7 @@ impl Opened {
         // SQLite must seek, which is impossible in a pipe.
         let spooled = input::is_stdin(&path).then(spool).transpose()?;
         let path = spooled.as_ref().map_or(path, |dir| dir.path().join(SPOOLED));
-        let Some(store) = Store::open_existing(&path)? else {
+        let Some(store) = Store::open_read_only(&path)? else {
             let usage = format!("no runs recorded: {} does not exist", path.display());
             return Err(Usage(usage).into());
         };

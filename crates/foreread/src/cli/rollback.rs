@@ -220,7 +220,7 @@ fn remove_left_data(
     dry_run: bool,
     errors: &mut Vec<anyhow::Error>,
 ) -> anyhow::Result<Vec<String>> {
-    let Some(store) = Store::open_existing(&context.store_path())? else { return Ok(Vec::new()) };
+    let Some(store) = Store::open_read_only(&context.store_path())? else { return Ok(Vec::new()) };
     let mut paths = BTreeSet::new();
     for run in store.runs()? {
         let ended = matches!(run.status, RunStatus::Interrupted | RunStatus::Failed);

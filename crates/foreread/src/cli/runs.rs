@@ -63,8 +63,16 @@ enum Action {
 impl RunsArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let path = context.store_path();
-        let store = Store::open_existing(&path)?;
-        match (self.action.unwrap_or(Action::List(self.list)), store) {
+        let action = self.action.unwrap_or(Action::List(self.list));
+        let store = match action {
+            Action::Delete { dry_run: false, .. } => Store::open_existing(&path)?,
+            _ => Store::open_read_only(&path)?,
+        };
+        match (action, store) {
+            // The default record is missing until the first run.
+            (Action::List(_), None) if context.global.store.is_some() => {
+                return Err(Usage(format!("--store: {} does not exist", path.display())).into());
+            }
             (Action::List(list), store) => list.print(store.as_ref(), context)?,
             (_, None) => {
                 let usage = format!("no runs recorded: {} does not exist", path.display());
@@ -97,7 +105,7 @@ impl RunsArgs {
 /// Loads the run that a word names, with all its trials.
 pub fn load(word: &str, context: &Context) -> anyhow::Result<Run> {
     let path = context.store_path();
-    let Some(store) = Store::open_existing(&path)? else {
+    let Some(store) = Store::open_read_only(&path)? else {
         let which = if word == "last" { "yet".to_owned() } else { report::clean::plain(word) };
         let usage = format!("there is no run {which}: {} does not exist", path.display());
         return Err(Usage(usage).into());

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, params};
 use serde::{Deserialize, Serialize};
 use units::Kib;
 use workload::Workload;
@@ -124,32 +124,30 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens an existing record for viewing, even if the file is not writable; `None` if missing.
+    /// Opens an existing record for changes; `None` if missing.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         if !owner::is_there(path)? {
             return Ok(None);
         }
-        match Self::open(path) {
-            Ok(store) => return Ok(Some(store)),
-            Err(error @ StoreError::Foreign { .. }) => return Err(error),
-            Err(_) => {}
-        }
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
-            .map_err(sqlite(path))?;
-        schema::check(&connection, path)?;
-        Ok(Some(Self { path: path.to_owned(), connection }))
+        Self::open(path).map(Some)
     }
 
-    /// Opens an existing record read-only, without creation or migration; `None` if missing.
+    /// Opens an existing record read-only, without creation or migration; `None` if missing. The
+    /// file and its directory need not be writable.
     pub fn open_read_only(path: &Path) -> Result<Option<Self>, StoreError> {
         if !owner::is_there(path)? {
             return Ok(None);
         }
         owner::refuse_foreign(path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(sqlite(path))?;
-        connection.busy_timeout(Duration::from_secs(10)).map_err(sqlite(path))?;
-        schema::check(&connection, path)?;
+        let connection = owner::connect_read_only(path, false)?;
+        let connection = if schema::is_blank(&connection, path)? {
+            // The first run creates the tables; until then, there are none to read.
+            let mut empty = Connection::open_in_memory().map_err(sqlite(path))?;
+            schema::migrate(&mut empty, path)?;
+            empty
+        } else {
+            connection
+        };
         Ok(Some(Self { path: path.to_owned(), connection }))
     }
 

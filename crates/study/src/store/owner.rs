@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::sqlite;
 use crate::error::StoreError;
@@ -60,17 +60,43 @@ pub(super) fn refuse_foreign(path: &Path) -> Result<(), StoreError> {
 }
 
 fn refuse_foreign_tables(path: &Path) -> Result<(), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(address(path), flags).map_err(sqlite(path))?;
-    connection.busy_timeout(Duration::from_secs(10)).map_err(sqlite(path))?;
-    check(&connection, path)
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    // Without a write-ahead log, no process is writing to the file, and opening it as immutable
+    // creates no log.
+    check(&connect_read_only(path, !Path::new(&log).exists())?, path)
 }
 
-/// Returns the file as a URI (<https://www.sqlite.org/uri.html>). Without a write-ahead log, no
-/// process is writing to it, and opening it as immutable creates no log.
-fn address(path: &Path) -> OsString {
+/// Opens the file read-only. SQLite reads a write-ahead log only with its index, which it creates
+/// if missing; where that is impossible, the file is opened as immutable, without the log.
+pub(super) fn connect_read_only(path: &Path, immutable: bool) -> Result<Connection, StoreError> {
+    let connect = |immutable| -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(address(path, immutable), flags)?;
+        connection.busy_timeout(Duration::from_secs(10))?;
+        // SQLite opens the log at the first query.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    let connection = match connect(immutable) {
+        Err(error)
+            if matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+            ) =>
+        {
+            connect(true)
+        }
+        result => result,
+    };
+    connection.map_err(sqlite(path))
+}
+
+/// Returns the file as a URI (<https://www.sqlite.org/uri.html>). A file that is opened as
+/// immutable is read without locks and without its write-ahead log.
+fn address(path: &Path, immutable: bool) -> OsString {
     let mut address = b"file:".to_vec();
     // Two leading slashes would make the next component a host name.
     let plain: PathBuf = path.components().collect();
@@ -80,9 +106,7 @@ fn address(path: &Path) -> OsString {
             other => address.push(*other),
         }
     }
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    if !Path::new(&log).exists() {
+    if immutable {
         address.extend(b"?immutable=1");
     }
     OsString::from_vec(address)
@@ -184,6 +208,17 @@ mod tests {
         Store::open(&path).unwrap();
         let (_dir, blank) = file("VACUUM");
         Store::open(&blank).unwrap();
+    }
+
+    #[test]
+    fn a_record_without_tables_is_read_as_empty_and_unchanged() {
+        for sql in ["", "PRAGMA application_id = 1718579813"] {
+            let (_dir, path) = file(sql);
+            let before = fs::read(&path).unwrap();
+            let store = Store::open_read_only(&path).unwrap().unwrap();
+            assert!(store.runs().unwrap().is_empty());
+            assert_eq!(fs::read(&path).unwrap(), before);
+        }
     }
 
     #[test]

@@ -87,10 +87,15 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
     migrate_by(MIGRATIONS, connection, path)
 }
 
-/// Returns an error for a file of another program or a later version, without changing the file.
-pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+/// Returns whether a record has no tables yet. Every schema with tables has all columns that are
+/// read, so none needs a migration first.
+///
+/// # Errors
+///
+/// If the file is of another program or a later version.
+pub(super) fn is_blank(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     owner::check(connection, path)?;
-    version(MIGRATIONS, connection, path).map(|_| ())
+    version(MIGRATIONS, connection, path).map(|found| found == 0)
 }
 
 fn version(steps: &[&str], connection: &Connection, path: &Path) -> Result<usize, StoreError> {
@@ -218,6 +223,6 @@ mod tests {
         connection.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
         let error = migrate(&mut connection, Path::new(PATH)).unwrap_err();
         assert!(matches!(error, StoreError::TooNew { found: 99, .. }));
-        assert!(check(&connection, Path::new(PATH)).is_err());
+        assert!(is_blank(&connection, Path::new(PATH)).is_err());
     }
 }

@@ -198,7 +198,7 @@ fn groups() -> Vec<CompletionCandidate> {
 
 /// Returns the runs of the record; empty if it cannot be read.
 fn runs(context: &Context) -> Vec<CompletionCandidate> {
-    let store = Store::open_existing(&context.store_path()).ok().flatten();
+    let store = Store::open_read_only(&context.store_path()).ok().flatten();
     let runs = store.and_then(|store| store.runs().ok()).unwrap_or_default();
     let run = |run: &study::RunSummary| {
         CompletionCandidate::new(run.id.to_string(), report::clean::plain(&run.target))
