@@ -43,8 +43,9 @@ pub use publisher::StatusPublisher;
 pub use record::{Begin, Record, Snapshot, read_records, write_record};
 pub use service::{ServiceManager, quoted, unit};
 pub use session::{
-    LoopDecision, RecordingBackend, SessionDifference, SessionEntry, SessionError, SessionHeader,
-    SessionReport, SessionWriter, decide_session_again, read_session, replay_session,
+    ListingOnBdi, LoopDecision, RecordingBackend, SessionDifference, SessionEntry, SessionError,
+    SessionHeader, SessionReport, SessionWriter, decide_session_again, read_session,
+    replay_session,
 };
 pub use source::{LiveSource, SourceError, WatchSource};
 pub use status::{DeviceStatus, Status, StatusEffect};

@@ -31,6 +31,11 @@ enum Reading {
     Closed,
 }
 
+/// Returns the bdi of a reader's file: each bdi has two readers.
+fn bdi_of(reader: usize) -> BdiKey {
+    BdiKey(reader as u32 / 2)
+}
+
 /// Readers that follow a random script.
 struct Scripted {
     now: Nanos,
@@ -39,7 +44,8 @@ struct Scripted {
     windows: Vec<Pages>,
     places: Vec<u64>,
     completions: DeviceCompletions,
-    events: Vec<(FileKey, AccessEvent)>,
+    events: Vec<(BdiKey, (FileKey, AccessEvent))>,
+    /// The step at which another process changes the last bdi.
     changed_at: Option<usize>,
     acted: Vec<FileAction>,
 }
@@ -85,7 +91,7 @@ impl Scripted {
                 previous: None,
             };
             let key = FileKey(0, reader as u64);
-            self.events.extend(kinds.map(|kind| (key, event(kind))));
+            self.events.extend(kinds.map(|kind| (bdi_of(reader), (key, event(kind)))));
             self.completions.reads += 1;
             self.completions.bytes += size.to_bytes(PageSize::FOUR_KIB);
             self.completions.time += Nanos::from_millis(12);
@@ -121,16 +127,21 @@ impl EventSource for Scripted {
         let bdi = BdiSample {
             bounds: Bounds::default(),
             completions: self.completions,
-            events: std::mem::take(&mut self.events),
+            events: Vec::new(),
         };
+        let last = bdi_of(self.places.len() - 1);
+        let mut bdis: BTreeMap<_, _> = (0..=last.0).map(|key| (BdiKey(key), bdi.clone())).collect();
+        for (bdi, event) in self.events.drain(..) {
+            bdis.get_mut(&bdi).unwrap().events.push(event);
+        }
         let caches = BTreeMap::from([(0, Bytes::from_gib(4))]);
         let memory = MemoryInputs { caches, ..MemoryInputs::default() };
-        Ok(LoopSample { now: self.now, bdis: BTreeMap::from([(BdiKey(0), bdi)]), memory })
+        Ok(LoopSample { now: self.now, bdis, memory })
     }
 
-    fn file_state(&mut self, _bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
+    fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
         let reader = file.get() as usize;
-        if matches!(self.reading(reader), Reading::Closed) {
+        if bdi != bdi_of(reader) || matches!(self.reading(reader), Reading::Closed) {
             return None;
         }
         Some(FileState {
@@ -187,9 +198,11 @@ impl ActionSink for Scripted {
         Ok(())
     }
 
-    fn check_external_change(&mut self, _bdi: BdiKey) -> io::Result<Result<(), ExternalChange>> {
+    fn check_external_change(&mut self, bdi: BdiKey) -> io::Result<Result<(), ExternalChange>> {
         Ok(match self.changed_at {
-            Some(step) if step <= self.step => Err(ExternalChange("tuned changed it".to_owned())),
+            Some(step) if step <= self.step && bdi == bdi_of(self.places.len() - 1) => {
+                Err(ExternalChange("tuned changed it".to_owned()))
+            }
             _ => Ok(()),
         })
     }
@@ -344,6 +357,19 @@ fn what_is_no_recording_is_refused() {
     let line = serde_json::to_string(&SessionEntry::Begin(newer)).unwrap();
     let refused = replayed((line + "\n\n").into_bytes());
     assert!(matches!(refused, Err(SessionError::Newer { .. })), "{refused:?}");
+}
+
+/// Version 1 did not name the bdi of an external change and of a listing.
+#[test]
+fn answers_of_version_1_are_read() {
+    let lines = [
+        r#"{"changed":["check","tuned changed it"]}"#,
+        r#"{"directory":{"file":7,"orders":[[[1,2]]]}}"#,
+    ];
+    let entries = read_session(Cursor::new(lines.join("\n") + "\n")).unwrap();
+    let entries: Vec<SessionEntry> = entries.collect::<Result<_, _>>().unwrap();
+    assert!(matches!(entries[0], SessionEntry::Changed(_, _, None)), "{entries:?}");
+    assert!(matches!(&entries[1], SessionEntry::Directory(one) if one.bdi.is_none()));
 }
 
 /// Lists recordings of programs on a virtual disk (`hdd-2008`): data/sessions/README.md.

@@ -12,7 +12,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/batch", 1735),
     ("crates/bench", 5680),
     ("crates/control", 9178),
-    ("crates/daemon", 4766),
+    ("crates/daemon", 4790),
     ("crates/doctor", 4151),
     ("crates/experiment", 2695),
     ("crates/fleet", 1735),

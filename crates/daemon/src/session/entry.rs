@@ -10,8 +10,9 @@ use observe::OpenFileId;
 use serde::{Deserialize, Serialize};
 use units::{Nanos, PageSize, Pages};
 
-/// The format version that this foreread writes and reads.
-pub(super) const SESSION_VERSION: u32 = 1;
+/// The format version that this foreread writes; it reads earlier ones too. Since version 2,
+/// listings and external changes name their bdi.
+pub(super) const SESSION_VERSION: u32 = 2;
 
 /// The options of the recorded loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,9 +70,10 @@ pub enum SessionEntry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
-    Directory(Listing),
-    /// This call failed, because another process had changed the window of the bdi.
-    Changed(CallOnBdi, ExternalChange),
+    Directory(ListingOnBdi),
+    /// This call failed, because another process had changed the window of the bdi, which is `None`
+    /// in version 1.
+    Changed(CallOnBdi, ExternalChange, #[serde(default)] Option<BdiKey>),
     Decision(LoopDecision),
     /// The error that stopped the session.
     Failed(String),
@@ -109,6 +111,16 @@ pub struct SampledOnBdi {
     pub bdi: BdiKey,
     #[serde(flatten)]
     pub files: SampledFiles,
+}
+
+/// A directory that was found for a bdi.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListingOnBdi {
+    /// `None` in version 1, where the first bdi that asks in the step receives the listing.
+    #[serde(default)]
+    pub bdi: Option<BdiKey>,
+    #[serde(flatten)]
+    pub listing: Listing,
 }
 
 /// State that is known from earlier entries, so that it is not recorded in every step.

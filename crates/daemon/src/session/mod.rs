@@ -9,7 +9,7 @@ mod file;
 mod recorder;
 mod replay;
 
-pub use entry::{LoopDecision, SessionEntry, SessionHeader};
+pub use entry::{ListingOnBdi, LoopDecision, SessionEntry, SessionHeader};
 pub use file::{SessionWriter, read_session};
 pub use recorder::RecordingBackend;
 pub use replay::{

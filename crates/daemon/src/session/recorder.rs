@@ -10,7 +10,7 @@ use observe::OpenFileId;
 use units::{Nanos, Pages};
 
 use super::entry::{
-    CallOnBdi, KnownState, LoopDecision, SampledOnBdi, SessionEntry, SessionHeader,
+    CallOnBdi, KnownState, ListingOnBdi, LoopDecision, SampledOnBdi, SessionEntry, SessionHeader,
 };
 use super::file::SessionWriter;
 use crate::daemon::DaemonBackend;
@@ -74,11 +74,12 @@ impl<B> RecordingBackend<B> {
     fn answer<E: std::fmt::Display>(
         &mut self,
         call: CallOnBdi,
+        bdi: BdiKey,
         result: Result<Result<(), ExternalChange>, E>,
     ) -> Result<Result<(), ExternalChange>, E> {
         if let Ok(Err(change)) = &result {
             let change = change.clone();
-            self.write(|| SessionEntry::Changed(call, change));
+            self.write(|| SessionEntry::Changed(call, change, Some(bdi)));
         }
         self.fail(result)
     }
@@ -143,7 +144,8 @@ where
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
         self.decide(|| LoopDecision::FindDirectory { bdi, wanted: wanted.to_vec() });
         let listing = self.backend.find_directory(bdi, wanted)?;
-        self.write(|| SessionEntry::Directory(listing.clone()));
+        let found = || ListingOnBdi { bdi: Some(bdi), listing: listing.clone() };
+        self.write(|| SessionEntry::Directory(found()));
         Some(listing)
     }
 
@@ -169,7 +171,7 @@ where
     ) -> Result<Result<(), ExternalChange>, B::Error> {
         self.decide(|| LoopDecision::Act { bdi, actions: actions.clone() });
         let result = self.backend.act(bdi, actions);
-        self.answer(CallOnBdi::Act, result)
+        self.answer(CallOnBdi::Act, bdi, result)
     }
 
     fn set_new_file_window(
@@ -179,7 +181,7 @@ where
     ) -> Result<Result<(), ExternalChange>, B::Error> {
         self.decide(|| LoopDecision::NewFileWindow { bdi, window });
         let result = self.backend.set_new_file_window(bdi, window);
-        self.answer(CallOnBdi::NewFileWindow, result)
+        self.answer(CallOnBdi::NewFileWindow, bdi, result)
     }
 
     fn advise(&mut self, bdi: BdiKey, actions: Vec<FileAction>) -> Result<(), B::Error> {
@@ -193,7 +195,7 @@ where
         bdi: BdiKey,
     ) -> Result<Result<(), ExternalChange>, B::Error> {
         let result = self.backend.check_external_change(bdi);
-        self.answer(CallOnBdi::Check, result)
+        self.answer(CallOnBdi::Check, bdi, result)
     }
 
     fn keep_directory(&mut self, bdi: BdiKey, keep: bool) {

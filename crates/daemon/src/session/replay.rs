@@ -14,7 +14,8 @@ use thiserror::Error;
 use units::{Nanos, Pages};
 
 use super::entry::{
-    CallOnBdi, KnownState, LoopDecision, SESSION_VERSION, SampledOnBdi, SessionEntry, SessionHeader,
+    CallOnBdi, KnownState, ListingOnBdi, LoopDecision, SESSION_VERSION, SampledOnBdi, SessionEntry,
+    SessionHeader,
 };
 use super::file::SessionWriter;
 use super::recorder::RecordingBackend;
@@ -147,8 +148,8 @@ struct StepEntries {
     read: bool,
     sample: Option<LoopSample>,
     files: Vec<(BdiKey, OpenFileId, Option<FileState>, Option<String>)>,
-    listings: VecDeque<Listing>,
-    changes: VecDeque<(CallOnBdi, ExternalChange)>,
+    listings: VecDeque<ListingOnBdi>,
+    changes: VecDeque<(CallOnBdi, ExternalChange, Option<BdiKey>)>,
     /// `None` if decisions are not compared.
     decisions: Option<VecDeque<LoopDecision>>,
     failed: Option<String>,
@@ -178,8 +179,8 @@ impl StepEntries {
                     step.files.push((bdi, file, state, path));
                 }
                 Some(SessionEntry::Directory(listing)) => step.listings.push_back(listing),
-                Some(SessionEntry::Changed(call, change)) => {
-                    step.changes.push_back((call, change));
+                Some(SessionEntry::Changed(call, change, bdi)) => {
+                    step.changes.push_back((call, change, bdi));
                 }
                 Some(SessionEntry::Decision(decision)) => decisions.push_back(decision),
                 Some(SessionEntry::Failed(error)) => step.failed = Some(error),
@@ -190,6 +191,16 @@ impl StepEntries {
         step.decisions = Some(decisions);
         Ok(Some(step))
     }
+}
+
+/// Returns whether a recorded answer is the one for `bdi`; an answer without a bdi is for any.
+fn is_for(recorded: Option<BdiKey>, bdi: BdiKey) -> bool {
+    recorded.is_none_or(|recorded| recorded == bdi)
+}
+
+/// As `VecDeque::pop_front_if`, which the oldest supported compiler does not have.
+fn pop_front_if<T>(queue: &mut VecDeque<T>, is_wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+    if queue.front().is_some_and(is_wanted) { queue.pop_front() } else { None }
 }
 
 /// A back end that answers from the recording.
@@ -288,11 +299,11 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ReplayBackend<F> {
     }
 
     /// As [`Self::done`]; also returns the answer to a call that fails on an external change.
-    fn answer(&mut self, call: CallOnBdi) -> Result<Result<(), ExternalChange>, Stop> {
+    fn answer(&mut self, call: CallOnBdi, bdi: BdiKey) -> Result<Result<(), ExternalChange>, Stop> {
         self.done()?;
-        let is_next = self.step.changes.front().is_some_and(|(of, _)| *of == call);
-        let changed = if is_next { self.step.changes.pop_front() } else { None };
-        Ok(changed.map_or(Ok(()), |(_, change)| Err(change)))
+        let changed =
+            pop_front_if(&mut self.step.changes, |(of, _, on)| *of == call && is_for(*on, bdi));
+        Ok(changed.map_or(Ok(()), |(_, change, _)| Err(change)))
     }
 }
 
@@ -342,7 +353,8 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> EventSource for ReplayBackend<F
 
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
         self.decide(LoopDecision::FindDirectory { bdi, wanted: wanted.to_vec() });
-        self.step.listings.pop_front()
+        let found = pop_front_if(&mut self.step.listings, |found| is_for(found.bdi, bdi));
+        found.map(|found| found.listing)
     }
 
     fn path(&self, file: OpenFileId) -> Option<String> {
@@ -361,7 +373,7 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ActionSink for ReplayBackend<F>
         actions: Vec<FileAction>,
     ) -> Result<Result<(), ExternalChange>, Stop> {
         self.decide(LoopDecision::Act { bdi, actions });
-        self.answer(CallOnBdi::Act)
+        self.answer(CallOnBdi::Act, bdi)
     }
 
     fn set_new_file_window(
@@ -370,7 +382,7 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ActionSink for ReplayBackend<F>
         window: Option<Pages>,
     ) -> Result<Result<(), ExternalChange>, Stop> {
         self.decide(LoopDecision::NewFileWindow { bdi, window });
-        self.answer(CallOnBdi::NewFileWindow)
+        self.answer(CallOnBdi::NewFileWindow, bdi)
     }
 
     fn advise(&mut self, bdi: BdiKey, actions: Vec<FileAction>) -> Result<(), Stop> {
@@ -378,8 +390,8 @@ impl<F: FnMut(Nanos, &FileAction, Option<&str>)> ActionSink for ReplayBackend<F>
         self.done()
     }
 
-    fn check_external_change(&mut self, _bdi: BdiKey) -> Result<Result<(), ExternalChange>, Stop> {
-        self.answer(CallOnBdi::Check)
+    fn check_external_change(&mut self, bdi: BdiKey) -> Result<Result<(), ExternalChange>, Stop> {
+        self.answer(CallOnBdi::Check, bdi)
     }
 
     fn keep_directory(&mut self, bdi: BdiKey, keep: bool) {
