@@ -64,3 +64,31 @@ fn a_chroot_without_proc_or_sys_is_named() {
         }
     }
 }
+
+#[test]
+fn an_error_is_one_line_without_escaped_line_breaks() {
+    let scratch = Scratch::new();
+    let (code, _, said) = scratch.run("profile --explain foo");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("there is no diagnosis \"foo\": there are "), "{said}");
+    let lines = [
+        concat!(
+            r#"{"begin":{"session_version":1,"foreread":"0.2.0","dry_run":false,"#,
+            r#""new_files":true,"leave":false,"ab_test":null,"page_bytes":4096}}"#
+        ),
+        r#"{"poll":{"now":1000,"read":false}}"#,
+        concat!(
+            r#"{"sample":{"now":1000,"bdis":{},"memory":{"caches":{},"prefetched":null,"#,
+            r#""limited":[],"under_pressure":false}}}"#
+        ),
+        r#"{"decision":{"note":{"text":"a\nb"}}}"#,
+        r#"{"poll":{"now":2000,"read":false}}"#,
+    ];
+    let file = scratch.path().join("recording");
+    std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+    let (code, _, said) = scratch.run(&format!("auto replay {}", file.display()));
+    assert_eq!(code, 1, "{said}");
+    let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(error.contains("differs: recorded {") && error.ends_with("decided none"), "{said}");
+    assert!(!said.contains("\\u{a}"), "{said}");
+}

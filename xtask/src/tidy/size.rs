@@ -16,7 +16,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/doctor", 4151),
     ("crates/experiment", 2695),
     ("crates/fleet", 1735),
-    ("crates/foreread", 12043),
+    ("crates/foreread", 12044),
     ("crates/host", 5511),
     ("crates/model", 7555),
     ("crates/observe", 3125),

@@ -109,11 +109,12 @@ impl AutoReplayArgs {
     }
 }
 
+/// Describes a difference in one line: the first line of an error escapes line breaks.
 fn describe(difference: &SessionDifference) -> String {
     let SessionDifference { step, at_ns, recorded, decided } = difference;
     let (recorded, decided) = (json_text(recorded.as_ref()), json_text(decided.as_ref()));
     format!(
-        "step {step}, at {:.3} s, differs\n  recorded: {recorded}\n  decided:  {decided}",
+        "step {step}, at {:.3} s, differs: recorded {recorded}, decided {decided}",
         at_ns.as_secs_f64()
     )
 }

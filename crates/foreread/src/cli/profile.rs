@@ -295,7 +295,7 @@ fn explain(word: &str) -> anyhow::Result<Exit> {
     let Some(rule) = profile::rule_named(word) else {
         let names: Vec<&str> = profile::RULES.iter().map(|rule| rule.name).collect();
         let hint = units::text::hint(word, &names);
-        return Err(Usage(format!("there is no diagnosis {word:?}{hint}")).into());
+        return Err(Usage(format!("there is no diagnosis {word:?}: {hint}")).into());
     };
     output::print(&profile::explain(rule))?;
     Ok(Exit::Fine)
