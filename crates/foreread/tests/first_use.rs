@@ -92,3 +92,25 @@ fn an_error_is_one_line_without_escaped_line_breaks() {
     assert!(error.contains("differs: recorded {") && error.ends_with("decided none"), "{said}");
     assert!(!said.contains("\\u{a}"), "{said}");
 }
+
+#[test]
+fn a_proof_that_is_interrupted_exits_with_the_code_of_the_signal() {
+    let scratch = Scratch::new();
+    scratch.file("data", [1; 4096]);
+    let ceiling = scratch.path().join("data");
+    let words = format!("profile --ceiling {} --pairs 50 -- sleep 0.3", ceiling.display());
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
+        let mut child =
+            scratch.foreread(&words).stderr(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        let pid = child.id().to_string();
+        let sent = std::process::Command::new("kill").args(["-s", name, &pid]).status();
+        let status = child.wait().unwrap();
+        if status.code() == Some(6) {
+            println!("skipped: programs cannot be profiled here");
+            return;
+        }
+        assert!(sent.unwrap().success());
+        assert_eq!(status.code(), Some(code), "SIG{name}");
+    }
+}

@@ -85,7 +85,8 @@ Sizes need a unit: 128K, 1M or 256s (512-byte sectors). A study restores all set
 even if it is killed; after a power loss, run `foreread rollback`.
 
 Exit codes: 0 fine, 1 failed, 2 usage, 3 a setting has drifted or a rule is violated, 4 refused for
-safety, 5 inconclusive, 6 not permitted or not supported here, 130 SIGINT, 143 SIGTERM.";
+safety, 5 inconclusive, 6 not permitted or not supported here, 130 SIGINT, 143 SIGTERM (`serve` and
+`watch` run until a signal stops them: 0).";
 
 /// Explain, measure, set and adapt the read-ahead of Linux storage.
 #[derive(Debug, Parser)]

@@ -165,7 +165,14 @@ impl ProfileArgs {
         if let Some(file) = firefox_file {
             file.write(&firefox(&recording, &analysis))?;
         }
-        let proofs = self.proofs(context, &recording, &analysis, &signals)?;
+        let proofs = self.proofs(context, &recording, &analysis, &signals);
+        let proofs = match (proofs, signals.which()) {
+            // The error is a consequence of the signal, which sets the exit code.
+            (Err(error), Some(signal)) if is_interruption(&error) => {
+                return Ok(Exit::Signal(signal));
+            }
+            (proofs, _) => proofs?,
+        };
         self.show(&recording, &analysis, &proofs)?;
         Ok(exit(status))
     }
@@ -308,6 +315,11 @@ fn signal(signals: &Signals) -> Option<Signal> {
         Some(2) => Signal::INT,
         _ => Signal::TERM,
     })
+}
+
+/// Returns whether a proof stopped because of a signal.
+fn is_interruption(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(profile::ProfileError::Interrupted))
 }
 
 /// Returns the exit code of the command; success if foreread did not start the profiled process.
