@@ -8,7 +8,7 @@ use units::Nanos;
 
 use crate::device::{DeviceModel, ModelChoice, learnt_model};
 use crate::predict::{Prediction, marginal_gains, predict};
-use crate::recording::{AccessKind, IoRequest, ProfileRecording};
+use crate::recording::{AccessKind, IoRequest, ProfileRecording, WaitClass};
 use crate::replay::ProfileReplay;
 use crate::rules::{
     CheckStream, DiagnosisRule, FixChange, MIN_COST_SHARE, RULES, RuleCheck, RuleFinding, RunView,
@@ -68,6 +68,16 @@ pub struct ProfileDiagnosis {
 }
 
 impl ProfileDiagnosis {
+    /// Returns the class of waits of which a diagnosis of the whole run explains all, on any file.
+    pub(crate) fn explained_class(&self) -> Option<WaitClass> {
+        match self.rule.name {
+            "metadata" => Some(WaitClass::Metadata),
+            "write-back" => Some(WaitClass::WriteBack),
+            "stalling-advice" => Some(WaitClass::Advice),
+            _ => None,
+        }
+    }
+
     /// Returns whether a change is needed: not if the device or writes are the limit.
     pub fn is_problem(&self) -> bool {
         !matches!(self.rule.name, "device-bound" | "write-back")

@@ -102,11 +102,21 @@ impl FileStream {
 
     /// Returns the stack with the longest total wait.
     pub fn hottest_stack(&self, recording: &ProfileRecording) -> Option<u32> {
+        self.waited_except(recording, &[]).1
+    }
+
+    /// Returns the total wait without these classes, and the stack with most of it.
+    pub fn waited_except(
+        &self,
+        recording: &ProfileRecording,
+        classes: &[WaitClass],
+    ) -> (Nanos, Option<u32>) {
         let mut waited: BTreeMap<u32, Nanos> = BTreeMap::new();
-        for wait in self.waits(recording) {
+        for wait in self.waits(recording).filter(|wait| !classes.contains(&wait.class)) {
             *waited.entry(wait.stack).or_default() += wait.blocked;
         }
-        waited.into_iter().max_by_key(|(_, waited)| *waited).map(|(stack, _)| stack)
+        let total = waited.values().copied().sum();
+        (total, waited.into_iter().max_by_key(|(_, waited)| *waited).map(|(stack, _)| stack))
     }
 
     /// Returns the number of accesses that were blocked.

@@ -8,7 +8,7 @@ use units::text::counted;
 use units::{Bytes, Nanos};
 
 use crate::analysis::{PredictedGain, ProfileAnalysis, ProfileDiagnosis};
-use crate::recording::{ProfileRecording, StackTrace};
+use crate::recording::{ProfileRecording, StackTrace, WaitClass};
 use crate::stretches::STRETCH_TIME;
 
 /// Maximum number of places shown.
@@ -213,17 +213,20 @@ fn unexplained(
             .iter()
             .any(|one| one.stream == Some(place) || one.finding.others.contains(&place))
     };
+    // Such a wait also belongs to the stream of its file, but must not be counted twice.
+    let classes = analysis.diagnoses.iter().filter_map(ProfileDiagnosis::explained_class);
+    let classes: Vec<WaitClass> = classes.collect();
     let mut rest: BTreeMap<(&str, String), (Nanos, usize)> = BTreeMap::new();
     for (place, stream) in analysis.streams.iter().enumerate() {
         if is_explained(place) {
             continue;
         }
-        let stack = stream.hottest_stack(recording);
+        let (waited_here, stack) = stream.waited_except(recording, &classes);
         let stack = stack.and_then(|place| recording.stacks.get(place as usize));
         let line = code_line(stack).unwrap_or_else(|| "no stack".to_owned());
         let path = recording.files[stream.inode as usize].path.as_str();
         let (waited, open_files) = rest.entry((path, line)).or_default();
-        (*waited, *open_files) = (*waited + stream.waited, *open_files + 1);
+        (*waited, *open_files) = (*waited + waited_here, *open_files + 1);
     }
     let mut rest: Vec<_> = rest.into_iter().collect();
     rest.retain(|(_, (waited, _))| waited.get() * 20 >= recording.wall.get().max(1));
@@ -319,5 +322,50 @@ fn notes(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnal
     }
     if !recording.missing.is_empty() {
         let _ = writeln!(text, "\nnot recorded: {}", recording.missing.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModelChoice;
+    use crate::recording::{FileAccess, ProfiledFile, StorageWait};
+
+    #[test]
+    fn a_wait_that_a_diagnosis_of_the_run_explains_is_not_listed_again() {
+        let wait = |blocked, class| StorageWait {
+            end: Nanos::from_millis(90),
+            blocked: Nanos::from_millis(blocked),
+            tid: 1,
+            pid: 0,
+            stack: 0,
+            class,
+            inode: Some(0),
+            file: 7,
+            offset: Bytes::ZERO,
+        };
+        let text = |waits| {
+            let recording = ProfileRecording {
+                wall: Nanos::from_millis(100),
+                files: vec![ProfiledFile {
+                    id: observe::InodeId { device: host::DevNo { major: 7, minor: 1 }, inode: 1 },
+                    path: "/bin/tool".to_owned(),
+                    size: Bytes::from_kib(4),
+                    start: None,
+                    jumps: Vec::new(),
+                }],
+                accesses: vec![FileAccess::cached(Nanos::from_millis(1), Nanos::from_millis(2))],
+                waits,
+                ..ProfileRecording::default()
+            };
+            let analysis = crate::analyse(&recording, &ModelChoice::None, &[]);
+            profile_text(&recording, &analysis, TextOptions::default())
+        };
+        let metadata = wait(50, WaitClass::Metadata);
+        let explained = text(vec![metadata]);
+        assert!(explained.contains("metadata (18)"), "{explained}");
+        assert!(!explained.contains("no rule explains"), "{explained}");
+        let both = text(vec![metadata, wait(30, WaitClass::InFlight)]);
+        assert!(both.contains("no rule explains:\n  30.0 ms  /bin/tool"), "{both}");
     }
 }
