@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::SpecError;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
@@ -140,17 +141,16 @@ pub(crate) fn listen(home: &DiskDirs) -> Result<UnixListener, VdiskError> {
 /// Accepts one connection and answers its request. Logs errors of the client only.
 pub(crate) fn serve_one(
     listener: &UnixListener,
-    answer: impl FnOnce(ControlRequest) -> ControlReply,
+    answer: impl FnOnce(ControlRequest) -> Result<ControlReply, SpecError>,
 ) {
     let serve = || -> io::Result<()> {
         let (mut stream, _) = listener.accept()?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         stream.set_write_timeout(Some(Duration::from_secs(1)))?;
         let line = read_line(&stream)?;
-        let reply = match serde_json::from_str(&line) {
-            Ok(question) => answer(question),
-            Err(error) => ControlReply::Error { message: error.to_string() },
-        };
+        let question = serde_json::from_str(&line).map_err(|error| error.to_string());
+        let reply = question.and_then(|it| answer(it).map_err(|error| error.to_string()));
+        let reply = reply.unwrap_or_else(|message| ControlReply::Error { message });
         let mut line = serde_json::to_string(&reply)?;
         line.push('\n');
         stream.write_all(line.as_bytes())
@@ -179,15 +179,15 @@ mod tests {
             scope.spawn(|| {
                 serve_one(&listener, |question| {
                     assert_eq!(question, ControlRequest::Timing { on: true });
-                    ControlReply::Done
+                    Ok(ControlReply::Done)
                 });
                 serve_one(&listener, |_| {
-                    ControlReply::Counters(Box::new(DiskCounters {
+                    Ok(ControlReply::Counters(Box::new(DiskCounters {
                         reads: 7,
                         ..DiskCounters::default()
-                    }))
+                    })))
                 });
-                serve_one(&listener, |_| ControlReply::Error { message: "no".to_owned() });
+                serve_one(&listener, |_| Ok(ControlReply::Error { message: "no".to_owned() }));
             });
             send(&home, ControlRequest::Timing { on: true }).unwrap();
             assert_eq!(counters(&home).unwrap().reads, 7);

@@ -192,7 +192,8 @@ impl VirtualDisk {
         control::counters(&self.home)
     }
 
-    /// Empties the caches of the modelled device, unless it is in use, and resets the counters.
+    /// Empties the caches of the modelled device and resets the counters. Requests that are waiting
+    /// are answered immediately.
     pub fn reset(&self) -> Result<(), VdiskError> {
         control::send(&self.home, ControlRequest::Reset)
     }

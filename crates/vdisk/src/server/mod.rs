@@ -19,6 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use fuser::{MountOption, Session};
+use model::SpecError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sys::process;
@@ -211,8 +212,8 @@ struct Events {
     lifeline: bool,
 }
 
-/// Answers requests until FUSE stops. When the creator exits, or on a signal, starts the
-/// process that removes the disk, which stops FUSE.
+/// Answers requests until FUSE stops. When the creator exits, or on a signal, starts the process
+/// that removes the disk, which stops FUSE.
 fn watch(events: &Events, disk: &DiskFile) -> Result<(), VdiskError> {
     let mut cleaner: Option<Child> = None;
     loop {
@@ -267,28 +268,22 @@ fn is_at_end(mut stdin: io::Stdin) -> bool {
     !matches!(stdin.read(&mut [0; 64]), Ok(1..))
 }
 
-fn answer(disk: &DiskFile, question: ControlRequest) -> ControlReply {
+fn answer(disk: &DiskFile, question: ControlRequest) -> Result<ControlReply, SpecError> {
     match question {
         ControlRequest::Counters => {
             let mut counters = disk.engine.counters();
             counters.stored = disk.store.stored();
-            return ControlReply::Counters(Box::new(counters));
+            return Ok(ControlReply::Counters(Box::new(counters)));
         }
-        ControlRequest::Reset => {
-            if let Err(error) = disk.reset() {
-                return ControlReply::Error { message: error.to_string() };
-            }
-        }
+        ControlRequest::Reset => disk.reset()?,
         ControlRequest::Probe { service } => {
-            match service.map(|service| disk.engine.constant(service)).transpose() {
-                Ok(device) => disk.change(|engine, due| engine.probe(device, due)),
-                Err(error) => return ControlReply::Error { message: error.to_string() },
-            }
+            let device = service.map(|service| disk.engine.constant(service)).transpose()?;
+            disk.change(|engine, due| engine.probe(device, due));
         }
         ControlRequest::HeadStart { early } => disk.engine.set_head_start(early),
         ControlRequest::Timing { on } => disk.change(|engine, due| engine.set_timing(on, due)),
     }
-    ControlReply::Done
+    Ok(ControlReply::Done)
 }
 
 /// Starts this program again to remove the disk, while this process continues to serve it.
