@@ -127,16 +127,18 @@ pub trait ActionSink: EventSource {
     ) -> Result<Result<(), ExternalChange>, Self::Error>;
 
     /// Sets the window of files of a bdi that are opened from now on; `None` is the bdi's own
-    /// window.
+    /// window. Does nothing where the window of the bdi cannot be set.
     ///
     /// # Errors
     ///
     /// As for [`ActionSink::act`].
     fn set_new_file_window(
         &mut self,
-        bdi: BdiKey,
-        window: Option<Pages>,
-    ) -> Result<Result<(), ExternalChange>, Self::Error>;
+        _bdi: BdiKey,
+        _window: Option<Pages>,
+    ) -> Result<Result<(), ExternalChange>, Self::Error> {
+        Ok(Ok(()))
+    }
 
     /// Reports actions without carrying them out.
     ///

@@ -381,14 +381,6 @@ impl ActionSink for SimulatedBackend<'_> {
         Ok(Ok(()))
     }
 
-    fn set_new_file_window(
-        &mut self,
-        _bdi: BdiKey,
-        _window: Option<Pages>,
-    ) -> Result<Result<(), ExternalChange>, Infallible> {
-        Ok(Ok(()))
-    }
-
     fn check_external_change(
         &mut self,
         _bdi: BdiKey,

@@ -230,15 +230,6 @@ impl ActionSink for UnprivilegedBackend {
         Ok(Ok(()))
     }
 
-    /// Does nothing: setting the bdi requires privileges.
-    fn set_new_file_window(
-        &mut self,
-        _bdi: BdiKey,
-        _window: Option<Pages>,
-    ) -> Result<Result<(), ExternalChange>, DaemonError> {
-        Ok(Ok(()))
-    }
-
     fn advise(&mut self, bdi: BdiKey, actions: Vec<FileAction>) -> Result<(), DaemonError> {
         let decisions = self.decisions(bdi, actions);
         self.log.advice(&decisions);
