@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use units::text::counted;
 use units::{Bytes, Nanos};
 
 /// An external influence that invalidates a trial, so that it should be repeated, with figures.
@@ -15,7 +16,7 @@ pub enum Disturbance {
     #[error("not cold: the readers received {useful}, but only {device} came from the device")]
     WarmData { device: Bytes, useful: Bytes },
     /// Another process dropped the page cache during the trial.
-    #[error("another process dropped the page cache (times: {times})")]
+    #[error("another process dropped the page cache {}", counted(*times as usize, "time"))]
     CacheDropped { times: u64 },
     #[error(
         "other traffic on the device: {read} read and {written} written in addition to ours \

@@ -99,11 +99,11 @@ tuning! {
 
     /// smallest relative effect that justifies an action or counts as harm
     min_effect: f64 = 0.05, 0.001..=0.5;
-    /// share of a total below which it is negligible
+    /// a smaller share is negligible
     min_share: f64 = 0.1, 0.001..=0.5;
-    /// share of a total above which it is no exception
+    /// a larger share is more than an exception
     minority_share: f64 = 0.2, 0.001..=0.9;
-    /// share of a total above which it is the majority
+    /// a larger share is a majority
     majority_share: f64 = 0.5, 0.1..=0.9;
     /// largest window of a stream without a prediction, as a fraction of its usual run
     ///
@@ -175,10 +175,9 @@ tuning! {
     ///
     /// Bounds memory and processor time.
     max_remembered: usize = 64, 8..=4096;
-    /// runs of an open file that are tracked, and streams of a device that are no crowd
+    /// runs tracked for an open file; streams of a device that may all get large windows
     ///
-    /// Bounds processor time. The large windows of more streams would fill memory with unused
-    /// pages.
+    /// Bounds processor time. Large windows of more streams would fill memory with unused pages.
     max_runs: usize = 16, 2..=4096;
     /// a pause is this many times as long as the step before it, unless the interval is shorter
     ///

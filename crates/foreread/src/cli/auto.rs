@@ -66,7 +66,7 @@ pub struct AutoArgs {
     /// it. Mappings that are read at random are much slower if they get such a window
     #[arg(long, conflicts_with_all = ["only", "except"])]
     new_files: bool,
-    /// What happens without --new-files, too
+    /// Has no effect: this is the default
     #[arg(long, hide = true, conflicts_with = "new_files")]
     no_new_files: bool,
     /// Read the rest of this file, or of the files below this directory, as soon as they are read
