@@ -158,7 +158,8 @@ impl Directory {
     }
 
     /// Returns the inodes of the files in each order in which a program may read them. Files are
-    /// ordered as listed, by name or by inode; directories as listed or by name.
+    /// ordered as listed, by name or by inode; directories as listed or by name. The last order is
+    /// that of the names of one directory, backward.
     pub fn orders(&self) -> Vec<Vec<u64>> {
         let Some((own, siblings)) = self.listed.split_first() else { return Vec::new() };
         let mut named: Vec<&ListedDirectory> = siblings.iter().collect();
@@ -175,7 +176,7 @@ impl Directory {
                 in_order(&directories, |a, b| a.0.cmp(&b.0)),
             ]
         });
-        orders.collect()
+        orders.chain([in_order(&[own], |a, b| b.1.cmp(&a.1))]).collect()
     }
 
     /// Opens the file with this inode, if it is still the listed one and the owner of the original
@@ -396,6 +397,7 @@ mod tests {
         let inode = |name: &str| fs::metadata(home.join(name)).expect("a file").ino();
         let orders = found.orders();
         assert_eq!(orders[1], ["a", "b", "c"].map(inode), "by name, and no directories");
+        assert_eq!(orders.last().expect("an order"), &["c", "b", "a"].map(inode), "backward");
         assert!(orders.iter().all(|order| order.len() == 3));
         assert_eq!(found.open(inode("b")).map(|(_, size)| size), Some(Bytes::new(1)));
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use policy::{Extent, OpenFileId, Page};
 use serde::{Deserialize, Serialize};
-use units::{Bytes, PageSize, Pages};
+use units::Pages;
 
 use crate::inputs::FileKey;
 
@@ -74,14 +74,15 @@ pub struct NextFile {
     pub file: FileKey,
     /// The pages at the start that are not prefetched, so that the reader misses and is noticed.
     pub from: Pages,
+    /// The page before which the prefetch ends; the file may end sooner. 0 in old recordings.
+    #[serde(default)]
+    pub until: Pages,
 }
 
 impl NextFile {
-    /// Returns the extent to prefetch within the first `most` bytes of the file, for pages of size
-    /// `page`. A short file may end within it.
-    pub fn wanted(&self, page: PageSize, most: Bytes) -> Extent {
+    /// Returns the pages to prefetch.
+    pub fn wanted(&self) -> Extent {
         let start = Page::new(self.from.get());
-        let end = Page::new(most.to_pages_floor(page).get());
-        Extent::new(start, end.since(start))
+        Extent::new(start, Page::new(self.until.get()).since(start))
     }
 }

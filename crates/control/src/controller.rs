@@ -160,12 +160,10 @@ impl BdiController {
     }
 
     /// Processes one event of a reader of a file. An event without an open file is ignored, unless
-    /// it is a sample of the file's first page.
+    /// it is an access sample.
     pub fn on_event(&mut self, file: FileKey, event: &AccessEvent) {
         if let EventKind::Access { .. } = event.kind {
-            if event.index == 0 {
-                self.sequences.on_sample(file, event.at);
-            }
+            self.sequences.on_sample(file, event.at);
             // Samples only add to open files that are already followed.
             let stream = event.file.and_then(|key| self.streams.get_mut(&key));
             if let Some(stream) = stream.filter(|stream| stream.file == file) {
@@ -196,13 +194,15 @@ impl BdiController {
             .streams
             .entry(key)
             .or_insert_with(|| Stream::new(FileKey::default(), &[], &self.tuning));
-        if stream.file != file {
-            // A new open file, or one that reuses an earlier number.
+        // A new open file, or one that reuses an earlier number.
+        let is_new = stream.file != file;
+        if is_new {
             *stream = Stream::new(file, self.closed_runs.of(file), &self.tuning);
         }
         stream.on_event(event, self.page);
-        if event.index == 0 && matches!(event.kind, EventKind::Miss { .. }) {
-            self.sequences.on_first_miss(file, key, at);
+        // Reads of a database table begin at its end, where the index is.
+        if is_new || event.index == 0 && matches!(event.kind, EventKind::Miss { .. }) {
+            self.sequences.on_file_begun(file, key, at);
         }
         if let Some((start, pages)) = requested_pages(event) {
             if self.primings.len() >= self.tuning.max_followed()
@@ -255,7 +255,8 @@ impl BdiController {
         if self.paused {
             return None;
         }
-        self.sequences.list(key, orders, inputs.now, self.bounds.rotates);
+        let read = |file| self.primings.get(&file).map(FilePriming::touched);
+        self.sequences.list(key, orders, read, inputs.now, self.bounds.rotates);
         if !self.sequences.is_at_work() {
             return None;
         }
@@ -326,7 +327,9 @@ impl BdiController {
         let features = self.bounds.features;
         if self.bounds.prefetch {
             if features.trends {
-                actions.extend(self.plans(inputs));
+                let plans = self.plans(inputs);
+                plans.iter().for_each(|plan| self.count_prefetched(plan));
+                actions.extend(plans);
             }
             actions.extend(self.next_files(inputs));
             if features.priming {
@@ -335,6 +338,14 @@ impl BdiController {
         }
         self.streams.values_mut().for_each(Stream::begin);
         actions
+    }
+
+    /// Counts the pages of a prefetch as read: its reader will not miss them.
+    fn count_prefetched(&mut self, action: &FileAction) {
+        let ActionKind::Prefetch(extents) = &action.kind else { return };
+        let file = self.streams.get(&action.file).map(|stream| stream.file);
+        let Some(priming) = file.and_then(|file| self.primings.get_mut(&file)) else { return };
+        extents.iter().for_each(|extent| priming.touch(extent.start.get(), extent.pages.get()));
     }
 
     /// Counts the progress of readers, and the active streams and thrashing of each memory domain.

@@ -22,7 +22,7 @@ const MAX_FILE_PAGES: u64 = 1 << 22;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilePriming {
-    /// A bitmap of the pages that readers requested or priming read.
+    /// A bitmap of the pages that readers requested or that were prefetched.
     touched: Vec<u64>,
     count: u64,
     /// The number of pages that were primed before a reader requested them.
@@ -60,6 +60,11 @@ impl FilePriming {
                 self.count += 1;
             }
         }
+    }
+
+    /// Returns the number of pages that readers requested or that were prefetched.
+    pub fn touched(&self) -> u64 {
+        self.count
     }
 
     /// Adds the number and the total time of waits over an interval. If several readers wait at

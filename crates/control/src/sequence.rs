@@ -34,6 +34,8 @@ struct Sequence {
     key: OpenFileId,
     files: Vec<FileKey>,
     places: BTreeMap<FileKey, u64>,
+    /// Pages that are prefetched of each file.
+    wanted: Pages,
     /// The reader has started the files before index `at`; files before `done` are requested.
     at: u64,
     done: u64,
@@ -82,8 +84,9 @@ impl Sequences {
         Self { tuning, ..Self::default() }
     }
 
-    /// Records that a reader missed the first page of a file: it starts to read the file.
-    pub fn on_first_miss(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
+    /// Records that a reader started to read a file: it missed the first page, or any page of a
+    /// new open file.
+    pub fn on_file_begun(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
         if self.begun.back().is_some_and(|last| last.file == file) {
             return;
         }
@@ -101,7 +104,7 @@ impl Sequences {
         }
     }
 
-    /// Records an access sample of the first page of a file.
+    /// Records an access sample of a file.
     pub fn on_sample(&mut self, file: FileKey, at: Nanos) {
         if let Some(current) = &mut self.current {
             current.on_sample(file, at);
@@ -143,9 +146,7 @@ impl Sequences {
             .filter(|one| now.saturating_sub(one.at) < self.tuning.idle_timeout)
             .count();
         let is_paused = self.count < self.list_after || now < self.not_before;
-        let page = self.facts.map_or(1, |facts| facts.page.get().max(1));
-        let most = (self.tuning.max_prefetched_bytes.get() / page) as f64;
-        let small = 0.0 < self.typical && self.typical <= most;
+        let small = 0.0 < self.typical && self.typical <= self.tuning.piece_pages as f64;
         if self.current.is_some()
             || is_paused
             || !small
@@ -157,11 +158,19 @@ impl Sequences {
     }
 
     /// Takes the files of the directory of an open file, in the orders in which they may be read,
-    /// and follows the order that fits best.
-    pub fn list(&mut self, key: OpenFileId, orders: Vec<Vec<FileKey>>, now: Nanos, rotates: bool) {
-        let mut best = 0;
+    /// and follows the order that fits best. `read` returns how many pages of a file were read, if
+    /// that is known.
+    pub fn list(
+        &mut self,
+        key: OpenFileId,
+        orders: Vec<Vec<FileKey>>,
+        read: impl Fn(FileKey) -> Option<u64>,
+        now: Nanos,
+        rotates: bool,
+    ) {
+        let (mut best, wanted) = (0, self.usually_read(read));
         for files in orders {
-            let mut sequence = Sequence::new(key, files, now, Arc::clone(&self.tuning));
+            let mut sequence = Sequence::new(key, files, wanted, now, Arc::clone(&self.tuning));
             let fit = sequence.fit(&self.begun);
             if fit > best {
                 (best, self.current) = (fit, Some(sequence));
@@ -178,6 +187,18 @@ impl Sequences {
             self.current = None;
             self.not_before = now + self.tuning.backoff_time;
         }
+    }
+
+    /// Returns how many pages of the next files to prefetch: as many as were read of the last ones,
+    /// or whole files if that was most of them.
+    fn usually_read(&self, read: impl Fn(FileKey) -> Option<u64>) -> Pages {
+        // The last file is still being read.
+        let earlier = self.begun.iter().rev().skip(1).take(2 * self.tuning.few_samples as usize);
+        let pages: Vec<u64> = earlier.filter_map(|one| read(one.file)).collect();
+        let mean = pages.iter().sum::<u64>() / (pages.len() as u64).max(1);
+        let is_most = mean as f64 >= self.tuning.majority_share * self.typical;
+        let whole = pages.is_empty() || is_most;
+        Pages::new(if whole { self.tuning.piece_pages } else { mean.max(1) })
     }
 
     /// Ends an interval; returns the number of files that the reader passed in it.
@@ -231,15 +252,22 @@ impl Sequences {
 }
 
 impl Sequence {
-    fn new(key: OpenFileId, files: Vec<FileKey>, now: Nanos, tuning: Arc<Tuning>) -> Self {
+    fn new(
+        key: OpenFileId,
+        files: Vec<FileKey>,
+        wanted: Pages,
+        now: Nanos,
+        tuning: Arc<Tuning>,
+    ) -> Self {
         let places = files.iter().zip(0..).map(|(file, place)| (*file, place)).collect();
         Self {
             key,
             files,
             places,
+            wanted,
             at: 0,
             done: 0,
-            depth: tuning.min_room,
+            depth: 0,
             spacing: 1,
             late: false,
             moved: now,
@@ -304,7 +332,7 @@ impl Sequence {
         self.done = self.done.max(self.at);
     }
 
-    /// Records a read of a file's first page. Other readers may read files outside `at..done`.
+    /// Records a read of a file. Other readers may read files outside `at..done`.
     fn on_sample(&mut self, file: FileKey, at: Nanos) {
         if self.places.get(&file).is_some_and(|place| (self.at..self.done).contains(place)) {
             self.reader_at(file, at);
@@ -350,8 +378,9 @@ impl Sequence {
 
     fn due(&mut self, typical: Pages, share: &WindowShare, samples: bool) -> Vec<NextFile> {
         let fits = (share.memory.get() / typical.get().max(1)).max(1);
-        let room =
-            (self.tuning.lookahead_intervals * self.pace).max(self.tuning.min_room).min(fits);
+        let least = self.tuning.min_room.min((self.tuning.min_room_pages() / typical.get()).max(1));
+        let room = (self.tuning.lookahead_intervals * self.pace).max(least).min(fits);
+        self.depth = self.depth.max(least);
         if std::mem::take(&mut self.late) {
             self.depth = self.depth.saturating_mul(self.tuning.growth_factor).min(room);
         }
@@ -363,7 +392,7 @@ impl Sequence {
             let is_left_out = !samples && self.done.is_multiple_of(self.spacing);
             let from = Pages::new(u64::from(is_left_out));
             if let Some(file) = self.files.get(self.done as usize) {
-                due.push(NextFile { file: *file, from });
+                due.push(NextFile { file: *file, from, until: self.wanted });
             }
             self.done += 1;
         }
@@ -372,219 +401,4 @@ impl Sequence {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SHARE: WindowShare = WindowShare {
-        most: Pages::new(2048),
-        memory: Pages::new(1 << 16),
-        is_tight: false,
-        is_squeezed: false,
-    };
-    const TICK: Nanos = Nanos::from_millis(100);
-
-    fn key(number: u64) -> FileKey {
-        FileKey(1, number)
-    }
-
-    fn facts(pages: u64, unmanaged: bool) -> FileState {
-        FileState {
-            file_pages: Pages::new(pages),
-            window: Pages::new(32),
-            position: None,
-            unmanaged,
-            random: false,
-            only_mapped: false,
-            prime: false,
-            domain: 0,
-            page: units::Bytes::from_kib(4),
-        }
-    }
-
-    /// Starts one of these files each 10 ms.
-    fn begun(numbers: impl IntoIterator<Item = u64>) -> Sequences {
-        let mut sequences = Sequences::default();
-        sequences.on_open_file(OpenFileId::new(0), facts(4, false));
-        for (count, number) in numbers.into_iter().enumerate() {
-            let at = Nanos::from_millis(10 * count as u64);
-            sequences.on_first_miss(key(number), OpenFileId::new(number), at);
-        }
-        sequences
-    }
-
-    fn files(numbers: impl IntoIterator<Item = u64>) -> Vec<FileKey> {
-        numbers.into_iter().map(key).collect()
-    }
-
-    fn due(sequences: &mut Sequences) -> Vec<u64> {
-        let due = sequences.due(&SHARE, false).map(|(_, files, _)| files).unwrap_or_default();
-        due.iter().map(|next| next.file.1).collect()
-    }
-
-    #[test]
-    fn the_next_files_of_the_order_that_fits_are_read() {
-        let mut sequences = begun([50, 40, 30, 20, 10, 9, 8, 7]);
-        assert_eq!(sequences.wants(TICK).first(), Some(&OpenFileId::new(7)));
-        let (up, down) = (files(0..=50), files([50, 40, 30, 20, 10, 9, 8, 7, 5, 3]));
-        sequences.list(OpenFileId::new(7), vec![up, down], TICK, false);
-        assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
-        assert_eq!(sequences.wants(TICK), [], "it is followed already");
-    }
-
-    #[test]
-    fn who_goes_on_in_another_directory_is_followed_there() {
-        let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..12)], TICK, false);
-        assert!(sequences.is_at_work());
-        let begin = |sequences: &mut Sequences, number| {
-            sequences.on_first_miss(key(number), OpenFileId::new(number), TICK * 2);
-        };
-        (100..107).for_each(|number| begin(&mut sequences, number));
-        assert!(sequences.is_at_work(), "perhaps somebody else reads there");
-        begin(&mut sequences, 107);
-        assert_eq!(sequences.wants(TICK * 2).first(), Some(&OpenFileId::new(107)), "at once");
-    }
-
-    #[test]
-    fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
-        let list = |sequences: &mut Sequences| {
-            sequences.list(OpenFileId::new(1), vec![files(0..100)], TICK, false);
-        };
-        let begin = |sequences: &mut Sequences, numbers: std::ops::Range<u64>| {
-            numbers.for_each(|one| sequences.on_first_miss(key(one), OpenFileId::new(one), TICK));
-        };
-        let mut sequences = begun((500..506).chain(0..2));
-        list(&mut sequences);
-        assert!(!sequences.is_at_work() && sequences.wants(TICK).is_empty());
-        begin(&mut sequences, 2..10);
-        assert!(!sequences.wants(TICK).is_empty());
-        list(&mut sequences);
-        assert!(sequences.is_at_work());
-        // If no order fits, the next listing comes later each time.
-        let mut sequences = begun(500..516);
-        for (round, more) in [(1, 8), (2, 16), (3, 32)] {
-            list(&mut sequences);
-            begin(&mut sequences, round * 1000..round * 1000 + more - 1);
-            assert!(sequences.wants(TICK).is_empty(), "{round}");
-            begin(&mut sequences, round * 1000 + more..round * 1000 + more + 1);
-            assert!(!sequences.wants(TICK).is_empty(), "{round}");
-        }
-        // After several listings, time must pass as well.
-        (0..4).for_each(|_| list(&mut sequences));
-        begin(&mut sequences, 5000..6000);
-        assert!(sequences.wants(TICK).is_empty());
-        let later = TICK + Tuning::DEFAULT.retry_interval;
-        (6000..6008).for_each(|one| sequences.on_first_miss(key(one), OpenFileId::new(one), later));
-        assert!(!sequences.wants(later).is_empty());
-    }
-
-    #[test]
-    fn files_at_random_are_left_alone_and_so_are_large_ones() {
-        let mut sequences = begun((0..16).map(|n| n * 7 % 100));
-        sequences.list(OpenFileId::new(0), vec![files(0..100)], TICK, false);
-        assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_empty());
-        let mut sequences = begun(0..16);
-        (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(99), facts(100_000, false)));
-        assert_eq!(sequences.wants(TICK), []);
-        assert_eq!(begun(0..7).wants(TICK), [], "too few to tell");
-        let mut sequences = begun(0..8);
-        sequences.on_open_file(OpenFileId::new(3), facts(4, true));
-        assert_eq!(sequences.wants(TICK), [], "one is read by who knows better");
-    }
-
-    #[test]
-    fn some_files_are_left_for_the_reader_to_be_seen_at() {
-        let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
-        let next = sequences.due(&SHARE, false).expect("files").1;
-        let left: Vec<u64> =
-            next.iter().filter(|it| !it.from.is_zero()).map(|it| it.file.1).collect();
-        assert_eq!((next.len(), left), (64, vec![16, 32, 48, 64]));
-        // The reader is seen at the third marker, and then overtakes the prefetched files.
-        sequences.on_first_miss(key(48), OpenFileId::new(48), TICK * 2);
-        sequences.interval(TICK * 2);
-        assert_eq!(due(&mut sequences), Vec::from_iter(72..113));
-        sequences.on_first_miss(key(113), OpenFileId::new(113), TICK * 3);
-        sequences.interval(TICK * 3);
-        assert_eq!(due(&mut sequences).len(), 195, "further, as it was late");
-    }
-
-    #[test]
-    fn who_goes_elsewhere_or_rests_is_not_followed() {
-        let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..1000)], TICK, false);
-        due(&mut sequences);
-        for number in 0..20 {
-            sequences.on_first_miss(key(900 - 2 * number), OpenFileId::new(1), TICK);
-        }
-        assert!(due(&mut sequences).is_empty());
-        sequences.interval(TICK + Tuning::DEFAULT.idle_timeout * 2);
-        assert!(!sequences.is_at_work());
-    }
-
-    /// Returns the sequences after a reader has started `files_each` files in each interval,
-    /// compared with ten before.
-    fn followed(files_each: u64) -> Sequences {
-        let mut sequences = begun(0..16);
-        sequences.list(OpenFileId::new(15), vec![files(0..10_000)], TICK, false);
-        let intervals = 1..=Tuning::DEFAULT.judge_intervals();
-        go_on(&mut sequences, intervals.map(|interval| (interval, 16 + files_each * interval)));
-        sequences
-    }
-
-    /// Starts each of these files in its interval.
-    fn go_on(sequences: &mut Sequences, files: impl Iterator<Item = (u64, u64)>) {
-        for (interval, place) in files {
-            sequences.on_first_miss(key(place), OpenFileId::new(place), TICK * (interval + 1));
-            sequences.interval(TICK * (interval + 1));
-            due(sequences);
-        }
-    }
-
-    #[test]
-    fn what_wins_nothing_is_given_up() {
-        assert!(followed(12).is_at_work() && !followed(10).is_at_work());
-        assert!(!followed(4).is_at_work(), "it is much slower");
-    }
-
-    #[test]
-    fn small_directories_are_left_to_a_rotating_disk_that_reads_ahead_itself() {
-        let follows = |every: Nanos, count: u64, rotates: bool| {
-            let mut sequences = Sequences::default();
-            sequences.on_open_file(OpenFileId::new(0), facts(4, false));
-            for number in 0..20 {
-                let at = Nanos::new(every.get() * number);
-                sequences.on_first_miss(key(number), OpenFileId::new(number), at);
-            }
-            sequences.list(OpenFileId::new(19), vec![files(0..count)], TICK, rotates);
-            assert!(sequences.wants(TICK * 2).is_empty(), "followed, or left alone for a while");
-            sequences.is_at_work()
-        };
-        let (adjacent, scattered) = (Nanos::from_millis(1), Nanos::from_millis(9));
-        assert!(!follows(adjacent, 100, true) && follows(adjacent, 1000, true));
-        assert!(follows(scattered, 100, true) && follows(adjacent, 100, false));
-    }
-
-    #[test]
-    fn of_two_orders_that_fit_the_better_one_is_followed() {
-        let by_name = [10, 11, 12, 1, 13, 14, 15, 16, 17, 18, 19, 2, 20, 21, 22, 23, 24, 3];
-        let mut sequences = begun(by_name.into_iter().take(16));
-        let listed = vec![files(0..40), files(by_name)];
-        sequences.list(OpenFileId::new(7), listed, TICK, false);
-        assert_eq!(due(&mut sequences), [24, 3]);
-    }
-
-    #[test]
-    fn markers_lie_ahead_of_the_reader_and_samples_show_that_he_passed_them() {
-        let mut sequences = begun(0..8);
-        sequences.list(OpenFileId::new(7), vec![files(0..60)], TICK, false);
-        let due = sequences.due(&SHARE, true).map(|(_, files, _)| files).unwrap_or_default();
-        assert!(!due.is_empty() && due.iter().all(|next| next.from == Pages::ZERO));
-        let markers = sequences.markers();
-        assert_eq!(markers, files([16, 32, 48]));
-        sequences.on_sample(key(3), TICK);
-        assert_eq!(sequences.markers(), markers, "one read before may be read again");
-        sequences.on_sample(markers[1], TICK);
-        assert_eq!(sequences.markers(), files([48]));
-    }
-}
+mod tests;

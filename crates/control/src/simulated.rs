@@ -254,9 +254,7 @@ impl ControlledKernel {
                 continue;
             };
             ctx.with(stream, &mut |cache| {
-                let wanted = next
-                    .wanted(PAGE, self.bounds.tuning.max_prefetched_bytes)
-                    .before(Page::new(cache.file_pages().get()));
+                let wanted = next.wanted().before(Page::new(cache.file_pages().get()));
                 self.prefetch(cache, stream, &[wanted]);
             });
         }
@@ -285,10 +283,10 @@ impl ControlledKernel {
 fn describe(action: &FileAction) -> String {
     let (file, why) = (action.file.get(), &action.why);
     match &action.kind {
-        ActionKind::SetWindow(window) => format!("{file}: window {window} pages: {why}"),
+        ActionKind::SetWindow(window) => format!("{file}: window {window}: {why}"),
         ActionKind::Prefetch(extents) => {
             let pages: Pages = extents.iter().map(|extent| extent.pages).sum();
-            format!("{file}: prefetches {pages} pages: {why}")
+            format!("{file}: prefetches {pages}: {why}")
         }
         ActionKind::PrefetchFiles(files) => {
             format!("{file}: prefetches {} files: {why}", files.len())
@@ -362,8 +360,9 @@ impl EventSource for SimulatedBackend<'_> {
 
     fn find_directory(&mut self, _bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
         // All files are in one directory, which lists them in order of creation.
-        let files = || self.machine.by_file.keys().map(|file| file_key(*file)).collect();
-        wanted.first().map(|file| Listing { file: *file, orders: vec![files()] })
+        let files = self.machine.by_file.keys().map(|file| file_key(*file));
+        let orders = || vec![files.clone().collect(), files.rev().collect()];
+        wanted.first().map(|file| Listing { file: *file, orders: orders() })
     }
 }
 

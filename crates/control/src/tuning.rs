@@ -7,7 +7,7 @@
 use policy::{Parameter, PolicyArgs, PolicyError};
 use serde::{Deserialize, Serialize};
 use units::text::{SettingError, parse_amount, parse_number};
-use units::{Bytes, BytesPerSecond, Nanos, Pages};
+use units::{BytesPerSecond, Nanos, Pages};
 
 /// Window with which every page that a reader touches causes an event.
 pub(crate) const SINGLE_PAGE: Pages = Pages::new(1);
@@ -25,12 +25,6 @@ macro_rules! value {
     };
     (Nanos $count:literal h) => {
         Nanos::from_secs(3600 * $count)
-    };
-    (Bytes $count:literal K) => {
-        Bytes::from_kib($count)
-    };
-    (Bytes $count:literal M) => {
-        Bytes::from_mib($count)
     };
     (BytesPerSecond $count:literal MB) => {
         BytesPerSecond::from_mb($count)
@@ -205,12 +199,11 @@ tuning! {
     ///
     /// 64 KiB in pages of 4 KiB.
     min_piece_pages: u64 = 16, 1..=65536;
-    /// size of one piece of a priming prefetch, in pages
+    /// size of one piece of a priming prefetch, and of the largest file that is prefetched before
+    /// it is opened, in pages
     ///
     /// Long compared with a seek, and too short to be noticed.
     piece_pages: u64 = 1024, 2..=65536;
-    /// largest prefetch of one small file; the window serves the rest of a larger file
-    max_prefetched_bytes: Bytes = 1 M, 4 K..=1024 M;
     /// on a rotating disk, files started at shorter intervals are adjacent
     ///
     /// The drive reads them ahead itself. Half a revolution.
@@ -259,7 +252,6 @@ threshold! {
     usize: key, text => parse_number(key, text, "a whole number");
     Pages: key, text => parse_number(key, text, "a whole number of pages").map(Pages::new);
     Nanos: key, text => parse_amount(key, text);
-    Bytes: key, text => parse_amount(key, text);
     BytesPerSecond: key, text => parse_amount(key, text);
 }
 
@@ -530,6 +522,12 @@ impl Tuning {
     /// Largest extent of joined adjacent pieces.
     pub(crate) fn max_joined_pages(&self) -> u64 {
         self.piece_pages / 2
+    }
+
+    /// Pages of files that may be prefetched for a reader of unknown pace, if that is less than
+    /// `min_room` files.
+    pub(crate) fn min_room_pages(&self) -> u64 {
+        2 * self.piece_pages
     }
 
     /// Files that must be left before the next files are prefetched on a rotating disk: an array

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use actuate::{
     ActionOutcome, ActuateFailure, Actuator, Directory, MissPrefetcher, NewFiles, Prefetcher,
 };
-use control::{ActionKind, ExternalChange, Released, Tuning};
+use control::{ActionKind, ExternalChange, Released};
 use host::{Storage, page_size};
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
 use policy::{Extent, MissPrefetch};
@@ -260,9 +260,7 @@ impl BdiActuator {
             }
             ActionKind::PrefetchFiles(files) => {
                 let Some(directory) = &self.directory else { return };
-                let most = Tuning::DEFAULT.max_prefetched_bytes;
-                let wanted =
-                    files.iter().map(|it| (it.file.1, bytes_of(it.wanted(page_size(), most))));
+                let wanted = files.iter().map(|it| (it.file.1, bytes_of(it.wanted())));
                 self.prefetcher.enqueue_files(Arc::clone(directory), wanted.collect());
             }
             _ => return,

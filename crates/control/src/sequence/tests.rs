@@ -1,0 +1,224 @@
+use super::*;
+
+const SHARE: WindowShare = WindowShare {
+    most: Pages::new(2048),
+    memory: Pages::new(1 << 16),
+    is_tight: false,
+    is_squeezed: false,
+};
+const TICK: Nanos = Nanos::from_millis(100);
+
+fn key(number: u64) -> FileKey {
+    FileKey(1, number)
+}
+
+fn facts(pages: u64, unmanaged: bool) -> FileState {
+    FileState {
+        file_pages: Pages::new(pages),
+        window: Pages::new(32),
+        position: None,
+        unmanaged,
+        random: false,
+        only_mapped: false,
+        prime: false,
+        domain: 0,
+        page: units::Bytes::from_kib(4),
+    }
+}
+
+/// Starts one of these files each 10 ms.
+fn begun(numbers: impl IntoIterator<Item = u64>) -> Sequences {
+    let mut sequences = Sequences::default();
+    sequences.on_open_file(OpenFileId::new(0), facts(4, false));
+    for (count, number) in numbers.into_iter().enumerate() {
+        let at = Nanos::from_millis(10 * count as u64);
+        sequences.on_file_begun(key(number), OpenFileId::new(number), at);
+    }
+    sequences
+}
+
+fn files(numbers: impl IntoIterator<Item = u64>) -> Vec<FileKey> {
+    numbers.into_iter().map(key).collect()
+}
+
+fn due(sequences: &mut Sequences) -> Vec<u64> {
+    let due = sequences.due(&SHARE, false).map(|(_, files, _)| files).unwrap_or_default();
+    due.iter().map(|next| next.file.1).collect()
+}
+
+#[test]
+fn the_next_files_of_the_order_that_fits_are_read() {
+    let mut sequences = begun([50, 40, 30, 20, 10, 9, 8, 7]);
+    assert_eq!(sequences.wants(TICK).first(), Some(&OpenFileId::new(7)));
+    let (up, down) = (files(0..=50), files([50, 40, 30, 20, 10, 9, 8, 7, 5, 3]));
+    sequences.list(OpenFileId::new(7), vec![up, down], |_| None, TICK, false);
+    assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
+    assert_eq!(sequences.wants(TICK), [], "it is followed already");
+}
+
+#[test]
+fn who_goes_on_in_another_directory_is_followed_there() {
+    let mut sequences = begun(0..8);
+    sequences.list(OpenFileId::new(7), vec![files(0..12)], |_| None, TICK, false);
+    assert!(sequences.is_at_work());
+    let begin = |sequences: &mut Sequences, number| {
+        sequences.on_file_begun(key(number), OpenFileId::new(number), TICK * 2);
+    };
+    (100..107).for_each(|number| begin(&mut sequences, number));
+    assert!(sequences.is_at_work(), "perhaps somebody else reads there");
+    begin(&mut sequences, 107);
+    assert_eq!(sequences.wants(TICK * 2).first(), Some(&OpenFileId::new(107)), "at once");
+}
+
+#[test]
+fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
+    let list = |sequences: &mut Sequences| {
+        sequences.list(OpenFileId::new(1), vec![files(0..100)], |_| None, TICK, false);
+    };
+    let begin = |sequences: &mut Sequences, numbers: std::ops::Range<u64>| {
+        numbers.for_each(|one| sequences.on_file_begun(key(one), OpenFileId::new(one), TICK));
+    };
+    let mut sequences = begun((500..506).chain(0..2));
+    list(&mut sequences);
+    assert!(!sequences.is_at_work() && sequences.wants(TICK).is_empty());
+    begin(&mut sequences, 2..10);
+    assert!(!sequences.wants(TICK).is_empty());
+    list(&mut sequences);
+    assert!(sequences.is_at_work());
+    // If no order fits, the next listing comes later each time.
+    let mut sequences = begun(500..516);
+    for (round, more) in [(1, 8), (2, 16), (3, 32)] {
+        list(&mut sequences);
+        begin(&mut sequences, round * 1000..round * 1000 + more - 1);
+        assert!(sequences.wants(TICK).is_empty(), "{round}");
+        begin(&mut sequences, round * 1000 + more..round * 1000 + more + 1);
+        assert!(!sequences.wants(TICK).is_empty(), "{round}");
+    }
+    // After several listings, time must pass as well.
+    (0..4).for_each(|_| list(&mut sequences));
+    begin(&mut sequences, 5000..6000);
+    assert!(sequences.wants(TICK).is_empty());
+    let later = TICK + Tuning::DEFAULT.retry_interval;
+    (6000..6008).for_each(|one| sequences.on_file_begun(key(one), OpenFileId::new(one), later));
+    assert!(!sequences.wants(later).is_empty());
+}
+
+#[test]
+fn files_at_random_are_left_alone_and_so_are_large_ones() {
+    let mut sequences = begun((0..16).map(|n| n * 7 % 100));
+    sequences.list(OpenFileId::new(0), vec![files(0..100)], |_| None, TICK, false);
+    assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_empty());
+    let mut sequences = begun(0..16);
+    (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(99), facts(100_000, false)));
+    assert_eq!(sequences.wants(TICK), []);
+    assert_eq!(begun(0..7).wants(TICK), [], "too few to tell");
+    let mut sequences = begun(0..8);
+    sequences.on_open_file(OpenFileId::new(3), facts(4, true));
+    assert_eq!(sequences.wants(TICK), [], "one is read by who knows better");
+}
+
+#[test]
+fn some_files_are_left_for_the_reader_to_be_seen_at() {
+    let mut sequences = begun(0..8);
+    sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, false);
+    let next = sequences.due(&SHARE, false).expect("files").1;
+    let left: Vec<u64> = next.iter().filter(|it| !it.from.is_zero()).map(|it| it.file.1).collect();
+    assert_eq!((next.len(), left), (64, vec![16, 32, 48, 64]));
+    // The reader is seen at the third marker, and then overtakes the prefetched files.
+    sequences.on_file_begun(key(48), OpenFileId::new(48), TICK * 2);
+    sequences.interval(TICK * 2);
+    assert_eq!(due(&mut sequences), Vec::from_iter(72..113));
+    sequences.on_file_begun(key(113), OpenFileId::new(113), TICK * 3);
+    sequences.interval(TICK * 3);
+    assert_eq!(due(&mut sequences).len(), 195, "further, as it was late");
+}
+
+#[test]
+fn of_large_files_only_a_few_are_read_for_a_reader_of_unknown_pace() {
+    let first = |pages: u64| {
+        let mut sequences = begun(0..8);
+        (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(7), facts(pages, false)));
+        sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, false);
+        due(&mut sequences).len()
+    };
+    assert_eq!([8, 64, 500, 1000].map(first), [64, 32, 4, 2]);
+}
+
+#[test]
+fn who_goes_elsewhere_or_rests_is_not_followed() {
+    let mut sequences = begun(0..8);
+    sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, false);
+    due(&mut sequences);
+    for number in 0..20 {
+        sequences.on_file_begun(key(900 - 2 * number), OpenFileId::new(1), TICK);
+    }
+    assert!(due(&mut sequences).is_empty());
+    sequences.interval(TICK + Tuning::DEFAULT.idle_timeout * 2);
+    assert!(!sequences.is_at_work());
+}
+
+/// Returns the sequences after a reader has started `files_each` files in each interval,
+/// compared with ten before.
+fn followed(files_each: u64) -> Sequences {
+    let mut sequences = begun(0..16);
+    sequences.list(OpenFileId::new(15), vec![files(0..10_000)], |_| None, TICK, false);
+    let intervals = 1..=Tuning::DEFAULT.judge_intervals();
+    go_on(&mut sequences, intervals.map(|interval| (interval, 16 + files_each * interval)));
+    sequences
+}
+
+/// Starts each of these files in its interval.
+fn go_on(sequences: &mut Sequences, files: impl Iterator<Item = (u64, u64)>) {
+    for (interval, place) in files {
+        sequences.on_file_begun(key(place), OpenFileId::new(place), TICK * (interval + 1));
+        sequences.interval(TICK * (interval + 1));
+        due(sequences);
+    }
+}
+
+#[test]
+fn what_wins_nothing_is_given_up() {
+    assert!(followed(12).is_at_work() && !followed(10).is_at_work());
+    assert!(!followed(4).is_at_work(), "it is much slower");
+}
+
+#[test]
+fn small_directories_are_left_to_a_rotating_disk_that_reads_ahead_itself() {
+    let follows = |every: Nanos, count: u64, rotates: bool| {
+        let mut sequences = Sequences::default();
+        sequences.on_open_file(OpenFileId::new(0), facts(4, false));
+        for number in 0..20 {
+            let at = Nanos::new(every.get() * number);
+            sequences.on_file_begun(key(number), OpenFileId::new(number), at);
+        }
+        sequences.list(OpenFileId::new(19), vec![files(0..count)], |_| None, TICK, rotates);
+        assert!(sequences.wants(TICK * 2).is_empty(), "followed, or left alone for a while");
+        sequences.is_at_work()
+    };
+    let (adjacent, scattered) = (Nanos::from_millis(1), Nanos::from_millis(9));
+    assert!(!follows(adjacent, 100, true) && follows(adjacent, 1000, true));
+    assert!(follows(scattered, 100, true) && follows(adjacent, 100, false));
+}
+
+#[test]
+fn of_two_orders_that_fit_the_better_one_is_followed() {
+    let by_name = [10, 11, 12, 1, 13, 14, 15, 16, 17, 18, 19, 2, 20, 21, 22, 23, 24, 3];
+    let mut sequences = begun(by_name.into_iter().take(16));
+    let listed = vec![files(0..40), files(by_name)];
+    sequences.list(OpenFileId::new(7), listed, |_| None, TICK, false);
+    assert_eq!(due(&mut sequences), [24, 3]);
+}
+
+#[test]
+fn markers_lie_ahead_of_the_reader_and_samples_show_that_he_passed_them() {
+    let mut sequences = begun(0..8);
+    sequences.list(OpenFileId::new(7), vec![files(0..60)], |_| None, TICK, false);
+    let due = sequences.due(&SHARE, true).map(|(_, files, _)| files).unwrap_or_default();
+    assert!(!due.is_empty() && due.iter().all(|next| next.from == Pages::ZERO));
+    let markers = sequences.markers();
+    assert_eq!(markers, files([16, 32, 48]));
+    sequences.on_sample(key(3), TICK);
+    assert_eq!(sequences.markers(), markers, "one read before may be read again");
+    sequences.on_sample(markers[1], TICK);
+    assert_eq!(sequences.markers(), files([48]));
+}
