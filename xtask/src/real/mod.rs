@@ -2,10 +2,10 @@
 //!
 //! `real [--programs A,B] [--disks A,B] [--pairs N] [--most-pairs N] [--windows best|16K,4M]
 //! [--what-if auto,16K] [--minutes N] [--scale X] [--binary FILE]` needs root and a release build.
-//! `--windows` measures these static windows; `--what-if` profiles each program once and simulates
-//! these settings. `--minutes` limits the time and measures in order of importance: a pair and a
-//! profile of every program, then further pairs if earlier ones are disturbed or indecisive, then
-//! the rest.
+//! `--windows` measures these static windows, and the best one as often as there are pairs;
+//! `--what-if` profiles each program once and simulates these settings. `--minutes` limits the time
+//! and measures in order of importance: a pair and a profile of every program, then further pairs
+//! if earlier ones are disturbed or indecisive, then the rest.
 //!
 //! All files are below `target/real`; disks and daemons stop with this process, however it exits.
 //! Each run is stored in `target/real/runs`, with the CPU time of other work: a later call measures
@@ -227,7 +227,7 @@ impl Study {
                 let order = if auto_first { [1, 0] } else { [0, 1] };
                 order.map(|number| run(arms[number], pair)).into_iter().collect::<Result<_>>()?
             }
-            Measurement::Window(kib) => vec![run(Arm::Static(kib), 1)?],
+            Measurement::Window { kib, seed } => vec![run(Arm::Static(kib), seed)?],
             Measurement::Profile => {
                 let settings = self.options.what_if.as_deref().unwrap_or("auto");
                 let (sample, simulated) = bench.profile(program, settings, 1)?;

@@ -19,8 +19,13 @@ const MAX_ATTEMPTS: u64 = 2;
 /// The next measurement for a program on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measurement {
+    /// A pair with this seed.
     Pair(u64),
-    Window(u64),
+    /// A run with a static window.
+    Window {
+        kib: u64,
+        seed: u64,
+    },
     Profile,
 }
 
@@ -29,7 +34,7 @@ impl Measurement {
     pub fn runs(self) -> u32 {
         match self {
             Self::Pair(_) => 2,
-            Self::Window(_) | Self::Profile => 1,
+            Self::Window { .. } | Self::Profile => 1,
         }
     }
 }
@@ -75,10 +80,24 @@ pub fn next_step(pass: Pass, options: &Options, cell: &ProgramCell) -> Option<Me
             if may_run(wanted.max(options.pairs)) {
                 return Some(pair);
             }
-            let window = options.windows_kib.iter().find(|kib| !cell.has_window(**kib));
-            window.map(|kib| Measurement::Window(*kib)).or(profile)
+            next_window(options, cell).or(profile)
         }
     }
+}
+
+/// Returns the next run with a static window. The best one is measured as often as there are
+/// pairs: the largest of several ratios measured once each is mostly chance.
+fn next_window(options: &Options, cell: &ProgramCell) -> Option<Measurement> {
+    let next = |kib: u64, wanted: u64| {
+        let (undisturbed, all) = cell.window_runs(kib);
+        (undisturbed < wanted && all < wanted * MAX_ATTEMPTS)
+            .then_some(Measurement::Window { kib, seed: all + 1 })
+    };
+    let missing = options.windows_kib.iter().find_map(|kib| next(*kib, 1));
+    missing.or_else(|| {
+        let (best, _) = cell.best_measured_window().filter(|_| !options.windows_kib.is_empty())?;
+        next(best, options.pairs)
+    })
 }
 
 /// Returns how many runs a pass still makes for a cell, if no pair is disturbed.
@@ -88,7 +107,7 @@ pub fn missing_runs(pass: Pass, options: &Options, cell: &ProgramCell) -> u32 {
         Pass::Needed => u64::from(next_step(pass, options, cell).is_some()),
         Pass::All => options.pairs.saturating_sub(cell.undisturbed_pairs()),
     };
-    let missing = |kib: &&u64| pass == Pass::All && !cell.has_window(**kib);
+    let missing = |kib: &&u64| pass == Pass::All && cell.window_runs(**kib).0 == 0;
     let windows = options.windows_kib.iter().filter(missing).count() as u32;
     let profile = pass != Pass::Needed && options.what_if.is_some() && cell.simulated().is_none();
     2 * pairs as u32 + windows + u32::from(profile)
@@ -175,6 +194,25 @@ mod tests {
         assert_eq!(next_step(Pass::All, &options, &cell(&once)), Some(Measurement::Pair(2)));
         let twice: Vec<_> = once.into_iter().chain(disturbed(2)).collect();
         assert_eq!(next_step(Pass::All, &options, &cell(&twice)), None);
+    }
+
+    #[test]
+    fn the_best_window_is_measured_as_often_as_pairs() {
+        let options = options(&["--pairs", "2", "--most-pairs", "2", "--windows", "16K,4M"]);
+        let mut runs = vec![(1, Arm::Default, 1.0, 0.0), (1, Arm::Auto, 1.0, 0.0)];
+        runs.extend([(2, Arm::Default, 1.0, 0.0), (2, Arm::Auto, 1.0, 0.0)]);
+        let next = |runs: &[_]| next_step(Pass::All, &options, &cell(runs));
+        let window = |kib, seed| Some(Measurement::Window { kib, seed });
+        assert_eq!(next(&runs), window(16, 1));
+        runs.push((1, Arm::Static(16), 0.8, 0.0));
+        assert_eq!(next(&runs), window(4096, 1));
+        runs.push((1, Arm::Static(4096), 0.7, 0.0));
+        assert_eq!(next(&runs), window(4096, 2));
+        // With this, 4 MiB is 1.2 times as fast in the median, and 16 KiB 1.25 times.
+        runs.push((2, Arm::Static(4096), 1.03, 0.0));
+        assert_eq!(next(&runs), window(16, 2), "another may be the best then");
+        runs.push((2, Arm::Static(16), 0.8, 0.0));
+        assert_eq!(next(&runs), None);
     }
 
     #[test]

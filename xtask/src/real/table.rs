@@ -1,5 +1,6 @@
 //! Formats the results as a document.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anyhow::Result;
@@ -13,9 +14,6 @@ pub const WORST_ALLOWED: f64 = 0.97;
 /// Minimum ratio of the best setting; below it, the share of hindsight is meaningless.
 const MIN_HINDSIGHT_RATIO: f64 = 1.1;
 
-/// Seed of runs with static windows: that of the first pair.
-pub const WINDOW_SEED: u64 = 1;
-
 /// Maximum relative error of a simulated ratio that counts as right.
 const SIMULATED_TOLERANCE: f64 = 0.15;
 /// Name of the setting in simulations.
@@ -26,13 +24,13 @@ const HEADER: &str = "\
 | MiB | reads |
 |---|---|---:|---:|---:|---|---:|---|---|---|---|";
 
-/// The result with a static window.
+/// A run with a static window.
 #[derive(Clone, Copy, Debug)]
-struct FixedWindow {
+struct WindowRun {
     kib: u64,
-    /// The last undisturbed run, or else the last run.
+    /// Also the seed of the run without `auto` that it is compared with.
+    seed: u64,
     sample: ProgramSample,
-    runs: usize,
 }
 
 /// The runs of one program on one disk.
@@ -44,10 +42,9 @@ pub struct ProgramCell {
     pairs: Vec<(ProgramSample, ProgramSample)>,
     /// Number of pairs that ran, disturbed or not.
     attempts: u64,
-    /// Results with static windows, one per window.
-    fixed: Vec<FixedWindow>,
-    /// Sample without `auto`, with the seed of the runs with static windows.
-    without_auto: Option<ProgramSample>,
+    windows: Vec<WindowRun>,
+    /// The last run without `auto` by seed, with any commit of `foreread`.
+    without_auto: BTreeMap<u64, ProgramSample>,
     simulated: Option<Simulated>,
     /// Times of runs without `auto`, with any commit of `foreread`, in seconds.
     seconds: Vec<f64>,
@@ -77,27 +74,26 @@ impl ProgramCell {
         if pairs.iter().any(|pair| !is_disturbed(pair)) {
             pairs.retain(|pair| !is_disturbed(pair));
         }
-        let fixed = here.iter().filter_map(|run| match run.arm {
-            Arm::Static(kib) => Some((kib, run.sample)),
+        let windows = here.iter().filter_map(|run| match run.arm {
+            Arm::Static(kib) => Some(WindowRun { kib, seed: run.seed, sample: run.sample }),
             Arm::Default | Arm::Auto | Arm::Profile => None,
         });
-        let plain = |run: &&&ProgramRun| run.arm == Arm::Default;
-        let without_auto = here.iter().filter(plain).filter(|run| run.seed == WINDOW_SEED);
-        let seconds = here.iter().filter(plain).map(|run| run.sample.seconds);
+        let plain = here.iter().filter(|run| run.arm == Arm::Default);
+        let seconds = plain.clone().map(|run| run.sample.seconds);
         Self {
             program,
             disk: disk.to_owned(),
             pairs,
             attempts,
-            fixed: least_disturbed(fixed.collect()),
-            without_auto: without_auto.map(|run| run.sample).next_back(),
+            windows: windows.collect(),
+            without_auto: plain.map(|run| (run.seed, run.sample)).collect(),
             simulated: mine(Arm::Profile).find_map(|run| run.simulated.clone()),
             seconds: seconds.collect(),
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.attempts == 0 && self.fixed.is_empty() && self.simulated.is_none()
+        self.attempts == 0 && self.windows.is_empty() && self.simulated.is_none()
     }
 
     /// Returns the number of pairs that ran, disturbed or not; also the seed of the last pair.
@@ -109,9 +105,11 @@ impl ProgramCell {
         self.pairs.iter().filter(|pair| !is_disturbed(pair)).count() as u64
     }
 
-    /// Returns whether a static window was measured, undisturbed or at least twice.
-    pub fn has_window(&self, kib: u64) -> bool {
-        self.fixed.iter().any(|one| one.kib == kib && (!one.sample.is_disturbed() || one.runs > 1))
+    /// Returns the number of runs with a static window: the undisturbed ones, and all.
+    pub fn window_runs(&self, kib: u64) -> (u64, u64) {
+        let runs = self.windows.iter().filter(|run| run.kib == kib);
+        let undisturbed = runs.clone().filter(|run| !run.sample.is_disturbed());
+        (undisturbed.count() as u64, runs.count() as u64)
     }
 
     /// Returns the program's median time on this disk without `auto`, in seconds of model time.
@@ -156,13 +154,26 @@ impl ProgramCell {
         self.simulated.as_ref()?.ratios.get(AUTO).copied()
     }
 
+    /// Returns the speed-up with a static window, the median of its runs.
+    fn window_ratio(&self, kib: u64) -> f64 {
+        let is_clean = self.window_runs(kib).0 > 0;
+        let counts = |run: &&WindowRun| run.kib == kib && !(is_clean && run.sample.is_disturbed());
+        median(self.windows.iter().filter(counts).map(|run| {
+            let before = self.without_auto.get(&run.seed).map(|sample| sample.seconds);
+            before.unwrap_or_else(|| self.without(|s| s.seconds)) / run.sample.seconds
+        }))
+    }
+
+    /// Returns the measured static window with the largest speed-up, in KiB, and that speed-up.
+    pub fn best_measured_window(&self) -> Option<(u64, f64)> {
+        let ratios = self.windows.iter().map(|run| (run.kib, self.window_ratio(run.kib)));
+        ratios.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// Returns the fastest static window and its speed-up: measured, or simulated if no window was
     /// measured.
     fn best_window(&self) -> Option<(String, f64)> {
-        let seconds = |one: &FixedWindow| one.sample.seconds;
-        let least = self.fixed.iter().min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
-        let measured =
-            least.map(|one| (window_name(one.kib), self.seconds_before() / seconds(one)));
+        let measured = self.best_measured_window().map(|(kib, ratio)| (window_name(kib), ratio));
         measured.or_else(|| {
             let windows = self.simulated.iter().flat_map(|it| &it.ratios);
             let windows = windows.filter(|(setting, _)| *setting != AUTO);
@@ -171,18 +182,12 @@ impl ProgramCell {
         })
     }
 
-    /// Returns the time without `auto`: that of the run with the windows' seed, else the median.
-    fn seconds_before(&self) -> f64 {
-        self.without_auto.map_or_else(|| self.without(|s| s.seconds), |sample| sample.seconds)
-    }
-
     /// Returns the simulated and the measured speed-up of each static window that was both
     /// simulated and measured.
     fn windows(&self) -> impl Iterator<Item = (f64, f64)> {
         let simulated = |kib| self.simulated.as_ref()?.ratios.get(&window_name(kib)).copied();
-        self.fixed.iter().filter_map(move |one| {
-            Some((simulated(one.kib)?, self.seconds_before() / one.sample.seconds))
-        })
+        let kibs: BTreeSet<u64> = self.windows.iter().map(|run| run.kib).collect();
+        kibs.into_iter().filter_map(move |kib| Some((simulated(kib)?, self.window_ratio(kib))))
     }
 
     /// Returns the time saved by `auto` as a share of the most that it or a window saves.
@@ -309,23 +314,6 @@ fn simulated_summary(cells: &[&ProgramCell]) -> String {
     format!("{}, {refused} not predictable | {windows}", counted(&auto))
 }
 
-/// Returns one result for each window.
-fn least_disturbed(runs: Vec<(u64, ProgramSample)>) -> Vec<FixedWindow> {
-    let mut windows: Vec<FixedWindow> = Vec::new();
-    for (kib, sample) in runs {
-        match windows.iter_mut().find(|one| one.kib == kib) {
-            None => windows.push(FixedWindow { kib, sample, runs: 1 }),
-            Some(known) => {
-                known.runs += 1;
-                if known.sample.is_disturbed() || !sample.is_disturbed() {
-                    known.sample = sample;
-                }
-            }
-        }
-    }
-    windows
-}
-
 /// Returns the name of a window as in profiles.
 fn window_name(kib: u64) -> String {
     units::Bytes::new(kib * 1024).to_string()
@@ -380,7 +368,7 @@ mod tests {
         assert_eq!(cell.best_window(), Some(("512 KiB".to_owned(), 4.0)));
         // Half of the time is saved; three quarters were possible.
         assert!((cell.share_of_hindsight().unwrap() - 2.0 / 3.0).abs() < 1e-9);
-        assert!(cell.has_window(16) && !cell.has_window(32));
+        assert_eq!([16, 32].map(|kib| cell.window_runs(kib)), [(1, 1), (0, 0)]);
         assert!(!cell.is_undecided());
         let text = document(&[cell], "new").unwrap();
         assert!(

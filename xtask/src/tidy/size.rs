@@ -36,7 +36,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/vdisk", 3832),
     ("crates/workload", 4365),
     ("python", 630),
-    ("xtask", 8380),
+    ("xtask", 8390),
 ];
 
 /// Returns a complaint about each package that exceeds its limit.
