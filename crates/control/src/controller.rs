@@ -256,7 +256,9 @@ impl BdiController {
             return None;
         }
         let read = |file| self.primings.get(&file).map(FilePriming::touched);
-        self.sequences.list(key, orders, read, inputs.now, self.bounds.rotates);
+        let rate = (self.device.rate().get() as f64).max(self.tuning.min_stream_rate.get());
+        let rotating = self.bounds.rotates.then_some(rate / self.page.get().max(1) as f64);
+        self.sequences.list(key, orders, read, inputs.now, rotating);
         if !self.sequences.is_at_work() {
             return None;
         }
@@ -353,7 +355,8 @@ impl BdiController {
         for domain in self.domains.values_mut() {
             (domain.active, domain.thrashed, domain.places) = (0, 0, 0);
         }
-        let files = self.sequences.interval(now) * self.sequences.typical().get();
+        let read = self.device.now().get() / self.page.get().max(1);
+        let files = self.sequences.interval(now, read) * self.sequences.typical().get();
         self.counts.progress += files;
         self.past_progress += files;
         // Readers of a shared file use pages that others have read ahead, so progress cannot be

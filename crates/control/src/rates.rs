@@ -1,7 +1,5 @@
 //! Read rates of a device, and whether its readers still do the same work as before.
 
-use units::Nanos;
-
 use crate::tuning::Tuning;
 
 /// A rate, and the number of runs or files from which it is known.
@@ -12,11 +10,6 @@ pub(super) struct CountedRate {
 }
 
 impl CountedRate {
-    /// Returns the rate of `count` items over `span`.
-    pub fn over(count: u64, span: Nanos) -> Self {
-        Self { per_second: count as f64 / span.as_secs_f64().max(1e-6), count }
-    }
-
     /// Returns whether it is lower by more than chance explains. On a disk that seeks, the time per
     /// item has a standard deviation as large as its mean.
     pub fn is_below(&self, other: &Self, tuning: &Tuning) -> bool {

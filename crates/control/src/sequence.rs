@@ -8,6 +8,8 @@
 //! sampled, reads of cached pages are invisible. Then the first page of each marker is not
 //! prefetched, so that the reader misses it.
 
+mod trial;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -16,15 +18,17 @@ use units::{Nanos, Pages};
 use super::action::NextFile;
 use super::inputs::{FileKey, FileState};
 use super::memory::WindowShare;
-use super::rates::CountedRate;
 use crate::tuning::Tuning;
 use policy::OpenFileId;
+use trial::{FileProgress, FileRates, SequenceTrial};
 
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     file: FileKey,
     key: OpenFileId,
     at: Nanos,
+    /// Pages that the device had read by then.
+    pages: u64,
 }
 
 /// A directory whose files are read in one of its orders.
@@ -50,12 +54,8 @@ struct Sequence {
     before: u64,
     pace: u64,
     is_reported: bool,
-    /// Rate of files before prefetching.
-    original: CountedRate,
-    /// Intervals since prefetching started; position and time at which its rate had settled.
-    intervals: u64,
-    settled: (u64, Nanos),
-    judged: bool,
+    /// Rates before prefetching.
+    original: FileRates,
     tuning: Arc<Tuning>,
 }
 
@@ -69,6 +69,11 @@ pub(super) struct Sequences {
     /// Consecutive listings without a fitting order.
     unfit: u32,
     current: Option<Sequence>,
+    /// Files that a reader passed while it was followed, and pages that the device has read.
+    passed: u64,
+    pages: u64,
+    /// The trial of prefetching, until readers rest.
+    trial: Option<SequenceTrial>,
     /// Time before which nothing is tried; number of consecutive attempts without a gain.
     not_before: Nanos,
     failed_attempts: u32,
@@ -93,7 +98,7 @@ impl Sequences {
         if self.begun.len() == self.tuning.max_remembered {
             self.begun.pop_front();
         }
-        self.begun.push_back(Begun { file, key, at });
+        self.begun.push_back(Begun { file, key, at, pages: self.pages });
         self.count += 1;
         if let Some(current) = &mut self.current {
             current.reader_at(file, at);
@@ -117,7 +122,7 @@ impl Sequences {
     }
 
     pub fn stop(&mut self) {
-        self.current = None;
+        (self.current, self.trial) = (None, None);
     }
 
     /// Records the state of a new open file. A file that is unmanaged, or whose program advised
@@ -159,14 +164,14 @@ impl Sequences {
 
     /// Takes the files of the directory of an open file, in the orders in which they may be read,
     /// and follows the order that fits best. `read` returns how many pages of a file were read, if
-    /// that is known.
+    /// that is known. `rotating` is the best rate of a rotating disk so far, in pages per second.
     pub fn list(
         &mut self,
         key: OpenFileId,
         orders: Vec<Vec<FileKey>>,
         read: impl Fn(FileKey) -> Option<u64>,
         now: Nanos,
-        rotates: bool,
+        rotating: Option<f64>,
     ) {
         let (mut best, wanted) = (0, self.usually_read(read));
         for files in orders {
@@ -183,9 +188,14 @@ impl Sequences {
         }
         let doublings = self.unfit.saturating_sub(1).min(self.tuning.max_backoff_doublings);
         self.list_after = self.count + (self.tuning.few_samples << doublings);
-        if rotates && self.current.as_ref().is_some_and(Sequence::is_left_to_the_disk) {
+        if let Some((rate, current)) = rotating.zip(self.current.as_ref())
+            && current.is_left_to_the_disk(rate)
+        {
             self.current = None;
             self.not_before = now + self.tuning.backoff_time;
+        }
+        if let Some(current) = self.current.as_ref().filter(|_| self.trial.is_none()) {
+            self.trial = Some(SequenceTrial::new(current.original, Arc::clone(&self.tuning)));
         }
     }
 
@@ -201,26 +211,40 @@ impl Sequences {
         Pages::new(if whole { self.tuning.piece_pages } else { mean.max(1) })
     }
 
-    /// Ends an interval; returns the number of files that the reader passed in it.
-    pub fn interval(&mut self, now: Nanos) -> u64 {
+    /// Ends an interval in which the device read `read` pages; returns the number of files that the
+    /// reader passed in it.
+    pub fn interval(&mut self, now: Nanos, read: u64) -> u64 {
+        self.pages += read;
+        let idle = |at: Nanos| now.saturating_sub(at) > self.tuning.idle_timeout;
+        if self.begun.back().is_none_or(|last| idle(last.at)) && self.current.is_none() {
+            self.trial = None;
+        }
         let Some(current) = &mut self.current else { return 0 };
-        if now.saturating_sub(current.moved) > self.tuning.idle_timeout {
+        if idle(current.moved) {
             self.current = None;
             return 0;
         }
         let came = current.at.saturating_sub(current.before);
         (current.before, current.pace) = (current.at, came.max(current.pace - current.pace / 4));
-        match current.judge() {
+        self.passed += came;
+        self.judge(now);
+        came
+    }
+
+    /// Stops prefetching if it has gained nothing.
+    fn judge(&mut self, now: Nanos) {
+        let are_large = self.facts.is_some_and(|facts| self.typical > facts.window.get() as f64);
+        let progress = FileProgress { at: now, files: self.passed, pages: self.pages };
+        match self.trial.as_mut().and_then(|trial| trial.interval(progress, are_large)) {
             Some(true) => self.failed_attempts = 0,
             Some(false) => {
                 let doublings = self.failed_attempts.min(self.tuning.max_backoff_doublings);
                 self.not_before = now + self.tuning.backoff_time * (1 << doublings);
                 self.failed_attempts += 1;
-                self.current = None;
+                (self.current, self.trial) = (None, None);
             }
             None => {}
         }
-        came
     }
 
     /// Returns the moving average of file sizes, at least 1 page.
@@ -275,10 +299,7 @@ impl Sequence {
             before: 0,
             pace: 0,
             is_reported: false,
-            original: CountedRate::default(),
-            intervals: 0,
-            settled: (0, now),
-            judged: false,
+            original: FileRates::default(),
             tuning,
         }
     }
@@ -287,8 +308,8 @@ impl Sequence {
     /// last files do not fit. The sequence continues after the last of them.
     fn fit(&mut self, begun: &VecDeque<Begun>) -> usize {
         let lately = begun.iter().rev().take(2 * self.tuning.few_samples as usize).rev();
-        let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one.at)));
-        let (places, times): (Vec<u64>, Vec<Nanos>) = placed.unzip();
+        let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one)));
+        let (places, starts): (Vec<u64>, Vec<&Begun>) = placed.unzip();
         let pairs = places.len().saturating_sub(1);
         let neighbors =
             |places: &[u64]| places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
@@ -297,8 +318,14 @@ impl Sequence {
             return 0;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
-        let span = times.last().zip(times.first()).map(|(last, first)| last.saturating_sub(*first));
-        self.original = CountedRate::over(pairs as u64, span.unwrap_or_default());
+        let progress = |one: &&Begun, files: usize| FileProgress {
+            at: one.at,
+            files: files as u64,
+            pages: one.pages,
+        };
+        if let Some((first, last)) = starts.first().zip(starts.last()) {
+            self.original = progress(last, pairs).since(&progress(first, 0));
+        }
         if (neighbors(&places) as f64) < self.tuning.min_neighbor_share() * pairs as f64 {
             return 0;
         }
@@ -307,11 +334,14 @@ impl Sequence {
         neighbors(&all)
     }
 
-    /// Returns whether a rotating disk reads these files ahead itself, and few are left.
-    fn is_left_to_the_disk(&self) -> bool {
+    /// Returns whether a rotating disk reads at about its best `rate`, or reads these files ahead
+    /// itself and few are left.
+    fn is_left_to_the_disk(&self, rate: f64) -> bool {
+        if self.original.pages >= self.tuning.full_rate_share() * rate {
+            return true;
+        }
         let left = (self.files.len() as u64).saturating_sub(self.at);
-        let is_fast =
-            self.original.per_second * self.tuning.min_rotating_file_time.as_secs_f64() > 1.0;
+        let is_fast = self.original.files * self.tuning.min_rotating_file_time.as_secs_f64() > 1.0;
         is_fast && left < self.tuning.min_rotating_files()
     }
 
@@ -350,30 +380,6 @@ impl Sequence {
     /// Returns whether the last files were all started outside the directory.
     fn has_moved_on(&self) -> bool {
         self.elsewhere >= self.tuning.few_samples
-    }
-
-    /// Ends an interval. Returns once, when decided, whether to keep prefetching; else `None`.
-    fn judge(&mut self) -> Option<bool> {
-        if self.judged {
-            return None;
-        }
-        let result = self.wins_over_before();
-        self.judged = result.is_some();
-        result
-    }
-
-    /// Returns whether the reader is faster than before prefetching; `None` if still unknown.
-    fn wins_over_before(&mut self) -> Option<bool> {
-        self.intervals = self.intervals.saturating_add(1);
-        if self.intervals == self.tuning.settling_intervals() {
-            self.settled = (self.at, self.moved);
-        }
-        let span = self.moved.saturating_sub(self.settled.1);
-        if self.intervals < self.tuning.judge_intervals() || span < self.tuning.observation_time {
-            return None;
-        }
-        let with = CountedRate::over(self.at.saturating_sub(self.settled.0), span);
-        Some(with.per_second >= self.tuning.min_gain_ratio() * self.original.per_second)
     }
 
     fn due(&mut self, typical: Pages, share: &WindowShare, samples: bool) -> Vec<NextFile> {

@@ -524,14 +524,17 @@ impl Tuning {
         self.piece_pages / 2
     }
 
-    /// Pages of files that may be prefetched for a reader of unknown pace, if that is less than
-    /// `min_room` files.
+    /// Like `min_room`, but in pages of files; the lower limit applies.
     pub(crate) fn min_room_pages(&self) -> u64 {
         2 * self.piece_pages
     }
 
-    /// Files that must be left before the next files are prefetched on a rotating disk: an array
-    /// may gain. Fewer files may end before prefetching is judged.
+    /// Share of its best rate at which a rotating disk counts as reading in order.
+    pub(crate) fn full_rate_share(&self) -> f64 {
+        1.0 - self.minority_share - self.min_share
+    }
+
+    /// Files that must be left on a rotating disk: fewer may end before prefetching is judged.
     pub(crate) fn min_rotating_files(&self) -> u64 {
         self.judge_intervals() * self.min_room
     }

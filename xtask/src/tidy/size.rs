@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2420),
     ("crates/batch", 1735),
     ("crates/bench", 5665),
-    ("crates/control", 9230),
+    ("crates/control", 9295),
     ("crates/daemon", 4780),
     ("crates/doctor", 4151),
     ("crates/experiment", 2695),
