@@ -30,6 +30,7 @@ pub(crate) fn rewritten(steps: &[Step], changes: &Changes<'_>) -> Vec<(u32, Step
             _ if step.advice.is_some() => rewriter.push(*step),
             _ if step.is_warm => rewriter.think(step),
             Some(FixChange::Chunks(size)) => rewriter.chunk(step, size.get().max(4096)),
+            Some(FixChange::AskedChunks(size)) => rewriter.ask_chunks(step, size.get().max(4096)),
             Some(FixChange::WholeRuns) => rewriter.whole_run(step),
             Some(FixChange::AskedPieces) => rewriter.ask(step),
             Some(FixChange::AskedAhead(count)) => rewriter.ask_ahead(step, *count),
@@ -89,16 +90,31 @@ impl Rewriter {
         *self.thinking.entry(step.lane).or_default() += step.think;
     }
 
+    /// Returns the starts of the aligned pieces of a step that no earlier step touched.
+    fn new_chunks(&mut self, step: &Step, size: u64) -> Vec<u64> {
+        let last = (step.offset + step.length.max(1) - 1) / size;
+        let chunks = step.offset / size..=last;
+        let new = chunks.filter(|chunk| self.loaded.insert((step.key, *chunk)));
+        new.map(|chunk| chunk * size).collect()
+    }
+
     /// Reads whole aligned pieces at the first access of each; other accesses only take the
     /// program's time.
     fn chunk(&mut self, step: &Step, size: u64) {
         self.think(step);
-        let last = (step.offset + step.length.max(1) - 1) / size;
-        for chunk in step.offset / size..=last {
-            if self.loaded.insert((step.key, chunk)) {
-                self.push(Step { offset: chunk * size, length: size, think: 0, ..*step });
-            }
+        for offset in self.new_chunks(step, size) {
+            self.push(Step { offset, length: size, think: 0, ..*step });
         }
+    }
+
+    /// Requests whole aligned pieces before the first access of each.
+    fn ask_chunks(&mut self, step: &Step, size: u64) {
+        self.think(step);
+        let advice = Some(RangeAdvice::WillNeed);
+        for offset in self.new_chunks(step, size) {
+            self.push(Step { offset, length: size, think: 0, advice, ..*step });
+        }
+        self.push(Step { think: 0, ..*step });
     }
 
     /// Merges a run of contiguous steps into one read.
@@ -208,6 +224,17 @@ mod tests {
         let steps = [step(0, false), step(8192, false), step(70_000, false), step(0, false)];
         let pieces = under(&FixChange::Chunks(Bytes::from_kib(64)), &steps);
         assert_eq!(pieces, [(1, 0, 65536, 10), (1, 65536, 65536, 20), (1, 65536, 1, 10)]);
+    }
+
+    #[test]
+    fn a_piece_of_a_mapping_is_asked_for_once() {
+        let steps = [step(69_632, false), step(65_536, false), step(61_440, false)];
+        let asked = under(&FixChange::AskedChunks(Bytes::from_kib(64)), &steps);
+        let ranges: Vec<(u64, u64)> = asked.iter().map(|it| (it.1, it.2)).collect();
+        let first = [(65_536, 65_536), (69_632, 4096), (65_536, 4096)];
+        assert_eq!((&ranges[..3], &ranges[3..]), (&first[..], &[(0, 65_536), (61_440, 4096)][..]));
+        let think: u64 = asked.iter().map(|it| it.3).sum();
+        assert_eq!(think, 30);
     }
 
     #[test]

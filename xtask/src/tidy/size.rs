@@ -22,7 +22,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/observe", 3125),
     ("crates/pg", 2820),
     ("crates/policy", 6271),
-    ("crates/profile", 8790),
+    ("crates/profile", 8870),
     ("crates/report", 8821),
     ("crates/reproduce", 1700),
     ("crates/sim", 5360),

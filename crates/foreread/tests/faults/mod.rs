@@ -14,9 +14,10 @@ use super::{Stage, text};
 const PROGRAMS: &str = "../profile/tests/programs";
 const SIZE: usize = 64 << 20;
 /// Each fault, and the rule that finds it. A mark in the program shows its line.
-const FAULTS: [(&str, &str); 15] = [
+const FAULTS: [(&str, &str); 16] = [
     ("needless-random", "needless-random"),
     ("backward", "backward"),
+    ("mapped-backward", "backward"),
     ("stride", "stride"),
     ("mapped-sequential", "mapped-sequential"),
     ("written-mapping", "mapped-sequential"),

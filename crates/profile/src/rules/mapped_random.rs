@@ -2,6 +2,7 @@
 
 use units::Bytes;
 
+use super::backward::has_backward_faults;
 use super::start_up::is_code;
 use super::{DiagnosisRule, FixChange, MIN_ACCESSES, RuleCheck, RuleFinding, RunView};
 use crate::pieces::{MappedPiece, mapped_pieces};
@@ -33,6 +34,7 @@ fn check(run: &RunView<'_>, stream: &FileStream) -> Option<RuleFinding> {
         && !is_code(run.path(stream), stream.kind)
         && shape.calls >= MIN_ACCESSES
         && shape.share(shape.near) < 0.5
+        && !has_backward_faults(run, stream)
         && run.matters(stream.waited);
     if !applies {
         return None;

@@ -60,6 +60,8 @@ pub enum FixChange {
     AskedPieces,
     /// Reads happen in pieces of this size, each requested as a whole.
     Chunks(Bytes),
+    /// Advice requests pieces of this size before the first touch of each.
+    AskedChunks(Bytes),
     /// Contiguous reads of one run are requested together.
     WholeRuns,
     /// Each thread reads through an open file of its own.

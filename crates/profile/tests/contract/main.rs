@@ -212,6 +212,12 @@ fn patterns_that_the_kernel_does_not_read_ahead() {
         backward.access(at * 3809, 3809, MISS);
     });
     expect("backward", backward);
+    // The pages between the faults of a mapping come with them and are not recorded.
+    let mut mapped = Builder::new();
+    (0..100).rev().for_each(|at| {
+        mapped.access((at << 16) + 61_440, 4096, MISS).submitted = Bytes::from_kib(64);
+    });
+    expect("backward", mapped.mapped());
     let mut stride = Builder::new();
     (0..100).for_each(|at| {
         stride.access(at << 18, 64 << 10, MISS);

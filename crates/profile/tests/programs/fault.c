@@ -227,6 +227,17 @@ static int written(const char *map, off_t size, int fixed)
 	return 0;
 }
 
+/* From the end; fixed, each 512 KiB is asked for before it. */
+static void mapped_backward(char *map, off_t size, int fixed)
+{
+	const off_t piece = 512 << 10;
+	for (off_t at = size - 4096; at >= 0; at -= 4096) {
+		if (fixed && (at + 4096) % piece == 0)
+			madvise(map + at + 4096 - piece, piece, MADV_WILLNEED);
+		take(map[at]); /* line of mapped-backward */
+	}
+}
+
 /* Eight pages at places without order; fixed, each piece is asked for first. */
 static void mapped_pieces(char *map, off_t size, int fixed)
 {
@@ -387,6 +398,8 @@ int main(int count, char **words)
 			return 1;
 		if (!strcmp(words[1], "mapped-random")) {
 			mapped_random(map, size, fixed);
+		} else if (!strcmp(words[1], "mapped-backward")) {
+			mapped_backward(map, size / 16, fixed);
 		} else if (!strcmp(words[1], "mapped-pieces")) {
 			mapped_pieces(map, size, fixed);
 		} else if (!strcmp(words[1], "written-mapping")) {
