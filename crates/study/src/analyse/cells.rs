@@ -11,6 +11,7 @@ use super::curve::estimate_from_spread;
 use super::types::Cell;
 use crate::settings::CellSettings;
 use crate::store::Run;
+use crate::strategy::ATTEMPTS_MAX;
 use crate::trial::{Quantiles, Trial, TrialStatus};
 
 /// A workload has used up its files when the device has delivered this share of their size.
@@ -78,27 +79,49 @@ fn quantiles(trials: &[&Trial], of: impl Fn(&Trial) -> Option<Quantiles>) -> Opt
 }
 
 /// Returns notes on disturbed trials.
-pub(super) fn notes(cells: &[Cell]) -> Vec<String> {
-    let spoiled: u32 = cells.iter().map(|cell| cell.disturbed).sum();
+pub(super) fn notes(run: &Run, cells: &[Cell]) -> Vec<String> {
     let all = |cell: &&Cell| cell.disturbed > 0 && cell.repeats == cell.disturbed;
     let doubtful: Vec<String> = cells
         .iter()
         .filter(all)
         .map(|cell| format!("{} at {}", cell.workload, cell.settings.read_ahead))
         .collect();
-    let mut notes = Vec::new();
-    if spoiled > 0 {
-        notes.push(match spoiled {
-            1 => "1 trial was disturbed; it stays in the record and was repeated".to_owned(),
-            _ => format!(
-                "{spoiled} trials were disturbed; they stay in the record and were repeated"
-            ),
-        });
-    }
+    let mut notes: Vec<String> = disturbed_note(&run.trials).into_iter().collect();
     if !doubtful.is_empty() {
         notes.push(format!("no undisturbed trial: {}", doubtful.join(", ")));
     }
     notes
+}
+
+/// Returns how many trials were disturbed, and how many of them were not repeated.
+fn disturbed_note(trials: &[Trial]) -> Option<String> {
+    let (mut disturbed, mut final_attempts) = (0, 0);
+    for (place, trial) in trials.iter().enumerate() {
+        if trial.status == TrialStatus::Disturbed {
+            let is_repeat = |later: &Trial| {
+                later.block == trial.block
+                    && later.workload == trial.workload
+                    && later.settings == trial.settings
+            };
+            disturbed += 1;
+            final_attempts += u32::from(!trials[place + 1..].iter().any(is_repeat));
+        }
+    }
+    let what = match disturbed {
+        0 => return None,
+        1 => "1 trial was disturbed; it stays in the record and was".to_owned(),
+        _ => format!("{disturbed} trials were disturbed; they stay in the record and"),
+    };
+    Some(match (disturbed, final_attempts) {
+        (1, 0) => format!("{what} repeated"),
+        (1, _) => format!("{what} not repeated, because the run ended"),
+        (_, 0) => format!("{what} were repeated"),
+        (all, last) if all == last => format!("{what} were not repeated, because the run ended"),
+        (_, last) => format!(
+            "{what} all but {last} were repeated: {ATTEMPTS_MAX} attempts were disturbed, or the \
+             run ended"
+        ),
+    })
 }
 
 /// Returns whether random reads have cached so much of their files that most further reads hit.

@@ -71,7 +71,7 @@ pub fn analyse(run: &Run) -> Analysis {
         true => effects::recommendation(run, combination.as_ref()),
         false => costs::recommendation(run, &cells),
     };
-    let mut notes = cells::notes(&cells);
+    let mut notes = cells::notes(run, &cells);
     if !varied {
         notes.extend(goal::notes(&goals));
     }

@@ -167,6 +167,10 @@ fn a_cell_that_is_always_spoiled_is_shown_and_doubted() {
     let analysis = sweep_of(&world, &Grid::Coarse, Repeats::exactly(1));
     assert_eq!(analysis.cells[0].repeats, 3, "three attempts");
     assert!(analysis.notes.iter().any(|note| note.contains("no undisturbed trial")));
+    // The third attempt of each cell is the last one.
+    let cells = analysis.cells.len();
+    let exception = format!("all but {cells} were repeated: 3 attempts were disturbed");
+    assert!(analysis.notes[0].contains(&exception), "{:?}", analysis.notes);
 }
 
 #[test]
