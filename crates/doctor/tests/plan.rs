@@ -7,6 +7,7 @@ mod hosts;
 
 use std::path::Path;
 
+use foreread_doctor::check::emit;
 use foreread_doctor::plan::{Action, DevicePlan, plan};
 use foreread_doctor::{HostSnapshot, Windows, diagnose};
 use hosts::{FLASH, Machine, Queue, TURNING};
@@ -77,6 +78,29 @@ fn a_large_window_in_little_memory_gets_one_value() {
         ]
     );
     assert!(plan.reasons.iter().any(|reason| reason.finding == "memory"), "{plan:#?}");
+}
+
+/// A virtual disk of foreread, mounted, with this read-ahead.
+fn virtual_disk(read_ahead_kb: u64) -> Machine {
+    let queue = Queue { read_ahead_kb, max_sectors_kb: 512, ..TURNING };
+    Machine::new("6.18.0")
+        .bdi("0:50", 128)
+        .mount("0:50", "/run/foreread/vdisk/a/fuse", "fuse.foreread", "foreread")
+        .loop_device("loop0", "7:0", Some("/run/foreread/vdisk/a/fuse/disk"), queue)
+        .mount("7:0", "/run/foreread/vdisk/a/mnt", "xfs", "/dev/loop0")
+}
+
+#[test]
+fn nothing_is_kept_for_a_virtual_disk() {
+    // A value that a user set is only reported.
+    assert_eq!(plans(&virtual_disk(1088)).1, []);
+    let plan = only(&virtual_disk(65536).memory_available(1 << 20));
+    let typed = commands(&plan);
+    assert!(typed.iter().all(|command| command.starts_with("foreread apply")), "{plan:#?}");
+    assert!(plan.notes.iter().any(|note| note.contains("virtual disk")), "{plan:#?}");
+    let snapshot = virtual_disk(1024).snapshot(Windows::not_asked());
+    let policy = emit(&snapshot, &diagnose(&snapshot));
+    assert!(!policy.contains("[[rule]]") && policy.contains("# Virtual disks"), "{policy}");
 }
 
 /// Defect 12: the plan proposes neither 0 nor less than a page.

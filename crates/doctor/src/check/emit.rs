@@ -7,7 +7,8 @@ use super::storage::StorageProperties;
 use crate::{Diagnosis, HostSnapshot};
 
 /// Generates a policy with one rule for each storage that files are read from. A rule selects its
-/// storage by mount point if it has one, because kernel names of devices change.
+/// storage by mount point if it has one, because kernel names of devices change. Virtual disks of
+/// foreread have no rule, because a reboot removes them.
 pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
     let mut text = format!(
         "# The current read-ahead of this machine as a policy: foreread check --policy FILE\n\
@@ -15,11 +16,14 @@ pub fn emit(snapshot: &HostSnapshot, diagnoses: &[Diagnosis]) -> String {
          # forbidden_owners = [\"unknown\"].\n\
          version = {VERSION}\n"
     );
-    for diagnosis in diagnoses {
+    let read = diagnoses.iter().filter(|diagnosis| diagnosis.is_read_through());
+    let (virtual_disks, lasting): (Vec<_>, Vec<_>) =
+        read.partition(|diagnosis| diagnosis.subject.is_virtual_disk());
+    if !virtual_disks.is_empty() {
+        text.push_str("# Virtual disks of foreread have no rule: a reboot removes them.\n");
+    }
+    for diagnosis in lasting {
         let subject = &diagnosis.subject;
-        if subject.member || subject.vacant() || subject.stacks.is_empty() {
-            continue;
-        }
         let facts = StorageProperties::new(snapshot, diagnosis);
         let _ = write!(text, "\n# from {}\n[[rule]]\n", comment(&diagnosis.origin.summary));
         let _ = writeln!(text, "name = {}", quoted(&facts.name));

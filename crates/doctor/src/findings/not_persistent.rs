@@ -7,10 +7,11 @@ use crate::{Diagnosis, HostSnapshot, OriginKind};
 pub(super) const DETECTOR: Detector = Detector { id: "not-persistent", look };
 
 fn look(snapshot: &HostSnapshot, diagnosis: &Diagnosis) -> Option<Finding> {
-    if diagnosis.origin.kind != OriginKind::Unknown || diagnosis.subject.member {
+    let subject = &diagnosis.subject;
+    if diagnosis.origin.kind != OriginKind::Unknown || subject.member || subject.is_virtual_disk() {
         return None;
     }
-    let owner = diagnosis.subject.owner()?;
+    let owner = subject.owner()?;
     let default = host::kernel_default(snapshot.kernel, snapshot.page, owner)?;
     let value = diagnosis.read_ahead();
     Some(Finding {

@@ -27,6 +27,10 @@ pub(super) fn steps(
             steps.extend(case.edits());
             steps.extend(case.apply());
             match case.is_to_persist().then(|| case.persist()) {
+                Some(_) if diagnosis.subject.is_virtual_disk() => notes.push(
+                    "no step keeps the value: a reboot removes this virtual disk of foreread"
+                        .to_owned(),
+                ),
                 Some(Ok(step)) => steps.push(step),
                 Some(Err(reason)) => {
                     notes.push(format!("nothing keeps {} after a reboot: {reason}", case.value));

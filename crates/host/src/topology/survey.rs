@@ -35,6 +35,12 @@ impl Subject {
         self.stacks.iter().filter(|stack| matches!(stack.kind, LayerKind::Filesystem { .. }))
     }
 
+    /// Returns whether it is part of a virtual disk of foreread, which a reboot removes.
+    pub fn is_virtual_disk(&self) -> bool {
+        let mut layers = self.stacks.iter().flat_map(Layer::walk);
+        layers.any(|layer| layer.fstype() == Some("fuse.foreread"))
+    }
+
     /// Returns whether the device is empty, such as a loop device without a file.
     pub fn vacant(&self) -> bool {
         !self.stacks.is_empty() && self.stacks.iter().all(Layer::vacant)
