@@ -10,7 +10,7 @@ use super::child::{self, POLL_INTERVAL, RecordedChild};
 use super::names::Names;
 use super::tracefs::{Instance, TracePipe};
 use super::{Caught, RecordError, RecordSubject};
-use crate::TraceFileError;
+use crate::{Trace, TraceFileError};
 
 /// Reads through the page cache, and faults on mapped files.
 const EVENTS: [&str; 2] = ["filemap/mm_filemap_get_pages", "filemap/mm_filemap_fault"];
@@ -40,7 +40,18 @@ pub(super) fn record(
     let parsed = format("ftrace").and_then(|format| format.parse(&text, options));
     let path = "trace_pipe".into();
     let trace = parsed.map_err(|error| told(TraceFileError::Broken { path, error }, subject))?;
+    notes.extend(note_on_faults(&trace));
     Ok(Caught { trace: names.apply(trace), notes, command })
+}
+
+/// Explains what the trace lacks if mappings were read; `None` if there are no faults.
+fn note_on_faults(trace: &Trace) -> Option<String> {
+    let of = match trace.summary().faults {
+        0 => return None,
+        1 => "1 of the requests is a fault of a mapping".to_owned(),
+        faults => format!("{faults} of the requests are faults of mappings"),
+    };
+    Some(format!("{of}; accesses to mapped pages that do not fault are not recorded"))
 }
 
 /// Starts the command in a stopped state, or lists the threads of the process.
@@ -123,6 +134,21 @@ fn lost(text: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_are_noted_and_reads_are_not() {
+        let noted = |event: &str| {
+            let text = format!("x-9 [000] ..... 1.5: mm_filemap_{event}\n");
+            let format = format("ftrace").expect("a format");
+            let trace = format.parse(text.as_bytes(), ImportOptions::default()).expect("a trace");
+            note_on_faults(&trace)
+        };
+        assert!(
+            noted("fault: dev=8:1 ino=2a ofs=8192")
+                .is_some_and(|note| note.starts_with("1 of the requests is a fault"))
+        );
+        assert_eq!(noted("get_pages: dev=8:1 ino=2a ofs=0-4095"), None);
+    }
 
     #[test]
     fn lost_events_are_counted() {
