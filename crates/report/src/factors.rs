@@ -32,12 +32,12 @@ pub(crate) fn varied(report: &RunReport<'_>) -> bool {
 pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
     let run = report.run;
     let mut text = format!(
-        "Run {}: tunables of {}{}, {} in {} s of measuring, seed {}\n\n",
+        "Run {}: tunables of {}{}, {} in {}, seed {}\n\n",
         run.summary.id,
         clean::plain(&run.summary.target),
         at_read_ahead(report),
         counted(run.trials.len(), "trial"),
-        short(report.analysis.measured_seconds).unwrap_or_default(),
+        report.measuring_time(),
         run.seed
     );
     for line in plain_grid(header(report), rows(report, true), |_| false) {

@@ -3,6 +3,8 @@
 use study::{Alternative, Analysis, Cell, CellSettings, Decision, PlannedWorkload, Run};
 use units::Kib;
 
+use crate::number::short;
+
 /// Mark of the device's current setting.
 pub(crate) const NOW: &str = "now";
 /// Mark of the setting to set or keep.
@@ -65,6 +67,14 @@ impl<'a> RunReport<'a> {
             .into_iter()
             .filter_map(|(is, mark)| is.then_some(mark))
             .collect()
+    }
+
+    /// Returns the time of all trials, as in "12 s of measuring". A simulation counts the time that
+    /// it simulates, which differs from the time that it takes.
+    pub(crate) fn measuring_time(&self) -> String {
+        let seconds = short(self.analysis.measured_seconds).unwrap_or_default();
+        let what = if self.run.plan.target.is_simulated() { "simulated time" } else { "measuring" };
+        format!("{seconds} s of {what}")
     }
 
     /// Returns whether the study varied more than read-ahead.

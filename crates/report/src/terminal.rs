@@ -8,7 +8,7 @@ use crate::clean;
 use crate::engines::engines_text;
 use crate::factors;
 use crate::limits::limits_text;
-use crate::number::{ABSENT, short};
+use crate::number::ABSENT;
 use crate::plot::{Point, plot};
 use crate::run_report::{NOW, RECOMMENDED, RunReport};
 use crate::table::{Figures, Row, SHADES, Table};
@@ -60,11 +60,11 @@ fn study_text(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> Str
 fn head(report: &RunReport<'_>) -> String {
     let run = report.run;
     format!(
-        "Run {}: read-ahead of {}, {} in {} s of measuring, seed {}\n",
+        "Run {}: read-ahead of {}, {} in {}, seed {}\n",
         run.summary.id,
         clean::plain(&run.summary.target),
         counted(run.trials.len(), "trial"),
-        short(report.analysis.measured_seconds).unwrap_or_default(),
+        report.measuring_time(),
         run.seed
     )
 }

@@ -3,7 +3,7 @@
 
 mod sample;
 
-use foreread_report::{VerdictLine, verdict};
+use foreread_report::{TermStyle, VerdictLine, terminal, verdict};
 use sample::{Sample, sample};
 use study::{RunStatus, Target, TrialStatus};
 use units::Kib;
@@ -42,6 +42,15 @@ fn the_first_sentence_says_what_it_gains_on_which_condition_and_what_it_costs() 
             "foreread apply read_ahead=8192K --on 8:16",
         ],
     );
+}
+
+#[test]
+fn the_time_of_a_simulation_is_not_called_measuring() {
+    let look = TermStyle { width: 100, colour: false };
+    let mut sample = sample();
+    assert_says(&terminal(&sample.report(), look), &[" s of measuring, seed"]);
+    sample.run.plan.target = Target::parse("sim:hdd-2008").unwrap();
+    assert_says(&terminal(&sample.report(), look), &[" s of simulated time, seed"]);
 }
 
 #[test]

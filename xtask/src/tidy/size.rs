@@ -23,7 +23,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/pg", 2820),
     ("crates/policy", 6271),
     ("crates/profile", 8870),
-    ("crates/report", 8821),
+    ("crates/report", 8837),
     ("crates/reproduce", 1700),
     ("crates/sim", 5360),
     ("crates/stats", 1180),

@@ -26,8 +26,8 @@ there are fewer than five repeats. The same command resumes an interrupted sweep
 pub struct SweepArgs {
     #[command(flatten)]
     options: StudyOptions,
-    /// Time limit of the trials, in minutes. Each cell is measured once regardless of the limit,
-    /// and repeated as long as there is time; default: no limit
+    /// Time limit of the trials, in minutes; with `sim:`, of simulated time. Each cell is measured
+    /// once regardless of the limit, and repeated as long as there is time; default: no limit
     #[arg(long, value_name = "MIN", allow_negative_numbers = true)]
     budget: Option<Budget>,
     /// How the values of several tunables are combined: each tunable alone, with the others at

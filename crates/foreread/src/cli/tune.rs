@@ -30,7 +30,7 @@ settings are restored when tune ends.";
 pub struct TuneArgs {
     #[command(flatten)]
     options: StudyOptions,
-    /// Time limit of the trials, in minutes
+    /// Time limit of the trials, in minutes; with `sim:`, of simulated time
     #[arg(long, value_name = "MIN", allow_negative_numbers = true, default_value = "10")]
     budget: Budget,
 }

@@ -113,9 +113,8 @@ fn cards(exhibit: &ReportInput<'_>) -> Markup {
         }
     }
     let trials = exhibit.run.trials.len();
-    let measured = short(exhibit.analysis.measured_seconds).unwrap_or_default();
     if trials > 0 && exhibit.analysis.measured_seconds > 0.0 {
-        card("Trials", trials.to_string(), format!("{measured} s of measuring"));
+        card("Trials", trials.to_string(), exhibit.report().measuring_time());
     }
     html! {
         dl class="cards" {
