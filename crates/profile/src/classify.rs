@@ -116,6 +116,16 @@ const PAGE_WAITS: &[&str] = &[
     "netfs_*",
 ];
 
+/// Functions that read data of a file or of a mapping.
+const FILE_READS: &[&str] = &[
+    "vfs_read*",
+    "do_iter_read*",
+    "filemap_read*",
+    "filemap_fault",
+    "page_cache_ra*",
+    "force_page_cache_ra*",
+];
+
 fn has(kernel: &[&str], name: &str) -> bool {
     match name.strip_suffix('*') {
         Some(start) => kernel.iter().any(|function| function.starts_with(start)),
@@ -141,9 +151,29 @@ pub(crate) fn classify(kernel: &[&str], in_iowait: bool, reason: WaitReason) -> 
     }
 }
 
+/// Returns whether a thread with these kernel functions on its stack waits for the file that it
+/// last used. A wait for metadata may belong to that file (its map of blocks), but also to any
+/// other file or directory (a path that is looked up).
+pub(crate) fn is_of_last_file(kernel: &[&str], class: WaitClass) -> bool {
+    class != WaitClass::Metadata || FILE_READS.iter().any(|function| has(kernel, function))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_metadata_within_a_read_belong_to_its_file() {
+        let opening = ["io_schedule", "xfs_buf_iowait", "xfs_lookup", "path_openat"];
+        assert!(!is_of_last_file(&opening, WaitClass::Metadata));
+        let listing = ["io_schedule", "__wait_on_buffer", "ext4_readdir", "iterate_dir"];
+        assert!(!is_of_last_file(&listing, WaitClass::Metadata));
+        let reading = ["io_schedule", "xfs_buf_iowait", "xfs_bmapi_read", "read_pages", "vfs_read"];
+        assert!(is_of_last_file(&reading, WaitClass::Metadata));
+        let mapping = ["io_schedule", "ext4_map_blocks", "filemap_fault", "handle_mm_fault"];
+        assert!(is_of_last_file(&mapping, WaitClass::Metadata));
+        assert!(is_of_last_file(&["io_schedule", "folio_wait_bit_common"], WaitClass::Miss));
+    }
 
     #[test]
     fn functions_decide_before_the_mark_of_the_kernel() {

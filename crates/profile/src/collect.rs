@@ -42,6 +42,8 @@ struct Pending {
 pub(crate) trait StackIndex {
     fn place(&mut self, pid: u32, key: u64) -> u32;
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass;
+    /// Returns whether a wait of this class is for the file that its thread last used.
+    fn is_of_last_file(&self, place: u32, class: WaitClass) -> bool;
 }
 
 /// Turns events into a recording.
@@ -312,7 +314,7 @@ impl Collector {
         if !class.is_storage() {
             return;
         }
-        let known = wait.inode.inode != 0;
+        let known = wait.inode.inode != 0 && stacks.is_of_last_file(place, class);
         let inode = known.then(|| self.file(wait.inode, Bytes::ZERO));
         if let Some((place, _)) = self.threads.get(&thread.tid).and_then(|one| one.fault) {
             let access = &mut self.recording.accesses[place];
@@ -329,8 +331,8 @@ impl Collector {
             stack: place,
             class,
             inode,
-            file: wait.file,
-            offset: wait.offset,
+            file: if known { wait.file } else { 0 },
+            offset: if known { wait.offset } else { Bytes::ZERO },
         };
         keep(&mut self.recording.waits, wait, &mut self.recording.not_kept);
     }

@@ -11,7 +11,7 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use observe::{ProfileStack, WaitReason};
 
 use crate::callers::CodeFiles;
-use crate::classify::classify;
+use crate::classify::{classify, is_of_last_file};
 use crate::collect::StackIndex;
 use crate::maps::{CodeMapping, find, parse_maps};
 use crate::recording::{Frame, StackTrace, WaitClass};
@@ -123,6 +123,11 @@ impl StackTable {
         Self { kernel: KernelSymbols::read(), stacks, ..Self::default() }
     }
 
+    fn kernel_functions(&self, place: u32) -> Vec<&str> {
+        let kernel = self.stacks[place as usize].kernel.iter();
+        kernel.map(|function| self.kernel.name(*function)).collect()
+    }
+
     /// Adds a stack. Returns whether the mappings of its process had to be read.
     pub(crate) fn add(&mut self, stack: &ProfileStack) -> bool {
         let is_known = stack.code_mappings == 0
@@ -228,9 +233,11 @@ impl StackIndex for StackTable {
     }
 
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass {
-        let kernel = &self.stacks[place as usize].kernel;
-        let kernel: Vec<&str> = kernel.iter().map(|place| self.kernel.name(*place)).collect();
-        classify(&kernel, in_iowait, reason)
+        classify(&self.kernel_functions(place), in_iowait, reason)
+    }
+
+    fn is_of_last_file(&self, place: u32, class: WaitClass) -> bool {
+        is_of_last_file(&self.kernel_functions(place), class)
     }
 }
 
