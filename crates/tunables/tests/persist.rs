@@ -110,6 +110,9 @@ fn what_tuned_cannot_choose_by_property_it_does_not_get() {
     put(&dir, "run/udev/data/b8:0", "");
     let nameless = drawn(&stage, "read_ahead=896K", PersistBackend::Tuned);
     assert!(matches!(nameless, Err(PersistError::NoIdentity { .. })), "{nameless:?}");
+    fs::remove_dir_all(dir.path().join("run/udev/data")).expect("a directory");
+    let without_udev = drawn(&stage, "read_ahead=896K", PersistBackend::Tuned);
+    assert!(matches!(without_udev, Err(PersistError::NoUdevDatabase { .. })), "{without_udev:?}");
     put(&dir, "etc/tuned/active_profile", "");
     let none = drawn(&stage, "read_ahead=896K", PersistBackend::Tuned);
     assert!(matches!(none, Err(PersistError::NoTuned)), "{none:?}");

@@ -15,6 +15,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use host::{DevNo, Root};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use units::{Classified, ErrorKind};
@@ -86,6 +87,13 @@ pub enum PersistError {
          file system on it, or use --with systemd with a mount point"
     )]
     NoIdentity { device: String },
+    /// The device may have an identifier, but only udev's database would show it.
+    #[error(
+        "cannot identify device {device} after a boot: this host has no udev database \
+         (/run/udev/data), which would show its serial number, WWN or UUID; start udev and retry, \
+         or use --with systemd with a mount point"
+    )]
+    NoUdevDatabase { device: String },
     /// This owner cannot set the tunable.
     #[error("{backend} cannot set {setting}: choose another owner with --with")]
     Unfit { setting: String, backend: PersistBackend },
@@ -114,12 +122,25 @@ impl Classified for PersistError {
         match self {
             Self::Owned { .. } | Self::Edited { .. } | Self::Foreign { .. } => ErrorKind::Refused,
             Self::Unfit { .. } => ErrorKind::Usage,
-            Self::NoIdentity { .. } | Self::NoTuned | Self::OtherSystem { .. } => {
-                ErrorKind::Unsupported
-            }
+            Self::NoIdentity { .. }
+            | Self::NoUdevDatabase { .. }
+            | Self::NoTuned
+            | Self::OtherSystem { .. } => ErrorKind::Unsupported,
             Self::Io { source, .. } => ErrorKind::from_io(source),
             Self::Record { .. } | Self::Program { .. } => ErrorKind::Failed,
             Self::Tunable(error) => error.kind(),
+        }
+    }
+}
+
+impl PersistError {
+    /// Returns why a device cannot be identified after a reboot.
+    fn without_identity(root: &Root, device: DevNo) -> Self {
+        let device = device.to_string();
+        if root.exists("/run/udev/data") {
+            Self::NoIdentity { device }
+        } else {
+            Self::NoUdevDatabase { device }
         }
     }
 }

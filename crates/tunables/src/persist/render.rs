@@ -215,14 +215,14 @@ fn udev(
             .strip_prefix("/sys/dev/block/")
             .or_else(|| text.strip_prefix("/sys/class/bdi/"))
             .and_then(|rest| rest.split_once('/'));
-        let Some((number, rest)) = parts else {
+        let parts = parts.and_then(|(number, rest)| Some((number.parse().ok()?, rest)));
+        let Some((device, rest)) = parts else {
             let (setting, backend) = (setting.to_string(), PersistBackend::Udev);
             return Err(PersistError::Unfit { setting, backend });
         };
         let rest = if text.contains("/class/bdi/") { "queue/read_ahead_kb" } else { rest };
-        let device = number.parse().ok();
-        let found = device.and_then(|device| matched(root, device));
-        let found = found.ok_or_else(|| PersistError::NoIdentity { device: number.to_owned() })?;
+        let found = matched(root, device);
+        let found = found.ok_or_else(|| PersistError::without_identity(root, device))?;
         let path = format!("/etc/udev/rules.d/99-foreread-{}.rules", slug(&found.value));
         let line = format!(
             "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {}, \

@@ -89,8 +89,7 @@ fn head(root: &Root, device: DevNo) -> Result<String, PersistError> {
     // TuneD matches udev properties only, not sysfs attributes.
     let mark = lasting_marks(root, device).into_iter().find(|(name, _)| !name.contains('/'));
     let mark = mark.filter(|(name, _)| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'));
-    let none = || PersistError::NoIdentity { device: device.to_string() };
-    let (name, value) = mark.ok_or_else(none)?;
+    let (name, value) = mark.ok_or_else(|| PersistError::without_identity(root, device))?;
     let escaped: String = value
         .chars()
         .flat_map(|c| c.is_ascii_punctuation().then_some('\\').into_iter().chain([c]))
