@@ -114,6 +114,19 @@ pub enum TunableError {
              it exits",
         journal = journal.display())]
     OwnerAlive { journal: PathBuf, pid: u32 },
+    /// A newer journal, which is not undone, has changed the same file.
+    #[error(
+        "cannot undo {journal} alone: {tunable} of bdi {bdi} was set again later; first undo that \
+         with `foreread rollback {newer}`, or all changes with `foreread rollback {bdi}`",
+        journal = journal.display()
+    )]
+    NewerChange {
+        journal: PathBuf,
+        tunable: &'static str,
+        bdi: BdiId,
+        /// The name of the newer journal.
+        newer: String,
+    },
     /// The device of a journal cannot be distinguished from another device.
     #[error(
         "bdi {bdi}: cannot identify the disk of {journal} after a reboot, because several disks \
@@ -153,6 +166,7 @@ impl Classified for TunableError {
             Self::ChangedByOther { .. } | Self::DidNotStick { .. } => ErrorKind::Drift,
             Self::Busy { .. }
             | Self::OwnerAlive { .. }
+            | Self::NewerChange { .. }
             | Self::Ambiguous { .. }
             | Self::Memory { .. } => ErrorKind::Refused,
             Self::Host(error) => error.kind(),

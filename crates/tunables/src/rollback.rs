@@ -1,5 +1,6 @@
 //! Undoes changes of dead runs that no guard undid, for example after a power loss.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use host::{BdiId, Dirs, Root};
@@ -84,26 +85,68 @@ fn for_each(
         return Err(TunableError::NoSuchJournal { name: name.clone() });
     }
     let mut result = RollbackReport::default();
-    for path in journals.iter().rev().filter(|path| is_named(path, which)) {
-        match load(path) {
-            Ok(Some(replay)) if is_at(&replay, which) => match (living(&replay), which) {
-                (Err(error), _) => result.refused.push(error),
-                (Ok(Some(run)), RollbackSelection::Left | RollbackSelection::All) => {
-                    result.living.push(run)
+    let mut newer = StayingChanges::default();
+    for path in journals.iter().rev() {
+        let replay = match load(path) {
+            Ok(Some(replay)) => replay,
+            Ok(None) => continue,
+            Err(error) if is_named(path, which) => {
+                result.refused.push(error.into());
+                continue;
+            }
+            Err(_) => continue,
+        };
+        if !is_named(path, which) || !is_at(&replay, which) {
+            newer.add(&replay);
+            continue;
+        }
+        match (living(&replay), which) {
+            (Err(error), _) => result.refused.push(error),
+            (Ok(Some(run)), RollbackSelection::Left | RollbackSelection::All) => {
+                result.living.push(run)
+            }
+            (
+                Ok(Some(LivingRun { journal, pid, .. })),
+                RollbackSelection::Bdi(_) | RollbackSelection::Journal(_),
+            ) => {
+                result.refused.push(TunableError::OwnerAlive { journal, pid });
+            }
+            (Ok(None), _) => {
+                let undone = newer.check(&replay).and_then(|()| undo(&replay));
+                if undone.is_err() {
+                    newer.add(&replay);
                 }
-                (
-                    Ok(Some(LivingRun { journal, pid, .. })),
-                    RollbackSelection::Bdi(_) | RollbackSelection::Journal(_),
-                ) => {
-                    result.refused.push(TunableError::OwnerAlive { journal, pid });
-                }
-                (Ok(None), _) => result.take(path, undo(&replay)),
-            },
-            Ok(_) => {}
-            Err(error) => result.refused.push(error.into()),
+                result.take(path, undone);
+            }
         }
     }
     Ok(result)
+}
+
+/// The changes of newer journals that a rollback leaves in place, with their journals. An older
+/// change of the same file cannot be undone before them: its value is no longer there, so its
+/// original value would be lost.
+#[derive(Debug, Default)]
+struct StayingChanges(BTreeMap<(&'static str, PathBuf), PathBuf>);
+
+impl StayingChanges {
+    fn add(&mut self, replay: &Replay) {
+        self.0.extend(replay.open.iter().map(|open| (open.key(), replay.path.clone())));
+    }
+
+    /// Checks that none of them hides a change of this journal.
+    fn check(&self, replay: &Replay) -> Result<(), TunableError> {
+        let hidden = replay.open.iter().find_map(|open| Some((open, self.0.get(&open.key())?)));
+        match hidden.zip(replay.header.as_ref()) {
+            Some(((open, newer), header)) => Err(TunableError::NewerChange {
+                journal: replay.path.clone(),
+                tunable: open.tunable.name(),
+                bdi: header.site.bdi.clone(),
+                newer: newer.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Undoes changes of dead runs on one bdi, so that their values are not mistaken for the original

@@ -85,6 +85,37 @@ fn a_preview_of_stacked_settings_is_what_happens() {
     assert_eq!(outcomes, [other, RestoreOutcome::AlreadySo], "340 was there before");
 }
 
+/// Undone alone, the older setting would be lost: its value is not there any more.
+#[test]
+fn a_setting_below_a_newer_one_is_not_undone_alone() {
+    let (_dir, stage) = machine();
+    applied(&stage, "read_ahead=256K nr_requests=256").expect("applied");
+    let older = stage.journals().remove(0);
+    applied(&stage, "read_ahead=512K").expect("applied");
+    stage.await_end();
+    let name = older.file_stem().expect("a name").to_string_lossy().into_owned();
+    let alone = RollbackSelection::Journal(name);
+    for undo in [rollback_preview, rollback] {
+        let refused = undo(&stage.dirs(), &stage.root(), &alone).expect("looked at").refused;
+        let newer = matches!(refused.as_slice(), [TunableError::NewerChange { .. }]);
+        assert!(newer, "{refused:?}");
+    }
+    assert_eq!((stage.value(), stage.journals().len()), (kib(512), 2));
+    let bdi = RollbackSelection::Bdi(stage.bdi.clone());
+    rollback(&stage.dirs(), &stage.root(), &bdi).expect("rolled back");
+    assert_eq!((stage.value(), stage.journals().len()), (kib(128), 0));
+    // Other tunables do not hide it.
+    applied(&stage, "read_ahead=256K").expect("applied");
+    let older = stage.journals().remove(0);
+    applied(&stage, "nr_requests=256").expect("applied");
+    stage.await_end();
+    let name = older.file_name().expect("a name").to_string_lossy().into_owned();
+    let alone = RollbackSelection::Journal(name);
+    let report = rollback(&stage.dirs(), &stage.root(), &alone).expect("rolled back");
+    assert!(report.refused.is_empty(), "{report:?}");
+    assert_eq!((stage.value(), stage.journals().len()), (kib(128), 1));
+}
+
 #[test]
 fn the_lock_is_held_until_what_was_applied_is_let_go() {
     let (_dir, stage) = machine();

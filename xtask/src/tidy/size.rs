@@ -16,7 +16,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/doctor", 4160),
     ("crates/experiment", 2695),
     ("crates/fleet", 1735),
-    ("crates/foreread", 12057),
+    ("crates/foreread", 12177),
     ("crates/host", 5517),
     ("crates/model", 7555),
     ("crates/observe", 3125),

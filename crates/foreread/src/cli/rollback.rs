@@ -106,7 +106,7 @@ impl RollbackArgs {
             let files = super::persist::roll_back(context, self.dry_run, errors);
             done.files = unless_failed(files, errors);
         }
-        let records = super::revert::records(context, which, errors);
+        let mut records = super::revert::records(context, which, errors);
         let roll = if self.dry_run { tunables::rollback_preview } else { tunables::rollback };
         done.settings = match roll(&context.dirs, &context.root, which) {
             // The journal's settings were undone earlier, but not its open files.
@@ -119,6 +119,9 @@ impl RollbackArgs {
             result => result?,
         };
         let refused = std::mem::take(&mut done.settings.refused);
+        if matches!(which, RollbackSelection::Journal(_)) && !refused.is_empty() {
+            records.clear();
+        }
         errors.extend(refused.into_iter().map(anyhow::Error::new));
         if !self.dry_run {
             RefreshedFiles::forget_earlier_boots(&context.dirs);
