@@ -49,6 +49,7 @@ mod sweep;
 mod trace;
 mod tune;
 mod vdisk;
+mod vdisk_json;
 mod verb_groups;
 mod verify;
 mod watch;

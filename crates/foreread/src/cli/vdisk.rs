@@ -14,6 +14,7 @@ use vdisk::{
 };
 
 use super::Context;
+use super::vdisk_json::{listing_json, record_json, versioned};
 use crate::exit::Exit;
 use crate::output;
 use crate::signals::Signals;
@@ -100,7 +101,7 @@ impl VdiskArgs {
             Action::Show { name, watch: false, json } => {
                 let listing = vdisk::show(&context.dirs, &name)?;
                 if json {
-                    output::print_json(&listing)?
+                    output::print_json(&versioned(listing_json(&listing)))?
                 } else {
                     output::print(&page(&listing))?
                 }
@@ -139,7 +140,7 @@ fn create(
     let server = ServerCommand { program, args: vec!["vdisk".into(), "serve".into()] };
     let disk = VirtualDisk::create(&context.dirs, config, &server, Lifetime::Kept)?;
     if json {
-        output::print_json(disk.record())?;
+        output::print_json(&versioned(record_json(disk.record())))?;
     } else {
         output::print_document(&format!("{}\n", disk.target().display()))?;
         context.note(&format!(
@@ -166,9 +167,8 @@ fn pace(dilation: f64) -> String {
 fn list(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let disks = vdisk::list(&context.dirs)?;
     if json {
-        output::print_versioned(&serde_json::json!({
-            "virtual_disks": disks,
-        }))?;
+        let disks: Vec<_> = disks.iter().map(listing_json).collect();
+        output::print_json(&versioned(serde_json::json!({ "virtual_disks": disks })))?;
     } else if disks.is_empty() {
         context.note("no virtual disks: foreread vdisk create MODEL creates one");
     } else {
@@ -198,7 +198,7 @@ fn watch(context: &Context, name: &str, json: bool) -> anyhow::Result<Exit> {
     loop {
         let listing = vdisk::show(&context.dirs, name)?;
         if json {
-            output::print_json_line(&listing)?;
+            output::print_json_line(&versioned(listing_json(&listing)))?;
         } else {
             let counters = listing.counters.as_ref();
             output::print(&format!("{}\n", second(counters, before.as_ref())))?;
