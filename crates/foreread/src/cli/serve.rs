@@ -38,8 +38,10 @@ pub struct ServeArgs {
     /// Port; 0 chooses a free one
     #[arg(long, default_value_t = 8277)]
     port: u16,
-    /// Address to listen on; if it is not loopback, hosts on the network can read all pages
+    /// IP address to listen on, or localhost; if it is not loopback, hosts on the network can read
+    /// all pages
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(value_parser = listen_address)]
     listen: IpAddr,
     /// Serve this database, as for psql: a URL or a connection string. Without one, that of
     /// FOREREAD_DATABASE
@@ -54,6 +56,21 @@ pub struct ServeArgs {
     /// With --metrics: examine the host whose file tree is in this directory, as in a container
     #[arg(long, value_name = "DIR", requires = "metrics")]
     root: Option<OsString>,
+}
+
+/// Parses the address of --listen, which has no port.
+fn listen_address(text: &str) -> Result<IpAddr, String> {
+    if text == "localhost" {
+        return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    bare.parse().map_err(|_| match text.rsplit_once(':') {
+        Some((address, port)) if port.parse::<u16>().is_ok() && listen_address(address).is_ok() => {
+            format!("the port is an option of its own: --listen {address} --port {port}")
+        }
+        _ => "must be an IP address, such as 127.0.0.1, ::1 or 0.0.0.0 (all), or localhost"
+            .to_owned(),
+    })
 }
 
 impl ServeArgs {
@@ -78,5 +95,26 @@ impl ServeArgs {
         context.note(&format!("http://{} (Ctrl-C stops it)", server.address()));
         server.run(&signals.flag());
         Ok(Exit::Fine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_localhost_and_has_no_port() {
+        for text in ["localhost", "127.0.0.1"] {
+            assert_eq!(listen_address(text), Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)), "{text}");
+        }
+        assert_eq!(listen_address("[::1]"), listen_address("::1"));
+        for text in ["localhost:80", "127.0.0.1:80", "[::1]:80"] {
+            let error = listen_address(text).expect_err(text);
+            assert!(error.ends_with("--port 80"), "{error}");
+        }
+        for text in ["", "localhosts", "example.org:80", "[::1"] {
+            let error = listen_address(text).expect_err(text);
+            assert!(error.starts_with("must be an IP address"), "{error}");
+        }
     }
 }

@@ -34,8 +34,15 @@ const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The address is in use or not local.
-    #[error("cannot listen at {address}: {source}")]
+    #[error("cannot listen at {address}: {source}{}", port_advice(source))]
     Listen { address: SocketAddr, source: io::Error },
+}
+
+fn port_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; use another --port, or --port 0 for a free one",
+        _ => "",
+    }
 }
 
 /// The pages of a server. Several clients may request pages concurrently.
@@ -237,6 +244,15 @@ mod tests {
         {
             assert_eq!(answer(&Unasked, here, &request(head)).status, status, "{head}");
         }
+    }
+
+    #[test]
+    fn a_port_in_use_is_an_error_with_advice() {
+        let holder = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = holder.local_addr().expect("its address");
+        let error = TcpListener::bind(address).expect_err("in use");
+        let error = ServeError::Listen { address, source: error }.to_string();
+        assert!(error.ends_with("use another --port, or --port 0 for a free one"), "{error}");
     }
 
     #[test]
