@@ -36,7 +36,7 @@ const PROOF_PAIRS: u32 = 5;
 /// of code, the cause, a fix and the predicted gain. Recording changes no setting.
 ///
 /// Needs root, or CAP_BPF and CAP_PERFMON. For line numbers, compile with -g and
-/// -fno-omit-frame-pointer.
+/// -fno-omit-frame-pointer. If foreread is killed with SIGKILL, COMMAND keeps running.
 ///
 ///   foreread profile -- ./import data.csv     a command and its children, until it exits
 ///   foreread profile -o page.html -- ./import data.csv

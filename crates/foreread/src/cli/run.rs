@@ -25,7 +25,7 @@ const UNPRIVILEGED_INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// Does what `foreread auto` does, for one command and its child processes, on any storage that
 /// they read, until the command exits. The exit code is that of the command. Signals are passed on
-/// to the command.
+/// to the command. SIGKILL cannot be passed on: the command then keeps running without foreread.
 ///
 /// Without the privilege to observe the kernel (root, or CAP_BPF and CAP_PERFMON), foreread
 /// observes the command through /proc. It then prefetches strided and backward reads, but no window
