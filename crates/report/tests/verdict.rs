@@ -3,7 +3,9 @@
 
 mod sample;
 
-use foreread_report::{TermStyle, VerdictLine, terminal, verdict};
+use foreread_report::{
+    Named, Pairing, TermStyle, VerdictLine, compare_terminal, terminal, verdict,
+};
 use sample::{Sample, sample};
 use study::{RunStatus, Target, TrialStatus};
 use units::Kib;
@@ -51,6 +53,16 @@ fn the_time_of_a_simulation_is_not_called_measuring() {
     assert_says(&terminal(&sample.report(), look), &[" s of measuring, seed"]);
     sample.run.plan.target = Target::parse("sim:hdd-2008").unwrap();
     assert_says(&terminal(&sample.report(), look), &[" s of simulated time, seed"]);
+}
+
+#[test]
+fn runs_without_a_common_cell_cannot_be_compared() {
+    let (first, mut second) = (sample(), sample());
+    second.analysis.cells.clear();
+    let runs = [&first, &second].map(|sample| Named { report: sample.report(), name: None });
+    let text = compare_terminal(&Pairing::all(&runs), TermStyle { width: 1000, colour: false });
+    let words = ["cannot be compared: no workload was measured at the same setting in both."];
+    assert_says(&text, &words);
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl CompareArgs {
             output::print(&report::compare_terminal(&pairings, output::look()))?;
         }
         if pairings.iter().all(|pairing| pairing.comparison.cells.is_empty()) {
-            let none = "the runs have no setting and workload in common";
+            let none = "no workload was measured at the same setting in both runs";
             return Err(Usage(none.to_owned()).into());
         }
         Ok(Exit::Fine)

@@ -16,8 +16,8 @@ pub(crate) fn sentences(pairing: &Pairing<'_>, clean: fn(&str) -> String) -> Vec
     let mut said = Vec::new();
     match &comparison.overall {
         None => said.push(format!(
-            "{second} and {first} have no setting and workload in common, so no cells can be \
-             compared."
+            "{second} and {first} cannot be compared: no workload was measured at the same setting \
+             in both."
         )),
         Some(overall) => said.push(over_all(overall, &first, &second)),
     }
