@@ -50,7 +50,7 @@ pub fn run(
     }
     let place = LiveTarget::open_raw(&plan.target, environment, progress)?;
     progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
-    let measured = measure(plan, &place, environment);
+    let measured = measure(plan, &place, environment, progress);
     let closed = place.close(progress);
     let answer = measured?;
     closed?;
@@ -61,6 +61,7 @@ fn measure(
     plan: &ZonePlan,
     place: &LiveTarget,
     environment: &Environment,
+    progress: &mut dyn Progress,
 ) -> Result<Findings, ExperimentError> {
     let mut answer = Findings::new(NAME, QUESTION, plan.target.to_string());
     let seed = plan.seed.unwrap_or_else(drawn_seed);
@@ -69,7 +70,10 @@ fn measure(
     let file = Direct::open(path)?;
     let size = file.size()?;
     roomy(plan, path, size)?;
+    let (mut done, total) = (0, plan.places as usize * plan.repeats as usize);
     let found = gather(plan, seed, &mut |share| {
+        progress.step(&ProgressEvent::Measured { done, total });
+        done += 1;
         Stream { file: &file, size, share, place }.rate(plan.duration, environment)
     })?;
     conclude(&mut answer, &found);

@@ -113,6 +113,10 @@ impl Progress for StudyProgress {
                 self.position(*done as u64, *total as u64);
                 self.state(format!("probing device: {done} of {total} probes"));
             }
+            ProgressEvent::Measured { done, total } => {
+                self.position(*done as u64, *total as u64);
+                self.state(format!("measuring: {done} of {total} measurements"));
+            }
             ProgressEvent::Resumed { run, trials } => {
                 self.say(&format!("resuming run {run}: {trials} trials are already done"));
             }

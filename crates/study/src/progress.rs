@@ -34,6 +34,11 @@ pub enum ProgressEvent {
         done: usize,
         total: usize,
     },
+    /// An experiment measures: `done` of `total` measurements are complete.
+    Measured {
+        done: usize,
+        total: usize,
+    },
     /// An interrupted run is resumed; it has this many trials.
     Resumed {
         run: RunId,

@@ -85,10 +85,13 @@ fn measure(
     let shape = shape(place, environment, &machine, (window, size), &mut answer)?;
     progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
     let mut outcomes = Vec::new();
-    for pattern in pattern::all() {
+    let patterns = pattern::all();
+    let total = patterns.len();
+    for (done, pattern) in patterns.into_iter().enumerate() {
         if environment.cancel.is_cancelled() {
             return Err(ExperimentError::Cancelled);
         }
+        progress.step(&ProgressEvent::Measured { done, total });
         let observed = specimen.observe(&pattern)?;
         let policy = policy::build(rules)
             .map_err(|error| ExperimentError::NotPossible(error.to_string()))?;

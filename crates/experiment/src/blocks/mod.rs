@@ -140,7 +140,10 @@ fn measure(
     progress.step(&ProgressEvent::Phase(StudyPhase::Measuring));
     let mut cells = Vec::new();
     let mut late = 0;
-    for (processes, blocks) in orders(plan, seed) {
+    let orders = orders(plan, seed);
+    let total = orders.len();
+    for (done, (processes, blocks)) in orders.into_iter().enumerate() {
+        progress.step(&ProgressEvent::Measured { done, total });
         place.reset_disk()?;
         let order = cell::BlockReads {
             processes,
