@@ -20,7 +20,7 @@ pub struct Budget {
 /// An invalid budget: it must be a number of minutes above zero and up to a week.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum BudgetError {
-    #[error("{0:?} is not a number of minutes")]
+    #[error("{0:?} is not a number of minutes: write it without a unit, as in 5 or 0.5")]
     Number(String, #[source] ParseFloatError),
     /// Zero, negative, or more than a week.
     #[error("{0} minutes: must be more than 0 and at most {MAX_MINUTES} (a week)")]
@@ -75,6 +75,8 @@ mod tests {
         for slip in ["0", "-1", "nan", "inf", "1e9"] {
             assert!(matches!(slip.parse::<Budget>(), Err(BudgetError::Range(_))), "{slip}");
         }
+        let slip = "5min".parse::<Budget>().unwrap_err().to_string();
+        assert!(slip.ends_with("without a unit, as in 5 or 0.5"), "{slip}");
         for slip in ["", "4m", "four"] {
             assert!(matches!(slip.parse::<Budget>(), Err(BudgetError::Number(..))), "{slip}");
         }
