@@ -71,6 +71,8 @@ fn an_error_is_one_line_without_escaped_line_breaks() {
     let (code, _, said) = scratch.run("profile --explain foo");
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("there is no diagnosis \"foo\": there are "), "{said}");
+    let (code, _, said) = scratch.run("profile --list-rules --json");
+    assert!(code == 2 && said.contains("cannot be used with"), "{said}");
     let lines = [
         concat!(
             r#"{"begin":{"session_version":1,"foreread":"0.2.0","dry_run":false,"#,
@@ -94,6 +96,19 @@ fn an_error_is_one_line_without_escaped_line_breaks() {
 }
 
 #[test]
+fn a_dry_run_says_that_a_file_is_empty() {
+    let scratch = Scratch::new();
+    scratch.file("empty", "");
+    let file = scratch.path().join("empty");
+    let (code, out, said) = scratch.run(&format!("sweep -n {}", file.display()));
+    if code != 0 {
+        println!("skipped: {said}");
+        return;
+    }
+    assert!(out.contains("Not possible now: the file is empty"), "{out}");
+}
+
+#[test]
 fn a_proof_that_is_interrupted_exits_with_the_code_of_the_signal() {
     let scratch = Scratch::new();
     scratch.file("data", [1; 4096]);
@@ -113,4 +128,25 @@ fn a_proof_that_is_interrupted_exits_with_the_code_of_the_signal() {
         assert!(sent.unwrap().success());
         assert_eq!(status.code(), Some(code), "SIG{name}");
     }
+}
+
+#[test]
+fn a_signal_ends_an_import_from_a_pipe_without_data() {
+    let scratch = Scratch::new();
+    let pipe = scratch.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let words = format!("profile --import {}", pipe.display());
+    let mut child = scratch.foreread(&words).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    for _ in 0..500 {
+        if child.try_wait().unwrap().is_some() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    panic!("it still waits for the pipe");
 }

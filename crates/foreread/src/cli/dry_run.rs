@@ -68,6 +68,9 @@ fn on_path(
 ) -> anyhow::Result<(String, Option<Kib>)> {
     let storage = host::resolve(&context.root, path)?;
     let mut text = format!("Backing device: bdi {}\n", storage.bdi);
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() == 0) {
+        text.push_str("Not possible now: the file is empty\n");
+    }
     if let Some(disk) = &forecast.known_disk {
         let disk = report::clean::plain(disk);
         text.push_str(&format!(

@@ -109,10 +109,10 @@ pub struct ProfileArgs {
     #[arg(long)]
     force: bool,
     /// Print what a diagnosis means, by name or number
-    #[arg(long, value_name = "RULE", group = "whom")]
+    #[arg(long, value_name = "RULE", group = "whom", conflicts_with = "json")]
     explain: Option<String>,
     /// List all diagnoses
-    #[arg(long, group = "whom")]
+    #[arg(long, group = "whom", conflicts_with = "json")]
     list_rules: bool,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", group = "whom")]
@@ -147,10 +147,18 @@ impl ProfileArgs {
         let folded_file = self.destination("--folded", self.folded.as_ref())?;
         let pprof_file = self.destination("--pprof", self.pprof.as_ref())?;
         let firefox_file = self.destination("--firefox", self.firefox.as_ref())?;
-        let signals = Signals::listen().context("cannot listen for signals")?;
-        let (recording, status) = match source {
-            ProfileSource::Live(target) => self.record(target, &signals)?,
-            ProfileSource::File(file) => (imported(file, self.format.clone())?, None),
+        let listen = || Signals::listen().context("cannot listen for signals");
+        let (recording, status, signals) = match source {
+            ProfileSource::Live(target) => {
+                let signals = listen()?;
+                let (recording, status) = self.record(target, &signals)?;
+                (recording, status, signals)
+            }
+            ProfileSource::File(file) => {
+                // Until the file is read, signals end the program: a pipe may stay without data.
+                let recording = imported(file, self.format.clone())?;
+                (recording, None, listen()?)
+            }
         };
         let analysis = analyse(&recording, &choice, &self.what_if);
         if let Some(file) = page_file {
