@@ -20,9 +20,8 @@
 
 #![allow(clippy::print_stdout)] // stdout mixes results and messages
 
-mod advice;
 mod binaries;
-mod coverage;
+mod command;
 mod dist;
 mod guest;
 mod outcome;
@@ -31,7 +30,9 @@ mod profile;
 mod python;
 mod real;
 mod results;
+mod study_test;
 mod suite;
+mod test_outcome;
 mod tidy;
 mod transcript;
 mod tune_vs_grid;
@@ -71,10 +72,10 @@ fn run() -> Result<bool> {
         ["python"] => suite::test_python_package(&root),
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),
-        ["advice"] => advice::run(&root),
+        ["advice"] => study_test::run(&root, &["--test", "advice", "table"]),
         ["dist", ref words @ ..] => dist::chore(&root, words),
         ["packages", ref sections @ ..] => packages::chore(&root, sections),
-        ["coverage"] => coverage::run(&root),
+        ["coverage"] => study_test::run(&root, &["--lib", "coverage::tables"]),
         ["real", ref words @ ..] => real::run(&root, words),
         ["profile", ref words @ ..] => profile::run(&root, words),
         ["results", ref names @ ..] => results::run(&root, names),

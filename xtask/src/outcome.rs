@@ -2,14 +2,7 @@
 
 use std::fmt;
 
-/// The exit code and output of a command.
-#[derive(Clone, Debug)]
-pub struct Output {
-    /// Exit code, or 128 + signal.
-    pub code: i64,
-    pub stdout: String,
-    pub stderr: String,
-}
+use crate::command::Output;
 
 /// Exit code of a verb that is not permitted or not supported here (docs/exit-codes.md).
 const UNSUPPORTED_CODE: i64 = 6;
@@ -32,7 +25,6 @@ impl VerbOutcome {
             let mut lines = output.stderr.lines().map(str::trim);
             lines.find(|line| prefixes.iter().any(|prefix| line.starts_with(prefix)))
         };
-        let last = || output.stderr.lines().rev().find(|line| !line.trim().is_empty());
         if output.code == UNSUPPORTED_CODE {
             return match said(&["error:"]) {
                 Some(line) => Self::Refused(line.to_owned()),
@@ -40,7 +32,7 @@ impl VerbOutcome {
             };
         }
         if !success.contains(&output.code) {
-            let line = said(&["error:"]).or_else(last).unwrap_or("nothing on stderr");
+            let line = said(&["error:"]).unwrap_or_else(|| output.last_line());
             return Self::Fails(format!("exit code {}: {line}", output.code));
         }
         if !output.stdout.contains(evidence) {

@@ -4,22 +4,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+
+use crate::test_outcome::TestOutcome;
 
 /// Packages that the tests need, and optional ones.
 const NEEDED: &[&str] = &["maturin>=1.9,<2", "pytest>=8", "pyarrow", "numpy"];
 const OPTIONAL: &[&str] = &["ray>=2.40", "moto[server]>=5"];
 /// Additional packages that measurements compare with.
 const PEERS: &[&str] = &["libcachesim"];
-
-/// The outcome of the package's tests.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct PythonOutcome {
-    pub passed: usize,
-    pub failed: Vec<String>,
-    pub skipped: Vec<String>,
-}
 
 /// A Python virtual environment below `target`.
 struct Environment {
@@ -57,10 +52,11 @@ impl Environment {
 }
 
 /// Builds the package and runs its tests; skips all of them if pip cannot install the tools.
-pub fn run(root: &Path) -> Result<PythonOutcome> {
-    let skipped = |reason: &str| PythonOutcome {
+pub fn run(root: &Path) -> Result<TestOutcome> {
+    let started = Instant::now();
+    let skipped = |reason: &str| TestOutcome {
         skipped: vec![format!("python package: {reason}")],
-        ..PythonOutcome::default()
+        ..TestOutcome::default()
     };
     let Some(environment) = Environment::make(root) else {
         return Ok(skipped("python3 with the module venv is not installed"));
@@ -72,9 +68,9 @@ pub fn run(root: &Path) -> Result<PythonOutcome> {
         println!("pip cannot install ray and moto: their tests are skipped");
     }
     if let Some(problem) = environment.install_package(root, &[])? {
-        return Ok(PythonOutcome {
+        return Ok(TestOutcome {
             failed: vec![format!("python package: {problem}, see above")],
-            ..PythonOutcome::default()
+            ..TestOutcome::default()
         });
     }
     let tests = Command::new("nice")
@@ -91,6 +87,7 @@ pub fn run(root: &Path) -> Result<PythonOutcome> {
     if !tests.status.success() && outcome.failed.is_empty() {
         outcome.failed.push("python package: pytest failed, see above".to_owned());
     }
+    outcome.took("Python package", started);
     Ok(outcome)
 }
 
@@ -136,8 +133,8 @@ fn succeeds(command: &mut Command) -> bool {
 }
 
 /// Counts the results in the output of `pytest -v -rs`.
-fn read_transcript(text: &str) -> PythonOutcome {
-    let mut outcome = PythonOutcome::default();
+fn read_transcript(text: &str) -> TestOutcome {
+    let mut outcome = TestOutcome::default();
     for line in text.lines() {
         if let Some(skip) = line.strip_prefix("SKIPPED ") {
             outcome.skipped.push(format!("python package: {skip}"));

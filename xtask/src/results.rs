@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::command::output;
+
 /// Marks around the table of commit, date, machine and command.
 const HEAD: (&str, &str) = ("<!-- head: generated -->", "<!-- end of head -->");
 const OUTPUT: &str = "<!-- output: generated -->";
@@ -133,10 +135,8 @@ fn without_libtest(printed: &str) -> String {
 
 /// Returns the provenance of the figures.
 fn head(root: &Path, name: &str) -> Result<String> {
-    let said = |program: &str, arguments: &[&str]| -> Result<String> {
-        let output = Command::new(program).current_dir(root).args(arguments).output();
-        let output = output.with_context(|| format!("cannot start {program}"))?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let said = |program: &str, arguments: &[&str]| {
+        output(Command::new(program).current_dir(root).args(arguments))
     };
     let commit = said("git", &["rev-parse", "--short", "HEAD"])?;
     let changed = said("git", &["status", "--porcelain", "--", ".", ":!docs"])?;

@@ -4,59 +4,20 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use rustix::fs::statvfs;
 
+use crate::test_outcome::TestOutcome;
 use crate::transcript::Transcript;
-use crate::{binaries, guest, python, tidy};
+use crate::{binaries, command, guest, python, tidy};
 
 /// Integration tests that need the machine exclusively, and mostly root.
 const HOST_TIER: &str = "host";
 
-/// A step that leaves less free space than this has probably run out of it: programs remove files
-/// that they could not write completely.
-const SCARCE_ROOM_MIB: u64 = 2048;
-
-/// The result of all steps.
-#[derive(Debug, Default)]
-struct Outcome {
-    passed: usize,
-    failed: Vec<String>,
-    skipped: Vec<String>,
-    times: Vec<(String, Duration)>,
-    scarce: Vec<String>,
-}
-
-impl Outcome {
-    fn add(&mut self, other: Outcome) {
-        self.passed += other.passed;
-        self.failed.extend(other.failed);
-        self.skipped.extend(other.skipped);
-        self.times.extend(other.times);
-        self.scarce.extend(other.scarce);
-    }
-
-    /// Records the end of a step. Failures due to a full disk rarely say so.
-    fn took(&mut self, what: &str, started: Instant) {
-        self.times.push((what.to_owned(), started.elapsed()));
-        let places = [Path::new(".").to_owned(), std::env::temp_dir()];
-        let mut rooms: Vec<_> =
-            places.iter().filter_map(|at| Some((at, statvfs(at).ok()?))).collect();
-        rooms.dedup_by_key(|(_, room)| room.f_fsid);
-        for (place, room) in rooms {
-            let free_mib = (room.f_bavail * room.f_frsize) >> 20;
-            if free_mib < SCARCE_ROOM_MIB {
-                self.scarce.push(format!("{free_mib} MiB in {} after {what}", place.display()));
-            }
-        }
-    }
-}
-
 /// Runs all steps and prints a summary; returns whether nothing failed.
 pub fn run(root: &Path) -> Result<bool> {
-    let mut outcome = Outcome::default();
+    let mut outcome = TestOutcome::default();
     check_rules(root, &mut outcome)?;
     check_with(cargo(root), "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
     // Tests start the examples as processes that may be killed; `cargo test` may not build them.
@@ -64,18 +25,17 @@ pub fn run(root: &Path) -> Result<bool> {
     run_ordinary_tests(root, &mut outcome)?;
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
     host_tier_and_others(root, &mut outcome)?;
-    report(&outcome);
-    Ok(outcome.failed.is_empty())
+    Ok(outcome.report())
 }
 
 /// Runs the host tests, which need this machine's devices exclusively and mostly wait for virtual
 /// disks, while other steps use the remaining CPU time: the guest tests, clippy and the Python
 /// package.
-fn host_tier_and_others(root: &Path, outcome: &mut Outcome) -> Result<()> {
+fn host_tier_and_others(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
     thread::scope(|scope| {
-        let guest = scope.spawn(|| guest_tier(root));
+        let guest = scope.spawn(|| guest::run(root, &[]));
         // One after another: more load during the host tests would distort their times.
-        let builds = scope.spawn(|| Ok::<_, anyhow::Error>([clippy(root)?, python_package(root)?]));
+        let builds = scope.spawn(|| Ok::<_, anyhow::Error>([clippy(root)?, python::run(root)?]));
         let host = ["--test", HOST_TIER, "--", "--test-threads=1"];
         run_tests(root, "host tier, one at a time; guest tier; clippy; Python", &host, outcome)?;
         let builds = builds.join().map_err(|_| anyhow!("clippy's or Python's thread panicked"))?;
@@ -85,20 +45,10 @@ fn host_tier_and_others(root: &Path, outcome: &mut Outcome) -> Result<()> {
     })
 }
 
-fn guest_tier(root: &Path) -> Result<Outcome> {
-    let (mut outcome, started) = (Outcome::default(), Instant::now());
-    let tier = guest::run(root, &[])?;
-    outcome.passed += tier.passed.len();
-    outcome.failed.extend(tier.failed);
-    outcome.skipped.extend(tier.skipped);
-    outcome.took("guest tier, beside the host tier", started);
-    Ok(outcome)
-}
-
 /// Runs all lints at the lowest priority, in a separate target directory, because cargo locks a
 /// directory for each build.
-fn clippy(root: &Path) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
+fn clippy(root: &Path) -> Result<TestOutcome> {
+    let mut outcome = TestOutcome::default();
     let cargo = cargo(root);
     let mut lowest = Command::new("nice");
     lowest.args(["-n", "19"]).arg(cargo.get_program()).current_dir(root);
@@ -111,22 +61,10 @@ fn clippy(root: &Path) -> Result<Outcome> {
 
 /// Builds and tests the Python package; returns whether nothing failed.
 pub fn test_python_package(root: &Path) -> Result<bool> {
-    let outcome = python_package(root)?;
-    report(&outcome);
-    Ok(outcome.failed.is_empty())
+    Ok(python::run(root)?.report())
 }
 
-fn python_package(root: &Path) -> Result<Outcome> {
-    let (mut outcome, started) = (Outcome::default(), Instant::now());
-    let tests = python::run(root)?;
-    outcome.passed += tests.passed;
-    outcome.failed.extend(tests.failed);
-    outcome.skipped.extend(tests.skipped);
-    outcome.took("Python package", started);
-    Ok(outcome)
-}
-
-fn check_rules(root: &Path, outcome: &mut Outcome) -> Result<()> {
+fn check_rules(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
     println!("== tidy");
     let complaints = tidy::complaints(root)?;
     complaints.iter().for_each(|complaint| println!("{complaint}"));
@@ -143,7 +81,7 @@ fn check_with(
     mut cargo: Command,
     name: &str,
     arguments: &[&str],
-    outcome: &mut Outcome,
+    outcome: &mut TestOutcome,
 ) -> Result<()> {
     println!("== {name}");
     let help = self::cargo(Path::new(".")).args([arguments[0], "-h"]).output();
@@ -163,7 +101,12 @@ fn check_with(
 }
 
 /// Runs `cargo test` with these arguments, shows its output and counts the results.
-fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome) -> Result<()> {
+fn run_tests(
+    root: &Path,
+    title: &str,
+    arguments: &[&str],
+    outcome: &mut TestOutcome,
+) -> Result<()> {
     println!("== {title}");
     let started = Instant::now();
     let (ours, libtest) = match arguments.iter().position(|argument| *argument == "--") {
@@ -198,7 +141,7 @@ fn run_tests(root: &Path, title: &str, arguments: &[&str], outcome: &mut Outcome
 
 /// Runs all tests except the host tests, several binaries at a time: cargo runs binaries one after
 /// another, and the last test of each leaves other CPUs idle.
-fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
+fn run_ordinary_tests(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
     const TITLE: &str = "unit and integration tests";
     println!("== {TITLE}");
     let started = Instant::now();
@@ -218,7 +161,7 @@ fn run_ordinary_tests(root: &Path, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut Outcome) {
+fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut TestOutcome) {
     outcome.passed += transcript.passed();
     for (test, output) in transcript.failures() {
         let output: String = output.iter().map(|line| format!("\n    {line}")).collect();
@@ -233,24 +176,8 @@ fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut Outcom
     }
 }
 
-fn report(outcome: &Outcome) {
-    println!("\ntimes:");
-    for (what, time) in &outcome.times {
-        println!("  {:>5.0} s  {what}", time.as_secs_f64());
-    }
-    let scarce = ("little free space, which can fail tests", &outcome.scarce);
-    for (title, lines) in [scarce, ("skipped", &outcome.skipped), ("failed", &outcome.failed)] {
-        if !lines.is_empty() {
-            println!("{title}:");
-            lines.iter().for_each(|line| println!("  {line}"));
-        }
-    }
-    let (passed, failed, skipped) = (outcome.passed, outcome.failed.len(), outcome.skipped.len());
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
-}
-
 fn cargo(root: &Path) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new(command::cargo());
     command.current_dir(root).env("CARGO_TERM_COLOR", "never").env("RUST_BACKTRACE", "0");
     command
 }

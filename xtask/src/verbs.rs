@@ -4,7 +4,8 @@
 //! A script has an empty directory `$D`, files `/srv/data/file1` to `file9` on a separate file
 //! system, and the program `reader`.
 
-use crate::outcome::{Output, VerbOutcome};
+use crate::command::Output;
+use crate::outcome::VerbOutcome;
 
 /// Reads a file in pieces, each time from the disk.
 pub const READER: &str = include_str!("reader.pl");

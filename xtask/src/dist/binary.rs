@@ -5,9 +5,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::Release;
 use super::architecture::Architecture;
 use super::tools::ReleaseTools;
-use super::{Release, output, run, target};
+use crate::command::{cargo, output, run};
 
 /// Maximum size of the binary; a larger one is a mistake, such as symbols that were not stripped.
 const BINARY_MAX_BYTES: u64 = 15_000_000;
@@ -34,8 +35,7 @@ pub fn static_cargo(
     all: &[Architecture],
     tools: &ReleaseTools,
 ) -> Result<Command> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = release.command(cargo);
+    let mut command = release.command(cargo());
     command.args([verb, "--profile", "dist", "--locked"]);
     let mut flags = prefixes(release, "--remap-path-prefix=")?;
     flags.extend(LINK_FLAGS.map(str::to_owned));
@@ -58,7 +58,7 @@ pub fn static_cargo(
 
 /// Returns the path where [`build`] places the binary of an architecture.
 pub fn path(release: &Release, of: Architecture) -> PathBuf {
-    target(&release.root).join(of.triple()).join("dist/foreread")
+    release.target.join(of.triple()).join("dist/foreread")
 }
 
 /// Checks that the binary is a static program that is small enough to ship.

@@ -20,8 +20,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::command::{output, target_directory};
+
 pub use architecture::Architecture;
 pub use binary::static_cargo;
+pub use packages::write as write_packages;
 pub use tools::ReleaseTools;
 pub use version::manifest_version;
 
@@ -30,8 +33,11 @@ const USAGE: &str = "usage: cargo run -p xtask -- dist VERSION [--snapshot] [--a
                      … dist --cut VERSION     date the changelog and set the version";
 
 /// One release: its version, source and destination.
+#[derive(Clone)]
 pub struct Release {
     pub root: PathBuf,
+    /// cargo's target directory.
+    pub target: PathBuf,
     pub version: String,
     pub commit: String,
     /// Time of the commit, in Unix seconds: the time of every file in every artefact.
@@ -89,12 +95,14 @@ impl Options {
 impl Release {
     pub fn of(root: &Path, version: &str) -> Result<Self> {
         let git = |words: &[&str]| output(Command::new("git").current_dir(root).args(words));
+        let target = target_directory(root)?;
         Ok(Self {
             root: root.to_owned(),
             version: version.to_owned(),
             commit: git(&["rev-parse", "--short=12", "HEAD"])?,
             epoch: git(&["log", "-1", "--format=%ct"])?,
-            directory: target(root).join("dist").join(version),
+            directory: target.join("dist").join(version),
+            target,
         })
     }
 
@@ -104,7 +112,7 @@ impl Release {
             fs::remove_dir_all(&self.directory)?;
         }
         fs::create_dir_all(&self.directory)?;
-        let tools = ReleaseTools::install(&target(&self.root))?;
+        let tools = ReleaseTools::install(&self.target)?;
         let metadata = dependencies::read(&self.root)?;
         let licences = dependencies::licences(&metadata)?;
         sbom::write(self, &metadata)?;
@@ -122,6 +130,11 @@ impl Release {
         list(&self.directory)
     }
 
+    /// Returns the directory of the installed files of an architecture.
+    pub fn stage(&self, of: Architecture) -> PathBuf {
+        self.target.join("dist-stage").join(of.arch())
+    }
+
     /// Returns a command whose environment has the variables that all artefacts depend on.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -135,11 +148,6 @@ impl Release {
     }
 }
 
-pub fn target(root: &Path) -> PathBuf {
-    let directory = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    directory.map_or_else(|| root.join("target"), |directory| root.join(directory))
-}
-
 /// Writes `SHA256SUMS` in the format of sha256sum(1).
 fn sums(directory: &Path) -> Result<()> {
     let mut names = names(directory)?;
@@ -150,7 +158,8 @@ fn sums(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn names(directory: &Path) -> Result<Vec<String>> {
+/// Returns the names of the files in a directory, sorted.
+pub fn names(directory: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
         names.push(entry?.file_name().to_string_lossy().into_owned());
@@ -166,21 +175,6 @@ fn list(directory: &Path) -> Result<()> {
         println!("{:>9.2} MiB  {name}", bytes as f64 / f64::from(1 << 20));
     }
     Ok(())
-}
-
-/// Runs a command that must succeed.
-fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("starting {command:?}"))?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
-}
-
-/// Returns the stdout of a command that must succeed.
-pub fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("starting {command:?}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {}: {}", output.status, said.trim());
-    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
 }
 
 #[cfg(test)]

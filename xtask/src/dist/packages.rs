@@ -5,12 +5,15 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::Release;
 use super::architecture::Architecture;
 use super::tools::ReleaseTools;
-use super::{Release, run};
+use crate::command::run;
 
+/// Formats that nfpm writes.
 const PACKAGERS: [&str; 3] = ["deb", "rpm", "apk"];
 
+/// Writes the packages of one architecture.
 pub fn write(
     release: &Release,
     of: Architecture,

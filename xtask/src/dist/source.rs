@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Release, output, packages::archive, run};
+use super::{Release, packages::archive};
+use crate::command::{cargo, output, run};
 
 pub fn write(release: &Release) -> Result<()> {
     let directory = tempfile::tempdir()?;
@@ -24,8 +25,7 @@ pub fn write(release: &Release) -> Result<()> {
 /// Copies all crates; returns the configuration that makes cargo use them, and the commit, which an
 /// archive does not contain otherwise.
 fn vendor(release: &Release, top: &Path) -> Result<String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = release.command(cargo);
+    let mut command = release.command(cargo());
     command.current_dir(top).args(["vendor", "--locked", "vendor"]);
     let printed = output(&mut command).context("copying the crates")?;
     ensure!(printed.contains("[source.crates-io]"), "cargo vendor prints no configuration");

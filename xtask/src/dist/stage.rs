@@ -8,8 +8,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::Release;
 use super::architecture::Architecture;
-use super::{Release, output, run, target};
+use crate::command::{output, run};
 
 /// Directories in which shells look for completions; Debian's zsh uses the first one for zsh.
 const COMPLETIONS: [(&str, &str); 4] = [
@@ -42,7 +43,7 @@ const COPIES: [(&str, &str); 13] = [
 
 /// Creates the tree; returns its directory.
 pub fn fill(release: &Release, of: Architecture, binary: &Path, licences: &str) -> Result<PathBuf> {
-    let stage = target(&release.root).join("dist-stage").join(of.arch());
+    let stage = release.stage(of);
     if stage.exists() {
         fs::remove_dir_all(&stage)?;
     }

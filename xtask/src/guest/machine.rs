@@ -13,7 +13,7 @@ use super::agent::Agent;
 use super::disk::{Bus, Disk};
 use super::image::Image;
 use super::wire::Wire;
-use crate::outcome::Output;
+use crate::command::{Output, run, target_directory};
 
 /// Time limit of a command in the guest: usually seconds, but minutes during a build on the host.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
@@ -35,7 +35,7 @@ pub struct Hardware {
 
 #[derive(Debug)]
 pub struct GuestMachine {
-    qemu: Child,
+    qemu: Qemu,
     agent: Agent,
     monitor: Wire,
     directory: PathBuf,
@@ -43,6 +43,24 @@ pub struct GuestMachine {
 }
 
 impl Hardware {
+    /// Creates the directory of this name, or empties it. The guest has no disk but its root.
+    pub fn new(root: &Path, image: &Image, name: &str) -> Result<Self> {
+        let directory = target_directory(root)?.join("guest").join(name);
+        if directory.exists() {
+            fs::remove_dir_all(&directory).context("removing the disks of the last guest")?;
+        }
+        fs::create_dir_all(&directory).with_context(|| format!("{}", directory.display()))?;
+        let (from, to) = (image.root_disk(), directory.join("root.img"));
+        run(Command::new("cp").arg("--sparse=always").arg(from).arg(to))?;
+        Ok(Self { image: image.clone(), directory, disks: Vec::new() })
+    }
+
+    /// Adds an empty disk.
+    pub fn add(&mut self, disk: Disk) -> Result<()> {
+        self.disks.push(disk);
+        disk.make(&self.directory)
+    }
+
     /// Returns the path of the guest's console log.
     pub fn console(&self) -> PathBuf {
         self.directory.join("console.log")
@@ -62,11 +80,11 @@ impl Hardware {
             .args(["-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0", "-qmp"])
             .arg(format!("unix:{},server=on,wait=off", monitor.display()))
             .stdin(Stdio::null());
-        let qemu = Guarded(Some(command.spawn().context("starting QEMU")?));
+        let qemu = Qemu(command.spawn().context("starting QEMU")?);
         let mut monitor = Wire::connect(&monitor, Duration::from_secs(30))?;
         monitor.ask("qmp_capabilities", &Value::Null, COMMAND_TIMEOUT)?;
         let agent = Agent::greet(&agent)?;
-        let (directory, qemu) = (self.directory.clone(), qemu.release()?);
+        let directory = self.directory.clone();
         Ok(GuestMachine { qemu, agent, monitor, directory, _sockets: sockets })
     }
 
@@ -100,21 +118,15 @@ impl Hardware {
     }
 }
 
-/// A process that is killed on drop unless it is released.
-struct Guarded(Option<Child>);
+/// QEMU's process, which is killed on drop.
+#[derive(Debug)]
+struct Qemu(Child);
 
-impl Guarded {
-    fn release(mut self) -> Result<Child> {
-        self.0.take().context("no process")
-    }
-}
-
-impl Drop for Guarded {
+impl Drop for Qemu {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        // Without effect if it has exited.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -146,32 +158,17 @@ impl GuestMachine {
         Ok(())
     }
 
-    pub fn cut_power(mut self) -> Result<()> {
-        self.qemu.kill().context("ending QEMU")?;
-        self.qemu.wait().context("waiting for QEMU")?;
-        Ok(())
-    }
-
     pub fn shut_down(mut self) -> Result<()> {
         // The agent may be stopped before it can report the result.
         let _ = self.agent.run("systemctl --no-block poweroff", Duration::from_secs(10));
         let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
-        while self.qemu.try_wait().context("waiting for QEMU")?.is_none() {
+        while self.qemu.0.try_wait().context("waiting for QEMU")?.is_none() {
             if Instant::now() > deadline {
                 bail!("the guest does not shut down");
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         Ok(())
-    }
-}
-
-impl Drop for GuestMachine {
-    fn drop(&mut self) {
-        if let Ok(None) = self.qemu.try_wait() {
-            let _ = self.qemu.kill();
-            let _ = self.qemu.wait();
-        }
     }
 }
 

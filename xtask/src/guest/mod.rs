@@ -19,32 +19,23 @@ mod wire;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use image::{Image, Made};
+use crate::test_outcome::TestOutcome;
+use image::Made;
 use stage::Stage;
 
 const USAGE: &str = "usage: cargo run -p xtask -- guest image | shell | list | test [NAME…]";
-
-#[derive(Debug, Default)]
-pub struct Tier {
-    /// Names of the passed checks.
-    pub passed: Vec<String>,
-    /// Names of the failed checks, with the reason.
-    pub failed: Vec<String>,
-    /// Reasons why the tests, or some of them, could not run here.
-    pub skipped: Vec<String>,
-}
 
 /// Runs a command of `xtask guest`; returns whether it succeeded.
 pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
     match words {
         ["image"] => {
-            println!("{}", have(root)?.directory.display());
+            println!("{}", image::get(root)?.here()?.directory.display());
             Ok(true)
         }
         ["shell"] => {
-            let image = have(root)?;
+            let image = image::get(root)?.here()?;
             Stage::set(root, &image)?.shell()
         }
         ["list"] => {
@@ -54,28 +45,22 @@ pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
                 .for_each(|check| println!("{}", check.name));
             Ok(true)
         }
-        ["test", names @ ..] => {
-            let tier = run(root, names)?;
-            let (passed, failed) = (tier.passed.len(), tier.failed.len());
-            tier.skipped.iter().for_each(|line| println!("SKIP {line}"));
-            tier.failed.iter().for_each(|line| println!("FAILED {line}"));
-            println!("{passed} passed, {failed} failed, {} skipped", tier.skipped.len());
-            Ok(failed == 0)
-        }
+        ["test", names @ ..] => Ok(run(root, names)?.report()),
         _ => bail!(USAGE),
     }
 }
 
 /// Runs the checks with these names, or all, in order on one machine.
-pub fn run(root: &Path, names: &[&str]) -> Result<Tier> {
+pub fn run(root: &Path, names: &[&str]) -> Result<TestOutcome> {
+    let all_started = Instant::now();
     let chosen = checks::choose(names)?;
-    let mut tier = Tier::default();
+    let mut outcome = TestOutcome::default();
     let image = match image::get(root)? {
         Made::Here(image) => image,
         Made::NotHere(reason) => {
             println!("SKIP guest tier: {reason}");
-            tier.skipped.push(format!("guest tier: {reason}"));
-            return Ok(tier);
+            outcome.skipped.push(format!("guest tier: {reason}"));
+            return Ok(outcome);
         }
     };
     let mut stage = Stage::set(root, &image)?;
@@ -86,31 +71,15 @@ pub fn run(root: &Path, names: &[&str]) -> Result<Tier> {
         match result {
             Ok(()) => {
                 println!("test {} ... ok ({seconds:.0} s)", check.name);
-                tier.passed.push(check.name.to_owned());
+                outcome.passed += 1;
             }
             Err(error) => {
                 println!("test {} ... FAILED ({seconds:.0} s)\n{error:#}", check.name);
                 println!("{}", stage.evidence());
-                tier.failed.push(format!("{}: {error:#}", check.name));
+                outcome.failed.push(format!("{}: {error:#}", check.name));
             }
         }
     }
-    Ok(tier)
-}
-
-fn have(root: &Path) -> Result<Image> {
-    match image::get(root)? {
-        Made::Here(image) => Ok(image),
-        Made::NotHere(reason) => bail!("no guest here: {reason}"),
-    }
-}
-
-/// Returns cargo's target directory.
-fn target_directory(root: &Path) -> Result<std::path::PathBuf> {
-    let metadata = cargo_metadata::MetadataCommand::new()
-        .manifest_path(root.join("Cargo.toml"))
-        .no_deps()
-        .exec()
-        .context("reading cargo metadata")?;
-    Ok(metadata.target_directory.into_std_path_buf())
+    outcome.took("guest tier", all_started);
+    Ok(outcome)
 }

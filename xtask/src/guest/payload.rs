@@ -4,10 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
+use super::disk::{Bus, Disk};
 use super::image::Image;
+use super::machine::Hardware;
 use crate::binaries::BUILD;
+use crate::command::{captured, cargo, run, target_directory};
 
 /// Variable that forces the build for an older C library, to test it where it is not needed.
 const STATIC: &str = "FOREREAD_GUEST_STATIC";
@@ -18,11 +21,13 @@ const BINARY: &str = "FOREREAD_GUEST_BINARY";
 /// Path of the tar file in the guest.
 pub const PAYLOAD_PATH: &str = "/dev/disk/by-id/virtio-payload";
 
-/// Builds foreread and writes the tar file.
-pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
+const DISK: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
+
+/// Builds foreread and adds a disk with it.
+pub fn pack(root: &Path, hardware: &mut Hardware) -> Result<()> {
     let binary = match std::env::var_os(BINARY) {
         Some(named) => PathBuf::from(named),
-        None => build(root, image)?,
+        None => build(root, &hardware.image)?,
     };
     let directory = tempfile::tempdir()?;
     let copy = directory.path().join("foreread");
@@ -30,49 +35,44 @@ pub fn pack(root: &Path, image: &Image, tar: &Path) -> Result<()> {
     let mut strip = Command::new("strip");
     strip.arg("--strip-debug").arg("-o").arg(&copy).arg(&binary);
     let is_stripped = strip.status().is_ok_and(|status| status.success());
-    pack_files(&[("foreread", if is_stripped { copy } else { binary })], tar)
+    pack_files(&[("foreread", if is_stripped { copy } else { binary })], hardware)
 }
 
-/// Writes a tar file with these files, under their names in the guest.
-pub fn pack_files(files: &[(&str, PathBuf)], tar: &Path) -> Result<()> {
+/// Adds a disk whose content is a tar file with these files, under their names in the guest.
+pub fn pack_files(files: &[(&str, PathBuf)], hardware: &mut Hardware) -> Result<()> {
     let directory = tempfile::tempdir()?;
     for (name, path) in files {
         fs::copy(path, directory.path().join(name))
             .with_context(|| format!("copying {}", path.display()))?;
     }
     let mut command = Command::new("tar");
-    command.arg("-cf").arg(tar).arg("-C").arg(directory.path());
-    command.args(files.iter().map(|(name, _)| name));
-    let status = command.status().context("starting tar")?;
-    ensure!(status.success(), "tar could not write {}", tar.display());
-    Ok(())
+    command.arg("-cf").arg(DISK.file(&hardware.directory)).arg("-C").arg(directory.path());
+    hardware.disks.push(DISK);
+    run(command.args(files.iter().map(|(name, _)| name)))
 }
 
 /// Returns the binary of `make test` if it can run in the guest, otherwise a static one.
 fn build(root: &Path, image: &Image) -> Result<PathBuf> {
-    let target = super::target_directory(root)?;
+    let target = target_directory(root)?;
     let forced = std::env::var_os(STATIC).is_some();
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root).args(BUILD).arg("--quiet");
+    let mut command = Command::new(cargo());
+    command.current_dir(root).args(BUILD).arg("--quiet");
     let binary = if !forced && version(&host_libc()?) <= version(&image.libc_version()?) {
         target.join("debug/foreread")
     } else {
         let triple = "x86_64-unknown-linux-gnu";
         let target = target.join("guest-static");
-        cargo.args(["--target", triple, "--target-dir"]).arg(&target);
-        cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+        command.args(["--target", triple, "--target-dir"]).arg(&target);
+        command.env("RUSTFLAGS", "-C target-feature=+crt-static");
         target.join(triple).join("debug/foreread")
     };
-    let status = cargo.status().context("starting cargo")?;
-    ensure!(status.success(), "foreread does not build for the guest");
+    run(&mut command).context("building foreread for the guest")?;
     Ok(binary)
 }
 
 /// Returns the version of this machine's C library, which the binary may need: `2.36`.
 fn host_libc() -> Result<String> {
-    let output = Command::new("getconf").arg("GNU_LIBC_VERSION").output();
-    let output = output.context("starting getconf")?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = captured(Command::new("getconf").arg("GNU_LIBC_VERSION"))?.stdout;
     match text.trim().strip_prefix("glibc ") {
         Some(version) => Ok(version.to_owned()),
         // Another C library.

@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use super::image::{self, Made};
+use super::image;
 use super::kernels::{self, DATA_PATH};
 use super::machine::GuestMachine;
 use super::payload::PAYLOAD_PATH;
 use super::readers;
-use crate::outcome::Output;
+use crate::command::Output;
 use crate::verbs::DIRECTORY;
 
 /// Kernel series of Debian 12, whose programs the guest has.
@@ -45,10 +45,7 @@ const BOOTED_BEFORE: [&str; 2] = ["survive_reboot", "set_by_cloud_init"];
 
 /// Runs the steps with these packages until one fails; returns the table, and whether none failed.
 pub fn table(root: &Path, first: PathBuf, next: PathBuf) -> Result<(String, bool)> {
-    let image = match image::of_kernel(root, SERIES)? {
-        Made::Here(image) => image,
-        Made::NotHere(reason) => bail!("no guest here: {reason}"),
-    };
+    let image = image::of_kernel(root, SERIES)?.here()?;
     let files = [("first.deb", first), ("next.deb", next)];
     let hardware = kernels::hardware(root, &image, "service", &files)?;
     let mut machine = hardware.boot()?;

@@ -1,10 +1,8 @@
 //! The guest that all checks share; its disks survive reboots.
 
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::disk::{Bus, Disk};
 use super::image::Image;
@@ -22,7 +20,6 @@ pub const SATA: Disk = Disk { serial: "sata-a", bus: Bus::Sata(0), mib: 192 };
 pub const VOLUMES: Disk = Disk { serial: "volumes", bus: Bus::Virtio, mib: 512 };
 /// A disk that is missing until it is plugged in.
 pub const LATE: Disk = Disk { serial: "late-a", bus: Bus::Scsi, mib: 64 };
-const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
 
 const fn member(serial: &'static str) -> Disk {
     Disk { serial, bus: Bus::Scsi, mib: 160 }
@@ -38,19 +35,12 @@ pub struct Stage {
 impl Stage {
     /// Creates new disks; the machine is off.
     pub fn set(root: &Path, image: &Image) -> Result<Self> {
-        let directory = super::target_directory(root)?.join("guest/stage");
-        if directory.exists() {
-            fs::remove_dir_all(&directory).context("removing the disks of the last guest")?;
+        let mut hardware = Hardware::new(root, image, "stage")?;
+        for disk in RAID5.into_iter().chain(RAID10).chain([SATA, VOLUMES]) {
+            hardware.add(disk)?;
         }
-        fs::create_dir_all(&directory).with_context(|| format!("{}", directory.display()))?;
-        copy_sparse(&image.root_disk(), &directory.join("root.img"))?;
-        payload::pack(root, image, &PAYLOAD.file(&directory))?;
-        let mut disks: Vec<Disk> = RAID5.into_iter().chain(RAID10).collect();
-        disks.extend([SATA, VOLUMES]);
-        disks.iter().try_for_each(|disk| disk.make(&directory))?;
-        disks.push(PAYLOAD);
-        let image = image.clone();
-        Ok(Self { hardware: Hardware { image, directory, disks }, machine: None })
+        payload::pack(root, &mut hardware)?;
+        Ok(Self { hardware, machine: None })
     }
 
     /// Returns the running guest; boots it if it is off.
@@ -75,9 +65,7 @@ impl Stage {
 
     /// Cuts the power and boots again.
     pub fn power_cut(&mut self) -> Result<&mut GuestMachine> {
-        if let Some(machine) = self.machine.take() {
-            machine.cut_power()?;
-        }
+        self.machine = None;
         self.machine()
     }
 
@@ -93,13 +81,4 @@ impl Stage {
         let console = self.hardware.console();
         format!("the end of {}:\n{}", console.display(), tail(&console))
     }
-}
-
-/// Copies a disk without filling its holes.
-pub fn copy_sparse(from: &Path, to: &Path) -> Result<()> {
-    let mut command = Command::new("cp");
-    let status =
-        command.arg("--sparse=always").arg(from).arg(to).status().context("starting cp")?;
-    ensure!(status.success(), "could not copy {} to {}", from.display(), to.display());
-    Ok(())
 }

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use super::chroot::captured;
 use super::installs::artefact;
-use crate::dist::{Architecture, Release, target};
+use crate::command::captured;
+use crate::dist::{Architecture, Release, names};
 
 /// Number of calls; the median is compared with the requirement.
 const CALL_COUNT: usize = 21;
@@ -29,16 +29,12 @@ pub fn sizes(release: &Release) -> Result<String> {
         Ok(format!("{:.2}", bytes as f64 / f64::from(1 << 20)))
     };
     for of in Architecture::ALL {
-        let binary = staged(release, of).join("usr/bin/foreread");
+        let binary = release.stage(of).join("usr/bin/foreread");
         if binary.exists() {
             let _ = writeln!(text, "| binary, {} | {} |", of.arch(), mib(&binary)?);
         }
     }
-    let mut names: Vec<_> = fs::read_dir(&release.directory)?
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<_>>()?;
-    names.sort();
-    for name in names {
+    for name in names(&release.directory)? {
         let _ = writeln!(text, "| {name} | {} |", mib(&release.directory.join(&name))?);
     }
     Ok(text)
@@ -47,7 +43,7 @@ pub fn sizes(release: &Release) -> Result<String> {
 /// Returns the table of requirements, and whether all are met.
 pub fn table(release: &Release) -> Result<(String, bool)> {
     let of = Architecture::named(std::env::consts::ARCH)?;
-    let binary = staged(release, of).join("usr/bin/foreread");
+    let binary = release.stage(of).join("usr/bin/foreread");
     let version = median_ms(&binary, &["--version"])?;
     let doctor = median_ms(&binary, &["doctor"])?;
     let rows = [
@@ -82,10 +78,6 @@ fn limited(check: &str, value: f64, most: f64, unit: &str) -> Row {
     (check.to_owned(), format!("{value:.1}{unit}"), format!("{most:.0}{unit}"), value < most)
 }
 
-fn staged(release: &Release, of: Architecture) -> std::path::PathBuf {
-    target(&release.root).join("dist-stage").join(of.arch())
-}
-
 fn median_ms(binary: &Path, words: &[&str]) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..CALL_COUNT {
@@ -101,7 +93,8 @@ fn median_ms(binary: &Path, words: &[&str]) -> Result<f64> {
 
 fn exposure(release: &Release, of: Architecture) -> Result<Row> {
     let mut command = Command::new("systemd-analyze");
-    command.args(["security", "--no-pager", "--offline=true"]).arg(unit(release, of));
+    let unit = release.stage(of).join("usr/lib/systemd/system/foreread-auto.service");
+    command.args(["security", "--no-pager", "--offline=true"]).arg(unit);
     let output = captured(&mut command)?;
     let line = output.stdout.lines().rfind(|line| line.contains("Overall exposure level"));
     let level = line.and_then(|line| line.split_whitespace().find_map(|word| word.parse().ok()));
@@ -112,7 +105,7 @@ fn exposure(release: &Release, of: Architecture) -> Result<Row> {
 fn verified(release: &Release, of: Architecture) -> Result<Row> {
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no", "--recursive-errors=no"]);
-    command.arg(format!("--root={}", staged(release, of).display())).arg("foreread-auto.service");
+    command.arg(format!("--root={}", release.stage(of).display())).arg("foreread-auto.service");
     let output = captured(&mut command)?;
     Ok(found("`systemd-analyze verify`", &output.stderr, output.code == 0))
 }
@@ -129,8 +122,4 @@ fn found(check: &str, printed: &str, success: bool) -> Row {
     let result = if lines.is_empty() { "nothing".to_owned() } else { lines.join("<br>") };
     let required = "no error, no warning".to_owned();
     (check.to_owned(), result, required, success && lines.is_empty())
-}
-
-fn unit(release: &Release, of: Architecture) -> std::path::PathBuf {
-    staged(release, of).join("usr/lib/systemd/system/foreread-auto.service")
 }

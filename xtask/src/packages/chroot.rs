@@ -6,8 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::dist::{output, target};
-use crate::outcome::Output;
+use crate::command::{Output, captured, output, target_directory};
 
 /// The programs of a system without Debian's: one file.
 const BUSYBOX: &str = "busybox-static";
@@ -54,7 +53,7 @@ impl Chroot {
         suite: &str,
         packages: &[&str],
     ) -> Result<Self> {
-        let cache = target(repository).join("dist-systems");
+        let cache = target_directory(repository)?.join("dist-systems");
         fs::create_dir_all(&cache)?;
         let name = [&[suite], packages].concat().join("+");
         let tar = cache.join(format!("{name}.tar"));
@@ -130,17 +129,4 @@ impl Drop for Chroot {
             eprintln!("xtask: could not remove {}", self.root.display());
         }
     }
-}
-
-/// Returns a command's output, even if it fails.
-pub fn captured(command: &mut Command) -> Result<Output> {
-    use std::os::unix::process::ExitStatusExt;
-    let output = command.stdin(std::process::Stdio::null()).output();
-    let output = output.with_context(|| format!("starting {command:?}"))?;
-    let code = output.status.code().or_else(|| output.status.signal().map(|signal| 128 + signal));
-    Ok(Output {
-        code: code.unwrap_or(-1).into(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
 }

@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 
 use super::chroot::Chroot;
 use super::installs::Packages;
-use crate::dist::{Release, output};
+use crate::command::output;
+use crate::dist::Release;
 use crate::outcome::{Footnotes, VerbOutcome};
 use crate::verbs::{self, DIRECTORY, FILE_COUNT, READER, Systems, TriedVerb, WITHOUT_BPF};
 

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use super::chroot::{Chroot, captured};
-use crate::dist::{Architecture, Release, ReleaseTools, output, target};
-use crate::outcome::{Footnotes, Output};
+use super::chroot::Chroot;
+use crate::command::{Output, captured, output};
+use crate::dist::{Architecture, Release, ReleaseTools, names, write_packages};
+use crate::outcome::{Footnotes, VerbOutcome};
 
 /// Debian releases: name and suite.
 const SYSTEMS: [(&str, &str); 4] = [
@@ -80,36 +81,24 @@ impl Packages {
     pub fn prepare(release: &Release) -> Result<Self> {
         let packages = Self { directory: tempfile::tempdir()? };
         let of = Architecture::named(std::env::consts::ARCH)?;
-        let tools = ReleaseTools::install(&target(&release.root))?;
-        let stage = target(&release.root).join("dist-stage").join(of.arch());
+        let tools = ReleaseTools::install(&release.target)?;
+        let stage = release.stage(of);
         ensure!(stage.is_dir(), "{} does not exist: run dist first", stage.display());
-        for suffix in ["deb", "rpm", "apk", "tar.gz"] {
-            let path = artefact(release, of, suffix)?;
-            fs::copy(&path, packages.path(&format!("first.{suffix}")))?;
+        let directory = packages.path("next");
+        fs::create_dir(&directory)?;
+        let next = Release { version: NEXT_VERSION.to_owned(), directory, ..release.clone() };
+        write_packages(&next, of, &tools, &stage)?;
+        for (name, release) in [("first", release), ("next", &next)] {
+            for suffix in ["deb", "rpm", "apk", "tar.gz"] {
+                let path = artefact(release, of, suffix)?;
+                fs::copy(&path, packages.path(&format!("{name}.{suffix}")))?;
+            }
+            // The name of a wheel is significant.
+            let wheels = packages.path("wheels").join(name);
+            fs::create_dir_all(&wheels)?;
+            let path = artefact(release, of, "whl")?;
+            fs::copy(&path, wheels.join(path.file_name().unwrap_or_default()))?;
         }
-        // The name of a wheel is significant.
-        let (first, next) = (packages.path("wheels/first"), packages.path("wheels/next"));
-        fs::create_dir_all(&first)?;
-        fs::create_dir_all(&next)?;
-        let path = artefact(release, of, "whl")?;
-        fs::copy(&path, first.join(path.file_name().unwrap_or_default()))?;
-        for packager in ["deb", "rpm", "apk"] {
-            let mut nfpm = release.command(tools.nfpm());
-            nfpm.args(["package", "--config", "packaging/nfpm.yaml", "--packager", packager])
-                .arg("--target")
-                .arg(packages.path(&format!("next.{packager}")))
-                .env("ARCH", of.goarch())
-                .env("VERSION", NEXT_VERSION)
-                .env("STAGE", &stage);
-            output(&mut nfpm)?;
-        }
-        let mut wheel = release.command(tools.python());
-        wheel
-            .arg("packaging/wheel.py")
-            .arg(stage.join("usr/bin/foreread"))
-            .args([NEXT_VERSION, of.arch(), "README.md"])
-            .arg(next);
-        output(&mut wheel)?;
         Ok(packages)
     }
 
@@ -120,16 +109,16 @@ impl Packages {
 
 /// Returns the artefact of an architecture with this suffix.
 pub fn artefact(release: &Release, of: Architecture, suffix: &str) -> Result<PathBuf> {
-    let entries = fs::read_dir(&release.directory)
-        .with_context(|| format!("{}: run dist first", release.directory.display()))?;
-    for entry in entries {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+    let directory = &release.directory;
+    let names =
+        names(directory).with_context(|| format!("{}: run dist first", directory.display()))?;
+    let found = names.into_iter().find(|name| {
         let is_of = name.contains(of.arch()) || name.contains(of.goarch());
-        if is_of && name.ends_with(&format!(".{suffix}")) {
-            return Ok(release.directory.join(name));
-        }
-    }
-    bail!("no .{suffix} for {} in {}", of.arch(), release.directory.display())
+        is_of && name.ends_with(&format!(".{suffix}"))
+    });
+    let found =
+        found.with_context(|| format!("no .{suffix} for {} in {}", of.arch(), directory.display()));
+    Ok(directory.join(found?))
 }
 
 /// Returns the table, and whether every step succeeded.
@@ -293,20 +282,12 @@ fn pythons() -> Vec<(String, String)> {
     found.collect()
 }
 
-/// The outcome of a step.
-#[derive(Debug)]
-enum Outcome {
-    Works,
-    /// The step does not apply.
-    Nothing,
-    Fails(String),
-}
-
 #[derive(Debug)]
 struct Row {
     package: &'static str,
     system: String,
-    outcomes: Vec<Outcome>,
+    /// Outcomes of the steps up to the first failure; `None` for a step that does not apply.
+    outcomes: Vec<Option<VerbOutcome>>,
 }
 
 impl Row {
@@ -318,16 +299,11 @@ impl Row {
         let mut outcomes = Vec::new();
         for (step, name) in STEPS {
             eprintln!("{package}, {system}: {name}");
-            outcomes.push(match run(step)? {
-                None => Outcome::Nothing,
-                Some(output) if output.code == 0 => Outcome::Works,
-                Some(output) => {
-                    let line = output.stderr.lines().rfind(|line| !line.trim().is_empty());
-                    let line = line.unwrap_or("nothing on stderr");
-                    Outcome::Fails(format!("exit code {}: {line}", output.code))
-                }
-            });
-            if matches!(outcomes.last(), Some(Outcome::Fails(_))) {
+            outcomes.push(run(step)?.map(|output| match output.code {
+                0 => VerbOutcome::Works,
+                code => VerbOutcome::Fails(format!("exit code {code}: {}", output.last_line())),
+            }));
+            if matches!(outcomes.last(), Some(Some(VerbOutcome::Fails(_)))) {
                 break;
             }
         }
@@ -342,12 +318,11 @@ fn format(rows: &[Row]) -> (String, bool) {
     let mut good = true;
     for row in rows {
         let cells = (0..STEPS.len()).map(|index| match row.outcomes.get(index) {
-            Some(Outcome::Works) => notes.cell("works", None),
-            Some(Outcome::Nothing) => "–".to_owned(),
-            Some(Outcome::Fails(line)) => {
-                good = false;
-                notes.cell("FAILS", Some(line))
+            Some(Some(outcome)) => {
+                good &= *outcome == VerbOutcome::Works;
+                notes.cell(outcome.word(), outcome.line())
             }
+            Some(None) => "–".to_owned(),
             None => notes.cell("", None),
         });
         let cells: Vec<String> = cells.collect();

@@ -12,8 +12,8 @@ use anyhow::{Context, Result, ensure};
 use cargo_metadata::Message;
 use stats::Estimate;
 
-use super::chroot::captured;
-use crate::dist::{Architecture, Release, ReleaseTools, output, static_cargo, target};
+use crate::command::{captured, output};
+use crate::dist::{Architecture, Release, ReleaseTools, static_cargo};
 
 const PAIR_COUNT: u64 = 9;
 
@@ -49,7 +49,7 @@ type Speeds = BTreeMap<String, Vec<f64>>;
 
 /// Returns the table of cases, and whether no case is too slow.
 pub fn table(release: &Release) -> Result<(String, bool)> {
-    let tools = ReleaseTools::install(&target(&release.root))?;
+    let tools = ReleaseTools::install(&release.target)?;
     let of = Architecture::named(std::env::consts::ARCH)?;
     let mut other = release.command(release.root.join("scripts/cargo"));
     other.args(["bench", "--locked"]);

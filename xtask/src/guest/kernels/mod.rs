@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use self::cells::RIGHTS;
 use super::disk::{Bus, Disk};
-use super::image::{self, Image, Made};
+use super::image::{self, Image};
 use super::machine::{GuestMachine, Hardware, tail};
-use super::{payload, stage};
+use super::payload;
+use crate::command::target_directory;
 use crate::verbs::{self, Systems, TriedVerb};
 
 /// A kernel series, and the Debian release that contains it.
@@ -31,7 +32,6 @@ pub const KERNELS: &[KernelSeries] = &[
     KernelSeries { series: "6.12", release: "Debian 13" },
 ];
 
-const PAYLOAD: Disk = Disk { serial: "payload", bus: Bus::Virtio, mib: 0 };
 /// Path of [`DATA`] in the guest.
 pub const DATA_PATH: &str = "/dev/disk/by-id/virtio-data";
 const DATA: Disk = Disk { serial: "data", bus: Bus::Virtio, mib: 384 };
@@ -49,10 +49,7 @@ pub fn chore(root: &Path, words: &[&str]) -> Result<bool> {
         bail!("{unknown} is no kernel, verb or right; rights: {}", known.join(", "));
     }
     for kernel in KERNELS.iter().filter(|one| series.is_empty() || series.contains(&one.series)) {
-        let image = match image::of_kernel(root, kernel.series)? {
-            Made::Here(image) => image,
-            Made::NotHere(reason) => bail!("no guest here: {reason}"),
-        };
+        let image = image::of_kernel(root, kernel.series)?.here()?;
         let started = Instant::now();
         try_kernel(root, &image, kernel, &rights, &names)?;
         println!("kernel {}: {:.0} s", kernel.series, started.elapsed().as_secs_f64());
@@ -79,7 +76,7 @@ fn all_results(root: &Path) -> Result<Vec<Value>> {
 }
 
 fn results_file(root: &Path, kernel: &KernelSeries) -> Result<PathBuf> {
-    Ok(super::target_directory(root)?.join(format!("guest/results-{}.json", kernel.series)))
+    Ok(target_directory(root)?.join(format!("guest/results-{}.json", kernel.series)))
 }
 
 /// Returns a machine with fresh disks; one has these files, or foreread if there are none.
@@ -89,20 +86,14 @@ pub fn hardware(
     name: &str,
     files: &[(&str, PathBuf)],
 ) -> Result<Hardware> {
-    let directory = super::target_directory(root)?.join("guest").join(name);
-    if directory.exists() {
-        fs::remove_dir_all(&directory).context("removing the disks of the last guest")?;
-    }
-    fs::create_dir_all(&directory).with_context(|| format!("{}", directory.display()))?;
-    stage::copy_sparse(&image.root_disk(), &directory.join("root.img"))?;
-    let tar = PAYLOAD.file(&directory);
+    let mut hardware = Hardware::new(root, image, name)?;
     if files.is_empty() {
-        payload::pack(root, image, &tar)?;
+        payload::pack(root, &mut hardware)?;
     } else {
-        payload::pack_files(files, &tar)?;
+        payload::pack_files(files, &mut hardware)?;
     }
-    DATA.make(&directory)?;
-    Ok(Hardware { image: image.clone(), directory, disks: vec![PAYLOAD, DATA] })
+    hardware.add(DATA)?;
+    Ok(hardware)
 }
 
 /// Boots a kernel with foreread installed.
