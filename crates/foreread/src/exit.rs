@@ -38,6 +38,22 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// Creates a usage error with a message as for `format!`.
+macro_rules! usage {
+    ($($message:tt)*) => {
+        anyhow::Error::from($crate::exit::Usage(format!($($message)*)))
+    };
+}
+
+/// Returns a usage error with a message as for `format!`.
+macro_rules! bail_usage {
+    ($($message:tt)*) => {
+        return Err($crate::exit::usage!($($message)*))
+    };
+}
+
+pub(crate) use {bail_usage, usage};
+
 #[derive(Debug, thiserror::Error)]
 #[error("cannot run {program}")]
 pub struct NotStarted {

@@ -21,20 +21,15 @@ pub struct StudyProgress {
 }
 
 impl StudyProgress {
-    /// Creates the display, which shows nothing if `quiet`.
-    pub fn new(quiet: bool) -> Self {
+    /// Creates the display, which shows nothing if `quiet`, but prints the trials with `lines`.
+    pub fn new(quiet: bool, lines: Option<TrialLinePrinter>) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = (!quiet && terminal).then(|| {
             let bar = ProgressBar::new(0).with_style(style());
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Self { quiet, lines: None, bar, last_line: Instant::now() }
-    }
-
-    /// Also prints trials as lines of JSON, if requested.
-    pub fn with_lines(self, lines: Option<TrialLinePrinter>) -> Self {
-        Self { lines, ..self }
+        Self { quiet, lines, bar, last_line: Instant::now() }
     }
 
     /// Returns why the lines of JSON could not be printed.

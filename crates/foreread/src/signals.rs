@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// How long a computation may take to stop normally after a signal.
@@ -114,6 +115,15 @@ impl Signals {
             0 => None,
             signal => i32::try_from(signal).ok(),
         }
+    }
+
+    /// Returns a pending signal, to pass it on to a command.
+    pub fn pending(&self) -> Option<Signal> {
+        self.cancelled().then(|| match self.which() {
+            Some(SIGHUP) => Signal::HUP,
+            Some(SIGINT) => Signal::INT,
+            _ => Signal::TERM,
+        })
     }
 
     /// Returns whether the terminal or its session is gone.

@@ -99,10 +99,10 @@ impl InputError {
         Self::TooLarge { kind, source_name: SourceName::new(path) }
     }
 
-    /// Returns the operating system's error, if there is one.
-    pub fn io(&self) -> Option<&io::Error> {
+    /// Returns the kind of the operating system's error, if there is one.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
-            Self::Io { reason, .. } => Some(reason),
+            Self::Io { reason, .. } => Some(reason.kind()),
             _ => None,
         }
     }

@@ -1,17 +1,14 @@
 //! Shared by verbs that answer one question: they run until they are done or interrupted, then
 //! print the answer.
 
-use anyhow::Context as _;
 use clap::Args;
 use study::{Environment, Findings};
 
-use super::study_options::environment;
+use super::study_options::{Ran, run};
 use super::{Context, ResultFile};
 use crate::exit::Exit;
-use crate::json_lines::TrialLinePrinter;
 use crate::output;
 use crate::progress::StudyProgress;
-use crate::signals::Signals;
 
 /// Output format of an answer.
 #[derive(Clone, Debug, Default, Args)]
@@ -36,22 +33,9 @@ pub fn ask<E: Into<anyhow::Error>>(
     simulated: bool,
     question: impl FnOnce(&Environment, &mut StudyProgress) -> Result<Findings, E>,
 ) -> anyhow::Result<Exit> {
-    let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
-    if simulated {
-        signals.end_computing().context("cannot listen for signals")?;
-    }
-    let environment = environment(context, &signals)?;
-    let lines = format.json_lines.then(|| TrialLinePrinter::new(signals.flag()));
-    let mut shown = StudyProgress::new(context.global.quiet).with_lines(lines);
-    let answer = question(&environment, &mut shown);
-    shown.finish();
-    if let Some(failure) = shown.failure() {
-        return Err(failure);
-    }
-    let answer = match (answer, signals.which()) {
-        // After a signal, errors are a consequence of the signal, which is reported instead.
-        (Err(_), Some(signal)) => return Ok(Exit::Signal(signal)),
-        (answer, _) => answer.map_err(Into::into)?,
+    let answer = match run(context, simulated, format.json_lines, question)? {
+        Ran::Done(answer, _) => answer,
+        Ran::Stopped(signal) => return Ok(Exit::Signal(signal)),
     };
     if format.json_lines {
         output::print_json_line(&report::answer_json(&answer))?;

@@ -12,7 +12,7 @@ use units::Bytes;
 
 use super::open_files::{OpenFilesOptions, Refreshed};
 use super::{Context, number};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, Usage, bail_usage, usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -90,16 +90,16 @@ impl SettingArgs {
             None => settings,
         };
         if settings.is_empty() {
-            let usage = "no setting: give NAME=VALUE, as in read_ahead=1M, --from RUN or --preset \
-                         NAME";
-            return Err(Usage(usage.to_owned()).into());
+            bail_usage!(
+                "no setting: give NAME=VALUE, as in read_ahead=1M, --from RUN or --preset \
+                 NAME"
+            );
         }
         let local = settings.iter().find(|setting| !setting.tunable.is_of_machine());
         let storage = match (self.on.clone().or(target), local) {
             (Some(path), _) => Some(resolve(&context.root, &path)?),
             (None, Some(setting)) => {
-                let usage = format!("{setting} needs a target: --on TARGET");
-                return Err(Usage(usage).into());
+                bail_usage!("{setting} needs a target: --on TARGET");
             }
             (None, None) => None,
         };
@@ -122,8 +122,7 @@ impl SettingArgs {
             study::Target::Path(path) => Some(path.clone()),
             _ if self.on.is_some() => None,
             other => {
-                let usage = format!("run {id} measured {other}: name the target with --on");
-                return Err(Usage(usage).into());
+                bail_usage!("run {id} measured {other}: name the target with --on");
             }
         };
         Ok((settings, path))
@@ -136,9 +135,9 @@ fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<TunableV
     let window = |kib: units::Kib| TunableValues::read_ahead(kib.to_bytes());
     if unconditional && !advice.conditions.is_empty() {
         let other = advice.without_conditions.map(|other| other.read_ahead_kib).or(run.found);
-        return other.map(window).ok_or_else(|| {
-            Usage("no measured setting gains without the condition".to_owned()).into()
-        });
+        return other
+            .map(window)
+            .ok_or_else(|| usage!("no measured setting gains without the condition"));
     }
     if let Some(settings) = advice.to_set() {
         return Ok(settings.tunables());
@@ -151,8 +150,7 @@ fn recommended(run: &study::Run, unconditional: bool) -> anyhow::Result<TunableV
         _ => "it found no measurable difference".to_owned(),
     };
     let id = run.summary.id;
-    let usage = format!("run {id} recommends no setting ({why}): name one, as in read_ahead=1M");
-    Err(Usage(usage).into())
+    Err(usage!("run {id} recommends no setting ({why}): name one, as in read_ahead=1M"))
 }
 
 /// Adds a vendor's recommendation and prints its source.
@@ -162,7 +160,7 @@ fn with_preset(
     context: &Context,
 ) -> anyhow::Result<TunableValues> {
     if settings.window().is_some() {
-        return Err(Usage("read_ahead is set twice: as SETTING and by --preset".to_owned()).into());
+        bail_usage!("read_ahead is set twice: as SETTING and by --preset");
     }
     let (name, value) = match words.split_once('=') {
         Some((name, value)) => (name, Some(value.parse::<Bytes>()?.to_kib_floor())),
@@ -187,8 +185,7 @@ fn parse(words: &[String]) -> anyhow::Result<TunableValues> {
     words.iter().try_fold(TunableValues::default(), |settings, word| {
         let setting: Setting = word.parse()?;
         if settings.get(setting.tunable.name()).is_some() {
-            let usage = format!("{} is set twice", setting.tunable.name());
-            return Err(Usage(usage).into());
+            bail_usage!("{} is set twice", setting.tunable.name());
         }
         Ok(settings.with(setting))
     })

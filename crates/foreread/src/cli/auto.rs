@@ -1,6 +1,7 @@
 //! `foreread auto`.
 
 use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ use daemon::{
 };
 use host::{page_size, resolve};
 use observe::ObserveError;
-use sys::input::{self, InputError, InputKind};
+use sys::input::{self, InputKind};
 use units::text::plain;
 use units::{Bytes, Nanos};
 
@@ -23,7 +24,7 @@ use super::Context;
 use super::auto_replay::AutoReplayArgs;
 use super::metrics::{are_metrics, status_path};
 use crate::destination::Destination;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 use crate::signals::Signals;
 
@@ -149,12 +150,10 @@ impl Control {
     pub fn interval(&self) -> anyhow::Result<Duration> {
         let interval = Duration::from_nanos(self.interval.get());
         if interval < Duration::from_millis(20) || interval > Duration::from_secs(60) {
-            let problem = format!("--interval {}: must be between 20 ms and 60 s", self.interval);
-            return Err(Usage(problem).into());
+            bail_usage!("--interval {}: must be between 20 ms and 60 s", self.interval);
         }
         if !(Bytes::from_kib(64)..=Bytes::from_gib(1)).contains(&self.max) {
-            let problem = format!("--max {}: must be between 64K and 1G", self.max);
-            return Err(Usage(problem).into());
+            bail_usage!("--max {}: must be between 64K and 1G", self.max);
         }
         Ok(interval)
     }
@@ -168,7 +167,7 @@ impl Control {
         let check = |path| Destination::check_or_own("--metrics", path, self.force, are_metrics);
         let metrics = self.metrics.as_deref().map(check).transpose()?;
         if metrics.as_ref().is_some_and(|destination| destination.path().is_none()) {
-            return Err(Usage("--metrics -: name a file".to_owned()).into());
+            bail_usage!("--metrics -: name a file");
         }
         let metrics = metrics.map(|mut destination| -> Box<dyn FnMut(&str)> {
             Box::new(move |text| drop(destination.publish(text)))
@@ -190,7 +189,7 @@ impl Control {
         let Some(path) = &self.record else { return Ok(None) };
         let destination = Destination::check("--record", path, self.force)?;
         if destination.path().is_none() {
-            return Err(Usage("--record -: name a file; stdout has the decisions".into()).into());
+            bail_usage!("--record -: name a file; stdout has the decisions");
         }
         Ok(Some(SessionWriter::new(destination.create()?)))
     }
@@ -312,14 +311,13 @@ impl AutoArgs {
             None => {}
         }
         if self.targets.is_empty() {
-            let problem = "name a target: a directory, mount point or device".to_owned();
-            return Err(Usage(problem).into());
+            bail_usage!("name a target: a directory, mount point or device");
         }
         if self.emit == Some(Emit::Systemd) {
             return self.emit();
         }
         if let Some(slot) = self.ab_test.filter(|slot| *slot < Nanos::from_secs(2)) {
-            return Err(Usage(format!("--ab-test {slot}: must be at least 2s")).into());
+            bail_usage!("--ab-test {slot}: must be at least 2s");
         }
         let interval = self.control.interval()?;
         let limits = AccessRules { allow: self.only.clone(), deny: self.except.clone() };
@@ -363,8 +361,7 @@ impl AutoArgs {
         let mut words = std::env::args_os().skip_while(|word| word != "auto").skip(1);
         while let Some(word) = words.next() {
             let Ok(word) = word.into_string() else {
-                let problem = "a unit cannot contain a name that is not UTF-8";
-                return Err(Usage(problem.to_owned()).into());
+                bail_usage!("a unit cannot contain a name that is not UTF-8");
             };
             if word == "--emit" {
                 words.next();
@@ -373,7 +370,7 @@ impl AutoArgs {
             }
         }
         if kept.iter().any(|word| word.contains(['\n', '\r'])) {
-            return Err(Usage("a unit cannot contain a name with a line break".to_owned()).into());
+            bail_usage!("a unit cannot contain a name with a line break");
         }
         output::print_document(&unit(&program.display().to_string(), &kept.join(" ")))?;
         Ok(Exit::Fine)
@@ -407,12 +404,9 @@ fn seed() -> u64 {
 /// Prints the status of this user's daemon.
 fn status(context: &Context, json: bool) -> anyhow::Result<Exit> {
     let path = status_path(&context.dirs);
-    let absent = |error: &InputError| {
-        error.io().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
     let text = match input::read_text(&path, InputKind::STATUS) {
         Ok(text) => text,
-        Err(error) if absent(&error) => {
+        Err(error) if error.io_kind() == Some(ErrorKind::NotFound) => {
             let path = path.display();
             return Err(anyhow!("foreread auto is not running ({path} does not exist)"));
         }

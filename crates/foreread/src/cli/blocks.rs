@@ -7,7 +7,7 @@ use units::{Bytes, Nanos};
 
 use super::answer::{AnswerFormat, ask};
 use super::{Context, number};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -59,7 +59,7 @@ impl BlocksArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
         if self.span == Some(Bytes::ZERO) {
-            return Err(Usage("--span 0 leaves nothing to read".to_owned()).into());
+            bail_usage!("--span 0 leaves nothing to read");
         }
         let plan = BlockPlan {
             target,

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
 use report::CalibrationReport;
 use study::{
@@ -12,13 +11,12 @@ use study::{
 use tunables::TunableError;
 use units::{Bytes, Kib, Nanos};
 
-use super::study_options::environment;
+use super::study_options::{Ran, run};
 use super::{Context, number};
 use crate::destination::Destination;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage, usage};
 use crate::output;
 use crate::progress::StudyProgress;
-use crate::signals::Signals;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -75,17 +73,12 @@ impl CalibrateArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let target = Target::parse(&self.target)?;
         let (name, destination) = self.check()?;
-        let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
-        if target.is_simulated() {
-            signals.end_computing().context("cannot listen for signals")?;
-        }
-        let environment = environment(context, &signals)?;
-        let mut shown = StudyProgress::new(context.global.quiet);
-        let found = self.work(&target, (&name, &destination), context, &environment, &mut shown);
-        shown.finish();
-        let (found, curve, run) = match (found, signals.which()) {
-            (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
-            (found, _) => found?,
+        let ran = run(context, target.is_simulated(), false, |environment, shown| {
+            self.work(&target, (&name, &destination), context, environment, shown)
+        });
+        let (found, curve, run) = match ran? {
+            Ran::Done(found, _) => found,
+            Ran::Stopped(signal) => return Ok(Exit::Signal(signal)),
         };
         let report = CalibrationReport {
             target: &self.target,
@@ -105,7 +98,7 @@ impl CalibrateArgs {
     /// Checks the options before any measurement; returns the model's name and its destination.
     fn check(&self) -> anyhow::Result<(String, Destination)> {
         let path = self.output.display();
-        let wrong = |why: &str| Err(Usage(format!("--output {path}: {why}")).into());
+        let wrong = |why: &str| Err(usage!("--output {path}: {why}"));
         let name = match self.output.file_name().and_then(|name| name.to_str()) {
             Some(name) if name.ends_with(".toml") && name.len() > 5 => &name[..name.len() - 5],
             _ => return wrong("the name of a model file must end in .toml"),
@@ -115,9 +108,7 @@ impl CalibrateArgs {
         }
         let destination = Destination::check("--output", &self.output, self.force)?;
         if self.size < Bytes::from_mib(256) || self.size > Bytes::from_gib(1024) {
-            return Err(
-                Usage(format!("--size {}: must be between 256 MiB and 1 TiB", self.size)).into()
-            );
+            bail_usage!("--size {}: must be between 256 MiB and 1 TiB", self.size);
         }
         Ok((name.to_owned(), destination))
     }

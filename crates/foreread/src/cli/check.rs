@@ -1,6 +1,6 @@
 //! `foreread check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -11,7 +11,7 @@ use super::examination::{Tree, examine};
 use super::policy_file;
 
 use super::{Context, ResultFile};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -54,16 +54,16 @@ impl CheckArgs {
         let named = self.policy.as_deref().filter(|_| !self.emit_policy);
         let policy = named.map(policy_file::read).transpose()?;
         if policy.is_none() && !self.emit_policy {
-            let usage = "name the policy: --policy FILE; --emit-policy writes one";
-            return Err(Usage(usage.to_owned()).into());
+            bail_usage!("name the policy: --policy FILE; --emit-policy writes one");
         }
         let host = self.tree.host(context)?;
         let examination = examine(&host, &[], Windows::not_asked())?;
         let snapshot = examination.snapshots.first().context("no storage was examined")?;
-        let Some((name, policy)) = policy else {
+        let Some((policy, _)) = policy else {
             output::print_document(&emit(snapshot, &examination.diagnoses))?;
             return Ok(Exit::Fine);
         };
+        let name = named.unwrap_or(Path::new("-")).display().to_string();
         let report = check(&policy, snapshot, &examination.diagnoses);
         if self.json {
             output::print_json(&report::check_json(&name, &report, host.tree.as_deref()))?;

@@ -5,7 +5,7 @@ use report::{Named, Pairing};
 
 use super::report::{Opened, print_page};
 use super::{Context, Format};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -50,8 +50,7 @@ impl CompareArgs {
             output::print(&report::compare_terminal(&pairings, output::look()))?;
         }
         if pairings.iter().all(|pairing| pairing.comparison.cells.is_empty()) {
-            let none = "no workload was measured at the same setting in both runs";
-            return Err(Usage(none.to_owned()).into());
+            bail_usage!("no workload was measured at the same setting in both runs");
         }
         Ok(Exit::Fine)
     }

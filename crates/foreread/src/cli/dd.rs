@@ -3,7 +3,7 @@
 use units::Bytes;
 use workload::{Pattern, Workload, Zone};
 
-use crate::exit::Usage;
+use crate::exit::{Usage, bail_usage};
 
 /// The default request size of dd.
 const DEFAULT_BLOCK_BYTES: Bytes = Bytes::from_kib(64);
@@ -18,9 +18,10 @@ pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
     let (mut block, mut zones) = (DEFAULT_BLOCK_BYTES, Zone::ALL.to_vec());
     for word in words.split(',') {
         if word.is_empty() {
-            let usage = "dd: an option is missing after the colon or a comma: write dd, or \
-                         dd:bs=SIZE[,at=beginning|middle|end]";
-            return Err(Usage(usage.to_owned()).into());
+            bail_usage!(
+                "dd: an option is missing after the colon or a comma: write dd, or \
+                 dd:bs=SIZE[,at=beginning|middle|end]"
+            );
         }
         match word.split_once('=') {
             Some(("bs" | "ibs", text)) => block = size(text)?,
@@ -32,15 +33,13 @@ pub fn workloads(words: &str) -> anyhow::Result<Vec<Workload>> {
             // Nothing is written, so write options have no effect.
             Some(("obs" | "of", _)) => {}
             Some(("if", _)) => {
-                let usage = format!("dd:{word}: the input file is the target of the study");
-                return Err(Usage(usage).into());
+                bail_usage!("dd:{word}: the input file is the target of the study");
             }
             _ => {
-                let usage = format!(
+                bail_usage!(
                     "dd:{word}: supported are bs=SIZE (or ibs=) and at=beginning, middle or end; \
                      --duration sets the length"
                 );
-                return Err(Usage(usage).into());
             }
         }
     }

@@ -9,7 +9,8 @@ use tunables::{REGISTRY, TunableScope};
 use units::{Bytes, Kib};
 
 use super::Context;
-use crate::exit::{Exit, Usage};
+use super::vdisk::pace;
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 
 pub enum StudyExtent {
@@ -49,7 +50,7 @@ pub fn dry_run(plan: &Plan, extent: StudyExtent, context: &Context) -> anyhow::R
         }
         Target::Imported(title) => {
             let title = report::clean::plain(title);
-            return Err(Usage(format!("{title} is imported: it cannot be measured again")).into());
+            bail_usage!("{title} is imported: it cannot be measured again");
         }
     };
     text.push_str(&measurements(plan, found));
@@ -293,12 +294,9 @@ fn unit_of(seconds: f64) -> (f64, &'static str) {
 }
 
 fn dilation_words(dilation: f64) -> String {
-    if dilation > 1.0 {
-        format!("; the disk runs {dilation} times slower than its model")
-    } else if dilation < 1.0 {
-        format!("; the disk runs {:.1} times faster than its model", 1.0 / dilation)
-    } else {
-        String::new()
+    match dilation {
+        1.0 => String::new(),
+        _ => format!("; the disk runs {}", pace(dilation)),
     }
 }
 

@@ -9,7 +9,7 @@ use host::{Dirs, Root, resolve};
 use report::clean;
 
 use super::Context;
-use crate::exit::Usage;
+use crate::exit::{Usage, bail_usage};
 
 /// The host to examine.
 #[derive(Clone, Debug, Args)]
@@ -41,16 +41,13 @@ impl Tree {
         let root = Root::at(&tree);
         let (name, mounts) = (clean::plain(&name.to_string()), "/proc/self/mountinfo");
         if root.read(mounts).is_err() {
-            let usage =
-                format!("--root: {name} is not a captured host: cannot read {name}{mounts}");
-            return Err(Usage(usage).into());
+            bail_usage!("--root: {name} is not a captured host: cannot read {name}{mounts}");
         }
         if !root.exists("/sys/class/bdi") {
-            let usage = format!(
+            bail_usage!(
                 "--root: {name} is not a captured host: it has no sys/class/bdi; `foreread doctor \
                  --help` lists what a tree needs"
             );
-            return Err(Usage(usage).into());
         }
         let dirs =
             Dirs { state: root.path("/var/lib/foreread"), runtime: root.path("/run/foreread") };

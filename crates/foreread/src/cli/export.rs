@@ -8,7 +8,7 @@ use units::Bytes;
 use super::workload_args::workload;
 use super::{Context, number};
 use crate::destination::Destination;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -49,12 +49,11 @@ impl ExportArgs {
         let file = self.output.as_ref().filter(|path| path.as_os_str() != "-");
         let Some(path) = file else {
             if !exported.logs.is_empty() {
-                let usage = format!(
+                bail_usage!(
                     "fio has no pattern {:?}: its requests are written to logs next to the job \
                      file, which needs -o FILE",
                     workload.pattern.name()
                 );
-                return Err(Usage(usage).into());
             }
             output::print_document(&exported.jobs)?;
             return Ok(Exit::Fine);

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::examination::{Tree, examine};
 use super::{Context, ResultFile, policy_file};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -124,7 +124,7 @@ pub fn open_database(option: &str, named: &str) -> anyhow::Result<Database> {
     let default = || std::env::var("FOREREAD_DATABASE").unwrap_or_default();
     let connection = if named.is_empty() { default() } else { named.to_owned() };
     if connection.is_empty() {
-        return Err(Usage(format!("name the database: {option} URL, or FOREREAD_DATABASE")).into());
+        bail_usage!("name the database: {option} URL, or FOREREAD_DATABASE");
     }
     Ok(Database::at(&connection)?)
 }
@@ -142,11 +142,11 @@ impl FleetArgs {
 }
 
 fn survey(context: &Context, policy: Option<PathBuf>, tree: &Tree) -> anyhow::Result<Exit> {
-    let policy = policy.as_deref().map(policy_file::read_with_text).transpose()?;
+    let policy = policy.as_deref().map(policy_file::read).transpose()?;
     let host = tree.host(context)?;
     let examination = examine(&host, &[], Windows::not_asked())?;
     let snapshot = examination.snapshots.first().context("no storage was examined")?;
-    let result = policy.map(|(text, policy)| {
+    let result = policy.map(|(policy, text)| {
         PolicyResult::new(&text, &check(&policy, snapshot, &examination.diagnoses))
     });
     output::print_json(&HostSurvey::of(snapshot, &examination.diagnoses, result)?)?;

@@ -11,7 +11,7 @@ use sys::input::{self, InputKind};
 use units::{Bytes, Kib};
 
 use super::Context;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, Usage, bail_usage, usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -101,7 +101,7 @@ impl ImportArgs {
     fn spread(&self) -> anyhow::Result<Option<f64>> {
         match self.spread {
             Some(percent) if !(percent > 0.0 && percent < 100.0) => {
-                Err(Usage(format!("--spread {percent}: must be between 0 and 100 percent")).into())
+                Err(usage!("--spread {percent}: must be between 0 and 100 percent"))
             }
             percent => Ok(percent.map(|percent| percent / 100.0)),
         }
@@ -112,7 +112,7 @@ impl ImportArgs {
         let mut all = Vec::new();
         let mut tables = false;
         if self.file.iter().filter(|file| input::is_stdin(file)).count() > 1 {
-            return Err(Usage("standard input (-) is given twice".to_owned()).into());
+            bail_usage!("standard input (-) is given twice");
         }
         for file in &self.file {
             match study::reports(&input::read_text(file, InputKind::RESULTS)?) {
@@ -125,13 +125,11 @@ impl ImportArgs {
         match (all.is_empty(), tables) {
             (true, _) if !self.read_ahead.is_empty() || self.json => {
                 let known: Vec<&str> = bench::parse::FORMS.iter().map(|form| form.name).collect();
-                let usage = format!("no report of {} found", known.join(", "));
-                Err(Usage(usage).into())
+                Err(usage!("no report of {} found", known.join(", ")))
             }
             (true, _) => Ok(None),
             (false, true) => {
-                Err(Usage("benchmark reports and tables cannot be imported together".to_owned())
-                    .into())
+                Err(usage!("benchmark reports and tables cannot be imported together"))
             }
             (false, false) => Ok(Some(all)),
         }
@@ -159,7 +157,7 @@ impl ImportArgs {
     /// Reads the requested tables.
     fn tables(&self) -> anyhow::Result<Tables> {
         let [file] = self.file.as_slice() else {
-            return Err(Usage("tables are imported one file at a time".to_owned()).into());
+            bail_usage!("tables are imported one file at a time");
         };
         let text = input::read_text(file, InputKind::RESULTS)?;
         let mut tables = study::tables(&text, &stem(file), self.unit)
@@ -169,8 +167,7 @@ impl ImportArgs {
         }
         let known: Vec<String> = tables.tables.iter().map(|(name, _)| name.clone()).collect();
         if let Some(missing) = self.table.iter().find(|name| !known.contains(name)) {
-            let usage = format!("the file has no table {missing:?}: {}", known.join(", "));
-            return Err(Usage(usage).into());
+            bail_usage!("the file has no table {missing:?}: {}", known.join(", "));
         }
         tables.tables.retain(|(name, _)| self.table.contains(name));
         tables.skipped.clear();

@@ -41,7 +41,7 @@ impl MetricsArgs {
         let Some(path) = &self.metrics else { return Ok(None) };
         let destination = Destination::check_or_own("--metrics", path, force, are_metrics)?;
         let policy = self.policy.as_deref().map(policy_file::read).transpose()?;
-        Ok(Some(MetricsWriter { destination, policy: policy.map(|(_, policy)| policy) }))
+        Ok(Some(MetricsWriter { destination, policy: policy.map(|(policy, _)| policy) }))
     }
 }
 
@@ -95,7 +95,7 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 impl MetricsSite {
     /// Examines the host once, so that a failure is reported at the start.
     pub fn new(host: Host, policy: Option<&Path>) -> anyhow::Result<Self> {
-        let policy = policy.map(policy_file::read).transpose()?.map(|(_, policy)| policy);
+        let policy = policy.map(policy_file::read).transpose()?.map(|(policy, _)| policy);
         let site = Self { host, policy, latest: Mutex::new(None) };
         site.metrics()?;
         Ok(site)

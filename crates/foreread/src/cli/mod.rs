@@ -60,11 +60,12 @@ mod workload_args;
 mod workloads;
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use host::{Dirs, Root};
-use sys::input::{self, InputError, InputKind};
+use sys::input::{self, InputKind};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -262,15 +263,12 @@ fn declare_tunables() -> anyhow::Result<()> {
     use anyhow::Context as _;
     let named = std::env::var_os("FOREREAD_TUNABLES").map(PathBuf::from);
     let path = named.clone().unwrap_or_else(|| PathBuf::from("/etc/foreread/tunables.toml"));
-    let absent = |error: &InputError| {
-        error.io().is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
     match input::read_text(&path, InputKind::CONFIGURATION) {
         Ok(text) => {
             tunables::declare(&text).with_context(|| format!("in {}", path.display()))?;
             Ok(())
         }
-        Err(error) if named.is_none() && absent(&error) => Ok(()),
+        Err(error) if named.is_none() && error.io_kind() == Some(ErrorKind::NotFound) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

@@ -8,7 +8,7 @@ use units::{Bytes, Nanos};
 
 use super::answer::{AnswerFormat, ask};
 use super::{Context, number};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -130,9 +130,9 @@ impl PgArgs {
         let format = self.format.clone();
         if let (Some(connection), Some(table)) = (self.connect, self.table) {
             if matches!(target, Target::Virtual(_)) {
-                let usage =
-                    "--connect reads an existing server, which cannot be on a new virtual disk";
-                return Err(Usage(usage.to_owned()).into());
+                bail_usage!(
+                    "--connect reads an existing server, which cannot be on a new virtual disk"
+                );
             }
             let plan = GivenPlan {
                 target,

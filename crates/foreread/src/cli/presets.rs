@@ -8,7 +8,7 @@ use report::PresetsReport;
 
 use super::examination::{Tree, examine};
 use super::{Context, ResultFile};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -79,9 +79,7 @@ fn named(word: &str) -> anyhow::Result<Vec<&'static presets::VendorPreset>> {
     let found = presets::named(word);
     if found.is_empty() {
         let names: Vec<&str> = presets::groups().iter().map(|group| group.name.as_str()).collect();
-        let problem =
-            format!("no recommendations for {word:?}; there are some for {}", names.join(", "));
-        return Err(Usage(problem).into());
+        bail_usage!("no recommendations for {word:?}; there are some for {}", names.join(", "));
     }
     Ok(found)
 }

@@ -14,7 +14,6 @@ use profile::{
     cold_files, firefox, folded, imported, pprof, profile_json, profile_text, prove,
 };
 use report::clean::plain;
-use rustix::process::Signal;
 use units::Nanos;
 use vdisk::VirtualDisk;
 
@@ -22,7 +21,7 @@ use super::Context;
 use super::apply::guard;
 use super::watch_scope::cgroups;
 use crate::destination::Destination;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage, usage};
 use crate::output;
 use crate::signals::Signals;
 
@@ -135,8 +134,7 @@ impl ProfileArgs {
             return explain(word);
         }
         if (self.prove || self.ceiling.is_some()) && self.command.is_empty() {
-            let usage = "--prove and --ceiling run a command again: name it after --";
-            return Err(Usage(usage.to_owned()).into());
+            bail_usage!("--prove and --ceiling run a command again: name it after --");
         }
         let source = match &self.import {
             Some(file) => ProfileSource::File(file),
@@ -195,14 +193,14 @@ impl ProfileArgs {
         if self.json {
             recorder = recorder.with_output_to_stderr();
         }
-        Ok(recorder.record(most, || signal(signals))?)
+        Ok(recorder.record(most, || signals.pending())?)
     }
 
     fn target(&self, context: &Context) -> anyhow::Result<RecordTarget> {
         if let Some(pid) = self.pid {
             return match context.root.exists(format!("/proc/{pid}")) {
                 true => Ok(RecordTarget::Process(pid)),
-                false => Err(Usage(format!("there is no process {pid}")).into()),
+                false => Err(usage!("there is no process {pid}")),
             };
         }
         if let Some(path) = &self.cgroup {
@@ -213,8 +211,7 @@ impl ProfileArgs {
             return Ok(RecordTarget::System);
         }
         if self.command.is_empty() {
-            let usage = "name a command after --, or use --pid, --cgroup, --system or --import";
-            return Err(Usage(usage.to_owned()).into());
+            bail_usage!("name a command after --, or use --pid, --cgroup, --system or --import");
         }
         Ok(RecordTarget::Command(self.command.clone()))
     }
@@ -269,7 +266,7 @@ impl ProfileArgs {
             guard,
         };
         let proofs = planned.into_iter().map(|PlannedProof { change, title, predicted }| {
-            let stop = || signal(signals);
+            let stop = || signals.pending();
             let runs = prove(&self.command, &change, &files, self.pairs, &stage, stop)?;
             Ok(FixProof {
                 title,
@@ -310,19 +307,10 @@ fn explain(word: &str) -> anyhow::Result<Exit> {
     let Some(rule) = profile::rule_named(word) else {
         let names: Vec<&str> = profile::RULES.iter().map(|rule| rule.name).collect();
         let hint = units::text::hint(word, &names);
-        return Err(Usage(format!("there is no diagnosis {word:?}: {hint}")).into());
+        bail_usage!("there is no diagnosis {word:?}: {hint}");
     };
     output::print(&profile::explain(rule))?;
     Ok(Exit::Fine)
-}
-
-/// Returns the signal that foreread has received, to pass it on to the command.
-fn signal(signals: &Signals) -> Option<Signal> {
-    signals.cancelled().then(|| match signals.which() {
-        Some(1) => Signal::HUP,
-        Some(2) => Signal::INT,
-        _ => Signal::TERM,
-    })
 }
 
 /// Returns whether a proof stopped because of a signal.

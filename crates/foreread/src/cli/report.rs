@@ -10,7 +10,7 @@ use sys::input::{self, InputKind};
 
 use super::Context;
 use super::runs::number;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -79,8 +79,7 @@ impl Opened {
         let spooled = input::is_stdin(&path).then(spool).transpose()?;
         let path = spooled.as_ref().map_or(path, |dir| dir.path().join(SPOOLED));
         let Some(store) = Store::open_read_only(&path)? else {
-            let usage = format!("no runs recorded: {} does not exist", path.display());
-            return Err(Usage(usage).into());
+            bail_usage!("no runs recorded: {} does not exist", path.display());
         };
         let mut trial_details = TrialDetails::default();
         let run = store.load_with(number(word, &store)?, |trial, record| {
@@ -139,7 +138,7 @@ fn add_limits(opened: &mut [Opened], context: &Context) -> anyhow::Result<()> {
         any = true;
     }
     if !any {
-        return Err(Usage("--limits needs a run of a simulated target".to_owned()).into());
+        bail_usage!("--limits needs a run of a simulated target");
     }
     Ok(())
 }

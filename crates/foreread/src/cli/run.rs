@@ -9,13 +9,12 @@ use anyhow::Context as _;
 use clap::Args;
 use daemon::{Daemon, DaemonBackend, PrimedFiles, RecordingBackend};
 use observe::ObserveError;
-use rustix::process::Signal;
 use units::text::plain;
 use units::{Classified as _, ErrorKind as Kind};
 
 use super::Context;
 use super::auto::{Control, OutputError};
-use crate::exit::{Exit, NotStarted, Usage};
+use crate::exit::{Exit, NotStarted, bail_usage};
 use crate::signals::Signals;
 
 /// Maximum interval between decisions if only waits can be observed.
@@ -47,7 +46,7 @@ impl RunArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let interval = self.control.interval()?;
         let Some(program) = self.command.first() else {
-            return Err(Usage("name a command to run".to_owned()).into());
+            bail_usage!("name a command to run");
         };
         if let Some(problem) = sys::program::obstacle(program.as_ref()) {
             let why = match problem {
@@ -101,7 +100,7 @@ fn run(
             return Err(NotStarted { program: plain(program), source }.into());
         }
     };
-    let signal = || signal_to_pass_on(signals);
+    let signal = || signals.pending();
     let stop = || error.borrow().is_some();
     let result = daemon.run_command(&context.root, &mut child, interval, signal, stop);
     let ended = daemon.end();
@@ -111,13 +110,4 @@ fn run(
     error.take().map_or(Ok(()), Err)?;
     ended?.into_iter().for_each(|summary| context.note(&summary));
     Ok(Exit::of_command(status))
-}
-
-/// Returns a pending signal, to pass it on to the command.
-fn signal_to_pass_on(signals: &Signals) -> Option<Signal> {
-    signals.cancelled().then(|| match signals.which() {
-        Some(1) => Signal::HUP,
-        Some(2) => Signal::INT,
-        _ => Signal::TERM,
-    })
 }

@@ -6,7 +6,7 @@ use study::{Run, RunId, Store};
 
 use super::study_options::print;
 use super::{Context, Format};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, Usage, bail_usage, usage};
 use crate::output;
 
 const AFTER_HELP: &str = "\
@@ -71,12 +71,11 @@ impl RunsArgs {
         match (action, store) {
             // The default record is missing until the first run.
             (Action::List(_), None) if context.global.store.is_some() => {
-                return Err(Usage(format!("--store: {} does not exist", path.display())).into());
+                bail_usage!("--store: {} does not exist", path.display());
             }
             (Action::List(list), store) => list.print(store.as_ref(), context)?,
             (_, None) => {
-                let usage = format!("no runs recorded: {} does not exist", path.display());
-                return Err(Usage(usage).into());
+                bail_usage!("no runs recorded: {} does not exist", path.display());
             }
             (Action::Show { run, plots, format }, Some(store)) => {
                 let mut trial_details = TrialDetails::default();
@@ -107,8 +106,7 @@ pub fn load(word: &str, context: &Context) -> anyhow::Result<Run> {
     let path = context.store_path();
     let Some(store) = Store::open_read_only(&path)? else {
         let which = if word == "last" { "yet".to_owned() } else { report::clean::plain(word) };
-        let usage = format!("there is no run {which}: {} does not exist", path.display());
-        return Err(Usage(usage).into());
+        bail_usage!("there is no run {which}: {} does not exist", path.display());
     };
     Ok(store.load(number(word, &store)?)?)
 }
@@ -118,7 +116,7 @@ pub fn number(word: &str, store: &Store) -> anyhow::Result<RunId> {
     if word == "last" {
         let runs = store.runs()?;
         let last = runs.first().map(|run| run.id);
-        return last.ok_or_else(|| Usage("no runs recorded".to_owned()).into());
+        return last.ok_or_else(|| usage!("no runs recorded"));
     }
     let number = word.parse();
     let number =

@@ -6,7 +6,7 @@ use batch::{BatchPlan, SIMULATOR_VERSION};
 use clap::Args;
 use serde_json::json;
 
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, Usage, bail_usage};
 use crate::output;
 
 /// A plan, and where its results go.
@@ -132,9 +132,7 @@ impl ResultsArgs {
         let set = batch::read_result_set(&self.dir)?;
         if set.paths.is_empty() {
             let dir = report::clean::plain(&self.dir.display().to_string());
-            return Err(
-                Usage(format!("{dir} has no results: foreread sim plan makes a plan")).into()
-            );
+            bail_usage!("{dir} has no results: foreread sim plan makes a plan");
         }
         if self.json {
             output::print_versioned(&json!({

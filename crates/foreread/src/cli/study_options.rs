@@ -20,7 +20,7 @@ use workload::TraceReplay;
 
 use super::workload_args::{self, WorkloadContext, WorkloadOptions};
 use super::{Context, Format, number};
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::json_lines::TrialLinePrinter;
 use crate::output;
 use crate::progress::StudyProgress;
@@ -107,12 +107,6 @@ where
         .map(move |word| variant(word).expect("a possible value"))
 }
 
-type StudyResult = Result<StudyOutcome, StudyError>;
-
-/// Runs the plan, as `sweep` or `tune`.
-pub type Conduct<'a> =
-    dyn FnOnce(&Plan, &mut Store, &Environment, &mut StudyProgress) -> StudyResult + 'a;
-
 impl StudyOptions {
     /// Builds the plan from these options.
     pub fn plan(&self, context: &Context) -> anyhow::Result<Plan> {
@@ -127,14 +121,13 @@ impl StudyOptions {
             plan.repeats = Repeats::exactly(repeats);
         }
         if self.limits && !matches!(plan.target, Target::Simulation(_)) {
-            let why = "--limits needs a simulated target, as in sim:hdd-2008";
-            return Err(Usage(why.to_owned()).into());
+            bail_usage!("--limits needs a simulated target, as in sim:hdd-2008");
         }
         if plan.workloads.iter().any(|planned| planned.workload.replay.is_some()) {
             plan.trial = replay_time(&plan.target, plan.trial);
         }
         if self.duration == Some(Nanos::ZERO) {
-            return Err(Usage("--duration 0s leaves nothing to measure".to_owned()).into());
+            bail_usage!("--duration 0s leaves nothing to measure");
         }
         let own = chosen.runtime.filter(|_| self.duration.is_none());
         if let Some(runtime) = own {
@@ -162,8 +155,7 @@ impl StudyOptions {
             let name = vary.tunable.name();
             let known = plan.factors.iter().any(|factor| factor.tunable == name);
             if known || (read_ahead && name == "read_ahead") {
-                let usage = format!("{name} is varied twice: give all its values at once");
-                return Err(Usage(usage).into());
+                bail_usage!("{name} is varied twice: give all its values at once");
             }
             if name == "read_ahead" {
                 plan.read_ahead = Grid::Values(self.values(vary, context)?);
@@ -194,28 +186,27 @@ impl StudyOptions {
         Ok(values)
     }
 
-    /// Runs the study and prints the result.
-    pub fn conduct(&self, context: &Context, conduct: Box<Conduct<'_>>) -> anyhow::Result<Exit> {
+    /// Runs the study, as `sweep` or `tune`, and prints the result.
+    pub fn conduct(
+        &self,
+        context: &Context,
+        study: impl FnOnce(
+            &Plan,
+            &mut Store,
+            &Environment,
+            &mut StudyProgress,
+        ) -> Result<StudyOutcome, StudyError>,
+    ) -> anyhow::Result<Exit> {
         let plan = self.plan(context)?;
-        let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
-        if plan.target.is_simulated() {
-            signals.end_computing().context("cannot listen for signals")?;
-        }
-        let environment = environment(context, &signals)?;
         let mut store = Store::open(&context.store_path())?;
-        let lines = self.json_lines.then(|| TrialLinePrinter::new(signals.flag()));
-        let mut shown = StudyProgress::new(context.global.quiet).with_lines(lines);
-        let outcome = conduct(&plan, &mut store, &environment, &mut shown);
-        shown.finish();
-        if let Some(failure) = shown.failure() {
-            return Err(failure);
-        }
-        let outcome = match (outcome, signals.which()) {
-            // After a signal, errors are a consequence of the signal, which is reported instead.
-            (Err(_), Some(signal)) if signals.cancelled() => return Ok(Exit::Signal(signal)),
-            (outcome, _) => outcome?,
+        let simulated = plan.target.is_simulated();
+        let ran = run(context, simulated, self.json_lines, |environment, shown| {
+            study(&plan, &mut store, environment, shown)
+        });
+        let (mut outcome, signals) = match ran? {
+            Ran::Done(outcome, signals) => (outcome, signals),
+            Ran::Stopped(signal) => return Ok(Exit::Signal(signal)),
         };
-        let mut outcome = outcome;
         if outcome.complete && (self.limits || replays_in_simulation(&plan)) {
             let run = store.load(outcome.run)?;
             context.note("computing limits …");
@@ -276,6 +267,39 @@ fn recorded(run: RunId, store: &Path) -> String {
     format!("run {run} is recorded in {}: foreread runs show {run}", store.display())
 }
 
+/// How measurements ended.
+pub enum Ran<T> {
+    Done(T, Signals),
+    /// By this signal.
+    Stopped(i32),
+}
+
+/// Runs measurements, with a line of JSON for each trial if `json_lines`.
+pub fn run<T, E: Into<anyhow::Error>>(
+    context: &Context,
+    simulated: bool,
+    json_lines: bool,
+    measure: impl FnOnce(&Environment, &mut StudyProgress) -> Result<T, E>,
+) -> anyhow::Result<Ran<T>> {
+    let signals = Signals::listen_on_terminal().context("cannot listen for signals")?;
+    if simulated {
+        signals.end_computing().context("cannot listen for signals")?;
+    }
+    let environment = environment(context, &signals)?;
+    let lines = json_lines.then(|| TrialLinePrinter::new(signals.flag()));
+    let mut shown = StudyProgress::new(context.global.quiet, lines);
+    let result = measure(&environment, &mut shown);
+    shown.finish();
+    if let Some(failure) = shown.failure() {
+        return Err(failure);
+    }
+    match (result, signals.which()) {
+        // After a signal, errors are a consequence of the signal, which is reported instead.
+        (Err(_), Some(signal)) => Ok(Ran::Stopped(signal)),
+        (result, _) => Ok(Ran::Done(result.map_err(Into::into)?, signals)),
+    }
+}
+
 /// Prints a run in the chosen format.
 pub fn print(report: &RunReport<'_>, format: &Format) -> anyhow::Result<()> {
     if format.json {
@@ -290,7 +314,7 @@ pub fn print(report: &RunReport<'_>, format: &Format) -> anyhow::Result<()> {
 }
 
 /// Creates the environment of a study from this process.
-pub fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environment> {
+fn environment(context: &Context, signals: &Signals) -> anyhow::Result<Environment> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(Environment {
         dirs: context.dirs.clone(),

@@ -45,11 +45,8 @@ impl SweepArgs {
             return dry_run(&self.options.plan(context)?, extent, context);
         }
         let (fresh, budget) = (self.options.fresh, self.budget);
-        self.options.conduct(
-            context,
-            Box::new(move |plan, store, environment, shown| {
-                study::sweep(plan, budget, fresh, store, environment, shown)
-            }),
-        )
+        self.options.conduct(context, |plan, store, environment, shown| {
+            study::sweep(plan, budget, fresh, store, environment, shown)
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use report::clean;
 use serde::Serialize;
 use trace::{FORMATS, ImportOptions, Trace, TraceSummary};
@@ -14,8 +14,9 @@ use trace::{TraceDamage, TraceStream, TraceVerification, TraceWriter};
 use units::Bytes;
 
 use super::Context;
+use super::study_options::words;
 use crate::destination::Destination;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 use crate::output;
 use crate::signals::Signals;
 
@@ -81,7 +82,7 @@ struct Form {
 impl Form {
     fn options(&self) -> anyhow::Result<ReadOptions> {
         if let Some(page) = self.page.filter(|page| page.is_zero() || *page > Bytes::from_gib(1)) {
-            return Err(Usage(format!("--page {page}: 1 byte to 1 GiB")).into());
+            bail_usage!("--page {page}: 1 byte to 1 GiB");
         }
         let import = ImportOptions { sort: self.sort, page: self.page };
         Ok(ReadOptions { format: self.format.clone(), import, salvage: false })
@@ -137,26 +138,6 @@ struct Show {
     json: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum By {
-    /// The kernel's tracepoints
-    Tracepoints,
-    /// strace(1)
-    Strace,
-    /// fio's own log; only if the command is fio
-    Fio,
-}
-
-impl From<By> for RecordMethod {
-    fn from(by: By) -> Self {
-        match by {
-            By::Tracepoints => Self::Tracepoints,
-            By::Strace => Self::Strace,
-            By::Fio => Self::Fio,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 struct Record {
     /// Where to write the trace
@@ -168,9 +149,10 @@ struct Record {
     /// Record this process until it exits, or until control-C
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
-    /// Record with this method only; default: the best one that this machine permits
-    #[arg(long, value_name = "MEANS")]
-    by: Option<By>,
+    /// Record with this method only: the kernel's tracepoints, strace(1), or fio's own log if the
+    /// command is fio; default: the best one that this machine permits
+    #[arg(long, value_name = "MEANS", value_parser = words::<RecordMethod>())]
+    by: Option<RecordMethod>,
     /// The command to run and record, after --
     #[arg(last = true, required_unless_present = "pid", value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -217,7 +199,7 @@ fn other_file(
     if same(output).is_some_and(|output| Some(output) == same(input)) {
         let path = output.display();
         let why = "is the input file; choose another path";
-        return Err(Usage(format!("{option} {path}: {why}")).into());
+        bail_usage!("{option} {path}: {why}");
     }
     Destination::check(option, output, force)
 }
@@ -311,12 +293,11 @@ impl Record {
         // Check first, because the command may run for an hour.
         let destination = Destination::check("--output", &self.output, self.force)?;
         if destination.path().is_none() && matches!(subject, RecordSubject::Command(_)) {
-            let usage = "--output -: the command writes to stdout itself; name a file";
-            return Err(Usage(usage.to_owned()).into());
+            bail_usage!("--output -: the command writes to stdout itself; name a file");
         }
         let signals = Signals::listen().context("listening to signals")?;
         let stop = || signals.which().is_some();
-        let recording = trace::record(&subject, self.by.map(RecordMethod::from), &stop)?;
+        let recording = trace::record(&subject, self.by, &stop)?;
         destination.write(&recording.trace.encode())?;
         note_recording(&recording, context);
         // After a signal, the exit code is that of the signal, not that of the command.

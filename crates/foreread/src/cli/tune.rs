@@ -6,7 +6,7 @@ use study::Budget;
 use super::Context;
 use super::dry_run::{StudyExtent, dry_run};
 use super::study_options::StudyOptions;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -39,20 +39,15 @@ impl TuneArgs {
     pub fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if let Some(other) = self.options.vary.iter().find(|v| v.tunable.name() != "read_ahead") {
             let name = other.tunable.name();
-            let usage =
-                format!("tune chooses read-ahead: foreread sweep --vary {name}=… varies it");
-            return Err(Usage(usage).into());
+            bail_usage!("tune chooses read-ahead: foreread sweep --vary {name}=… varies it");
         }
         if self.options.dry_run {
             let extent = StudyExtent::Budget(self.budget.time);
             return dry_run(&self.options.plan(context)?, extent, context);
         }
         let (fresh, budget) = (self.options.fresh, self.budget);
-        self.options.conduct(
-            context,
-            Box::new(move |plan, store, environment, shown| {
-                study::tune(plan, budget, fresh, store, environment, shown)
-            }),
-        )
+        self.options.conduct(context, |plan, store, environment, shown| {
+            study::tune(plan, budget, fresh, store, environment, shown)
+        })
     }
 }

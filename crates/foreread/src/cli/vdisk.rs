@@ -154,7 +154,8 @@ fn create(
     Ok(Exit::Fine)
 }
 
-fn pace(dilation: f64) -> String {
+/// Describes how fast a disk is.
+pub fn pace(dilation: f64) -> String {
     if dilation == 1.0 {
         "as fast as its model".to_owned()
     } else if dilation < 1.0 {

@@ -17,7 +17,7 @@ use super::watch_scope::Scope;
 use super::watch_screen::Screen;
 use super::watch_words::Words;
 use crate::destination::Destination;
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, bail_usage, usage};
 use crate::output;
 use crate::signals::Signals;
 
@@ -88,7 +88,7 @@ impl WatchArgs {
         let Some(path) = &self.record else { return Ok(None) };
         let destination = Destination::check("--record", path, self.force)?;
         if destination.path().is_none() {
-            return Err(Usage("--record -: name a file; stdout has the figures".into()).into());
+            bail_usage!("--record -: name a file; stdout has the figures");
         }
         Ok(Some(destination.create()?))
     }
@@ -111,9 +111,7 @@ impl WatchArgs {
                 }
                 _ => String::new(),
             };
-            let problem =
-                format!("--interval {interval}: must be between {least} and {most}{process}");
-            return Err(Usage(problem).into());
+            bail_usage!("--interval {interval}: must be between {least} and {most}{process}");
         }
         Ok(Duration::from_nanos(interval.get()))
     }
@@ -144,7 +142,7 @@ impl WatchArgs {
             ReplayEnd::Complete => Ok(Exit::Fine),
             ReplayEnd::Stopped => Ok(ended(&signals)),
             ReplayEnd::NoInterval => {
-                Err(Usage(format!("{} contains no complete interval", path.display())).into())
+                Err(usage!("{} contains no complete interval", path.display()))
             }
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use daemon::{StreamView, WatchView};
 use host::{BdiId, DevNo, Root, StorageKind, resolve};
 
-use crate::exit::Usage;
+use crate::exit::{Usage, bail_usage, usage};
 
 #[derive(Clone, Debug)]
 pub enum Scope {
@@ -37,7 +37,7 @@ impl Scope {
             let pid: u32 = pid.parse().map_err(|_| wrong())?;
             return match root.exists(format!("/proc/{pid}")) {
                 true => Ok(Self::Process(pid)),
-                false => Err(Usage(format!("there is no process {pid}")).into()),
+                false => Err(usage!("there is no process {pid}")),
             };
         }
         let storage = resolve(root, Path::new(target))?;
@@ -101,7 +101,7 @@ pub fn cgroups(root: &Root, path: &str) -> anyhow::Result<BTreeSet<u64>> {
         Usage(format!("there is no cgroup {path:?} in the unified hierarchy{why}"))
     };
     if !path.starts_with('/') || path.split('/').any(|part| part == "..") {
-        return Err(Usage(format!("write cgroup:/PATH, not cgroup:{path}")).into());
+        bail_usage!("write cgroup:/PATH, not cgroup:{path}");
     }
     // On hybrid hosts, the unified hierarchy is mounted one level below.
     let base = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]

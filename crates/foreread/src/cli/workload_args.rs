@@ -12,7 +12,7 @@ use workload::fio::{FioEnvironment, FioGroup, Included, JobFile};
 use workload::{Metric, Outside, Pattern, Workload, WorkloadError};
 
 use super::{Context, dd};
-use crate::exit::Usage;
+use crate::exit::{Usage, bail_usage, usage};
 
 /// The engine that runs a job file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -43,29 +43,11 @@ pub struct WorkloadOptions {
     pub metric: Option<String>,
     /// Wall time after which cmd:… and bonnie++ are killed; default: 1h
     #[arg(long, value_name = "TIME")]
-    pub timeout: Option<TimeLimit>,
+    pub timeout: Option<Nanos>,
 }
 
-/// A limit on wall time.
-#[derive(Clone, Copy, Debug)]
-pub struct TimeLimit(Nanos);
-
-impl Default for TimeLimit {
-    fn default() -> Self {
-        Self(Nanos::from_secs(3600))
-    }
-}
-
-impl std::str::FromStr for TimeLimit {
-    type Err = units::ParseUnitError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.strip_suffix('h').and_then(|hours| hours.parse::<u64>().ok()) {
-            Some(hours) => Ok(Self(Nanos::from_secs(hours.saturating_mul(3600)))),
-            None => text.parse().map(Self),
-        }
-    }
-}
+/// Default of `--timeout`.
+const DEFAULT_TIMEOUT: Nanos = Nanos::from_secs(3600);
 
 /// Chosen workloads, and the trial length that a job file sets.
 #[derive(Debug, Default)]
@@ -95,14 +77,13 @@ pub fn planned(words: &[String], choice: &WorkloadContext<'_>) -> anyhow::Result
         .flat_map(|argument| split(argument).into_iter().map(move |word| (argument, word)))
     {
         if word.trim().is_empty() {
-            let usage = format!("--workload {argument:?}: a name is missing, or a comma too many");
-            return Err(Usage(usage).into());
+            bail_usage!("--workload {argument:?}: a name is missing, or a comma too many");
         }
         let (workloads, runtime) = choice.of_word(word.trim())?;
         chosen.runtime = chosen.runtime.max(runtime);
         for (workload, shrinks) in workloads {
             if all.iter().any(|(other, _)| other.name == workload.name) {
-                return Err(Usage(format!("workload {:?} is named twice", workload.name)).into());
+                bail_usage!("workload {:?} is named twice", workload.name);
             }
             all.push((workload, shrinks));
         }
@@ -197,15 +178,14 @@ impl WorkloadContext<'_> {
             ),
         ];
         if let Some((_, option, needed)) = unused.into_iter().find(|(unused, ..)| *unused) {
-            let usage = format!("{option} needs --workload {needed}");
-            return Err(Usage(usage).into());
+            bail_usage!("{option} needs --workload {needed}");
         }
         Ok(())
     }
 
     fn of_fio(&self, path: &str) -> anyhow::Result<Words> {
         if path.is_empty() {
-            return Err(Usage("fio: needs a job file: write fio:FILE".to_owned()).into());
+            bail_usage!("fio: needs a job file: write fio:FILE");
         }
         let file = job_file(path)?;
         for note in file.notes() {
@@ -213,8 +193,7 @@ impl WorkloadContext<'_> {
         }
         let engine = match (self.simulated, self.options.engine) {
             (true, Some(Engine::Fio | Engine::Both)) => {
-                let why = "a simulation cannot run fio: use --engine native";
-                return Err(Usage(why.to_owned()).into());
+                bail_usage!("a simulation cannot run fio: use --engine native");
             }
             (true, _) => Engine::Native,
             (false, engine) => engine.unwrap_or_default(),
@@ -264,8 +243,7 @@ impl WorkloadContext<'_> {
                     files = count.parse().map_err(|_| wrong())?;
                 }
                 _ => {
-                    let usage = format!("bonnie++:{word}: supported are chunk=SIZE and files=N");
-                    return Err(Usage(usage).into());
+                    bail_usage!("bonnie++:{word}: supported are chunk=SIZE and files=N");
                 }
             }
         }
@@ -275,7 +253,7 @@ impl WorkloadContext<'_> {
     }
 
     fn limit_seconds(&self) -> u64 {
-        (self.options.timeout.unwrap_or_default().0.as_secs_f64().ceil() as u64).max(1)
+        (self.options.timeout.unwrap_or(DEFAULT_TIMEOUT).as_secs_f64().ceil() as u64).max(1)
     }
 }
 
@@ -287,7 +265,7 @@ pub fn job_file(path: &str) -> anyhow::Result<JobFile> {
     let around = FioEnvironment { variable: &|name| std::env::var(name).ok(), include: &include };
     let parsed = JobFile::parse(&text, &around);
     let shown = if path == "-" { "(standard input)" } else { path };
-    parsed.map_err(|problem| Usage(format!("{shown}: {problem}")).into())
+    parsed.map_err(|problem| usage!("{shown}: {problem}"))
 }
 
 /// Finds an included file as fio does: relative to the current directory, otherwise to the
@@ -347,11 +325,11 @@ pub fn workload(word: &str) -> anyhow::Result<Workload> {
     let file = word == "-" || word.contains('/') || word.ends_with(".toml");
     if !file {
         if word.ends_with(".fio") {
-            return Err(Usage(format!("write fio:{word} for a job file of fio")).into());
+            bail_usage!("write fio:{word} for a job file of fio");
         }
         let unknown = |error: WorkloadError| match meant_by(word) {
             Some(meant) => {
-                Usage(format!("no workload is called {word:?}: did you mean {meant}?")).into()
+                usage!("no workload is called {word:?}: did you mean {meant}?")
             }
             None => anyhow::Error::from(error),
         };

@@ -16,9 +16,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitStatus;
 
-use crate::model::Trace;
+use strum::VariantArray;
 
 use crate::TraceFileError;
+use crate::model::Trace;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordSubject {
@@ -40,7 +41,8 @@ impl fmt::Display for RecordSubject {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+/// The methods, in order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum RecordMethod {
     /// The tracepoints `filemap:mm_filemap_get_pages` and `filemap:mm_filemap_fault`.
@@ -49,11 +51,6 @@ pub enum RecordMethod {
     Strace,
     /// fio's `--write_iolog`.
     Fio,
-}
-
-impl RecordMethod {
-    /// All methods in order of preference.
-    pub const ALL: [Self; 3] = [Self::Tracepoints, Self::Strace, Self::Fio];
 }
 
 /// A method that did not work.
@@ -103,9 +100,8 @@ pub fn record(
 ) -> Result<Recording, TraceFileError> {
     check(subject)?;
     let mut tried: Vec<FailedMethod> = Vec::new();
-    for means in
-        RecordMethod::ALL.into_iter().filter(|means| only.is_none_or(|only| only == *means))
-    {
+    let is_wanted = |means: &&RecordMethod| only.is_none_or(|only| only == **means);
+    for &means in RecordMethod::VARIANTS.iter().filter(is_wanted) {
         let caught = match means {
             RecordMethod::Tracepoints => by_tracepoints::record(subject, stop),
             RecordMethod::Strace => by_strace::record(subject, stop),

@@ -8,18 +8,19 @@ use workload::Workload;
 use super::super::Context;
 use super::{CompletionCandidate, Offer};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     Fixed(Vec<CompletionCandidate>),
-    Targets,
-    Models,
-    Workloads,
-    Tunables,
-    Presets,
-    Runs,
-    Tables,
-    Disks,
-    Files,
+    Target,
+    Model,
+    Workload,
+    Tunable,
+    Preset,
+    Run,
+    Table,
+    VirtualDisk,
+    File,
     Free,
 }
 
@@ -38,55 +39,43 @@ impl Kind {
         let names = arg.get_value_names().unwrap_or_default();
         let name = names.first().map(|name| name.as_str()).unwrap_or_default();
         match (arg.get_id().as_str(), arg.is_positional()) {
-            ("workload" | "fio", _) => Self::Workloads,
-            ("vary" | "settings", _) => Self::Tunables,
-            ("preset" | "software", _) => Self::Presets,
-            ("run" | "runs" | "from" | "which", _) => Self::Runs,
-            ("table", true) => Self::Tables,
-            ("names" | "name", true) => Self::Disks,
-            _ if name.starts_with("TARGET") => Self::Targets,
-            _ if name.starts_with("MODEL") => Self::Models,
+            ("workload" | "fio", _) => Self::Workload,
+            ("vary" | "settings", _) => Self::Tunable,
+            ("preset" | "software", _) => Self::Preset,
+            ("run" | "runs" | "from" | "which", _) => Self::Run,
+            ("table", true) => Self::Table,
+            ("names" | "name", true) => Self::VirtualDisk,
+            _ if name.starts_with("TARGET") => Self::Target,
+            _ if name.starts_with("MODEL") => Self::Model,
             _ => match ["FILE", "PATH", "DIR", "TRACE", "SPEC", "SEEK"]
                 .iter()
                 .any(|it| name.contains(it))
             {
-                true => Self::Files,
+                true => Self::File,
                 false => Self::Free,
             },
         }
     }
 
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Fixed(_) => "fixed",
-            Self::Targets => "target",
-            Self::Models => "model",
-            Self::Workloads => "workload",
-            Self::Tunables => "tunable",
-            Self::Presets => "preset",
-            Self::Runs => "run",
-            Self::Tables => "table",
-            Self::Disks => "virtual_disk",
-            Self::Files => "file",
-            Self::Free => "free",
-        }
+        self.into()
     }
 
     /// Returns candidates for `word`; the caller keeps those that start with it.
     pub fn offer(&self, word: &str, context: &Context) -> Offer {
         let (candidates, files) = match self {
             Self::Fixed(words) => (after_comma(word, words.clone()), false),
-            Self::Targets => {
+            Self::Target => {
                 (targets(word), !word.starts_with("virtual:") && !word.starts_with("sim:"))
             }
-            Self::Models => (model(word, false), true),
-            Self::Workloads => (workloads(word), true),
-            Self::Tunables => (tunables(word), false),
-            Self::Presets => (groups(), false),
-            Self::Runs => (runs(context), false),
-            Self::Tables => (tables(), false),
-            Self::Disks => (disks(context), false),
-            Self::Files => (Vec::new(), true),
+            Self::Model => (model(word, false), true),
+            Self::Workload => (workloads(word), true),
+            Self::Tunable => (tunables(word), false),
+            Self::Preset => (groups(), false),
+            Self::Run => (runs(context), false),
+            Self::Table => (tables(), false),
+            Self::VirtualDisk => (disks(context), false),
+            Self::File => (Vec::new(), true),
             Self::Free => (Vec::new(), false),
         };
         Offer { candidates, files }
@@ -96,10 +85,7 @@ impl Kind {
 /// Prefixes each candidate with the text before the last comma.
 fn after_comma(word: &str, candidates: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let Some((before, _)) = word.rsplit_once(',') else { return candidates };
-    let put = |one: CompletionCandidate| {
-        CompletionCandidate::new(format!("{before},{}", one.word), one.about)
-    };
-    candidates.into_iter().map(put).collect()
+    prefixed(&format!("{before},"), candidates)
 }
 
 fn prefixed(prefix: &str, candidates: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {

@@ -102,8 +102,8 @@ fn read_one(command: &Command, file: &mut ConfigFile, values: &mut Values) -> Re
     // root although the process runs as an ordinary user.
     let absent = |error: &InputError| {
         let passed_over = [ErrorKind::NotFound, ErrorKind::PermissionDenied];
-        let missing = error.io().is_some_and(|error| passed_over.contains(&error.kind()));
-        missing && file.whose != ConfigScope::Named
+        error.io_kind().is_some_and(|kind| passed_over.contains(&kind))
+            && file.whose != ConfigScope::Named
     };
     let text = match input::read_text(&file.path, InputKind::CONFIGURATION) {
         Err(error) if absent(&error) => return Ok(()),

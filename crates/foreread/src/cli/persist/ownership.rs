@@ -7,7 +7,7 @@ use tunables::persist::{Draft, PersistBackend, PersistError, Persisted, persiste
 
 use crate::cli::Context;
 use crate::cli::apply::ChosenSettings;
-use crate::exit::Usage;
+use crate::exit::usage;
 
 /// Returns an error if another owner on this machine sets one of the settings.
 pub fn refuse_owned(
@@ -67,7 +67,7 @@ pub fn refuse_other_profile(
     match other {
         Some((_, Persisted { path, .. })) => {
             let problem = "TuneD's child profile already belongs to another target";
-            Err(Usage(format!("{problem}: {}", path.display())).into())
+            Err(usage!("{problem}: {}", path.display()))
         }
         None => Ok(()),
     }
