@@ -1,6 +1,7 @@
 """Tables and plots of the study's results."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import foreread_sim as fs
@@ -112,6 +113,12 @@ def best_window(slowdown: np.ndarray) -> int:
     return int(np.argmin([mean(slowdown[..., at]) for at in range(slowdown.shape[-1])]))
 
 
+def with_best_windows(slowdown: np.ndarray) -> np.ndarray:
+    """The slowdown by trace, device and cache, with the best window for each device."""
+    best = [slowdown[:, at][..., best_window(slowdown[:, at])] for at in range(len(DEVICES))]
+    return np.stack(best, axis=1)
+
+
 def window_name(policy: str, at: int) -> str:
     return "–" if policy in WITHOUT_WINDOW else str(WINDOWS_KIB[at])
 
@@ -153,8 +160,7 @@ def _policies(study: Study, ratio: np.ndarray) -> str:
     for at, name in enumerate(NAMES):
         own = ratio[:, :, :, at, :]
         one = best_window(own)
-        each = [best_window(own[:, device]) for device in range(len(DEVICES))]
-        by_device = np.stack([own[:, d, :, window] for d, window in enumerate(each)], axis=1)
+        by_device = with_best_windows(own)
         default = own[..., DEFAULT]
         known = default[~np.isnan(default)]
         bytes_read = [
@@ -189,17 +195,23 @@ def _policies(study: Study, ratio: np.ndarray) -> str:
     return table(head, rows)
 
 
-def _devices(ratio: np.ndarray) -> str:
+def _by_part(head: str, parts: Mapping[str, np.ndarray]) -> str:
+    """The policies with 128 KiB and with the best window, in each part of the situations."""
     rows = []
     for at, name in enumerate(NAMES):
         row = [name]
-        for device in range(len(DEVICES)):
-            own = ratio[:, device, :, at, :]
+        for part in parts.values():
+            own = part[..., at, :]
             best = best_window(own)
             default, tuned = mean(own[..., DEFAULT]), mean(own[..., best])
             row.append(f"{default:.2f} → {tuned:.2f} ({window_name(name, best)})")
         rows.append(row)
-    return table(["128 KiB → best window", *DEVICES], rows)
+    return table([head, *parts], rows)
+
+
+def _devices(ratio: np.ndarray) -> str:
+    parts = {name: ratio[:, at] for at, name in enumerate(DEVICES)}
+    return _by_part("128 KiB → best window", parts)
 
 
 CHOICES = [
@@ -267,16 +279,8 @@ def _subsets(study: Study, ratio: np.ndarray) -> str:
         **{origin: lambda name, of=origin: name.startswith(of) for origin in ORIGINS},
         "none read backward": lambda name: not any(word in name for word in BACKWARD),
     }
-    rows = []
-    for at, name in enumerate(NAMES):
-        row = [name]
-        for is_in in kinds.values():
-            own = ratio[[trace for trace, it in enumerate(study.traces) if is_in(it)], :, :, at, :]
-            best = best_window(own)
-            default, tuned = mean(own[..., DEFAULT]), mean(own[..., best])
-            row.append(f"{default:.2f} → {tuned:.2f} ({window_name(name, best)})")
-        rows.append(row)
-    return table(["128 KiB → best one window", *kinds], rows)
+    parts = {kind: ratio[[is_in(it) for it in study.traces]] for kind, is_in in kinds.items()}
+    return _by_part("128 KiB → best one window", parts)
 
 
 def _windows(ratio: np.ndarray, policy: str) -> str:
@@ -294,17 +298,9 @@ def _windows(ratio: np.ndarray, policy: str) -> str:
 
 
 def _caches(ratio: np.ndarray) -> str:
-    rows = []
-    for at, name in enumerate(NAMES):
-        own = ratio[:, :, :, at, :]
-        row = [name]
-        for cache in range(CACHE_LEVELS):
-            best = best_window(own[:, :, cache])
-            tuned = f"{mean(own[:, :, cache, best]):.2f} ({window_name(name, best)})"
-            row.append(f"{mean(own[:, :, cache, DEFAULT]):.2f} → {tuned}")
-        rows.append(row)
-    heads = [f"cache {level + 1} of {CACHE_LEVELS}" for level in range(CACHE_LEVELS)]
-    return table(["128 KiB → best window", *heads], rows)
+    levels = range(CACHE_LEVELS)
+    parts = {f"cache {at + 1} of {CACHE_LEVELS}": ratio[:, :, at] for at in levels}
+    return _by_part("128 KiB → best window", parts)
 
 
 def _winner(ratio: np.ndarray) -> tuple[str, int]:
@@ -384,13 +380,11 @@ def draw(directory: Path, out: Path) -> None:
     }
     (out / "study-windows.svg").write_text(line_panels(panels, [str(kib) for kib in WINDOWS_KIB]))
     own = ratio[:, :, :, NAMES.index(TODAY), :]
-    each = [best_window(own[:, device]) for device in range(len(DEVICES))]
-    by_device = np.stack([own[:, d, :, window] for d, window in enumerate(each)], axis=1)
     auto = ratio[:, :, :, NAMES.index("auto"), DEFAULT]
     samples = {
         "no read-ahead": ratio[:, :, :, NAMES.index("none"), DEFAULT],
         f"{TODAY}, 128 KiB": own[..., DEFAULT],
-        f"{TODAY}, best window for each device": by_device,
+        f"{TODAY}, best window for each device": with_best_windows(own),
         f"{TODAY}, best window for each situation": np.min(own, axis=3),
         "auto": auto,
     }
