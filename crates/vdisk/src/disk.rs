@@ -17,7 +17,7 @@ use crate::config::DiskConfig;
 use crate::control::{self, ControlRequest};
 use crate::counters::DiskCounters;
 use crate::error::VdiskError;
-use crate::layout::{DiskDirs, DiskLock, ServerFacts, ServerJob, read_json, write_json};
+use crate::layout::{DiskDirs, ServerFacts, ServerJob, read_json, write_json};
 use crate::loop_device;
 use crate::mkfs;
 use crate::record::DiskRecord;
@@ -56,8 +56,8 @@ pub struct VirtualDisk {
     /// The server if this process started it; its standard input closes when this process exits.
     server: Option<Child>,
     removed: bool,
-    /// Prevents other processes from removing a disk that dies with this process.
-    hold: Option<DiskLock>,
+    /// The lock of a disk that dies with this process, which other processes must not remove.
+    hold: Option<File>,
 }
 
 impl VirtualDisk {
@@ -79,7 +79,7 @@ impl VirtualDisk {
         free_memory().map_or(Ok(()), |free| free.check())?;
         let home = match &config.name {
             Some(name) => DiskDirs::claim(dirs, name)?,
-            None => DiskDirs::claim_numbered(dirs, &config.model.name)?.0,
+            None => DiskDirs::claim_numbered(dirs, &config.model.name)?,
         };
         let hold = home.hold()?;
         let mut child = None;

@@ -3,12 +3,13 @@
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 use units::Bytes;
 
 /// The file system on a virtual disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[derive(strum::Display, strum::IntoStaticStr)]
+#[derive(strum::Display, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum Filesystem {
     #[default]
@@ -31,8 +32,6 @@ pub(crate) struct FilesystemMaker {
 }
 
 impl Filesystem {
-    const ALL: [Self; 5] = [Self::Xfs, Self::Ext4, Self::Ext3, Self::Btrfs, Self::Raw];
-
     /// Returns the name for mount(8) and the key `fs`.
     pub fn name(self) -> &'static str {
         self.into()
@@ -55,7 +54,7 @@ impl FromStr for Filesystem {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut all = Self::ALL.into_iter();
+        let mut all = Self::VARIANTS.iter().copied();
         all.find(|fs| fs.name() == text).ok_or("use xfs, ext4, ext3, btrfs or raw")
     }
 }

@@ -19,12 +19,6 @@ pub(crate) struct DiskDirs {
     dir: PathBuf,
 }
 
-/// The lock that [`DiskDirs::hold`] acquires.
-#[derive(Debug)]
-pub(crate) struct DiskLock {
-    _dir: File,
-}
-
 /// The server's parameters, which the creator writes before it starts the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerJob {
@@ -81,32 +75,30 @@ impl DiskDirs {
     }
 
     /// Creates the directory of a new disk with the first free name of `stem-1`, `stem-2` ….
-    pub(crate) fn claim_numbered(dirs: &Dirs, stem: &str) -> Result<(Self, String), VdiskError> {
+    pub(crate) fn claim_numbered(dirs: &Dirs, stem: &str) -> Result<Self, VdiskError> {
         let stem: String = stem.chars().filter(|c| is_name_char(*c)).take(40).collect();
         let mut number = 1;
         loop {
             let name = format!("{}-{number}", if stem.is_empty() { "disk" } else { &stem });
             match Self::claim(dirs, &name) {
                 Err(VdiskError::NameTaken { .. }) => number += 1,
-                Err(error) => return Err(error),
-                Ok(home) => return Ok((home, name)),
+                claimed => return claimed,
             }
         }
     }
 
     /// Locks the disk for its creator or owner until the lock is dropped or the process exits.
     /// Returns `None` while another process holds the lock.
-    pub(crate) fn hold(&self) -> Result<Option<DiskLock>, VdiskError> {
-        let io = VdiskError::io("locking", &self.dir);
-        let dir = match File::open(&self.dir) {
-            Ok(dir) => dir,
-            Err(error) => return Err(io(error)),
+    pub(crate) fn hold(&self) -> Result<Option<File>, VdiskError> {
+        let lock = || {
+            let dir = File::open(&self.dir)?;
+            match dir.try_lock() {
+                Ok(()) => Ok(Some(dir)),
+                Err(TryLockError::WouldBlock) => Ok(None),
+                Err(TryLockError::Error(error)) => Err(error),
+            }
         };
-        match dir.try_lock() {
-            Ok(()) => Ok(Some(DiskLock { _dir: dir })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(io(error)),
-        }
+        lock().map_err(VdiskError::io("locking", &self.dir))
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -242,9 +234,9 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let dirs = Dirs::under(base.path());
         let names: Vec<String> =
-            (0..3).map(|_| DiskDirs::claim_numbered(&dirs, "hdd 2008").unwrap().1).collect();
+            (0..3).map(|_| DiskDirs::claim_numbered(&dirs, "hdd 2008").unwrap().name()).collect();
         assert_eq!(names, ["hdd2008-1", "hdd2008-2", "hdd2008-3"]);
-        assert_eq!(DiskDirs::claim_numbered(&dirs, "//").unwrap().1, "disk-1");
+        assert_eq!(DiskDirs::claim_numbered(&dirs, "//").unwrap().name(), "disk-1");
     }
 
     #[test]

@@ -4,17 +4,17 @@
 //! twice for about 1 µs, while the kernel's part takes 20 µs. The clock is read under the lock, so
 //! that the model's time never decreases.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::{Completion, Device, Request, RequestKind};
+use model::{Completion, Device, Request, RequestId, RequestKind};
 use sys::realtime::{Alarm, now};
 use units::{Bytes, Nanos};
 
 use super::margin::Margin;
 use super::queue::QueueDepthStats;
 use super::tally::CounterTally;
-use super::waiting::Waiting;
 use crate::counters::DiskCounters;
 use crate::head_start::HeadStart;
 
@@ -81,7 +81,10 @@ struct Core<T> {
     arrival: Nanos,
     /// How early to send the reply to a lone request.
     head_start: HeadStart,
-    waiting: Waiting<WaitingRequest<T>>,
+    waiting: HashMap<RequestId, WaitingRequest<T>>,
+    /// Number of accepted requests, which is the next id: a device may complete a request after it
+    /// was answered.
+    accepted: u64,
     done: Vec<Completion>,
     /// Alarm time of the sleeping timer; 0 while it is awake.
     armed: Nanos,
@@ -99,7 +102,7 @@ struct WaitingRequest<T> {
 impl<T> Core<T> {
     /// Appends the replies to all waiting requests.
     fn answer_all(&mut self, due: &mut Vec<DueReply<T>>) {
-        due.extend(self.waiting.take_all().map(|w| DueReply { token: w.token, times: None }));
+        due.extend(self.waiting.drain().map(|(_, w)| DueReply { token: w.token, times: None }));
         self.queue.change(now(), 0);
     }
 }
@@ -125,7 +128,8 @@ impl<T> ServiceEngine<T> {
                 reached: Nanos::ZERO,
                 arrival: Nanos::ZERO,
                 head_start: HeadStart::default(),
-                waiting: Waiting::with_capacity(QUEUE_CAPACITY),
+                waiting: HashMap::with_capacity(QUEUE_CAPACITY),
+                accepted: 0,
                 done: Vec::with_capacity(QUEUE_CAPACITY),
                 armed: Nanos::ZERO,
                 queue: QueueDepthStats::default(),
@@ -151,10 +155,12 @@ impl<T> ServiceEngine<T> {
         // The device is ahead of the clock after a head start.
         let model_time = self.to_model(arrived).max(core.reached);
         core.arrival = arrived;
-        let id = core.waiting.insert(WaitingRequest { token, arrived });
+        let id = RequestId(core.accepted);
+        core.accepted += 1;
+        core.waiting.insert(id, WaitingRequest { token, arrived });
         let TimedRequest { kind, offset, length } = ask;
         core.device.submit(model_time, Request { id, kind, offset, length });
-        let depth = core.waiting.count();
+        let depth = core.waiting.len();
         core.queue.change(arrived, depth);
         self.collect(&mut core, arrived, due);
         self.look_ahead(&mut core, arrived);
@@ -234,7 +240,7 @@ impl<T> ServiceEngine<T> {
         let mut counters = self.tally.counters();
         {
             let mut core = self.lock();
-            let depth = core.waiting.count();
+            let depth = core.waiting.len();
             core.queue.change(now(), depth);
             let device = core.device.counters();
             core.queue.read_into(&mut counters);
@@ -255,7 +261,7 @@ impl<T> ServiceEngine<T> {
             None => core.device = device,
         }
         core.base = core.device.counters();
-        core.queue = QueueDepthStats::beginning_at(now(), core.waiting.count());
+        core.queue = QueueDepthStats::beginning_at(now(), core.waiting.len());
         self.tally.clear();
     }
 
@@ -322,7 +328,8 @@ impl<T> ServiceEngine<T> {
             return;
         }
         for completion in core.done.drain(..) {
-            let Some(WaitingRequest { token, arrived }) = core.waiting.take(completion.id) else {
+            let Some(WaitingRequest { token, arrived }) = core.waiting.remove(&completion.id)
+            else {
                 continue;
             };
             let done = self.to_real(completion.at);
@@ -330,7 +337,7 @@ impl<T> ServiceEngine<T> {
                 (done.saturating_sub(arrived), done.saturating_sub(head_start));
             due.push(DueReply { token, times: Some(Times { service, deadline }) });
         }
-        let depth = core.waiting.count();
+        let depth = core.waiting.len();
         core.queue.change(real, depth);
     }
 
@@ -366,7 +373,7 @@ impl<T> ServiceEngine<T> {
     fn head_start(&self, core: &Core<T>) -> Nanos {
         let wake = core.device.next_wake().map_or(Nanos::ZERO, |wake| self.to_real(wake));
         let wait = wake.saturating_sub(core.arrival);
-        if core.waiting.count() == 1 && wait > SPIN_REST {
+        if core.waiting.len() == 1 && wait > SPIN_REST {
             core.head_start.after(wait)
         } else {
             Nanos::ZERO

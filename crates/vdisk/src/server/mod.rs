@@ -6,7 +6,6 @@ mod margin;
 mod queue;
 mod store;
 mod tally;
-mod waiting;
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
