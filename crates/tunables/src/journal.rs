@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use host::Dirs;
 
 use crate::error::JournalError;
-use crate::journal_entry::{JournalEntry, JournalHeader, options};
+use crate::journal_entry::{JournalEntry, JournalHeader, journals_in, options};
 use crate::published::{make_directories, publish};
 use crate::replay::Replay;
 
@@ -123,16 +123,10 @@ pub(crate) fn directory(dirs: &Dirs) -> PathBuf {
 /// Returns the paths of the existing journals, oldest first.
 pub(crate) fn list(dirs: &Dirs) -> Result<Vec<PathBuf>, JournalError> {
     let dir = directory(dirs);
-    let entries = match fs::read_dir(&dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(JournalError::Io { doing: "list", path: dir, source }),
-    };
-    let is_journal = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
-    let mut paths: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(is_journal).collect();
-    paths.sort();
-    Ok(paths)
+    match journals_in(&dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        paths => paths.map_err(|source| JournalError::Io { doing: "list", path: dir, source }),
+    }
 }
 
 /// Reads a journal; `None` if it has been removed.

@@ -1,7 +1,7 @@
 //! The lines of a journal.
 
-use std::fs::OpenOptions;
-use std::io::Read;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,30 +21,20 @@ pub(crate) const OLDEST_VERSION: u32 = 1;
 const MAX_JOURNAL_BYTES: u64 = 512 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum JournalEntry {
     Begin(JournalHeader),
     Change(JournaledChange),
     /// The side effects of a change were handled.
     #[serde(rename = "calm")]
-    Confirmed(ConfirmedEntry),
+    Confirmed {
+        number: u64,
+    },
     /// All settings were applied and stay when the process exits.
-    Kept(KeptEntry),
+    Kept {
+        unix_ms: u64,
+    },
     Undone(UndoneEntry),
-}
-
-/// See [`JournalEntry::Confirmed`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ConfirmedEntry {
-    pub number: u64,
-}
-
-/// See [`JournalEntry::Kept`].
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct KeptEntry {
-    pub unix_ms: u64,
 }
 
 /// Why a journal's changes are made.
@@ -126,6 +116,15 @@ pub enum RestoreOutcome {
     DeviceGone,
     /// Another process has set another value, which is kept.
     LeftAlone { present: Value },
+}
+
+/// Returns the paths of the journals in a directory, oldest first.
+pub(crate) fn journals_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let is_journal = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "jsonl");
+    let entries = fs::read_dir(dir)?.flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> = entries.filter(is_journal).collect();
+    paths.sort();
+    Ok(paths)
 }
 
 /// Reads a journal if no other user can have written it.

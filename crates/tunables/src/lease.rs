@@ -11,8 +11,7 @@ use crate::cost::refuse_costly;
 use crate::guard::GuardProcess;
 use crate::journal::Journal;
 use crate::journal_entry::{
-    JournalEntry, JournalHeader, JournalOwner, JournalPurpose, JournaledChange, KeptEntry, VERSION,
-    unix_ms,
+    JournalEntry, JournalHeader, JournalOwner, JournalPurpose, JournaledChange, VERSION, unix_ms,
 };
 use crate::restore::put_back;
 use crate::rollback::inherit;
@@ -235,7 +234,7 @@ impl BdiLease {
     /// the lock, for remaining work.
     pub fn keep(mut self) -> Result<(PathBuf, Option<DeviceLock>), TunableError> {
         let path = self.journal.path().to_owned();
-        self.journal.append(&JournalEntry::Kept(KeptEntry { unix_ms: unix_ms() }))?;
+        self.journal.append(&JournalEntry::Kept { unix_ms: unix_ms() })?;
         self.journal.publish();
         if let Some(guard) = self.guard.take() {
             guard.dismiss();

@@ -4,18 +4,17 @@
 //! all open journals lets other users find the origin of a value. foreread rewrites it when a
 //! journal changes, and never uses it for undoing.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use host::BdiId;
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sys::lock::Lock;
 use sys::replace::{Durability, FileMode, replace};
 
-use crate::journal_entry::JournalOwner;
+use crate::journal_entry::{JournalOwner, journals_in, options};
 use crate::{JournalPurpose, Replay, Value};
 
 const VERSION: u32 = 1;
@@ -104,12 +103,7 @@ pub(crate) fn publish(journals: &Path) {
 fn try_publish(journals: &Path, state: &Path) -> io::Result<()> {
     // If two processes publish concurrently, the newer state must remain.
     let _turn = Lock::acquire(&state.join("settings.lock"))?;
-    let mut paths: Vec<PathBuf> = fs::read_dir(journals)?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "jsonl"))
-        .collect();
-    paths.sort();
+    let paths = journals_in(journals)?;
     let read = |path: &PathBuf| PublishedJournal::of(path, &Replay::load(path).ok()?);
     let summary = Summary { version: VERSION, journals: paths.iter().filter_map(read).collect() };
     let path = file(state);
@@ -131,9 +125,7 @@ pub fn published(state: &Path) -> Vec<PublishedJournal> {
 }
 
 fn read(path: &Path) -> Option<Vec<PublishedJournal>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let file = file.ok()?;
+    let file = options().read(true).open(path).ok()?;
     let status = file.metadata().ok()?;
     let own = [0, rustix::process::geteuid().as_raw()].contains(&status.uid());
     if !status.is_file() || !own || status.mode() & 0o022 != 0 || status.len() > MAX_SUMMARY_BYTES {

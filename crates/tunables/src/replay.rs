@@ -74,8 +74,8 @@ impl Replay {
         match entry {
             JournalEntry::Begin(header) => self.begin(header),
             JournalEntry::Change(change) => self.change(change),
-            JournalEntry::Confirmed(calm) => self.calm(calm.number),
-            JournalEntry::Kept(_) => self.keep(),
+            JournalEntry::Confirmed { number } => self.calm(number),
+            JournalEntry::Kept { .. } => self.keep(),
             JournalEntry::Undone(settled) => self.settle(&settled),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::access::{read_file, write};
-use crate::journal_entry::{ConfirmedEntry, JournalEntry};
+use crate::journal_entry::JournalEntry;
 use crate::{BdiLease, SideEffect, Tunable, TunableError, Value, find};
 
 /// Returns the zero value, which means that another tunable applies.
@@ -74,8 +74,7 @@ impl BdiLease {
             }
         }
         if !tunable.side_effects().is_empty() {
-            self.journal
-                .append(&JournalEntry::Confirmed(ConfirmedEntry { number: self.changes }))?;
+            self.journal.append(&JournalEntry::Confirmed { number: self.changes })?;
         }
         Ok(())
     }

@@ -23,7 +23,7 @@ use units::{Classified, ErrorKind};
 pub use crate::marks::{is_known_after_boot, lasting_name};
 pub use emit::{ansible, cloud_init, freebsd, kubernetes};
 pub use readers::obstacle;
-pub use record::{Persisted, PersistedState, Removed, install, persisted, persisted_state, remove};
+pub use record::{Persisted, PersistedState, install, persisted, persisted_state, remove};
 pub use render::{boot_check, drafts};
 pub use tuned::parent as tuned_parent;
 
@@ -103,8 +103,6 @@ pub enum PersistError {
     /// A required program failed.
     #[error("`{command}` failed: {problem}")]
     Program { command: String, problem: String },
-    #[error("{tunable} is a tunable of {system}: --emit freebsd prints the lines for it")]
-    OtherSystem { tunable: &'static str, system: &'static str },
     /// A file could not be read or written.
     #[error("cannot {doing} {path}", path = path.display()
     )]
@@ -122,10 +120,9 @@ impl Classified for PersistError {
         match self {
             Self::Owned { .. } | Self::Edited { .. } | Self::Foreign { .. } => ErrorKind::Refused,
             Self::Unfit { .. } => ErrorKind::Usage,
-            Self::NoIdentity { .. }
-            | Self::NoUdevDatabase { .. }
-            | Self::NoTuned
-            | Self::OtherSystem { .. } => ErrorKind::Unsupported,
+            Self::NoIdentity { .. } | Self::NoUdevDatabase { .. } | Self::NoTuned => {
+                ErrorKind::Unsupported
+            }
             Self::Io { source, .. } => ErrorKind::from_io(source),
             Self::Record { .. } | Self::Program { .. } => ErrorKind::Failed,
             Self::Tunable(error) => error.kind(),
@@ -134,6 +131,10 @@ impl Classified for PersistError {
 }
 
 impl PersistError {
+    fn unfit(setting: &Setting, backend: PersistBackend) -> Self {
+        Self::Unfit { setting: setting.to_string(), backend }
+    }
+
     /// Returns why a device cannot be identified after a reboot.
     fn without_identity(root: &Root, device: DevNo) -> Self {
         let device = device.to_string();

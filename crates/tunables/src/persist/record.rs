@@ -34,19 +34,12 @@ pub struct Persisted {
     pub volume: Option<LvmVolume>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PersistedState {
     Intact,
     Edited,
     Gone,
-}
-
-/// The result of removing a file.
-#[derive(Clone, Debug)]
-pub struct Removed {
-    pub record: Persisted,
-    /// The state before removal.
-    pub state: PersistedState,
 }
 
 pub(super) fn checksum(text: &str) -> String {
@@ -203,7 +196,7 @@ pub fn remove(
     record_path: &Path,
     record: &Persisted,
     dry_run: bool,
-) -> Result<Removed, PersistError> {
+) -> Result<(), PersistError> {
     let state = persisted_state(root, record);
     if state == PersistedState::Edited {
         return Err(PersistError::Edited { path: root.path(&record.path) });
@@ -220,5 +213,5 @@ pub fn remove(
         }
         fs::remove_file(record_path).map_err(fail("remove", record_path))?;
     }
-    Ok(Removed { record: record.clone(), state })
+    Ok(())
 }

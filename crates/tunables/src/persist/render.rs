@@ -7,7 +7,7 @@ use host::{Root, Storage};
 use super::lvm::LvmVolume;
 use super::{Draft, PersistBackend, PersistError, tuned};
 use crate::marks::{matched, slug};
-use crate::{Setting, TunableScope, TunableValues};
+use crate::{Setting, TunableError, TunableScope, TunableValues};
 
 /// `dev.raid` exists only after md is loaded, usually after sysctl.d was read: seen on Debian 12,
 /// where speed_limit_max was 200000 again. The workaround is that of sysctl.d(5).
@@ -67,10 +67,9 @@ pub fn drafts(
 /// Returns the draft that sets LVM metadata.
 fn of_volume(root: &Root, site: &TunableScope, setting: &Setting) -> Result<Draft, PersistError> {
     let window = setting.value.bytes().filter(|_| setting.tunable.name() == "read_ahead");
-    let volume =
-        window.and_then(|window| LvmVolume::find(root, site, window)).ok_or_else(|| {
-            PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Lvm }
-        })?;
+    let volume = window
+        .and_then(|window| LvmVolume::find(root, site, window))
+        .ok_or_else(|| PersistError::unfit(setting, PersistBackend::Lvm))?;
     let mut draft = Draft::new(PersistBackend::Lvm, volume.path());
     draft.add(setting, &[]);
     draft.volume = Some(volume);
@@ -127,7 +126,7 @@ fn backend(
 ) -> Result<PersistBackend, PersistError> {
     let tunable = setting.tunable;
     if let Some(system) = tunable.other_os() {
-        return Err(PersistError::OtherSystem { tunable: tunable.name(), system });
+        return Err(TunableError::OtherSystem { tunable: tunable.name(), system }.into());
     }
     if tunable.sysctl().is_some() && tunable.is_of_machine() {
         return match with {
@@ -149,19 +148,16 @@ fn backend(
     };
     match with {
         None => Ok(usual),
-        Some(PersistBackend::NfsConf) if !(read_ahead && nfs) => Err(PersistError::Unfit {
-            setting: setting.to_string(),
-            backend: PersistBackend::NfsConf,
-        }),
-        Some(PersistBackend::Udev) if read_ahead && !block => {
-            Err(PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Udev })
-        }
-        Some(PersistBackend::Sysctl) => Err(PersistError::Unfit {
-            setting: setting.to_string(),
-            backend: PersistBackend::Sysctl,
-        }),
         Some(PersistBackend::Tuned) if tuned::parent(root).is_none() => Err(PersistError::NoTuned),
-        Some(with) => Ok(with),
+        Some(with) => {
+            let is_unfit = match with {
+                PersistBackend::NfsConf => !(read_ahead && nfs),
+                PersistBackend::Udev => read_ahead && !block,
+                PersistBackend::Sysctl => true,
+                PersistBackend::Tuned | PersistBackend::Systemd | PersistBackend::Lvm => false,
+            };
+            if is_unfit { Err(PersistError::unfit(setting, with)) } else { Ok(with) }
+        }
     }
 }
 
@@ -217,8 +213,7 @@ fn udev(
             .and_then(|rest| rest.split_once('/'));
         let parts = parts.and_then(|(number, rest)| Some((number.parse().ok()?, rest)));
         let Some((device, rest)) = parts else {
-            let (setting, backend) = (setting.to_string(), PersistBackend::Udev);
-            return Err(PersistError::Unfit { setting, backend });
+            return Err(PersistError::unfit(setting, PersistBackend::Udev));
         };
         let rest = if text.contains("/class/bdi/") { "queue/read_ahead_kb" } else { rest };
         let found = matched(root, device);

@@ -11,7 +11,7 @@ use host::{DevNo, Root};
 
 use super::{Draft, PersistBackend, PersistError};
 use crate::marks::{lasting_marks, slug};
-use crate::{Setting, TunableScope, TunableValues};
+use crate::{TunableScope, TunableValues};
 
 /// The name of the child profile.
 pub(super) const OURS: &str = "foreread";
@@ -50,13 +50,14 @@ pub(super) fn profile(
             add("[sysctl]".to_owned(), format!("{name}={value}"));
             continue;
         }
+        let unfit = || PersistError::unfit(setting, PersistBackend::Tuned);
         let option = match setting.tunable.name() {
             "read_ahead" | "member_read_ahead" => "readahead",
             "scheduler" => "elevator",
-            _ => return Err(unfit(setting)),
+            _ => return Err(unfit()),
         };
         for file in setting.tunable.files(root, site) {
-            let device = device_of(&file).ok_or_else(|| unfit(setting))?;
+            let device = device_of(&file).ok_or_else(unfit)?;
             add(head(root, device)?, format!("{option}={value}"));
         }
     }
@@ -70,10 +71,6 @@ pub(super) fn profile(
     }
     draft.settings = settings;
     Ok(draft)
-}
-
-fn unfit(setting: &Setting) -> PersistError {
-    PersistError::Unfit { setting: setting.to_string(), backend: PersistBackend::Tuned }
 }
 
 /// Returns the whole device that a sysfs file belongs to.

@@ -103,31 +103,42 @@ impl Tunable {
         }
     }
 
+    /// Returns the unit of the number in the file: bytes or nanoseconds.
+    fn unit(&self) -> u64 {
+        match self.form {
+            ValueForm::Amount { unit, .. } | ValueForm::Span { unit } => unit,
+            _ => 1024,
+        }
+    }
+
+    /// Returns the amount or time for a number in the file.
+    fn scaled(&self, count: u64) -> Option<Value> {
+        let scaled = count.checked_mul(self.unit())?;
+        Some(match self.form {
+            ValueForm::Span { .. } => Value::Time(Nanos::new(scaled)),
+            _ => Bytes::new(scaled).into(),
+        })
+    }
+
     /// Converts a value to a JSON number or string, in the unit of [`Tunable::json_key`].
     pub fn to_json(&self, value: &Value) -> serde_json::Value {
-        match (self.form, value) {
-            (ValueForm::Amount { unit, .. }, Value::Bytes(bytes)) => (bytes.get() / unit).into(),
-            (_, Value::Bytes(bytes)) => bytes.to_kib_floor().get().into(),
-            (ValueForm::Span { unit }, Value::Time(time)) => (time.get() / unit).into(),
-            (_, Value::Number(number)) => (*number).into(),
-            (_, value) => value.to_string().into(),
+        match value {
+            Value::Bytes(bytes) => (bytes.get() / self.unit()).into(),
+            Value::Time(time) => (time.get() / self.unit()).into(),
+            Value::Number(number) => (*number).into(),
+            Value::Word(word) => word.as_str().into(),
         }
     }
 
     /// Parses the result of [`Tunable::to_json`].
     pub fn read_json(&self, json: &serde_json::Value) -> Result<Value, TunableError> {
-        let scaled = |unit: u64| json.as_u64().and_then(|count| count.checked_mul(unit));
         let value = match self.form {
             ValueForm::Count { .. } => json.as_i64().map(Value::Number),
-            ValueForm::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
             ValueForm::ArrayRate if json == OF_SYSTEM => Some(Value::Word(OF_SYSTEM.to_owned())),
-            ValueForm::Window | ValueForm::Rate | ValueForm::ArrayRate => {
-                scaled(1024).map(|bytes| Bytes::new(bytes).into())
-            }
-            ValueForm::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
             ValueForm::Choice | ValueForm::Text | ValueForm::Declared(_) => {
                 json.as_str().and_then(|text| self.word(text).ok()).map(Value::Word)
             }
+            _ => json.as_u64().and_then(|count| self.scaled(count)),
         };
         value.ok_or_else(|| self.syntax(&json.to_string(), "a value of its kind"))
     }
@@ -186,17 +197,19 @@ impl Tunable {
 
     /// Returns the text to write to the file.
     pub fn encode(&self, value: &Value) -> Result<String, TunableError> {
-        let whole = |amount: u64, unit: u64| {
-            amount.is_multiple_of(unit).then(|| (amount / unit).to_string())
-        };
+        let unit = self.unit();
+        let whole = |amount: u64| amount.is_multiple_of(unit).then(|| (amount / unit).to_string());
         let text = match (self.form, value) {
             (ValueForm::Count { .. }, Value::Number(number)) => Some(number.to_string()),
-            (ValueForm::Amount { unit, .. }, Value::Bytes(bytes)) => whole(bytes.get(), unit),
             (ValueForm::ArrayRate, Value::Word(word)) if word == OF_SYSTEM => Some(word.clone()),
-            (ValueForm::Window | ValueForm::Rate | ValueForm::ArrayRate, Value::Bytes(bytes)) => {
-                whole(bytes.get(), 1024)
-            }
-            (ValueForm::Span { unit }, Value::Time(time)) => whole(time.get(), unit),
+            (
+                ValueForm::Amount { .. }
+                | ValueForm::Window
+                | ValueForm::Rate
+                | ValueForm::ArrayRate,
+                Value::Bytes(bytes),
+            ) => whole(bytes.get()),
+            (ValueForm::Span { .. }, Value::Time(time)) => whole(time.get()),
             (ValueForm::Choice | ValueForm::Text | ValueForm::Declared(_), Value::Word(word)) => {
                 self.word(word).ok().filter(|same| same == word)
             }
@@ -211,17 +224,16 @@ impl Tunable {
     pub fn decode(&self, text: &str) -> Option<Value> {
         let line = text.lines().next()?.trim();
         let first = line.split_whitespace().next();
-        let scaled = |unit: u64| first?.parse::<u64>().ok()?.checked_mul(unit);
         match self.form {
             ValueForm::Count { .. } => first?.parse().ok().map(Value::Number),
-            ValueForm::Amount { unit, .. } => scaled(unit).map(|bytes| Bytes::new(bytes).into()),
             ValueForm::ArrayRate if line == OF_SYSTEM || line.ends_with("(system)") => {
                 Some(Value::Word(OF_SYSTEM.to_owned()))
             }
-            ValueForm::Window | ValueForm::Rate | ValueForm::ArrayRate => {
-                scaled(1024).map(|bytes| Bytes::new(bytes).into())
-            }
-            ValueForm::Span { unit } => scaled(unit).map(|nanos| Value::Time(Nanos::new(nanos))),
+            ValueForm::Amount { .. }
+            | ValueForm::Window
+            | ValueForm::Rate
+            | ValueForm::ArrayRate
+            | ValueForm::Span { .. } => self.scaled(first?.parse().ok()?),
             // A declared file may list its choices in the same way.
             ValueForm::Choice | ValueForm::Declared(_) if line.contains('[') => {
                 let chosen = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

@@ -44,11 +44,7 @@ impl PersistedCheck {
             "owner": self.record.backend,
             "settings": self.record.settings,
             "target": self.record.target,
-            "file": match self.state {
-                PersistedState::Intact => "intact",
-                PersistedState::Edited => "edited",
-                PersistedState::Gone => "gone",
-            },
+            "file": self.state,
             "drift": self.drift,
         })
     }
