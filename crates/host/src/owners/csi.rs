@@ -18,26 +18,18 @@ pub const DRIVERS: &[(&str, &str)] = &[
     ("efs.csi.aws.com", "efs-utils, which gives its mounts 15 × rsize"),
 ];
 
-/// The volumes that kubelet has mounted, looked up by mount point.
+/// The volumes that kubelet has mounted, looked up by mount point; `None` without its directory.
 #[derive(Debug, Default)]
-pub struct Volumes {
-    /// Whether kubelet's directory exists.
-    present: bool,
-    root: Option<Root>,
-}
+pub struct Volumes(Option<Root>);
 
 impl Volumes {
     pub(super) fn read(root: &Root) -> Self {
-        let present = root.exists("/var/lib/kubelet");
-        Self { present, root: present.then(|| root.clone()) }
+        Self(root.exists("/var/lib/kubelet").then(|| root.clone()))
     }
 
     /// Returns the claim of the driver that mounted the target, if the driver can set read-ahead.
     pub(super) fn claim(&self, target: &Target) -> Option<Claim> {
-        if !self.present {
-            return None;
-        }
-        let root = self.root.as_ref()?;
+        let root = self.0.as_ref()?;
         target.points.iter().find_map(|point| {
             let text = point.to_str()?;
             if !text.contains("kubernetes.io~csi/") && !text.contains("/kubernetes.io/csi/") {

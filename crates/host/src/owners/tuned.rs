@@ -57,31 +57,27 @@ impl Active {
         let force = if self.running { Certainty::Sure } else { Certainty::Perhaps };
         let mut claims = Vec::new();
         for section in self.sections.iter().filter(|section| !section.disabled) {
+            let mut claim =
+                |wanted, place: &FileLocation, text: &str, comment, certainty: Certainty| {
+                    claims.push(Claim {
+                        owner: OwnerKind::Tuned,
+                        wanted,
+                        place: place.clone(),
+                        text: text.to_owned(),
+                        comment,
+                        certainty: certainty.min(force),
+                        by_foreread: section.by_foreread,
+                    });
+                };
             if let Some((wanted, place, text, comment)) = &section.read_ahead
                 && let Some(certainty) = section.covers(root, target)
             {
-                claims.push(Claim {
-                    owner: OwnerKind::Tuned,
-                    wanted: *wanted,
-                    place: place.clone(),
-                    text: text.clone(),
-                    comment: comment.clone(),
-                    certainty: certainty.min(force),
-                    by_foreread: section.by_foreread,
-                });
+                claim(*wanted, place, text, comment.clone(), certainty);
             }
             for (file, wanted, place) in &section.files {
                 let goal = super::shell::Goal::File(file.clone());
                 if let Some(certainty) = goal.covers(target) {
-                    claims.push(Claim {
-                        owner: OwnerKind::Tuned,
-                        wanted: *wanted,
-                        place: place.clone(),
-                        text: file.clone(),
-                        comment: None,
-                        certainty: certainty.min(force),
-                        by_foreread: section.by_foreread,
-                    });
+                    claim(*wanted, place, file, None, certainty);
                 }
             }
         }
