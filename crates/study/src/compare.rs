@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stats::{Estimate, geometric_mean};
 
-use crate::analyse::{Analysis, Cell, Curve, Difference, classify, quotient};
+use crate::analyse::{Analysis, Cell, Curve, Difference, classify};
 use crate::conditions::{RunDifference, conditions};
 use crate::settings::CellSettings;
 use crate::store::Run;
@@ -105,7 +105,7 @@ pub fn compare(first: (&Run, &Analysis), second: (&Run, &Analysis)) -> RunCompar
 }
 
 fn pair(first: &Cell, second: &Cell) -> CellPair {
-    let ratio = quotient(&second.throughput_mib_s, &first.throughput_mib_s);
+    let ratio = second.throughput_mib_s.over(&first.throughput_mib_s);
     let of = |above: Option<f64>, below: Option<f64>| {
         above.zip(below).map(|(above, below)| above / below).filter(|ratio| ratio.is_finite())
     };
@@ -171,7 +171,7 @@ fn own_best(workload: &str, first: &Run, second: &Run) -> Option<OwnBest> {
     let b = Curve::from_trials(&second.trials, workload, second.seed);
     let (best_a, best_b) = (a.best()?, b.best()?);
     let (first_mib_s, second_mib_s) = (a.alone(best_a)?, b.alone(best_b)?);
-    let ratio = quotient(&second_mib_s, &first_mib_s);
+    let ratio = second_mib_s.over(&first_mib_s);
     Some(OwnBest {
         workload: workload.to_owned(),
         first_settings: best_a.settings.clone(),

@@ -3,6 +3,10 @@
 
 use std::collections::HashMap;
 
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+
 use crate::plan::{Role, StudyPurpose};
 use crate::settings::CellSettings;
 use crate::trial::{Trial, TrialStatus};
@@ -25,15 +29,25 @@ pub(crate) struct Next {
 }
 
 /// The input of a strategy.
-pub(crate) struct StrategyInput<'a> {
-    pub(crate) workloads: &'a [(String, Role)],
-    pub(crate) settings: &'a [CellSettings],
+#[derive(Clone, Debug)]
+pub(crate) struct StrategyInput {
+    pub(crate) workloads: Vec<(String, Role)>,
+    pub(crate) settings: Vec<CellSettings>,
     pub(crate) found: Option<CellSettings>,
     pub(crate) seed: u64,
     pub(crate) purpose: StudyPurpose,
     pub(crate) streams: u32,
     /// Expected wall-clock time of a trial.
     pub(crate) trial_seconds: f64,
+}
+
+impl StrategyInput {
+    /// Returns the cells in the random order of this block.
+    pub(crate) fn shuffled(&self, mut cells: Vec<CellKey>, block: u32) -> Vec<CellKey> {
+        let seed = self.seed ^ u64::from(block + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        cells.shuffle(&mut Pcg64::seed_from_u64(seed));
+        cells
+    }
 }
 
 pub(crate) trait Strategy {
@@ -51,10 +65,11 @@ pub(crate) struct TrialIndex {
 
 impl TrialIndex {
     /// Indexes the trials by block and cell; `workloads` are in the order of the plan.
-    pub(crate) fn new(trials: &[Trial], workloads: &[String]) -> Self {
+    pub(crate) fn new(trials: &[Trial], workloads: &[(String, Role)]) -> Self {
         let mut attempts: HashMap<(u32, CellKey), (u32, bool)> = HashMap::new();
         for trial in trials {
-            let Some(workload) = workloads.iter().position(|name| *name == trial.workload) else {
+            let Some(workload) = workloads.iter().position(|(name, _)| *name == trial.workload)
+            else {
                 continue;
             };
             let cell = CellKey { workload, settings: trial.settings.clone() };

@@ -131,7 +131,7 @@ impl World {
     pub(crate) fn study(
         &self,
         grid: &Grid,
-        make: impl Fn(&StrategyInput<'_>) -> Box<dyn Strategy>,
+        make: impl Fn(&StrategyInput) -> Box<dyn Strategy>,
     ) -> Vec<Trial> {
         self.play(self.strategy(grid, make).as_mut())
     }
@@ -140,11 +140,11 @@ impl World {
     pub(crate) fn strategy(
         &self,
         grid: &Grid,
-        make: impl Fn(&StrategyInput<'_>) -> Box<dyn Strategy>,
+        make: impl Fn(&StrategyInput) -> Box<dyn Strategy>,
     ) -> Box<dyn Strategy> {
         make(&StrategyInput {
-            workloads: &self.roles(),
-            settings: &self.settings(grid),
+            workloads: self.roles(),
+            settings: self.settings(grid),
             found: self.found.map(CellSettings::read_ahead),
             seed: self.seed,
             purpose: StudyPurpose::Mixed,

@@ -119,7 +119,7 @@ impl Curve {
             return ratio;
         }
         match (self.alone(above), self.alone(below)) {
-            (Some(a), Some(b)) => quotient(&a, &b),
+            (Some(a), Some(b)) => a.over(&b),
             _ => Estimate::unbounded(above.median / below.median),
         }
     }
@@ -262,11 +262,6 @@ pub(crate) fn classify(ratio: &Estimate) -> Difference {
     } else {
         Difference::Inconclusive
     }
-}
-
-/// Returns the ratio of two numbers that vary independently.
-pub(crate) fn quotient(above: &Estimate, below: &Estimate) -> Estimate {
-    above.over(below)
 }
 
 /// Returns whether the shared blocks of two points estimate their ratio better than all blocks do.

@@ -16,7 +16,7 @@ mod tests;
 
 pub use analysis::{Analysis, WorkloadVerdict};
 pub(crate) use counting::throughputs;
-pub(crate) use curve::{Curve, SettingPoint, classify, overall, quotient};
+pub(crate) use curve::{Curve, SettingPoint, classify, overall};
 pub(crate) use ladder::Ladder;
 pub use recommendation::{
     Alternative, Caveat, CostChange, CostCondition, Decision, InconclusiveReason, Recommendation,

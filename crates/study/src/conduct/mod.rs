@@ -49,7 +49,7 @@ impl Study<'_> {
         &self,
         store: &mut Store,
         open: &mut Opener<'_>,
-        strategy: &dyn Fn(&StrategyInput<'_>) -> Box<dyn Strategy>,
+        strategy: &dyn Fn(&StrategyInput) -> Box<dyn Strategy>,
         progress: &mut dyn Progress,
     ) -> Result<StudyOutcome, StudyError> {
         self.plan.check()?;
@@ -133,14 +133,13 @@ impl Study<'_> {
         open: &mut Open,
         facts: &TargetFacts,
         site: &mut dyn TargetSession,
-        strategy: &dyn Fn(&StrategyInput<'_>) -> Box<dyn Strategy>,
+        strategy: &dyn Fn(&StrategyInput) -> Box<dyn Strategy>,
         progress: &mut dyn Progress,
     ) -> Result<LoopEnd, StudyError> {
         let settings = self.settings(facts, &site.baseline())?;
-        let workloads = self.plan.roles();
         let field = StrategyInput {
-            workloads: &workloads,
-            settings: &settings,
+            workloads: self.plan.roles(),
+            settings,
             found: facts
                 .found
                 .map(CellSettings::read_ahead)

@@ -160,7 +160,7 @@ impl Bench {
             let (fate, cancel) = (Rc::clone(&fate), cancel.clone());
             Ok(Box::new(FormulaSite { facts, fate, cancel }) as Box<dyn TargetSession>)
         };
-        let blocks = |field: &StrategyInput<'_>| -> Box<dyn crate::strategy::Strategy> {
+        let blocks = |field: &StrategyInput| -> Box<dyn crate::strategy::Strategy> {
             Box::new(BlockStrategy::new(field, plan.repeats))
         };
         let outcome = study.conduct(&mut self.store, &mut open, &blocks, progress);

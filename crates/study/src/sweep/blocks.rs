@@ -8,9 +8,6 @@
 
 use std::collections::BTreeSet;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use stats::{INTERVAL_FROM, student_975};
 
 use crate::analyse::{Curve, Ladder, SettingPoint, overall};
@@ -31,25 +28,19 @@ const CLEARLY_WORSE_RATIO: f64 = 0.90;
 /// The strategy of `sweep`.
 #[derive(Debug)]
 pub(crate) struct BlockStrategy {
-    workloads: Vec<(String, Role)>,
-    settings: Vec<CellSettings>,
-    found: Option<CellSettings>,
+    input: StrategyInput,
     repeats: Repeats,
     /// The time limit for repeats; the first block is always completed. `None` for no limit.
     budget: Option<Budget>,
-    seed: u64,
     block: u32,
     order: Vec<CellKey>,
 }
 
 impl BlockStrategy {
-    pub(crate) fn new(field: &StrategyInput<'_>, repeats: Repeats) -> Self {
-        let (workloads, settings) = (field.workloads.to_vec(), field.settings.to_vec());
-        let seed = field.seed;
-        let (found, order) = (field.found.clone(), Vec::new());
-        let mut blocks =
-            Self { workloads, settings, found, repeats, budget: None, seed, block: 0, order };
-        blocks.order = blocks.shuffled(blocks.cells().collect(), 0);
+    pub(crate) fn new(field: &StrategyInput, repeats: Repeats) -> Self {
+        let (input, order) = (field.clone(), Vec::new());
+        let mut blocks = Self { input, repeats, budget: None, block: 0, order };
+        blocks.order = blocks.input.shuffled(blocks.cells().collect(), 0);
         blocks
     }
 
@@ -59,21 +50,12 @@ impl BlockStrategy {
     }
 
     fn cells(&self) -> impl Iterator<Item = CellKey> + use<'_> {
-        (0..self.workloads.len()).flat_map(|workload| {
-            self.settings
+        (0..self.input.workloads.len()).flat_map(|workload| {
+            self.input
+                .settings
                 .iter()
                 .map(move |settings| CellKey { workload, settings: settings.clone() })
         })
-    }
-
-    fn shuffled(&self, mut cells: Vec<CellKey>, block: u32) -> Vec<CellKey> {
-        let seed = self.seed ^ u64::from(block + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        cells.shuffle(&mut Pcg64::seed_from_u64(seed));
-        cells
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.workloads.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// Returns the cells of the next block.
@@ -97,17 +79,19 @@ impl BlockStrategy {
         let first: Vec<Trial> =
             trials.iter().filter(|trial| trial.block < self.repeats.min).cloned().collect();
         let curves: Vec<Curve> = self
+            .input
             .workloads
             .iter()
-            .map(|(name, _)| Curve::from_trials(&first, name, self.seed))
+            .map(|(name, _)| Curve::from_trials(&first, name, self.input.seed))
             .collect();
-        let roles = || self.workloads.iter().map(|(_, role)| *role);
+        let roles = || self.input.workloads.iter().map(|(_, role)| *role);
         let goals: Vec<Curve> = roles()
             .zip(&curves)
             .filter(|(role, _)| *role == Role::Goal)
             .map(|(_, curve)| curve.clone())
             .collect();
-        let interest = Interest::new(&goals, &self.settings, self.found.as_ref(), self.seed);
+        let interest =
+            Interest::new(&goals, &self.input.settings, self.input.found.as_ref(), self.input.seed);
         let mut wanted = Vec::new();
         for (workload, (role, curve)) in roles().zip(&curves).enumerate() {
             let (chosen, tight) = match role {
@@ -189,7 +173,7 @@ fn deviation(curve: &Curve) -> f64 {
 impl Strategy for BlockStrategy {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
         loop {
-            let progressed = TrialIndex::new(trials, &self.names());
+            let progressed = TrialIndex::new(trials, &self.input.workloads);
             let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
             let over = self.block > 0 && self.budget.is_some_and(|budget| budget.is_spent(trials));
             if over {
@@ -202,17 +186,17 @@ impl Strategy for BlockStrategy {
                 return None;
             }
             self.block += 1;
-            self.order = self.shuffled(self.open_cells(trials, self.block), self.block);
+            self.order = self.input.shuffled(self.open_cells(trials, self.block), self.block);
         }
     }
 
     fn expected(&self, trials: &[Trial]) -> usize {
-        let progressed = TrialIndex::new(trials, &self.names());
+        let progressed = TrialIndex::new(trials, &self.input.workloads);
         let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
         let here = self.order.iter().filter(open).count();
         if self.block + 1 < self.repeats.min || self.repeats.min == self.repeats.max {
             let whole = self.repeats.min.saturating_sub(self.block + 1) as usize;
-            return here + whole * self.workloads.len() * self.settings.len();
+            return here + whole * self.input.workloads.len() * self.input.settings.len();
         }
         let later = |(_, repeats): &(CellKey, u32)| repeats.saturating_sub(self.block + 1) as usize;
         here + self.wanted(trials).iter().map(later).sum::<usize>()

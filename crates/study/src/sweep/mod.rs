@@ -28,7 +28,7 @@ pub fn sweep(
     progress: &mut dyn Progress,
 ) -> Result<StudyOutcome, StudyError> {
     let study = Study { command: RunCommand::Sweep, plan, fresh, cancel: &environment.cancel };
-    let blocks = |field: &StrategyInput<'_>| -> Box<dyn Strategy> {
+    let blocks = |field: &StrategyInput| -> Box<dyn Strategy> {
         Box::new(BlockStrategy::new(field, plan.repeats).with_budget(budget))
     };
     let mut open = storage::opener(plan, environment);

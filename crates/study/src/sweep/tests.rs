@@ -149,7 +149,7 @@ fn a_budget_ends_the_repeats_but_never_the_first_block() {
     let world = World { noise: 0.05, ..world() };
     let within = |seconds: f64| {
         let budget = Some(Budget::minutes(seconds / 60.0).expect("time"));
-        let blocks = |field: &StrategyInput<'_>| {
+        let blocks = |field: &StrategyInput| {
             BlockStrategy::new(field, Repeats::default()).with_budget(budget)
         };
         world.study(&Grid::Full, |field| Box::new(blocks(field)))

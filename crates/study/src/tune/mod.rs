@@ -30,7 +30,7 @@ pub fn tune(
     progress: &mut dyn Progress,
 ) -> Result<StudyOutcome, StudyError> {
     let study = Study { command: RunCommand::Tune, plan, fresh, cancel: &environment.cancel };
-    let tuner = |field: &StrategyInput<'_>| -> Box<dyn Strategy> {
+    let tuner = |field: &StrategyInput| -> Box<dyn Strategy> {
         Box::new(Tuner::new(field, plan.repeats, budget.time.as_secs_f64()))
     };
     let mut open = storage::opener(plan, environment);

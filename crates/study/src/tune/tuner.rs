@@ -10,15 +10,12 @@
 
 use std::collections::BTreeSet;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use stats::Posterior;
 
 use super::model::Model;
 use crate::analyse::{Curve, MeasurementScope, OpenQuestion, TrialEvidence, throughputs};
 use crate::budget::{spent, would_exceed};
-use crate::plan::{Repeats, Role, StudyPurpose};
+use crate::plan::{Repeats, Role};
 
 use crate::settings::CellSettings;
 use crate::strategy::{CellKey, Next, Strategy, StrategyInput, TrialIndex};
@@ -44,56 +41,39 @@ const USUAL_TRIALS: usize = 20;
 
 #[derive(Debug)]
 pub(crate) struct Tuner {
-    workloads: Vec<(String, Role)>,
-    settings: Vec<CellSettings>,
-    found: Option<CellSettings>,
+    input: StrategyInput,
     repeats: Repeats,
     budget_seconds: f64,
-    seed: u64,
-    purpose: StudyPurpose,
-    streams: u32,
     block: u32,
     order: Vec<CellKey>,
 }
 
 impl Tuner {
     /// Creates a strategy that may spend this many seconds in trials.
-    pub(crate) fn new(field: &StrategyInput<'_>, repeats: Repeats, budget_seconds: f64) -> Self {
-        let settings = field.settings.to_vec();
-        let found = field.found.clone().filter(|found| settings.contains(found));
-        let (workloads, seed) = (field.workloads.to_vec(), field.seed);
-        let mut tuner = Self {
-            workloads,
-            settings,
-            found,
-            repeats,
-            budget_seconds,
-            seed,
-            purpose: field.purpose,
-            streams: field.streams,
-            block: 0,
-            order: Vec::new(),
-        };
-        tuner.order = tuner.cells(tuner.coarse(field.trial_seconds), Role::Goal, 0);
+    pub(crate) fn new(field: &StrategyInput, repeats: Repeats, budget_seconds: f64) -> Self {
+        let found = field.found.clone().filter(|found| field.settings.contains(found));
+        let input = StrategyInput { found, ..field.clone() };
+        let mut tuner = Self { input, repeats, budget_seconds, block: 0, order: Vec::new() };
+        tuner.order = tuner.cells(tuner.coarse(), Role::Goal, 0);
         tuner
     }
 
     /// Returns both ends, the current setting, and others spread evenly between them, as many as
     /// the budget allows.
-    fn coarse(&self, trial_seconds: f64) -> Vec<CellSettings> {
-        let found = usize::from(self.found.is_some());
-        let each = trial_seconds * self.goals().count() as f64;
+    fn coarse(&self) -> Vec<CellSettings> {
+        let found = usize::from(self.input.found.is_some());
+        let each = self.input.trial_seconds * self.goals().count() as f64;
         // Both ends are always needed. The cast saturates.
         let count = ((self.budget_seconds / each) as usize).clamp(2 + found, COARSE_SETTINGS);
-        let last = self.settings.len().saturating_sub(1);
+        let last = self.input.settings.len().saturating_sub(1);
         if last < count {
-            return self.settings.clone();
+            return self.input.settings.clone();
         }
         let steps = count - 1 - found;
         let mut chosen: Vec<CellSettings> = (0..=steps)
-            .map(|step| self.settings[(step * last + steps / 2) / steps].clone())
+            .map(|step| self.input.settings[(step * last + steps / 2) / steps].clone())
             .collect();
-        chosen.extend(self.found.clone());
+        chosen.extend(self.input.found.clone());
         chosen.sort_unstable();
         chosen.dedup();
         chosen
@@ -101,25 +81,15 @@ impl Tuner {
 
     /// Returns the cells of some settings for all workloads of a role, shuffled.
     fn cells(&self, settings: Vec<CellSettings>, role: Role, block: u32) -> Vec<CellKey> {
-        let ours = self.workloads.iter().enumerate().filter(|(_, (_, r))| *r == role);
-        let mut cells: Vec<CellKey> = ours
-            .flat_map(|(workload, _)| {
-                settings
-                    .iter()
-                    .map(move |settings| CellKey { workload, settings: settings.clone() })
-            })
-            .collect();
-        let seed = self.seed ^ u64::from(block + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        cells.shuffle(&mut Pcg64::seed_from_u64(seed));
-        cells
-    }
-
-    fn names(&self) -> Vec<String> {
-        self.workloads.iter().map(|(name, _)| name.clone()).collect()
+        let ours = self.input.workloads.iter().enumerate().filter(|(_, (_, r))| *r == role);
+        let cells = ours.flat_map(|(workload, _)| {
+            settings.iter().map(move |settings| CellKey { workload, settings: settings.clone() })
+        });
+        self.input.shuffled(cells.collect(), block)
     }
 
     fn goals(&self) -> impl Iterator<Item = &str> {
-        self.workloads.iter().filter(|(_, r)| *r == Role::Goal).map(|(name, _)| name.as_str())
+        self.input.workloads.iter().filter(|(_, r)| *r == Role::Goal).map(|(name, _)| name.as_str())
     }
 
     /// Returns the cells of the next block, chosen from all earlier blocks; empty at the end.
@@ -152,11 +122,10 @@ impl Tuner {
 
     /// Returns the most important open question of the recommendation.
     fn question(&self, trials: &[Trial], effort: MeasurementScope) -> Option<OpenQuestion> {
-        let (workloads, grid) = (&self.workloads, &self.settings);
-        let (seed, purpose) = (self.seed, self.purpose);
+        let StrategyInput { workloads, settings, found, seed, purpose, streams, .. } = &self.input;
         let evidence =
-            TrialEvidence::of(trials, workloads, seed, self.found.clone(), grid, purpose)?;
-        evidence.question(self.streams, self.repeats, effort)
+            TrialEvidence::of(trials, workloads, *seed, found.clone(), settings, *purpose)?;
+        evidence.question(*streams, self.repeats, effort)
     }
 
     /// Returns whether the budget is too small for another trial of average length in addition to
@@ -188,8 +157,8 @@ impl Tuner {
     /// for the whole grid; on a small grid, at least as many as an interval of the compared
     /// settings needs.
     fn allowance(&self) -> usize {
-        let half = self.settings.len() * self.repeats.min as usize / 2;
-        half.max(COARSE_SETTINGS + stats::INTERVAL_FROM * self.settings.len().min(4))
+        let half = self.input.settings.len() * self.repeats.min as usize / 2;
+        half.max(COARSE_SETTINGS + stats::INTERVAL_FROM * self.input.settings.len().min(4))
     }
 
     /// Returns the number of measurements of settings for the goals. Disturbed attempts do not
@@ -222,12 +191,12 @@ impl Tuner {
     /// Returns the expected logarithm of the score over all goals, for each setting of the grid.
     fn expected_scores(&self, trials: &[Trial]) -> Option<Vec<(CellSettings, Posterior)>> {
         let curves: Vec<Curve> =
-            self.goals().map(|goal| Curve::from_trials(trials, goal, self.seed)).collect();
+            self.goals().map(|goal| Curve::from_trials(trials, goal, self.input.seed)).collect();
         let noise = noise(&curves);
         let models: Vec<Model> = self
             .goals()
             .map(|goal| {
-                let measured = self.settings.iter().filter_map(|settings| {
+                let measured = self.input.settings.iter().filter_map(|settings| {
                     let values = throughputs(trials.iter(), goal, settings);
                     let logs: Vec<f64> =
                         values.values().filter(|v| **v > 0.0).map(|v| v.ln()).collect();
@@ -238,7 +207,7 @@ impl Tuner {
             })
             .collect::<Option<_>>()?;
         let count = models.len() as f64;
-        let expected = self.settings.iter().map(|settings| {
+        let expected = self.input.settings.iter().map(|settings| {
             let each: Vec<Posterior> = models.iter().map(|model| model.at(settings)).collect();
             let mean = each.iter().map(|p| p.mean).sum::<f64>() / count;
             let variance = each.iter().map(|p| p.deviation * p.deviation).sum::<f64>();
@@ -266,7 +235,7 @@ fn optimistic(expected: &Posterior) -> f64 {
 
 impl Strategy for Tuner {
     fn next(&mut self, trials: &[Trial]) -> Option<Next> {
-        let progressed = TrialIndex::new(trials, &self.names());
+        let progressed = TrialIndex::new(trials, &self.input.workloads);
         let mandatory_cells = self.mandatory_cells(&progressed);
         if self.is_spent(trials, mandatory_cells.len()) {
             return mandatory_cells.first().map(|cell| Next { block: 0, cell: cell.clone() });
@@ -285,10 +254,10 @@ impl Strategy for Tuner {
     }
 
     fn expected(&self, trials: &[Trial]) -> usize {
-        let progressed = TrialIndex::new(trials, &self.names());
+        let progressed = TrialIndex::new(trials, &self.input.workloads);
         let open = |cell: &&CellKey| !progressed.settled(self.block, cell);
         let here = self.order.iter().filter(open).count();
-        let usual = (self.workloads.len() * USUAL_TRIALS).saturating_sub(trials.len() + here);
+        let usual = (self.input.workloads.len() * USUAL_TRIALS).saturating_sub(trials.len() + here);
         if self.order.is_empty() { 0 } else { (here + usual).min(self.affordable(trials)) }
     }
 }

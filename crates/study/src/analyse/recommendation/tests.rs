@@ -111,10 +111,9 @@ fn every_question_is_answered_in_the_end() {
     use crate::tune::Tuner;
     for seed in 0..20 {
         let world = World { seed, ..world(&RISING_CURVE, 1000.0) };
-        let tuner =
-            |field: &crate::strategy::StrategyInput<'_>| -> Box<dyn crate::strategy::Strategy> {
-                Box::new(Tuner::new(field, Repeats::default(), 1e9))
-            };
+        let tuner = |field: &crate::strategy::StrategyInput| -> Box<dyn crate::strategy::Strategy> {
+            Box::new(Tuner::new(field, Repeats::default(), 1e9))
+        };
         let mut run = world.run(world.study(&Grid::Full, tuner));
         run.grid = world.settings(&Grid::Full).iter().map(|s| s.read_ahead).collect();
         let advice = analyse(&run).recommendation;
