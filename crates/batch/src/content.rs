@@ -90,7 +90,7 @@ impl TraceContent {
     /// Returns the number that thread `process` had when it was recorded.
     pub fn thread(&self, process: u32) -> u64 {
         match self {
-            Self::Memory(trace) => trace.processes()[process as usize],
+            Self::Memory(trace) => trace.threads()[process as usize].thread,
             Self::Stream(stream) => stream.threads()[process as usize].thread,
         }
     }

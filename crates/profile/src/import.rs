@@ -48,7 +48,7 @@ pub fn imported(path: &Path, form: Option<String>) -> Result<ProfileRecording, P
 
 fn recording_of(found: &StackedTrace) -> ProfileRecording {
     let trace = &found.trace;
-    let threads: Vec<trace::TraceThread> = trace.threads().collect();
+    let threads = trace.threads();
     let mut stacks = Stacks::default();
     let mut recording = ProfileRecording {
         files: files(trace),

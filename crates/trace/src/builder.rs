@@ -24,7 +24,7 @@ pub struct TraceBuilder {
     origin: Option<Nanos>,
     last: Nanos,
     files: HashMap<String, u32>,
-    processes: HashMap<u64, u32>,
+    threads: HashMap<u64, u32>,
 }
 
 impl TraceBuilder {
@@ -85,16 +85,15 @@ impl TraceBuilder {
     }
 
     pub fn process(&mut self, number: u64) -> u32 {
-        self.thread(TraceThread { thread: number, process: number })
+        self.thread(number.into())
     }
 
     /// Adds a thread or finds it by its number. Its process is the one of the first call.
-    pub fn thread(&mut self, TraceThread { thread, process }: TraceThread) -> u32 {
-        let next = self.trace.processes.len() as u32;
-        let index = *self.processes.entry(thread).or_insert(next);
+    pub fn thread(&mut self, thread: TraceThread) -> u32 {
+        let next = self.trace.threads.len() as u32;
+        let index = *self.threads.entry(thread.thread).or_insert(next);
         if index == next {
-            self.trace.processes.push(thread);
-            self.trace.owners.push(process);
+            self.trace.threads.push(thread);
         }
         index
     }
@@ -129,7 +128,7 @@ impl TraceBuilder {
         self.last = record.time;
         let open = self.trace.open_files.get(record.open_file as usize);
         let file = open.and_then(|open| self.trace.files.get_mut(open.file as usize));
-        let (Some(file), true) = (file, (record.process as usize) < self.trace.processes.len())
+        let (Some(file), true) = (file, (record.process as usize) < self.trace.threads.len())
         else {
             let (open, process) = (record.open_file, record.process);
             return wrong(format!("there is no open file {open} or no process {process}"));
@@ -179,15 +178,14 @@ impl TraceBuilder {
     fn forget_unused(&mut self) {
         let trace = &mut self.trace;
         let mut opens = Renumber::new(trace.open_files.len());
-        let mut processes = Renumber::new(trace.processes.len());
+        let mut threads = Renumber::new(trace.threads.len());
         for record in &mut trace.records {
             record.open_file = opens.of(record.open_file);
-            record.process = processes.of(record.process);
+            record.process = threads.of(record.process);
         }
         trace.open_files = opens.apply(&trace.open_files);
         trace.open_flags = opens.apply(&trace.open_flags);
-        trace.processes = processes.apply(&trace.processes);
-        trace.owners = processes.apply(&trace.owners);
+        trace.threads = threads.apply(&trace.threads);
         let mut files = Renumber::new(trace.files.len());
         for open in &mut trace.open_files {
             open.file = files.of(open.file);

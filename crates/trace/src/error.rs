@@ -157,6 +157,12 @@ fn placed(path: &std::path::Path, error: &TraceError) -> String {
 }
 
 impl TraceFileError {
+    /// Returns a function that makes an error of a file's content.
+    pub(crate) fn broken(path: impl Into<PathBuf>) -> impl FnOnce(TraceError) -> Self {
+        let path = path.into();
+        move |error| Self::Broken { path, error }
+    }
+
     pub(crate) fn io(
         action: &'static str,
         path: impl Into<PathBuf>,

@@ -40,11 +40,12 @@ pub struct TraceSource {
 /// If the file cannot be read, is larger than 1 GiB, compressed or unpacked, or is no trace.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<(Trace, TraceSource), TraceFileError> {
     let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
-    let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
+    let broken = TraceFileError::broken(path);
     let (path, format) = (path.to_owned(), form.name);
     if bytes.starts_with(BLOCK_MAGIC) && options.salvage {
-        let stream = TraceStream::open(Arc::new(bytes)).map_err(broken)?;
-        let (trace, damage) = Trace::from_stream(&stream).map_err(broken)?;
+        let stream = TraceStream::open(Arc::new(bytes));
+        let (trace, damage) =
+            stream.and_then(|stream| Trace::from_stream(&stream)).map_err(broken)?;
         return Ok((trace, TraceSource { path, format, damage }));
     }
     let trace = form.parse(&bytes, options.import).map_err(broken)?;
@@ -63,8 +64,7 @@ pub fn read_with_stacks(
 ) -> Result<StackedTrace, TraceFileError> {
     let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
     let options = ImportOptions { sort: true, ..options.import };
-    let parsed = parse_with_stacks(form, &bytes, options);
-    parsed.map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })
+    parse_with_stacks(form, &bytes, options).map_err(TraceFileError::broken(path))
 }
 
 /// Opens a file in blocks for streaming. Returns `None` if it is in another format, compressed, or
@@ -75,8 +75,7 @@ pub fn read_with_stacks(
 /// If the file cannot be read, or nothing in it is readable.
 pub fn open_stream(path: &Path) -> Result<Option<TraceStream>, TraceFileError> {
     let Some(file) = blocks_of(path)? else { return Ok(None) };
-    let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
-    TraceStream::open(Arc::new(file)).map(Some).map_err(broken)
+    TraceStream::open(Arc::new(file)).map(Some).map_err(TraceFileError::broken(path))
 }
 
 /// Maximum number of records of a trace that is replayed from memory (100 MB).
@@ -127,14 +126,14 @@ pub fn verify_file(
             let (bytes, form) = unpack::content(path, |head| form(path, head, options))?;
             if !bytes.starts_with(BLOCK_MAGIC) {
                 let trace = form.parse(&bytes, options.import);
-                let broken = |error| TraceFileError::Broken { path: path.to_owned(), error };
-                let records = trace.map_err(broken)?.records().len() as u64;
+                let trace = trace.map_err(TraceFileError::broken(path))?;
+                let records = trace.records().len() as u64;
                 return Ok(TraceVerification { blocks: 1, records, ..Default::default() });
             }
             Arc::new(bytes)
         }
     };
-    verify(source).map_err(|error| TraceFileError::Broken { path: path.to_owned(), error })
+    verify(source).map_err(TraceFileError::broken(path))
 }
 
 fn form(

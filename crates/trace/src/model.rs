@@ -54,6 +54,13 @@ pub struct TraceThread {
     pub process: u64,
 }
 
+impl From<u64> for TraceThread {
+    /// Returns the only thread of a process, or one whose process is unknown.
+    fn from(number: u64) -> Self {
+        Self { thread: number, process: number }
+    }
+}
+
 /// A file or device in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
@@ -69,7 +76,7 @@ pub struct TraceRecord {
     pub time: Nanos,
     /// Index of the open file in [`Trace::open_files`].
     pub open_file: u32,
-    /// Index of the thread in [`Trace::processes`] and [`Trace::threads`].
+    /// Index of the thread in [`Trace::threads`].
     pub process: u32,
     pub kind: TraceRecordKind,
     pub offset: Bytes,
@@ -93,9 +100,7 @@ pub struct Trace {
     pub(crate) open_files: Vec<TraceOpenFile>,
     /// Flags of `open(2)` of each open file; 0 where unknown.
     pub(crate) open_flags: Vec<u32>,
-    pub(crate) processes: Vec<u64>,
-    /// Process of each thread in `processes`.
-    pub(crate) owners: Vec<u64>,
+    pub(crate) threads: Vec<TraceThread>,
     pub(crate) records: Vec<TraceRecord>,
 }
 
@@ -118,21 +123,13 @@ impl Trace {
         self.open_flags.get(open_file as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the ids of the threads at the time of recording; the thread id of a single-threaded
-    /// process is its process id.
-    pub fn processes(&self) -> &[u64] {
-        &self.processes
-    }
-
-    /// Returns the threads with their processes, in the order of [`Trace::processes`].
-    pub fn threads(&self) -> impl Iterator<Item = TraceThread> {
-        let pairs = self.processes.iter().zip(&self.owners);
-        pairs.map(|(&thread, &process)| TraceThread { thread, process })
+    pub fn threads(&self) -> &[TraceThread] {
+        &self.threads
     }
 
     /// Returns the number of processes. A thread whose process was not recorded counts as one.
     pub fn process_count(&self) -> usize {
-        self.owners.iter().collect::<BTreeSet<_>>().len()
+        self.threads.iter().map(|thread| thread.process).collect::<BTreeSet<_>>().len()
     }
 
     /// Returns the requests in order of time.

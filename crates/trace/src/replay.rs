@@ -49,7 +49,7 @@ impl Trace {
         self.reads().for_each(|record| is_read[record.open_file as usize] = true);
         let (mut script, numbers) =
             script_of_files(&self.files, &self.open_files, |open_file| is_read[open_file as usize]);
-        let mut returned = vec![None; self.processes.len()];
+        let mut returned = vec![None; self.threads.len()];
         for record in self.records.iter().filter(|record| record.kind.is_replayed()) {
             let Some(open_file) = numbers[record.open_file as usize] else { continue };
             let lane = lanes.of[record.process as usize];
@@ -155,7 +155,7 @@ struct Lanes {
 
 /// Assigns each thread to the first reader whose earlier threads have all made their last request.
 fn lanes(trace: &Trace) -> Lanes {
-    let mut spans: Vec<Option<(u64, u64)>> = vec![None; trace.processes.len()];
+    let mut spans: Vec<Option<(u64, u64)>> = vec![None; trace.threads.len()];
     for (at, record) in (0..).zip(&trace.records) {
         if record.kind.is_replayed() {
             let span = spans[record.process as usize].get_or_insert((at, at));

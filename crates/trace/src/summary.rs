@@ -240,7 +240,7 @@ impl Trace {
             faults,
             advice,
             processes: self.process_count(),
-            threads: self.processes.len(),
+            threads: self.threads.len(),
             files: self.files.len(),
             open_files: self.open_files.len(),
             footprint: footprint(self),

@@ -26,15 +26,7 @@ impl TraceStream {
         mut writer: TraceWriter<impl Write>,
         mut visit: impl FnMut(&TraceRecord),
     ) -> io::Result<TraceCopy> {
-        for file in self.files() {
-            writer.file(&file.name, file.size);
-        }
-        for (open, flags) in self.open_files().iter().zip(self.open_flags()) {
-            writer.open_file(*open, *flags)?;
-        }
-        for thread in self.threads() {
-            writer.thread(*thread);
-        }
+        writer.tables(self.files(), (self.open_files(), self.open_flags()), self.threads())?;
         let mut copy = TraceCopy { records: 0, damage: self.damage().cloned() };
         for record in self.records() {
             match record {

@@ -19,8 +19,10 @@ use crate::error::{TraceError, TraceLocation};
 
 pub use copy::TraceCopy;
 pub(crate) use index::ThreadUse;
+pub(crate) use records::{LastTransfers, decode_record};
 pub use source::TraceBytes;
 pub use stream::{TraceDamage, TraceStream};
+pub(crate) use tables::open_file;
 pub use verify::{TraceVerification, verify};
 pub use writer::TraceWriter;
 
@@ -64,12 +66,12 @@ impl TraceBlockKind {
 }
 
 /// Continues the 64-bit FNV-1a `hash` with `bytes`. The result identifies a trace.
-fn fold(hash: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn fold(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The initial value for [`fold`]: the hash of no bytes.
-const EMPTY_DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
+pub(crate) const EMPTY_DIGEST: u64 = 0xcbf2_9ce4_8422_2325;
 
 #[derive(Clone, Copy, Debug)]
 struct BlockHeader {

@@ -36,7 +36,7 @@ const KINDS: [TraceRecordKind; 8] = [
 
 /// End and length of the last transfer on each open file in the current block.
 #[derive(Debug, Default)]
-pub(super) struct LastTransfers {
+pub(crate) struct LastTransfers {
     block: u32,
     slots: Vec<(u32, u64, u64)>,
 }
@@ -60,7 +60,7 @@ impl LastTransfers {
     }
 
     #[inline]
-    fn set(&mut self, open_file: u32, end: u64, length: u64) {
+    pub(crate) fn set(&mut self, open_file: u32, end: u64, length: u64) {
         let at = open_file as usize;
         if self.slots.len() <= at {
             self.slots.resize(at + 1, (0, 0, 0));
@@ -160,7 +160,7 @@ pub(super) fn decode(
 }
 
 #[inline]
-fn decode_record(
+pub(crate) fn decode_record(
     bytes: &mut ByteReader<'_>,
     (time, thread, open_file): (Nanos, u32, u32),
     last: &LastTransfers,

@@ -38,6 +38,17 @@ pub(super) fn put_open_file(out: &mut Vec<u8>, open: TraceOpenFile, flags: u32) 
     put(out, u64::from(flags));
 }
 
+/// Decodes how a file was opened.
+pub(crate) fn open_file(file: u32, flags: u8) -> TraceOpenFile {
+    let access = if flags & 1 == 1 { AccessMethod::Mmap } else { AccessMethod::Read };
+    let hint = match flags & 6 {
+        2 => Hint::Sequential,
+        4 => Hint::Random,
+        _ => Hint::None,
+    };
+    TraceOpenFile { file, access, hint }
+}
+
 pub(super) fn put_thread(out: &mut Vec<u8>, TraceThread { thread, process }: TraceThread) {
     out.push(THREAD_ENTRY);
     put(out, thread);
@@ -75,14 +86,7 @@ impl TraceTables {
         if file as usize >= self.files.len() {
             return Err(bytes.wrong("an open file is of a file that is not there"));
         }
-        let word = bytes.byte()?;
-        let access = if word & 1 == 1 { AccessMethod::Mmap } else { AccessMethod::Read };
-        let hint = match word & 6 {
-            2 => Hint::Sequential,
-            4 => Hint::Random,
-            _ => Hint::None,
-        };
-        self.open_files.push(TraceOpenFile { file, access, hint });
+        self.open_files.push(open_file(file, bytes.byte()?));
         self.open_flags.push(bytes.small()?);
         Ok(())
     }

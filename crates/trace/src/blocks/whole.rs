@@ -9,7 +9,7 @@ use super::stream::{TraceDamage, TraceStream};
 use super::writer::TraceWriter;
 use crate::builder::RECORDS_MAX;
 use crate::error::TraceError;
-use crate::model::{Trace, TraceThread};
+use crate::model::Trace;
 
 impl Trace {
     /// Writes the trace in foreread's own format. Returns its digest.
@@ -27,15 +27,7 @@ impl Trace {
     ///
     /// If the trace cannot be written.
     pub fn write_with(&self, mut writer: TraceWriter<impl Write>) -> io::Result<u64> {
-        for file in &self.files {
-            writer.file(&file.name, file.size);
-        }
-        for (open, flags) in self.open_files.iter().zip(&self.open_flags) {
-            writer.open_file(*open, *flags)?;
-        }
-        for (&thread, &process) in self.processes.iter().zip(&self.owners) {
-            writer.thread(TraceThread { thread, process });
-        }
+        writer.tables(&self.files, (&self.open_files, &self.open_flags), &self.threads)?;
         self.records.iter().try_for_each(|record| writer.push(*record))?;
         writer.finish().map(|(_, digest)| digest)
     }
@@ -73,8 +65,7 @@ impl Trace {
             files: stream.files().to_vec(),
             open_files: stream.open_files().to_vec(),
             open_flags: stream.open_flags().to_vec(),
-            processes: stream.threads().iter().map(|thread| thread.thread).collect(),
-            owners: stream.threads().iter().map(|thread| thread.process).collect(),
+            threads: stream.threads().to_vec(),
             records: Vec::new(),
         };
         let mut damage = stream.damage().cloned();

@@ -12,7 +12,7 @@ use super::{
     BLOCK_MAGIC, BLOCK_RECORDS, EMPTY_DIGEST, END_MAGIC, START_BYTES, TraceBlockKind, encode_block,
     fold,
 };
-use crate::model::{TraceRecord, TraceThread};
+use crate::model::{TraceFile, TraceRecord, TraceThread};
 
 /// Size of buffered table entries at which they are written, in bytes.
 const TABLE_BYTES: usize = 1 << 18;
@@ -105,6 +105,25 @@ impl<W: Write> TraceWriter<W> {
         put_thread(&mut self.tables, thread);
         self.threads += 1;
         self.threads - 1
+    }
+
+    /// Adds the tables of another trace.
+    pub(super) fn tables(
+        &mut self,
+        files: &[TraceFile],
+        (open_files, open_flags): (&[TraceOpenFile], &[u32]),
+        threads: &[TraceThread],
+    ) -> io::Result<()> {
+        for file in files {
+            self.file(&file.name, file.size);
+        }
+        for (open, flags) in open_files.iter().zip(open_flags) {
+            self.open_file(*open, *flags)?;
+        }
+        for thread in threads {
+            self.thread(*thread);
+        }
+        Ok(())
     }
 
     /// Adds a record.

@@ -127,6 +127,7 @@ impl<'a> Event<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TraceThread;
 
     const TEXT: &[u8] = b"  8,0    3        1     0.000000000   697  Q   R 223490 + 8 [cat]
   8,0    3        2     0.000001829   697  G   R 223490 + 8 [cat]
@@ -145,7 +146,7 @@ CPU0 (8,0):
         let [read, write] = trace.records() else { panic!("{trace:?}") };
         assert_eq!((read.offset.get(), read.length.get()), (223_490 * 512, 4096));
         assert_eq!((write.time.get(), write.kind), (20_000, TraceRecordKind::Write));
-        assert_eq!(trace.processes(), [697, 698]);
+        assert_eq!(trace.threads(), [697, 698].map(TraceThread::from));
         assert_eq!(trace.files()[0].name, "8,0");
         assert!(detects(TEXT));
     }

@@ -126,6 +126,7 @@ fn parse(bytes: &[u8], options: ImportOptions) -> Result<Trace, TraceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TraceThread;
 
     #[test]
     fn columns_may_be_in_any_order_and_some_may_be_missing() {
@@ -133,7 +134,7 @@ mod tests {
         assert!(detects(text));
         let trace = parse(text, ImportOptions::default()).unwrap();
         assert_eq!(trace.files()[0].name, "a,b");
-        assert_eq!(trace.processes(), [7, 8]);
+        assert_eq!(trace.threads(), [7, 8].map(TraceThread::from));
         assert_eq!(trace.span(), Nanos::from_millis(500));
         let bare = parse(b"offset,length\n0,4096\n", ImportOptions::default()).unwrap();
         assert!(!bare.is_timed());

@@ -68,6 +68,7 @@ fn parse(bytes: &[u8], _: ImportOptions) -> Result<Trace, TraceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::TraceThread;
 
     const TEXT: &[u8] = b"\
 # DXT, file_id: 6966057185861764086, file_name: /data/out.h5
@@ -88,7 +89,7 @@ mod tests {
         assert!((FORMAT.detects)(TEXT));
         let trace = parse(TEXT, ImportOptions::default()).unwrap();
         assert_eq!(trace.files().len(), 1);
-        assert_eq!(trace.processes(), [0, 1]);
+        assert_eq!(trace.threads(), [0, 1].map(TraceThread::from));
         let read = trace.reads().last().unwrap();
         assert_eq!((read.offset.get(), read.took), (262_144, Nanos::from_micros(2000)));
         assert_eq!(trace.reads().next().unwrap().open_file, 1);

@@ -163,7 +163,10 @@ mod tests {
             .collect();
         assert_eq!(places, [(0, 0, 131_072), (1, 8192, 4096), (0, 131_072, 131_072)]);
         assert_eq!(trace.open_files()[1].access, AccessMethod::Mmap);
-        assert_eq!(trace.processes(), [1234, 1235]);
+        assert_eq!(
+            trace.threads(),
+            [1234, 1235].map(|thread| TraceThread { thread, process: 1234 })
+        );
         assert_eq!(trace.files()[0].name, "8:1/255");
         assert!(detects(TEXT));
     }

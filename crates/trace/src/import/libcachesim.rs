@@ -368,14 +368,14 @@ mod tests {
             let kinds: Vec<TraceRecordKind> =
                 trace.records().iter().map(|record| record.kind).collect();
             if version == 1 {
-                assert_eq!((kinds.len(), trace.processes()), (4, &[0][..]));
+                assert_eq!((kinds.len(), trace.threads()), (4, &[0.into()][..]));
             } else {
                 assert_eq!(
                     kinds,
                     [TraceRecordKind::Read, TraceRecordKind::Write, TraceRecordKind::Read],
                     "version {version}"
                 );
-                assert_eq!(trace.processes(), [7]);
+                assert_eq!(trace.threads(), [7.into()]);
             }
             let cut = parse_lcs(&bytes[..bytes.len() - 1], ImportOptions::default());
             assert_eq!(cut.unwrap_err().place, TraceLocation::TraceRecord(4), "version {version}");

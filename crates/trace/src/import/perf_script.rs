@@ -145,7 +145,7 @@ cat  12/13 [001]  100.000600:  filemap:mm_filemap_fault: dev=8:1 ino=ff ofs=8192
             .map(|record| (record.offset.get(), record.length.get(), record.took.get()))
             .collect();
         assert_eq!(seen, [(0, 4096, 500_000), (8192, 4096, 0)]);
-        assert_eq!(found.trace.threads().next().map(|it| (it.process, it.thread)), Some((12, 13)));
+        assert_eq!(found.trace.threads().first().map(|it| (it.process, it.thread)), Some((12, 13)));
         // Expect the stack of the wait, not that of the read.
         let stack = &found.stacks[&(13, Nanos::ZERO)];
         assert_eq!(stack.len(), 2);

@@ -33,7 +33,7 @@ fn positions_follow_from_the_calls_before() {
     assert_eq!(places(&trace), [(0, 0, 0), (0, 0, 131_072), (0, 131_072, 100), (0, 77, 10)]);
     let sequential = TraceRecordKind::Advise(RangeAdvice::Sequential);
     assert_eq!(trace.records()[0].kind, sequential);
-    assert_eq!(trace.processes(), [24425]);
+    assert_eq!(trace.threads(), [24425.into()]);
     assert!(trace.is_timed() && detects(BASIC.as_bytes()));
     assert_eq!(trace.records()[1].kind, TraceRecordKind::Read);
 }
@@ -94,7 +94,8 @@ fn threads_flags_durations_advice_truncation_and_deletion_are_kept() {
     assert_eq!(places(&trace)[..2], [(0, 4096, 8192), (0, 50, 3809)]);
     assert_eq!(trace.records()[1].took, Nanos::from_micros(1500));
     assert_eq!(trace.open_flags(0), 0o40_002);
-    let threads: Vec<(u64, u64)> = trace.threads().map(|it| (it.thread, it.process)).collect();
+    let threads: Vec<(u64, u64)> =
+        trace.threads().iter().map(|it| (it.thread, it.process)).collect();
     assert_eq!(threads, [(8, 7), (7, 7)]);
     assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
 }
