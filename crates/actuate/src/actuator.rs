@@ -174,6 +174,16 @@ impl Actuator {
     }
 }
 
+/// Gives advice that sets the window, which clears the random flag, and restores that flag.
+pub(crate) fn apply_to_window(
+    duplicate: &DupFd,
+    now: &OpenFile,
+    advice: FileAdvice,
+) -> Result<(), ActuateFailure> {
+    apply_advice(duplicate, advice)?;
+    if now.random { apply_advice(duplicate, FileAdvice::Random) } else { Ok(()) }
+}
+
 /// Calls `posix_fadvise(2)` for the whole file.
 pub(crate) fn apply_advice(duplicate: &DupFd, advice: FileAdvice) -> Result<(), ActuateFailure> {
     fadvise(duplicate.as_fd(), 0, None, advice.raw())
@@ -205,10 +215,7 @@ pub(crate) fn read_ahead(
     let mut at = from;
     while at < end {
         let now = piece.min(end - at);
-        readahead(file, at, now).map_err(|error| ActuateFailure::Kernel {
-            doing: "readahead",
-            reason: error.to_string(),
-        })?;
+        readahead(file, at, now).map_err(|error| ActuateFailure::kernel("readahead", error))?;
         at += now;
     }
     Ok(at.saturating_sub(from))

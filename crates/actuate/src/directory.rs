@@ -23,7 +23,7 @@ use units::Bytes;
 
 use crate::actuator::{Actuator, largest_piece, read_ahead};
 use crate::reach::holders;
-use crate::{AccessRules, ActuateError, ActuateFailure};
+use crate::{AccessRules, ActuateFailure};
 
 /// Directories with more entries are ignored, because listing them takes too long.
 const MAX_ENTRIES: usize = 1 << 16;
@@ -289,26 +289,20 @@ impl Actuator {
     ///
     /// # Errors
     ///
-    /// The inner error: the access rules exclude the reader, or the kernel refuses. There is no
-    /// outer error.
+    /// If the access rules exclude the reader, or the kernel refuses.
     pub fn prefetch_files(
         &self,
         directory: &Directory,
         wanted: &[(u64, (Bytes, Bytes))],
-    ) -> Result<Result<Bytes, ActuateFailure>, ActuateError> {
-        if let Err(failure) = directory.check(&self.root, &self.limits) {
-            return Ok(Err(failure));
-        }
+    ) -> Result<Bytes, ActuateFailure> {
+        directory.check(&self.root, &self.limits)?;
         let piece = largest_piece(&self.root, directory.file.device, Bytes::ZERO);
         let mut asked = Bytes::ZERO;
         for &(inode, (from, length)) in wanted {
             let Some((file, size)) = directory.open(inode) else { continue };
-            match read_ahead(file.as_fd(), (from, size.min(from + length)), piece) {
-                Ok(bytes) => asked += bytes,
-                Err(failure) => return Ok(Err(failure)),
-            }
+            asked += read_ahead(file.as_fd(), (from, size.min(from + length)), piece)?;
         }
-        Ok(Ok(asked))
+        Ok(asked)
     }
 }
 

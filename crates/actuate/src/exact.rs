@@ -14,7 +14,7 @@ use serde::Serialize;
 use tunables::{BdiLease, find};
 use units::Bytes;
 
-use crate::actuator::apply_advice;
+use crate::actuator::apply_to_window;
 use crate::reach::{ConfirmedFile, DupFd, confirm, duplicate};
 use crate::{AccessRules, ActionOutcome, ActuateError, ActuateFailure, Actuator, FileAdvice};
 
@@ -109,6 +109,13 @@ impl Actuator {
     }
 }
 
+/// An open file (with its inode) and the window that it had before the bdi was set to that window.
+pub(crate) type FileWithWindow = (OpenFileId, u64, Bytes);
+
+pub(crate) fn key(file: &OpenFile) -> FileWithWindow {
+    (file.id, file.inode, file.window)
+}
+
 /// Selects open files with this window, or with twice as much (`FADV_SEQUENTIAL`).
 pub(crate) fn with_window(bdi: &BdiId, window: Bytes) -> OpenFileFilter {
     OpenFileFilter { windows: BTreeSet::from([window, window * 2]), ..OpenFileFilter::on_bdi(bdi) }
@@ -126,10 +133,8 @@ impl<'a> Batch<'a> {
         bdi: &BdiId,
         files: &[&'a OpenFile],
     ) -> Result<Self, ActuateError> {
-        let elsewhere = || ActuateFailure::Kernel {
-            doing: "setting a window",
-            reason: format!("it is not on bdi {bdi}"),
-        };
+        let elsewhere =
+            || ActuateFailure::kernel("setting a window", format!("it is not on bdi {bdi}"));
         let duplicates: Vec<Result<DupFd, ActuateFailure>> = files
             .iter()
             .map(|file| match &file.bdi {
@@ -162,14 +167,9 @@ impl<'a> Batch<'a> {
     /// be fast.
     fn advise(&mut self, advice: FileAdvice) {
         for (_, taken) in &mut self.members {
-            let result = match taken {
-                Ok((duplicate, now)) => apply_advice(duplicate, advice).and_then(|()| {
-                    // The advice that sets the window clears this flag.
-                    if now.random { apply_advice(duplicate, FileAdvice::Random) } else { Ok(()) }
-                }),
-                Err(_) => Ok(()),
-            };
-            if let Err(failure) = result {
+            if let Ok((duplicate, now)) = taken
+                && let Err(failure) = apply_to_window(duplicate, now, advice)
+            {
                 *taken = Err(failure);
             }
         }
@@ -229,7 +229,6 @@ impl TemporaryWindow {
         after: &'a [OpenFile],
         intended: &HashSet<OpenFileId>,
     ) -> Vec<&'a OpenFile> {
-        let key = |file: &OpenFile| (file.id, file.inode, file.window);
         let had_before: HashSet<_> = before.iter().map(key).collect();
         after
             .iter()
@@ -266,10 +265,7 @@ fn restore(
     if now.window != file.window {
         return Ok(ActionOutcome::AsWanted { window: now.window });
     }
-    let result = apply_advice(&duplicate, advice).and_then(|()| {
-        if now.random { apply_advice(&duplicate, FileAdvice::Random) } else { Ok(()) }
-    });
-    if let Err(failure) = result {
+    if let Err(failure) = apply_to_window(&duplicate, &now, advice) {
         return Ok(ActionOutcome::Failed(failure));
     }
     let after = confirm(census, &[(file, &duplicate)])?.pop().flatten();

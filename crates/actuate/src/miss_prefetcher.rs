@@ -146,10 +146,7 @@ impl MissPrefetcher {
     pub fn watch(&self, file: OpenFile, rule: MissPrefetch) {
         let mut state = self.shared.lock();
         if let Err(error) = self.shared.misses.watch(file.id) {
-            let why = ActuateFailure::Kernel {
-                doing: "watching its cache misses",
-                reason: error.to_string(),
-            };
+            let why = ActuateFailure::kernel("watching its cache misses", error);
             state.done.missed.push((file, why));
             return;
         }

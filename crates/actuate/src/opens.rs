@@ -10,11 +10,8 @@ use observe::{OpenFile, OpenFileId};
 use tunables::{BdiLease, find};
 use units::Bytes;
 
-use crate::exact::{CollateralRestore, TemporaryWindow, with_window};
+use crate::exact::{CollateralRestore, FileWithWindow, TemporaryWindow, key, with_window};
 use crate::{ActuateError, Actuator};
-
-/// An open file (with its inode) and the window that it had before the bdi was set to that window.
-type FileWithWindow = (OpenFileId, u64, Bytes);
 
 /// The window of files that are opened in the future on one bdi.
 #[derive(Debug)]
@@ -124,8 +121,4 @@ impl NewFiles {
         self.preexisting.clear();
         Ok(restored)
     }
-}
-
-fn key(file: &OpenFile) -> FileWithWindow {
-    (file.id, file.inode, file.window)
 }

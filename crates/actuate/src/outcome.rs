@@ -105,11 +105,15 @@ pub enum ActuateFailure {
 }
 
 impl ActuateFailure {
+    pub(crate) fn kernel(doing: &'static str, reason: impl fmt::Display) -> Self {
+        Self::Kernel { doing, reason: reason.to_string() }
+    }
+
     pub(crate) fn from_errno(doing: &'static str, pid: u32, errno: Errno) -> Self {
         match errno {
             Errno::SRCH | Errno::BADF | Errno::NOENT => Self::Gone,
             Errno::PERM | Errno::ACCESS => Self::NotPermitted { pid },
-            errno => Self::Kernel { doing, reason: io::Error::from(errno).to_string() },
+            errno => Self::kernel(doing, io::Error::from(errno)),
         }
     }
 }

@@ -87,7 +87,7 @@ impl Worker {
                 actuator.prefetch_all(file, wanted)
             }
             (Self::Any(actuator), PrefetchJob::Files(directory, wanted)) => {
-                actuator.prefetch_files(directory, wanted)
+                Ok(actuator.prefetch_files(directory, wanted))
             }
             (Self::Own(files), PrefetchJob::Ranges(file, wanted)) => {
                 Ok(files.prefetch(file, wanted))

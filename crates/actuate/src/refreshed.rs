@@ -33,8 +33,8 @@ pub struct RefreshedFiles {
     pub site: TunableScope,
     /// The new window of the files.
     pub window: Bytes,
-    allow: Vec<String>,
-    deny: Vec<String>,
+    allow: Vec<AccessRule>,
+    deny: Vec<AccessRule>,
     /// The open files in their original state.
     pub files: Vec<OpenFile>,
 }
@@ -59,15 +59,14 @@ impl RefreshedFiles {
         limits: &AccessRules,
         files: Vec<OpenFile>,
     ) -> Self {
-        let words = |rules: &[AccessRule]| rules.iter().map(AccessRule::to_string).collect();
         Self {
             version: VERSION,
             boot_id: boot_id(),
             journal: journal.to_owned(),
             site: site.clone(),
             window,
-            allow: words(&limits.allow),
-            deny: words(&limits.deny),
+            allow: limits.allow.clone(),
+            deny: limits.deny.clone(),
             files,
         }
     }
@@ -155,21 +154,12 @@ impl RefreshedFiles {
         if !named {
             return Err(refuse(format!("belongs to another journal, {:?}", record.journal)));
         }
-        record.limits().map_err(refuse)?;
         Ok(record)
     }
 
     /// Returns the access rules of the `apply`.
-    ///
-    /// # Errors
-    ///
-    /// The first rule that cannot be parsed.
-    pub fn limits(&self) -> Result<AccessRules, String> {
-        let rules = |words: &[String]| {
-            let parsed = words.iter().map(|word| word.parse::<AccessRule>());
-            parsed.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
-        };
-        Ok(AccessRules { allow: rules(&self.allow)?, deny: rules(&self.deny)? })
+    pub fn limits(&self) -> AccessRules {
+        AccessRules { allow: self.allow.clone(), deny: self.deny.clone() }
     }
 
     fn path(&self, dirs: &Dirs) -> PathBuf {
@@ -289,7 +279,7 @@ mod tests {
         let (records, refused) = RefreshedFiles::list(&dirs).expect("two");
         assert_eq!(records, [record("2-1-8:0"), record("1-1-8:0")]);
         assert!(refused.is_empty());
-        let limits = records[0].limits().expect("rules");
+        let limits = records[0].limits();
         assert_eq!(
             limits,
             AccessRules { allow: vec![AccessRule::Pid(7)], deny: vec![AccessRule::User(26)] }

@@ -8,7 +8,7 @@ use super::source::SourceFile;
 /// Maximum number of non-test lines of Rust by package, including comments and blank lines. A
 /// change that adds a capability raises its row; one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2420),
+    ("crates/actuate", 2408),
     ("crates/batch", 1735),
     ("crates/bench", 5665),
     ("crates/control", 9295),

@@ -1,7 +1,7 @@
 //! Restores the windows of files that `apply --open-files` changed.
 
 use actuate::{ActionOutcome, ActuateFailure, Actuator, RefreshedFiles, Reverted};
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use tunables::{BdiLease, JournalPurpose, RollbackSelection};
 
 use super::Context;
@@ -55,8 +55,7 @@ pub fn revert(
             record.site.bdi, record.window
         )
     };
-    let limits = record.limits().map_err(|problem| anyhow!(problem))?;
-    let actuator = Actuator::load(limits).with_context(keep)?;
+    let actuator = Actuator::load(record.limits()).with_context(keep)?;
     if let Some(planned) = planned {
         return actuator.still_refreshed(&record, planned).with_context(keep);
     }
