@@ -69,7 +69,7 @@ fn run() -> Result<bool> {
         ["test"] => suite::run(&root),
         ["study", ref words @ ..] => python::experiment(&root, "study.py", words),
         ["scale", ref words @ ..] => python::experiment(&root, "scale.py", words),
-        ["python"] => suite::test_python_package(&root),
+        ["python"] => Ok(python::run(&root)?.report()),
         ["guest", ref words @ ..] => guest::chore(&root, words),
         ["kernels", ref words @ ..] => guest::kernels::chore(&root, words),
         ["advice"] => study_test::run(&root, &["--test", "advice", "table"]),

@@ -59,11 +59,6 @@ fn clippy(root: &Path) -> Result<TestOutcome> {
     Ok(outcome)
 }
 
-/// Builds and tests the Python package; returns whether nothing failed.
-pub fn test_python_package(root: &Path) -> Result<bool> {
-    Ok(python::run(root)?.report())
-}
-
 fn check_rules(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
     println!("== tidy");
     let complaints = tidy::complaints(root)?;
