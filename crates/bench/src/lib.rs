@@ -12,6 +12,7 @@ mod device;
 mod direct;
 mod disturbance;
 mod error;
+mod input;
 mod memory;
 mod options;
 mod outside;

@@ -234,14 +234,18 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Processes take some time to leave the group.
-        for _ in 0..100 {
-            match fs::remove_dir(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                _ => return,
+        remove_group(&self.path);
+    }
+}
+
+/// Removes a control group. Processes, even killed ones, take some time to leave it.
+pub(crate) fn remove_group(path: &Path) {
+    for _ in 0..100 {
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                std::thread::sleep(Duration::from_millis(5));
             }
+            _ => return,
         }
     }
 }

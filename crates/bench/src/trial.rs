@@ -10,15 +10,14 @@ use units::{Bytes, Nanos};
 use workload::{Pattern, Sharing, Workload};
 
 use crate::dataset::DataFile;
+use crate::input::TrialInput;
 use crate::memory::MemoryLimit;
 use crate::reader::{ReaderTally, StartGate, TrialReader, collect};
 use crate::source::DataSource;
 use crate::threads::{spawn, wait_for_readers};
 use crate::timeline::SLOT_COUNT;
-use crate::watch::{self, DeviceWatch, Observed};
-use crate::{
-    BenchError, CacheStart, Dataset, Disturbance, Sample, TrialOptions, cold, outside, write,
-};
+use crate::watch::{self, DeviceWatch};
+use crate::{BenchError, CacheStart, Dataset, Sample, TrialOptions, cold, outside, write};
 
 /// Runs `workload` once on `dataset`, which is on `storage`.
 ///
@@ -35,19 +34,15 @@ pub fn run_trial(
 ) -> Result<Sample, BenchError> {
     options.validate()?;
     workload.validate()?;
+    let input = TrialInput { root, storage, dataset, workload, options };
     if let Some(outside) = &workload.outside {
-        return outside::run(root, storage, dataset, workload, outside, options);
+        return outside::run(&input, outside);
     }
     if workload.writes() {
-        return write::run(root, storage, dataset, workload, options);
+        return write::run(&input);
     }
     let files = dataset.files(workload)?;
-    let cold = match options.start {
-        CacheStart::AsFound => cold::as_found(&distinct(&files))?,
-        CacheStart::Cold => {
-            cold::evict(root, &distinct(&files), options.drop_caches, &options.cancel)?
-        }
-    };
+    let cold = input.cold(&distinct(&files))?;
     let course = Arc::new(StartGate::default());
     let readers = prepare(workload, &files, options, &course)?;
     let limited = options.memory_limit.map(MemoryLimit::enter).transpose()?;
@@ -65,8 +60,7 @@ pub fn run_trial(
     let tallies = wait_for_readers(threads, &course, start, options, &mut look)
         .map_err(|problem| explain(problem, root, storage, options))?;
     let memory = limited.map(MemoryLimit::leave);
-    let limit = options.drain_limit.scaled(options.dilation);
-    let undrained = watch::drain(root, storage, limit, &options.cancel)?;
+    let undrained = input.drain()?;
     let settled = realtime::now().saturating_sub(start);
     let observed = watch.finish(root, storage, own_bytes(&tallies))?;
     let ahead = ahead(workload, &files, options, &tallies)?;
@@ -83,35 +77,13 @@ pub fn run_trial(
     }
     sample.device = observed.device;
     sample.timeline.device = moments;
-    let of_reads = of_reads(dataset, workload, &files, options, &sample, &observed);
-    sample.disturbances.extend(of_reads);
+    let is_cold = options.start == CacheStart::Cold;
+    let proves_cold = is_cold && dataset.is_dense() && workload.reads_each_block_once();
+    let data = distinct(&files).iter().map(|file| file.length).sum();
+    let found = input.disturbances(cold, data, &observed, sample.useful(), proves_cold);
+    sample.disturbances.extend(found);
     sample.disturbances.extend(undrained);
     Ok(sample)
-}
-
-/// Returns the disturbances of a trial: a cache that was not cold, and foreign activity.
-fn of_reads(
-    dataset: &Dataset,
-    workload: &Workload,
-    files: &[DataFile],
-    options: &TrialOptions,
-    sample: &Sample,
-    observed: &Observed,
-) -> Vec<Disturbance> {
-    let mut disturbances = Vec::new();
-    let is_cold = options.start == CacheStart::Cold;
-    let data = distinct(files).iter().map(|file| file.length).sum();
-    if is_cold && sample.cold.resident > dataset.tolerated_resident(data) {
-        disturbances.push(Disturbance::WarmStart { resident: sample.cold.resident });
-    }
-    let proves_cold = is_cold && dataset.is_dense() && workload.reads_each_block_once();
-    let found = observed.disturbances(sample.useful(), proves_cold).into_iter();
-    // A memory limit makes memory pressure intentional.
-    let ours = |found: &Disturbance| {
-        options.memory_limit.is_some() && matches!(found, Disturbance::MemoryPressure { .. })
-    };
-    disturbances.extend(found.filter(|found| !ours(found)));
-    disturbances
 }
 
 /// Returns when the last reader finished, since the start.

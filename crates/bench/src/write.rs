@@ -12,50 +12,35 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 
-use host::{Root, Storage};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rustix::fs::OFlags;
 use sys::realtime;
 use sys::thread_usage::thread_cpu;
 use units::{Bytes, Nanos};
-use workload::{Pattern, Workload};
+use workload::Pattern;
 
 use crate::dataset::ToolDirectory;
 use crate::dataset::home::room_in;
 use crate::error::write_error;
+use crate::input::TrialInput;
 use crate::reader::{ReaderTally, collect, cpu_between};
-use crate::watch::{self, DeviceWatch};
-use crate::{BenchError, Dataset, Disturbance, Sample, TrialOptions, cold};
+use crate::watch::DeviceWatch;
+use crate::{BenchError, Disturbance, Sample, TrialOptions, cold};
 
 /// Runs a workload that writes. New files are in their own directory, which is removed before this
 /// function returns.
-pub(crate) fn run(
-    root: &Root,
-    storage: &Storage,
-    dataset: &Dataset,
-    workload: &Workload,
-    options: &TrialOptions,
-) -> Result<Sample, BenchError> {
-    let Some(home) = dataset.directory() else {
-        let (path, workload) = (storage.path.clone(), workload.name.clone());
+pub(crate) fn run(input: &TrialInput<'_>) -> Result<Sample, BenchError> {
+    let Some(home) = input.dataset.directory() else {
+        let (path, workload) = (input.storage.path.clone(), input.workload.name.clone());
         return Err(BenchError::OnlyRead { path, workload });
     };
     let own = ToolDirectory::make(home)?;
-    let field = Field { root, storage, dataset, workload, options };
-    let sample = field.trial(own.path());
+    let sample = input.write_trial(own.path());
     let removed = own.remove();
     let sample = sample?;
     removed?;
     Ok(sample)
-}
-
-struct Field<'a> {
-    root: &'a Root,
-    storage: &'a Storage,
-    dataset: &'a Dataset,
-    workload: &'a Workload,
-    options: &'a TrialOptions,
 }
 
 struct Writer<'a> {
@@ -72,8 +57,8 @@ struct Writer<'a> {
     options: &'a TrialOptions,
 }
 
-impl Field<'_> {
-    fn trial(&self, own: &Path) -> Result<Sample, BenchError> {
+impl TrialInput<'_> {
+    fn write_trial(&self, own: &Path) -> Result<Sample, BenchError> {
         let rewrites = self.workload.pattern == Pattern::Rewrite;
         let size = self.dataset.size_of(self.workload);
         let data = if rewrites { self.dataset.files(self.workload)? } else { Vec::new() };
@@ -84,8 +69,7 @@ impl Field<'_> {
         let cold = cold::evict(self.root, &data, self.options.drop_caches, &self.options.cancel)?;
         settle(own)?;
         let (begun, watch, tallies) = self.race(files, size)?;
-        let limit = self.options.drain_limit.scaled(self.options.dilation);
-        let undrained = watch::drain(self.root, self.storage, limit, &self.options.cancel)?;
+        let undrained = self.drain()?;
         let settled = realtime::now().saturating_sub(begun);
         let observed = watch.finish(self.root, self.storage, None)?;
         let mut sample = collect(self.workload, self.options, tallies, cold);

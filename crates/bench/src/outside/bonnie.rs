@@ -7,7 +7,8 @@ use units::{Bytes, Nanos};
 
 use super::process::{RunOptions, failure};
 use super::tool::{ExternalTool, FoundTool};
-use super::{ToolTrial, as_reader, problem};
+use super::{as_reader, problem};
+use crate::input::TrialInput;
 use crate::{BenchError, Sample, ToolReport};
 
 const BONNIE: ExternalTool =
@@ -25,22 +26,22 @@ pub(super) fn find() -> Result<FoundTool, BenchError> {
 
 /// Runs bonnie++ once; the sample's throughput is the rate of its block input.
 pub(super) fn trial(
-    outing: &ToolTrial<'_>,
+    input: &TrialInput<'_>,
     sizes: &Sizes,
     limit: Nanos,
 ) -> Result<Sample, BenchError> {
     let found = find()?;
-    let Some(home) = outing.dataset.directory() else {
+    let Some(home) = input.dataset.directory() else {
         return Err(problem("bonnie++", "writes files, so the target must be a directory"));
     };
     let own = crate::dataset::ToolDirectory::make(home)?;
-    let cold = outing.cold(&[])?;
+    let cold = input.cold(&[])?;
     let mut command = Command::new(&found.path);
-    command.arg("-d").arg(own.path()).args(arguments(sizes, outing)?);
-    let cancel = &outing.options.cancel;
-    let limit = limit.scaled(outing.options.dilation);
+    command.arg("-d").arg(own.path()).args(arguments(sizes, input)?);
+    let cancel = &input.options.cancel;
+    let limit = limit.scaled(input.options.dilation);
     let terms = RunOptions { program: "bonnie++", limit, cancel, input: None };
-    let outcome = outing.run(command, &terms, cold, Bytes::ZERO);
+    let outcome = input.run_program(command, &terms, cold, Bytes::ZERO);
     let removed = own.remove();
     let outcome = outcome?;
     removed?;
@@ -79,13 +80,13 @@ pub(super) fn trial(
     Ok(sample)
 }
 
-fn arguments(sizes: &Sizes, outing: &ToolTrial<'_>) -> Result<Vec<String>, BenchError> {
-    let memory = host::Machine::read(outing.root)?.memory;
+fn arguments(sizes: &Sizes, input: &TrialInput<'_>) -> Result<Vec<String>, BenchError> {
+    let memory = host::Machine::read(input.root)?.memory;
     let size = sizes.size.unwrap_or(Bytes::new(memory.get().saturating_mul(2)));
-    let room = outing.storage.space()?.available;
+    let room = input.storage.space()?.available;
     if size > room {
         let needed = size;
-        let path = outing.storage.path.clone();
+        let path = input.storage.path.clone();
         return Err(BenchError::NoSpace { path, needed, available: room, source: None });
     }
     let mib = (size.get() >> 20).max(1);

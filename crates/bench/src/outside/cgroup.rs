@@ -58,15 +58,7 @@ impl ControlGroup {
 impl Drop for ControlGroup {
     fn drop(&mut self) {
         self.kill();
-        // Killed processes take some time to leave the group.
-        for _ in 0..100 {
-            match fs::remove_dir(&self.path) {
-                Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                }
-                _ => return,
-            }
-        }
+        crate::memory::remove_group(&self.path);
     }
 }
 

@@ -8,22 +8,23 @@ use units::{Bytes, Nanos};
 use workload::Metric;
 
 use super::process::{self, RunOptions, failure};
-use super::{ToolTrial, as_reader, eviction, metric, problem};
+use super::{as_reader, eviction, metric, problem};
 use crate::dataset::DataFile;
+use crate::input::TrialInput;
 use crate::{BenchError, Sample, ToolReport};
 
 /// Every program reads up to this much when it starts: libraries, locales.
 const MIN_USEFUL_READ: Bytes = Bytes::from_kib(64);
 
 pub(super) fn trial(
-    outing: &ToolTrial<'_>,
+    input: &TrialInput<'_>,
     script: &str,
     prepare: Option<&str>,
     figure: &Metric,
     limit: Nanos,
 ) -> Result<Sample, BenchError> {
-    let target = &outing.storage.path;
-    let cancel = &outing.options.cancel;
+    let target = &input.storage.path;
+    let cancel = &input.options.cancel;
     if let Some(prepare) = prepare {
         let terms = RunOptions { program: "--prepare", limit, cancel, input: None };
         let ended = process::run(shell(prepare, target), &terms, &mut || ())?;
@@ -31,11 +32,11 @@ pub(super) fn trial(
             return Err(problem("--prepare", failure));
         }
     }
-    let files = data(outing)?;
-    let cold = outing.cold(&files)?;
+    let files = data(input)?;
+    let cold = input.cold(&files)?;
     let terms = RunOptions { program: "the command", limit, cancel, input: None };
     let data = files.iter().map(|file| file.length).sum();
-    let outcome = outing.run(shell(script, target), &terms, cold, data)?;
+    let outcome = input.run_program(shell(script, target), &terms, cold, data)?;
     if let Some(failure) = failure(&outcome.ended) {
         return Err(problem("the command", failure));
     }
@@ -49,7 +50,7 @@ pub(super) fn trial(
     }
     sample.readers = vec![as_reader(asked, outcome.ended.elapsed)];
     sample.settled = sample.settled.max(sample.elapsed);
-    let seconds = outcome.ended.elapsed.as_secs_f64() / outing.options.dilation;
+    let seconds = outcome.ended.elapsed.as_secs_f64() / input.options.dilation;
     let figures = [("seconds".to_owned(), seconds)].into_iter().collect();
     sample.tool =
         Some(ToolReport { program: "sh".to_owned(), metric, figures, ..Default::default() });
@@ -64,10 +65,10 @@ fn shell(script: &str, target: &Path) -> Command {
 }
 
 /// Returns the data that a command may read on this target.
-fn data(outing: &ToolTrial<'_>) -> Result<Vec<DataFile>, BenchError> {
-    let path = &outing.storage.path;
-    if outing.storage.kind == StorageKind::Directory {
+fn data(input: &TrialInput<'_>) -> Result<Vec<DataFile>, BenchError> {
+    let path = &input.storage.path;
+    if input.storage.kind == StorageKind::Directory {
         return eviction::files_below(path);
     }
-    outing.dataset.whole()
+    input.dataset.whole()
 }

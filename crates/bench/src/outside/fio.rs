@@ -8,10 +8,12 @@ use units::{Bytes, Nanos};
 use workload::Outside;
 use workload::fio::{Conditions, FioError, FioGroup, ReplacementFile};
 
+use super::problem;
 use super::process::{RunOptions, failure};
 use super::tool::{ExternalTool, FoundTool, numbers};
-use super::{ToolTrial, problem};
 use crate::dataset::DataFile;
+use crate::input::TrialInput;
+use crate::parse::first_json;
 use crate::{BenchError, ReaderSample, Sample, ToolReport, cold};
 
 const FIO: ExternalTool =
@@ -39,28 +41,28 @@ fn group_of(outside: &Outside) -> Result<FioGroup, BenchError> {
     }
 }
 
-pub(super) fn trial(outing: &ToolTrial<'_>, outside: &Outside) -> Result<Sample, BenchError> {
+pub(super) fn trial(input: &TrialInput<'_>, outside: &Outside) -> Result<Sample, BenchError> {
     let found = find()?;
     let group = group_of(outside)?;
-    let files = outing.dataset.files(outing.workload)?;
-    if group.writes() && outing.dataset.directory().is_none() {
+    let files = input.dataset.files(input.workload)?;
+    if group.writes() && input.dataset.directory().is_none() {
         let why = "these jobs write, but existing data is only read: use a directory";
         return Err(problem("fio", why));
     }
-    let jobs = jobs_on(&group, &files, outing)?;
-    let cold = outing.cold(&files)?;
+    let jobs = jobs_on(&group, &files, input)?;
+    let cold = input.cold(&files)?;
     let mut command = Command::new(&found.path);
     command.args(["--output-format=json+", "--eta=never"]).current_dir("/");
     if !group.writes() {
         command.arg("--readonly");
     }
     command.arg("-");
-    let options = outing.options;
+    let options = input.options;
     let longest = group.longest(options.duration).scaled(options.dilation);
     let limit = longest + options.drain_limit.scaled(options.dilation) + OVERHEAD_TIME;
     let terms = RunOptions { program: "fio", limit, cancel: &options.cancel, input: Some(&jobs) };
     let data = files.iter().map(|file| file.length).sum();
-    let outcome = outing.run(command, &terms, cold, data)?;
+    let outcome = input.run_program(command, &terms, cold, data)?;
     if let Some(failure) = failure(&outcome.ended) {
         return Err(problem("fio", failure));
     }
@@ -87,7 +89,7 @@ pub(super) fn trial(outing: &ToolTrial<'_>, outside: &Outside) -> Result<Sample,
 fn jobs_on(
     group: &FioGroup,
     files: &[DataFile],
-    outing: &ToolTrial<'_>,
+    input: &TrialInput<'_>,
 ) -> Result<String, BenchError> {
     let not_text = |file: &DataFile| {
         let path = file.path.display();
@@ -101,7 +103,7 @@ fn jobs_on(
             Ok(ReplacementFile { path, start: file.start, length: file.length })
         })
         .collect::<Result<Vec<_>, BenchError>>()?;
-    let options = outing.options;
+    let options = input.options;
     let conditions =
         Conditions { duration: options.duration, dilation: options.dilation, seed: options.seed };
     Ok(group.for_fio(&stands, &conditions)?)
@@ -161,20 +163,12 @@ struct Latency {
 }
 
 impl Report {
-    /// Finds the JSON report; fio prints warnings before it.
     fn parse(output: &[u8]) -> Result<Self, BenchError> {
         let text = String::from_utf8_lossy(output);
-        let start = text.find("\n{").map_or(0, |at| at + 1);
-        let start = if text.starts_with('{') { 0 } else { start };
         let garbage = |error: serde_json::Error| {
             problem("fio", format!("its report is not valid JSON: {error}"))
         };
-        // Text after the report is ignored.
-        let mut reports = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Self>();
-        match reports.next() {
-            Some(report) => report.map_err(garbage),
-            None => Err(problem("fio", "printed no report")),
-        }
+        first_json(&text).ok_or_else(|| problem("fio", "printed no report"))?.map_err(garbage)
     }
 
     fn fill(&self, sample: &mut Sample, group: &FioGroup) -> Result<(), BenchError> {

@@ -12,31 +12,18 @@ mod tool;
 
 use std::process::Command;
 
-use host::{Root, Storage};
 use sys::realtime;
 use units::{Bytes, Nanos};
-use workload::{Outside, Workload};
+use workload::Outside;
 
-use crate::dataset::DataFile;
+use crate::input::TrialInput;
 use crate::memory::MemoryLimit;
-use crate::watch::{self, DeviceWatch};
-use crate::{
-    BenchError, CacheStart, ColdProof, CpuTime, Dataset, Disturbance, ReaderSample, Sample,
-    TrialOptions, cold,
-};
+use crate::watch::DeviceWatch;
+use crate::{BenchError, ColdProof, CpuTime, Disturbance, ReaderSample, Sample, TrialOptions};
 use process::{Ended, ProcessUsage, RunOptions};
 
 /// A program is active once it has read more than this: opening files reads some metadata blocks.
 const MIN_ACTIVE_READ: Bytes = Bytes::from_kib(256);
-
-/// A trial of an external program.
-struct ToolTrial<'a> {
-    root: &'a Root,
-    storage: &'a Storage,
-    dataset: &'a Dataset,
-    workload: &'a Workload,
-    options: &'a TrialOptions,
-}
 
 /// The result of a program, and the sample with the machine's counters.
 struct Outcome {
@@ -56,25 +43,17 @@ pub fn find_program(outside: &Outside) -> Result<Option<String>, BenchError> {
     }
 }
 
-pub(crate) fn run(
-    root: &Root,
-    storage: &Storage,
-    dataset: &Dataset,
-    workload: &Workload,
-    outside: &Outside,
-    options: &TrialOptions,
-) -> Result<Sample, BenchError> {
-    let outing = ToolTrial { root, storage, dataset, workload, options };
+pub(crate) fn run(input: &TrialInput<'_>, outside: &Outside) -> Result<Sample, BenchError> {
     match outside {
-        Outside::Fio { .. } => fio::trial(&outing, outside),
+        Outside::Fio { .. } => fio::trial(input, outside),
         Outside::Command { command, prepare, metric, limit_seconds } => {
             let limit = Nanos::from_secs(*limit_seconds);
-            command::trial(&outing, command, prepare.as_deref(), metric, limit)
+            command::trial(input, command, prepare.as_deref(), metric, limit)
         }
         Outside::Bonnie { size, chunk, files, limit_seconds } => {
             let limit = Nanos::from_secs(*limit_seconds);
             bonnie::trial(
-                &outing,
+                input,
                 &bonnie::Sizes { size: *size, chunk: *chunk, files: *files },
                 limit,
             )
@@ -82,20 +61,10 @@ pub(crate) fn run(
     }
 }
 
-impl ToolTrial<'_> {
-    /// Evicts these files from the cache, or with `AsFound` only checks how much is cached.
-    fn cold(&self, files: &[DataFile]) -> Result<ColdProof, BenchError> {
-        match self.options.start {
-            CacheStart::AsFound => cold::as_found(files),
-            CacheStart::Cold => {
-                cold::evict(self.root, files, self.options.drop_caches, &self.options.cancel)
-            }
-        }
-    }
-
+impl TrialInput<'_> {
     /// Runs the program and waits until the devices are idle. The sample contains the machine's
     /// counters, but no figures from the program's output.
-    fn run(
+    fn run_program(
         &self,
         command: Command,
         terms: &RunOptions<'_>,
@@ -121,8 +90,7 @@ impl ToolTrial<'_> {
         let ended = process::run(command, terms, &mut look)?;
         let memory = limited.map(MemoryLimit::leave);
         let exit = realtime::now();
-        let limit = self.options.drain_limit.scaled(self.options.dilation);
-        let undrained = watch::drain(self.root, self.storage, limit, &self.options.cancel)?;
+        let undrained = self.drain()?;
         let drained = realtime::now();
         // The program caused read-ahead that was still in flight when it exited.
         let late = drained.saturating_sub(exit) > Nanos::from_millis(5);
@@ -136,20 +104,8 @@ impl ToolTrial<'_> {
         sample.settled = drained.saturating_sub(start);
         sample.device = observed.device;
         sample.memory = memory;
-        if self.options.start == CacheStart::Cold
-            && cold.resident > self.dataset.tolerated_resident(data)
-        {
-            sample.disturbances.push(Disturbance::WarmStart { resident: cold.resident });
-        }
-        // A memory limit makes memory pressure intentional.
-        let scarce = |disturbance: &Disturbance| {
-            self.options.memory_limit.is_some()
-                && matches!(disturbance, Disturbance::MemoryPressure { .. })
-        };
-        let ours =
-            |disturbance: &Disturbance| !self.is_own_writing(disturbance) && !scarce(disturbance);
-        let found = observed.disturbances(Bytes::ZERO, false);
-        sample.disturbances.extend(found.into_iter().filter(ours));
+        let found = self.disturbances(cold, data, &observed, Bytes::ZERO, false);
+        sample.disturbances.extend(found.into_iter().filter(|found| !self.is_own_writing(found)));
         sample.disturbances.extend(undrained);
         Ok(Outcome { ended, busy: busy.unwrap_or_default(), sample })
     }

@@ -58,7 +58,8 @@ pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
             && words.len() >= 13
             && let Some(report) = reports.last_mut()
         {
-            add_files(report, &words[words.len() - 12..]);
+            let cells = &words[words.len() - 12..];
+            report.figures.extend(with_cpu(&FILES, cells, number).unwrap_or_default());
         }
     }
     some(TOOL, reports)
@@ -85,23 +86,20 @@ fn is_same(text: &ParsedReport, csv: &ParsedReport) -> bool {
 fn row(words: &[&str], version: Option<String>, line: usize) -> Result<ParsedReport, ResultError> {
     let cells = &words[words.len() - 12..];
     let name = &words[..words.len() - 12];
-    let mut report =
-        ParsedReport { tool: TOOL, version, label: name.join(" "), figures: Vec::new() };
-    for (name, pair) in TEXT.iter().zip(cells.chunks(2)) {
-        let unit = if *name == "random_seeks" { Unit::PerSecond } else { Unit::KibPerSecond };
-        report.figures.push(ToolFigure::new(*name, unit, cell(pair[0], unit, line)?));
-        report.figures.push(ToolFigure::new(*name, Unit::CpuPercent, plain(pair[1], line)?));
-    }
-    Ok(report)
+    let figures = with_cpu(&TEXT, cells, line)?;
+    Ok(ParsedReport { tool: TOOL, version, label: name.join(" "), figures })
 }
 
-fn add_files(report: &mut ParsedReport, cells: &[&str]) {
-    for (name, pair) in FILES.iter().zip(cells.chunks(2)) {
-        let value = plain(pair[0], 0).unwrap_or(FigureValue::Absent);
-        report.figures.push(ToolFigure::new(*name, Unit::PerSecond, value));
-        let cpu = plain(pair[1], 0).unwrap_or(FigureValue::Absent);
-        report.figures.push(ToolFigure::new(*name, Unit::CpuPercent, cpu));
+/// Parses columns, each with its CPU percentage.
+fn with_cpu(names: &[&str], cells: &[&str], line: usize) -> Result<Vec<ToolFigure>, ResultError> {
+    let mut figures = Vec::new();
+    for (name, pair) in names.iter().zip(cells.chunks_exact(2)) {
+        let is_rate = TEXT.contains(name) && *name != "random_seeks";
+        let unit = if is_rate { Unit::KibPerSecond } else { Unit::PerSecond };
+        figures.push(ToolFigure::new(*name, unit, cell(pair[0], unit, line)?));
+        figures.push(ToolFigure::new(*name, Unit::CpuPercent, plain(pair[1], line)?));
     }
+    Ok(figures)
 }
 
 fn add_latencies(report: &mut ParsedReport, names: &[&str], words: &[&str]) {
@@ -169,26 +167,11 @@ fn csv(line: &str, number: usize) -> Result<ParsedReport, ResultError> {
     let label = [field(2), field(5)].join(" ").trim().to_owned();
     let version = Some(field(1).to_owned()).filter(|version| !version.is_empty());
     let mut report = ParsedReport { tool: TOOL, version, label, figures: Vec::new() };
-    for (index, name) in TEXT.iter().enumerate() {
-        let unit = if *name == "random_seeks" { Unit::PerSecond } else { Unit::KibPerSecond };
-        let at = first + 2 * index;
-        report.figures.push(ToolFigure::new(*name, unit, plain(field(at), number)?));
-        report.figures.push(ToolFigure::new(
-            *name,
-            Unit::CpuPercent,
-            plain(field(at + 1), number)?,
-        ));
-    }
     // Five fields contain the number and sizes of the files.
     let files = first + 12 + 5;
-    for (index, name) in FILES.iter().enumerate() {
-        let at = files + 2 * index;
-        report.figures.push(ToolFigure::new(*name, Unit::PerSecond, plain(field(at), number)?));
-        report.figures.push(ToolFigure::new(
-            *name,
-            Unit::CpuPercent,
-            plain(field(at + 1), number)?,
-        ));
+    for (names, at) in [(&TEXT, first), (&FILES, files)] {
+        let cells: Vec<&str> = (at..at + 12).map(field).collect();
+        report.figures.extend(with_cpu(names, &cells, number)?);
     }
     let latencies = files + 12;
     for (index, name) in TEXT.iter().chain(&FILES).enumerate() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::report::{ParsedReport, ResultError, ToolFigure, Unit, some};
+use super::report::{ParsedReport, ResultError, ToolFigure, Unit, first_json, some};
 
 const TOOL: &str = "fio";
 
@@ -13,12 +13,8 @@ pub(crate) fn looks(text: &str) -> bool {
 pub(crate) fn read(text: &str) -> Result<Vec<ParsedReport>, ResultError> {
     let syntax =
         |error: serde_json::Error| ResultError::Syntax { tool: TOOL, problem: error.to_string() };
-    let start = if text.starts_with('{') { 0 } else { text.find("\n{").map_or(0, |at| at + 1) };
-    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Json>();
-    let report = match values.next() {
-        Some(report) => report.map_err(syntax)?,
-        None => return Err(ResultError::Nothing { tool: TOOL }),
-    };
+    let report: Json =
+        first_json(text).ok_or(ResultError::Nothing { tool: TOOL })?.map_err(syntax)?;
     let version = report.get("fio version").and_then(Json::as_str).map(str::to_owned);
     let jobs = report.get("jobs").and_then(Json::as_array);
     let jobs = jobs.into_iter().flatten().map(|job| ParsedReport {

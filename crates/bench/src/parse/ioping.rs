@@ -1,6 +1,6 @@
 //! Parses ioping reports: the statistics at the end, and the line of numbers of `-B`.
 
-use super::report::{ParsedReport, ResultError, ToolFigure, Unit, some};
+use super::report::{ParsedReport, ResultError, ToolFigure, Unit, scaled, some};
 
 const TOOL: &str = "ioping";
 
@@ -57,7 +57,7 @@ fn statistics(line: &str) -> Vec<ToolFigure> {
     }
     let Some(rest) = line.strip_prefix("min/avg/max/mdev =") else { return Vec::new() };
     let names = ["latency_min", "latency_avg", "latency_max", "latency_mdev"];
-    let values = rest.split('/').map(micros);
+    let values = rest.split('/').map(|time| scaled(time, &TIMES));
     names
         .iter()
         .zip(values)
@@ -70,58 +70,31 @@ fn completed(line: &str) -> Vec<ToolFigure> {
     let mut figures = Vec::new();
     for part in line.split(',').map(str::trim) {
         if let Some((requests, _)) = part.split_once(" requests completed in") {
-            figures
-                .extend(scaled(requests).map(|n| ToolFigure::number("requests", Unit::Count, n)));
+            let requests = scaled(requests, &SUFFIXES);
+            figures.extend(requests.map(|n| ToolFigure::number("requests", Unit::Count, n)));
         } else if let Some(rate) = part.strip_suffix(" iops") {
-            figures
-                .extend(scaled(rate).map(|n| ToolFigure::number("requests", Unit::PerSecond, n)));
+            let rate = scaled(rate, &SUFFIXES);
+            figures.extend(rate.map(|n| ToolFigure::number("requests", Unit::PerSecond, n)));
         } else if let Some(rate) = part.strip_suffix("/s") {
-            figures.extend(mib(rate).map(|n| ToolFigure::number("read", Unit::MibPerSecond, n)));
+            let rate = scaled(rate, &SIZES);
+            figures.extend(rate.map(|n| ToolFigure::number("read", Unit::MibPerSecond, n)));
         }
     }
     figures
 }
 
-/// Parses a number with an optional decimal suffix, such as `4.25 k`.
-fn scaled(text: &str) -> Option<f64> {
-    let mut words = text.split_whitespace();
-    let number: f64 = words.next()?.parse().ok()?;
-    let factor = match words.next() {
-        None => 1.0,
-        Some("k") => 1e3,
-        Some("m" | "M") => 1e6,
-        Some("g" | "G") => 1e9,
-        Some(_) => return None,
-    };
-    Some(number * factor)
-}
+/// Decimal suffixes of a number.
+const SUFFIXES: [(&str, f64); 6] =
+    [("", 1.0), ("k", 1e3), ("m", 1e6), ("M", 1e6), ("g", 1e9), ("G", 1e9)];
 
-/// Converts a size such as `55.2 MiB` to MiB.
-fn mib(text: &str) -> Option<f64> {
-    let mut words = text.split_whitespace();
-    let number: f64 = words.next()?.parse().ok()?;
-    let factor = match words.next()? {
-        "B" => 1.0 / 1_048_576.0,
-        "KiB" => 1.0 / 1024.0,
-        "MiB" => 1.0,
-        "GiB" => 1024.0,
-        "TiB" => 1_048_576.0,
-        _ => return None,
-    };
-    Some(number * factor)
-}
+/// Sizes in MiB.
+const SIZES: [(&str, f64); 5] = [
+    ("B", 1.0 / 1_048_576.0),
+    ("KiB", 1.0 / 1024.0),
+    ("MiB", 1.0),
+    ("GiB", 1024.0),
+    ("TiB", 1_048_576.0),
+];
 
-/// Converts a time such as `8.07 ms` to microseconds.
-fn micros(text: &str) -> Option<f64> {
-    let mut words = text.split_whitespace();
-    let number: f64 = words.next()?.parse().ok()?;
-    let factor = match words.next()? {
-        "ns" => 1e-3,
-        "us" => 1.0,
-        "ms" => 1e3,
-        "s" => 1e6,
-        "min" => 60e6,
-        _ => return None,
-    };
-    Some(number * factor)
-}
+/// Times in microseconds.
+const TIMES: [(&str, f64); 5] = [("ns", 1e-3), ("us", 1.0), ("ms", 1e3), ("s", 1e6), ("min", 60e6)];

@@ -114,17 +114,7 @@ fn columns_of(heading: &str, above: &str) -> Vec<usize> {
     let mut upper = above.iter();
     let mut seen: Vec<usize> = Vec::new();
     for word in &words {
-        let plain = match *word {
-            "write" => 0,
-            "rewrite" => 1,
-            "read" => 2,
-            "reread" => 3,
-            "fwrite" => 9,
-            "frewrite" => 10,
-            "fread" => 11,
-            "freread" => 12,
-            _ => continue,
-        };
+        let Some(plain) = COLUMNS.iter().position(|name| name == word) else { continue };
         let first = plain >= 3 || (!seen.contains(&plain) && seen.iter().all(|s| *s < 4));
         let column = if first {
             plain

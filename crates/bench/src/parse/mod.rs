@@ -15,4 +15,5 @@ mod report;
 mod sysbench;
 
 pub use forms::{FORMS, Form, detect, form};
+pub(crate) use report::first_json;
 pub use report::{FigureValue, ParsedReport, ResultError, ToolFigure, Unit};

@@ -1,6 +1,7 @@
 //! Parsed reports and their figures.
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 use thiserror::Error;
 
@@ -103,6 +104,23 @@ pub(crate) fn number(number: f64) -> FigureValue {
 /// Parses a number; `Absent` if the text is not one.
 pub(crate) fn parsed(text: &str) -> FigureValue {
     text.trim().parse().map_or(FigureValue::Absent, number)
+}
+
+/// Parses a number with a unit after it, such as `4.25 k` or `159.99Mb`: multiplies the number by
+/// the factor of its unit.
+pub(crate) fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let text = text.trim();
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = &text[number.len()..];
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    Some(number.trim().parse::<f64>().ok()? * factor)
+}
+
+/// Parses the first JSON document in a program's output, which may have warnings before and text
+/// after it; `None` if there is none.
+pub(crate) fn first_json<T: DeserializeOwned>(text: &str) -> Option<serde_json::Result<T>> {
+    let start = if text.starts_with('{') { 0 } else { text.find("\n{").map_or(0, |at| at + 1) };
+    serde_json::Deserializer::from_str(&text[start..]).into_iter().next()
 }
 
 /// One run of a program, or one row of its table.

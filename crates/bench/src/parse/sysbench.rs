@@ -1,6 +1,6 @@
 //! Parses sysbench fileio reports, of 1.0 and of 0.4 and 0.5.
 
-use super::report::{ParsedReport, ResultError, ToolFigure, Unit, parsed, some};
+use super::report::{ParsedReport, ResultError, ToolFigure, Unit, parsed, scaled, some};
 
 const TOOL: &str = "sysbench";
 
@@ -74,14 +74,6 @@ fn old(line: &str) -> Option<ToolFigure> {
     }
     let (_, rate) = line.split_once('(')?;
     let rate = rate.split_once("/sec)")?.0;
-    let number = rate.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &rate[number.len()..] {
-        "b" => 1.0 / 1_048_576.0,
-        "Kb" => 1.0 / 1024.0,
-        "Mb" => 1.0,
-        "Gb" => 1024.0,
-        _ => return None,
-    };
-    let number: f64 = number.trim().parse().ok()?;
-    Some(ToolFigure::number("transferred", Unit::MibPerSecond, number * factor))
+    let units = [("b", 1.0 / 1_048_576.0), ("Kb", 1.0 / 1024.0), ("Mb", 1.0), ("Gb", 1024.0)];
+    Some(ToolFigure::number("transferred", Unit::MibPerSecond, scaled(rate, &units)?))
 }
