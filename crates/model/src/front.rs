@@ -69,6 +69,33 @@ pub(crate) fn drain_completions(finished: &mut VecDeque<Completion>, done: &mut 
     }
 }
 
+/// Advances a device to its first completion by `until`, as [`Device::advance_to_completion`].
+/// `step` performs the next step if it is due by a time, and returns its time; `finished` returns
+/// the completions.
+#[inline]
+pub(crate) fn run_to_completion<T>(
+    device: &mut T,
+    until: Nanos,
+    done: &mut Vec<Completion>,
+    step: impl Fn(&mut T, Nanos) -> Option<Nanos>,
+    finished: impl Fn(&mut T) -> &mut VecDeque<Completion>,
+) -> Option<Nanos> {
+    let mut first = finished(device).front().map(|completion| completion.at);
+    if first.is_some_and(|first| first > until) {
+        return None;
+    }
+    // Return all completions with the same time together.
+    let mut until = first.unwrap_or(until);
+    while let Some(at) = step(device, until) {
+        if first.is_none() && !finished(device).is_empty() {
+            first = Some(at);
+            until = at;
+        }
+    }
+    drain_completions(finished(device), done);
+    first
+}
+
 impl<T: Fronted> Device for T {
     fn submit(&mut self, now: Nanos, request: Request) {
         self.run(now);
@@ -94,20 +121,7 @@ impl<T: Fronted> Device for T {
     }
 
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
-        let mut first = self.front().finished.front().map(|completion| completion.at);
-        if first.is_some_and(|first| first > until) {
-            return None;
-        }
-        // Return all completions with the same time together.
-        let mut until = first.unwrap_or(until);
-        while let Some(at) = self.step(until) {
-            if first.is_none() && !self.front().finished.is_empty() {
-                first = Some(at);
-                until = at;
-            }
-        }
-        drain_completions(&mut self.front_mut().finished, done);
-        first
+        run_to_completion(self, until, done, Self::step, |it| &mut it.front_mut().finished)
     }
 
     fn in_flight(&self) -> usize {

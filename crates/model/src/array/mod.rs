@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use units::{Bytes, Nanos};
 
-use crate::front::drain_completions;
+use crate::front::{drain_completions, run_to_completion};
 use crate::slots::{SlotIndex, Slots};
 pub use crate::spec::{ArraySpec, Level, ReadPolicy};
 use crate::{Completion, Counters, Device, Request, RequestId, RequestKind};
@@ -358,18 +358,7 @@ impl Device for Array {
     }
 
     fn advance_to_completion(&mut self, until: Nanos, done: &mut Vec<Completion>) -> Option<Nanos> {
-        let mut first = self.finished.front().map(|completion| completion.at);
-        if first.is_some_and(|first| first > until) {
-            return None;
-        }
-        while first.is_none() {
-            let at = self.take(until)?;
-            first = (!self.finished.is_empty()).then_some(at);
-        }
-        // Return all completions with the same time together.
-        self.run(first?);
-        drain_completions(&mut self.finished, done);
-        first
+        run_to_completion(self, until, done, Self::take, |it| &mut it.finished)
     }
 
     fn in_flight(&self) -> usize {

@@ -5,8 +5,7 @@ use units::Nanos;
 use super::queue::Command;
 use super::rotation::{Turns, floor};
 use super::segments::{Lookup, PreRead, ReadSpan};
-use super::spec::{QueueOrder, ReadBefore};
-use super::{Drive, SAME_PLACE};
+use super::{Drive, QueueOrder, ReadBefore, SAME_PLACE};
 
 /// Margin in nanoseconds; rounding errors are about ten, and a rotation takes millions.
 const ROUND_MARGIN: f64 = 100.0;

@@ -17,7 +17,6 @@ mod rotation;
 mod seek;
 mod segment_index;
 mod segments;
-mod spec;
 mod write_back;
 
 use std::cmp::Reverse;
@@ -27,41 +26,14 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use units::{Bytes, Nanos};
 
+use crate::SpecError;
 use crate::device::{Completion, Counters, Device, Request, RequestId};
+pub use crate::spec::{DriveSpec, QueueOrder, ReadBefore};
 use queue::Queue;
 use rotation::{Platter, Turns, floor};
 use seek::SeekTime;
 use segments::Segments;
-use spec::nanos;
-pub(crate) use spec::size_text;
-pub use spec::{DriveSpec, QueueOrder, ReadBefore};
 use write_back::WriteCache;
-
-/// Why a drive specification is invalid.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum DriveError {
-    /// A value that no drive can have.
-    #[error("{field} = {value} is out of range: give a value from {low} to {high}")]
-    OutOfRange {
-        /// The field of [`DriveSpec`].
-        field: &'static str,
-        value: f64,
-        /// The minimum, inclusive.
-        low: f64,
-        /// The maximum, inclusive.
-        high: f64,
-    },
-    /// A seek time that is shorter than that of a shorter distance.
-    #[error("{field} = {value} is below {shorter} = {least}: give {least} or more, or less there")]
-    Shorter {
-        /// The field of [`DriveSpec`] for the longer distance.
-        field: &'static str,
-        value: f64,
-        /// The field for the shorter distance.
-        shorter: &'static str,
-        least: f64,
-    },
-}
 
 /// Places closer than this are equal, except for rounding.
 const SAME_PLACE: Turns = 1e-6;
@@ -136,12 +108,12 @@ impl Drive {
     /// # Errors
     ///
     /// If the specification does not [validate](DriveSpec::validate).
-    pub fn new(spec: &DriveSpec, seed: u64) -> Result<Self, DriveError> {
+    pub fn new(spec: &DriveSpec, seed: u64) -> Result<Self, SpecError> {
         spec.validate()?;
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
-        let platter = spec.platter(unit(&mut rng));
+        let platter = platter(spec, unit(&mut rng));
         let last_cylinder = platter.cylinder(platter.tracks());
-        let seek = spec.seek_time(last_cylinder);
+        let seek = seek_time(spec, last_cylinder);
         let times = Times {
             read: nanos(spec.overhead_ms),
             hit: nanos(spec.hit_overhead_ms.unwrap_or(spec.overhead_ms)),
@@ -263,6 +235,28 @@ impl Drive {
             self.finish(id, self.clock);
         }
     }
+}
+
+fn platter(spec: &DriveSpec, phase: f64) -> Platter {
+    let edges = [spec.outer_mb_s, spec.inner_mb_s];
+    let platter = Platter::new(spec.capacity.get(), spec.rpm, edges, phase);
+    let cylinders = spec.cylinders.unwrap_or((platter.tracks() / spec.heads).max(1.0));
+    platter.with_cylinders(cylinders)
+}
+
+fn seek_time(spec: &DriveSpec, cylinders: f64) -> SeekTime {
+    if spec.seek_curve.is_empty() {
+        let [track, average, full] =
+            [spec.seek_track_ms, spec.seek_average_ms, spec.seek_full()].map(|ms| ms * 1e6);
+        SeekTime::three_point(track, average, full, cylinders)
+    } else {
+        SeekTime::curve(spec.seek_curve.iter().map(|&[d, ms]| (d, ms * 1e6)).collect())
+    }
+}
+
+/// Converts milliseconds to whole nanoseconds.
+fn nanos(ms: f64) -> u64 {
+    Nanos::from_secs_f64(ms / 1e3).get()
 }
 
 /// Returns the nearest whole number, without a call to the mathematics library.

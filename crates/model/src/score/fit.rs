@@ -5,7 +5,8 @@
 //! switches. Bus rate and overheads start at estimates from the trace: the median times by length
 //! are on a line whose slope is the bus rate's inverse.
 
-use crate::drive::{DriveError, DriveSpec, ReadBefore};
+use crate::SpecError;
+use crate::drive::{DriveSpec, ReadBefore};
 
 use super::classes::{self, CLASS_COUNT};
 use super::constants::Constants;
@@ -89,7 +90,7 @@ struct Fit<'a> {
 type Candidate = (f64, Constants);
 
 /// Returns the constants with which the model agrees best with the trace.
-pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants, DriveError> {
+pub(super) fn fit(drive: &DriveSpec, trace: &[TraceRequest]) -> Result<Constants, SpecError> {
     let fit = Fit::new(drive, trace);
     let start = first_guess(trace, &fit.kinds);
     let mut best: Option<Candidate> = None;
@@ -131,7 +132,7 @@ impl<'a> Fit<'a> {
 
     /// Returns the error of the model in milliseconds: the mean of the demerit over all requests
     /// and of that by class, plus the penalty on the seek scale.
-    fn distance(&self, constants: &Constants) -> Result<f64, DriveError> {
+    fn distance(&self, constants: &Constants) -> Result<f64, SpecError> {
         let spec = constants.apply(self.drive);
         let mut modelled: [Vec<f64>; CLASS_COUNT] = Default::default();
         let mut modelled_all =
@@ -152,7 +153,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Evaluates all combinations of cache behaviour; returns them best first.
-    fn grid(&self, start: &Constants) -> Result<Vec<Candidate>, DriveError> {
+    fn grid(&self, start: &Constants) -> Result<Vec<Candidate>, SpecError> {
         let mut all = Vec::new();
         for read_before in [ReadBefore::Nothing, ReadBefore::Passing, ReadBefore::Track] {
             for flags in 0..4 {
@@ -180,7 +181,7 @@ impl<'a> Fit<'a> {
         mut constants: Constants,
         rounds: usize,
         scale: f64,
-    ) -> Result<Candidate, DriveError> {
+    ) -> Result<Candidate, SpecError> {
         let mut steps = KNOBS.map(|knob| knob.step * scale);
         let mut best = self.distance(&constants)?;
         for _ in 0..rounds {
@@ -205,7 +206,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Tries each switch, with a short descent to compensate for the change.
-    fn switch(&self, mut best: Candidate) -> Result<Candidate, DriveError> {
+    fn switch(&self, mut best: Candidate) -> Result<Candidate, SpecError> {
         for switch in SWITCHES {
             let mut constants = best.1.clone();
             switch(&mut constants);
@@ -221,7 +222,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Tries other read-ahead sizes and numbers of segments.
-    fn resize(&self, mut best: Candidate) -> Result<Candidate, DriveError> {
+    fn resize(&self, mut best: Candidate) -> Result<Candidate, SpecError> {
         let mut tried = Vec::new();
         for read_ahead_kib in READ_AHEADS_KIB {
             tried.push(Constants { read_ahead_kib, ..best.1.clone() });

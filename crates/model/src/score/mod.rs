@@ -21,7 +21,8 @@ mod trace;
 use serde::{Deserialize, Serialize};
 use units::Sectors;
 
-use crate::drive::{DriveError, DriveSpec};
+use crate::SpecError;
+use crate::drive::DriveSpec;
 
 pub use constants::Constants;
 pub use demerit::demerit;
@@ -62,7 +63,7 @@ pub enum ScoreError {
     },
     /// The drive's description has a value that no drive can have.
     #[error("the drive's description: {0}")]
-    Drive(#[from] DriveError),
+    Drive(#[from] SpecError),
     /// No requests remain for scoring.
     #[error(
         "the trace has {requests} requests; {FITTED_REQUESTS} are used for fitting, so more \

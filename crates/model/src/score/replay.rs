@@ -8,8 +8,9 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use units::{Nanos, Sectors};
 
+use crate::SpecError;
 use crate::device::{Device, Request, RequestId, RequestKind};
-use crate::drive::{Drive, DriveError, DriveSpec};
+use crate::drive::{Drive, DriveSpec};
 
 use super::trace::TraceRequest;
 
@@ -18,7 +19,7 @@ use super::trace::TraceRequest;
 /// Replay 0 uses the recorded gaps. The others add a random part of a rotation to each gap, which
 /// is equally likely, because gaps do not depend on the platter. They average out the effect of
 /// rotation on a fit.
-pub fn replay(spec: &DriveSpec, seed: u64, trace: &[TraceRequest]) -> Result<Vec<f64>, DriveError> {
+pub fn replay(spec: &DriveSpec, seed: u64, trace: &[TraceRequest]) -> Result<Vec<f64>, SpecError> {
     let mut drive = Drive::new(spec, seed)?;
     let mut luck = Pcg64Mcg::seed_from_u64(seed);
     let turn = if seed == 0 { 0.0 } else { 60e6 / spec.rpm };

@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use units::text::SettingError;
 use units::{Bytes, Nanos};
 
+use super::drive::{DriveSpec, size_text};
 use super::error::{SpecError, check, check_size};
 use super::flash::FlashSpec;
 use super::keys::{fields_of, unknown};
@@ -18,7 +19,6 @@ use super::raid::{Level, ReadPolicy};
 use super::toml_error;
 use super::volume::VolumeSpec;
 use super::zero::ZeroSpec;
-use crate::drive::{DriveSpec, size_text};
 
 /// A device specification, with the devices that it contains.
 #[derive(Clone, Debug, PartialEq, IntoStaticStr, VariantNames)]
@@ -216,7 +216,7 @@ impl DeviceSpec {
             inner.validate(&format!("{path}.{name}"))?;
         }
         let own = match self {
-            Self::Hdd(spec) => spec.validate().map_err(SpecError::from),
+            Self::Hdd(spec) => spec.validate(),
             Self::Flash(spec) => spec.validate(),
             Self::Volume(spec) => spec.validate(),
             Self::Array(spec) => spec.validate(),

@@ -4,8 +4,6 @@ use thiserror::Error;
 use units::Bytes;
 use units::text::SettingError;
 
-use crate::drive::DriveError;
-
 /// Why a specification is invalid.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum SpecError {
@@ -83,24 +81,6 @@ impl SpecError {
                 Self::Impossible { key: format!("{table}.{key}"), value, allowed }
             }
             other => other,
-        }
-    }
-}
-
-impl From<DriveError> for SpecError {
-    fn from(error: DriveError) -> Self {
-        match error {
-            DriveError::OutOfRange { field: field @ "capacity", value, low, high } => {
-                let [value, low, high] = [value, low, high].map(|bytes| Bytes::new(bytes as u64));
-                Self::impossible(field, value.to_string(), format!("{low} to {high}"))
-            }
-            DriveError::OutOfRange { field, value, low, high } => {
-                Self::impossible(field, number(value), format!("{low} to {high}"))
-            }
-            DriveError::Shorter { field, value, shorter, least } => {
-                let allowed = format!("{least} or more, which {shorter} takes");
-                Self::impossible(field, value.to_string(), allowed)
-            }
         }
     }
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
+use super::drive::size_text;
 use super::error::{SpecError, check, check_size};
 use super::peak::Peak;
-use crate::drive::size_text;
 
 /// A flash drive. Times are in microseconds, rates in decimal MB/s.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

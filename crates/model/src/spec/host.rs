@@ -4,24 +4,22 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use units::Bytes;
 
+use super::drive::size_text;
 use super::error::{SpecError, check, check_size};
 use super::keys::{fields_of, unknown};
 use super::toml_error;
-use crate::drive::size_text;
 
 /// The limits of the block layer in front of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct HostLimits {
     /// The maximum size of a request (`max_sectors_kb`).
-    #[serde(default = "default::max_request", with = "size_text")]
+    #[serde(with = "size_text")]
     pub max_request: Bytes,
     /// Maximum number of requests in flight (`nr_requests`). Further requests wait; a scheduler
     /// sorts waiting requests.
-    #[serde(default = "default::nr_requests")]
     pub nr_requests: usize,
     /// The order of waiting requests (`scheduler`).
-    #[serde(default)]
     pub scheduler: Scheduler,
 }
 
@@ -46,22 +44,11 @@ impl Scheduler {
     }
 }
 
-mod default {
-    use units::Bytes;
-
-    pub(super) fn max_request() -> Bytes {
-        Bytes::from_kib(512)
-    }
-    pub(super) fn nr_requests() -> usize {
-        128
-    }
-}
-
 impl Default for HostLimits {
     fn default() -> Self {
         Self {
-            max_request: default::max_request(),
-            nr_requests: default::nr_requests(),
+            max_request: Bytes::from_kib(512),
+            nr_requests: 128,
             scheduler: Scheduler::default(),
         }
     }

@@ -21,6 +21,7 @@
 
 mod describe;
 mod device;
+mod drive;
 mod error;
 mod flash;
 mod host;
@@ -39,6 +40,7 @@ use units::text::SettingError;
 use units::{Bytes, Nanos};
 
 pub use device::{ArraySpec, ControllerSpec, DeviceSpec};
+pub use drive::{DriveSpec, QueueOrder, ReadBefore};
 pub use error::SpecError;
 pub use flash::FlashSpec;
 pub use host::{HostLimits, Scheduler};

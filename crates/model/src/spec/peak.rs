@@ -2,7 +2,7 @@
 
 use units::BytesPerSecond;
 
-use crate::drive::DriveSpec;
+use super::drive::DriveSpec;
 
 /// Upper bounds of a device's performance; they determine the dilation of a virtual disk.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
+use super::drive::size_text;
 use super::error::{SpecError, check, check_size};
 use super::peak::Peak;
-use crate::drive::size_text;
 
 /// A volume behind a network. Rates are in MiB/s, as providers state them; 0 means no limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

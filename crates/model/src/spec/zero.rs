@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
+use super::drive::size_text;
 use super::error::{SpecError, check_size};
-use crate::drive::size_text;
 
 /// A device with service time zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,9 @@
 //! The specification of a drive, in the terms of data sheets.
 
 use serde::{Deserialize, Serialize};
-use units::{Bytes, Nanos};
+use units::Bytes;
 
-use super::DriveError;
-use super::rotation::Platter;
-use super::seek::SeekTime;
+use super::error::{SpecError, check, check_size};
 
 /// The order in which a drive serves queued commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,60 +213,47 @@ impl DriveSpec {
     }
 
     /// Returns an error for a value that no drive can have. A valid specification always builds.
-    pub fn validate(&self) -> Result<(), DriveError> {
-        let ranges: [(&'static str, f64, f64, f64); 17] = [
-            ("capacity", self.capacity.get() as f64, (1_u64 << 20) as f64, (1_u64 << 60) as f64),
-            ("rpm", self.rpm, 60.0, 1e6),
-            ("seek_track_ms", self.seek_track_ms, 0.0, 1e4),
-            ("seek_average_ms", self.seek_average_ms, 0.0, 1e4),
-            ("seek_full_ms", self.seek_full(), 0.0, 1e5),
-            ("cylinders", self.cylinders.unwrap_or(1.0), 1.0, 1e9),
-            ("heads", self.heads, 1.0, 1e4),
-            ("settle_ms", self.settle_ms, 0.0, 1e4),
-            ("write_settle_ms", self.write_settle_ms, 0.0, 1e4),
-            ("outer_mb_s", self.outer_mb_s, 1e-3, 1e6),
-            ("inner_mb_s", self.inner_mb_s, 1e-3, self.outer_mb_s),
-            ("overhead_ms", self.overhead_ms, 0.0, 1e4),
-            ("hit_overhead_ms", self.hit_overhead_ms.unwrap_or(0.0), 0.0, 1e4),
-            ("write_overhead_ms", self.write_overhead_ms.unwrap_or(0.0), 0.0, 1e4),
-            ("write_streak_ms", self.write_streak_ms, 0.0, 1e4),
-            ("jitter_ms", self.jitter_ms, 0.0, 1e4),
-            ("bus_mb_s", self.bus_mb_s, 1e-3, 1e9),
-        ];
-        let more: [(&'static str, f64, f64, f64); 7] = [
-            ("segments", self.segments as f64, 1.0, 4096.0),
-            ("segment_size", self.segment().get() as f64, 0.0, 1e15),
-            ("read_ahead", self.read_ahead.get() as f64, 0.0, 1e15),
-            ("write_cache", self.write_cache.get() as f64, 0.0, 1e15),
-            ("destage_delay_ms", self.destage_delay_ms, 0.0, 1e6),
-            ("queue_depth", self.queue_depth as f64, 1.0, 65536.0),
-            ("ageing", self.ageing, 0.0, 1e6),
-        ];
-        for &(field, value, low, high) in ranges.iter().chain(&more) {
-            if !(low..=high).contains(&value) {
-                return Err(DriveError::OutOfRange { field, value, low, high });
-            }
-        }
-        for &[distance, time] in &self.seek_curve {
-            for value in [distance, time] {
-                if !(0.0..=1e9).contains(&value) {
-                    let (field, low, high) = ("seek_curve", 0.0, 1e9);
-                    return Err(DriveError::OutOfRange { field, value, low, high });
-                }
-            }
+    pub fn validate(&self) -> Result<(), SpecError> {
+        check_size("capacity", self.capacity, 1 << 20, 1 << 60)?;
+        check("rpm", self.rpm, 60.0, 1e6)?;
+        check("seek_track_ms", self.seek_track_ms, 0.0, 1e4)?;
+        check("seek_average_ms", self.seek_average_ms, 0.0, 1e4)?;
+        check("seek_full_ms", self.seek_full(), 0.0, 1e5)?;
+        check("cylinders", self.cylinders.unwrap_or(1.0), 1.0, 1e9)?;
+        check("heads", self.heads, 1.0, 1e4)?;
+        check("settle_ms", self.settle_ms, 0.0, 1e4)?;
+        check("write_settle_ms", self.write_settle_ms, 0.0, 1e4)?;
+        check("outer_mb_s", self.outer_mb_s, 1e-3, 1e6)?;
+        check("inner_mb_s", self.inner_mb_s, 1e-3, self.outer_mb_s)?;
+        check("overhead_ms", self.overhead_ms, 0.0, 1e4)?;
+        check("hit_overhead_ms", self.hit_overhead_ms.unwrap_or(0.0), 0.0, 1e4)?;
+        check("write_overhead_ms", self.write_overhead_ms.unwrap_or(0.0), 0.0, 1e4)?;
+        check("write_streak_ms", self.write_streak_ms, 0.0, 1e4)?;
+        check("jitter_ms", self.jitter_ms, 0.0, 1e4)?;
+        check("bus_mb_s", self.bus_mb_s, 1e-3, 1e9)?;
+        check("segments", self.segments as f64, 1.0, 4096.0)?;
+        check("segment_size", self.segment().get() as f64, 0.0, 1e15)?;
+        check("read_ahead", self.read_ahead.get() as f64, 0.0, 1e15)?;
+        check("write_cache", self.write_cache.get() as f64, 0.0, 1e15)?;
+        check("destage_delay_ms", self.destage_delay_ms, 0.0, 1e6)?;
+        check("queue_depth", self.queue_depth as f64, 1.0, 65536.0)?;
+        check("ageing", self.ageing, 0.0, 1e6)?;
+        for value in self.seek_curve.iter().flatten() {
+            check("seek_curve", *value, 0.0, 1e9)?;
         }
         self.validate_seeks()
     }
 
     /// Returns an error if the track, average and full-stroke times decrease. A measured curve
     /// replaces them, so they are not checked then.
-    fn validate_seeks(&self) -> Result<(), DriveError> {
+    fn validate_seeks(&self) -> Result<(), SpecError> {
         let track = ("seek_track_ms", self.seek_track_ms);
         let average = ("seek_average_ms", self.seek_average_ms);
         let full = ("seek_full_ms", self.seek_full());
-        for ((shorter, least), (field, value)) in [(track, average), (average, full)] {
+        for ((shorter, least), (key, value)) in [(track, average), (average, full)] {
             if self.seek_curve.is_empty() && value < least {
-                return Err(DriveError::Shorter { field, value, shorter, least });
+                let allowed = format!("{least} or more, which {shorter} takes");
+                return Err(SpecError::impossible(key, value.to_string(), allowed));
             }
         }
         Ok(())
@@ -279,36 +264,14 @@ impl DriveSpec {
         self.outer_mb_s.min(self.bus_mb_s) * 1e6
     }
 
-    fn seek_full(&self) -> f64 {
+    pub(crate) fn seek_full(&self) -> f64 {
         self.seek_full_ms.unwrap_or(1.9 * self.seek_average_ms)
     }
 
-    pub(super) fn segment(&self) -> Bytes {
+    pub(crate) fn segment(&self) -> Bytes {
         let twice = Bytes::new(self.read_ahead.get().saturating_mul(2).max(256 << 10));
         self.segment_size.unwrap_or(twice)
     }
-
-    pub(super) fn platter(&self, phase: f64) -> Platter {
-        let edges = [self.outer_mb_s, self.inner_mb_s];
-        let platter = Platter::new(self.capacity.get(), self.rpm, edges, phase);
-        let cylinders = self.cylinders.unwrap_or((platter.tracks() / self.heads).max(1.0));
-        platter.with_cylinders(cylinders)
-    }
-
-    pub(super) fn seek_time(&self, cylinders: f64) -> SeekTime {
-        if self.seek_curve.is_empty() {
-            let [track, average, full] =
-                [self.seek_track_ms, self.seek_average_ms, self.seek_full()].map(|ms| ms * 1e6);
-            SeekTime::three_point(track, average, full, cylinders)
-        } else {
-            SeekTime::curve(self.seek_curve.iter().map(|&[d, ms]| (d, ms * 1e6)).collect())
-        }
-    }
-}
-
-/// Converts milliseconds to whole nanoseconds.
-pub(super) fn nanos(ms: f64) -> u64 {
-    Nanos::from_secs_f64(ms / 1e3).get()
 }
 
 /// Serializes sizes as text with a unit, as in all input.
