@@ -9,7 +9,7 @@ use units::{Bytes, Nanos, ParseUnitError};
 use crate::replay::TraceReplay;
 use crate::{Outside, Pattern, Workload, WorkloadError};
 
-/// A declaration as written: sizes and times as text, missing keys at their defaults.
+/// A declaration as written: sizes and times as text. Keys that may be missing are `None`.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Declaration {
@@ -42,20 +42,13 @@ struct Declaration {
     block: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     block_min: Option<String>,
-    #[serde(default = "one")]
-    readers: u32,
-    #[serde(default = "own_file")]
-    sharing: String,
-    #[serde(default = "one")]
-    files_per_reader: u32,
-    #[serde(default = "no_time")]
-    think: String,
-    #[serde(default = "read")]
-    access: String,
-    #[serde(default = "none")]
-    hint: String,
-    #[serde(default = "contiguous")]
-    layout: String,
+    readers: Option<u32>,
+    sharing: Option<String>,
+    files_per_reader: Option<u32>,
+    think: Option<String>,
+    access: Option<String>,
+    hint: Option<String>,
+    layout: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_size: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,30 +58,6 @@ struct Declaration {
     // The only table, so it is last.
     #[serde(skip_serializing_if = "Option::is_none")]
     outside: Option<Outside>,
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn own_file() -> String {
-    "own-file".to_owned()
-}
-
-fn no_time() -> String {
-    "0".to_owned()
-}
-
-fn read() -> String {
-    "read".to_owned()
-}
-
-fn none() -> String {
-    "none".to_owned()
-}
-
-fn contiguous() -> String {
-    "contiguous".to_owned()
 }
 
 fn word<T: FromStr + VariantNames>(key: &'static str, text: &str) -> Result<T, WorkloadError> {
@@ -270,13 +239,13 @@ impl TryFrom<Declaration> for Workload {
             replay: text.replay()?,
             block: unit("block", &text.block)?,
             block_min: text.block_min.as_deref().map(|size| unit("block_min", size)).transpose()?,
-            readers: text.readers,
-            sharing: word("sharing", &text.sharing)?,
-            files_per_reader: text.files_per_reader,
-            think: unit("think", &text.think)?,
-            access: word("access", &text.access)?,
-            hint: word("hint", &text.hint)?,
-            layout: word("layout", &text.layout)?,
+            readers: text.readers.unwrap_or(1),
+            sharing: word("sharing", text.sharing.as_deref().unwrap_or("own-file"))?,
+            files_per_reader: text.files_per_reader.unwrap_or(1),
+            think: unit("think", text.think.as_deref().unwrap_or("0"))?,
+            access: word("access", text.access.as_deref().unwrap_or("read"))?,
+            hint: word("hint", text.hint.as_deref().unwrap_or("none"))?,
+            layout: word("layout", text.layout.as_deref().unwrap_or("contiguous"))?,
             file_size: text.file_size.as_deref().map(|size| unit("file_size", size)).transpose()?,
             zone: text.zone.as_deref().map(|zone| word("zone", zone)).transpose()?,
             requests: text.requests,
@@ -295,13 +264,13 @@ impl From<&Workload> for Declaration {
             pattern: print_word(workload.pattern),
             block: print_bytes(workload.block),
             block_min: workload.block_min.map(print_bytes),
-            readers: workload.readers,
-            sharing: print_word(workload.sharing),
-            files_per_reader: workload.files_per_reader,
-            think: print_time(workload.think),
-            access: print_word(workload.access),
-            hint: print_word(workload.hint),
-            layout: print_word(workload.layout),
+            readers: Some(workload.readers),
+            sharing: Some(print_word(workload.sharing)),
+            files_per_reader: Some(workload.files_per_reader),
+            think: Some(print_time(workload.think)),
+            access: Some(print_word(workload.access)),
+            hint: Some(print_word(workload.hint)),
+            layout: Some(print_word(workload.layout)),
             file_size: workload.file_size.map(print_bytes),
             zone: workload.zone.map(print_word),
             requests: workload.requests,

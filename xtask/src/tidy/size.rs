@@ -33,7 +33,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/trace", 6268),
     ("crates/tunables", 5780),
     ("crates/units", 1089),
-    ("crates/vdisk", 3764),
+    ("crates/vdisk", 3832),
     ("crates/workload", 4365),
     ("python", 630),
     ("xtask", 8390),
