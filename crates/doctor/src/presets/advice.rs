@@ -4,7 +4,7 @@ use serde::Serialize;
 use units::Kib;
 
 /// A recommended value; ranges are in KiB.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VendorAdvice {
     /// From the first to the second value, inclusive.
@@ -15,6 +15,7 @@ pub enum VendorAdvice {
     /// The kernel's default.
     Default,
     /// Not a number for a device: a hint to the kernel, a formula, or another kind of value.
+    #[default]
     Words,
 }
 

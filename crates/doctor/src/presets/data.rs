@@ -11,7 +11,8 @@ pub const COLLECTED: &str = "2026";
 const ADVICE: &str = include_str!("../../data/vendor-recommendations.csv");
 const MATCHING: &str = include_str!("../../data/matching.toml");
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A row of the file, with what is derived from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VendorPreset {
     pub workload: String,
     /// The vendor or the software that the recommendation is about.
@@ -20,6 +21,7 @@ pub struct VendorPreset {
     /// The text of the column `recommended_kib`.
     pub recommended_kib: String,
     /// The parsed value of that column.
+    #[serde(skip_deserializing)]
     pub advice: VendorAdvice,
     pub condition: String,
     pub source_title: String,
@@ -29,18 +31,6 @@ pub struct VendorPreset {
     /// The index of the preset's group in [`groups`].
     #[serde(skip)]
     pub group: Option<usize>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Row {
-    workload: String,
-    software: String,
-    device: String,
-    recommended_kib: String,
-    condition: String,
-    source_title: String,
-    source_ref: String,
-    year: Option<u16>,
 }
 
 /// A group of related recommendations, and how to detect their software.
@@ -150,24 +140,12 @@ pub fn named(word: &str) -> Vec<&'static VendorPreset> {
 /// Parses recommendations from CSV. Skips invalid rows; a test checks that there are none.
 fn read(text: &str) -> Vec<VendorPreset> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
-    let rows = reader.deserialize::<Row>().flatten();
+    let rows = reader.deserialize::<VendorPreset>().flatten();
     rows.map(|row| {
-        let group = groups().iter().position(|group| {
-            let text = format!("{} {} {}", row.software, row.workload, row.source_title);
-            group.rows.iter().any(|word| text.contains(word))
-        });
-        VendorPreset {
-            advice: VendorAdvice::parse(&row.recommended_kib),
-            workload: row.workload,
-            software: row.software,
-            device: row.device,
-            recommended_kib: row.recommended_kib,
-            condition: row.condition,
-            source_title: row.source_title,
-            source_ref: row.source_ref,
-            year: row.year,
-            group,
-        }
+        let text = format!("{} {} {}", row.software, row.workload, row.source_title);
+        let is_about = |group: &Group| group.rows.iter().any(|word| text.contains(word));
+        let group = groups().iter().position(is_about);
+        VendorPreset { advice: VendorAdvice::parse(&row.recommended_kib), group, ..row }
     })
     .collect()
 }
