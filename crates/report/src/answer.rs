@@ -5,7 +5,7 @@ use study::{Findings, ResultPlot, ResultTable, ResultValue};
 
 use crate::clean;
 use crate::json::SCHEMA_VERSION;
-use crate::number::{ABSENT, short};
+use crate::number::{ABSENT, short_or_absent};
 use crate::plot::plot_curve;
 use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
@@ -75,7 +75,7 @@ fn shown(value: &ResultValue) -> String {
     match value {
         ResultValue::None => ABSENT.to_owned(),
         ResultValue::Count(count) => count.to_string(),
-        ResultValue::Number(number) => short(*number).unwrap_or_else(|| ABSENT.to_owned()),
+        ResultValue::Number(number) => short_or_absent(*number),
         ResultValue::Text(text) => clean::plain(text),
     }
 }

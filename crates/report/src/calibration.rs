@@ -1,12 +1,12 @@
 //! A calibration: the probes of the device and the model, and the measured and predicted curves.
 
 use model::calibrate::{ProbeAgreement, Purpose};
-use serde::Serialize;
+use serde_json::{Value, json};
 use study::{CalibrationResult, CurvePoint};
 
 use crate::clean;
-use crate::json::Versioned;
-use crate::number::{ABSENT, short};
+use crate::json::{Versioned, With};
+use crate::number::short_or_absent;
 
 /// A calibration, with the measurements that check it.
 #[derive(Clone, Copy, Debug)]
@@ -18,39 +18,6 @@ pub struct CalibrationReport<'a> {
     /// The curve; empty if it was not measured.
     pub curve: &'a [CurvePoint],
     pub run: Option<i64>,
-}
-
-/// The document of `calibrate --json`.
-#[derive(Debug, Serialize)]
-pub struct CalibrationDocument<'a> {
-    target: &'a str,
-    model_file: &'a str,
-    kind: &'static str,
-    capacity_bytes: u64,
-    dilation: f64,
-    findings: &'a [String],
-    probes: Vec<ProbeLine>,
-    probe_error_percent: Option<f64>,
-    curve: Vec<CurveLine<'a>>,
-    curve_error_percent: Option<f64>,
-    curve_run: Option<i64>,
-    description_toml: String,
-}
-
-#[derive(Debug, Serialize)]
-struct ProbeLine {
-    probe: String,
-    unit: &'static str,
-    measured: f64,
-    model: f64,
-    error_percent: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct CurveLine<'a> {
-    #[serde(flatten)]
-    point: &'a CurvePoint,
-    error_percent: f64,
 }
 
 fn percent(measured: f64, model: f64) -> f64 {
@@ -75,37 +42,36 @@ fn curve_error(report: &CalibrationReport<'_>) -> Option<f64> {
     mean_error(report.curve.iter().map(|point| (point.measured_mib_s, point.predicted_mib_s)))
 }
 
-/// Returns the calibration as JSON.
-pub fn calibration_json<'a>(report: &CalibrationReport<'a>) -> Versioned<CalibrationDocument<'a>> {
+/// Returns the document of `calibrate --json`.
+pub fn calibration_json(report: &CalibrationReport<'_>) -> Versioned<Value> {
     let calibration = &report.found.calibration;
-    let probe = |line: &ProbeAgreement| ProbeLine {
-        probe: words(line.purpose),
-        unit: line.unit,
-        measured: line.measured,
-        model: line.model,
-        error_percent: percent(line.measured, line.model),
+    let probe = |line: &ProbeAgreement| {
+        json!({
+            "probe": words(line.purpose),
+            "unit": line.unit,
+            "measured": line.measured,
+            "model": line.model,
+            "error_percent": percent(line.measured, line.model),
+        })
     };
-    Versioned::new(CalibrationDocument {
-        target: report.target,
-        model_file: report.file,
-        kind: calibration.spec.device.kind(),
-        capacity_bytes: calibration.spec.capacity().get(),
-        dilation: report.found.dilation,
-        findings: &calibration.findings,
-        probes: calibration.agreement.iter().map(probe).collect(),
-        probe_error_percent: probe_error(report),
-        curve: report
-            .curve
-            .iter()
-            .map(|point| CurveLine {
-                point,
-                error_percent: percent(point.measured_mib_s, point.predicted_mib_s),
-            })
-            .collect(),
-        curve_error_percent: curve_error(report),
-        curve_run: report.run,
-        description_toml: calibration.spec.to_toml(),
-    })
+    let point = |point: &CurvePoint| {
+        let error = percent(point.measured_mib_s, point.predicted_mib_s);
+        json!(With { object: point, more: json!({ "error_percent": error }) })
+    };
+    Versioned::new(json!({
+        "target": report.target,
+        "model_file": report.file,
+        "kind": calibration.spec.device.kind(),
+        "capacity_bytes": calibration.spec.capacity(),
+        "dilation": report.found.dilation,
+        "findings": calibration.findings,
+        "probes": calibration.agreement.iter().map(probe).collect::<Vec<_>>(),
+        "probe_error_percent": probe_error(report),
+        "curve": report.curve.iter().map(point).collect::<Vec<_>>(),
+        "curve_error_percent": curve_error(report),
+        "curve_run": report.run,
+        "description_toml": calibration.spec.to_toml(),
+    }))
 }
 
 /// Describes a probe.
@@ -134,10 +100,9 @@ pub fn calibration(report: &CalibrationReport<'_>) -> String {
         text.push_str(&format!("  {finding}\n"));
     }
     text.push_str(&format!("\n{:34} {:>10} {:>10}   error\n", "probe", "measured", "model"));
-    let number = |value| short(value).unwrap_or_else(|| ABSENT.to_owned());
     for line in &calibration.agreement {
         let off = percent(line.measured, line.model);
-        let (measured, model) = (number(line.measured), number(line.model));
+        let (measured, model) = (short_or_absent(line.measured), short_or_absent(line.model));
         let probe = format!("{} ({})", words(line.purpose), line.unit);
         text.push_str(&format!("{probe:<46} {measured:>8} {model:>8} {off:+6.0} %\n"));
     }
@@ -157,10 +122,10 @@ fn curve(report: &CalibrationReport<'_>) -> String {
     let [window, workload, measured, predicted, error] = head;
     let mut text =
         format!("\n{window:>16}  {workload:10} {measured:>16} {predicted:>10} {error:>8}\n");
-    let number = |value| short(value).unwrap_or_else(|| ABSENT.to_owned());
     for point in report.curve {
         let off = percent(point.measured_mib_s, point.predicted_mib_s);
-        let (measured, predicted) = (number(point.measured_mib_s), number(point.predicted_mib_s));
+        let (measured, predicted) =
+            (short_or_absent(point.measured_mib_s), short_or_absent(point.predicted_mib_s));
         let (window, workload) = (point.read_ahead_kib.get(), clean::plain(&point.workload));
         text.push_str(&format!(
             "{window:>16}  {workload:10} {measured:>16} {predicted:>10} {off:>+6.0} %\n"

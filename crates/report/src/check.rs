@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use doctor::check::{CheckOutcome, CheckReport, IdleRule};
-use serde::Serialize;
+use serde_json::{Value, json};
 use units::text::counted;
 
 use crate::Versioned;
@@ -10,33 +10,18 @@ use crate::clean;
 use crate::doctor::{TextPage, bold, dim, green, yellow};
 use crate::terminal_text::TermStyle;
 
-/// The document of `foreread check --json`.
-#[derive(Debug, Serialize)]
-pub struct CheckDocument<'a> {
-    policy: &'a str,
-    root: Option<&'a str>,
-    kept: bool,
-    broken: usize,
-    results: &'a [CheckOutcome],
-    idle_rules: &'a [IdleRule],
-    uncovered: &'a [String],
-}
-
-/// Returns the document of a check; `root` is the captured host, or `None` for this machine.
-pub fn check_json<'a>(
-    policy: &'a str,
-    report: &'a CheckReport,
-    root: Option<&'a str>,
-) -> Versioned<CheckDocument<'a>> {
-    Versioned::new(CheckDocument {
-        policy,
-        root,
-        kept: report.kept(),
-        broken: report.broken(),
-        results: &report.results,
-        idle_rules: &report.idle_rules,
-        uncovered: &report.uncovered,
-    })
+/// Returns the document of `foreread check --json`; `root` is the captured host, or `None` for this
+/// machine.
+pub fn check_json(policy: &str, report: &CheckReport, root: Option<&str>) -> Versioned<Value> {
+    Versioned::new(json!({
+        "policy": policy,
+        "root": root,
+        "kept": report.kept(),
+        "broken": report.broken(),
+        "results": report.results,
+        "idle_rules": report.idle_rules,
+        "uncovered": report.uncovered,
+    }))
 }
 
 pub fn check_text(

@@ -6,6 +6,7 @@ use stats::Estimate;
 use study::{Cell, Quantiles, WorkloadLimits};
 
 use crate::clean;
+use crate::number::full;
 use crate::run_report::RunReport;
 use crate::unit::unit;
 
@@ -70,7 +71,7 @@ fn row(report: &RunReport<'_>, cell: &Cell) -> Vec<String> {
     fields.extend(estimate(cell.device_requests.as_ref()));
     fields.extend(quantiles(cell.latency_us.as_ref()));
     fields.extend(quantiles(cell.random_latency_us.as_ref()));
-    fields.push(number(report.analysis.dilation));
+    fields.push(full(report.analysis.dilation));
     fields.push(clean::csv(&cell.settings.to_string()));
     fields.extend(distances(report, cell));
     fields.push(clean::csv(&unit(report.run, &cell.workload)));
@@ -88,19 +89,14 @@ fn distances(report: &RunReport<'_>, cell: &Cell) -> [String; 3] {
     let setting = settings.iter().find(|setting| setting.read_ahead_kib == window);
     setting.map_or_else(Default::default, |it| {
         [it.headroom_captured, it.headroom_captured_clairvoyant, it.times_bound]
-            .map(|share| share.map_or_else(String::new, number))
+            .map(|share| share.map_or_else(String::new, full))
     })
 }
 
 fn estimate(estimate: Option<&Estimate>) -> [String; 3] {
-    estimate.map_or_else(Default::default, |e| [e.median, e.low(), e.high()].map(number))
+    estimate.map_or_else(Default::default, |e| [e.median, e.low(), e.high()].map(full))
 }
 
 fn quantiles(quantiles: Option<&Quantiles>) -> [String; 2] {
-    quantiles.map_or_else(Default::default, |q| [q.p50, q.p99].map(number))
-}
-
-/// Formats a number in full; empty if it is not finite.
-fn number(value: f64) -> String {
-    if value.is_finite() { value.to_string() } else { String::new() }
+    quantiles.map_or_else(Default::default, |q| [q.p50, q.p99].map(full))
 }

@@ -9,7 +9,9 @@ use study::{
 use crate::clean;
 use crate::limits::limits_text;
 use crate::names::brief;
-use crate::number::{ABSENT, certainty, factor_certainty, ratio, short, spread_text, times};
+use crate::number::{
+    ABSENT, certainty, factor_certainty, ratio, short, short_or_absent, times, with_spread,
+};
 use crate::plot::bar;
 use crate::repro_command;
 use crate::run_report::RunReport;
@@ -22,11 +24,6 @@ use units::text::counted;
 /// Explains the limits of such a study.
 const LIMITS_OF: &str = "Limits apply to read-ahead alone: all other varied tunables have the \
                          target's own values.";
-
-/// Returns whether the study varied more than read-ahead.
-pub(crate) fn varied(report: &RunReport<'_>) -> bool {
-    report.varied()
-}
 
 /// Returns the whole study for a terminal.
 pub(crate) fn terminal(report: &RunReport<'_>, look: TermStyle) -> String {
@@ -79,7 +76,7 @@ fn ranked(report: &RunReport<'_>) -> String {
             workload = Some(&effect.workload);
         }
         let bar = bar(effect.strength.ln() / longest, MAX_BAR_COLUMNS);
-        let much = short(effect.strength).unwrap_or_else(|| ABSENT.to_owned());
+        let much = short_or_absent(effect.strength);
         text.push_str(&format!("  {:<16} {bar} ×{much}\n", effect.tunable));
     }
     if !text.is_empty() {
@@ -132,10 +129,7 @@ fn rows(report: &RunReport<'_>, shaded: bool) -> Vec<Vec<String>> {
 }
 
 fn figures(cell: &study::Cell) -> String {
-    let mut text = short(cell.throughput_mib_s.median).unwrap_or_else(|| ABSENT.to_owned());
-    if let Some(spread) = spread_text(&cell.throughput_mib_s) {
-        text.push_str(&format!(" {spread}"));
-    }
+    let mut text = with_spread(&cell.throughput_mib_s);
     if let Some(amplification) = cell.amplification.and_then(|a| short(a.median)) {
         text.push_str(&format!(" ×{amplification}"));
     }
@@ -265,7 +259,7 @@ fn ranking(report: &RunReport<'_>, clean: Clean) -> Option<String> {
     let of_first = effects.iter().filter(|effect| effect.workload == first.workload);
     let parts: Vec<String> = of_first
         .map(|effect| {
-            let much = short(effect.strength).unwrap_or_else(|| ABSENT.to_owned());
+            let much = short_or_absent(effect.strength);
             format!(
                 "{} ({much} times between its best and its worst level)",
                 clean(&effect.tunable)

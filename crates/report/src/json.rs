@@ -49,6 +49,15 @@ impl<T> Versioned<T> {
     }
 }
 
+/// An object with more fields.
+#[derive(Debug, Serialize)]
+pub(crate) struct With<T> {
+    #[serde(flatten)]
+    pub object: T,
+    #[serde(flatten)]
+    pub more: Value,
+}
+
 /// The document of a run: the output of `sweep`, `tune` and `runs show` with `--json`.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {

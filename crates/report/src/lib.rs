@@ -42,22 +42,23 @@ mod verdict;
 mod verdict_parts;
 mod watch;
 
-pub use self::doctor::{DoctorDocument, DoctorReport, doctor, doctor_json, storage_name};
+pub use self::doctor::{DoctorReport, doctor, doctor_json, storage_name};
 pub use crate::csv::write_csv;
 pub use answer::{answer, answer_json, answer_markdown};
-pub use calibration::{CalibrationDocument, CalibrationReport, calibration, calibration_json};
-pub use check::{CheckDocument, check_json, check_junit, check_text};
-pub use compare::{
-    ComparedDocument, Pairing, compare_csv, compare_json, compare_markdown, compare_terminal,
+pub use calibration::{CalibrationReport, calibration, calibration_json};
+pub use check::{check_json, check_junit, check_text};
+pub use compare::{Pairing, compare_csv, compare_json, compare_markdown, compare_terminal};
+pub use html::{
+    Heading, ReportInput, html, index_html, profile_html, section as section_html, served_html,
+    table as table_html, tables_html,
 };
-pub use html::{ReportInput, html, index_html, profile_html, served_html, tables_html};
 pub use json::{Document, SCHEMA_VERSION, Versioned, json};
 pub use markdown::markdown;
 pub use metrics::{HostMetrics, MAX_HOST_SERIES, host_metrics};
 pub use parquet::write_parquet;
-pub use presets::{PresetsDocument, PresetsReport, presets_json, presets_text};
+pub use presets::{PresetsReport, presets_json, presets_text};
 pub use reproduction::{
-    Reproductions, reproduction, reproduction_markdown, reproductions_json, reproductions_summary,
+    reproduction, reproduction_markdown, reproductions_json, reproductions_summary,
 };
 pub use run_report::{Named, RunReport};
 pub use runs::{RunList, runs_csv, runs_json, runs_markdown, runs_table, utc};

@@ -12,7 +12,7 @@ use crate::verdict_parts::verdict_markdown;
 
 pub fn markdown(report: &RunReport<'_>) -> String {
     let target = clean::markdown(&report.run.summary.target);
-    if factors::varied(report) {
+    if report.varied() {
         let limits = limits_markdown(&report.analysis.limits);
         return format!("### Tunables of {target}\n\n{}{limits}", factors::markdown(report));
     }

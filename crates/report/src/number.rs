@@ -30,6 +30,17 @@ pub(crate) fn short(value: f64) -> Option<String> {
     })
 }
 
+/// Like [`short`]; [`ABSENT`] if not finite.
+pub(crate) fn short_or_absent(value: f64) -> String {
+    short(value).unwrap_or_else(|| ABSENT.to_owned())
+}
+
+/// Formats a median with its spread: `115 ±5`.
+pub(crate) fn with_spread(estimate: &Estimate) -> String {
+    let spread = spread_text(estimate).map_or_else(String::new, |spread| format!(" {spread}"));
+    format!("{}{spread}", short_or_absent(estimate.median))
+}
+
 /// Maximum ratio of the halves of an interval that is shown with one ±; a larger one would place an
 /// end where the data exclude it. It does not apply if both halves are small.
 const MAX_HALVES_RATIO: f64 = 2.0;
@@ -95,7 +106,16 @@ pub(crate) fn spread_legend<'a>(estimates: impl Iterator<Item = &'a Estimate>) -
 /// Returns the uncertainty of a ratio: `95 % CI +25 % to +36 %`, `range of 3 repeats: 2.20 to 2.42`
 /// or `measured once`.
 pub(crate) fn certainty(ratio: &Estimate) -> String {
-    match (ratio.spread(), ratio_interval(ratio)) {
+    named_ends(ratio, ratio_interval(ratio))
+}
+
+/// Returns the uncertainty of a factor: `95 % CI 2.20 to 2.42`, `range of 3 repeats: 1.20 to 1.25`.
+pub(crate) fn factor_certainty(ratio: &Estimate) -> String {
+    named_ends(ratio, plain_interval(ratio))
+}
+
+fn named_ends(ratio: &Estimate, ends: Option<String>) -> String {
+    match (ratio.spread(), ends) {
         (Spread::Interval { .. }, Some(ends)) => format!("95 % CI {ends}"),
         (Spread::Range { repeats, .. }, Some(ends)) => {
             format!("range of {repeats} repeats: {ends}")
@@ -104,15 +124,9 @@ pub(crate) fn certainty(ratio: &Estimate) -> String {
     }
 }
 
-/// Returns the uncertainty of a factor: `95 % CI 2.20 to 2.42`, `range of 3 repeats: 1.20 to 1.25`.
-pub(crate) fn factor_certainty(ratio: &Estimate) -> String {
-    match (ratio.spread(), plain_interval(ratio)) {
-        (Spread::Interval { .. }, Some(ends)) => format!("95 % CI {ends}"),
-        (Spread::Range { repeats, .. }, Some(ends)) => {
-            format!("range of {repeats} repeats: {ends}")
-        }
-        _ => "measured once".to_owned(),
-    }
+/// Formats a number in full, for a CSV field; empty if it is not finite.
+pub(crate) fn full(value: f64) -> String {
+    if value.is_finite() { value.to_string() } else { String::new() }
 }
 
 /// Formats a time in microseconds in a suitable unit.

@@ -38,39 +38,37 @@ pub(crate) fn plot(points: &[Point]) -> Option<String> {
 
 /// Draws a curve over a logarithmic or linear axis.
 pub(crate) fn plot_curve(points: &[(f64, f64)], logarithmic: bool) -> Option<String> {
-    let place = |x: f64| if logarithmic { x.log2() as f32 } else { x as f32 };
-    let drawable = |point: &&(f64, f64)| {
-        point.1.is_finite() && point.0.is_finite() && (point.0 > 0.0 || !logarithmic)
+    let drawn = scaled(points, logarithmic);
+    let label = |&(x, y): &(f64, f64)| {
+        let place = scaled(&[(x, y)], logarithmic).first()?.0;
+        let whole = x.fract() == 0.0 && x < 1e6;
+        Some((place, if whole { format!("{x}") } else { short(x)? }))
     };
-    let drawn: Vec<(f32, f32)> =
-        points.iter().filter(drawable).map(|&(x, y)| (place(x), y as f32)).collect();
-    let labels: Vec<_> = points
-        .iter()
-        .filter(drawable)
-        .filter_map(|&(x, _)| {
-            let whole = x.fract() == 0.0 && x < 1e6;
-            Some((place(x), if whole { format!("{x}") } else { short(x)? }))
-        })
-        .collect();
+    let labels: Vec<_> = points.iter().filter_map(label).collect();
     draw(&[Shape::Lines(&drawn)], &drawn, &labels)
 }
 
 /// Draws a line and points on the same logarithmic axis, for simulated and published figures. Both
 /// are pairs of setting and figure, ascending.
 pub(crate) fn plot_beside(line: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
-    let scaled = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
-        let drawable = pairs.iter().filter(|pair| pair.0 > 0.0 && pair.1.is_finite());
-        drawable.map(|pair| (pair.0.log2() as f32, pair.1 as f32)).collect()
-    };
-    let (line, points) = (scaled(line), scaled(points));
-    // A single dot would not be visible on a line, so each point is a short dash.
-    let step = (line.last()?.0 - line.first()?.0) / (CANVAS_COLUMNS as f32 * 2.0);
-    let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
-    let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
+    let (line, points) = (scaled(line, true), scaled(points, true));
     let labels: Vec<_> =
         line.iter().map(|&(x, _)| (x, short(f64::from(x.exp2())).unwrap_or_default())).collect();
     let all: Vec<_> = line.iter().chain(&points).copied().collect();
-    draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &all, &labels)
+    draw(&[Shape::Lines(&line), Shape::Points(&dashes(&points, ends(&line)?))], &all, &labels)
+}
+
+/// Returns where the points lie on the canvas, without those that have no place on it.
+fn scaled(points: &[(f64, f64)], logarithmic: bool) -> Vec<(f32, f32)> {
+    let place = |x: f64| if logarithmic { x.log2() } else { x };
+    let placed = points.iter().map(|&(x, y)| (place(x) as f32, y as f32));
+    placed.filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
+}
+
+/// Makes each point a short dash: a single dot would not be visible on a line.
+fn dashes(points: &[(f32, f32)], (left, right): (f32, f32)) -> Vec<(f32, f32)> {
+    let step = (right - left) / (CANVAS_COLUMNS as f32 * 2.0);
+    points.iter().flat_map(|&(x, y)| [(x - step, y), (x, y), (x + step, y)]).collect()
 }
 
 /// Draws a bar with a resolution of 1/8 character.
@@ -86,7 +84,7 @@ pub(crate) fn bar(share: f64, widest: usize) -> String {
 
 /// Draws a line over time or another quantity.
 pub(crate) fn plot_over(points: &[(f64, f64)], unit: &str) -> Option<String> {
-    let line: Vec<(f32, f32)> = points.iter().map(|(x, y)| (*x as f32, *y as f32)).collect();
+    let line = scaled(points, false);
     let (least, most) = ends(&line)?;
     let label = |x: f32| {
         let text = format!("{} {unit}", short(f64::from(x)).unwrap_or_default());
@@ -98,18 +96,12 @@ pub(crate) fn plot_over(points: &[(f64, f64)], unit: &str) -> Option<String> {
 
 /// Draws points on linear axes, and a line through those on the front.
 pub(crate) fn scatter(front: &[(f64, f64)], points: &[(f64, f64)]) -> Option<String> {
-    let plain = |pairs: &[(f64, f64)]| -> Vec<(f32, f32)> {
-        pairs.iter().map(|(x, y)| (*x as f32, *y as f32)).collect()
-    };
-    let (mut line, points) = (plain(front), plain(points));
+    let (mut line, points) = (scaled(front, false), scaled(points, false));
     line.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (least, most) = ends(&points)?;
-    let step = (most - least) / (CANVAS_COLUMNS as f32 * 2.0);
-    let cross = |&(x, y): &(f32, f32)| [(x - step, y), (x, y), (x + step, y)];
-    let crosses: Vec<(f32, f32)> = points.iter().flat_map(cross).collect();
     let label = |x: f32| (x, format!("{}x", short(f64::from(x)).unwrap_or_default()));
     let labels = [least, (least + most) / 2.0, most].map(label);
-    draw(&[Shape::Lines(&line), Shape::Points(&crosses)], &points, &labels)
+    draw(&[Shape::Lines(&line), Shape::Points(&dashes(&points, (least, most)))], &points, &labels)
 }
 
 /// Returns the smallest and the largest abscissa.

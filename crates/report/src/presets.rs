@@ -4,11 +4,12 @@ use anstyle::Style;
 use doctor::host_presets::{Comparison, Contradiction, Position};
 use doctor::presets::{Applies, AppliesTo, COLLECTED, VendorPreset};
 use host::BdiId;
-use serde::Serialize;
+use serde_json::{Value, json};
 use units::Kib;
 
 use crate::Versioned;
 use crate::doctor::{TextPage, bold, dim, green, yellow};
+use crate::json::With;
 use crate::terminal_text::TermStyle;
 
 /// Vendors' recommendations, and what they mean on this host.
@@ -25,72 +26,39 @@ pub struct PresetsReport<'a> {
     pub name_of: &'a dyn Fn(&BdiId) -> String,
 }
 
-/// The document of `foreread presets --json`.
-#[derive(Debug, Serialize)]
-pub struct PresetsDocument<'a> {
-    collected: &'static str,
-    presets: Vec<Item<'a>>,
-    contradictions: Vec<Pair<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Item<'a> {
-    #[serde(flatten)]
-    preset: &'a VendorPreset,
-    about_device: bool,
-    outdated: bool,
-    here: Option<Here<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Here<'a> {
-    because: &'a str,
-    compared: &'a [Comparison],
-}
-
-#[derive(Debug, Serialize)]
-struct Pair<'a> {
-    storage: String,
-    one: Side<'a>,
-    other: Side<'a>,
-}
-
-#[derive(Debug, Serialize)]
-struct Side<'a> {
-    software: &'a str,
-    recommended_kib: &'a str,
-    source_ref: &'a str,
-}
-
-pub fn presets_json<'a>(presets: &PresetsReport<'a>) -> Versioned<PresetsDocument<'a>> {
-    let here = |preset: &VendorPreset| {
-        let found = presets.here.iter().find(|(applies, _)| applies.preset == preset);
-        found.map(|(applies, compared)| Here { because: &applies.because, compared })
+/// Returns the document of `foreread presets --json`.
+pub fn presets_json(presets: &PresetsReport<'_>) -> Versioned<Value> {
+    let item = |preset: &&VendorPreset| {
+        let here = presets.here.iter().find(|(applies, _)| applies.preset == *preset);
+        let here = here
+            .map(|(applies, compared)| json!({ "because": applies.because, "compared": compared }));
+        let more = json!({
+            "about_device": preset.about_device(),
+            "outdated": preset.outdated(),
+            "here": here,
+        });
+        json!(With { object: preset, more })
     };
-    let item = |preset: &'a VendorPreset| Item {
-        preset,
-        about_device: preset.about_device(),
-        outdated: preset.outdated(),
-        here: here(preset),
+    let pair = |found: &Contradiction| {
+        json!({
+            "storage": (presets.name_of)(&found.bdi),
+            "one": side(&found.one),
+            "other": side(&found.other),
+        })
     };
-    let pair = |found: &'a Contradiction| Pair {
-        storage: (presets.name_of)(&found.bdi),
-        one: side(&found.one),
-        other: side(&found.other),
-    };
-    Versioned::new(PresetsDocument {
-        collected: COLLECTED,
-        presets: presets.asked.iter().map(|preset| item(preset)).collect(),
-        contradictions: presets.contradictions.iter().map(pair).collect(),
+    Versioned::new(json!({
+        "collected": COLLECTED,
+        "presets": presets.asked.iter().map(item).collect::<Vec<_>>(),
+        "contradictions": presets.contradictions.iter().map(pair).collect::<Vec<_>>(),
+    }))
+}
+
+fn side(applies: &Applies) -> Value {
+    json!({
+        "software": applies.preset.software,
+        "recommended_kib": applies.preset.recommended_kib,
+        "source_ref": applies.preset.source_ref,
     })
-}
-
-fn side(applies: &Applies) -> Side<'_> {
-    Side {
-        software: &applies.preset.software,
-        recommended_kib: &applies.preset.recommended_kib,
-        source_ref: &applies.preset.source_ref,
-    }
 }
 
 pub fn presets_text(presets: &PresetsReport<'_>, look: TermStyle) -> String {

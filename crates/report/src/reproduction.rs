@@ -2,36 +2,23 @@
 
 use anstyle::{AnsiColor, Style};
 use reproduce::{Cell, CheckedClaim, Column, ModelParameter, NOT_SIMULATED, Reproduction};
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::json::Versioned;
-use crate::number::{ABSENT, short, whole};
+use crate::json::{Versioned, With};
+use crate::number::{ABSENT, short_or_absent, whole};
 use crate::plot::plot_beside;
 use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
-/// The document of `reproduce --json`.
-#[derive(Debug, Serialize)]
-pub struct Reproductions<'a> {
-    /// True if all required checks of all tables hold.
-    holds: bool,
-    tables: Vec<Entry<'a>>,
-    not_simulated: &'static [reproduce::NotSimulated],
-}
-
-#[derive(Debug, Serialize)]
-struct Entry<'a> {
-    holds: bool,
-    #[serde(flatten)]
-    table: &'a Reproduction,
-}
-
-/// Returns the reproductions as JSON.
-pub fn reproductions_json(tables: &[Reproduction]) -> Versioned<Reproductions<'_>> {
-    Versioned::new(Reproductions {
-        holds: tables.iter().all(Reproduction::holds),
-        tables: tables.iter().map(|table| Entry { holds: table.holds(), table }).collect(),
-        not_simulated: NOT_SIMULATED,
-    })
+/// Returns the document of `reproduce --json`.
+pub fn reproductions_json(tables: &[Reproduction]) -> Versioned<Value> {
+    let entry =
+        |table| json!(With { object: table, more: json!({ "holds": Reproduction::holds(table) }) });
+    Versioned::new(json!({
+        // True if all required checks of all tables hold.
+        "holds": tables.iter().all(Reproduction::holds),
+        "tables": tables.iter().map(entry).collect::<Vec<_>>(),
+        "not_simulated": NOT_SIMULATED,
+    }))
 }
 
 /// Returns a reproduction for a terminal: table, plots, parameters, unexplained cells, checks.
@@ -82,8 +69,10 @@ pub fn reproductions_summary(tables: &[Reproduction]) -> String {
         count => format!(" and {} of {count} others", holding(&beside)),
     };
     let cells = |table: &Reproduction| -> Vec<f64> {
-        let columns = table.columns.iter().chain(&table.beside);
-        columns.flat_map(|column| &column.cells).map(|cell| cell.error_percent.abs()).collect()
+        columns(table)
+            .flat_map(|column| &column.cells)
+            .map(|cell| cell.error_percent.abs())
+            .collect()
     };
     let errors: Vec<f64> = tables.iter().flat_map(cells).collect();
     let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
@@ -135,10 +124,9 @@ fn rows(table: &Reproduction) -> Vec<Vec<String>> {
 
 fn figures(cell: Option<&Cell>) -> [String; 3] {
     let Some(cell) = cell else { return [ABSENT.to_owned(), ABSENT.to_owned(), String::new()] };
-    let number = |value| short(value).unwrap_or_else(|| ABSENT.to_owned());
     let mark = if cell.unexplained.is_some() { " *" } else { "" };
     let error = format!("{:+} %{mark}", whole(cell.error_percent));
-    [number(cell.published), number(cell.simulated), error]
+    [short_or_absent(cell.published), short_or_absent(cell.simulated), error]
 }
 
 fn grid(table: &Reproduction) -> String {
@@ -247,7 +235,7 @@ fn verdict(line: &CheckedClaim, look: TermStyle) -> String {
 }
 
 fn bound(line: &CheckedClaim) -> String {
-    let value = short(line.value).unwrap_or_else(|| ABSENT.to_owned());
+    let value = short_or_absent(line.value);
     let limit = match (line.at_least, line.at_most) {
         (Some(low), Some(high)) => format!("{low} to {high}"),
         (Some(low), None) => format!("at least {low}"),

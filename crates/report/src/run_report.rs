@@ -1,6 +1,11 @@
 //! A run with its analysis: the input of every format.
 
-use study::{Alternative, Analysis, Cell, CellSettings, Decision, PlannedWorkload, Run};
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use study::{
+    Alternative, Analysis, Cell, CellSettings, Decision, PlannedWorkload, Run, Trial, TrialStatus,
+};
 use units::Kib;
 
 use crate::number::short;
@@ -22,6 +27,16 @@ pub struct Named<'a> {
     pub report: RunReport<'a>,
     /// Name of the run; `None` to derive it from the target.
     pub name: Option<&'a str>,
+}
+
+/// The median of a block's undisturbed trials, relative to their cells.
+#[derive(Debug, Serialize)]
+pub(crate) struct BlockMedian {
+    #[serde(skip)]
+    pub block: u32,
+    /// Median start of the trials, since the start of the run.
+    pub at_s: f64,
+    pub relative: f64,
 }
 
 impl<'a> RunReport<'a> {
@@ -54,6 +69,29 @@ impl<'a> RunReport<'a> {
     pub(crate) fn cell(&self, setting: Kib, workload: &str) -> Option<&'a Cell> {
         let cells = &self.analysis.cells;
         cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
+    }
+
+    /// Returns the throughput of a trial relative to the median of its cell, which shows drift.
+    pub(crate) fn relative_throughput(&self, trial: &Trial) -> Option<f64> {
+        let own = |cell: &&Cell| cell.settings == trial.settings && cell.workload == trial.workload;
+        let median = self.analysis.cells.iter().find(own)?.throughput_mib_s.median;
+        (median > 0.0).then(|| trial.figures.throughput_mib_s / median)
+    }
+
+    pub(crate) fn drift(&self) -> Vec<BlockMedian> {
+        let mut blocks: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+        for trial in self.run.trials.iter().filter(|trial| trial.status == TrialStatus::Clean) {
+            if let Some(relative) = self.relative_throughput(trial) {
+                let (times, values) = blocks.entry(trial.block).or_default();
+                times.push(trial.started_unix_s - self.run.summary.created_unix_s);
+                values.push(relative);
+            }
+        }
+        let median = |(block, (times, values)): (u32, (Vec<f64>, Vec<f64>))| {
+            let (at_s, relative) = (stats::median(&times)?, stats::median(&values)?);
+            Some(BlockMedian { block, at_s, relative })
+        };
+        blocks.into_iter().filter_map(median).collect()
     }
 
     /// Returns the marks of these settings in a table. If several tunables vary, these are the

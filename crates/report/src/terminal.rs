@@ -36,7 +36,7 @@ pub fn terminal_brief(report: &RunReport<'_>, look: TermStyle) -> String {
 
 /// Returns the table, the text of `details`, and the recommendation.
 fn study_text(report: &RunReport<'_>, look: TermStyle, details: impl Fn() -> String) -> String {
-    if factors::varied(report) {
+    if report.varied() {
         return factors::terminal(report, look);
     }
     let mut text = head(report);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use study::{Cell, CellSettings, TrialStatus};
+use study::{Cell, CellSettings};
 use units::Kib;
 
 use crate::clean;
@@ -175,20 +175,9 @@ fn histogram(title: &str, rows: &[(String, u64)], width: usize) -> String {
 
 /// Plots the medians of the blocks, relative to their cells.
 fn drift(exhibit: &ReportInput<'_>) -> String {
-    let middle = |trial: &study::Trial| {
-        let own = |cell: &&Cell| cell.settings == trial.settings && cell.workload == trial.workload;
-        let cell = exhibit.analysis.cells.iter().find(own)?;
-        let median = cell.throughput_mib_s.median;
-        (median > 0.0).then(|| trial.figures.throughput_mib_s / median)
-    };
-    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for trial in exhibit.run.trials.iter().filter(|trial| trial.status == TrialStatus::Clean) {
-        blocks.entry(trial.block).or_default().extend(middle(trial));
-    }
-    let points: Vec<(f64, f64)> = blocks
-        .iter()
-        .filter_map(|(block, values)| Some((f64::from(*block) + 1.0, stats::median(values)?)))
-        .collect();
+    let medians = exhibit.report().drift().into_iter();
+    let points: Vec<(f64, f64)> =
+        medians.map(|one| (f64::from(one.block) + 1.0, one.relative)).collect();
     let drawn = plot_over(&points, "");
     drawn.map_or_else(String::new, |drawn| {
         format!("\nDrift: the median of each block relative to its cells, block by block\n{drawn}")

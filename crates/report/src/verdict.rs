@@ -10,14 +10,14 @@ use workload::AccessMethod;
 use crate::factors;
 use crate::number::{factor_certainty, setting, short, time, times};
 use crate::run_report::RunReport;
-use crate::verdict_parts::{Clean, VerdictLine, goals, to_apply, unfinished};
+use crate::verdict_parts::{Clean, VerdictLine, goals, join, to_apply, unfinished};
 use units::text::counted;
 
 /// Returns the recommendation: what to set and under which condition, its gain and costs with their
 /// uncertainty, what was not measured, and how to set it. `clean` sanitises names for the output
 /// format.
 pub fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
-    if factors::varied(report) {
+    if report.varied() {
         return factors::verdict(report, clean);
     }
     let mut sentences = Vec::new();
@@ -44,7 +44,7 @@ pub fn verdict(report: &RunReport<'_>, clean: Clean) -> Vec<VerdictLine> {
 
 /// Returns the recommendation in one sentence: the first one of [`verdict`].
 pub(crate) fn headline(report: &RunReport<'_>, clean: Clean) -> String {
-    if factors::varied(report) {
+    if report.varied() {
         return factors::headline(report, clean);
     }
     Words { report, advice: &report.analysis.recommendation, clean }.headline()
@@ -319,15 +319,6 @@ impl Words<'_> {
 
 /// A larger setting is mentioned if it is this many times as fast as the economical one.
 const NAMED_FROM: f64 = 1.02;
-
-/// Joins parts as `a, b and c`.
-fn join(parts: &[String]) -> String {
-    match parts.split_last() {
-        None => String::new(),
-        Some((only, [])) => only.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-    }
-}
 
 /// Returns `×2.53 (95 % CI 2.40–2.60) compared with the current 128 KiB`.
 fn gain_words(gain: &Gain) -> Option<String> {

@@ -35,8 +35,13 @@ pub(crate) fn goals(report: &RunReport<'_>, clean: Clean) -> String {
     let workloads = report.workloads();
     let goals = workloads.iter().filter(|planned| planned.role == Role::Goal);
     let names: Vec<String> = goals.map(|planned| clean(&planned.workload.name)).collect();
-    match names.split_last() {
-        None => "what was measured".to_owned(),
+    if names.is_empty() { "what was measured".to_owned() } else { join(&names) }
+}
+
+/// Joins parts as `a, b and c`.
+pub(crate) fn join(parts: &[String]) -> String {
+    match parts.split_last() {
+        None => String::new(),
         Some((only, [])) => only.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
     }

@@ -3,6 +3,7 @@
 use daemon::{DeviceRates, StreamView, WatchView};
 
 use crate::clean;
+use crate::terminal_text::plain_grid;
 
 /// A table as text: a header, and a row of cells for each item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,33 +105,11 @@ pub fn watch_text(view: &WatchView) -> String {
     text
 }
 
+/// Formats a table: names are left-aligned, numbers right-aligned.
 fn table(cells: &Cells) -> String {
-    let columns = cells.head.len();
-    let mut widths: Vec<usize> = cells.head.iter().map(|head| head.chars().count()).collect();
-    for row in &cells.rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |row: &mut dyn Iterator<Item = &str>| {
-        let mut line = String::new();
-        for (at, (cell, width)) in row.zip(&widths).enumerate() {
-            // Names are left-aligned, numbers right-aligned.
-            if at == 0 || at + 1 == columns {
-                line.push_str(&format!("{cell:<width$}  "));
-            } else {
-                line.push_str(&format!("{cell:>width$}  "));
-            }
-        }
-        line.truncate(line.trim_end().len());
-        line.push('\n');
-        line
-    };
-    let mut text = line(&mut cells.head.iter().copied());
-    for row in &cells.rows {
-        text.push_str(&line(&mut row.iter().map(String::as_str)));
-    }
-    text
+    let last = cells.head.len().saturating_sub(1);
+    let lines = plain_grid(cells.head, cells.rows.clone(), |column| (1..last).contains(&column));
+    lines.iter().map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
+use report::section_html;
 use serde_json::Value;
 use study::CellSettings;
 
@@ -43,20 +44,17 @@ pub(super) fn body(runs: &[Value]) -> Markup {
             }
         })
         .collect();
+    let title = format!("{} runs", runs.len());
     html! {
-        section aria-labelledby="runs-title" {
-            h2 id="runs-title" { (runs.len()) " runs" }
-            (table("Runs", &facts, &[], &described))
-        }
-        section aria-labelledby="cells-title" {
-            h2 id="cells-title" { "Throughput in MiB/s" }
+        (section_html("runs", &title, &table("Runs", &facts, &[], &described)))
+        (section_html("cells", "Throughput in MiB/s", &html! {
             p class="soft" {
                 "Median of the undisturbed trials, and their range; from the second run on, the \
                  median divided by that of run 1. A ratio whose ranges overlap may be noise."
             }
             @if cells.is_empty() { p { "These runs have no undisturbed trial." } }
             @else { (table("Throughput", &columns, &numbers, &rows)) }
-        }
+        }))
     }
 }
 

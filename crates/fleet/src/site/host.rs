@@ -1,7 +1,7 @@
 //! Page of one host: its policy, its storage, and their history.
 
 use maud::{Markup, html};
-use report::clean;
+use report::{clean, section_html};
 use serde_json::Value;
 
 use super::parts::{kib, table, text, time};
@@ -16,8 +16,7 @@ pub(super) fn body(host: &Value) -> Markup {
         ["storage", "read-ahead", "origin", "since (UTC)", "until (UTC)", "findings", "key"];
     let runs = form_urlencoded::Serializer::new(String::new()).append_pair("host", &name).finish();
     html! {
-        section aria-labelledby="host-title" {
-            h2 id="host-title" { (name) }
+        (section_html("host", &name, &html! {
             dl class="facts" {
                 @for (term, value) in [
                     ("kernel", text(host, "kernel")), ("foreread", text(host, "version")),
@@ -27,17 +26,15 @@ pub(super) fn body(host: &Value) -> Markup {
                 dt { "runs" } dd { a href={ "/runs?" (runs) } { "Runs of hosts with this name" } }
             }
             (policy(&host["policy"]))
-        }
-        section aria-labelledby="now-title" {
-            h2 id="now-title" { "Now" }
+        }))
+        (section_html("now", "Now", &html! {
             @if present.is_empty() { p { "It has no storage." } }
             @else { (table("Settings now", &columns, &[1], &rows(&present))) }
-        }
-        section aria-labelledby="past-title" {
-            h2 id="past-title" { "Before" }
+        }))
+        (section_html("past", "Before", &html! {
             @if past.is_empty() { p { "Nothing has changed since the first survey." } }
             @else { (table("Earlier settings", &columns, &[1], &rows(&past))) }
-        }
+        }))
     }
 }
 

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
+use report::section_html;
 use serde_json::Value;
+use units::text::counted;
 
 use super::HOSTS_PER_PAGE;
 use super::filters::PageFilters;
@@ -22,23 +24,24 @@ pub(super) fn body(hosts: &[Value], filters: &PageFilters) -> Markup {
     let rows: Vec<Markup> = hosts.iter().map(|host| row(host, &columns)).collect();
     let fields = FilterFields { storage: true, origin: true, days: true };
     let shown_before = u64::from(filters.skip(HOSTS_PER_PAGE));
-    html! {
-        section aria-labelledby="hosts-title" {
-            h2 id="hosts-title" {
-                "Read-ahead of " (total) @if total == 1 { " host" } @else { " hosts" }
-            }
+    let title = format!("Read-ahead of {}", counted(total as usize, "host"));
+    section_html(
+        "hosts",
+        &title,
+        &html! {
             p class="soft" {
                 "Hosts with most violations of their policy first. Each cell has the read-ahead of \
                  a disk, volume or mount, and its origin; if it changed in the last "
-                (filters.days) " days, also since when, and what it was before. Marked: most hosts \
-                 have another value there."
+                (filters.days)
+                " days, also since when, and what it was before. Marked: most hosts have another \
+                 value there."
             }
             (form("/", filters, fields))
             @if hosts.is_empty() { p { "No host matches." } }
             @else { (table("Hosts", &names, &[1], &rows)) }
             (pager("/", filters, shown_before + (hosts.len() as u64) < total))
-        }
-    }
+        },
+    )
 }
 
 fn storage(host: &Value) -> impl Iterator<Item = &Value> {

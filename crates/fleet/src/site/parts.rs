@@ -2,7 +2,7 @@
 
 use doctor::OriginKind;
 use maud::{Markup, html};
-use report::clean;
+use report::{Heading, clean, section_html, table_html};
 use serde_json::Value;
 use units::Kib;
 
@@ -36,18 +36,12 @@ pub(super) fn host_link(row: &Value, name: &str) -> Markup {
 
 /// Returns a table that scrolls within itself; `numbers` are the indices of numeric columns.
 pub(super) fn table(name: &str, columns: &[&str], numbers: &[usize], rows: &[Markup]) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label=(name) {
-            table {
-                thead { tr { @for (index, column) in columns.iter().enumerate() {
-                    th scope="col" class=[(!numbers.contains(&index)).then_some("word")] {
-                        (column)
-                    }
-                } } }
-                tbody { @for row in rows { (row) } }
-            }
-        }
-    }
+    let heading = |(index, column)| match numbers.contains(&index) {
+        true => Heading::Figure(column),
+        false => Heading::Text(column),
+    };
+    let headings: Vec<_> = columns.iter().copied().enumerate().map(heading).collect();
+    table_html(name, &headings, &html! { @for row in rows { (row) } })
 }
 
 /// The filters that a page has besides the host's name.
@@ -143,25 +137,22 @@ pub(super) fn listing(
         })
         .collect();
     let body = html! {
-        section aria-labelledby="list-title" {
-            h2 id="list-title" { (title) }
-            @if listing.kind == ListingKind::Outliers {
-                p class="soft" {
-                    "Storage whose read-ahead differs from that of most hosts' storage of the same \
-                     name. At least three hosts have it, and more than half of them have the usual \
-                     value."
-                }
+        @if listing.kind == ListingKind::Outliers {
+            p class="soft" {
+                "Storage whose read-ahead differs from that of most hosts' storage of the same \
+                 name. At least three hosts have it, and more than half of them have the usual \
+                 value."
             }
-            (form(path, filters, fields))
-            @if rows.is_empty() { p { (empty) } }
-            @else if is_runs {
-                form method="get" action="/compare" {
-                    (table(title, columns, numbers, &rows))
-                    p { button type="submit" { "Compare the chosen runs" } }
-                }
-            } @else { (table(title, columns, numbers, &rows)) }
-            (pager(path, filters, listing.rows.len() > limit))
         }
+        (form(path, filters, fields))
+        @if rows.is_empty() { p { (empty) } }
+        @else if is_runs {
+            form method="get" action="/compare" {
+                (table(title, columns, numbers, &rows))
+                p { button type="submit" { "Compare the chosen runs" } }
+            }
+        } @else { (table(title, columns, numbers, &rows)) }
+        (pager(path, filters, listing.rows.len() > limit))
     };
-    (title, body)
+    (title, section_html("list", title, &body))
 }

@@ -2,60 +2,37 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 use stats::Estimate;
-use study::{Recommendation, RunComparison};
 
 use super::{Pairing, sentences, word};
 use crate::clean;
-use crate::json::Versioned;
+use crate::json::{Versioned, With};
 use crate::names::settings_label;
-use crate::number::{ABSENT, ends_text, short, spread_text};
+use crate::number::{ABSENT, ends_text, full, short_or_absent, with_spread};
+use crate::run_report::RunReport;
 
-/// The document of `compare --json`; docs/compare.schema.json specifies it.
-#[derive(Debug, Serialize)]
-pub struct ComparedDocument<'a> {
-    first: Side<'a>,
-    others: Vec<Other<'a>>,
+fn side(report: &RunReport<'_>) -> Value {
+    let summary = &report.run.summary;
+    json!({
+        "run": summary.id.0,
+        "target": summary.target,
+        "version": summary.version,
+        "recommendation": report.analysis.recommendation,
+    })
 }
 
-#[derive(Debug, Serialize)]
-struct Side<'a> {
-    run: i64,
-    target: &'a str,
-    version: &'a str,
-    recommendation: &'a Recommendation,
-}
-
-#[derive(Debug, Serialize)]
-struct Other<'a> {
-    #[serde(flatten)]
-    side: Side<'a>,
-    comparison: &'a RunComparison,
-}
-
-impl<'a> Side<'a> {
-    fn of(report: &crate::RunReport<'a>) -> Self {
-        let summary = &report.run.summary;
-        Self {
-            run: summary.id.0,
-            target: &summary.target,
-            version: &summary.version,
-            recommendation: &report.analysis.recommendation,
-        }
-    }
-}
-
-/// Returns the comparisons as JSON; `None` if there are none.
-pub fn compare_json<'a>(pairings: &'a [Pairing<'a>]) -> Option<Versioned<ComparedDocument<'a>>> {
-    let other = |pairing: &'a Pairing<'a>| Other {
-        side: Side::of(&pairing.second),
-        comparison: &pairing.comparison,
+/// Returns the document of `compare --json`, or `None` if there are no comparisons;
+/// docs/compare.schema.json specifies it.
+pub fn compare_json(pairings: &[Pairing<'_>]) -> Option<Versioned<Value>> {
+    let other = |pairing: &Pairing<'_>| {
+        let more = json!({ "comparison": pairing.comparison });
+        With { object: side(&pairing.second), more }
     };
-    Some(Versioned::new(ComparedDocument {
-        first: Side::of(&pairings.first()?.first),
-        others: pairings.iter().map(other).collect(),
-    }))
+    Some(Versioned::new(json!({
+        "first": side(&pairings.first()?.first),
+        "others": pairings.iter().map(other).collect::<Vec<_>>(),
+    })))
 }
 
 const COLUMNS: &[&str] = &[
@@ -95,23 +72,19 @@ pub fn compare_csv(pairings: &[Pairing<'_>], out: impl Write) -> io::Result<()> 
             fields.push(clean::csv(&cell.workload));
             fields.push(cell.settings.read_ahead.get().to_string());
             for estimate in [&cell.first_mib_s, &cell.second_mib_s, &cell.ratio] {
-                fields.extend([estimate.median, estimate.low(), estimate.high()].map(number));
+                fields.extend([estimate.median, estimate.low(), estimate.high()].map(full));
                 fields.push(estimate.spread_kind().to_owned());
             }
             fields.push(word(cell.difference).to_owned());
             fields.extend(
                 [cell.amplification_ratio, cell.p99_ratio]
-                    .map(|r| r.map_or_else(String::new, number)),
+                    .map(|r| r.map_or_else(String::new, full)),
             );
             fields.push(clean::csv(&cell.settings.to_string()));
             writer.write_record(fields)?;
         }
     }
     writer.flush()
-}
-
-fn number(value: f64) -> String {
-    if value.is_finite() { value.to_string() } else { String::new() }
 }
 
 pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
@@ -137,7 +110,7 @@ pub fn compare_markdown(pairings: &[Pairing<'_>]) -> String {
                 markdown_settings(&cell.settings),
                 figure(&cell.first_mib_s),
                 figure(&cell.second_mib_s),
-                short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
+                short_or_absent(cell.ratio.median),
                 ends_text(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
                 word(cell.difference),
             ));
@@ -154,7 +127,5 @@ fn markdown_settings(settings: &study::CellSettings) -> String {
 }
 
 fn figure(estimate: &Estimate) -> String {
-    let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
-    spread_text(estimate)
-        .map_or(text.clone(), |spread| format!("{text} {}", spread.replace('±', "± ")))
+    with_spread(estimate).replace('±', "± ")
 }

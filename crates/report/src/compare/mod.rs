@@ -10,7 +10,7 @@ use crate::names::labels;
 use crate::run_report::{Named, RunReport};
 use crate::unit::{unit, units};
 
-pub use formats::{ComparedDocument, compare_csv, compare_json, compare_markdown};
+pub use formats::{compare_csv, compare_json, compare_markdown};
 pub(crate) use sentences::sentences;
 pub use terminal::compare_terminal;
 

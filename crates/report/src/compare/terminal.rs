@@ -6,7 +6,7 @@ use study::{CellPair, Difference};
 use super::{Pairing, sentences, word};
 use crate::clean;
 use crate::names::settings_label;
-use crate::number::{ABSENT, ends_text, short, spread_text};
+use crate::number::{ABSENT, ends_text, short_or_absent, with_spread};
 use crate::terminal_text::{TermStyle, plain_grid, wrap};
 
 /// Width of a bar; half of it on each side of 1.
@@ -51,19 +51,15 @@ fn one(pairing: &Pairing<'_>, look: TermStyle) -> String {
 fn table(cells: &[&CellPair], look: TermStyle) -> String {
     let header = ["read-ahead", "sectors", "A", "B", "B ÷ A", "95 % CI or a–b", "", "B is"];
     let rows = cells.iter().map(|cell| {
-        let figure = |estimate: &stats::Estimate| {
-            let text = short(estimate.median).unwrap_or_else(|| ABSENT.to_owned());
-            spread_text(estimate).map_or(text.clone(), |spread| format!("{text} {spread}"))
-        };
         let kib = cell.settings.read_ahead;
         let others = settings_label(&cell.settings);
         let window = format!("{others} {kib}").trim_start().to_owned();
         vec![
             window,
             kib.to_sectors().get().to_string(),
-            figure(&cell.first_mib_s),
-            figure(&cell.second_mib_s),
-            short(cell.ratio.median).unwrap_or_else(|| ABSENT.to_owned()),
+            with_spread(&cell.first_mib_s),
+            with_spread(&cell.second_mib_s),
+            short_or_absent(cell.ratio.median),
             ends_text(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned()),
             bar(cell.ratio.median),
             word(cell.difference).to_owned(),

@@ -13,7 +13,7 @@ use doctor::{Confidence, Diagnosis, Finding, Missing, OriginKind, Severity};
 use crate::terminal_text::TermStyle;
 pub(crate) use page::TextPage;
 
-pub use json::{DoctorDocument, doctor_json};
+pub use json::doctor_json;
 pub use names::short as storage_name;
 
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,12 @@ use maud::{Markup, html};
 use study::{Difference, VerdictKind};
 
 use super::ReportInput;
+use super::parts::Heading::{Figure, SortedFigures, SortsFigures, Text};
+use super::parts::{about, captioned_table, section, table};
 use crate::Named;
 use crate::compare::{Pairing, sentences, word};
 use crate::names::{brief, settings_label, tied};
-use crate::number::{ABSENT, ends_text, setting, short, spread_text};
+use crate::number::{ABSENT, ends_text, setting, short, short_or_absent, with_spread};
 
 /// Returns the sections that show the runs together.
 pub(super) fn sections(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup {
@@ -24,20 +26,17 @@ pub(super) fn sections(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup
                 }
             }
         }
-        section id="together" aria-labelledby="together-title" {
-            h2 id="together-title" { "All runs in one chart" }
-            p class="soft" {
-                "Rings mark where returns diminish: a small one the smallest setting with 80 % of \
-                 the gain, a large one the smallest that is not measurably below the best; a \
-                 square is the knee, where the curve bends. Whiskers are 95 % confidence \
-                 intervals, or ranges of fewer than five repeats; ticks on the axis are vendors' \
-                 recommendations."
-            }
+        (section("together", "All runs in one chart", &html! {
+            (about("Rings mark where returns diminish: a small one the smallest setting with 80 % \
+                of the gain, a large one the smallest that is not measurably below the best; a \
+                square is the knee, where the curve bends. Whiskers are 95 % confidence \
+                intervals, or ranges of fewer than five repeats; ticks on the axis are vendors' \
+                recommendations."))
             div data-draw="curves" data-run="all" {
-                noscript { p class="soft" { "Charts need JavaScript." } }
+                noscript { (about("Charts need JavaScript.")) }
             }
             (bends(exhibits, names))
-        }
+        }))
         @for (index, pairing) in pairings.iter().enumerate() {
             (pairs(pairing, index))
             (conditions(pairing, index))
@@ -59,29 +58,22 @@ fn headline(pairings: &[Pairing<'_>]) -> String {
 
 /// Returns where returns diminish, for each run and workload.
 fn bends(exhibits: &[ReportInput<'_>], names: &[String]) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Where returns diminish" {
-            table {
-                caption { "Where returns diminish" }
-                thead { tr {
-                    th scope="col" class="word" { "run" }
-                    th scope="col" class="word" { "workload" }
-                    th scope="col" { "80 % of the gain from" }
-                    th scope="col" { "all of it from" }
-                    th scope="col" { "throughput there" }
-                    th scope="col" { "knee" }
-                    th scope="col" class="word" { "verdict" }
-                } }
-                tbody {
-                    @for (exhibit, name) in exhibits.iter().zip(names) {
-                        @for alone in &exhibit.analysis.per_workload {
-                            (bend(exhibit, name, alone))
-                        }
-                    }
-                }
-            }
+    let title = "Where returns diminish";
+    let headings = [
+        Text("run"),
+        Text("workload"),
+        Figure("80 % of the gain from"),
+        Figure("all of it from"),
+        Figure("throughput there"),
+        Figure("knee"),
+        Text("verdict"),
+    ];
+    let rows = html! {
+        @for (exhibit, name) in exhibits.iter().zip(names) {
+            @for alone in &exhibit.analysis.per_workload { (bend(exhibit, name, alone)) }
         }
-    }
+    };
+    captioned_table(title, Some(html! { (title) }), &headings, &rows)
 }
 
 fn bend(exhibit: &ReportInput<'_>, name: &str, alone: &study::WorkloadVerdict) -> Markup {
@@ -111,81 +103,51 @@ fn bend(exhibit: &ReportInput<'_>, name: &str, alone: &study::WorkloadVerdict) -
 
 /// Returns the other differences between the two runs.
 fn conditions(pairing: &Pairing<'_>, index: usize) -> Markup {
-    let heading = format!("conditions-title-{index}");
     let [first, second] = &pairing.names;
     let shown = |value: &Option<String>| value.as_deref().map_or_else(|| ABSENT.to_owned(), brief);
+    let rows = html! {
+        @for one in &pairing.comparison.conditions { tr {
+            th scope="row" { (brief(&one.name)) }
+            td class="word" { (shown(&one.first)) }
+            td class="word" { (shown(&one.second)) }
+        } }
+    };
+    let headings = [Text("what"), Text(first), Text(second)];
+    let found = table(&format!("Conditions of {second}"), &headings, &rows);
     html! {
         @if !pairing.comparison.conditions.is_empty() {
-            section id={ "conditions-" (index) } aria-labelledby=(heading) {
-                h2 id=(heading) { "What else differs" }
-                div class="scroll" tabindex="0" role="region"
-                    aria-label={ "Conditions of " (second) } {
-                    table {
-                        thead { tr {
-                            th scope="col" class="word" { "what" }
-                            th scope="col" class="word" { (first) }
-                            th scope="col" class="word" { (second) }
-                        } }
-                        tbody {
-                            @for one in &pairing.comparison.conditions { tr {
-                                th scope="row" { (brief(&one.name)) }
-                                td class="word" { (shown(&one.first)) }
-                                td class="word" { (shown(&one.second)) }
-                            } }
-                        }
-                    }
-                }
-            }
+            (section(&format!("conditions-{index}"), "What else differs", &found))
         }
     }
 }
 
 fn pairs(pairing: &Pairing<'_>, index: usize) -> Markup {
-    let heading = format!("pairs-title-{index}");
     let [first, second] = &pairing.names;
-    html! {
-        section id={ "pairs-" (index) } aria-labelledby=(heading) {
-            h2 id=(heading) { (second) " against " (first) }
-            @if pairing.comparison.cells.is_empty() {
-                p { "No setting and workload in common." }
-            } @else {
-                div class="scroll" tabindex="0" role="region" aria-label={ "Cells of " (second) } {
-                    table class="sortable" {
-                        caption {
-                            (pairing.units())
-                            "; B ÷ A with its 95 % confidence interval (a to b), or the range \
-                             (a–b) of fewer than five repeats. A: " (first) ". B: " (second) "."
-                        }
-                        (pair_heads())
-                        tbody { @for cell in &pairing.comparison.cells { (pair_row(cell)) } }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn pair_heads() -> Markup {
-    html! {
-        thead { tr {
-            th scope="col" class="word" { "workload" }
-            th scope="col" aria-sort="ascending" { button type="button" { "read-ahead" } }
-            th scope="col" { button type="button" { "A" } }
-            th scope="col" { button type="button" { "B" } }
-            th scope="col" { button type="button" { "B ÷ A" } }
-            th scope="col" { "95 % CI or range" }
-            th scope="col" class="word" { "B is" }
-        } }
-    }
+    let cells = &pairing.comparison.cells;
+    let caption = html! {
+        (pairing.units())
+        "; B ÷ A with its 95 % confidence interval (a to b), or the range (a–b) of fewer than five \
+         repeats. A: " (first) ". B: " (second) "."
+    };
+    let headings = [
+        Text("workload"),
+        SortedFigures("read-ahead"),
+        SortsFigures("A"),
+        SortsFigures("B"),
+        SortsFigures("B ÷ A"),
+        Figure("95 % CI or range"),
+        Text("B is"),
+    ];
+    let rows = html! { @for cell in cells { (pair_row(cell)) } };
+    let body = match cells.is_empty() {
+        true => html! { p { "No setting and workload in common." } },
+        false => captioned_table(&format!("Cells of {second}"), Some(caption), &headings, &rows),
+    };
+    section(&format!("pairs-{index}"), &format!("{second} against {first}"), &body)
 }
 
 fn pair_row(cell: &study::CellPair) -> Markup {
     let kib = cell.settings.read_ahead;
-    let absent = || ABSENT.to_owned();
-    let figure = |estimate: &stats::Estimate| {
-        let text = short(estimate.median).unwrap_or_else(absent);
-        spread_text(estimate).map_or(text.clone(), |spread| format!("{text} {spread}"))
-    };
     html! {
         tr {
             th scope="row" { (brief(&cell.workload)) }
@@ -194,10 +156,10 @@ fn pair_row(cell: &study::CellPair) -> Markup {
                 @let others = settings_label(&cell.settings);
                 @if !others.is_empty() { " " (others) }
             }
-            td data-v=(cell.first_mib_s.median) { (figure(&cell.first_mib_s)) }
-            td data-v=(cell.second_mib_s.median) { (figure(&cell.second_mib_s)) }
-            td data-v=(cell.ratio.median) { (short(cell.ratio.median).unwrap_or_else(absent)) }
-            td { (ends_text(&cell.ratio).unwrap_or_else(absent)) }
+            td data-v=(cell.first_mib_s.median) { (with_spread(&cell.first_mib_s)) }
+            td data-v=(cell.second_mib_s.median) { (with_spread(&cell.second_mib_s)) }
+            td data-v=(cell.ratio.median) { (short_or_absent(cell.ratio.median)) }
+            td { (ends_text(&cell.ratio).unwrap_or_else(|| ABSENT.to_owned())) }
             td class={ "word " (class(cell.difference)) } { (word(cell.difference)) }
         }
     }

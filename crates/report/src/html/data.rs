@@ -1,123 +1,186 @@
 //! The data for the page's script: one JSON document in the page. It contains the figures of the
-//! analysis in full; names are sanitised.
+//! analysis in full; names are sanitised. Settings and workloads are indices into the lists of the
+//! run.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde::ser::SerializeSeq;
+use serde_json::{Value, json};
 use stats::Estimate;
-use study::{Decision, Quantiles, Role, TrialStatus};
+use study::{CellSettings, Decision, Quantiles, Role, Trial, TrialStatus};
 
 use super::ReportInput;
 use super::derived::{self, IndexOf};
 use crate::names::{brief, settings_label};
 use crate::number::setting;
-use crate::trial_details::{Detail, bucket_us};
+use crate::trial_details::{Detail, Raw, TimeSlot, Watched, bucket_us};
 use crate::unit::unit;
 
-#[derive(Debug, Serialize)]
-pub(crate) struct PageData {
-    pub runs: Vec<RunData>,
-    advised: Vec<derived::Advised>,
+pub(crate) fn page_data(runs: impl Iterator<Item = Value>) -> Value {
+    json!({ "runs": list(runs), "advised": derived::advised() })
 }
 
-impl PageData {
-    pub(crate) fn new(runs: Vec<RunData>) -> Self {
-        Self { runs, advised: derived::advised() }
-    }
+pub(crate) fn run_data(exhibit: &ReportInput<'_>, label: &str) -> Value {
+    let report = exhibit.report();
+    let settings = report.all_settings();
+    let workloads = report.workloads();
+    let index_of = |name: &str| workloads.iter().position(|w| w.workload.name == name);
+    let of_setting = |at: &CellSettings| {
+        json!({
+            "kib": at.read_ahead,
+            "label": setting(at.read_ahead),
+            // Other settings, if the study varied more than read-ahead.
+            "labels": settings_label(at),
+        })
+    };
+    let of_workload = |planned: &&study::PlannedWorkload| {
+        json!({
+            "name": brief(&planned.workload.name),
+            "goal": planned.role == Role::Goal,
+            "unit": brief(&unit(exhibit.run, &planned.workload.name)),
+        })
+    };
+    let bends = exhibit.analysis.per_workload.iter().filter_map(|alone| {
+        Some(json!({
+            "w": index_of(&alone.workload)?,
+            "economical_kib": alone.economical_kib,
+            "best_kib": alone.best_kib,
+            "knee_kib": alone.knee_kib,
+        }))
+    });
+    json!({
+        "run": exhibit.run.summary.id.0,
+        "label": label,
+        "settings": list(settings.iter().map(of_setting)),
+        "workloads": list(workloads.iter().map(of_workload)),
+        "cells": cells(exhibit, &settings, &index_of),
+        "marks": marks(exhibit),
+        "curves": list(bends),
+        "trials": trials(exhibit, &settings, &index_of),
+        "details": details(exhibit, &settings, &index_of),
+        "tradeoffs": derived::tradeoffs(exhibit, &settings, &index_of),
+        "drift": report.drift(),
+        "predicted": derived::predicted(exhibit, &index_of),
+        "limits": derived::limits(exhibit, &index_of),
+    })
 }
 
-/// A run for the script. Settings and workloads are indices into the lists.
-#[derive(Debug, Serialize)]
-pub(crate) struct RunData {
-    run: i64,
-    label: String,
-    settings: Vec<SettingData>,
-    workloads: Vec<WorkloadData>,
-    cells: Vec<CellData>,
-    marks: Vec<Mark>,
-    curves: Vec<Bend>,
-    trials: TrialsData,
-    details: Vec<DetailData>,
-    tradeoffs: Vec<derived::TradeoffData>,
-    drift: Vec<derived::BlockMiddle>,
-    predicted: Vec<derived::PredictedCurve>,
-    limits: Vec<derived::LimitLine>,
-}
-
-#[derive(Debug, Serialize)]
-struct SettingData {
-    kib: u64,
-    label: String,
-    /// Other settings, if the study varied more than read-ahead.
-    labels: String,
-}
-
-#[derive(Debug, Serialize)]
-struct WorkloadData {
-    name: String,
-    goal: bool,
-    unit: String,
+fn list<T: Serialize>(items: impl Iterator<Item = T>) -> Value {
+    items.map(|item| json!(item)).collect()
 }
 
 /// A median and the ends of its interval or range.
-#[derive(Debug, Serialize)]
-struct Three(f64, f64, f64);
-
-#[derive(Debug, Serialize)]
-struct CellData {
-    s: usize,
-    w: usize,
-    repeats: u32,
-    disturbed: u32,
-    throughput_mib_s: Three,
-    amplification: Option<Three>,
-    device_requests: Option<Three>,
-    latency_us: Option<[f64; 2]>,
-    random_latency_us: Option<[f64; 2]>,
-    /// Mean size of a device request, in KiB.
-    request_kib: Option<f64>,
+fn three(estimate: &Estimate) -> [f64; 3] {
+    [estimate.median, estimate.low(), estimate.high()]
 }
 
-#[derive(Debug, Serialize)]
-struct Mark {
-    kib: u64,
-    kind: &'static str,
-    label: String,
+fn two(quantiles: &Quantiles) -> [f64; 2] {
+    [quantiles.p50, quantiles.p99]
 }
 
-/// The settings at which the curve of one workload bends.
-#[derive(Debug, Serialize)]
-struct Bend {
-    w: usize,
-    economical_kib: Option<u64>,
-    best_kib: Option<u64>,
-    knee_kib: Option<u64>,
+fn cells(
+    exhibit: &ReportInput<'_>,
+    settings: &[CellSettings],
+    index_of: &IndexOf<'_>,
+) -> Vec<Value> {
+    let details = exhibit.trial_details;
+    let cell = |cell: &study::Cell| {
+        Some(json!({
+            "s": settings.binary_search(&cell.settings).ok()?,
+            "w": index_of(&cell.workload)?,
+            "repeats": cell.repeats,
+            "disturbed": cell.disturbed,
+            "throughput_mib_s": three(&cell.throughput_mib_s),
+            "amplification": cell.amplification.as_ref().map(three),
+            "device_requests": cell.device_requests.as_ref().map(three),
+            "latency_us": cell.latency_us.as_ref().map(two),
+            "random_latency_us": cell.random_latency_us.as_ref().map(two),
+            // Mean size of a device request.
+            "request_kib": details.and_then(|details| request_kib(exhibit, details, cell)),
+        }))
+    };
+    exhibit.analysis.cells.iter().filter_map(cell).collect()
 }
 
-/// The trials by column, which takes half the space of rows.
-#[derive(Debug, Default, Serialize)]
-struct TrialsData {
-    order: Vec<u32>,
-    block: Vec<u32>,
-    s: Vec<usize>,
-    w: Vec<usize>,
-    started_s: Vec<Rounded>,
-    clean: Vec<u8>,
-    throughput_mib_s: Vec<Rounded>,
-    amplification: Vec<Option<Rounded>>,
-    requests: Vec<Option<u64>>,
-    p50_us: Vec<Option<Rounded>>,
-    p99_us: Vec<Option<Rounded>>,
-    seconds: Vec<Rounded>,
-    useful_mib: Vec<Option<Rounded>>,
-    ahead_mib: Vec<Option<Rounded>>,
-    device_mib: Vec<Option<Rounded>>,
-    request_kib: Vec<Option<Rounded>>,
-    queue: Vec<Option<Rounded>>,
-    busy: Vec<Option<Rounded>>,
-    cpu_ms: Vec<Option<Rounded>>,
-    /// Throughput relative to the median of its cell; shows drift.
-    relative: Vec<Option<Rounded>>,
-    why: Vec<Option<String>>,
+/// Returns the median, over the trials, of their mean request size.
+fn request_kib(
+    exhibit: &ReportInput<'_>,
+    trial_details: &crate::TrialDetails,
+    cell: &study::Cell,
+) -> Option<f64> {
+    let ours = exhibit.run.trials.iter().filter(|trial| {
+        trial.settings == cell.settings
+            && trial.workload == cell.workload
+            && (trial.status == TrialStatus::Clean || cell.repeats == cell.disturbed)
+    });
+    let sizes: Vec<f64> = ours
+        .filter_map(|trial| trial_details.trials.get(&trial.order)?.request_kib)
+        .filter(|kib| *kib > 0.0)
+        .collect();
+    stats::median(&sizes)
+}
+
+fn marks(exhibit: &ReportInput<'_>) -> Vec<Value> {
+    let advice = &exhibit.analysis.recommendation;
+    if let Decision::Keep(kib) = advice.decision {
+        let label = "now, and to be kept";
+        return vec![json!({ "kib": kib, "kind": "recommended", "label": label })];
+    }
+    let without = advice.without_conditions.as_ref().map(|other| other.read_ahead_kib);
+    let named = [
+        ("now", "now", exhibit.run.found),
+        ("other", "unconditional", without),
+        ("recommended", "recommended", advice.value()),
+    ];
+    let mark = |(kind, label, kib): (&str, &str, Option<units::Kib>)| {
+        Some(json!({ "kib": kib?, "kind": kind, "label": label }))
+    };
+    named.into_iter().filter_map(mark).collect()
+}
+
+/// Returns the trials by column, which takes half the space of rows.
+fn trials(exhibit: &ReportInput<'_>, settings: &[CellSettings], index_of: &IndexOf<'_>) -> Value {
+    let place = |trial: &Trial| {
+        Some((settings.binary_search(&trial.settings).ok()?, index_of(&trial.workload)?))
+    };
+    let trials: Vec<(&Trial, (usize, usize))> =
+        exhibit.run.trials.iter().filter_map(|trial| Some((trial, place(trial)?))).collect();
+    let report = exhibit.report();
+    let own = |of: &dyn Fn(&Trial) -> Value| -> Value {
+        trials.iter().map(|(trial, _)| of(trial)).collect()
+    };
+    let figure = |of: &dyn Fn(&Trial) -> Option<f64>| own(&|trial| json!(of(trial).map(Rounded)));
+    let raw = |of: fn(&Raw) -> Option<f64>| {
+        let all = exhibit.trial_details.map(|details| &details.trials);
+        figure(&|trial| of(all?.get(&trial.order)?))
+    };
+    let why = |trial: &Trial| {
+        (!trial.disturbances.is_empty()).then(|| brief(&trial.disturbances.join("; ")))
+    };
+    json!({
+        "order": own(&|trial| json!(trial.order)),
+        "block": own(&|trial| json!(trial.block)),
+        "s": list(trials.iter().map(|(_, (s, _))| s)),
+        "w": list(trials.iter().map(|(_, (_, w))| w)),
+        "started_s": figure(&|t| Some(t.started_unix_s - exhibit.run.summary.created_unix_s)),
+        "clean": own(&|trial| json!(u8::from(trial.status == TrialStatus::Clean))),
+        "throughput_mib_s": figure(&|trial| Some(trial.figures.throughput_mib_s)),
+        "amplification": figure(&|trial| trial.figures.amplification),
+        "requests": own(&|trial| json!(trial.figures.device_requests)),
+        "p50_us": figure(&|trial| Some(trial.figures.latency_us?.p50)),
+        "p99_us": figure(&|trial| Some(trial.figures.latency_us?.p99)),
+        "seconds": figure(&|trial| Some(trial.figures.measured_seconds)),
+        "useful_mib": raw(|raw| Some(raw.useful_mib)),
+        "ahead_mib": raw(|raw| Some(raw.ahead_mib)),
+        "device_mib": raw(|raw| raw.device_mib),
+        "request_kib": raw(|raw| raw.request_kib),
+        "queue": raw(|raw| raw.queue),
+        "busy": raw(|raw| raw.busy),
+        "cpu_ms": raw(|raw| Some(raw.cpu_ms)),
+        // Throughput relative to the median of its cell; shows drift.
+        "relative": figure(&|trial| report.relative_throughput(trial)),
+        "why": own(&|trial| json!(why(trial))),
+    })
 }
 
 /// A raw number for display, with six significant digits.
@@ -143,263 +206,50 @@ impl Serialize for Rounded {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct DetailData {
-    s: usize,
-    w: usize,
-    /// Lower bounds of latency buckets with their counts, for streams and for random reads.
-    stream_us: Pairs,
-    random_us: Pairs,
-    /// Number of device requests by size: powers of two from 4 KiB.
-    sizes: Vec<u64>,
-    slot_seconds: Rounded,
-    mib_s: Vec<Rounded>,
-    requests_s: Vec<Rounded>,
-    device_mib_s: Vec<Rounded>,
-    queue: Vec<Rounded>,
-    device_request_kib: Vec<Option<Rounded>>,
-    series: Vec<SeriesData>,
-}
-
-/// Another quantity over time.
-#[derive(Debug, Serialize)]
-struct SeriesData {
-    name: String,
-    unit: String,
-    points: Vec<(Rounded, Rounded)>,
-}
-
-#[derive(Debug)]
-struct Pairs(Vec<(f64, u64)>);
-
-impl Serialize for Pairs {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut seq = serializer.serialize_seq(Some(self.0.len()))?;
-        for (at, count) in &self.0 {
-            seq.serialize_element(&(Rounded(*at), count))?;
-        }
-        seq.end()
-    }
-}
-
-impl SeriesData {
-    fn new(watched: &crate::trial_details::Watched) -> Self {
-        let points = watched.means();
-        Self {
-            name: brief(&watched.name),
-            unit: brief(&watched.unit),
-            points: points.iter().map(|(at, value)| (Rounded(*at), Rounded(*value))).collect(),
-        }
-    }
-}
-
-fn three(estimate: &Estimate) -> Three {
-    Three(estimate.median, estimate.low(), estimate.high())
-}
-
-fn two(quantiles: &Quantiles) -> [f64; 2] {
-    [quantiles.p50, quantiles.p99]
-}
-
-impl RunData {
-    pub(crate) fn new(exhibit: &ReportInput<'_>, label: String) -> Self {
-        let report = exhibit.report();
-        let settings = report.all_settings();
-        let workloads = report.workloads();
-        let index_of = |name: &str| workloads.iter().position(|w| w.workload.name == name);
-        let mut trials = TrialsData::default();
-        trials.fill(exhibit, &settings, &index_of);
-        let curves = exhibit.analysis.per_workload.iter().filter_map(|alone| {
-            Some(Bend {
-                w: index_of(&alone.workload)?,
-                economical_kib: alone.economical_kib.map(|kib| kib.get()),
-                best_kib: alone.best_kib.map(|kib| kib.get()),
-                knee_kib: alone.knee_kib.map(|kib| kib.get()),
-            })
-        });
-        Self {
-            run: exhibit.run.summary.id.0,
-            label,
-            settings: settings
-                .iter()
-                .map(|s| SettingData {
-                    kib: s.read_ahead.get(),
-                    label: setting(s.read_ahead),
-                    labels: settings_label(s),
-                })
-                .collect(),
-            workloads: workloads
-                .iter()
-                .map(|planned| WorkloadData {
-                    name: brief(&planned.workload.name),
-                    goal: planned.role == Role::Goal,
-                    unit: brief(&unit(exhibit.run, &planned.workload.name)),
-                })
-                .collect(),
-            cells: cells(exhibit, &settings, &index_of),
-            marks: marks(exhibit),
-            curves: curves.collect(),
-            trials,
-            details: details(exhibit, &settings, &index_of),
-            tradeoffs: derived::tradeoffs(exhibit, &settings, &index_of),
-            drift: derived::drift(exhibit),
-            predicted: derived::predicted(exhibit, &index_of),
-            limits: derived::limits(exhibit, &index_of),
-        }
-    }
-}
-
-fn cells(
-    exhibit: &ReportInput<'_>,
-    settings: &[study::CellSettings],
-    index_of: &IndexOf<'_>,
-) -> Vec<CellData> {
-    let cell = |cell: &study::Cell| {
-        let requests = cell.device_requests.as_ref();
-        Some(CellData {
-            s: settings.binary_search(&cell.settings).ok()?,
-            w: index_of(&cell.workload)?,
-            repeats: cell.repeats,
-            disturbed: cell.disturbed,
-            throughput_mib_s: three(&cell.throughput_mib_s),
-            amplification: cell.amplification.as_ref().map(three),
-            device_requests: requests.map(three),
-            latency_us: cell.latency_us.as_ref().map(two),
-            random_latency_us: cell.random_latency_us.as_ref().map(two),
-            request_kib: exhibit
-                .trial_details
-                .and_then(|trial_details| request_kib(exhibit, trial_details, cell)),
-        })
-    };
-    exhibit.analysis.cells.iter().filter_map(cell).collect()
-}
-
-/// Returns the median, over the trials, of their mean request size.
-fn request_kib(
-    exhibit: &ReportInput<'_>,
-    trial_details: &crate::TrialDetails,
-    cell: &study::Cell,
-) -> Option<f64> {
-    let ours = exhibit.run.trials.iter().filter(|trial| {
-        trial.settings == cell.settings
-            && trial.workload == cell.workload
-            && (trial.status == TrialStatus::Clean || cell.repeats == cell.disturbed)
-    });
-    let sizes: Vec<f64> = ours
-        .filter_map(|trial| trial_details.trials.get(&trial.order)?.request_kib)
-        .filter(|kib| *kib > 0.0)
-        .collect();
-    stats::median(&sizes)
-}
-
-fn marks(exhibit: &ReportInput<'_>) -> Vec<Mark> {
-    let advice = &exhibit.analysis.recommendation;
-    if let Decision::Keep(kept) = advice.decision {
-        let label = "now, and to be kept".to_owned();
-        return vec![Mark { kib: kept.get(), kind: "recommended", label }];
-    }
-    let without = advice.without_conditions.as_ref().map(|other| other.read_ahead_kib);
-    let named = [
-        ("now", "now", exhibit.run.found),
-        ("other", "unconditional", without),
-        ("recommended", "recommended", advice.value()),
-    ];
-    let mark = |(kind, label, kib): (&'static str, &str, Option<units::Kib>)| {
-        Some(Mark { kib: kib?.get(), kind, label: label.to_owned() })
-    };
-    named.into_iter().filter_map(mark).collect()
-}
-
-impl TrialsData {
-    fn fill(
-        &mut self,
-        exhibit: &ReportInput<'_>,
-        settings: &[study::CellSettings],
-        index_of: &IndexOf<'_>,
-    ) {
-        let begun = exhibit.run.summary.created_unix_s;
-        let medians: std::collections::HashMap<(study::CellSettings, &str), f64> = exhibit
-            .analysis
-            .cells
-            .iter()
-            .map(|c| ((c.settings.clone(), c.workload.as_str()), c.throughput_mib_s.median))
-            .collect();
-        for trial in &exhibit.run.trials {
-            let place = (settings.binary_search(&trial.settings), index_of(&trial.workload));
-            let (Ok(s), Some(w)) = place else { continue };
-            let figures = &trial.figures;
-            self.order.push(trial.order);
-            self.block.push(trial.block);
-            self.s.push(s);
-            self.w.push(w);
-            self.started_s.push(Rounded(trial.started_unix_s - begun));
-            self.clean.push(u8::from(trial.status == TrialStatus::Clean));
-            self.throughput_mib_s.push(Rounded(figures.throughput_mib_s));
-            self.amplification.push(figures.amplification.map(Rounded));
-            self.requests.push(figures.device_requests);
-            self.p50_us.push(figures.latency_us.map(|latency| Rounded(latency.p50)));
-            self.p99_us.push(figures.latency_us.map(|latency| Rounded(latency.p99)));
-            self.seconds.push(Rounded(figures.measured_seconds));
-            let middle = medians.get(&(trial.settings.clone(), trial.workload.as_str()));
-            let relative = middle.filter(|middle| **middle > 0.0);
-            self.relative.push(relative.map(|m| Rounded(figures.throughput_mib_s / m)));
-            let why =
-                (!trial.disturbances.is_empty()).then(|| brief(&trial.disturbances.join("; ")));
-            self.why.push(why);
-            self.fill_raw(exhibit, trial.order);
-        }
-    }
-
-    fn fill_raw(&mut self, exhibit: &ReportInput<'_>, order: u32) {
-        let raw = exhibit.trial_details.and_then(|trial_details| trial_details.trials.get(&order));
-        self.useful_mib.push(raw.map(|raw| Rounded(raw.useful_mib)));
-        self.ahead_mib.push(raw.map(|raw| Rounded(raw.ahead_mib)));
-        self.device_mib.push(raw.and_then(|raw| raw.device_mib).map(Rounded));
-        self.request_kib.push(raw.and_then(|raw| raw.request_kib).map(Rounded));
-        self.queue.push(raw.and_then(|raw| raw.queue).map(Rounded));
-        self.busy.push(raw.and_then(|raw| raw.busy).map(Rounded));
-        self.cpu_ms.push(raw.map(|raw| Rounded(raw.cpu_ms)));
-    }
-}
-
 fn details(
     exhibit: &ReportInput<'_>,
-    settings: &[study::CellSettings],
+    settings: &[CellSettings],
     index_of: &IndexOf<'_>,
-) -> Vec<DetailData> {
-    let cells =
-        exhibit.trial_details.map(|trial_details| &trial_details.cells).into_iter().flatten();
-    let detail = |((at, workload), detail): (&(study::CellSettings, String), &Detail)| {
-        let buckets = |of: &std::collections::BTreeMap<i32, u64>| {
-            Pairs(of.iter().map(|(bucket, count)| (bucket_us(*bucket), *count)).collect())
+) -> Vec<Value> {
+    let cells = exhibit.trial_details.map(|details| &details.cells).into_iter().flatten();
+    let detail = |((at, workload), detail): (&(CellSettings, String), &Detail)| {
+        // Lower bounds of latency buckets with their counts.
+        let buckets = |of: &BTreeMap<i32, u64>| -> Vec<_> {
+            of.iter().map(|(bucket, count)| (Rounded(bucket_us(*bucket)), *count)).collect()
         };
         let rate = |sum: f64, over: f64| Rounded(if over > 0.0 { sum / over } else { 0.0 });
         let course = &detail.course;
         let slot = detail.slot_seconds;
         let read = course.iter().take_while(|slot| slot.trials > 0.0);
         let seen = course.iter().take_while(|slot| slot.moments > 0.0);
+        let request_kib = |slot: &TimeSlot| {
+            let some = slot.device_requests > 0.0;
+            some.then(|| Rounded(slot.device_mib * 1024.0 / slot.device_requests))
+        };
         let sizes = detail.sizes.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        Some(DetailData {
-            s: settings.binary_search(at).ok()?,
-            w: index_of(workload)?,
-            stream_us: buckets(&detail.stream),
-            random_us: buckets(&detail.random),
-            sizes: detail.sizes[..sizes].to_vec(),
-            slot_seconds: Rounded(slot),
-            mib_s: read.clone().map(|s| rate(s.mib, s.trials * slot)).collect(),
-            requests_s: read.map(|s| rate(s.requests, s.trials * slot)).collect(),
-            device_mib_s: seen.clone().map(|s| rate(s.device_mib, s.moments)).collect(),
-            queue: seen.clone().map(|s| rate(s.queue, s.moments)).collect(),
-            device_request_kib: seen
-                .map(|s| {
-                    let some = s.device_requests > 0.0;
-                    some.then(|| Rounded(s.device_mib * 1024.0 / s.device_requests))
-                })
-                .collect(),
-            series: detail.series.iter().map(SeriesData::new).collect(),
-        })
+        Some(json!({
+            "s": settings.binary_search(at).ok()?,
+            "w": index_of(workload)?,
+            "stream_us": buckets(&detail.stream),
+            "random_us": buckets(&detail.random),
+            // Number of device requests by size: powers of two from 4 KiB.
+            "sizes": detail.sizes[..sizes],
+            "slot_seconds": Rounded(slot),
+            "mib_s": list(read.clone().map(|s| rate(s.mib, s.trials * slot))),
+            "requests_s": list(read.map(|s| rate(s.requests, s.trials * slot))),
+            "device_mib_s": list(seen.clone().map(|s| rate(s.device_mib, s.moments))),
+            "queue": list(seen.clone().map(|s| rate(s.queue, s.moments))),
+            "device_request_kib": list(seen.map(request_kib)),
+            "series": list(detail.series.iter().map(series)),
+        }))
     };
     cells.filter_map(detail).collect()
+}
+
+/// Returns another quantity over time.
+fn series(watched: &Watched) -> Value {
+    let points = watched.means().into_iter().map(|(at, value)| (Rounded(at), Rounded(value)));
+    json!({ "name": brief(&watched.name), "unit": brief(&watched.unit), "points": list(points) })
 }
 
 /// Serialises the data as text for a script element: it cannot close the element or open another,

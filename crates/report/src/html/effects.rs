@@ -5,21 +5,18 @@ use maud::{Markup, html};
 use study::{Difference, FactorEffect, FactorInteraction};
 
 use super::ReportInput;
+use super::parts::Heading::{Bar, Figure, Text};
+use super::parts::{about, section, table};
 use super::sections::RunSection;
-use crate::factors;
 use crate::names::brief;
-use crate::number::{ABSENT, certainty, ratio, short};
+use crate::number::{certainty, ratio, short, short_or_absent};
 
 const MAX_BAR_WIDTH_PX: f64 = 260.0;
 /// Maximum number of interactions, the strongest of each workload first.
 const INTERACTIONS_MAX: usize = 24;
 
 pub(super) fn effects(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
-    if factors::varied(&exhibit.report()) {
-        of_tunables(exhibit, place)
-    } else {
-        reaches(exhibit, place)
-    }
+    if exhibit.report().varied() { of_tunables(exhibit, place) } else { reaches(exhibit, place) }
 }
 
 /// Returns a bar whose length is the distance of a ratio from 1, on a logarithmic scale.
@@ -35,31 +32,25 @@ fn bar(ratio: f64, widest: f64) -> Markup {
 
 /// Returns one effect for each tunable and workload, ranked, with every level.
 fn of_tunables(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
-    let heading = place.id("effects-title");
     let effects = &exhibit.analysis.effects;
     let widest = effects.iter().map(|effect| effect.strength).fold(1.0, f64::max);
+    let headings = [
+        Text("workload"),
+        Text("tunable"),
+        Figure("best ÷ worst"),
+        Bar,
+        Text("compared with"),
+        Text("levels"),
+    ];
+    let rows = html! { @for effect in effects { (effect_row(effect, widest)) } };
     html! {
         @if !effects.is_empty() {
-            section id=(place.id("effects")) aria-labelledby=(heading) {
-                h2 id=(heading) { "Effect of each tunable alone" }
-                p class="soft" {
-                    "The strongest first. Bars: the best level against the worst, on a logarithmic \
-                     scale; levels are compared with the one named first, with 95 % intervals."
-                }
-                div class="scroll" tabindex="0" role="region" aria-label="Effects of tunables" {
-                    table {
-                        thead { tr {
-                            th scope="col" class="word" { "workload" }
-                            th scope="col" class="word" { "tunable" }
-                            th scope="col" { "best ÷ worst" }
-                            th scope="col" class="word" { "" span class="hidden-text" { "bar" } }
-                            th scope="col" class="word" { "compared with" }
-                            th scope="col" class="word" { "levels" }
-                        } }
-                        tbody { @for effect in effects { (effect_row(effect, widest)) } }
-                    }
-                }
-            }
+            (section(&place.id("effects"), "Effect of each tunable alone", &html! {
+                (about("The strongest first. Bars: the best level against the worst, on a \
+                    logarithmic scale; levels are compared with the one named first, with 95 % \
+                    intervals."))
+                (table("Effects of tunables", &headings, &rows))
+            }))
         }
     }
 }
@@ -69,7 +60,7 @@ fn effect_row(effect: &FactorEffect, widest: f64) -> Markup {
         tr {
             td class="word" { (brief(&effect.workload)) }
             th scope="row" class="mono" { (brief(&effect.tunable)) }
-            td { (short(effect.strength).unwrap_or_else(|| ABSENT.to_owned())) "×" }
+            td { (short_or_absent(effect.strength)) "×" }
             td class="word" { (bar(effect.strength, widest)) }
             td class="word mono" { (brief(&effect.baseline)) }
             td class="wide" {
@@ -98,29 +89,21 @@ fn judged(estimate: &stats::Estimate, difference: Difference) -> Markup {
 
 /// Returns the section on interactions.
 pub(super) fn interactions(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
-    let heading = place.id("interactions-title");
     let found = &exhibit.analysis.interactions;
+    let headings = [
+        Text("workload"),
+        Text("tunables"),
+        Figure("furthest"),
+        Bar,
+        Text("relative to the separate effects"),
+    ];
     html! {
         @if !found.is_empty() {
-            section id=(place.id("interactions")) aria-labelledby=(heading) {
-                h2 id=(heading) { "Interactions" }
-                p class="soft" {
-                    "Throughput of two levels together, relative to the product of their separate \
-                     effects. There is no interaction where this is 1."
-                }
-                div class="scroll" tabindex="0" role="region" aria-label="Interactions" {
-                    table {
-                        thead { tr {
-                            th scope="col" class="word" { "workload" }
-                            th scope="col" class="word" { "tunables" }
-                            th scope="col" { "furthest" }
-                            th scope="col" class="word" { "" span class="hidden-text" { "bar" } }
-                            th scope="col" class="word" { "relative to the separate effects" }
-                        } }
-                        tbody { (rows(found)) }
-                    }
-                }
-            }
+            (section(&place.id("interactions"), "Interactions", &html! {
+                (about("Throughput of two levels together, relative to the product of their \
+                    separate effects. There is no interaction where this is 1."))
+                (table("Interactions", &headings, &rows(found)))
+            }))
         }
     }
 }
@@ -132,7 +115,7 @@ fn rows(found: &[FactorInteraction]) -> Markup {
             tr {
                 td class="word" { (brief(&one.workload)) }
                 th scope="row" class="mono" { (brief(&one.tunables.join(" and "))) }
-                td { (short(one.strength).unwrap_or_else(|| ABSENT.to_owned())) "×" }
+                td { (short_or_absent(one.strength)) "×" }
                 td class="word" { (bar(one.strength, widest)) }
                 td class="wide" {
                     @for (at, pair) in one.pairs.iter().enumerate() {
@@ -148,7 +131,6 @@ fn rows(found: &[FactorInteraction]) -> Markup {
 
 /// Returns the range of each workload's curve, widest first.
 fn reaches(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
-    let heading = place.id("effects-title");
     let mut reaches: Vec<(String, f64, String)> = exhibit
         .report()
         .workloads()
@@ -157,32 +139,26 @@ fn reaches(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
         .collect();
     reaches.sort_by(|a, b| b.1.total_cmp(&a.1));
     let widest = reaches.first().map_or(1.0, |(_, ratio, _)| *ratio);
+    let headings = [
+        Text("workload"),
+        Figure("best ÷ worst"),
+        Text("on a logarithmic scale"),
+        Text("from … to"),
+    ];
+    let rows = html! {
+        @for (name, ratio, ends) in &reaches { tr {
+            th scope="row" { (name) }
+            td { (short(*ratio).unwrap_or_default()) "×" }
+            td class="word" { (bar(*ratio, widest)) }
+            td class="word" { (ends) }
+        } }
+    };
     html! {
         @if !reaches.is_empty() {
-            section id=(place.id("effects")) aria-labelledby=(heading) {
-                h2 id=(heading) { "How much it matters" }
-                p class="soft" { "Throughput of the best setting against that of the worst." }
-                div class="scroll" tabindex="0" role="region" aria-label="Effects" {
-                    table {
-                        thead { tr {
-                            th scope="col" class="word" { "workload" }
-                            th scope="col" { "best ÷ worst" }
-                            th scope="col" class="word" { "on a logarithmic scale" }
-                            th scope="col" class="word" { "from … to" }
-                        } }
-                        tbody {
-                            @for (name, ratio, ends) in &reaches {
-                                tr {
-                                    th scope="row" { (name) }
-                                    td { (short(*ratio).unwrap_or_default()) "×" }
-                                    td class="word" { (bar(*ratio, widest)) }
-                                    td class="word" { (ends) }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+            (section(&place.id("effects"), "How much it matters", &html! {
+                (about("Throughput of the best setting against that of the worst."))
+                (table("Effects", &headings, &rows))
+            }))
         }
     }
 }

@@ -8,6 +8,8 @@ use stats::Estimate;
 use study::{Cell, CellSettings};
 
 use super::ReportInput;
+use super::parts::Heading::{Figure, SortedFigures, SortsFigures, SortsText, Text};
+use super::parts::{about, captioned_table, section};
 use super::sections::RunSection;
 use crate::names::brief;
 use crate::number::{ABSENT, short, spread_legend, spread_text};
@@ -30,57 +32,38 @@ pub(super) fn table(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     let spread = if spread.is_empty() { spread } else { format!("{spread}; ") };
     let measured = report.workloads();
     let names = measured.iter().map(|planned| planned.workload.name.as_str());
-    html! {
-        section id=(place.id("heat")) aria-labelledby=(place.id("heat-title")) {
-            h2 id=(place.id("heat-title")) { "Every setting, every workload" }
-            p class="soft" {
-                "Stronger colours are better, within each column. Click a heading to sort."
-            }
-            div class="scroll" tabindex="0" role="region" aria-label="Settings and workloads" {
-                table class="sortable" {
-                    caption {
-                        (crate::unit::units(report.run, names)) "; " (spread) "×: amplification, \
-                         bytes read from the device ÷ bytes requested."
-                    }
-                    (heads(&tunables, &columns))
-                    tbody {
-                        @for settings in &settings {
-                            @let kib = settings.read_ahead;
-                            tr {
-                                th scope="row" data-v=(kib.get()) { (kib) }
-                                td { (kib.to_sectors().get()) }
-                                @for tunable in &tunables { (tunable.cell(settings)) }
-                                @for column in &columns { (column.cell(settings)) }
-                                td class="word" {
-                                    @for mark in report.marks_of(settings) {
-                                        span class="tag" { (mark) }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn heads(tunables: &[Tunable], columns: &[Column<'_>]) -> Markup {
-    html! {
-        thead {
+    let caption = html! {
+        (crate::unit::units(report.run, names)) "; " (spread) "×: amplification, bytes read from \
+         the device ÷ bytes requested."
+    };
+    let tunable_names: Vec<String> = tunables.iter().map(|tunable| brief(tunable.name)).collect();
+    let workload_names: Vec<String> = columns.iter().map(|column| brief(column.workload)).collect();
+    let mut headings = vec![SortedFigures("read-ahead"), Figure("sectors")];
+    headings.extend(tunable_names.iter().map(|name| SortsText(name)));
+    headings.extend(workload_names.iter().map(|name| SortsFigures(name)));
+    headings.push(Text("is"));
+    let rows = html! {
+        @for settings in &settings {
+            @let kib = settings.read_ahead;
             tr {
-                th scope="col" aria-sort="ascending" { button type="button" { "read-ahead" } }
-                th scope="col" { "sectors" }
-                @for tunable in tunables {
-                    th scope="col" class="word" { button type="button" { (brief(tunable.name)) } }
+                th scope="row" data-v=(kib.get()) { (kib) }
+                td { (kib.to_sectors().get()) }
+                @for tunable in &tunables { (tunable.cell(settings)) }
+                @for column in &columns { (column.cell(settings)) }
+                td class="word" {
+                    @for mark in report.marks_of(settings) { span class="tag" { (mark) } }
                 }
-                @for column in columns {
-                    th scope="col" { button type="button" { (brief(column.workload)) } }
-                }
-                th scope="col" class="word" { "is" }
             }
         }
-    }
+    };
+    section(
+        &place.id("heat"),
+        "Every setting, every workload",
+        &html! {
+            (about("Stronger colours are better, within each column. Click a heading to sort."))
+            (captioned_table("Settings and workloads", Some(caption), &headings, &rows))
+        },
+    )
 }
 
 /// A tunable other than read-ahead, or a label, with its measured levels, ascending.

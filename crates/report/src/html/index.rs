@@ -5,6 +5,8 @@ use study::RunSummary;
 
 use super::assets::PageContent;
 use super::page::{Delivery, document};
+use super::parts::Heading::{Figure, Text};
+use super::parts::{about, section, table};
 use crate::names::brief;
 use crate::runs::utc;
 
@@ -15,33 +17,29 @@ pub fn index_html(runs: &[RunSummary]) -> String {
 }
 
 fn list(runs: &[RunSummary]) -> Markup {
-    html! {
-        section aria-labelledby="runs-title" {
-            h2 id="runs-title" { "Runs, latest first" }
+    let headings = [
+        Figure("run"),
+        Text("target"),
+        Text("verb"),
+        Text("begun (UTC)"),
+        Figure("trials"),
+        Text("status"),
+        Text("data"),
+    ];
+    let rows = html! { @for run in runs { (row(run)) } };
+    section(
+        "runs",
+        "Runs, latest first",
+        &html! {
             @if runs.is_empty() {
                 p { "No runs recorded: foreread tune TARGET records one." }
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Runs" {
-                    table {
-                        thead { tr {
-                            th scope="col" { "run" }
-                            th scope="col" class="word" { "target" }
-                            th scope="col" class="word" { "verb" }
-                            th scope="col" class="word" { "begun (UTC)" }
-                            th scope="col" { "trials" }
-                            th scope="col" class="word" { "status" }
-                            th scope="col" class="word" { "data" }
-                        } }
-                        tbody { @for run in runs { (row(run)) } }
-                    }
-                }
-                p class="soft" {
-                    "To compare runs, name them in the address: /compare/1,2 compares the second "
-                    "with the first."
-                }
+                (table("Runs", &headings, &rows))
+                (about("To compare runs, name them in the address: /compare/1,2 compares the \
+                    second with the first."))
             }
-        }
-    }
+        },
+    )
 }
 
 fn row(run: &RunSummary) -> Markup {

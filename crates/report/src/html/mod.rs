@@ -11,6 +11,7 @@ mod effects;
 mod heat;
 mod index;
 mod page;
+mod parts;
 mod profile_data;
 mod profile_page;
 mod provenance;
@@ -45,4 +46,5 @@ impl<'a> ReportInput<'a> {
 
 pub use index::index_html;
 pub use page::{html, served_html, tables_html};
+pub use parts::{Heading, section, table};
 pub use profile_page::profile_html;

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::assets::{PageContent, STYLE, policy, script};
-use super::data::{PageData, RunData, text};
+use super::data::{page_data, run_data, text};
 use super::sections::{self, RunSection};
 use super::{ReportInput, compared, effects, heat, provenance, top};
 use crate::names::brief;
@@ -40,7 +40,7 @@ fn whole(exhibits: &[ReportInput<'_>], delivery: &Delivery<'_>) -> String {
     let named: Vec<Named<'_>> = exhibits.iter().map(ReportInput::named).collect();
     let names = labels(&named);
     let runs = exhibits.iter().zip(&names);
-    let data = PageData::new(runs.map(|(e, name)| RunData::new(e, name.clone())).collect());
+    let data = page_data(runs.map(|(e, name)| run_data(e, name)));
     let body = match exhibits {
         [only] => of_run(only, 0),
         several => html! {

@@ -11,6 +11,8 @@ use units::{Bytes, Nanos};
 use super::assets::PageContent;
 use super::data::text;
 use super::page::{Delivery, document};
+use super::parts::Heading::{Figure, SortsFigures, Text};
+use super::parts::{about, section, table};
 use super::profile_data::page_data;
 use crate::names::brief;
 use crate::number::short;
@@ -55,9 +57,10 @@ pub fn profile_html(recording: &ProfileRecording, analysis: &ProfileAnalysis) ->
 /// Returns the predicted effect of the settings of --what-if.
 fn what_if(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
     let Some(result) = &analysis.what_if else { return html! {} };
-    html! {
-        section id="what-if" aria-labelledby="what-if-title" {
-            h2 id="what-if-title" { "Other settings" }
+    section(
+        "what-if",
+        "Other settings",
+        &html! {
             @match result {
                 Err(why) => p { "Not predictable: " (why) "." },
                 Ok(table) => {
@@ -67,11 +70,11 @@ fn what_if(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
                     (what_if_table(recording, table))
                 }
             }
-        }
-    }
+        },
+    )
 }
 
-fn what_if_table(recording: &ProfileRecording, table: &WhatIfTable) -> Markup {
+fn what_if_table(recording: &ProfileRecording, replays: &WhatIfTable) -> Markup {
     let row = |setting: &str, wall: Nanos, waited: Nanos, read: Bytes| {
         html! { tr {
             td class="word" { (setting) }
@@ -81,22 +84,16 @@ fn what_if_table(recording: &ProfileRecording, table: &WhatIfTable) -> Markup {
             td { (size(read.get())) }
         } }
     };
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Other settings" { table {
-            thead { tr {
-                th scope="col" class="word" { "setting" }
-                @for name in ["run", "times as fast", "waits", "read"] {
-                    th scope="col" { (name) }
-                }
-            } }
-            tbody {
-                (row("as recorded", recording.wall, table.replayed, table.read))
-                @for it in &table.rows {
-                    (row(&it.setting.to_string(), it.wall, it.waited, it.read))
-                }
-            }
-        } }
-    }
+    let figures = ["run", "times as fast", "waits", "read"].map(Figure);
+    let headings: Vec<_> = [Text("setting")].into_iter().chain(figures).collect();
+    table(
+        "Other settings",
+        &headings,
+        &html! {
+            (row("as recorded", recording.wall, replays.replayed, replays.read))
+            @for it in &replays.rows { (row(&it.setting.to_string(), it.wall, it.waited, it.read)) }
+        },
+    )
 }
 
 fn time(time: Nanos) -> String {
@@ -186,15 +183,16 @@ fn notes(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
 }
 
 fn places(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
-    html! {
-        section id="places" aria-labelledby="places-title" {
-            h2 id="places-title" { "The places that cost most" }
+    section(
+        "places",
+        "The places that cost most",
+        &html! {
             @if analysis.diagnoses.is_empty() { p { "No rule applies." } }
             @for (one, others) in profile::places(recording, analysis) {
                 (place(recording, analysis, one, &others))
             }
-        }
-    }
+        },
+    )
 }
 
 fn place(
@@ -240,76 +238,54 @@ fn place(
 }
 
 /// Returns a section that the page's script fills.
-fn chart(name: &str, title: &str, about: &str) -> Markup {
-    let heading = format!("{name}-title");
-    html! {
-        section id=(name) aria-labelledby=(heading) {
-            h2 id=(heading) { (title) }
-            p class="soft" { (about) }
-            div id={ (name) "-chart" } {
-                noscript { p class="soft" { "Charts need JavaScript." } }
-            }
-        }
-    }
-}
-
-/// The data of one open file or mapping.
-struct FileRow<'a> {
-    path: &'a str,
-    stream: &'a FileStream,
-    submitted: u64,
+fn chart(name: &str, title: &str, explanation: &str) -> Markup {
+    section(
+        name,
+        title,
+        &html! {
+            (about(explanation))
+            div id={ (name) "-chart" } { noscript { (about("Charts need JavaScript.")) } }
+        },
+    )
 }
 
 fn files(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
-    let rows = analysis.streams.iter().take(MAX_FILES).map(|stream| FileRow {
-        path: &recording.files[stream.inode as usize].path,
-        stream,
-        submitted: recording
-            .submitted
-            .iter()
-            .filter(|pages| pages.inode == stream.inode)
-            .map(|pages| pages.length.get())
-            .sum(),
-    });
     let left_out = analysis.streams.len().saturating_sub(MAX_FILES);
-    html! {
-        section id="files" aria-labelledby="files-title" {
-            h2 id="files-title" { "Files" }
+    let figures = ["waited", "waits", "calls", "asked", "read", "read ÷ asked"].map(SortsFigures);
+    let headings: Vec<_> = [Text("file"), Text("by")].into_iter().chain(figures).collect();
+    let rows = html! {
+        @for stream in analysis.streams.iter().take(MAX_FILES) { (file_row(recording, stream)) }
+    };
+    section(
+        "files",
+        "Files",
+        &html! {
             p class="soft" {
                 "Each open file, and the mappings of each file. Bytes read are those submitted for \
                  the file, by all its open files."
                 @if left_out > 0 { " " (left_out) " more were waited for less." }
             }
-            div class="scroll" tabindex="0" role="region" aria-label="Files" {
-                table class="sortable" {
-                    thead { tr {
-                        th scope="col" class="word" { "file" }
-                        th scope="col" class="word" { "by" }
-                        @for name in ["waited", "waits", "calls", "asked", "read", "read ÷ asked"] {
-                            th scope="col" { button type="button" { (name) } }
-                        }
-                    } }
-                    tbody { @for row in rows { (file_row(&row)) } }
-                }
-            }
-        }
-    }
+            (table("Files", &headings, &rows))
+        },
+    )
 }
 
-fn file_row(row: &FileRow<'_>) -> Markup {
-    let stream = row.stream;
+/// Returns the row of one open file or mapping.
+fn file_row(recording: &ProfileRecording, stream: &FileStream) -> Markup {
     let (calls, asked) = (stream.calls(), stream.bytes());
-    let ratio = row.submitted as f64 / asked.get().max(1) as f64;
+    let submitted = recording.submitted.iter().filter(|pages| pages.inode == stream.inode);
+    let submitted: u64 = submitted.map(|pages| pages.length.get()).sum();
+    let ratio = submitted as f64 / asked.get().max(1) as f64;
     let way = if stream.file == 0 { "mapping" } else { "read" };
     html! {
         tr {
-            th scope="row" class="mono" { (row.path) }
+            th scope="row" class="mono" { (recording.files[stream.inode as usize].path) }
             td class="word" { (way) }
             td data-v=(stream.waited.get()) { (time(stream.waited)) }
             td data-v=(stream.waits.len()) { (stream.waits.len()) }
             td data-v=(calls) { (calls) }
             td data-v=(asked.get()) { (size(asked.get())) }
-            td data-v=(row.submitted) { (size(row.submitted)) }
+            td data-v=(submitted) { (size(submitted)) }
             td data-v=(ratio) { (short(ratio).unwrap_or_default()) }
         }
     }

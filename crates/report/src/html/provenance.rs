@@ -5,6 +5,8 @@ use serde_json::Value;
 use study::{Plan, Run, RunCommand, Target};
 
 use super::ReportInput;
+use super::parts::Heading::Text;
+use super::parts::table;
 use super::sections::RunSection;
 use crate::clean;
 use crate::names::brief;
@@ -26,13 +28,7 @@ pub(super) fn section(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
             }
             @if let Some(command) = again(run) {
                 p { "To repeat the measurement:" }
-                div class="command" {
-                    pre { code { (command) } }
-                    button type="button" data-copy="yes"
-                        aria-label={ "Copy the command " (command) } {
-                        "Copy"
-                    }
-                }
+                (super::parts::command(&command))
             }
             (tunables(&run.device_before, &run.device_after))
             details {
@@ -126,48 +122,31 @@ fn measured(plan: &Plan) -> Markup {
     }
 }
 
-struct Row {
-    path: String,
-    before: String,
-    after: String,
-}
-
 /// Returns all values of the device's description before and after; changed ones are marked.
 fn tunables(before: &Value, after: &Value) -> Markup {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     flatten("", before, &mut left);
     flatten("", after, &mut right);
-    let rows: Vec<Row> = left
-        .into_iter()
-        .map(|(path, before)| {
-            let after = right.iter().find(|(other, _)| *other == path);
-            let after = after.map_or_else(String::new, |(_, value)| value.clone());
-            Row { path, before, after }
-        })
-        .collect();
     let known = !after.is_null();
+    let row = |(path, before): &(String, String)| {
+        let after = right.iter().find(|(other, _)| other == path);
+        let after = after.map_or("", |(_, value)| value.as_str());
+        html! {
+            tr class=[(known && before != after).then_some("changed")] {
+                th scope="row" class="mono" { (path) }
+                td class="word mono" { (before) }
+                td class="word mono" { @if known { (after) } @else { "–" } }
+            }
+        }
+    };
+    let headings = ["what", "before", "after"].map(Text);
     html! {
-        @if !rows.is_empty() {
+        @if !left.is_empty() {
             details {
                 summary { "The storage and its tunables, before and after" }
-                div class="scroll" tabindex="0" role="region" aria-label="Storage and tunables" {
-                    table {
-                        thead { tr {
-                            th scope="col" class="word" { "what" }
-                            th scope="col" class="word" { "before" }
-                            th scope="col" class="word" { "after" }
-                        } }
-                        tbody {
-                            @for row in &rows {
-                                tr class=[(known && row.before != row.after).then_some("changed")] {
-                                    th scope="row" class="mono" { (row.path) }
-                                    td class="word mono" { (row.before) }
-                                    td class="word mono" { @if known { (row.after) } @else { "–" } }
-                                }
-                            }
-                        }
-                    }
-                }
+                (table("Storage and tunables", &headings, &html! {
+                    @for value in &left { (row(value)) }
+                }))
             }
         }
     }

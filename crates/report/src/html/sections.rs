@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::ReportInput;
+use super::parts::{about, section};
 
 /// The index of the run on the page to which a section belongs.
 pub(super) struct RunSection {
@@ -16,39 +17,35 @@ impl RunSection {
     }
 }
 
-/// Returns the placeholder of a chart, with a text for browsers without script.
-fn chart(place: &RunSection, draws: &str) -> Markup {
-    html! {
-        div data-draw=(draws) data-run=(place.index) {
-            noscript { p class="soft" { "Charts need JavaScript; the tables have their figures." } }
-        }
-    }
+/// Returns a section with the placeholder of a chart, which has a text for browsers without script.
+fn chart(place: &RunSection, draws: &str, title: &str, explanation: &str) -> Markup {
+    section(
+        &place.id(draws),
+        title,
+        &html! {
+            (about(explanation))
+            div data-draw=(draws) data-run=(place.index) {
+                noscript { (about("Charts need JavaScript; the tables have their figures.")) }
+            }
+        },
+    )
 }
 
 /// Returns whether there are enough read-ahead values to draw a curve.
 pub(super) fn has_curves(exhibit: &ReportInput<'_>) -> bool {
-    !crate::factors::varied(&exhibit.report()) || exhibit.report().settings().len() > 1
+    !exhibit.report().varied() || exhibit.report().settings().len() > 1
 }
 
 /// Returns the section of throughput, latency, amplification and requests over the setting.
 pub(super) fn curves(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
-        @if has_curves(exhibit) { (curves_section(place)) }
-    }
-}
-
-fn curves_section(place: &RunSection) -> Markup {
-    html! {
-        section id=(place.id("curves")) aria-labelledby=(place.id("curves-title")) {
-            h2 id=(place.id("curves-title")) { "The effect of read-ahead" }
-            p class="soft" {
-                "Bands are 95 % confidence intervals, or ranges of fewer than five repeats. A \
-                 large ring: the smallest setting not measurably below the best; a small ring: \
-                 the smallest with 80 % of the gain; a square: the knee, where the curve bends. \
-                 Point or use the arrow keys to read values, drag or press + to zoom. Ticks on the \
-                 axis are vendors' recommendations."
-            }
-            (chart(place, "curves"))
+        @if has_curves(exhibit) {
+            (chart(place, "curves", "The effect of read-ahead", "Bands are 95 % confidence \
+                intervals, or ranges of fewer than five repeats. A large ring: the smallest \
+                setting not measurably below the best; a small ring: the smallest with 80 % of \
+                the gain; a square: the knee, where the curve bends. Point or use the arrow keys \
+                to read values, drag or press + to zoom. Ticks on the axis are vendors' \
+                recommendations."))
         }
     }
 }
@@ -58,7 +55,7 @@ pub(super) fn tradeoff(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup 
     let report = exhibit.report();
     html! {
         @if report.workloads().len() > 1 && report.all_settings().len() > 2 {
-            (section(place, "tradeoff", "Trade-offs", "Each point is a setting. Up and to the \
+            (chart(place, "tradeoff", "Trade-offs", "Each point is a setting. Up and to the \
                              right is better; on the line, one workload can gain only if the \
                              other loses."))
         }
@@ -73,32 +70,21 @@ pub(super) fn details(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     };
     html! {
         @if any(&|d| !d.stream.is_empty() || !d.random.is_empty()) {
-            (section(place, "latencies", "Latency of reads", "For random reads if a workload has \
+            (chart(place, "latencies", "Latency of reads", "For random reads if a workload has \
                              some, otherwise for all reads. Marked settings are shown first."))
         }
         @if any(&|d| d.sizes.iter().any(|count| *count > 0)) {
-            (section(place, "sizes", "Sizes of device requests", "All requests to the virtual or \
+            (chart(place, "sizes", "Sizes of device requests", "All requests to the virtual or \
                              simulated disk."))
         }
         @if any(&|d| d.course.len() > 1 || !d.series.is_empty()) {
-            (section(place, "timelines", "A trial over time", "The mean over the repeats at each \
+            (chart(place, "timelines", "A trial over time", "The mean over the repeats at each \
                              time."))
         }
         @if exhibit.run.trials.len() > 2 {
-            (section(place, "drift", "Drift of the machine", "Trials ran in random order within \
+            (chart(place, "drift", "Drift of the machine", "Trials ran in random order within \
                 blocks. If the machine became faster or slower, the medians of the blocks would \
                 deviate from one."))
-        }
-    }
-}
-
-fn section(place: &RunSection, draws: &str, title: &str, about: &str) -> Markup {
-    let heading = place.id(&format!("{draws}-title"));
-    html! {
-        section id=(place.id(draws)) aria-labelledby=(heading) {
-            h2 id=(heading) { (title) }
-            p class="soft" { (about) }
-            (chart(place, draws))
         }
     }
 }
@@ -106,7 +92,7 @@ fn section(place: &RunSection, draws: &str, title: &str, about: &str) -> Markup 
 pub(super) fn trials(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
         @if !exhibit.run.trials.is_empty() {
-            (section(place, "trials", "Every trial", "Raw counters as recorded. Disturbed trials \
+            (chart(place, "trials", "Every trial", "Raw counters as recorded. Disturbed trials \
                              are kept and were repeated."))
         }
     }

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use study::{Gain, RunStatus};
 
 use super::ReportInput;
+use super::parts::command;
 use super::sections::RunSection;
 use crate::names::{brief, tied};
 use crate::number::{factor_certainty, setting, short, time, times};
@@ -56,21 +57,10 @@ fn sentences(lines: &[&VerdictLine]) -> Markup {
         @for line in lines {
             @match line {
                 VerdictLine::Sentence(text) => p { (tied(text)) },
-                VerdictLine::Command(text) => div class="command" {
-                    pre { code { (text) } }
-                    button type="button" data-copy="yes" aria-label={ "Copy the command " (text) } {
-                        "Copy"
-                    }
-                },
+                VerdictLine::Command(text) => (command(text)),
             }
         }
     }
-}
-
-struct Card {
-    name: String,
-    value: String,
-    below: String,
 }
 
 /// Returns the figures behind the verdict.
@@ -78,7 +68,7 @@ fn cards(exhibit: &ReportInput<'_>) -> Markup {
     let advice = &exhibit.analysis.recommendation;
     let mut cards = Vec::new();
     let mut card = |name: &str, value: String, below: String| {
-        cards.push(Card { name: name.to_owned(), value, below });
+        cards.push(html! { div { dt { (name) } dd { (value) small { (below) } } } });
     };
     if let Some(found) = exhibit.run.found {
         card("Read-ahead now", found.to_string(), found.to_sectors().to_string());
@@ -116,13 +106,7 @@ fn cards(exhibit: &ReportInput<'_>) -> Markup {
     if trials > 0 && exhibit.analysis.measured_seconds > 0.0 {
         card("Trials", trials.to_string(), exhibit.report().measuring_time());
     }
-    html! {
-        dl class="cards" {
-            @for card in &cards {
-                div { dt { (card.name) } dd { (card.value) small { (card.below) } } }
-            }
-        }
-    }
+    html! { dl class="cards" { @for card in &cards { (card) } } }
 }
 
 /// Returns a gain as a figure, and its baseline with the uncertainty.
