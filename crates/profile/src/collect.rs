@@ -270,7 +270,17 @@ impl Collector {
                 last.inode == inode && last.offset == page.offset
             });
             if again.is_none() {
-                let access = fault(at, tid, inode, page);
+                let access = FileAccess {
+                    start: at,
+                    end: at,
+                    tid,
+                    inode,
+                    offset: page.offset,
+                    length: PAGE_BYTES,
+                    kind: AccessKind::Fault,
+                    calls: 1,
+                    ..FileAccess::default()
+                };
                 let place = keep(accesses, access, &mut self.recording.not_kept);
                 pending.fault = place.map(|place| (place, page.in_call));
                 pending.last = None;
@@ -386,29 +396,6 @@ impl Collector {
             runnable: time.runnable,
             blocked: time.blocked,
         });
-    }
-}
-
-fn fault(at: Nanos, tid: u32, inode: u32, page: &PageEvent) -> FileAccess {
-    FileAccess {
-        start: at,
-        end: at,
-        tid,
-        file: 0,
-        inode,
-        offset: page.offset,
-        length: PAGE_BYTES,
-        blocked: Nanos::ZERO,
-        kind: AccessKind::Fault,
-        misses: 0,
-        marks: 0,
-        submitted: Bytes::ZERO,
-        largest_window: Bytes::ZERO,
-        window_limit: Bytes::ZERO,
-        is_random: false,
-        is_direct: false,
-        only_mapped: false,
-        calls: 1,
     }
 }
 

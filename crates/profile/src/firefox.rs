@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use indexmap::{IndexMap, IndexSet};
 use serde_json::{Value as Json, json};
 use units::Nanos;
 
@@ -132,7 +133,7 @@ fn marker_schema() -> Json {
 /// The table of markers, stored by column.
 #[derive(Default)]
 struct Markers {
-    names: Vec<u32>,
+    names: Vec<usize>,
     starts: Vec<f64>,
     ends: Vec<f64>,
     categories: Vec<usize>,
@@ -140,7 +141,7 @@ struct Markers {
 }
 
 impl Markers {
-    fn add(&mut self, name: u32, start: Nanos, end: Nanos, category: usize, data: Json) {
+    fn add(&mut self, name: usize, start: Nanos, end: Nanos, category: usize, data: Json) {
         self.names.push(name);
         self.starts.push(millis(start));
         self.ends.push(millis(end));
@@ -164,26 +165,18 @@ impl Markers {
 /// The tables of one thread; the format has no tables shared by threads.
 #[derive(Default)]
 struct Tables {
-    texts: HashMap<String, u32>,
-    text_list: Vec<String>,
-    frames: HashMap<Frame, usize>,
-    frame_list: Vec<(Frame, usize)>,
-    /// Index of each stack, by prefix and frame.
-    stacks: HashMap<(Option<usize>, usize), usize>,
-    stack_list: Vec<(Option<usize>, usize)>,
+    texts: IndexSet<String>,
+    /// The frames with their categories.
+    frames: IndexMap<Frame, usize>,
+    /// The stacks, each as its prefix and its innermost frame.
+    stacks: IndexSet<(Option<usize>, usize)>,
     samples: Vec<(Option<usize>, f64, f64)>,
     markers: Markers,
 }
 
 impl Tables {
-    fn text(&mut self, text: &str) -> u32 {
-        if let Some(known) = self.texts.get(text) {
-            return *known;
-        }
-        let number = self.text_list.len() as u32;
-        self.texts.insert(text.to_owned(), number);
-        self.text_list.push(text.to_owned());
-        number
+    fn text(&mut self, text: &str) -> usize {
+        self.texts.insert_full(text.to_owned()).0
     }
 
     /// Adds a stack, the outermost frame first; returns its index, or `None` if it is empty.
@@ -192,18 +185,10 @@ impl Tables {
         let kernel = stack.kernel.iter().rev().map(|frame| (frame, KERNEL_CATEGORY));
         let mut prefix = None;
         for (frame, category) in user.chain(kernel) {
-            let next = self.frame_list.len();
-            let place = *self.frames.entry(frame.clone()).or_insert(next);
-            if place == next {
-                self.frame_list.push((frame.clone(), category));
-            }
-            let next = self.stack_list.len();
-            let key = (prefix, place);
-            let at = *self.stacks.entry(key).or_insert(next);
-            if at == next {
-                self.stack_list.push(key);
-            }
-            prefix = Some(at);
+            let entry = self.frames.entry(frame.clone());
+            let place = entry.index();
+            entry.or_insert(category);
+            prefix = Some(self.stacks.insert_full((prefix, place)).0);
         }
         prefix
     }
@@ -241,20 +226,17 @@ impl Tables {
 
     /// Returns one thread of the document.
     fn json(&mut self, name: &str, pid: &str, tid: u32, is_main: bool, end: Nanos) -> Json {
-        let frames = std::mem::take(&mut self.frame_list);
-        let functions: Vec<u32> =
-            frames.iter().map(|(frame, _)| self.text(&frame.function)).collect();
-        let sources: Vec<Option<u32>> = frames
-            .iter()
-            .map(|(frame, _)| frame.source.as_ref().map(|source| self.text(&source.0)))
-            .collect();
-        let lines: Vec<Option<u32>> =
-            frames.iter().map(|(frame, _)| frame.source.as_ref().map(|source| source.1)).collect();
-        let categories: Vec<usize> = frames.iter().map(|(_, category)| *category).collect();
+        let frames = std::mem::take(&mut self.frames);
+        let functions: Vec<usize> = frames.keys().map(|frame| self.text(&frame.function)).collect();
+        let sources = || frames.keys().map(|frame| frame.source.as_ref());
+        let lines: Vec<Option<u32>> = sources().map(|source| Some(source?.1)).collect();
+        let sources: Vec<Option<usize>> =
+            sources().map(|source| Some(self.text(&source?.0))).collect();
+        let categories: Vec<usize> = frames.values().copied().collect();
         let count = frames.len();
         let (none, zeros) = (vec![Json::Null; count], vec![0; count]);
         let stack_categories: Vec<usize> =
-            self.stack_list.iter().map(|(_, frame)| categories[*frame]).collect();
+            self.stacks.iter().map(|(_, frame)| categories[*frame]).collect();
         json!({
             "processType": "default",
             "processName": name,
@@ -277,11 +259,11 @@ impl Tables {
             },
             "markers": self.markers.json(),
             "stackTable": {
-                "length": self.stack_list.len(),
-                "prefix": self.stack_list.iter().map(|one| one.0).collect::<Vec<_>>(),
-                "frame": self.stack_list.iter().map(|one| one.1).collect::<Vec<_>>(),
+                "length": self.stacks.len(),
+                "prefix": self.stacks.iter().map(|one| one.0).collect::<Vec<_>>(),
+                "frame": self.stacks.iter().map(|one| one.1).collect::<Vec<_>>(),
                 "category": stack_categories,
-                "subcategory": vec![0; self.stack_list.len()],
+                "subcategory": vec![0; self.stacks.len()],
             },
             "frameTable": {
                 "length": count,
@@ -310,7 +292,7 @@ impl Tables {
             "nativeSymbols": {
                 "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [],
             },
-            "stringArray": self.text_list,
+            "stringArray": self.texts.iter().collect::<Vec<_>>(),
         })
     }
 }
@@ -331,7 +313,7 @@ fn devices(recording: &ProfileRecording) -> Vec<Json> {
         own.sort_by_key(|one| one.start());
         let mut lanes: Vec<(Nanos, Tables)> = Vec::new();
         for request in own {
-            let start = request.end.saturating_sub(request.service);
+            let start = request.start();
             let free = lanes.iter().position(|(end, _)| *end <= start);
             let place = match free {
                 Some(place) => place,

@@ -14,6 +14,7 @@ use trace::{ReadOptions, StackedTrace, Trace, TraceRecord, TraceRecordKind};
 use units::{Bytes, Nanos};
 use workload::{AccessMethod, RangeAdvice};
 
+use crate::advice_values::{DONTNEED_VALUE, RANDOM_VALUE, SEQUENTIAL_VALUE, WILLNEED_VALUE};
 use crate::error::ProfileError;
 use crate::recording::{
     AccessKind, AdviceRecord, FileAccess, Frame, ProfileRecording, ProfiledFile, StackTrace,
@@ -148,14 +149,9 @@ fn access(trace: &Trace, record: &TraceRecord, tid: u32) -> FileAccess {
         blocked,
         kind: if file == 0 { AccessKind::Fault } else { AccessKind::Read },
         misses: u32::from(blocked > Nanos::ZERO),
-        marks: 0,
-        submitted: Bytes::ZERO,
-        largest_window: Bytes::ZERO,
-        window_limit: Bytes::ZERO,
-        is_random: false,
         is_direct: trace.open_flags(record.open_file) & O_DIRECT != 0,
-        only_mapped: false,
         calls: 1,
+        ..FileAccess::default()
     }
 }
 
@@ -178,13 +174,12 @@ fn advised(
     advice: RangeAdvice,
     (tid, inode, stack): (u32, u32, u32),
 ) -> AdviceRecord {
-    // Values of posix_fadvise(2).
     let value = match advice {
         RangeAdvice::Normal => 0,
-        RangeAdvice::Random => 1,
-        RangeAdvice::Sequential => 2,
-        RangeAdvice::WillNeed => 3,
-        RangeAdvice::DontNeed => 4,
+        RangeAdvice::Random => RANDOM_VALUE,
+        RangeAdvice::Sequential => SEQUENTIAL_VALUE,
+        RangeAdvice::WillNeed => WILLNEED_VALUE,
+        RangeAdvice::DontNeed => DONTNEED_VALUE,
     };
     AdviceRecord {
         at: record.time,

@@ -52,7 +52,7 @@ pub use error::ProfileError;
 pub use firefox::firefox;
 pub use folded::folded;
 pub use import::imported;
-pub use json::{ProfileDocument, profile_json};
+pub use json::profile_json;
 pub use pprof::pprof;
 pub use prefetch_list::PrefetchList;
 pub use proof::{FixProof, ProofRuns, ProofStage, cold_files, prove};
@@ -66,5 +66,7 @@ pub use recording::{
 pub use rules::{DiagnosisRule, FixChange, RULES, RuleFinding, explain, list, rule_named};
 pub use samples::{SampleKey, SampleValues, wait_samples};
 pub use stream::FileStream;
-pub use text::{TextOptions, code_line, gain_line, kept_note, others_line, places, profile_text};
+pub use text::{
+    TextOptions, code_line, gain_line, notes, others_line, places, profile_text, share,
+};
 pub use what_if::{ReplaySetting, WhatIf, WhatIfTable};

@@ -1,11 +1,12 @@
 //! The profile in pprof format (`profile.proto`, compressed), for `go tool pprof`, speedscope and
 //! others.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use indexmap::IndexSet;
 
 use crate::analysis::ProfileAnalysis;
 use crate::recording::{Frame, ProfileRecording};
@@ -56,20 +57,13 @@ impl Message {
 /// Strings, functions and locations, by their number in the file.
 #[derive(Default)]
 struct Tables {
-    texts: HashMap<String, u64>,
-    text_list: Vec<String>,
+    texts: IndexSet<String>,
     frames: BTreeMap<Frame, u64>,
 }
 
 impl Tables {
     fn text(&mut self, text: &str) -> u64 {
-        if let Some(known) = self.texts.get(text) {
-            return *known;
-        }
-        let number = self.text_list.len() as u64;
-        self.texts.insert(text.to_owned(), number);
-        self.text_list.push(text.to_owned());
-        number
+        self.texts.insert_full(text.to_owned()).0 as u64
     }
 
     fn frame(&mut self, frame: &Frame) -> u64 {
@@ -150,7 +144,7 @@ fn add_tables(profile: &mut Message, mut tables: Tables) {
         profile.bytes(field::PROFILE_LOCATION, &location.0);
     }
     let default = tables.text("wait_ns");
-    for text in &tables.text_list {
+    for text in &tables.texts {
         profile.bytes(field::PROFILE_STRING, text.as_bytes());
     }
     profile.number(field::PROFILE_DEFAULT_TYPE, default);

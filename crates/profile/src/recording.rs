@@ -7,16 +7,17 @@ use units::{Bytes, Nanos};
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessKind {
     /// A read call.
+    #[default]
     Read,
     /// A fault of a mapped file.
     Fault,
 }
 
 /// A read call or a fault of a mapped file.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FileAccess {
     /// Time since the start of the recording.
     pub start: Nanos,
@@ -55,20 +56,9 @@ impl FileAccess {
             end,
             tid: 1,
             file: 7,
-            inode: 0,
-            offset: Bytes::ZERO,
             length: Bytes::new(PAGE_BYTES),
-            blocked: Nanos::ZERO,
-            kind: AccessKind::Read,
-            misses: 0,
-            marks: 0,
-            submitted: Bytes::ZERO,
-            largest_window: Bytes::ZERO,
-            window_limit: Bytes::ZERO,
-            is_random: false,
-            is_direct: false,
-            only_mapped: false,
             calls: 1,
+            ..Self::default()
         }
     }
 }
@@ -97,6 +87,11 @@ pub enum WaitClass {
 impl WaitClass {
     pub fn is_storage(self) -> bool {
         self != Self::Other
+    }
+
+    /// Returns whether the thread waits for pages of a file, which a replay simulates.
+    pub(crate) fn is_for_pages(self) -> bool {
+        matches!(self, Self::Miss | Self::InFlight | Self::Direct)
     }
 
     pub fn name(self) -> &'static str {

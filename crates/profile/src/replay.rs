@@ -82,11 +82,11 @@ pub(crate) struct ProfileReplay<'a> {
     /// Steps with the upper bound of each touch of a mapping; the lower bound if that differs.
     steps: Vec<Step>,
     least_steps: Option<Vec<Step>>,
-    model: &'a DeviceModel,
+    pub model: &'a DeviceModel,
     /// The part of each mapped file that is code.
     code: BTreeMap<u32, Extent>,
     /// Recorded waits of these streams for pages.
-    recorded: Nanos,
+    pub recorded: Nanos,
     overhead: WaitOverhead,
     /// Number of waits of each lane in the unchanged replay.
     stalls: BTreeMap<u32, u64>,
@@ -180,36 +180,17 @@ impl<'a> ProfileReplay<'a> {
     /// Returns the upper bound of savings: all waits and their CPU overhead.
     pub(crate) fn most_saved(&self) -> Nanos {
         let stalls = self.times.stalls as f64;
-        self.recorded() + Nanos::new((self.overhead.processor_ns * stalls) as u64)
-    }
-
-    /// Returns the recorded waits of these streams for pages.
-    pub(crate) fn recorded(&self) -> Nanos {
-        self.recorded
-    }
-
-    /// Returns the factor by which the device was slower than its model.
-    pub(crate) fn dilation(&self) -> f64 {
-        self.model.dilation
+        self.recorded + Nanos::new((self.overhead.processor_ns * stalls) as u64)
     }
 
     /// Replays the accesses with changes.
     pub(crate) fn run(&self, changes: &Changes<'_>) -> Result<ReplayTimes, String> {
-        self.run_steps(&self.steps, changes)
+        self.run_varied(&self.steps, changes, 0)
     }
 
     /// Replays with the lower bound of touches of mappings; `None` if the bounds are equal.
     pub(crate) fn run_least(&self, changes: &Changes<'_>) -> Option<Result<ReplayTimes, String>> {
-        self.least_steps.as_ref().map(|steps| self.run_steps(steps, changes))
-    }
-
-    fn run_steps(&self, steps: &[Step], changes: &Changes<'_>) -> Result<ReplayTimes, String> {
-        self.run_varied(steps, changes, 0)
-    }
-
-    /// Returns the number of variations that estimate the effect of chance.
-    fn variations(&self) -> usize {
-        if self.steps.len() > MAX_STEPS_VARIED { 1 } else { DELAY_PARTS.len() }
+        self.least_steps.as_ref().map(|steps| self.run_varied(steps, changes, 0))
     }
 
     fn run_varied(
@@ -227,7 +208,8 @@ impl<'a> ProfileReplay<'a> {
     /// nanoseconds. The unchanged replay is not varied, because its times were recorded.
     pub(crate) fn saved(&self, changes: &Changes<'_>) -> Result<(f64, f64), String> {
         let before = self.times.elapsed.get() as f64;
-        let saved = (0..self.variations()).map(|variation| {
+        let variations = if self.steps.len() > MAX_STEPS_VARIED { 1 } else { DELAY_PARTS.len() };
+        let saved = (0..variations).map(|variation| {
             let after = self.run_varied(&self.steps, changes, variation)?;
             Ok(before - after.elapsed.get() as f64)
         });

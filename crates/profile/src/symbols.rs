@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use indexmap::IndexSet;
 use observe::{ProfileStack, WaitReason};
 
 use crate::callers::CodeFiles;
@@ -112,14 +113,13 @@ pub(crate) struct StackTable {
     /// Index of each stack by process and key: recently used keys, and older ones.
     places: HashMap<(u32, u64), u32>,
     old_places: HashMap<(u32, u64), u32>,
-    known: HashMap<Arc<RawStack>, u32>,
     /// Distinct stacks; the first is empty.
-    stacks: Vec<Arc<RawStack>>,
+    stacks: IndexSet<RawStack>,
 }
 
 impl StackTable {
     pub(crate) fn new() -> Self {
-        let stacks = vec![Arc::default()];
+        let stacks = [RawStack::default()].into();
         Self { kernel: KernelSymbols::read(), stacks, ..Self::default() }
     }
 
@@ -173,19 +173,13 @@ impl StackTable {
     /// Returns the index of a stack; stacks of the same program may share it.
     fn intern(&mut self, mut raw: RawStack) -> u32 {
         let is_full = self.stacks.len() >= MAX_STACKS;
-        if is_full && !self.known.contains_key(&raw) {
+        if is_full && !self.stacks.contains(&raw) {
             raw.user.truncate(MAX_CALLERS);
         }
-        if let Some(place) = self.known.get(&raw) {
-            return *place;
-        }
-        if self.stacks.len() >= MAX_STACKS + MAX_SHORT_STACKS {
+        if self.stacks.len() >= MAX_STACKS + MAX_SHORT_STACKS && !self.stacks.contains(&raw) {
             return UNKNOWN_STACK;
         }
-        let (place, raw) = (self.stacks.len() as u32, Arc::new(raw));
-        self.stacks.push(Arc::clone(&raw));
-        self.known.insert(raw, place);
-        place
+        self.stacks.insert_full(raw).0 as u32
     }
 
     /// Looks up the symbols of the used stacks; other stacks are empty.
@@ -197,27 +191,21 @@ impl StackTable {
             let key = UserAddress { offset, ..address.clone() };
             known.entry(key).or_insert_with(|| frames(&symbolizer, &address.module, offset)).clone()
         };
-        let mut trace = |raw: &RawStack| StackTrace {
-            kernel: raw
-                .kernel
-                .iter()
-                .map(|place| Frame {
-                    function: self.kernel.name(*place).to_owned(),
-                    ..Frame::default()
-                })
-                .collect(),
-            user: (raw.user.iter().enumerate())
-                .flat_map(|(nth, address)| resolve(address, nth > 0))
-                .collect(),
+        let kernel_frame = |place: &usize| {
+            let function = self.kernel.name(*place).to_owned();
+            Frame { function, ..Frame::default() }
         };
-        let stacks = (0..).zip(&self.stacks);
-        stacks
-            .map(
-                |(place, raw)| {
-                    if used.contains(&place) { trace(raw) } else { StackTrace::default() }
-                },
-            )
-            .collect()
+        let mut trace = |(place, raw): (u32, &RawStack)| {
+            if !used.contains(&place) {
+                return StackTrace::default();
+            }
+            let user = raw.user.iter().enumerate();
+            StackTrace {
+                kernel: raw.kernel.iter().map(kernel_frame).collect(),
+                user: user.flat_map(|(nth, address)| resolve(address, nth > 0)).collect(),
+            }
+        };
+        (0..).zip(&self.stacks).map(&mut trace).collect()
     }
 }
 
@@ -343,7 +331,7 @@ mod tests {
     #[test]
     fn a_key_in_use_outlives_many_others() {
         let mut table = StackTable::default();
-        table.stacks.push(Arc::default());
+        table.stacks.insert(RawStack::default());
         table.add(&stack_of(1, 1, vec![7]));
         let place = table.place(1, 1);
         assert_ne!(place, UNKNOWN_STACK);

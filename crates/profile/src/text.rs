@@ -30,7 +30,8 @@ pub(crate) fn time(time: Nanos) -> String {
     }
 }
 
-fn share(part: Nanos, all: Nanos) -> String {
+/// Formats a part in percent.
+pub fn share(part: Nanos, all: Nanos) -> String {
     format!("{:.0} %", 100.0 * part.get() as f64 / all.get().max(1) as f64)
 }
 
@@ -114,7 +115,12 @@ pub fn profile_text(
     let room = MAX_PLACES.saturating_sub(places.len());
     unexplained(&mut text, recording, analysis, room);
     what_if(&mut text, recording, analysis);
-    notes(&mut text, recording, analysis);
+    if analysis.diagnoses.is_empty() {
+        text.push_str("\nno rule applies\n");
+    }
+    for note in notes(recording, analysis) {
+        let _ = writeln!(text, "\n{note}");
+    }
     text
 }
 
@@ -290,39 +296,29 @@ fn what_if(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAn
     }
 }
 
-/// Describes the part of the run that was kept; `None` if all was.
-pub fn kept_note(recording: &ProfileRecording) -> Option<String> {
-    let whole = recording.kept_of?;
-    Some(format!(
-        "{} of {} are kept, in stretches of {} ms chosen at random: all times are of these",
-        time(recording.wall),
-        time(whole),
-        STRETCH_TIME.as_millis_f64()
-    ))
-}
-
-fn notes(text: &mut String, recording: &ProfileRecording, analysis: &ProfileAnalysis) {
-    if analysis.diagnoses.is_empty() {
-        text.push_str("\nno rule applies\n");
-    }
+/// Returns what to know about the recording and the predictions, besides the places.
+pub fn notes(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<String> {
+    let mut notes = Vec::new();
     if let Some(why) = &analysis.no_prediction {
-        let _ = writeln!(text, "\nno prediction: {why}");
+        notes.push(format!("no prediction: {why}"));
     }
-    if let Some(note) = kept_note(recording) {
-        let _ = writeln!(text, "\n{note}");
+    if let Some(whole) = recording.kept_of {
+        notes.push(format!(
+            "{} of {} are kept, in stretches of {} ms chosen at random: all times are of these",
+            time(recording.wall),
+            time(whole),
+            STRETCH_TIME.as_millis_f64()
+        ));
     }
-    if recording.lost > 0 || recording.not_kept > 0 {
-        let _ = writeln!(
-            text,
-            "\n{} events lost, {} not kept, of {}",
-            recording.lost,
-            recording.not_kept,
-            recording.taken + recording.lost
-        );
+    let (lost, not_kept) = (recording.lost, recording.not_kept);
+    if lost > 0 || not_kept > 0 {
+        let all = recording.taken + lost;
+        notes.push(format!("{lost} events lost, {not_kept} not kept, of {all}"));
     }
     if !recording.missing.is_empty() {
-        let _ = writeln!(text, "\nnot recorded: {}", recording.missing.join(", "));
+        notes.push(format!("not recorded: {}", recording.missing.join(", ")));
     }
+    notes
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use units::Nanos;
 
-use crate::recording::{FileAccess, ProfileRecording, WaitClass};
+use crate::recording::{FileAccess, ProfileRecording};
 
 /// Waits for pages by thread, each as its end and its duration, sorted by end.
 #[derive(Clone, Debug, Default)]
@@ -13,9 +13,7 @@ pub(crate) struct PageWaits(BTreeMap<u32, Vec<(Nanos, Nanos)>>);
 impl PageWaits {
     pub(crate) fn of(recording: &ProfileRecording) -> Self {
         let mut threads: BTreeMap<u32, Vec<(Nanos, Nanos)>> = BTreeMap::new();
-        let of_pages =
-            |class| matches!(class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct);
-        for wait in recording.waits.iter().filter(|wait| of_pages(wait.class)) {
+        for wait in recording.waits.iter().filter(|wait| wait.class.is_for_pages()) {
             threads.entry(wait.tid).or_default().push((wait.end, wait.blocked));
         }
         for waits in threads.values_mut() {
@@ -44,7 +42,7 @@ impl PageWaits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{AccessKind, StorageWait};
+    use crate::recording::{AccessKind, StorageWait, WaitClass};
     use units::Bytes;
 
     #[test]

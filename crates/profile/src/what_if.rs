@@ -115,7 +115,7 @@ pub(crate) fn what_if(
     let rows = settings.iter().map(|setting| {
         let changes = match setting {
             ReplaySetting::Auto => {
-                Changes { policy: auto(replay.dilation())?, ..Changes::default() }
+                Changes { policy: auto(replay.model.dilation)?, ..Changes::default() }
             }
             ReplaySetting::Window(window) => {
                 Changes { window: Some(*window), ..Changes::default() }
@@ -139,7 +139,7 @@ pub(crate) fn what_if(
         })
     });
     let rows = rows.collect::<Result<_, String>>()?;
-    Ok(WhatIfTable { recorded: replay.recorded(), replayed: waited, read, rows })
+    Ok(WhatIfTable { recorded: replay.recorded, replayed: waited, read, rows })
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ use std::fmt::Write as _;
 use units::{Bytes, Nanos};
 
 use crate::recording::{IoRequest, ProfileRecording, WaitClass};
+use crate::spans::BusySpans;
 use crate::stream::FileStream;
 
 /// Minimum cost of a cause that is reported, as a share of the run's time.
@@ -141,6 +142,13 @@ impl RunView<'_> {
     /// Returns whether a time is long enough to be reported.
     pub(crate) fn matters(&self, time: Nanos) -> bool {
         time.get() as f64 >= MIN_COST_SHARE * self.recording.wall.get() as f64 && time > Nanos::ZERO
+    }
+
+    /// Returns the time that threads waited for pages, and the part of it within these spans.
+    fn page_waits(&self, spans: &BusySpans) -> (Nanos, Nanos) {
+        let waits = || self.recording.waits.iter().filter(|wait| wait.class.is_for_pages());
+        let within = waits().map(|wait| spans.overlap(wait.start(), wait.end)).sum();
+        (waits().map(|wait| wait.blocked).sum(), within)
     }
 
     pub(crate) fn waited_as(&self, class: WaitClass) -> Nanos {

@@ -67,13 +67,7 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
         return None;
     }
     let others: BusySpans = of_others().map(span).collect();
-    let (mut waited, mut contended) = (Nanos::ZERO, Nanos::ZERO);
-    for wait in &run.recording.waits {
-        if matches!(wait.class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct) {
-            waited += wait.blocked;
-            contended += others.overlap(wait.start(), wait.end);
-        }
-    }
+    let (waited, contended) = run.page_waits(&others);
     if !run.matters(contended) || (contended.get() as f64) < MIN_SHARE * waited.get() as f64 {
         return None;
     }

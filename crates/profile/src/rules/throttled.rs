@@ -28,14 +28,8 @@ fn check(run: &RunView<'_>) -> Option<RuleFinding> {
     let requests = recording.requests.iter().filter(|one| has_files(one.device));
     let reads = requests.clone().filter(|one| one.is_read).count() as u64;
     let busy: BusySpans = requests.map(|one| (one.start(), one.end)).collect();
-    let (mut waited, mut idle) = (Nanos::ZERO, Nanos::ZERO);
-    for wait in &recording.waits {
-        if matches!(wait.class, WaitClass::Miss | WaitClass::InFlight | WaitClass::Direct) {
-            let start = wait.start();
-            waited += wait.blocked;
-            idle += wait.blocked.saturating_sub(busy.overlap(start, wait.end));
-        }
-    }
+    let (waited, busy) = run.page_waits(&busy);
+    let idle = waited.saturating_sub(busy);
     // Without requests to the devices of the files, the data come from elsewhere: a network, FUSE
     // or underlying devices.
     let is_held = !recording.limits.is_empty()

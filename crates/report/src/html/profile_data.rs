@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use indexmap::{IndexMap, IndexSet};
 use profile::{Frame, ProfileAnalysis, ProfileRecording, SampleKey, wait_samples};
 use serde::Serialize;
+use serde_json::{Value, json};
 use units::Nanos;
 
 /// Maximum number of marks of each kind in a file's chart; beyond it, every nth is drawn.
@@ -16,45 +18,8 @@ const MAX_BARS: usize = 20_000;
 const MAX_THREADS: usize = 12;
 const MAX_DEVICE_LANES: usize = 16;
 
-/// All numbers are microseconds or bytes.
-#[derive(Serialize)]
-pub(super) struct ProfilePageData {
-    end_us: u64,
-    names: Vec<FrameName>,
-    /// Indices of names, outermost frame first.
-    stacks: Vec<Vec<u32>>,
-    samples: Vec<SampleRow>,
-    files: Vec<FilePicture>,
-    lanes: Vec<Lane>,
-    bars_left_out: usize,
-}
-
-#[derive(Serialize)]
-struct FrameName {
-    text: String,
-    /// `thread`, `user`, `kernel` or `file`.
-    kind: &'static str,
-    detail: String,
-}
-
 /// Stack, number of waits, time waited, time saved, bytes, and the diagnosis.
-type SampleRow = (u32, u64, u64, u64, u64, &'static str);
-
-#[derive(Serialize)]
-struct FilePicture {
-    path: String,
-    size: u64,
-    /// Start, end, offset, length.
-    accesses: Vec<[u64; 4]>,
-    /// Time, offset, length.
-    windows: Vec<[u64; 3]>,
-    /// Start, duration, offset.
-    waits: Vec<[u64; 3]>,
-    /// Time, offset, length, 1 if advised.
-    evictions: Vec<[u64; 4]>,
-    /// One of this many marks is drawn.
-    every: usize,
-}
+type SampleRow = (usize, u64, u64, u64, u64, &'static str);
 
 #[derive(Serialize)]
 struct Lane {
@@ -69,24 +34,25 @@ fn micros(time: Nanos) -> u64 {
     time.get() / 1000
 }
 
-/// Frame names by their index.
+/// The details of frames by text and kind.
 #[derive(Default)]
-struct NameTable {
-    numbers: HashMap<(String, &'static str), u32>,
-    names: Vec<FrameName>,
-}
+struct NameTable(IndexMap<(String, &'static str), String>);
 
 impl NameTable {
-    fn number(&mut self, text: &str, kind: &'static str, detail: &str) -> u32 {
-        let next = self.names.len() as u32;
-        *self.numbers.entry((text.to_owned(), kind)).or_insert_with(|| {
-            let (text, detail) = (text.to_owned(), detail.to_owned());
-            self.names.push(FrameName { text, kind, detail });
-            next
-        })
+    fn number(&mut self, text: &str, kind: &'static str, detail: &str) -> usize {
+        let entry = self.0.entry((text.to_owned(), kind));
+        let number = entry.index();
+        entry.or_insert_with(|| detail.to_owned());
+        number
     }
 
-    fn frame(&mut self, frame: &Frame, kind: &'static str) -> u32 {
+    /// Returns the names; a kind is `thread`, `user`, `kernel` or `file`.
+    fn into_names(self) -> Vec<Value> {
+        let name = |((text, kind), detail)| json!({ "text": text, "kind": kind, "detail": detail });
+        self.0.into_iter().map(name).collect()
+    }
+
+    fn frame(&mut self, frame: &Frame, kind: &'static str) -> usize {
         let Some((file, line)) = &frame.source else {
             return self.number(&frame.function, kind, &frame.module);
         };
@@ -96,22 +62,21 @@ impl NameTable {
     }
 }
 
-pub(super) fn page_data(
-    recording: &ProfileRecording,
-    analysis: &ProfileAnalysis,
-) -> ProfilePageData {
+/// Returns the data; all numbers are microseconds or bytes.
+pub(super) fn page_data(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Value {
     let mut names = NameTable::default();
     let (stacks, samples) = flame(recording, analysis, &mut names);
     let (lanes, bars_left_out) = lanes(recording);
-    ProfilePageData {
-        end_us: end(recording),
-        names: names.names,
-        stacks,
-        samples,
-        files: pictures(recording, analysis),
-        lanes,
-        bars_left_out,
-    }
+    json!({
+        "end_us": end(recording),
+        "names": names.into_names(),
+        // Indices of names, outermost frame first.
+        "stacks": stacks,
+        "samples": samples,
+        "files": pictures(recording, analysis),
+        "lanes": lanes,
+        "bars_left_out": bars_left_out,
+    })
 }
 
 /// Returns the end of the recording: the last wait may end after the command has exited.
@@ -125,11 +90,11 @@ fn flame(
     recording: &ProfileRecording,
     analysis: &ProfileAnalysis,
     names: &mut NameTable,
-) -> (Vec<Vec<u32>>, Vec<SampleRow>) {
+) -> (IndexSet<Vec<usize>>, Vec<SampleRow>) {
     let comms: HashMap<u32, &str> =
         recording.threads.iter().map(|one| (one.tid, one.comm.as_str())).collect();
-    let mut places: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
-    let mut rows: BTreeMap<(u32, &'static str), [u64; 4]> = BTreeMap::new();
+    let mut stacks: IndexSet<Vec<usize>> = IndexSet::new();
+    let mut rows: BTreeMap<(usize, &'static str), [u64; 4]> = BTreeMap::new();
     for (key, values) in wait_samples(recording, analysis) {
         let SampleKey { stack, inode, rule, tid } = key;
         let mut path =
@@ -141,24 +106,19 @@ fn flame(
         if let Some(file) = inode.and_then(|inode| recording.files.get(inode as usize)) {
             path.push(names.number(&file.path, "file", "the file that is waited for"));
         }
-        let next = places.len() as u32;
-        let place = *places.entry(path).or_insert(next);
+        let (place, _) = stacks.insert_full(path);
         let row = rows.entry((place, rule.unwrap_or_default())).or_default();
         let own = [values.waits, micros(values.waited), micros(values.saved), values.bytes.get()];
         row.iter_mut().zip(own).for_each(|(sum, one)| *sum += one);
     }
-    let mut stacks = vec![Vec::new(); places.len()];
-    for (path, place) in places {
-        stacks[place as usize] = path;
-    }
-    let row = |((place, rule), [waits, waited, saved, bytes]): ((u32, _), [u64; 4])| {
+    let row = |((place, rule), [waits, waited, saved, bytes]): ((usize, _), [u64; 4])| {
         (place, waits, waited, saved, bytes, rule)
     };
     (stacks, rows.into_iter().map(row).collect())
 }
 
 /// Returns the charts of the files with the longest wait of any stream, longest first.
-fn pictures(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<FilePicture> {
+fn pictures(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<Value> {
     let mut chosen: Vec<u32> = Vec::new();
     for stream in &analysis.streams {
         if !chosen.contains(&stream.inode) && chosen.len() < MAX_PICTURES {
@@ -168,7 +128,7 @@ fn pictures(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Vec<Fil
     chosen.iter().map(|inode| picture(recording, *inode)).collect()
 }
 
-fn picture(recording: &ProfileRecording, inode: u32) -> FilePicture {
+fn picture(recording: &ProfileRecording, inode: u32) -> Value {
     let file = &recording.files[inode as usize];
     let accesses: Vec<_> = recording.accesses.iter().filter(|one| one.inode == inode).collect();
     let windows: Vec<_> = recording.submitted.iter().filter(|one| one.inode == inode).collect();
@@ -176,32 +136,33 @@ fn picture(recording: &ProfileRecording, inode: u32) -> FilePicture {
     let evictions: Vec<_> = recording.evictions.iter().filter(|one| one.inode == inode).collect();
     let most = accesses.len().max(windows.len()).max(waits.len()).max(evictions.len());
     let every = most.div_ceil(MAX_MARKS).max(1);
+    let accesses = accesses.iter().step_by(every);
     let accesses = accesses
-        .iter()
-        .step_by(every)
         .map(|one| [micros(one.start), micros(one.end), one.offset.get(), one.length.get()]);
     let windows = windows.iter().step_by(every);
-    let waits = waits.iter().step_by(every);
-    let evictions = evictions.iter().step_by(every);
-    FilePicture {
-        path: file.path.clone(),
-        size: file.size.get(),
-        accesses: accesses.collect(),
-        windows: windows.map(|one| [micros(one.at), one.offset.get(), one.length.get()]).collect(),
-        waits: waits
-            .map(|one| {
-                let start = micros(one.end.saturating_sub(one.blocked));
-                [start, micros(one.blocked), one.offset.get()]
-            })
-            .collect(),
-        evictions: evictions
-            .map(|one| {
-                let advised = u64::from(one.is_advised);
-                [micros(one.at), one.offset.get(), one.length.get(), advised]
-            })
-            .collect(),
-        every,
-    }
+    let windows = windows.map(|one| [micros(one.at), one.offset.get(), one.length.get()]);
+    let waits = waits
+        .iter()
+        .step_by(every)
+        .map(|one| [micros(one.start()), micros(one.blocked), one.offset.get()]);
+    let evictions = evictions.iter().step_by(every).map(|one| {
+        let advised = u64::from(one.is_advised);
+        [micros(one.at), one.offset.get(), one.length.get(), advised]
+    });
+    json!({
+        "path": file.path,
+        "size": file.size,
+        // Start, end, offset, length.
+        "accesses": accesses.collect::<Vec<_>>(),
+        // Time, offset, length.
+        "windows": windows.collect::<Vec<_>>(),
+        // Start, duration, offset.
+        "waits": waits.collect::<Vec<_>>(),
+        // Time, offset, length, 1 if advised.
+        "evictions": evictions.collect::<Vec<_>>(),
+        // One of this many marks is drawn.
+        "every": every,
+    })
 }
 
 /// Returns the waterfall: threads with their waits, then devices with their requests.
@@ -229,10 +190,9 @@ fn thread_lanes(recording: &ProfileRecording) -> Vec<Lane> {
     let lane = |tid: u32| {
         let comm = recording.threads.iter().find(|one| one.tid == tid);
         let waits = recording.waits.iter().filter(|wait| wait.tid == tid);
-        let waits = waits.filter(|wait| wait.class.is_storage()).map(|wait| {
-            let start = micros(wait.end.saturating_sub(wait.blocked));
-            (start, micros(wait.blocked), wait.class.name().to_owned())
-        });
+        let waits = waits
+            .filter(|wait| wait.class.is_storage())
+            .map(|wait| (micros(wait.start()), micros(wait.blocked), wait.class.name().to_owned()));
         Lane {
             name: format!("{} {tid}", comm.map_or("thread", |one| one.comm.as_str())),
             is_device: false,
@@ -254,11 +214,11 @@ fn device_lanes(recording: &ProfileRecording) -> Vec<Lane> {
     for (device, name) in recording.devices.iter().filter(|one| is_shown(recording, *one.0)) {
         let own = recording.requests.iter().filter(|one| one.device == *device);
         let mut own: Vec<_> = own.collect();
-        own.sort_by_key(|one| one.end.saturating_sub(one.service));
+        own.sort_by_key(|one| one.start());
         let mut ends: Vec<Nanos> = Vec::new();
         let mut lanes: Vec<Lane> = Vec::new();
         for request in own {
-            let start = request.end.saturating_sub(request.service);
+            let start = request.start();
             let free = ends.iter().position(|end| *end <= start);
             let place = free.unwrap_or(ends.len()).min(MAX_DEVICE_LANES - 1);
             if place == ends.len() {

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use profile::{
     FileStream, ProfileAnalysis, ProfileDiagnosis, ProfileRecording, WhatIfTable, code_line,
-    gain_line,
+    gain_line, share,
 };
 use units::{Bytes, Nanos};
 
@@ -114,10 +114,6 @@ fn size(bytes: u64) -> String {
     )
 }
 
-fn share(part: Nanos, all: Nanos) -> String {
-    format!("{:.0} %", 100.0 * part.get() as f64 / all.get().max(1) as f64)
-}
-
 fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
     let all = analysis.busy();
     let card = |name: &str, part: Nanos| {
@@ -138,7 +134,8 @@ fn summary(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
                 (card("Waits without a prediction", analysis.unpredicted()))
                 (card("Device-bound waits", analysis.device_bound()))
             }
-            (notes(recording, analysis))
+            @let notes = profile::notes(recording, analysis);
+            @if !notes.is_empty() { ul class="said note" { @for note in notes { li { (note) } } } }
         }
     }
 }
@@ -159,26 +156,6 @@ fn headline(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> String 
             time(recording.wall)
         ),
         Some(one) => format!("{waits}; the first problem is {}", one.rule.name),
-    }
-}
-
-fn notes(recording: &ProfileRecording, analysis: &ProfileAnalysis) -> Markup {
-    let lost = recording.lost + recording.not_kept;
-    html! {
-        @let is_part = recording.kept_of.is_some() || !recording.missing.is_empty();
-        @if lost > 0 || is_part || analysis.no_prediction.is_some() {
-            ul class="said note" {
-                @if let Some(kept) = profile::kept_note(recording) { li { (kept) } }
-                @if let Some(why) = &analysis.no_prediction { li { "No prediction: " (why) } }
-                @if lost > 0 { li {
-                    (recording.lost) " events lost, " (recording.not_kept) " not kept, of "
-                    (recording.taken + recording.lost)
-                } }
-                @if !recording.missing.is_empty() { li {
-                    "This kernel does not report: " (recording.missing.join(", "))
-                } }
-            }
-        }
     }
 }
 
