@@ -71,17 +71,24 @@ impl<'a> RunReport<'a> {
         cells.iter().find(|c| c.settings.read_ahead == setting && c.workload == workload)
     }
 
-    /// Returns the throughput of a trial relative to the median of its cell, which shows drift.
-    pub(crate) fn relative_throughput(&self, trial: &Trial) -> Option<f64> {
-        let own = |cell: &&Cell| cell.settings == trial.settings && cell.workload == trial.workload;
-        let median = self.analysis.cells.iter().find(own)?.throughput_mib_s.median;
-        (median > 0.0).then(|| trial.figures.throughput_mib_s / median)
+    /// Returns a function for the throughput of a trial relative to the median of its cell, which
+    /// shows drift.
+    pub(crate) fn relative_throughput(&self) -> impl Fn(&Trial) -> Option<f64> + use<'a> {
+        let cells = self.analysis.cells.iter();
+        let medians: BTreeMap<(&CellSettings, &str), f64> = cells
+            .map(|cell| ((&cell.settings, cell.workload.as_str()), cell.throughput_mib_s.median))
+            .collect();
+        move |trial| {
+            let median = *medians.get(&(&trial.settings, trial.workload.as_str()))?;
+            (median > 0.0).then(|| trial.figures.throughput_mib_s / median)
+        }
     }
 
     pub(crate) fn drift(&self) -> Vec<BlockMedian> {
+        let relative_throughput = self.relative_throughput();
         let mut blocks: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
         for trial in self.run.trials.iter().filter(|trial| trial.status == TrialStatus::Clean) {
-            if let Some(relative) = self.relative_throughput(trial) {
+            if let Some(relative) = relative_throughput(trial) {
                 let (times, values) = blocks.entry(trial.block).or_default();
                 times.push(trial.started_unix_s - self.run.summary.created_unix_s);
                 values.push(relative);

@@ -108,12 +108,8 @@ fn request_kib(
     trial_details: &crate::TrialDetails,
     cell: &study::Cell,
 ) -> Option<f64> {
-    let ours = exhibit.run.trials.iter().filter(|trial| {
-        trial.settings == cell.settings
-            && trial.workload == cell.workload
-            && (trial.status == TrialStatus::Clean || cell.repeats == cell.disturbed)
-    });
-    let sizes: Vec<f64> = ours
+    let trials = cell.trials(exhibit.run).into_iter();
+    let sizes: Vec<f64> = trials
         .filter_map(|trial| trial_details.trials.get(&trial.order)?.request_kib)
         .filter(|kib| *kib > 0.0)
         .collect();
@@ -145,7 +141,7 @@ fn trials(exhibit: &ReportInput<'_>, settings: &[CellSettings], index_of: &Index
     };
     let trials: Vec<(&Trial, (usize, usize))> =
         exhibit.run.trials.iter().filter_map(|trial| Some((trial, place(trial)?))).collect();
-    let report = exhibit.report();
+    let relative_throughput = exhibit.report().relative_throughput();
     let own = |of: &dyn Fn(&Trial) -> Value| -> Value {
         trials.iter().map(|(trial, _)| of(trial)).collect()
     };
@@ -178,7 +174,7 @@ fn trials(exhibit: &ReportInput<'_>, settings: &[CellSettings], index_of: &Index
         "busy": raw(|raw| raw.busy),
         "cpu_ms": raw(|raw| Some(raw.cpu_ms)),
         // Throughput relative to the median of its cell; shows drift.
-        "relative": figure(&|trial| report.relative_throughput(trial)),
+        "relative": figure(&relative_throughput),
         "why": own(&|trial| json!(why(trial))),
     })
 }

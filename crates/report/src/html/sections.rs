@@ -92,8 +92,8 @@ pub(super) fn details(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
 pub(super) fn trials(exhibit: &ReportInput<'_>, place: &RunSection) -> Markup {
     html! {
         @if !exhibit.run.trials.is_empty() {
-            (chart(place, "trials", "Every trial", "Raw counters as recorded. Disturbed trials \
-                             are kept and were repeated."))
+            (chart(place, "trials", "Every trial", "Raw counters as recorded, also of \
+                             disturbed trials."))
         }
     }
 }

@@ -55,6 +55,13 @@ fn cell(run: &Run, workload: &str, settings: &CellSettings) -> Option<Cell> {
     })
 }
 
+impl Cell {
+    /// Returns the trials on which the figures are based.
+    pub fn trials<'a>(&self, run: &'a Run) -> Vec<&'a Trial> {
+        counting(run.trials.iter(), &self.workload, &self.settings)
+    }
+}
+
 /// Returns the median with the range or interval of the repeats; for an imported figure, with the
 /// spread that its source states.
 fn throughput(trials: &[&Trial]) -> Option<Estimate> {
@@ -80,10 +87,10 @@ fn quantiles(trials: &[&Trial], of: impl Fn(&Trial) -> Option<Quantiles>) -> Opt
 
 /// Returns notes on disturbed trials.
 pub(super) fn notes(run: &Run, cells: &[Cell]) -> Vec<String> {
-    let all = |cell: &&Cell| cell.disturbed > 0 && cell.repeats == cell.disturbed;
+    let is_disturbed = |trial: &&Trial| trial.status == TrialStatus::Disturbed;
     let doubtful: Vec<String> = cells
         .iter()
-        .filter(all)
+        .filter(|cell| cell.trials(run).iter().all(is_disturbed))
         .map(|cell| format!("{} at {}", cell.workload, cell.settings.read_ahead))
         .collect();
     let mut notes: Vec<String> = disturbed_note(&run.trials).into_iter().collect();

@@ -162,6 +162,20 @@ fn spoiled_trials_do_not_count_beside_clean_ones() {
 }
 
 #[test]
+fn a_cell_with_one_undisturbed_trial_is_not_doubted() {
+    let world = World { spoiled_percent: 0, ..World::of(vec![("seq-1", flat(10.0))]) };
+    let trials = world
+        .study(&Grid::Coarse, |field| Box::new(BlockStrategy::new(field, Repeats::exactly(1))));
+    let spoiled = Trial { status: TrialStatus::Disturbed, ..trials[0].clone() };
+    let analysis = analyse(&world.run([vec![spoiled], trials].concat()));
+    let cell = analysis.cells.iter().find(|cell| cell.disturbed > 0).expect("a cell");
+    assert_eq!((cell.repeats, cell.disturbed), (1, 1));
+    assert!(analysis.notes[0].contains("was disturbed"), "{:?}", analysis.notes);
+    let is_doubt = |note: &String| note.contains("no undisturbed trial");
+    assert!(!analysis.notes.iter().any(is_doubt), "{:?}", analysis.notes);
+}
+
+#[test]
 fn a_cell_that_is_always_spoiled_is_shown_and_doubted() {
     let world = World { spoiled_percent: 100, ..World::of(vec![("seq-1", flat(10.0))]) };
     let analysis = sweep_of(&world, &Grid::Coarse, Repeats::exactly(1));
