@@ -151,11 +151,11 @@ pub(crate) fn classify(kernel: &[&str], in_iowait: bool, reason: WaitReason) -> 
     }
 }
 
-/// Returns whether a thread with these kernel functions on its stack waits for the file that it
-/// last used. A wait for metadata may belong to that file (its map of blocks), but also to any
-/// other file or directory (a path that is looked up).
-pub(crate) fn is_of_last_file(kernel: &[&str], class: WaitClass) -> bool {
-    class != WaitClass::Metadata || FILE_READS.iter().any(|function| has(kernel, function))
+/// Returns whether a thread with these kernel functions on its stack reads data of a file. Only
+/// then does a wait for metadata belong to the file that the thread last used (its map of blocks),
+/// and not to a path that is looked up.
+pub(crate) fn reads_data(kernel: &[&str]) -> bool {
+    FILE_READS.iter().any(|function| has(kernel, function))
 }
 
 #[cfg(test)]
@@ -165,14 +165,13 @@ mod tests {
     #[test]
     fn only_metadata_within_a_read_belong_to_its_file() {
         let opening = ["io_schedule", "xfs_buf_iowait", "xfs_lookup", "path_openat"];
-        assert!(!is_of_last_file(&opening, WaitClass::Metadata));
+        assert!(!reads_data(&opening));
         let listing = ["io_schedule", "__wait_on_buffer", "ext4_readdir", "iterate_dir"];
-        assert!(!is_of_last_file(&listing, WaitClass::Metadata));
+        assert!(!reads_data(&listing));
         let reading = ["io_schedule", "xfs_buf_iowait", "xfs_bmapi_read", "read_pages", "vfs_read"];
-        assert!(is_of_last_file(&reading, WaitClass::Metadata));
+        assert!(reads_data(&reading));
         let mapping = ["io_schedule", "ext4_map_blocks", "filemap_fault", "handle_mm_fault"];
-        assert!(is_of_last_file(&mapping, WaitClass::Metadata));
-        assert!(is_of_last_file(&["io_schedule", "folio_wait_bit_common"], WaitClass::Miss));
+        assert!(reads_data(&mapping));
     }
 
     #[test]

@@ -42,8 +42,8 @@ struct Pending {
 pub(crate) trait StackIndex {
     fn place(&mut self, pid: u32, key: u64) -> u32;
     fn class(&self, place: u32, in_iowait: bool, reason: WaitReason) -> WaitClass;
-    /// Returns whether a wait of this class is for the file that its thread last used.
-    fn is_of_last_file(&self, place: u32, class: WaitClass) -> bool;
+    /// Returns whether the thread reads data of a file.
+    fn reads_data(&self, place: u32) -> bool;
 }
 
 /// Turns events into a recording.
@@ -324,7 +324,8 @@ impl Collector {
         if !class.is_storage() {
             return;
         }
-        let known = wait.inode.inode != 0 && stacks.is_of_last_file(place, class);
+        let known =
+            wait.inode.inode != 0 && (class != WaitClass::Metadata || stacks.reads_data(place));
         let inode = known.then(|| self.file(wait.inode, Bytes::ZERO));
         if let Some((place, _)) = self.threads.get(&thread.tid).and_then(|one| one.fault) {
             let access = &mut self.recording.accesses[place];

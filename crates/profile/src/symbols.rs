@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use observe::{ProfileStack, WaitReason};
 
 use crate::callers::CodeFiles;
-use crate::classify::{classify, is_of_last_file};
+use crate::classify::{classify, reads_data};
 use crate::collect::StackIndex;
 use crate::maps::{CodeMapping, find, parse_maps};
 use crate::recording::{Frame, StackTrace, WaitClass};
@@ -224,8 +224,8 @@ impl StackIndex for StackTable {
         classify(&self.kernel_functions(place), in_iowait, reason)
     }
 
-    fn is_of_last_file(&self, place: u32, class: WaitClass) -> bool {
-        is_of_last_file(&self.kernel_functions(place), class)
+    fn reads_data(&self, place: u32) -> bool {
+        reads_data(&self.kernel_functions(place))
     }
 }
 
