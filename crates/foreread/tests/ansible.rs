@@ -180,7 +180,11 @@ fn host_a_second_run_changes_nothing_and_check_mode_writes_nothing() {
     let lasting = options.replace("persist: false", "persist: true, owner: udev");
     let (code, out, _) = ground.play("state", &lasting, "");
     assert_eq!((code, device.kib().as_str()), (2, "64"), "{out}");
-    assert!(out.contains("\"unsupported\": true") && out.contains("serial number"), "{out}");
+    let reason = match Path::new("/run/udev/data").exists() {
+        true => "no serial number",
+        false => "this host has no udev database",
+    };
+    assert!(out.contains("\"unsupported\": true") && out.contains(reason), "{out}");
     let wrong = options.replace("256K", "1X");
     let (code, out, _) = ground.play("state", &wrong, "");
     assert!(code == 2 && out.contains("1X"), "{out}");

@@ -185,7 +185,7 @@ fn a_specification_survives_toml_and_bad_ones_are_named() {
     assert_eq!(toml::from_str::<DriveSpec>(&text).unwrap(), spec);
     let bad = DriveSpec { rpm: f64::NAN, ..disk() };
     let error = Drive::new(&bad, 0).unwrap_err();
-    assert!(matches!(&error, SpecError::Impossible { key, .. } if key == "rpm"), "{error}");
+    assert_eq!(refused(&error), ("rpm", "60 to 1000000"));
     assert!(toml::from_str::<DriveSpec>("rpm = 7200").is_err());
     let average = disk().seek_average_ms;
     for (bad, field) in [
@@ -193,11 +193,20 @@ fn a_specification_survives_toml_and_bad_ones_are_named() {
         (DriveSpec { seek_full_ms: Some(average - 0.1), ..disk() }, "seek_full_ms"),
     ] {
         let error = Drive::new(&bad, 0).unwrap_err();
-        assert!(matches!(&error, SpecError::Impossible { key, .. } if key == field), "{error}");
+        let (key, allowed) = refused(&error);
+        assert!(key == field && allowed.contains(" or more, which seek_"), "{error}");
         // A measured seek curve replaces these times.
         assert_eq!(DriveSpec { seek_curve: vec![[1.0, 2.0]], ..bad }.validate(), Ok(()));
     }
     assert!(toml::from_str::<DriveSpec>(&text.replace("rpm", "rpn")).is_err());
+}
+
+/// Returns the key whose value is refused, and the values that it may have.
+fn refused(error: &SpecError) -> (&str, &str) {
+    match error {
+        SpecError::Impossible { key, allowed, .. } => (key, allowed),
+        other => panic!("{other}"),
+    }
 }
 
 /// A drive so small that requests overlap often.

@@ -5,6 +5,7 @@ mod stage;
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 
 use foreread_tunables::persist::{
     PersistBackend, PersistError, PersistedState, drafts, install, persisted, persisted_state,
@@ -85,14 +86,20 @@ fn a_preview_of_stacked_settings_is_what_happens() {
     assert_eq!(outcomes, [other, RestoreOutcome::AlreadySo], "340 was there before");
 }
 
+/// Applies settings twice; returns the journal of the first ones.
+fn stacked(stage: &Stage, older: &str, newer: &str) -> PathBuf {
+    applied(stage, older).expect("applied");
+    let journal = stage.journals().remove(0);
+    applied(stage, newer).expect("applied");
+    stage.await_end();
+    journal
+}
+
 /// Undone alone, the older setting would be lost: its value is not there any more.
 #[test]
 fn a_setting_below_a_newer_one_is_not_undone_alone() {
     let (_dir, stage) = machine();
-    applied(&stage, "read_ahead=256K nr_requests=256").expect("applied");
-    let older = stage.journals().remove(0);
-    applied(&stage, "read_ahead=512K").expect("applied");
-    stage.await_end();
+    let older = stacked(&stage, "read_ahead=256K nr_requests=256", "read_ahead=512K");
     let name = older.file_stem().expect("a name").to_string_lossy().into_owned();
     let alone = RollbackSelection::Journal(name);
     for undo in [rollback_preview, rollback] {
@@ -105,10 +112,7 @@ fn a_setting_below_a_newer_one_is_not_undone_alone() {
     rollback(&stage.dirs(), &stage.root(), &bdi).expect("rolled back");
     assert_eq!((stage.value(), stage.journals().len()), (kib(128), 0));
     // Other tunables do not hide it.
-    applied(&stage, "read_ahead=256K").expect("applied");
-    let older = stage.journals().remove(0);
-    applied(&stage, "nr_requests=256").expect("applied");
-    stage.await_end();
+    let older = stacked(&stage, "read_ahead=256K", "nr_requests=256");
     let name = older.file_name().expect("a name").to_string_lossy().into_owned();
     let alone = RollbackSelection::Journal(name);
     let report = rollback(&stage.dirs(), &stage.root(), &alone).expect("rolled back");
