@@ -362,14 +362,13 @@ impl BdiController {
         // Readers of a shared file use pages that others have read ahead, so progress cannot be
         // attributed. It is derived from the bytes that the device has read.
         let shared = self.shared();
-        let (mut alone, mut together, mut page) = (0_u64, 0, Bytes::from_kib(4));
+        let (mut alone, mut together) = (0_u64, 0);
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             self.totals.add(&stream.totals(facts.page));
             let mut counts = stream.counts();
             if shared.contains(&stream.file) {
                 together += std::mem::take(&mut counts.progress);
-                page = facts.page;
             }
             alone += counts.progress;
             self.counts.add(&counts);
@@ -381,7 +380,6 @@ impl BdiController {
                 now.saturating_sub(stream.seen) <= self.tuning.idle_timeout && !stream.is_done();
             domain.active += u64::from(active && stream.reading() == StreamKind::Forward);
         }
-        let read = self.device.now().get() / page.get().max(1);
         if together > 0 {
             self.counts.progress += read.saturating_sub(alone);
         }

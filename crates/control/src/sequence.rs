@@ -1,8 +1,8 @@
-//! Prefetches the next of many small files before they are opened.
+//! Prefetches the next of many files before they are opened.
 //!
-//! A reader of many small files waits for the disk at each file, and a larger window does not help
-//! if a file is no larger than the window. If files are started in an order of their directory (as
-//! listed, by name, or by inode), the next ones are prefetched.
+//! A reader of many files waits for the disk at the start of each, which no window prevents. If
+//! files of up to one piece are started in an order of their directory (as listed, by name forward
+//! or backward, or by inode), the next ones are prefetched.
 //!
 //! Access samples of some files, the markers, show the reader's progress. If accesses cannot be
 //! sampled, reads of cached pages are invisible. Then the first page of each marker is not
@@ -89,8 +89,8 @@ impl Sequences {
         Self { tuning, ..Self::default() }
     }
 
-    /// Records that a reader started to read a file: it missed the first page, or any page of a
-    /// new open file.
+    /// Records that a reader started to read a file: this is the first event of a new open file, or
+    /// a miss of the first page.
     pub fn on_file_begun(&mut self, file: FileKey, key: OpenFileId, at: Nanos) {
         if self.begun.back().is_some_and(|last| last.file == file) {
             return;
@@ -151,10 +151,10 @@ impl Sequences {
             .filter(|one| now.saturating_sub(one.at) < self.tuning.idle_timeout)
             .count();
         let is_paused = self.count < self.list_after || now < self.not_before;
-        let small = 0.0 < self.typical && self.typical <= self.tuning.piece_pages as f64;
+        let are_small = 0.0 < self.typical && self.typical <= self.tuning.piece_pages as f64;
         if self.current.is_some()
             || is_paused
-            || !small
+            || !are_small
             || (lately as u64) < self.tuning.few_samples
         {
             return Vec::new();

@@ -1,48 +1,32 @@
 //! Directories whose files of some MiB are read one after another.
 
-use foreread_control::POLICIES;
-use model::Spec;
-use sim::{
-    Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome, Start, lay_out, run,
-};
-use units::{Bytes, Nanos};
-use workload::{AccessClass, AccessMethod, Layout};
+mod touches;
+
+use sim::{SimOpenFile, SimOutcome};
+use touches::touch;
+use workload::AccessMethod;
 
 const FILES: u32 = 100;
 const FILE_PAGES: u64 = 512;
 const ALL: u64 = FILES as u64 * FILE_PAGES;
 
-/// One reader touches so many pages, one after another; `place` returns the file and the page of
-/// each touch.
-fn read(
-    policy: &str,
+/// Touches so many pages without and with `auto`; `place` returns the file and the page of each
+/// touch.
+fn without_and_with_auto(
+    model: &str,
     method: AccessMethod,
     touches: u64,
     place: impl Fn(u64) -> (u32, u64),
-) -> SimOutcome {
-    let touch = |number: u64| {
-        let (open, page) = place(number);
-        ReadStep {
-            open,
-            offset: Bytes::new(page * 4096),
-            length: Bytes::new(4096),
-            class: AccessClass::Stream,
-            start: Start::After(Nanos::ZERO),
-            advice: None,
-        }
-    };
-    let policy = POLICIES.parse(policy).expect("a policy");
-    let model = Spec::parse("hdd-2008").expect("a model");
-    let machine = SimMachine { policy, seed: 3, ..SimMachine::new(model) };
-    let sizes = [Bytes::new(FILE_PAGES * 4096); FILES as usize];
-    let steps: Vec<ReadStep> = (0..touches).map(touch).collect();
-    let scenario = Scenario {
-        files: lay_out(&sizes, Layout::Contiguous, machine.filesystem.layout, Bytes::ZERO),
-        opens: (0..FILES).map(|file| SimOpenFile::new(file, method)).collect(),
-        readers: vec![Reader { steps: steps.into_iter() }],
-        limits: Limits::default(),
-    };
-    run(&machine, scenario).expect("an outcome")
+) -> [SimOutcome; 2] {
+    ["linux-6.18", "auto"].map(|policy| {
+        let open = |file| SimOpenFile::new(file, method);
+        touch(policy, model, &[FILE_PAGES; FILES as usize], open, (0..touches).map(&place))
+    })
+}
+
+/// Returns how many times as fast the second one is.
+fn gain([linux, auto]: &[SimOutcome; 2]) -> f64 {
+    linux.elapsed.as_secs_f64() / auto.elapsed.as_secs_f64()
 }
 
 fn forward(number: u64) -> (u32, u64) {
@@ -57,30 +41,32 @@ fn backward(number: u64) -> (u32, u64) {
 
 #[test]
 fn the_next_files_are_prefetched_where_files_are_mapped_and_read_backward() {
-    let [linux, auto] =
-        ["linux-6.18", "auto"].map(|policy| read(policy, AccessMethod::Mmap, ALL, backward));
-    let gain = linux.elapsed.as_secs_f64() / auto.elapsed.as_secs_f64();
+    let both = without_and_with_auto("hdd-2008", AccessMethod::Mmap, ALL, backward);
+    let (gain, [linux, auto]) = (gain(&both), &both);
     assert!(gain > 3.0, "{gain}: {:?}", auto.policy_stats.decisions);
     assert!(auto.device.bytes <= linux.device.bytes, "{:?}", auto.device);
 }
 
 #[test]
 fn nothing_is_lost_where_files_are_read_forward() {
-    let [linux, auto] =
-        ["linux-6.18", "auto"].map(|policy| read(policy, AccessMethod::Read, ALL, forward));
-    let gain = linux.elapsed.as_secs_f64() / auto.elapsed.as_secs_f64();
+    let both = without_and_with_auto("hdd-2008", AccessMethod::Read, ALL, forward);
+    let (gain, [_, auto]) = (gain(&both), &both);
     assert!(gain > 0.98, "{gain}: {:?}", auto.policy_stats.decisions);
     let decisions = auto.policy_stats.decisions.iter();
     assert!(decisions.filter(|(_, text)| text.contains("files of its directory")).count() > 0);
 }
 
 #[test]
+fn files_that_are_read_forward_from_flash_come_faster() {
+    let both = without_and_with_auto("ssd-sata", AccessMethod::Read, ALL, forward);
+    assert!(gain(&both) > 1.1, "{}: {:?}", gain(&both), both[1].policy_stats.decisions);
+}
+
+#[test]
 fn of_files_that_are_read_in_part_the_same_part_is_prefetched() {
     let heads = |number: u64| ((number / 20) as u32, number % 20);
-    let touches = 20 * u64::from(FILES);
-    let [linux, auto] =
-        ["linux-6.18", "auto"].map(|policy| read(policy, AccessMethod::Read, touches, heads));
-    let gain = linux.elapsed.as_secs_f64() / auto.elapsed.as_secs_f64();
+    let both = without_and_with_auto("hdd-2008", AccessMethod::Read, 20 * u64::from(FILES), heads);
+    let (gain, [linux, auto]) = (gain(&both), &both);
     assert!(gain > 0.98, "{gain}: {:?}", auto.policy_stats.decisions);
     let most = 1.2 * linux.device.bytes.get() as f64;
     assert!(most > auto.device.bytes.get() as f64, "{:?}, {:?}", linux.device, auto.device);

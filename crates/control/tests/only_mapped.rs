@@ -1,12 +1,10 @@
 //! Files that are mapped and have no descriptor left: no process can set their windows.
 
-use foreread_control::POLICIES;
-use model::Spec;
-use sim::{
-    Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome, Start, lay_out, run,
-};
-use units::{Bytes, Nanos};
-use workload::{AccessClass, AccessMethod, Layout};
+mod touches;
+
+use sim::{SimOpenFile, SimOutcome};
+use touches::touch;
+use workload::AccessMethod;
 
 /// Page faults of one reader in a file of so many pages, under `auto`.
 fn faults(
@@ -15,26 +13,8 @@ fn faults(
     touched: impl Iterator<Item = u64>,
     only_mapped: bool,
 ) -> SimOutcome {
-    let fault = |page: u64| ReadStep {
-        open: 0,
-        offset: Bytes::new(page * 4096),
-        length: Bytes::new(4096),
-        class: AccessClass::Random,
-        start: Start::After(Nanos::ZERO),
-        advice: None,
-    };
-    let policy = POLICIES.parse("auto").expect("a policy");
-    let model = Spec::parse(model).expect("a model");
-    let machine = SimMachine { policy, seed: 1, ..SimMachine::new(model) };
-    let size = [Bytes::new(pages * 4096)];
-    let steps: Vec<ReadStep> = touched.map(fault).collect();
-    let scenario = Scenario {
-        files: lay_out(&size, Layout::Contiguous, machine.filesystem.layout, Bytes::ZERO),
-        opens: vec![SimOpenFile { only_mapped, ..SimOpenFile::new(0, AccessMethod::Mmap) }],
-        readers: vec![Reader { steps: steps.into_iter() }],
-        limits: Limits::default(),
-    };
-    run(&machine, scenario).expect("an outcome")
+    let open = |file| SimOpenFile { only_mapped, ..SimOpenFile::new(file, AccessMethod::Mmap) };
+    touch("auto", model, &[pages], open, touched.map(|page| (0, page)))
 }
 
 /// Faults at random places of a file of 2 GiB.
