@@ -107,10 +107,19 @@ pub fn missing_runs(pass: Pass, options: &Options, cell: &ProgramCell) -> u32 {
         Pass::Needed => u64::from(next_step(pass, options, cell).is_some()),
         Pass::All => options.pairs.saturating_sub(cell.undisturbed_pairs()),
     };
-    let missing = |kib: &&u64| pass == Pass::All && cell.window_runs(**kib).0 == 0;
-    let windows = options.windows_kib.iter().filter(missing).count() as u32;
+    let windows = if pass == Pass::All { missing_windows(options, cell) } else { 0 };
     let profile = pass != Pass::Needed && options.what_if.is_some() && cell.simulated().is_none();
     2 * pairs as u32 + windows + u32::from(profile)
+}
+
+/// Returns how many runs with static windows are missing: one of each window, and as many of the
+/// best one as there are pairs.
+fn missing_windows(options: &Options, cell: &ProgramCell) -> u32 {
+    let undisturbed = |kib: u64| cell.window_runs(kib).0;
+    let once = options.windows_kib.iter().filter(|kib| undisturbed(**kib) == 0).count() as u64;
+    let best = cell.best_measured_window().map_or(1, |(kib, _)| undisturbed(kib).max(1));
+    let again = if options.windows_kib.is_empty() { 0 } else { options.pairs.saturating_sub(best) };
+    (once + again) as u32
 }
 
 /// Estimates the duration of these runs from earlier runs of the program on this disk.
@@ -213,6 +222,8 @@ mod tests {
         assert_eq!(next(&runs), window(16, 2), "another may be the best then");
         runs.push((2, Arm::Static(16), 0.8, 0.0));
         assert_eq!(next(&runs), None);
+        let missing = |runs: &[_]| missing_runs(Pass::All, &options, &cell(runs));
+        assert_eq!([&runs[..4], &runs[..6], &runs].map(missing), [3, 1, 0]);
     }
 
     #[test]
