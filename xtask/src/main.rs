@@ -24,6 +24,7 @@ mod binaries;
 mod command;
 mod dist;
 mod guest;
+mod leftovers;
 mod outcome;
 mod packages;
 mod profile;

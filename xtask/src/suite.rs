@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::test_outcome::TestOutcome;
 use crate::transcript::Transcript;
-use crate::{binaries, command, guest, python, tidy};
+use crate::{binaries, command, guest, leftovers, python, tidy};
 
 /// Integration tests that need the machine exclusively, and mostly root.
 const HOST_TIER: &str = "host";
@@ -22,6 +22,7 @@ pub fn run(root: &Path) -> Result<bool> {
     check_with(cargo(root), "fmt", &["fmt", "--all", "--check"], &mut outcome)?;
     // Tests start the examples as processes that may be killed; `cargo test` may not build them.
     check_with(cargo(root), "build", &binaries::BUILD, &mut outcome)?;
+    leftovers::remove(root)?;
     run_ordinary_tests(root, &mut outcome)?;
     run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
     host_tier_and_others(root, &mut outcome)?;
