@@ -16,7 +16,7 @@ use super::memory::{Domains, WindowShare, share_of};
 use super::pace::PrimingController;
 use super::prime::FilePriming;
 use super::rates::ReadCounts;
-use super::sequence::Sequences;
+use super::sequence::{DeviceRate, Sequences};
 use super::stream::{Stream, StreamKind};
 use super::totals::ReaderTotals;
 use crate::tuning::Tuning;
@@ -257,8 +257,11 @@ impl BdiController {
         }
         let read = |file| self.primings.get(&file).map(FilePriming::touched);
         let rate = (self.device.rate().get() as f64).max(self.tuning.min_stream_rate.get());
-        let rotating = self.bounds.rotates.then_some(rate / self.page.get().max(1) as f64);
-        self.sequences.list(key, orders, read, inputs.now, rotating);
+        let device = DeviceRate {
+            pages_per_second: rate / self.page.get().max(1) as f64,
+            rotates: self.bounds.rotates,
+        };
+        self.sequences.list(key, orders, read, inputs.now, device);
         if !self.sequences.is_at_work() {
             return None;
         }
@@ -356,7 +359,7 @@ impl BdiController {
             (domain.active, domain.thrashed, domain.places) = (0, 0, 0);
         }
         let read = self.device.now().get() / self.page.get().max(1);
-        let files = self.sequences.interval(now, read) * self.sequences.typical().get();
+        let files = self.sequences.interval(now, read) * self.sequences.pages_per_file().get();
         self.counts.progress += files;
         self.past_progress += files;
         // Readers of a shared file use pages that others have read ahead, so progress cannot be

@@ -1,8 +1,9 @@
 //! Prefetches the next of many files before they are opened.
 //!
 //! A reader of many files waits for the disk at the start of each, which no window prevents. If
-//! files of up to one piece are started in an order of their directory (as listed, by name forward
-//! or backward, or by inode), the next ones are prefetched.
+//! files are started in an order of their directory (as listed, by name forward or backward, or by
+//! inode), the next ones are prefetched: whole if they are small, otherwise what the device reads
+//! until the controller can set the window of a file that has just been opened.
 //!
 //! Access samples of some files, the markers, show the reader's progress. If accesses cannot be
 //! sampled, reads of cached pages are invisible. Then the first page of each marker is not
@@ -29,6 +30,13 @@ struct Begun {
     at: Nanos,
     /// Pages that the device had read by then.
     pages: u64,
+}
+
+/// The highest rate of a device so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceRate {
+    pub pages_per_second: f64,
+    pub rotates: bool,
 }
 
 /// A directory whose files are read in one of its orders.
@@ -151,12 +159,7 @@ impl Sequences {
             .filter(|one| now.saturating_sub(one.at) < self.tuning.idle_timeout)
             .count();
         let is_paused = self.count < self.list_after || now < self.not_before;
-        let are_small = 0.0 < self.typical && self.typical <= self.tuning.piece_pages as f64;
-        if self.current.is_some()
-            || is_paused
-            || !are_small
-            || (lately as u64) < self.tuning.few_samples
-        {
+        if self.current.is_some() || is_paused || (lately as u64) < self.tuning.few_samples {
             return Vec::new();
         }
         self.begun.iter().rev().take(self.tuning.few_samples as usize).map(|one| one.key).collect()
@@ -164,16 +167,16 @@ impl Sequences {
 
     /// Takes the files of the directory of an open file, in the orders in which they may be read,
     /// and follows the order that fits best. `read` returns how many pages of a file were read, if
-    /// that is known. `rotating` is the best rate of a rotating disk so far, in pages per second.
+    /// that is known.
     pub fn list(
         &mut self,
         key: OpenFileId,
         orders: Vec<Vec<FileKey>>,
         read: impl Fn(FileKey) -> Option<u64>,
         now: Nanos,
-        rotating: Option<f64>,
+        device: DeviceRate,
     ) {
-        let (mut best, wanted) = (0, self.usually_read(read));
+        let (mut best, wanted) = (0, self.usually_read(read, device.pages_per_second));
         for files in orders {
             let mut sequence = Sequence::new(key, files, wanted, now, Arc::clone(&self.tuning));
             let fit = sequence.fit(&self.begun);
@@ -188,9 +191,8 @@ impl Sequences {
         }
         let doublings = self.unfit.saturating_sub(1).min(self.tuning.max_backoff_doublings);
         self.list_after = self.count + (self.tuning.few_samples << doublings);
-        if let Some((rate, current)) = rotating.zip(self.current.as_ref())
-            && current.is_left_to_the_disk(rate)
-        {
+        let is_left = |current: &Sequence| current.is_left_to_the_disk(device.pages_per_second);
+        if device.rotates && self.current.as_ref().is_some_and(is_left) {
             self.current = None;
             self.not_before = now + self.tuning.backoff_time;
         }
@@ -199,16 +201,18 @@ impl Sequences {
         }
     }
 
-    /// Returns how many pages of the next files to prefetch: as many as were read of the last ones,
-    /// or whole files if that was most of them.
-    fn usually_read(&self, read: impl Fn(FileKey) -> Option<u64>) -> Pages {
+    /// Returns how many pages of the next files to prefetch, at this rate of the device: as many as
+    /// were read of the last ones, or as many as are useful if that was most of them.
+    fn usually_read(&self, read: impl Fn(FileKey) -> Option<u64>, rate: f64) -> Pages {
         // The last file is still being read.
         let earlier = self.begun.iter().rev().skip(1).take(2 * self.tuning.few_samples as usize);
         let pages: Vec<u64> = earlier.filter_map(|one| read(one.file)).collect();
         let mean = pages.iter().sum::<u64>() / (pages.len() as u64).max(1);
         let is_most = mean as f64 >= self.tuning.majority_share * self.typical;
+        let useful = (rate * self.tuning.max_head_time().as_secs_f64()) as u64;
+        let most = useful.max(self.tuning.piece_pages);
         let whole = pages.is_empty() || is_most;
-        Pages::new(if whole { self.tuning.piece_pages } else { mean.max(1) })
+        Pages::new(if whole { most } else { mean.clamp(1, most) })
     }
 
     /// Ends an interval in which the device read `read` pages; returns the number of files that the
@@ -247,9 +251,10 @@ impl Sequences {
         }
     }
 
-    /// Returns the moving average of file sizes, at least 1 page.
-    pub fn typical(&self) -> Pages {
-        Pages::new((self.typical as u64).max(1))
+    /// Returns how many pages of a file are usually prefetched, at least 1.
+    pub fn pages_per_file(&self) -> Pages {
+        let wanted = self.current.as_ref().map_or(Pages::new(u64::MAX), |current| current.wanted);
+        Pages::new((self.typical as u64).max(1)).min(wanted)
     }
 
     pub fn is_at_work(&self) -> bool {
@@ -263,9 +268,9 @@ impl Sequences {
         share: &WindowShare,
         samples: bool,
     ) -> Option<(OpenFileId, Vec<NextFile>, String)> {
-        let typical = self.typical();
+        let pages_per_file = self.pages_per_file();
         let current = self.current.as_mut()?;
-        let due = current.due(typical, share, samples);
+        let due = current.due(pages_per_file, share, samples);
         if due.is_empty() {
             return None;
         }
@@ -382,9 +387,10 @@ impl Sequence {
         self.elsewhere >= self.tuning.few_samples
     }
 
-    fn due(&mut self, typical: Pages, share: &WindowShare, samples: bool) -> Vec<NextFile> {
-        let fits = (share.memory.get() / typical.get().max(1)).max(1);
-        let least = self.tuning.min_room.min((self.tuning.min_room_pages() / typical.get()).max(1));
+    fn due(&mut self, per_file: Pages, share: &WindowShare, samples: bool) -> Vec<NextFile> {
+        let fits = (share.memory.get() / per_file.get()).max(1);
+        let least =
+            self.tuning.min_room.min((self.tuning.min_room_pages() / per_file.get()).max(1));
         let room = (self.tuning.lookahead_intervals * self.pace).max(least).min(fits);
         self.depth = self.depth.max(least);
         if std::mem::take(&mut self.late) {

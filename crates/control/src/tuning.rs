@@ -201,8 +201,8 @@ tuning! {
     ///
     /// 64 KiB in pages of 4 KiB.
     min_piece_pages: u64 = 16, 1..=65536;
-    /// size of one piece of a priming prefetch, and of the largest file that is prefetched before
-    /// it is opened, in pages
+    /// size of one piece of a priming prefetch, in pages; files of this size are always prefetched
+    /// whole
     ///
     /// Long compared with a seek, and too short to be noticed.
     piece_pages: u64 = 1024, 2..=65536;

@@ -123,7 +123,7 @@ pub(crate) fn set_up_queue(
     let hardware = Bytes::from_kib(queue.read_number("max_hw_sectors_kb")?);
     let size = host.max_request.min(LARGEST_REQUEST).min(hardware).max(BLOCK_SIZE);
     queue.write("max_sectors_kb", &size.to_kib_floor().get().to_string())?;
-    queue.try_write("rotational", if model.device.rotates() { "1" } else { "0" });
+    queue.try_write("rotational", if model.is_rotational() { "1" } else { "0" });
     queue.write("read_ahead_kb", &read_ahead.to_string())?;
     Ok(QueueSettings {
         requests: queue.read_number("nr_requests")?,

@@ -8,6 +8,8 @@ const SHARE: WindowShare = WindowShare {
 };
 const TICK: Nanos = Nanos::from_millis(100);
 
+const FLASH: DeviceRate = DeviceRate { pages_per_second: 1e5, rotates: false };
+
 fn key(number: u64) -> FileKey {
     FileKey(1, number)
 }
@@ -51,7 +53,7 @@ fn the_next_files_of_the_order_that_fits_are_read() {
     let mut sequences = begun([50, 40, 30, 20, 10, 9, 8, 7]);
     assert_eq!(sequences.wants(TICK).first(), Some(&OpenFileId::new(7)));
     let (up, down) = (files(0..=50), files([50, 40, 30, 20, 10, 9, 8, 7, 5, 3]));
-    sequences.list(OpenFileId::new(7), vec![up, down], |_| None, TICK, None);
+    sequences.list(OpenFileId::new(7), vec![up, down], |_| None, TICK, FLASH);
     assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
     assert_eq!(sequences.wants(TICK), [], "it is followed already");
 }
@@ -59,7 +61,7 @@ fn the_next_files_of_the_order_that_fits_are_read() {
 #[test]
 fn who_goes_on_in_another_directory_is_followed_there() {
     let mut sequences = begun(0..8);
-    sequences.list(OpenFileId::new(7), vec![files(0..12)], |_| None, TICK, None);
+    sequences.list(OpenFileId::new(7), vec![files(0..12)], |_| None, TICK, FLASH);
     assert!(sequences.is_at_work());
     let begin = |sequences: &mut Sequences, number| {
         sequences.on_file_begun(key(number), OpenFileId::new(number), TICK * 2);
@@ -73,7 +75,7 @@ fn who_goes_on_in_another_directory_is_followed_there() {
 #[test]
 fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
     let list = |sequences: &mut Sequences| {
-        sequences.list(OpenFileId::new(1), vec![files(0..100)], |_| None, TICK, None);
+        sequences.list(OpenFileId::new(1), vec![files(0..100)], |_| None, TICK, FLASH);
     };
     let begin = |sequences: &mut Sequences, numbers: std::ops::Range<u64>| {
         numbers.for_each(|one| sequences.on_file_begun(key(one), OpenFileId::new(one), TICK));
@@ -104,13 +106,10 @@ fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
 }
 
 #[test]
-fn files_at_random_are_left_alone_and_so_are_large_ones() {
+fn files_at_random_are_left_alone() {
     let mut sequences = begun((0..16).map(|n| n * 7 % 100));
-    sequences.list(OpenFileId::new(0), vec![files(0..100)], |_| None, TICK, None);
+    sequences.list(OpenFileId::new(0), vec![files(0..100)], |_| None, TICK, FLASH);
     assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_empty());
-    let mut sequences = begun(0..16);
-    (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(99), facts(100_000, false)));
-    assert_eq!(sequences.wants(TICK), []);
     assert_eq!(begun(0..7).wants(TICK), [], "too few to tell");
     let mut sequences = begun(0..8);
     sequences.on_open_file(OpenFileId::new(3), facts(4, true));
@@ -120,7 +119,7 @@ fn files_at_random_are_left_alone_and_so_are_large_ones() {
 #[test]
 fn some_files_are_left_for_the_reader_to_be_seen_at() {
     let mut sequences = begun(0..8);
-    sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, None);
+    sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, FLASH);
     let next = sequences.due(&SHARE, false).expect("files").1;
     let left: Vec<u64> = next.iter().filter(|it| !it.from.is_zero()).map(|it| it.file.1).collect();
     assert_eq!((next.len(), left), (64, vec![16, 32, 48, 64]));
@@ -138,16 +137,30 @@ fn of_large_files_only_a_few_are_read_for_a_reader_of_unknown_pace() {
     let first = |pages: u64| {
         let mut sequences = begun(0..8);
         (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(7), facts(pages, false)));
-        sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, None);
+        sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, FLASH);
         due(&mut sequences).len()
     };
     assert_eq!([8, 64, 500, 1000].map(first), [64, 32, 4, 2]);
 }
 
 #[test]
+fn of_a_large_file_the_start_is_read() {
+    let wanted = |pages_per_second: f64| {
+        let mut sequences = begun(0..8);
+        (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(7), facts(100_000, false)));
+        let device = DeviceRate { pages_per_second, rotates: false };
+        sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, device);
+        let next = sequences.due(&SHARE, true).expect("files").1;
+        next.iter().map(|one| one.until.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(wanted(1e5), [7500], "what the device reads in 75 ms");
+    assert_eq!(wanted(1e3), [1024; 2]);
+}
+
+#[test]
 fn who_goes_elsewhere_or_rests_is_not_followed() {
     let mut sequences = begun(0..8);
-    sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, None);
+    sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, FLASH);
     due(&mut sequences);
     for number in 0..20 {
         sequences.on_file_begun(key(900 - 2 * number), OpenFileId::new(1), TICK);
@@ -161,7 +174,7 @@ fn who_goes_elsewhere_or_rests_is_not_followed() {
 /// compared with ten before.
 fn followed(files_each: u64) -> Sequences {
     let mut sequences = begun(0..16);
-    sequences.list(OpenFileId::new(15), vec![files(0..10_000)], |_| None, TICK, None);
+    sequences.list(OpenFileId::new(15), vec![files(0..10_000)], |_| None, TICK, FLASH);
     let intervals = 1..=Tuning::DEFAULT.judge_intervals();
     go_on(&mut sequences, intervals.map(|interval| (interval, 16 + files_each * interval)));
     sequences
@@ -196,7 +209,7 @@ fn small_directories_are_left_to_a_rotating_disk_that_reads_ahead_itself() {
             vec![files(0..count)],
             |_| None,
             TICK,
-            rotates.then_some(1e6),
+            DeviceRate { pages_per_second: 1e6, rotates },
         );
         assert!(sequences.wants(TICK * 2).is_empty(), "followed, or left alone for a while");
         sequences.is_at_work()
@@ -211,14 +224,14 @@ fn of_two_orders_that_fit_the_better_one_is_followed() {
     let by_name = [10, 11, 12, 1, 13, 14, 15, 16, 17, 18, 19, 2, 20, 21, 22, 23, 24, 3];
     let mut sequences = begun(by_name.into_iter().take(16));
     let listed = vec![files(0..40), files(by_name)];
-    sequences.list(OpenFileId::new(7), listed, |_| None, TICK, None);
+    sequences.list(OpenFileId::new(7), listed, |_| None, TICK, FLASH);
     assert_eq!(due(&mut sequences), [24, 3]);
 }
 
 #[test]
 fn markers_lie_ahead_of_the_reader_and_samples_show_that_he_passed_them() {
     let mut sequences = begun(0..8);
-    sequences.list(OpenFileId::new(7), vec![files(0..60)], |_| None, TICK, None);
+    sequences.list(OpenFileId::new(7), vec![files(0..60)], |_| None, TICK, FLASH);
     let due = sequences.due(&SHARE, true).map(|(_, files, _)| files).unwrap_or_default();
     assert!(!due.is_empty() && due.iter().all(|next| next.from == Pages::ZERO));
     let markers = sequences.markers();
@@ -240,7 +253,8 @@ fn a_reader_that_gets_what_a_rotating_disk_can_read_is_left_alone() {
             sequences.interval(at, pages_per_tick);
         }
         let now = TICK * 16;
-        sequences.list(OpenFileId::new(15), vec![files(0..100)], |_| None, now, Some(5000.0));
+        let device = DeviceRate { pages_per_second: 5000.0, rotates: true };
+        sequences.list(OpenFileId::new(15), vec![files(0..100)], |_| None, now, device);
         sequences.is_at_work()
     };
     assert!(follows(300) && !follows(400), "of 500 pages per tick");

@@ -279,6 +279,12 @@ impl Tuning {
         2 * self.piece_pages
     }
 
+    /// Time in which the device reads what is prefetched of a large file before it is opened: the
+    /// window of the open file is large by then.
+    pub(crate) fn max_head_time(&self) -> Nanos {
+        self.eager_interval * self.lookahead_intervals
+    }
+
     /// Share of the best rate so far at which a rotating disk counts as reading in order. The best
     /// rate is that of one interval, so a mean stays below it.
     ///

@@ -21,6 +21,10 @@ pub struct HostLimits {
     pub nr_requests: usize,
     /// The order of waiting requests (`scheduler`).
     pub scheduler: Scheduler,
+    /// Whether the device tells the host that it rotates (`rotational`); `None`: as it does. A file
+    /// system on another machine tells nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotational: Option<bool>,
 }
 
 /// The order in which waiting requests go to a device.
@@ -50,6 +54,7 @@ impl Default for HostLimits {
             max_request: Bytes::from_kib(512),
             nr_requests: 128,
             scheduler: Scheduler::default(),
+            rotational: None,
         }
     }
 }

@@ -171,6 +171,11 @@ impl Spec {
         self.device.least_time(bytes)
     }
 
+    /// Returns whether the host takes the device for a rotating disk.
+    pub fn is_rotational(&self) -> bool {
+        self.host.rotational.unwrap_or_else(|| self.device.rotates())
+    }
+
     /// Returns the limits of the block layer in front of the device.
     pub fn host(&self) -> &HostLimits {
         &self.host

@@ -45,7 +45,7 @@ impl<I: Steps> Simulation<I> {
             needs_lookahead: policy.needs_lookahead(),
             wants_call_events: policy.wants_call_events(),
             models_congestion: machine.policy.entry().name == "linux-legacy",
-            rotates: machine.model.device.rotates(),
+            rotates: machine.model.is_rotational(),
             next_tick: policy.next_tick().unwrap_or(Nanos::MAX),
             policy,
             page_by_page: machine.page_by_page,
