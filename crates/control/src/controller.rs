@@ -255,7 +255,7 @@ impl BdiController {
         if self.paused {
             return None;
         }
-        let read = |file| self.primings.get(&file).map(FilePriming::touched);
+        let read = |file| self.primings.get(&file).map(FilePriming::touched_from_start);
         let rate = (self.device.rate().get() as f64).max(self.tuning.min_stream_rate.get());
         let device = DeviceRate {
             pages_per_second: rate / self.page.get().max(1) as f64,
@@ -359,7 +359,7 @@ impl BdiController {
             (domain.active, domain.thrashed, domain.places) = (0, 0, 0);
         }
         let read = self.device.now().get() / self.page.get().max(1);
-        let files = self.sequences.interval(now, read) * self.sequences.pages_per_file().get();
+        let files = self.sequences.interval(now, read);
         self.counts.progress += files;
         self.past_progress += files;
         // Readers of a shared file use pages that others have read ahead, so progress cannot be

@@ -62,9 +62,12 @@ impl FilePriming {
         }
     }
 
-    /// Returns the number of pages that readers requested or that were prefetched.
-    pub fn touched(&self) -> u64 {
-        self.count
+    /// Returns the number of pages at the start of the file, without a gap, that readers requested
+    /// or that were prefetched.
+    pub fn touched_from_start(&self) -> u64 {
+        let whole = self.touched.iter().take_while(|word| **word == u64::MAX).count();
+        let rest = self.touched.get(whole).map_or(0, |word| word.trailing_ones());
+        64 * whole as u64 + u64::from(rest)
     }
 
     /// Adds the number and the total time of waits over an interval. If several readers wait at
@@ -289,6 +292,16 @@ mod tests {
         assert!(!again(&mut priming));
         priming.waited(100, Nanos::from_secs(1), Nanos::from_secs(1));
         assert!(again(&mut priming), "it was evicted");
+    }
+
+    #[test]
+    fn only_the_pages_at_the_start_are_without_a_gap() {
+        let mut priming = FilePriming::default();
+        let mut after = |start, pages| {
+            priming.touch(start, pages);
+            priming.touched_from_start()
+        };
+        assert_eq!([after(3, 200), after(0, 2), after(2, 1), after(300, 9)], [0, 2, 203, 203]);
     }
 
     #[test]

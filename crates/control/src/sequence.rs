@@ -21,7 +21,7 @@ use super::inputs::{FileKey, FileState};
 use super::memory::WindowShare;
 use crate::tuning::Tuning;
 use policy::OpenFileId;
-use trial::{FileProgress, FileRates, SequenceTrial};
+use trial::{FileProgress, SequenceTrial};
 
 #[derive(Clone, Copy, Debug)]
 struct Begun {
@@ -62,8 +62,8 @@ struct Sequence {
     before: u64,
     pace: u64,
     is_reported: bool,
-    /// Rates before prefetching.
-    original: FileRates,
+    /// The last files before prefetching.
+    original: FileProgress,
     tuning: Arc<Tuning>,
 }
 
@@ -166,8 +166,8 @@ impl Sequences {
     }
 
     /// Takes the files of the directory of an open file, in the orders in which they may be read,
-    /// and follows the order that fits best. `read` returns how many pages of a file were read, if
-    /// that is known.
+    /// and follows the order that fits best. `read` returns how many pages at the start of a file
+    /// were read, if that is known.
     pub fn list(
         &mut self,
         key: OpenFileId,
@@ -177,7 +177,7 @@ impl Sequences {
         device: DeviceRate,
     ) {
         let (mut best, wanted) = (0, self.usually_read(read, device.pages_per_second));
-        for files in orders {
+        for files in orders.into_iter().filter(|_| !wanted.is_zero()) {
             let mut sequence = Sequence::new(key, files, wanted, now, Arc::clone(&self.tuning));
             let fit = sequence.fit(&self.begun);
             if fit > best {
@@ -197,12 +197,14 @@ impl Sequences {
             self.not_before = now + self.tuning.backoff_time;
         }
         if let Some(current) = self.current.as_ref().filter(|_| self.trial.is_none()) {
-            self.trial = Some(SequenceTrial::new(current.original, Arc::clone(&self.tuning)));
+            let tuning = Arc::clone(&self.tuning);
+            self.trial = Some(SequenceTrial::new(current.original, device.rotates, tuning));
         }
     }
 
     /// Returns how many pages of the next files to prefetch, at this rate of the device: as many as
-    /// were read of the last ones, or as many as are useful if that was most of them.
+    /// were read of the last ones, or as many as are useful if that was most of them. 0 if they
+    /// were read from the middle.
     fn usually_read(&self, read: impl Fn(FileKey) -> Option<u64>, rate: f64) -> Pages {
         // The last file is still being read.
         let earlier = self.begun.iter().rev().skip(1).take(2 * self.tuning.few_samples as usize);
@@ -212,11 +214,11 @@ impl Sequences {
         let useful = (rate * self.tuning.max_head_time().as_secs_f64()) as u64;
         let most = useful.max(self.tuning.piece_pages);
         let whole = pages.is_empty() || is_most;
-        Pages::new(if whole { most } else { mean.clamp(1, most) })
+        Pages::new(if whole { most } else { mean.min(most) })
     }
 
-    /// Ends an interval in which the device read `read` pages; returns the number of files that the
-    /// reader passed in it.
+    /// Ends an interval in which the device read `read` pages; returns the number of pages that the
+    /// reader passed in it unseen. Reads of large files are seen: they last for several intervals.
     pub fn interval(&mut self, now: Nanos, read: u64) -> u64 {
         self.pages += read;
         let idle = |at: Nanos| now.saturating_sub(at) > self.tuning.idle_timeout;
@@ -231,15 +233,25 @@ impl Sequences {
         let came = current.at.saturating_sub(current.before);
         (current.before, current.pace) = (current.at, came.max(current.pace - current.pace / 4));
         self.passed += came;
+        let pages = self.pages_per_file().get();
+        let unseen = if pages <= self.tuning.piece_pages { came * pages } else { 0 };
         self.judge(now);
-        came
+        unseen
     }
 
     /// Stops prefetching if it has gained nothing.
     fn judge(&mut self, now: Nanos) {
+        // The start of each file may be prefetched further than it is read.
+        let piece = Pages::new(self.tuning.piece_pages);
+        let are_whole = self.current.as_ref().is_some_and(|current| current.wanted >= piece);
         let are_large = self.facts.is_some_and(|facts| self.typical > facts.window.get() as f64);
-        let progress = FileProgress { at: now, files: self.passed, pages: self.pages };
-        match self.trial.as_mut().and_then(|trial| trial.interval(progress, are_large)) {
+        let progress = FileProgress { time: now, files: self.passed, pages: self.pages };
+        let used_up = self.current.as_ref().is_none_or(|current| current.at >= current.done);
+        match self
+            .trial
+            .as_mut()
+            .and_then(|trial| trial.interval(progress, are_large && are_whole, used_up))
+        {
             Some(true) => self.failed_attempts = 0,
             Some(false) => {
                 let doublings = self.failed_attempts.min(self.tuning.max_backoff_doublings);
@@ -252,7 +264,7 @@ impl Sequences {
     }
 
     /// Returns how many pages of a file are usually prefetched, at least 1.
-    pub fn pages_per_file(&self) -> Pages {
+    fn pages_per_file(&self) -> Pages {
         let wanted = self.current.as_ref().map_or(Pages::new(u64::MAX), |current| current.wanted);
         Pages::new((self.typical as u64).max(1)).min(wanted)
     }
@@ -268,6 +280,9 @@ impl Sequences {
         share: &WindowShare,
         samples: bool,
     ) -> Option<(OpenFileId, Vec<NextFile>, String)> {
+        if self.trial.as_ref().is_some_and(SequenceTrial::is_paused) {
+            return None;
+        }
         let pages_per_file = self.pages_per_file();
         let current = self.current.as_mut()?;
         let due = current.due(pages_per_file, share, samples);
@@ -304,7 +319,7 @@ impl Sequence {
             before: 0,
             pace: 0,
             is_reported: false,
-            original: FileRates::default(),
+            original: FileProgress::default(),
             tuning,
         }
     }
@@ -324,7 +339,7 @@ impl Sequence {
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
         let progress = |one: &&Begun, files: usize| FileProgress {
-            at: one.at,
+            time: one.at,
             files: files as u64,
             pages: one.pages,
         };
@@ -342,11 +357,12 @@ impl Sequence {
     /// Returns whether a rotating disk reads at about its best `rate`, or reads these files ahead
     /// itself and few are left.
     fn is_left_to_the_disk(&self, rate: f64) -> bool {
-        if self.original.pages >= self.tuning.full_rate_share() * rate {
+        if self.original.pages_per_second() >= self.tuning.full_rate_share() * rate {
             return true;
         }
         let left = (self.files.len() as u64).saturating_sub(self.at);
-        let is_fast = self.original.files * self.tuning.min_rotating_file_time.as_secs_f64() > 1.0;
+        let usual = self.tuning.min_rotating_file_time.as_secs_f64();
+        let is_fast = self.original.files_per_second() * usual > 1.0;
         is_fast && left < self.tuning.min_rotating_files()
     }
 

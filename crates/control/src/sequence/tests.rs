@@ -158,6 +158,19 @@ fn of_a_large_file_the_start_is_read() {
 }
 
 #[test]
+fn as_much_is_read_as_of_the_last_files() {
+    let wanted = |read: u64| {
+        let mut sequences = begun(0..8);
+        (0..100).for_each(|_| sequences.on_open_file(OpenFileId::new(7), facts(100, false)));
+        sequences.list(OpenFileId::new(7), vec![files(0..20)], |_| Some(read), TICK, FLASH);
+        let next = sequences.due(&SHARE, true).map(|(_, files, _)| files).unwrap_or_default();
+        next.first().map(|one| one.until.get())
+    };
+    assert_eq!([10, 60].map(wanted), [Some(10), Some(7500)]);
+    assert_eq!(wanted(0), None, "their ends were read, for example");
+}
+
+#[test]
 fn who_goes_elsewhere_or_rests_is_not_followed() {
     let mut sequences = begun(0..8);
     sequences.list(OpenFileId::new(7), vec![files(0..1000)], |_| None, TICK, FLASH);
