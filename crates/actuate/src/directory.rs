@@ -5,7 +5,6 @@
 //! link is followed. A directory is used only if it contains the open file under its name, and a
 //! file only if it still has the inode that was listed.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use host::{DevNo, Root};
 use observe::{Holder, OpenFile};
+use policy::{ListedDirectory, ListedFile, following_siblings, reading_orders};
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat,
 };
@@ -43,23 +43,17 @@ pub struct Directory {
     /// The user id of the owner of that file, and its device as `stat(2)` reports it.
     owner: (u32, u64),
     /// The directory of the file, then its siblings in the order in which the parent lists them.
-    listed: Vec<ListedDirectory>,
+    directories: Vec<OpenDirectory>,
     /// For each inode, the index of its directory and its index in that directory.
     places: BTreeMap<u64, (usize, usize)>,
     readers: Mutex<Readers>,
 }
 
-/// The inode and the name of a regular file.
-type ListedFile = (u64, OsString);
-
-/// A directory and its regular files.
+/// An open directory, whose files are opened through its descriptor.
 #[derive(Debug)]
-struct ListedDirectory {
-    name: OsString,
-    /// True if the parent lists it after the directory of the open file.
-    is_listed_later: bool,
+struct OpenDirectory {
+    listed: ListedDirectory,
     descriptor: OwnedFd,
-    files: Vec<ListedFile>,
 }
 
 /// The last reader of the files of a directory.
@@ -107,23 +101,23 @@ impl Directory {
         }
         let owner = (stat.st_uid, stat.st_dev);
         let own = parent.file_name().unwrap_or_default().to_owned();
-        let mut listed = Vec::new();
         let above = parent
             .parent()
             .filter(|_| with_siblings)
             .and_then(|above| openat2(&top, above, flags, Mode::empty(), within).ok());
         let followers = above.map_or_else(Vec::new, |above| siblings(&above, &own, owner));
         let files = list(&descriptor)?;
-        listed.push(ListedDirectory { name: own, is_listed_later: false, descriptor, files });
-        listed.extend(followers);
+        let listed = ListedDirectory { name: own, is_listed_later: false, files };
+        let mut directories = vec![OpenDirectory { listed, descriptor }];
+        directories.extend(followers);
         let mut places = BTreeMap::new();
-        for (directory, number) in listed.iter().zip(0..) {
-            let inodes = directory.files.iter().map(|(inode, _)| *inode).zip(0..);
+        for (directory, number) in directories.iter().zip(0..) {
+            let inodes = directory.listed.files.iter().map(|(inode, _)| *inode).zip(0..);
             places.extend(inodes.map(|(inode, place)| (inode, (number, place))));
         }
         let readers = Readers { last: file.clone(), granted: Instant::now() };
         let (file, readers) = (file.clone(), Mutex::new(readers));
-        Some(Self { file, owner, listed, places, readers })
+        Some(Self { file, owner, directories, places, readers })
     }
 
     /// Updates the last reader: the last of these open files that is in the directory.
@@ -157,34 +151,18 @@ impl Directory {
         &self.file
     }
 
-    /// Returns the inodes of the files in each order in which a program may read them. Files are
-    /// ordered as listed, by name or by inode; directories as listed or by name. The last order is
-    /// that of the names of one directory, backward.
+    /// Returns the inodes of the files in each order in which a program may read them.
     pub fn orders(&self) -> Vec<Vec<u64>> {
-        let Some((own, siblings)) = self.listed.split_first() else { return Vec::new() };
-        let mut named: Vec<&ListedDirectory> = siblings.iter().collect();
-        named.retain(|sibling| sibling.name > own.name);
-        named.sort_by(|a, b| a.name.cmp(&b.name));
-        let listed = siblings.iter().filter(|sibling| sibling.is_listed_later).collect();
-        // Without siblings, both orders are the same.
-        let following = if siblings.is_empty() { vec![listed] } else { vec![listed, named] };
-        let orders = following.into_iter().flat_map(|following| {
-            let directories: Vec<_> = std::iter::once(own).chain(following).collect();
-            [
-                in_order(&directories, |_, _| Ordering::Equal),
-                in_order(&directories, |a, b| a.1.cmp(&b.1)),
-                in_order(&directories, |a, b| a.0.cmp(&b.0)),
-            ]
-        });
-        orders.chain([in_order(&[own], |a, b| b.1.cmp(&a.1))]).collect()
+        let listed: Vec<_> = self.directories.iter().map(|directory| &directory.listed).collect();
+        listed.split_first().map_or_else(Vec::new, |(own, siblings)| reading_orders(own, siblings))
     }
 
     /// Opens the file with this inode, if it is still the listed one and the owner of the original
     /// open file may read it.
     fn open(&self, inode: u64) -> Option<(OwnedFd, Bytes)> {
         let (directory, place) = *self.places.get(&inode)?;
-        let directory = &self.listed[directory];
-        let (_, name) = &directory.files[place];
+        let directory = &self.directories[directory];
+        let (_, name) = &directory.listed.files[place];
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&directory.descriptor, name.as_os_str(), flags, Mode::empty()).ok()?;
         let stat = fstat(&file).ok()?;
@@ -195,37 +173,22 @@ impl Directory {
     }
 }
 
-/// Returns the inodes of the files of these directories, sorted by `compare` within each directory.
-fn in_order(
-    directories: &[&ListedDirectory],
-    compare: impl Fn(&ListedFile, &ListedFile) -> Ordering,
-) -> Vec<u64> {
-    let sorted = directories.iter().flat_map(|directory| {
-        let mut files: Vec<&ListedFile> = directory.files.iter().collect();
-        files.sort_by(|a, b| compare(a, b));
-        files.into_iter().map(|(inode, _)| *inode)
-    });
-    sorted.collect()
-}
-
 /// Returns the directories that follow `own` in `above`, as listed or by name, and that the owner
 /// of the open file may search. Skips mount points.
-fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<ListedDirectory> {
+fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<OpenDirectory> {
     let Ok(entries) = Dir::read_from(above) else { return Vec::new() };
-    let mut names: Vec<OsString> = entries
+    let names: Vec<OsString> = entries
         .filter_map(Result::ok)
         .take(MAX_ENTRIES)
         .filter(|entry| entry.file_type() == FileType::Directory)
         .map(|entry| OsString::from_vec(entry.file_name().to_bytes().to_vec()))
         .filter(|name| name != "." && name != "..")
         .collect();
-    let at = names.iter().position(|name| name == own).map_or(0, |at| at + 1);
-    let later = names.split_off(at).into_iter().map(|name| (name, true));
-    let by_name = names.into_iter().filter(|name| name > own).map(|name| (name, false));
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let (mut found, mut files) = (Vec::new(), 0);
-    for (name, is_listed_later) in later.chain(by_name).take(MAX_SIBLINGS) {
+    let following = following_siblings(names, own).into_iter();
+    for (name, is_listed_later) in following.take(MAX_SIBLINGS) {
         let opened = openat2(above, name.as_os_str(), flags, Mode::empty(), within).ok();
         let Some(descriptor) = opened.filter(|descriptor| may_be_searched(descriptor, owner))
         else {
@@ -236,7 +199,8 @@ fn siblings(above: &OwnedFd, own: &OsString, owner: (u32, u64)) -> Vec<ListedDir
         if files > MAX_SIBLING_FILES {
             break;
         }
-        found.push(ListedDirectory { name, is_listed_later, descriptor, files: listed });
+        let listed = ListedDirectory { name, is_listed_later, files: listed };
+        found.push(OpenDirectory { listed, descriptor });
     }
     found
 }

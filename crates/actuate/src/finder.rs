@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use host::Root;
 use observe::OpenFile;
+use policy::is_next_in_tree;
 
 use crate::{AccessRules, Directory};
 
@@ -63,25 +64,5 @@ impl Finder {
         let answer = self.answers.try_recv().ok()?;
         self.is_pending = false;
         answer
-    }
-}
-
-/// Returns whether a reader that read in `before` and then in `directory` walks through a tree:
-/// both directories have the same parent.
-fn is_next_in_tree(before: &Path, directory: &Path) -> bool {
-    before != directory && before.parent().is_some_and(|above| directory.parent() == Some(above))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reading_in_a_sibling_directory_is_walking_a_tree() {
-        let is_next = |a: &str, b: &str| is_next_in_tree(Path::new(a), Path::new(b));
-        assert!(is_next("/srv/a", "/srv/b"));
-        assert!(!is_next("/srv/a", "/srv/a"), "the same directory");
-        assert!(!is_next("/srv/a", "/home/b") && !is_next("/srv/a", "/srv/b/c"));
-        assert!(!is_next("", "/srv"), "no directory was read before");
     }
 }

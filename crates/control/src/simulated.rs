@@ -5,6 +5,8 @@
 //! kernel's tracepoints report, decides in intervals, and uses only what a stock kernel offers:
 //! windows of open files, and `readahead(2)` with its limit.
 
+mod finder;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 
@@ -15,6 +17,7 @@ use policy::{
     FileId, Folio, MissPrefetch, OpenFileId, Page, Parameter, Policy, PolicyStats, StreamId,
     TickContext, Touch, TouchOutcome,
 };
+use units::text::SettingError;
 use units::{Bytes, Nanos, Pages};
 
 use crate::action::{ActionKind, FileAction, NextFile};
@@ -26,12 +29,18 @@ use crate::controller::BdiController;
 use crate::inputs::{Bounds, Features, FileKey, FileState, MemoryInputs, SampledFiles};
 use crate::probed::{Probed, event};
 use crate::tuning::Tuning;
+use finder::SimulatedFinder;
 
 /// Parameters besides the thresholds.
 const OWN_PARAMETERS: &[Parameter] = &[
     Parameter { name: "most", summary: "the largest window", default: "8M" },
     Parameter { name: "interval", summary: "milliseconds between decisions", default: "100" },
     Parameter { name: "reaction", summary: "microseconds to answer a miss", default: "50" },
+    Parameter {
+        name: "dilation",
+        summary: "how many times slower auto sees the disk",
+        default: "1",
+    },
     Parameter { name: "prefetch", summary: "on: also prefetch", default: "on" },
     Parameter { name: "streams", summary: "on: windows of streams", default: "on" },
     Parameter { name: "mappings", summary: "on: windows of random mappings", default: "on" },
@@ -78,7 +87,12 @@ pub const ENTRY: Entry = Entry {
         };
         let interval = Nanos::from_millis(settings.count("interval", 1, 60_000)?);
         let reaction = Nanos::from_micros(settings.count("reaction", 0, 1_000_000)?);
-        Ok(Box::new(SimulatedAuto::new(bounds, interval, reaction)))
+        let dilation = settings.parsed("dilation", |key, text| {
+            let factor = text.parse().ok().filter(|factor| (0.001..=1000.0).contains(factor));
+            factor.ok_or_else(|| SettingError::invalid(key, text, "must be 0.001 to 1000"))
+        })?;
+        let auto = SimulatedAuto::new(bounds, interval, reaction);
+        Ok(Box::new(auto.with_dilation(dilation)))
     },
 };
 
@@ -111,6 +125,7 @@ impl SimulatedAuto {
             kernel: Linux618::new(),
             bounds,
             reaction,
+            dilation: 1.0,
             sampled: BTreeSet::new(),
             events: Vec::new(),
             completed: DeviceCompletions::default(),
@@ -119,11 +134,22 @@ impl SimulatedAuto {
             files: BTreeMap::new(),
             by_file: BTreeMap::new(),
             only_mapped: BTreeSet::new(),
+            finder: SimulatedFinder::default(),
             policy_stats: PolicyStats::default(),
         };
         // Like a live loop that has sampled once and seen no reader.
         let next_step = BdiController::new(bounds, PAGE).next_delay(interval);
         Self { control, machine, interval, next_step }
+    }
+
+    /// Makes time pass faster for the controller by this factor, as on a virtual disk that is
+    /// slower than the model that is simulated.
+    #[must_use]
+    pub fn with_dilation(mut self, dilation: f64) -> Self {
+        self.next_step = self.next_step.scaled(1.0 / dilation);
+        self.machine.reaction = self.machine.reaction.scaled(1.0 / dilation);
+        self.machine.dilation = dilation;
+        self
     }
 }
 
@@ -134,6 +160,8 @@ struct ControlledKernel {
     bounds: Bounds,
     /// The time from a miss to the prefetch of the rest of its run.
     reaction: Nanos,
+    /// Factor by which time passes faster for the controller than in the simulation.
+    dilation: f64,
     /// Files whose accesses are sampled, open or not.
     sampled: BTreeSet<FileKey>,
     /// Events that the tracepoints have reported since the last step.
@@ -148,6 +176,7 @@ struct ControlledKernel {
     by_file: BTreeMap<FileId, StreamId>,
     /// Open files without a descriptor.
     only_mapped: BTreeSet<StreamId>,
+    finder: SimulatedFinder,
     policy_stats: PolicyStats,
 }
 
@@ -167,6 +196,7 @@ impl ControlledKernel {
     fn report(&mut self, stream: StreamId, mut event: AccessEvent) {
         if let Some(file) = self.files.get(&stream) {
             event.file = Some(open_file(stream));
+            event.at = event.at.scaled(self.dilation);
             self.events.push((file_key(*file), event));
         }
     }
@@ -247,7 +277,7 @@ impl ControlledKernel {
     /// Prefetches files that need not be open yet: the simulation has numbered them already.
     fn prefetch_files(&mut self, files: &[NextFile], ctx: &mut dyn TickContext) {
         for next in files {
-            let is_it = |file: &FileId| u64::from(file.0) == next.file.1;
+            let is_it = |file: &FileId| file_key(*file) == next.file;
             let stream = self.by_file.get(&FileId(next.file.1 as u32)).copied();
             let Some(stream) = stream.filter(|stream| self.files.get(stream).is_some_and(is_it))
             else {
@@ -309,11 +339,12 @@ impl EventSource for SimulatedBackend<'_> {
     type Error = Infallible;
 
     fn now(&self) -> Nanos {
-        self.ctx.now()
+        self.ctx.now().scaled(self.machine.dilation)
     }
 
     fn poll(&mut self) -> bool {
-        let completed = self.ctx.completions();
+        let mut completed = self.ctx.completions();
+        completed.time = completed.time.scaled(self.machine.dilation);
         let before = std::mem::replace(&mut self.machine.completed, completed);
         before != completed || !self.machine.events.is_empty()
     }
@@ -333,7 +364,7 @@ impl EventSource for SimulatedBackend<'_> {
             limited: BTreeSet::from([0]),
             ..MemoryInputs::default()
         };
-        Ok(LoopSample { now: self.ctx.now(), bdis: BTreeMap::from([(BDI, bdi)]), memory })
+        Ok(LoopSample { now: self.now(), bdis: BTreeMap::from([(BDI, bdi)]), memory })
     }
 
     fn file_state(&mut self, _bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
@@ -359,6 +390,13 @@ impl EventSource for SimulatedBackend<'_> {
     }
 
     fn find_directory(&mut self, _bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
+        if let Some(tree) = self.ctx.file_tree() {
+            let read = |key: OpenFileId| Some((key, *self.machine.files.get(&stream(key)?)?));
+            let open = wanted.iter().find_map(|key| read(*key));
+            let DeviceCompletions { reads, time, .. } = self.ctx.completions();
+            let read_time = time.scaled(1.0 / reads.max(1) as f64);
+            return self.machine.finder.find(tree, open, self.ctx.now(), read_time);
+        }
         // All files are in one directory, which lists them in order of creation.
         let files = self.machine.by_file.keys().map(|file| file_key(*file));
         let orders = || vec![files.clone().collect(), files.rev().collect()];
@@ -470,7 +508,7 @@ impl Policy for SimulatedAuto {
     }
 
     fn stalled(&mut self, now: Nanos, stream: StreamId, wait: Nanos) {
-        let kind = EventKind::Stall { wait };
+        let kind = EventKind::Stall { wait: wait.scaled(self.machine.dilation) };
         self.machine.report(stream, event(now, kind, Page::FIRST, Pages::ZERO));
     }
 
@@ -485,7 +523,7 @@ impl Policy for SimulatedAuto {
             let mut backend = SimulatedBackend { machine: &mut self.machine, ctx };
             let Ok(()) = self.control.step(&mut backend);
             let delay = self.control.next_delay(self.interval, Nanos::ZERO);
-            self.next_step = ctx.now() + delay;
+            self.next_step = ctx.now() + delay.scaled(1.0 / self.machine.dilation);
         }
     }
 

@@ -25,8 +25,8 @@ fn auto() -> PolicySpec {
     POLICIES.parse("auto").expect("a policy")
 }
 
-/// Returns the decisions of this policy for four streams on an array.
-fn decisions(policy: &str) -> Vec<String> {
+/// Returns the decisions of this policy for four streams on an array, each with its time.
+fn timed_decisions(policy: &str) -> Vec<(Nanos, String)> {
     const BLOCK: u64 = 64 << 10;
     const BLOCKS: u64 = 2048;
     let read = |open: u64, number: u64| ReadStep {
@@ -49,7 +49,11 @@ fn decisions(policy: &str) -> Vec<String> {
         limits: Limits::default(),
     };
     let outcome = run(&machine, scenario).expect("an outcome");
-    outcome.policy_stats.decisions.into_iter().map(|(_, text)| text).collect()
+    outcome.policy_stats.decisions
+}
+
+fn decisions(policy: &str) -> Vec<String> {
+    timed_decisions(policy).into_iter().map(|(_, text)| text).collect()
 }
 
 #[test]
@@ -59,6 +63,14 @@ fn another_threshold_changes_decisions() {
     assert_eq!(decisions("auto,idle_timeout=2s"), default);
     // Less than what all streams read in this time fits into their windows.
     assert_ne!(decisions("auto,idle_timeout=50ms"), default);
+}
+
+#[test]
+fn on_a_slow_disk_decisions_come_early_in_the_time_of_the_model() {
+    let first = |policy| timed_decisions(policy)[0].0.as_secs_f64();
+    assert_eq!(timed_decisions("auto,dilation=1"), timed_decisions("auto"));
+    assert!(first("auto,dilation=4") < 0.5 * first("auto"));
+    assert!(first("auto,dilation=0.5") > 1.5 * first("auto"));
 }
 
 fn any_scene_under_auto() -> impl Strategy<Value = Scene> {

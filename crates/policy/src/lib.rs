@@ -14,6 +14,7 @@
 
 pub mod algorithm;
 pub mod cache;
+mod directory;
 mod entry;
 mod event;
 pub mod golden;
@@ -28,14 +29,18 @@ pub use cache::{
     Cache, DeviceLimits, FileCache, FileShape, Fill, Memory, PageTree, Submission, Trigger,
     Upcoming,
 };
+pub use directory::{
+    FileId, FileTree, ListedDirectory, ListedFile, ListedTree, following_siblings, is_next_in_tree,
+    reading_orders,
+};
 pub use entry::{Entry, Parameter, PolicyArgs, PolicyError};
 pub use event::{AccessEvent, EventKind, OpenFileId, Window};
 pub use mapping::Mapping;
 pub use miss_prefetch::MissPrefetch;
 pub use page::{Extent, Folio, Page};
 pub use policy::{
-    Advice, Call, DeviceCompletions, Eviction, FileId, MapAdvice, Method, Policy, PolicyStats,
-    StreamId, TickContext, Touch, TouchOutcome,
+    Advice, Call, DeviceCompletions, Eviction, MapAdvice, Method, Policy, PolicyStats, StreamId,
+    TickContext, Touch, TouchOutcome,
 };
 pub use reader::{PageVisit, ReadWalk, read};
 pub use registry::{BUILT_IN, Catalogue, PolicySpec, REGISTRY, build};

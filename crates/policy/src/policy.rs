@@ -4,15 +4,14 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Pages};
 
 use crate::cache::{Cache, Memory};
+pub(crate) use crate::directory::FileId;
+use crate::directory::FileTree;
 use crate::page::{Extent, Folio, Page};
 
 /// An open file (open file description). The caller assigns the numbers. It should reuse small
 /// numbers after a close, because they are indices of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId(pub u32);
 
 /// Advice on a range of a mapping (`madvise`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -204,6 +203,11 @@ pub trait TickContext {
     /// Returns whether the device is a rotating disk.
     fn rotates(&self) -> bool {
         false
+    }
+
+    /// Returns the directories of the files; `None` if the files have none.
+    fn file_tree(&self) -> Option<&FileTree> {
+        None
     }
 
     /// Calls `act` with the cache of a stream's file, or does nothing if there is no such stream.

@@ -13,6 +13,7 @@ mod classify;
 mod code;
 mod collect;
 mod device;
+mod directories;
 mod error;
 mod evicted;
 mod firefox;

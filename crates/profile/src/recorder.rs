@@ -13,6 +13,7 @@ use sys::extents::FileExtent;
 use units::{Bytes, Nanos};
 
 use crate::collect::Collector;
+use crate::directories::listed_directories;
 use crate::error::ProfileError;
 use crate::limits::CgroupLimits;
 use crate::names::{MountPoints, device_name};
@@ -200,6 +201,7 @@ impl Recorder {
             RecordTarget::System => "system".to_owned(),
         };
         place_files(&mut recording);
+        recording.directories = listed_directories(&recording);
         for device in recording.files.iter().map(|file| file.id.device).collect::<BTreeSet<_>>() {
             if let Some(window) = read_ahead(&self.root, device) {
                 recording.read_ahead.insert(device, window);

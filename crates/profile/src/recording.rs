@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use observe::{AdviceCallKind, InodeId, UringReads};
+use policy::ListedTree;
 use units::{Bytes, Nanos};
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -328,6 +329,8 @@ pub struct ProfileRecording {
     pub neighbours: BTreeMap<u32, String>,
     /// Names of the devices.
     pub devices: BTreeMap<host::DevNo, String>,
+    /// The directories of the files that were read, listed after the run.
+    pub directories: ListedTree,
     /// Read-ahead of the file systems of the files, by device.
     pub read_ahead: BTreeMap<host::DevNo, Bytes>,
 }

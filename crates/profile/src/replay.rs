@@ -1,10 +1,11 @@
 //! Replays the recorded accesses in the simulator, unchanged and changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::layout::FileLayout;
 use observe::AdviceCallKind;
-use policy::Extent;
+use policy::{Extent, FileTree};
 use sim::{
     Costs, FileOnDisk, Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome,
     Start,
@@ -15,6 +16,7 @@ use workload::{AccessClass, AccessMethod, Hint, RangeAdvice};
 use crate::advice_values::SEQUENTIAL_VALUE;
 use crate::code::mapped_code;
 use crate::device::DeviceModel;
+use crate::directories::file_tree;
 use crate::overhead::{WaitOverhead, recorded_service, service};
 use crate::prefetch_list::{ADVICE_BYTES, in_place_order};
 use crate::recording::{PAGE_BYTES, ProfileRecording};
@@ -74,6 +76,11 @@ impl Simulated {
     }
 }
 
+/// Returns the files of these streams, in the order of the simulation.
+fn inodes_of(streams: &[&FileStream]) -> BTreeSet<u32> {
+    streams.iter().map(|stream| stream.inode).collect()
+}
+
 /// The accesses of some streams, to be replayed on a device.
 #[derive(Debug)]
 pub(crate) struct ProfileReplay<'a> {
@@ -85,6 +92,7 @@ pub(crate) struct ProfileReplay<'a> {
     pub model: &'a DeviceModel,
     /// The part of each mapped file that is code.
     code: BTreeMap<u32, Extent>,
+    file_tree: Arc<FileTree>,
     /// Recorded waits of these streams for pages.
     pub recorded: Nanos,
     overhead: WaitOverhead,
@@ -118,6 +126,7 @@ impl<'a> ProfileReplay<'a> {
         let mut replay = Self {
             recording,
             code: mapped_code(recording),
+            file_tree: Arc::new(file_tree(recording, inodes_of(&streams))),
             streams,
             steps,
             least_steps,
@@ -284,6 +293,7 @@ impl<'a> ProfileReplay<'a> {
         let machine = SimMachine {
             read_ahead: windows.iter().copied().max().unwrap_or(DEFAULT_WINDOW.to_kib_floor()),
             file_read_ahead: windows,
+            file_tree: Some(Arc::clone(&self.file_tree)),
             costs: Costs::NONE,
             request_delay,
             seed,
@@ -338,7 +348,7 @@ impl<'a> ProfileReplay<'a> {
 
     /// Returns the files, the index of each by inode, and the window of each.
     fn files(&self, changes: &Changes<'_>) -> (Vec<FileOnDisk>, BTreeMap<u32, u32>, Vec<Kib>) {
-        let inodes: BTreeSet<u32> = self.streams.iter().map(|stream| stream.inode).collect();
+        let inodes = inodes_of(&self.streams);
         let (mut files, mut places, mut windows) = (Vec::new(), BTreeMap::new(), Vec::new());
         let mut free = 0_u64;
         let all_placed = inodes.iter().all(|inode| self.file(*inode).start.is_some());

@@ -84,19 +84,11 @@ pub struct WhatIfTable {
     pub rows: Vec<WhatIf>,
 }
 
-/// Interval between decisions of `auto`, and its reaction time to a miss.
-const AUTO_INTERVAL: Nanos = Nanos::from_millis(100);
-const AUTO_REACTION: Nanos = Nanos::from_micros(50);
-
 /// Returns the policy of `foreread auto` on a disk that is `dilation` times slower than its model.
 /// `auto` does not slow down with the disk, so it is faster in the model's time.
 fn auto(dilation: f64) -> Result<PolicySpec, String> {
-    if dilation <= 1.0 {
-        return control::POLICIES.parse("auto").map_err(|error| error.to_string());
-    }
-    let interval = AUTO_INTERVAL.scaled(1.0 / dilation).get() / 1_000_000;
-    let reaction = AUTO_REACTION.scaled(1.0 / dilation).get() / 1000;
-    let words = format!("auto,interval={},reaction={reaction}", interval.max(1));
+    let words =
+        if dilation == 1.0 { "auto".to_owned() } else { format!("auto,dilation={dilation}") };
     control::POLICIES.parse(&words).map_err(|error| error.to_string())
 }
 
@@ -147,11 +139,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_a_slow_disk_auto_decides_more_often() {
+    fn on_a_slow_disk_auto_is_faster_in_the_time_of_the_model() {
         let text = |dilation| auto(dilation).unwrap().to_string();
         assert_eq!(text(1.0), "auto");
-        assert_eq!(text(4.0), "auto,interval=25,reaction=12");
-        assert_eq!(text(1e4), "auto,interval=1,reaction=0");
+        assert_eq!(text(4.0), "auto,dilation=4");
+        assert!(auto(1e4).is_err());
     }
 
     #[test]

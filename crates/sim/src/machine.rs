@@ -1,9 +1,11 @@
 //! The simulated machine: device, page cache, read-ahead and processor costs.
 
+use std::sync::Arc;
+
 use model::Spec;
 use model::layout::FileLayout;
-use policy::PolicySpec;
 use policy::cache::PAGE;
+use policy::{FileTree, PolicySpec};
 use units::text::SettingError;
 use units::{Bytes, Kib, Nanos};
 
@@ -82,6 +84,8 @@ pub struct SimMachine {
     /// Read-ahead of single files, by index in the scenario, as a tuner of open files would set it.
     /// Files beyond the end of the list have the read-ahead of the bdi.
     pub file_read_ahead: Vec<Kib>,
+    /// The directories of the scenario's files; `None` if they have none.
+    pub file_tree: Option<Arc<FileTree>>,
     /// Size of the page cache.
     pub cache: Bytes,
     /// Rule for the page that leaves a full cache.
@@ -111,6 +115,7 @@ impl SimMachine {
             policy: PolicySpec::default(),
             read_ahead: Kib::new(128),
             file_read_ahead: Vec::new(),
+            file_tree: None,
             cache: Bytes::from_gib(8),
             replacement: Replacement::default(),
             filesystem: FileSystem::XFS,

@@ -8,10 +8,10 @@ use super::source::SourceFile;
 /// Maximum number of non-test lines of Rust by package, including comments and blank lines. A
 /// change that adds a capability raises its row; one that removes code lowers it.
 const LINES_MAX: &[(&str, usize)] = &[
-    ("crates/actuate", 2405),
+    ("crates/actuate", 2370),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 9390),
+    ("crates/control", 9485),
     ("crates/daemon", 4780),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
@@ -21,11 +21,11 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/model", 7480),
     ("crates/observe", 3125),
     ("crates/pg", 2820),
-    ("crates/policy", 6275),
-    ("crates/profile", 8715),
+    ("crates/policy", 6430),
+    ("crates/profile", 8785),
     ("crates/report", 8310),
     ("crates/reproduce", 1700),
-    ("crates/sim", 5360),
+    ("crates/sim", 5375),
     ("crates/stats", 1180),
     ("crates/study", 8525),
     ("crates/sys", 2065),

@@ -18,7 +18,9 @@ mod ticks;
 mod view;
 mod windows;
 
-use policy::{DeviceLimits, Extent, Mapping, Page, Policy};
+use std::sync::Arc;
+
+use policy::{DeviceLimits, Extent, FileTree, Mapping, Page, Policy};
 use stats::LatencyHistogram;
 use units::{Bytes, Nanos, Pages};
 use workload::AccessClass;
@@ -95,6 +97,7 @@ struct World {
     queue: BlockQueue,
     cache: PageCache,
     placed: Vec<Placed>,
+    file_tree: Option<Arc<FileTree>>,
     in_flight: WindowsInFlight,
     opens: Vec<Open>,
     agenda: ReaderAgenda,

@@ -52,6 +52,7 @@ impl<I: Steps> Simulation<I> {
             queue,
             cache,
             placed: Vec::new(),
+            file_tree: machine.file_tree.clone(),
             in_flight: WindowsInFlight::new(arrival),
             opens: Vec::new(),
             readers: scenario.readers.len() as u32,

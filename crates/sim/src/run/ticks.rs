@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use policy::{Cache, DeviceCompletions, Extent, Memory, StreamId, TickContext};
+use policy::{Cache, DeviceCompletions, Extent, FileTree, Memory, StreamId, TickContext};
 use units::Nanos;
 
 use super::World;
@@ -16,6 +16,7 @@ struct TickView<'a> {
     now: Nanos,
     cache: &'a mut crate::cache::PageCache,
     placed: &'a [Placed],
+    file_tree: Option<&'a FileTree>,
     /// File of each open file.
     files: Vec<u32>,
     limits: policy::DeviceLimits,
@@ -48,6 +49,10 @@ impl TickContext for TickView<'_> {
         self.rotates
     }
 
+    fn file_tree(&self) -> Option<&FileTree> {
+        self.file_tree
+    }
+
     fn with(&mut self, stream: StreamId, act: &mut dyn FnMut(&mut dyn Cache)) {
         let Some(&file) = self.files.get(stream.0 as usize) else { return };
         let mut view = CacheView {
@@ -76,6 +81,7 @@ impl World {
             now,
             cache: &mut self.cache,
             placed: &self.placed,
+            file_tree: self.file_tree.as_deref(),
             files,
             limits: self.limits,
             queue: &self.queue,
