@@ -4,7 +4,7 @@ use units::{Bytes, Pages};
 
 use super::fill::{FillResult, fill};
 use super::tree::PageTree;
-use super::{Cache, DeviceLimits, Submission};
+use super::{Cache, DeviceLimits, Submission, Trigger};
 use crate::page::{Extent, Folio, Page};
 
 /// The properties of a file and its device.
@@ -18,18 +18,27 @@ pub struct FileShape {
     pub limits: DeviceLimits,
 }
 
-/// A [`Cache`] of one file whose reads complete at once. It records the reads.
+/// What a policy told a [`FileCache`], as a kernel's tracepoints would report it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheEvent {
+    Trigger(Trigger),
+    /// A submission, and the pages of it that were read as single pages, if any.
+    Submission(Submission, Option<Extent>),
+}
+
+/// A [`Cache`] of one file whose reads complete at once. It records the reads and the events.
 #[derive(Clone, Debug)]
 pub struct FileCache {
     shape: FileShape,
     tree: PageTree,
     read: Vec<Extent>,
+    events: Vec<CacheEvent>,
 }
 
 impl FileCache {
     /// Creates an empty cache.
     pub fn new(shape: FileShape) -> Self {
-        Self { shape, tree: PageTree::new(), read: Vec::new() }
+        Self { shape, tree: PageTree::new(), read: Vec::new(), events: Vec::new() }
     }
 
     /// Returns the cached pages.
@@ -52,7 +61,12 @@ impl FileCache {
         std::mem::take(&mut self.read)
     }
 
-    /// Reads a window.
+    /// Returns the events since the last call, in order.
+    pub fn take_events(&mut self) -> Vec<CacheEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Reads a window without recording an event.
     pub fn fill(&mut self, window: &Submission) -> FillResult {
         let end = Page::FIRST.plus(self.file_pages());
         let filled = fill(&mut self.tree, window, end, self.shape.folio_limit);
@@ -83,7 +97,13 @@ impl Cache for FileCache {
     }
 
     fn submit(&mut self, window: Submission) -> Pages {
-        self.fill(&window).pages()
+        let filled = self.fill(&window);
+        self.events.push(CacheEvent::Submission(window, filled.plain));
+        filled.pages()
+    }
+
+    fn demand(&mut self, page: Page) {
+        self.fill(&Submission::plain(page, Pages::new(1)));
     }
 
     fn set_mark(&mut self, page: Page) {
@@ -108,5 +128,9 @@ impl Cache for FileCache {
 
     fn folio_limit(&self) -> Option<u8> {
         self.shape.folio_limit
+    }
+
+    fn trace(&mut self, trigger: Trigger) {
+        self.events.push(CacheEvent::Trigger(trigger));
     }
 }

@@ -15,7 +15,7 @@ use crate::page::{Extent, Folio, Page};
 /// The page size of all policies and caches.
 pub const PAGE: PageSize = PageSize::FOUR_KIB;
 
-pub use file::{FileCache, FileShape};
+pub use file::{CacheEvent, FileCache, FileShape};
 pub use fill::{FillResult, fill, fill_into, folio_order};
 pub use tree::{MAX_FILE, MAX_ORDER, PageTree};
 

@@ -5,14 +5,14 @@
 //! miss and mark, and the number of cached pages at the end. [`run`] replays every pattern with
 //! [`Linux618`](crate::algorithm::linux_6_18::Linux618) and reports its first difference.
 
+mod decision;
 mod operation;
-mod recorder;
 mod replay;
 mod schema;
 
 use std::fmt;
 
-pub use recorder::{Decision, RecordedSubmission};
+pub use decision::{Decision, RecordedSubmission};
 
 use schema::GoldenRecording;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Pages};
 
+use super::decision::{ReplayResult, made_by};
 use super::operation::{Operation, PatternAccess};
-use super::recorder::{DecisionRecorder, ReplayResult};
 use super::schema::{Config, GoldenDevice, GoldenRecording};
 use crate::algorithm::linux_6_18::Linux618;
 use crate::cache::{Cache, DeviceLimits, FileCache, FileShape, PAGE};
@@ -28,10 +28,9 @@ pub(super) fn sequence(
         .ok_or("the configuration should be large_folio/raNk or order0/raNk")?;
     let pattern = recording.patterns.get(pattern).ok_or("the recording has no such pattern")?;
     let limits = DeviceLimits { read_ahead, max_request: device.max_request };
-    let file = FileCache::new(FileShape { size: device.file, folio_limit, limits });
     let mut replay = Replay {
         policy: Linux618::new(),
-        recorder: DecisionRecorder::new(file),
+        cache: FileCache::new(FileShape { size: device.file, folio_limit, limits }),
         files: BTreeMap::new(),
         mappings: BTreeMap::new(),
         opened: 0,
@@ -40,13 +39,13 @@ pub(super) fn sequence(
     for operation in &pattern.ops {
         replay.operate(Operation::parse(operation)?)?;
     }
-    let cached = replay.recorder.file().tree().cached();
-    Ok(ReplayResult { decisions: replay.recorder.decisions(), cached })
+    let cached = replay.cache.tree().cached();
+    Ok(ReplayResult { decisions: made_by(replay.cache.take_events()), cached })
 }
 
 struct Replay {
     policy: Linux618,
-    recorder: DecisionRecorder,
+    cache: FileCache,
     files: BTreeMap<String, StreamId>,
     mappings: BTreeMap<String, Mapping>,
     opened: u32,
@@ -59,7 +58,7 @@ impl Replay {
             Operation::Open(label) => {
                 let stream = StreamId(self.opened);
                 self.opened += 1;
-                self.policy.open(&mut self.recorder, stream, FileId(0));
+                self.policy.open(&mut self.cache, stream, FileId(0));
                 self.files.insert(label, stream);
             }
             // A mapping keeps its open file alive, so closing the descriptor changes nothing.
@@ -71,7 +70,7 @@ impl Replay {
                 self.fadvise(&file, "WILLNEED", offset, length)?;
             }
             Operation::Mmap(label) => {
-                let mapping = Mapping::new(self.file(&label)?, self.recorder.file_pages());
+                let mapping = Mapping::new(self.file(&label)?, self.cache.file_pages());
                 self.mappings.insert(format!("m{label}"), mapping);
             }
             Operation::Madvise { file, advice, offset, length } => {
@@ -87,7 +86,7 @@ impl Replay {
                     }
                 }
             }
-            Operation::BeginObserve => self.recorder.forget_decisions(),
+            Operation::BeginObserve => drop(self.cache.take_events()),
         }
         Ok(())
     }
@@ -101,12 +100,12 @@ impl Replay {
         let Some(offset) = access.offset_of(nth).map(Bytes::new) else { return Ok(()) };
         if let Some(mapping) = self.mappings.get_mut(&access.target) {
             let page = Page::FIRST.plus(offset.to_pages_floor(PAGE));
-            mapping.touch(&mut self.policy, &mut self.recorder, page);
+            mapping.touch(&mut self.policy, &mut self.cache, page);
             return Ok(());
         }
         let stream = self.file(&access.target)?;
         let call = Call { offset, length: Bytes::new(access.length) };
-        read(&mut self.policy, &mut self.recorder, stream, call);
+        read(&mut self.policy, &mut self.cache, stream, call);
         Ok(())
     }
 
@@ -121,7 +120,7 @@ impl Replay {
             "DONTNEED" => return self.drop_pages(at, length),
             other => return Err(format!("no such advice for a file: {other}")),
         };
-        self.policy.advise(&mut self.recorder, stream, advice);
+        self.policy.advise(&mut self.cache, stream, advice);
         Ok(())
     }
 
@@ -147,8 +146,8 @@ impl Replay {
             "DONTNEED" => mapping.unmap(extent),
             "WILLNEED" => {
                 let stream = mapping.stream();
-                let wanted = extent.before(Page::FIRST.plus(self.recorder.file_pages()));
-                self.policy.advise(&mut self.recorder, stream, Advice::WillNeed(wanted));
+                let wanted = extent.before(Page::FIRST.plus(self.cache.file_pages()));
+                self.policy.advise(&mut self.cache, stream, Advice::WillNeed(wanted));
             }
             other => return Err(format!("no such advice for a mapping: {other}")),
         }
@@ -157,13 +156,12 @@ impl Replay {
 
     /// POSIX_FADV_DONTNEED: removes the unmapped folios that are completely within the range.
     fn drop_pages(&mut self, offset: u64, length: u64) -> Result<(), String> {
-        let size = self.recorder.file_size();
+        let size = self.cache.file_size();
         let first = Page::FIRST.plus(Bytes::new(offset).to_pages_ceil(PAGE));
         let end = offset.checked_add(length).filter(|_| length > 0).map_or(size, Bytes::new);
         let end = if end >= size { size.to_pages_ceil(PAGE) } else { end.to_pages_floor(PAGE) };
         let range = Extent::new(first, Page::FIRST.plus(end).since(first));
-        let file = self.recorder.file();
-        let folios: Vec<_> = file.tree().folios(range).collect();
+        let folios: Vec<_> = self.cache.tree().folios(range).collect();
         for folio in folios {
             let inside = range.start <= folio.head && folio.end() <= range.end();
             let mut pages = folio.head.get()..folio.end().get();
@@ -171,7 +169,7 @@ impl Replay {
                 self.mappings.values().any(|mapping| mapping.is_mapped(Page::new(page)))
             });
             if inside && !mapped {
-                self.recorder.file().remove(folio.head);
+                self.cache.remove(folio.head);
             }
         }
         Ok(())

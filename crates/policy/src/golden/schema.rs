@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use units::{Bytes, Kib, Pages};
 
-use super::recorder::{Decision, RecordedSubmission, ReplayResult};
+use super::decision::{Decision, ReplayResult};
 use super::{Difference, GoldenError, Verdict};
 use crate::cache::{MAX_FILE, MAX_ORDER, PAGE};
 
@@ -25,7 +25,6 @@ pub(super) struct GoldenPattern {
 
 #[derive(Deserialize)]
 pub(super) struct Recorded {
-    #[serde(deserialize_with = "decisions")]
     pub(super) decisions: Vec<Decision>,
     cached_pages_after: u64,
 }
@@ -108,47 +107,6 @@ impl Recorded {
             Verdict::Differs(Difference::Cached { recorded, made })
         }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RawSubmission {
-    Order(OrderTag, u64, u64, u64, u64),
-    Plain(PlainTag, u64, u64, u64),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OrderTag {
-    Order,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum PlainTag {
-    Plain,
-}
-
-type RawDecision = (String, u64, Option<u64>, Option<i64>, Vec<RawSubmission>);
-
-fn decisions<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Decision>, D::Error> {
-    let raw = Vec::<RawDecision>::deserialize(from)?;
-    Ok(raw.into_iter().map(decision).collect())
-}
-
-fn decision((trigger, index, request, previous, submitted): RawDecision) -> Decision {
-    let submitted = submitted
-        .into_iter()
-        .map(|raw| match raw {
-            RawSubmission::Order(OrderTag::Order, start, size, async_size, order) => {
-                RecordedSubmission::Order { start, size, async_size, order }
-            }
-            RawSubmission::Plain(PlainTag::Plain, start, pages, lookahead) => {
-                RecordedSubmission::Plain { start, pages, lookahead }
-            }
-        })
-        .collect();
-    Decision { trigger, index, request, previous, submitted }
 }
 
 #[cfg(test)]
