@@ -63,12 +63,13 @@ pub use plan::{Plan, PlannedWorkload, Repeats, Role, StudyPurpose, default_trial
 pub use progress::{Progress, ProgressEvent, Silent, StudyPhase};
 pub use run_id::RunId;
 pub use seed::drawn_seed;
+pub use session::TargetFacts;
 pub use settings::{CellSettings, ExtraSettings, Labels};
 pub use stats::{Estimate, Spread};
 pub use storage::{
     Forecast, LimitPhase, LiveTarget, SettingOutcome, WorkloadLimits, describe_storage, limits,
 };
-pub use store::{Run, RunCommand, RunHeader, RunRecording, RunStatus, RunSummary, Store};
+pub use store::{NewRun, Run, RunCommand, RunRecording, RunStatus, RunSummary, Store};
 pub use sweep::sweep;
 pub use target::{FromSpec, Target, TargetSpec};
 pub use trial::{

@@ -24,18 +24,18 @@ pub(crate) trait TargetSession: TrialRunner {
 
 /// The properties of a target before the first trial.
 #[derive(Clone, Debug)]
-pub(crate) struct TargetFacts {
+pub struct TargetFacts {
     /// The workloads with the sizes of their files.
-    pub(crate) workloads: Vec<Workload>,
+    pub workloads: Vec<Workload>,
     /// The values of the plan's grid, as the kernel rounds them.
-    pub(crate) grid: Vec<Kib>,
-    pub(crate) found: Option<Kib>,
+    pub grid: Vec<Kib>,
+    pub found: Option<Kib>,
     /// Factor by which a virtual disk runs slower than its model; 1 for other targets.
-    pub(crate) dilation: f64,
-    pub(crate) machine: serde_json::Value,
-    pub(crate) device: serde_json::Value,
+    pub dilation: f64,
+    pub machine: serde_json::Value,
+    pub device: serde_json::Value,
     /// Identity of the target; a run is resumed only on a target with the same identity.
-    pub(crate) identity: serde_json::Value,
+    pub identity: serde_json::Value,
 }
 
 type OpenResult = Result<Box<dyn TargetSession>, StudyError>;

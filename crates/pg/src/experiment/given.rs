@@ -6,9 +6,7 @@ use study::{Environment, Progress, ProgressEvent, Store, StudyPhase, Target};
 use units::{Bytes, Nanos};
 
 use super::keep::{Intent, Keeper};
-use super::{
-    DeviceSampler, NAME, PgArm, QUESTION, RestoredStorage, Test, Trial, arms, conclude, limit_of,
-};
+use super::{DeviceSampler, NAME, PgArm, QUESTION, Test, Trial, arms, conclude, limit_of, prime};
 use crate::error::PgError;
 use study::{Findings, LiveTarget, drawn_seed};
 
@@ -79,11 +77,7 @@ pub fn run(
     answer.notes.push(CACHES.to_owned());
     let reading = Reading { plan, client: &client, table, key, environment, seed };
     let measured = reading.trials(&arms, &mut keeper, &mut place);
-    let after = RestoredStorage::of(&place);
-    let closed = place.close(progress);
-    keeper.end(&measured, &after.look(environment))?;
-    let (trials, size) = measured?;
-    closed?;
+    let (trials, size) = keeper.end(measured, place, environment, progress)?;
     conclude::conclude(&mut answer, &arms, &trials, size);
     Ok(answer)
 }
@@ -148,17 +142,7 @@ impl Reading<'_> {
         let watch = DeviceSampler::start(&self.environment.root, &place.storage)?;
         // A new session opens files again, with the current window.
         let timed = self.client.time(prepare, &statement, &limit)?;
-        Ok(Trial {
-            arm: 0,
-            test: Test::Seq,
-            seconds: timed.ms / 1000.0,
-            per_second: None,
-            moments: Vec::new(),
-            watched: Vec::new(),
-            useful: Bytes::ZERO,
-            complete: true,
-            device: watch.end()?,
-        })
+        Ok(Trial { device: watch.end()?, ..Trial::new(Test::Seq, timed.ms / 1000.0) })
     }
 
     /// Runs random selects by key for the planned duration.
@@ -185,17 +169,7 @@ impl Reading<'_> {
         let watch = DeviceSampler::start(&self.environment.root, &place.storage)?;
         let ran =
             load.run(self.client, &limit_of(self.environment, seconds + 60), &mut |_| false)?;
-        Ok(Trial {
-            arm: 0,
-            test: Test::Prime,
-            seconds: ran.seconds,
-            per_second: ran.per_second,
-            moments: ran.moments,
-            watched: Vec::new(),
-            useful: Bytes::ZERO,
-            complete: true,
-            device: watch.end()?,
-        })
+        Ok(Trial { device: watch.end()?, ..prime::trial(Test::Prime, &ran, 1.0) })
     }
 }
 

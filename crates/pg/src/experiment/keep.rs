@@ -6,10 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bench::{ColdProof, DeviceDelta, ReaderSample, ResidencyMethod, Sample, Series, ToolReport};
 use serde_json::{Value as Json, json};
 use study::{
-    CellSettings, Design, Environment, Factor, Grid, Plan, PlannedWorkload, Repeats, RunCommand,
-    RunHeader, RunRecording, Store, StudyError, Target, TrialRecord, describe_storage,
+    CellSettings, Design, Environment, Factor, Grid, NewRun, Plan, PlannedWorkload, Progress,
+    Repeats, RunCommand, RunRecording, Store, StudyError, Target, TargetFacts, TrialRecord,
+    describe_storage,
 };
 use units::{Bytes, Kib, Nanos};
+use vdisk::VirtualDisk;
 use workload::{Pattern, Workload};
 
 use super::{PgArm, Test, Trial};
@@ -53,18 +55,17 @@ impl<'a> Keeper<'a> {
         grid.sort_unstable();
         grid.dedup();
         let plan = plan(intent, &grid);
-        let device = describe_storage(environment, &place.storage, place.disk.as_ref());
-        let beginning = RunHeader {
-            command: RunCommand::Pg,
-            plan: &plan,
-            seed: intent.seed,
+        let facts = TargetFacts {
+            workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
             grid,
             found,
             dilation: place.dilation,
             machine: machine(intent, environment),
-            device,
+            device: describe_storage(environment, &place.storage, place.disk.as_ref()),
+            identity: Json::Null,
         };
-        let recording = store.record(&beginning).map_err(StudyError::from)?;
+        let new = NewRun { command: RunCommand::Pg, plan: &plan, seed: intent.seed, facts: &facts };
+        let recording = store.record(&new).map_err(StudyError::from)?;
         let (dilation, seed, cold) = (place.dilation, intent.seed, intent.cold);
         Ok(Self { recording, settings, dilation, seed, cold })
     }
@@ -84,14 +85,28 @@ impl<'a> Keeper<'a> {
         Ok(self.recording.add(&trial, &record).map_err(StudyError::from)?)
     }
 
-    /// Ends the run with the result of the measurement.
-    pub(super) fn end<T>(self, measured: &Result<T, PgError>, after: &Json) -> Result<(), PgError> {
-        let ended = match measured {
-            Ok(_) => self.recording.end(None, after),
+    /// Restores the storage, ends the run with the result of the measurement, and returns it.
+    pub(super) fn end<T>(
+        self,
+        measured: Result<T, PgError>,
+        place: LiveTarget,
+        environment: &Environment,
+        progress: &mut dyn Progress,
+    ) -> Result<T, PgError> {
+        let is_removed = place.disk.as_ref().is_some_and(VirtualDisk::is_ours);
+        let storage = (!is_removed).then(|| place.storage.clone());
+        let closed = place.close(progress);
+        let look = |storage| describe_storage(environment, &storage, None);
+        let after = storage.map_or(Json::Null, look);
+        let ended = match &measured {
+            Ok(_) => self.recording.end(None, &after),
             Err(PgError::Cancelled) => self.recording.interrupt(),
-            Err(error) => self.recording.end(Some(&error.to_string()), after),
+            Err(error) => self.recording.end(Some(&error.to_string()), &after),
         };
-        Ok(ended.map_err(StudyError::from)?)
+        ended.map_err(StudyError::from)?;
+        let measured = measured?;
+        closed?;
+        Ok(measured)
     }
 
     fn record(&self, trial: &Trial) -> TrialRecord {

@@ -19,14 +19,12 @@ use std::sync::Arc;
 
 use crate::server::{Moment, RunLimit, Tools};
 use bench::Series;
-use host::Storage;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use serde_json::{Value as Json, json};
-use study::{Environment, Progress, ProgressEvent, Store, StudyPhase, Target, describe_storage};
+use study::{Environment, Progress, ProgressEvent, Store, StudyPhase, Target};
 use units::{Bytes, Nanos};
-use vdisk::VirtualDisk;
 
 use crate::error::PgError;
 use arms::PgArm;
@@ -111,6 +109,23 @@ struct Trial {
     device: DeviceActivity,
 }
 
+impl Trial {
+    /// Returns a completed trial for which only its duration is known.
+    fn new(test: Test, seconds: f64) -> Self {
+        Self {
+            arm: 0,
+            test,
+            seconds,
+            per_second: None,
+            moments: Vec::new(),
+            watched: Vec::new(),
+            useful: Bytes::ZERO,
+            complete: true,
+            device: DeviceActivity::default(),
+        }
+    }
+}
+
 /// Creates a cluster, tests it, removes it, and records the trials.
 pub fn run(
     plan: &PostgresPlan,
@@ -151,29 +166,9 @@ pub fn run(
     }
     let job = Job { plan, arms: &arms, tools: &tools, seed, environment };
     let measured = job.measure(&mut keeper, &mut place, progress);
-    let after = RestoredStorage::of(&place);
-    let closed = place.close(progress);
-    keeper.end(&measured, &after.look(environment))?;
-    let trials = measured?;
-    closed?;
+    let trials = keeper.end(measured, place, environment, progress)?;
     conclude::conclude(&mut answer, &arms, &trials, session::table_size(plan));
     Ok(answer)
-}
-
-/// Storage that still exists after the restore; `None` for a virtual disk, which is removed.
-struct RestoredStorage(Option<Storage>);
-
-impl RestoredStorage {
-    fn of(place: &LiveTarget) -> Self {
-        Self(
-            (!place.disk.as_ref().is_some_and(VirtualDisk::is_ours)).then(|| place.storage.clone()),
-        )
-    }
-
-    fn look(&self, environment: &Environment) -> Json {
-        let storage = self.0.as_ref();
-        storage.map_or(Json::Null, |storage| describe_storage(environment, storage, None))
-    }
 }
 
 impl PostgresPlan {

@@ -53,7 +53,7 @@ pub(super) fn prime(
     let complete = priming.primed.is_some();
     let useful = Bytes::new((session.watched_size()?.get() as f64 * priming.reached) as u64);
     let watched = priming.course.series();
-    let trial = trial(Test::Prime, ran, place.dilation);
+    let trial = trial(Test::Prime, &ran, place.dilation);
     Ok(Trial { seconds, complete, device, useful, watched, ..trial })
 }
 
@@ -131,9 +131,7 @@ pub(super) fn pgbench(
     let watch = DeviceSampler::start(&environment.root, &place.storage)?;
     let limit = limit_of(environment, load.seconds + OVERHEAD_S);
     let ran = load.run(&session.client, &limit, &mut |_| false)?;
-    let device = watch.end()?;
-    let seconds = ran.seconds / place.dilation;
-    Ok(Trial { seconds, device, ..trial(Test::Pgbench, ran, place.dilation) })
+    Ok(Trial { device: watch.end()?, ..trial(Test::Pgbench, &ran, place.dilation) })
 }
 
 fn load(plan: &PostgresPlan, seed: u64) -> PgbenchLoad {
@@ -142,20 +140,14 @@ fn load(plan: &PostgresPlan, seed: u64) -> PgbenchLoad {
 }
 
 /// Converts to the storage's own time: with dilation k, rates are k times as high.
-fn trial(test: Test, ran: Pgbench, dilation: f64) -> Trial {
+pub(super) fn trial(test: Test, ran: &Pgbench, dilation: f64) -> Trial {
     let own = |moment: &Moment| Moment {
         seconds: moment.seconds / dilation,
         per_second: moment.per_second * dilation,
     };
     Trial {
-        arm: 0,
-        test,
-        seconds: 0.0,
         per_second: ran.per_second.map(|rate| rate * dilation),
         moments: ran.moments.iter().map(own).collect(),
-        watched: Vec::new(),
-        useful: Bytes::ZERO,
-        complete: true,
-        device: super::DeviceActivity::default(),
+        ..Trial::new(test, ran.seconds / dilation)
     }
 }

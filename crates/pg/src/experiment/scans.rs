@@ -30,17 +30,9 @@ pub(super) fn scan(
         let text = format!("{} rows instead of {expected}", timed.rows);
         return Err(PgError::Garbage { program: "postgres".to_owned(), text });
     }
-    Ok(Trial {
-        arm: 0,
-        test,
-        seconds: timed.ms / 1000.0 / place.dilation,
-        per_second: None,
-        moments: Vec::new(),
-        watched: Vec::new(),
-        useful: if test == Test::Seq { table_size(plan) } else { touched(plan, some) },
-        complete: true,
-        device,
-    })
+    let useful = if test == Test::Seq { table_size(plan) } else { touched(plan, some) };
+    let seconds = timed.ms / 1000.0 / place.dilation;
+    Ok(Trial { useful, device, ..Trial::new(test, seconds) })
 }
 
 /// Returns the settings that force the query plan, and the statement.

@@ -22,7 +22,7 @@ use crate::session::TargetFacts;
 use crate::trial::{Trial, TrialRecord};
 
 pub(crate) use claim::{ClaimOutcome, RunClaim};
-pub use recording::{RunHeader, RunRecording};
+pub use recording::RunRecording;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -92,11 +92,11 @@ pub struct Run {
 
 /// The properties of a run before its first trial.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NewRun<'a> {
-    pub(crate) command: RunCommand,
-    pub(crate) plan: &'a Plan,
-    pub(crate) seed: u64,
-    pub(crate) facts: &'a TargetFacts,
+pub struct NewRun<'a> {
+    pub command: RunCommand,
+    pub plan: &'a Plan,
+    pub seed: u64,
+    pub facts: &'a TargetFacts,
 }
 
 /// The record: one SQLite file.

@@ -1,30 +1,10 @@
 //! Records runs whose trials are not executed by a study. Trials are recorded one by one, too, and
 //! the run is marked as running until its end.
 
-use units::Kib;
-
-use super::{ClaimOutcome, NewRun, RunClaim, RunCommand, RunStatus, Store};
+use super::{ClaimOutcome, NewRun, RunClaim, RunStatus, Store};
 use crate::error::StoreError;
-use crate::plan::Plan;
 use crate::run_id::RunId;
-use crate::session::TargetFacts;
 use crate::trial::{Trial, TrialRecord};
-
-/// The properties of such a run before its first trial.
-#[derive(Clone, Debug)]
-pub struct RunHeader<'a> {
-    pub command: RunCommand,
-    pub plan: &'a Plan,
-    pub seed: u64,
-    /// The read-ahead values to measure, ascending.
-    pub grid: Vec<Kib>,
-    pub found: Option<Kib>,
-    /// Factor by which a virtual disk runs slower than its model; 1 for other targets.
-    pub dilation: f64,
-    /// Descriptions of the machine and of other conditions.
-    pub machine: serde_json::Value,
-    pub device: serde_json::Value,
-}
 
 /// A recorded run to which trials are added. A dropped recording is reported as interrupted.
 #[derive(Debug)]
@@ -37,18 +17,8 @@ pub struct RunRecording<'a> {
 
 impl Store {
     /// Records the start of a run.
-    pub fn record(&mut self, beginning: &RunHeader<'_>) -> Result<RunRecording<'_>, StoreError> {
-        let RunHeader { command, plan, seed, dilation, .. } = *beginning;
-        let facts = TargetFacts {
-            workloads: plan.workloads.iter().map(|planned| planned.workload.clone()).collect(),
-            grid: beginning.grid.clone(),
-            found: beginning.found,
-            dilation,
-            machine: beginning.machine.clone(),
-            device: beginning.device.clone(),
-            identity: serde_json::Value::Null,
-        };
-        let run = self.begin(&NewRun { command, plan, seed, facts: &facts })?;
+    pub fn record(&mut self, new: &NewRun<'_>) -> Result<RunRecording<'_>, StoreError> {
+        let run = self.begin(new)?;
         match RunClaim::take(&self.path, run)? {
             ClaimOutcome::Acquired(claim) => {
                 Ok(RunRecording { store: self, run, trials: 0, _claim: claim })
