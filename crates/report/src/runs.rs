@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use chrono::DateTime;
 use serde::Serialize;
 use study::RunSummary;
 
@@ -58,25 +59,10 @@ fn cells(run: &RunSummary, clean: impl Fn(&str) -> String) -> [String; 6] {
     ]
 }
 
-/// Formats seconds since 1970 as `2008-04-07 12:34`, with Hinnant's civil-from-days algorithm
-/// (howardhinnant.github.io/date_algorithms.html).
+/// Formats seconds since 1970 as `2008-04-07 12:34`; an impossible time is empty.
 pub fn utc(unix_s: f64) -> String {
-    if !unix_s.is_finite() || unix_s.abs() > 1e13 {
-        return String::new();
-    }
-    let seconds = unix_s as i64;
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", rest / 3_600, rest % 3_600 / 60)
+    let time = unix_s.is_finite().then(|| DateTime::from_timestamp_secs(unix_s as i64)).flatten();
+    time.map_or_else(String::new, |time| time.format("%Y-%m-%d %H:%M").to_string())
 }
 
 #[cfg(test)]

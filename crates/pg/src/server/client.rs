@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use percent_encoding::percent_decode_str;
+
 use super::process::{PgCommand, RunLimit};
 use crate::error::PgError;
 
@@ -122,22 +124,7 @@ fn first_value(text: &str) -> Option<(String, &str)> {
 }
 
 fn percent_decoded(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
-        match byte.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// Parses `Time: 1234.567 ms (00:01.235)` in psql's output.
