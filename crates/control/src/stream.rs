@@ -15,6 +15,7 @@ use super::rates::ReadCounts;
 use super::runs::ReadEnd;
 use super::runs::ShortRuns;
 use super::shrink::Shrink;
+use super::sizes;
 use super::totals::ReaderTotals;
 use super::trend::{Trend, TrendPlan, TrendSteps};
 use crate::tuning::Tuning;
@@ -349,9 +350,10 @@ impl Stream {
         let Some((choice, _)) = self.choice else {
             // No choice yet, or several readers use this open file.
             let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
-            return Some(
-                Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64).max(original),
-            );
+            let unwasted = Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64);
+            // What a call requests is never wasted.
+            let call = sizes::at_least(self.classifier.usual_call());
+            return Some(unwasted.max(call).max(original));
         };
         Some(if choice.candidate.extra == Extra::Nothing {
             choice.candidate.window.max(original)

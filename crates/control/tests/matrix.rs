@@ -73,6 +73,12 @@ fn files_that_are_opened_later_are_not_harmed() {
 }
 
 #[test]
+fn the_start_of_the_next_large_files_is_read_before_they_are_opened() {
+    at_least(1.4, 1.1, "raid10-2008", MatrixCase::Files16MiB, 128);
+    at_least(1.3, 1.1, "nfs", MatrixCase::Files16MiB, 128);
+}
+
+#[test]
 fn the_next_of_many_small_files_are_read_before_they_are_opened() {
     at_least(3.0, 1.1, "raid10-2008", MatrixCase::SmallFiles4KiB, 128);
     at_least(3.0, 1.1, "cloud-hdd", MatrixCase::SmallFiles64KiB, 128);
@@ -92,6 +98,12 @@ fn short_runs_are_read_whole_and_no_more() {
     at_least(1.3, 1.2, "ssd-sata", MatrixCase::SeekRead64KiB, 128);
     // The first runs, which show their length, are read as before.
     at_least(1.0, 1.4, "hdd-2008", MatrixCase::SeekRead16KiB, 128);
+}
+
+#[test]
+fn what_threads_request_at_once_is_read_at_once() {
+    at_least(1.4, 1.2, "hdd-2008", MatrixCase::OneFdParts, 128);
+    at_least(1.4, 1.2, "raid10-2008", MatrixCase::OneFdParts, 128);
 }
 
 #[test]

@@ -114,7 +114,9 @@ impl SequenceTrial {
         }
         let gain = self.with.over(&self.without, are_large);
         let gains = gain >= self.tuning.min_gain_ratio();
-        if gains && self.pauses && self.phase == Phase::With {
+        // Files differ, but hardly so much.
+        let is_plain = gain * self.tuning.majority_share >= 1.0;
+        if gains && !is_plain && self.pauses && self.phase == Phase::With {
             (self.phase, self.settled) = (Phase::Pause, None);
             return None;
         }
@@ -156,7 +158,8 @@ mod tests {
 
     #[test]
     fn a_pause_shows_that_the_files_before_were_others() {
-        assert_eq!(verdict((100, 20_000), true, Some(10_000)), Some(true));
-        assert_eq!(verdict((100, 20_000), true, Some(22_000)), Some(false));
+        assert_eq!(verdict((100, 18_000), true, Some(10_000)), Some(true));
+        assert_eq!(verdict((100, 18_000), true, Some(20_000)), Some(false));
+        assert_eq!(verdict((100, 25_000), true, Some(25_000)), Some(true), "no need to pause");
     }
 }

@@ -258,7 +258,7 @@ impl Tuning {
         self.min_repeats() as usize + 1
     }
 
-    /// Weight of the last read in the score of a plan.
+    /// Weight of the last read in the score of a plan, and in the usual size of a call.
     pub(crate) fn score_weight(&self) -> f64 {
         1.0 / self.few_samples as f64
     }
