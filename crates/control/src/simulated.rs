@@ -41,6 +41,7 @@ const OWN_PARAMETERS: &[Parameter] = &[
         summary: "how many times slower auto sees the disk",
         default: "1",
     },
+    Parameter { name: "samples", summary: "on: samples accesses to open files", default: "off" },
     Parameter { name: "prefetch", summary: "on: also prefetch", default: "on" },
     Parameter { name: "streams", summary: "on: windows of streams", default: "on" },
     Parameter { name: "mappings", summary: "on: windows of random mappings", default: "on" },
@@ -92,7 +93,9 @@ pub const ENTRY: Entry = Entry {
             factor.ok_or_else(|| SettingError::invalid(key, text, "must be 0.001 to 1000"))
         })?;
         let auto = SimulatedAuto::new(bounds, interval, reaction);
-        Ok(Box::new(auto.with_dilation(dilation)))
+        let mut auto = auto.with_dilation(dilation);
+        auto.machine.samples_open_files = settings.flag("samples")?;
+        Ok(Box::new(auto))
     },
 };
 
@@ -126,6 +129,7 @@ impl SimulatedAuto {
             bounds,
             reaction,
             dilation: 1.0,
+            samples_open_files: false,
             sampled: BTreeSet::new(),
             events: Vec::new(),
             completed: DeviceCompletions::default(),
@@ -162,6 +166,9 @@ struct ControlledKernel {
     reaction: Nanos,
     /// Factor by which time passes faster for the controller than in the simulation.
     dilation: f64,
+    /// Whether open files are sampled as live, and not only the next files of a directory. The
+    /// published results of synthetic workloads are without these samples.
+    samples_open_files: bool,
     /// Files whose accesses are sampled, open or not.
     sampled: BTreeSet<FileKey>,
     /// Events that the tracepoints have reported since the last step.
@@ -201,13 +208,12 @@ impl ControlledKernel {
         }
     }
 
-    fn sample(&mut self, now: Nanos, stream: StreamId, call: Call) {
+    /// Reports an access, to cached pages or not, if accesses to its file are sampled.
+    fn sample(&mut self, now: Nanos, stream: StreamId, extent: Extent, mapped: bool) {
         let file = self.files.get(&stream).map(|file| file_key(*file));
         if file.is_some_and(|file| self.sampled.contains(&file)) {
-            let first = call.offset.to_pages_floor(PAGE);
-            let pages = (call.offset + call.length).to_pages_ceil(PAGE) - first;
-            let kind = EventKind::Access { mapped: false };
-            self.report(stream, event(now, kind, Page::new(first.get()), pages));
+            let kind = EventKind::Access { mapped };
+            self.report(stream, event(now, kind, extent.start, extent.pages));
         }
     }
 
@@ -386,7 +392,12 @@ impl EventSource for SimulatedBackend<'_> {
     }
 
     fn sample_accesses(&mut self, _bdi: BdiKey, files: &SampledFiles) {
-        self.machine.sampled = files.next.iter().copied().collect();
+        let machine = &mut self.machine;
+        machine.sampled = files.next.iter().copied().collect();
+        if machine.samples_open_files {
+            let open = files.open.iter().filter_map(|key| machine.files.get(&stream(*key)?));
+            machine.sampled.extend(open.map(|file| file_key(*file)));
+        }
     }
 
     fn find_directory(&mut self, _bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
@@ -460,7 +471,10 @@ impl Policy for SimulatedAuto {
     }
 
     fn begin(&mut self, cache: &mut dyn Cache, stream: StreamId, call: Call) {
-        self.machine.sample(cache.now(), stream, call);
+        let first = call.offset.to_pages_floor(PAGE);
+        let end = Bytes::new(call.offset.get().saturating_add(call.length.get()));
+        let extent = Extent::new(Page::new(first.get()), end.to_pages_ceil(PAGE) - first);
+        self.machine.sample(cache.now(), stream, extent, false);
         self.machine.kernel.begin(cache, stream, call);
     }
 
@@ -474,6 +488,10 @@ impl Policy for SimulatedAuto {
 
     fn access(&mut self, cache: &mut dyn Cache, touch: Touch, outcome: TouchOutcome) {
         self.machine.kernel.access(cache, touch, outcome);
+    }
+
+    fn fault(&mut self, now: Nanos, stream: StreamId, extent: Extent) {
+        self.machine.sample(now, stream, extent, true);
     }
 
     fn fault_hits(&mut self, stream: StreamId, pages: Pages, around: bool) {

@@ -9,6 +9,7 @@ mod contract;
 mod holds;
 #[path = "../../sim/tests/scenes/mod.rs"]
 mod scenes;
+mod touches;
 
 use contract::{keeps_its_contract, shape, step};
 use foreread_control::POLICIES;
@@ -18,6 +19,7 @@ use policy::PolicySpec;
 use proptest::prelude::*;
 use scenes::{Scene, any_scene, same_by_extents_and_by_pages, with_policy};
 use sim::{Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, Start, lay_out, run};
+use touches::touch;
 use units::{Bytes, Nanos};
 use workload::{AccessClass, AccessMethod, Layout};
 
@@ -73,8 +75,38 @@ fn on_a_slow_disk_decisions_come_early_in_the_time_of_the_model() {
     assert!(first("auto,dilation=0.5") > 1.5 * first("auto"));
 }
 
+#[test]
+fn faults_on_cached_pages_show_that_a_mapping_is_read_backward() {
+    // Backward by 1 to 8 pages. The kernel reads 16 pages before each miss, so misses are far apart
+    // and at irregular distances: only the faults between them, on cached pages, show a trend.
+    const PAGES: u64 = 16_384;
+    let step = |number: u64| 1 + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 8;
+    let places = (1..).scan(PAGES, |page, number| {
+        *page = page.checked_sub(step(number))?;
+        Some((0, *page))
+    });
+    let touched: Vec<(u32, u64)> = places.collect();
+    let decisions = |policy| {
+        let open = |file| SimOpenFile::new(file, AccessMethod::Mmap);
+        let outcome = touch(policy, "hdd-2008", &[PAGES], open, touched.iter().copied());
+        let texts: Vec<String> =
+            outcome.policy_stats.decisions.into_iter().map(|(_, text)| text).collect();
+        (outcome.elapsed, texts)
+    };
+    let (time, with) = decisions("auto,samples=on");
+    let (time_without, without) = decisions("auto");
+    let is_backward = |text: &String| text.contains("it is read backward");
+    assert!(with.iter().any(is_backward), "{with:?}");
+    assert!(!without.iter().any(is_backward), "{without:?}");
+    assert!(time.as_secs_f64() < 0.5 * time_without.as_secs_f64(), "{time}, {time_without}");
+}
+
 fn any_scene_under_auto() -> impl Strategy<Value = Scene> {
-    any_scene().prop_map(|scene| Scene { machine: with_policy(scene.machine, auto()), ..scene })
+    let policy = prop_oneof![Just("auto"), Just("auto,samples=on")];
+    (any_scene(), policy).prop_map(|(scene, policy)| {
+        let policy = POLICIES.parse(policy).expect("a policy");
+        Scene { machine: with_policy(scene.machine, policy), ..scene }
+    })
 }
 
 proptest! {

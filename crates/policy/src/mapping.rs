@@ -113,6 +113,7 @@ impl Mapping {
         let one = Pages::new(1);
         let method = Method::Fault(area.advice);
         let touch = Touch { stream: self.stream, page, request: one, method };
+        policy.fault(cache.now(), self.stream, Extent::new(page, one));
         let mut outcome = TouchOutcome::Hit;
         match cache.folio(page) {
             Some(folio) => {
@@ -157,17 +158,23 @@ impl Mapping {
 
     /// Maps the cached pages around `page` that are not marked.
     fn map_around(&mut self, policy: &mut dyn Policy, cache: &dyn Cache, area: Area, page: Page) {
-        let start = page.get() / FAULT_AROUND_PAGES * FAULT_AROUND_PAGES;
-        let end =
-            (start + FAULT_AROUND_PAGES).min(area.extent.end().get()).min(cache.file_pages().get());
+        let aligned = page.get() / FAULT_AROUND_PAGES * FAULT_AROUND_PAGES;
+        let start = aligned.max(area.extent.start.get());
+        let end = (aligned + FAULT_AROUND_PAGES)
+            .min(area.extent.end().get())
+            .min(cache.file_pages().get());
         let mut hits = 0;
-        for page in start.max(area.extent.start.get())..end {
+        for page in start..end {
             let page = Page::new(page);
             let unmarked = cache.folio(page).is_some_and(|folio| !folio.marked);
             if unmarked && cache.is_ready(page) {
                 self.map(page);
                 hits += 1;
             }
+        }
+        if hits > 0 {
+            let extent = Extent::new(Page::new(start), Pages::new(end - start));
+            policy.fault(cache.now(), self.stream, extent);
         }
         policy.fault_hits(self.stream, Pages::new(hits), true);
     }
@@ -201,6 +208,9 @@ fn push(areas: &mut Vec<Area>, area: Area) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::{DeviceLimits, FileCache, FileShape};
+    use crate::policy::FileId;
+    use units::{Bytes, Nanos};
 
     fn extent(start: u64, pages: u64) -> Extent {
         Extent::new(Page::new(start), Pages::new(pages))
@@ -230,5 +240,36 @@ mod tests {
         mapping.unmap(extent(63, 2));
         let mapped = |page| mapping.is_mapped(Page::new(page));
         assert_eq!([mapped(0), mapped(63), mapped(64), mapped(130)], [true, false, false, true]);
+    }
+
+    #[derive(Default)]
+    struct FaultLog(Vec<Extent>);
+
+    impl Policy for FaultLog {
+        fn open(&mut self, _cache: &mut dyn Cache, _stream: StreamId, _file: FileId) {}
+
+        fn miss(&mut self, _cache: &mut dyn Cache, _touch: Touch) {}
+
+        fn fault(&mut self, _now: Nanos, _stream: StreamId, extent: Extent) {
+            self.0.push(extent);
+        }
+
+        fn close(&mut self, _cache: &mut dyn Cache, _stream: StreamId) {}
+    }
+
+    #[test]
+    fn faults_are_reported_with_their_page_or_the_range_that_they_map() {
+        let limits = DeviceLimits { read_ahead: Pages::new(32), max_request: Pages::new(320) };
+        let size = Bytes::new(100 * 4096);
+        let mut cache = FileCache::new(FileShape { size, folio_limit: Some(9), limits });
+        let mut mapping = Mapping::new(StreamId(0), Pages::new(100));
+        mapping.advise(extent(6, 94), |advice| advice.sequential = true);
+        cache.demand(Page::new(8));
+        let mut log = FaultLog::default();
+        // Cached; mapped by the same fault; missing, then mapped; mapped.
+        for page in [8, 8, 20, 20] {
+            mapping.touch(&mut log, &mut cache, Page::new(page));
+        }
+        assert_eq!(log.0, [extent(6, 10), extent(20, 1), extent(16, 16)]);
     }
 }

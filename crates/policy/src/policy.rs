@@ -114,6 +114,10 @@ pub trait Policy: Send {
     /// that were mapped with it (fault-around).
     fn fault_hits(&mut self, _stream: StreamId, _pages: Pages, _around: bool) {}
 
+    /// A page fault accesses one page, cached or not, or maps the cached pages of `extent`
+    /// (fault-around).
+    fn fault(&mut self, _now: Nanos, _stream: StreamId, _extent: Extent) {}
+
     /// A read call that returned data has finished; `position` is the offset after its last byte.
     fn end(&mut self, _stream: StreamId, _position: Bytes) {}
 

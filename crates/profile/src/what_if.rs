@@ -87,8 +87,7 @@ pub struct WhatIfTable {
 /// Returns the policy of `foreread auto` on a disk that is `dilation` times slower than its model.
 /// `auto` does not slow down with the disk, so it is faster in the model's time.
 fn auto(dilation: f64) -> Result<PolicySpec, String> {
-    let words =
-        if dilation == 1.0 { "auto".to_owned() } else { format!("auto,dilation={dilation}") };
+    let words = format!("auto,samples=on,dilation={dilation}");
     control::POLICIES.parse(&words).map_err(|error| error.to_string())
 }
 
@@ -141,8 +140,8 @@ mod tests {
     #[test]
     fn on_a_slow_disk_auto_is_faster_in_the_time_of_the_model() {
         let text = |dilation| auto(dilation).unwrap().to_string();
-        assert_eq!(text(1.0), "auto");
-        assert_eq!(text(4.0), "auto,dilation=4");
+        assert_eq!(text(1.0), "auto,samples=on,dilation=1");
+        assert_eq!(text(4.0), "auto,samples=on,dilation=4");
         assert!(auto(1e4).is_err());
     }
 
