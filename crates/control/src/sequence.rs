@@ -77,7 +77,7 @@ pub(super) struct Sequences {
     /// Consecutive listings without a fitting order.
     unfit: u32,
     current: Option<Sequence>,
-    /// Files that a reader passed while it was followed, and pages that the device has read.
+    /// Files that all readers have started, seen or not, and pages that the device has read.
     passed: u64,
     pages: u64,
     /// The trial of prefetching, until readers rest.
@@ -108,6 +108,9 @@ impl Sequences {
         }
         self.begun.push_back(Begun { file, key, at, pages: self.pages });
         self.count += 1;
+        // The place of the reader that is followed shows its files.
+        let is_elsewhere = |current: &Sequence| !current.places.contains_key(&file);
+        self.passed += u64::from(self.current.as_ref().is_none_or(is_elsewhere));
         if let Some(current) = &mut self.current {
             current.reader_at(file, at);
         }
@@ -327,9 +330,9 @@ impl Sequence {
     /// Returns how many files were started one directly after another in this order, or 0 if the
     /// last files do not fit. The sequence continues after the last of them.
     fn fit(&mut self, begun: &VecDeque<Begun>) -> usize {
-        let lately = begun.iter().rev().take(2 * self.tuning.few_samples as usize).rev();
-        let placed = lately.filter_map(|one| Some((*self.places.get(&one.file)?, one)));
-        let (places, starts): (Vec<u64>, Vec<&Begun>) = placed.unzip();
+        let lately = || begun.iter().rev().take(2 * self.tuning.few_samples as usize).rev();
+        let places: Vec<u64> =
+            lately().filter_map(|one| self.places.get(&one.file).copied()).collect();
         let pairs = places.len().saturating_sub(1);
         let neighbors =
             |places: &[u64]| places.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();
@@ -338,13 +341,14 @@ impl Sequence {
             return 0;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
-        let progress = |one: &&Begun, files: usize| FileProgress {
+        let progress = |one: &Begun, files: usize| FileProgress {
             time: one.at,
             files: files as u64,
             pages: one.pages,
         };
-        if let Some((first, last)) = starts.first().zip(starts.last()) {
-            self.original = progress(last, pairs).since(&progress(first, 0));
+        if let Some((first, last)) = lately().next().zip(lately().next_back()) {
+            // Several readers may read different directories at once.
+            self.original = progress(last, lately().len() - 1).since(&progress(first, 0));
         }
         if (neighbors(&places) as f64) < self.tuning.min_neighbor_share() * pairs as f64 {
             return 0;

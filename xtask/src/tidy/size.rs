@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2370),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 9515),
+    ("crates/control", 9520),
     ("crates/daemon", 4780),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
