@@ -17,6 +17,7 @@ use super::pace::PrimingController;
 use super::prime::FilePriming;
 use super::rates::ReadCounts;
 use super::sequence::{DeviceRate, Sequences};
+use super::siblings::Siblings;
 use super::stream::{Stream, StreamKind};
 use super::totals::ReaderTotals;
 use crate::tuning::Tuning;
@@ -52,6 +53,7 @@ pub struct BdiController {
     /// The window for files opened from now on; `None` for that of the device.
     pub(super) new_file_window: Option<Pages>,
     pub(super) sequences: Sequences,
+    pub(super) siblings: Siblings,
     closed_runs: ClosedRuns,
     /// True while the controller only observes.
     paused: bool,
@@ -68,6 +70,7 @@ impl BdiController {
             pace: PrimingController::new(Arc::clone(&tuning)),
             scores: GainScores::new(Arc::clone(&tuning)),
             sequences: Sequences::new(Arc::clone(&tuning)),
+            siblings: Siblings::new(Arc::clone(&tuning)),
             closed_runs: ClosedRuns::new(Arc::clone(&tuning)),
             tuning,
             ..Self::default()
@@ -150,7 +153,8 @@ impl BdiController {
                 && now.saturating_sub(since) >= self.tuning.idle_timeout
         };
         let shrinks = self.streams.values().any(|stream| stream.shrink.is_some());
-        let calm = self.awake.is_some_and(at_work) && !shrinks;
+        let is_urgent = shrinks || self.siblings.are_at_work(now);
+        let calm = self.awake.is_some_and(at_work) && !is_urgent;
         if calm { interval } else { interval.min(self.tuning.eager_interval) }
     }
 
@@ -261,6 +265,9 @@ impl BdiController {
             pages_per_second: rate / self.page.get().max(1) as f64,
             rotates: self.bounds.rotates,
         };
+        if let Some(files) = orders.first() {
+            self.siblings.list(files);
+        }
         self.sequences.list(key, orders, read, inputs.now, device);
         if !self.sequences.is_at_work() {
             return None;

@@ -22,7 +22,8 @@
 //!   primed, it may keep the original window.
 //! - A `Trend` is a regularity of the last reads of an open file, such as a step or backward order;
 //!   a `TrendPlan` prefetches along it. `FilePriming` reads the rest of a file that random reads
-//!   will cover, if it fits into memory. `Sequences` prefetches the next of many small files.
+//!   will cover, if it fits into memory. `Sequences` prefetches the next of many files in the order
+//!   of their directory, and `Siblings` small files whose directory is read in no order.
 
 mod ab_test;
 mod action;
@@ -50,6 +51,7 @@ mod reads;
 mod runs;
 mod sequence;
 mod shrink;
+mod siblings;
 mod simulated;
 pub mod sizes;
 mod stream;

@@ -20,6 +20,23 @@ use policy::{Extent, Page};
 /// The largest file that is tracked, one bit for each page. Bounds memory.
 const MAX_FILE_PAGES: u64 = 1 << 22;
 
+/// Waits of readers for the pages of a file: their number and their total time in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rent {
+    pub stalls: u64,
+    pub stalled: f64,
+}
+
+impl Rent {
+    pub fn and(self, other: Self) -> Self {
+        Self { stalls: self.stalls + other.stalls, stalled: self.stalled + other.stalled }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self { stalls: self.stalls - before.stalls, stalled: self.stalled - before.stalled }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilePriming {
     /// A bitmap of the pages that readers requested or that were prefetched.
@@ -27,9 +44,9 @@ pub(super) struct FilePriming {
     count: u64,
     /// The number of pages that were primed before a reader requested them.
     primed: u64,
-    /// The total time of waits since the last complete pass, in seconds, and their number.
-    stalled: f64,
-    stalls: u64,
+    /// All waits of readers, and those until the last complete pass.
+    rent: Rent,
+    rent_before: Rent,
     /// The recent wait time before priming, in seconds per second.
     waits: f64,
     /// The number of waits while nothing was primed, and their total time in seconds.
@@ -70,6 +87,16 @@ impl FilePriming {
         64 * whole as u64 + u64::from(rest)
     }
 
+    /// Returns all waits so far.
+    pub fn rent(&self) -> Rent {
+        self.rent
+    }
+
+    /// Returns the number of pages that readers requested or that were prefetched.
+    pub fn touched(&self) -> u64 {
+        self.count
+    }
+
     /// Adds the number and the total time of waits over an interval. If several readers wait at
     /// once, the lost time is at most the interval.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
@@ -81,8 +108,7 @@ impl FilePriming {
             self.waits = lately(self.waits, stalled, elapsed).max(won);
         }
         self.quiet = if stalls == 0 { self.quiet + elapsed } else { Nanos::ZERO };
-        self.stalls += stalls;
-        self.stalled += stalled.min(elapsed).as_secs_f64();
+        self.rent = self.rent.and(Rent { stalls, stalled: stalled.min(elapsed).as_secs_f64() });
     }
 
     /// Adds the number and the total time of waits over an interval without priming.
@@ -148,7 +174,8 @@ impl FilePriming {
 
     /// Starts priming if that is worth the cost. Returns the reason; `None` if it does not start.
     pub fn begin(&mut self, file: Pages, page: Bytes, rate: Bytes, room: Pages) -> Option<String> {
-        if self.stalls < self.tuning.few_samples {
+        let Rent { stalls, stalled } = self.rent.since(self.rent_before);
+        if stalls < self.tuning.few_samples {
             return None;
         }
         let missing = self.missing(file, room)?;
@@ -160,10 +187,10 @@ impl FilePriming {
         // time.
         let again = self.times > 0;
         let is_worth = if again {
-            self.stalled >= cost * 2_f64.powi(self.times)
+            stalled >= cost * 2_f64.powi(self.times)
         } else {
             // Large random reads are almost as fast as reading in order.
-            self.stalled - in_order(self.count) >= self.tuning.start_cost_share * cost
+            stalled - in_order(self.count) >= self.tuning.start_cost_share * cost
         };
         if !is_worth {
             return None;
@@ -174,9 +201,8 @@ impl FilePriming {
         }
         self.at = Some(0);
         Some(format!(
-            "readers waited {:.2} s for its pages; the {} that they have not read yet come \
+            "readers waited {stalled:.2} s for its pages; the {} that they have not read yet come \
              in {cost:.2} s if read in order",
-            self.stalled,
             Bytes::new(missing * page.get()).rounded()
         ))
     }
@@ -199,7 +225,7 @@ impl FilePriming {
         let finished = at >= file.get();
         self.at = (!finished).then_some(at);
         if finished {
-            (self.stalls, self.stalled, self.times) = (0, 0.0, self.times + 1);
+            (self.rent_before, self.times) = (self.rent, self.times + 1);
         }
         due
     }

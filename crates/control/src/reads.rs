@@ -118,9 +118,10 @@ impl BdiController {
     }
 
     pub(super) fn prime(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
-        let waits = self.waits(inputs.now, elapsed);
+        let now = inputs.now;
+        let waits = self.waits(now, elapsed);
         let rate = self.device.sequential_rate(self.bounds.rotates);
-        let mut actions: Vec<FileAction> = Vec::new();
+        let (mut actions, mut waited): (Vec<FileAction>, _) = (Vec::new(), Vec::new());
         let mut files = BTreeMap::new();
         // One action per file, even if it is open many times.
         for (key, stream) in &self.streams {
@@ -146,6 +147,9 @@ impl BdiController {
                 priming.waited_alone(random.stalls, stalled);
             }
             priming.waited(random.stalls, stalled, elapsed);
+            if random.stalls > 0 {
+                waited.push((*file, *key, *facts));
+            }
             if priming.is_at_work() || random.stalls == 0 || inputs.memory.under_pressure {
                 continue;
             }
@@ -162,6 +166,10 @@ impl BdiController {
                 let kind = ActionKind::Prefetch(Vec::new());
                 actions.push(FileAction { file: *key, kind, why, primes: true });
             }
+        }
+        if self.bounds.features.files && !inputs.memory.under_pressure {
+            actions
+                .extend(waited.into_iter().filter_map(|one| self.prefetch_whole(one, rate, now)));
         }
         let worth =
             |file: &FileKey, facts: &FileState| self.primings.get(file)?.worth(facts.file_pages);
@@ -203,6 +211,23 @@ impl BdiController {
         let taken = before - *budget_pages;
         self.pace.took(taken as u64);
         actions
+    }
+
+    /// Returns the prefetch of all of a small file, if those of its directory are read so.
+    fn prefetch_whole(
+        &mut self,
+        (file, key, facts): (FileKey, OpenFileId, FileState),
+        rate: Bytes,
+        now: Nanos,
+    ) -> Option<FileAction> {
+        let rate = (rate.get() as f64).max(self.tuning.min_stream_rate.get());
+        let rate = rate / facts.page.get() as f64;
+        let (extent, why) =
+            self.siblings.prefetch((file, facts.file_pages), &self.primings, rate, now)?;
+        if let Some(priming) = self.primings.get_mut(&file) {
+            priming.touch(0, facts.file_pages.get());
+        }
+        Some(FileAction::new(key, ActionKind::Prefetch(vec![extent]), why))
     }
 
     /// Returns the share of the readers' wait time before priming that remains, 0 to 1. The cached
