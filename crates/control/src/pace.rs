@@ -129,8 +129,16 @@ impl PrimingController {
     }
 
     /// Returns the budget for an interval in pages, from which the caller subtracts. `missing`: see
-    /// [`PrimingStats`]; `rate`: the highest rate of the device so far, per second.
-    pub fn allows(&mut self, missing: f64, rate: Bytes, page: Bytes, elapsed: Nanos) -> &mut f64 {
+    /// [`PrimingStats`]; `rate`: the highest rate of the device so far, per second. With `at_once`,
+    /// only the queue limits it.
+    pub fn allows(
+        &mut self,
+        missing: f64,
+        rate: Bytes,
+        page: Bytes,
+        elapsed: Nanos,
+        at_once: bool,
+    ) -> &mut f64 {
         if !self.begun {
             (self.begun, self.burst) = (true, Some(self.tuning.probe_pages()));
             // The waits so far are without priming.
@@ -152,9 +160,13 @@ impl PrimingController {
             wait: Nanos::from_secs_f64(self.alone),
             queued: Pages::new(self.queued as u64),
         };
-        if self.paused_stretches > 0
-            || self.queued * pass > self.tuning.max_queue_time().as_secs_f64()
-        {
+        let queue = self.tuning.max_queue_time().as_secs_f64() / pass;
+        let is_full = self.queued > queue;
+        if at_once && !is_full {
+            (self.budget_pages, self.stats) = (queue - self.queued, Some(stats));
+            return &mut self.budget_pages;
+        }
+        if self.paused_stretches > 0 || is_full {
             (self.budget_pages, self.stats) = (0.0, Some(stats));
             return &mut self.budget_pages;
         }
@@ -283,7 +295,8 @@ mod tests {
                 if seconds < 2.0 {
                     continue;
                 }
-                let budget_pages = pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK);
+                let budget_pages =
+                    pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK, false);
                 let pages_now = (*budget_pages / 1024.0).floor() * 1024.0;
                 *budget_pages -= pages_now;
                 pace.took(pages_now as u64);
@@ -318,6 +331,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_at_once_is_limited_by_the_queue_alone() {
+        let mut pace = PrimingController::default();
+        let allows = |pace: &mut PrimingController, at_once| {
+            *pace.allows(1.0, Bytes::from_mib(100), PAGE, TICK, at_once)
+        };
+        // 10 MiB take 100 ms.
+        assert!(allows(&mut pace, false) < 2560.0);
+        assert_eq!(allows(&mut pace, true), 2560.0);
+        pace.took(2000);
+        assert_eq!(allows(&mut pace, true), 560.0);
+        pace.took(600);
+        assert_eq!(allows(&mut pace, true), 0.0);
+    }
+
+    #[test]
     fn a_device_that_is_done_with_a_burst_gets_a_larger_one() {
         let bursts = |reads: f64| {
             let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
@@ -327,7 +355,8 @@ mod tests {
                 Tuning::DEFAULT.observation_time,
             );
             let mut burst = || {
-                let pages = std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK));
+                let pages =
+                    std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false));
                 pace.took(pages as u64);
                 let read = pages.min(reads) as u64 * PAGE.get();
                 pace.completed(Bytes::new(read), PAGE, TICK);
@@ -356,7 +385,7 @@ mod tests {
             );
             let mut bursts = 0;
             for _ in 0..10 {
-                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false);
                 bursts += u32::from(std::mem::take(budget_pages) >= Tuning::DEFAULT.probe_pages());
             }
             bursts
@@ -372,11 +401,11 @@ mod tests {
             Nanos::from_millis(10 * Tuning::DEFAULT.few_samples),
             Tuning::DEFAULT.observation_time,
         );
-        pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+        pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false);
         // More than the queue limit allows, and the device reads none of it.
         pace.took(10_000);
         let mut ticks = 0;
-        while *pace.allows(0.5, Bytes::from_mib(90), PAGE, TICK) == 0.0 {
+        while *pace.allows(0.5, Bytes::from_mib(90), PAGE, TICK, false) == 0.0 {
             pace.completed(Bytes::ZERO, PAGE, TICK);
             ticks += 1;
         }
@@ -389,7 +418,7 @@ mod tests {
         pace.primes(FileKey(1, 1), Some((Tuning::DEFAULT.many_waits() - 1, 0.005)));
         let allowed = |pace: &mut PrimingController| {
             pace.waited(10, Nanos::from_millis(80), TICK);
-            std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK))
+            std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false))
         };
         let looked: Vec<f64> = (0..20).map(|_| allowed(&mut pace)).collect();
         let rested = looked.iter().take_while(|pages| **pages == 0.0).count();
@@ -410,7 +439,7 @@ mod tests {
         let mut tick = |wait: u64, primes: bool| {
             pace.waited(20, Nanos::from_millis(20 * wait), TICK);
             if primes {
-                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK);
+                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false);
                 let pages = std::mem::take(budget_pages);
                 pace.took(pages as u64);
                 pace.completed(Bytes::from_mib(9), PAGE, TICK);

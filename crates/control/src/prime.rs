@@ -7,7 +7,8 @@
 //! first: readers must not become slower, so each wait may grow only as far as the number of waits
 //! falls because part of the file is cached (`PrimingController`). Priming therefore starts when
 //! the waits have reached half of the price. A program that exits earlier loses nothing; if it
-//! exits when the waits reach the price, little was read in vain. Only waits that reading the same
+//! exits when the waits reach the price, little was read in vain. Once they have reached it, the
+//! rest is read at once if that takes at most `observation_time`. Only waits that reading the same
 //! pages in order would have avoided count.
 
 use std::sync::Arc;
@@ -135,6 +136,15 @@ impl FilePriming {
     /// priming is inactive or no reader waits for the file.
     pub fn worth(&self, file: Pages) -> Option<f64> {
         self.is_wanted().then(|| self.waits / (file.get() as f64).max(1.0))
+    }
+
+    /// Returns the time that readers waited beyond that of reading the same pages in order, and the
+    /// time to read the rest in order, in seconds. `rate` is in bytes per second.
+    pub fn paid_and_price(&self, file: Pages, page: Bytes, rate: f64) -> (f64, f64) {
+        let in_order = |pages: u64| (pages * page.get()) as f64 / rate;
+        let missing = file.get().saturating_sub(self.count);
+        let paid = self.rent.since(self.rent_before).stalled - in_order(self.count - self.primed);
+        (paid, in_order(missing))
     }
 
     /// Returns whether priming is active.
@@ -278,6 +288,22 @@ mod tests {
         let begin = |rate| priming.clone().begin(file, PAGE, Bytes::from_mib(rate), file).is_some();
         assert!(!begin(100), "64 pages come in 2.5 ms in order");
         assert!(begin(1000), "64 pages come in 0.25 ms");
+    }
+
+    #[test]
+    fn pages_that_are_primed_are_not_paid_for() {
+        let (file, rate) = (Pages::new(10_000), (100_u64 << 20) as f64);
+        let mut priming = waited(1);
+        let cost = |priming: &FilePriming| {
+            let (paid, price) = priming.paid_and_price(file, PAGE, rate);
+            [paid, price].map(|seconds| (1e4 * seconds).round() / 1e4)
+        };
+        // 100 pages take 3.9 ms in order.
+        assert_eq!(cost(&priming), [0.9961, 0.3867]);
+        priming.begin(file, PAGE, Bytes::from_mib(100), file).expect("a beginning");
+        priming.due(file, &mut 5000.0);
+        assert_eq!(cost(&priming)[0], 0.9961);
+        assert!(cost(&priming)[1] < 0.3);
     }
 
     #[test]

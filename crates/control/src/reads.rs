@@ -187,7 +187,8 @@ impl BdiController {
         self.pace.primes(*file, alone);
         let missing = self.missing(&files);
         self.pace.completed(self.device.now(), first.page, elapsed);
-        let budget_pages = self.pace.allows(missing, rate, first.page, elapsed);
+        let at_once = self.is_cheap(&work, rate);
+        let budget_pages = self.pace.allows(missing, rate, first.page, elapsed, at_once);
         let before = *budget_pages;
         for (_, file, key, facts) in work {
             let Some(priming) = self.primings.get_mut(&file) else { continue };
@@ -211,6 +212,17 @@ impl BdiController {
         let taken = before - *budget_pages;
         self.pace.took(taken as u64);
         actions
+    }
+
+    /// Returns whether all files that are primed are so small that the rest of them is best read at
+    /// once: readers have already waited longer than that takes.
+    fn is_cheap(&self, work: &[(f64, FileKey, OpenFileId, FileState)], rate: Bytes) -> bool {
+        let rate = (rate.get() as f64).max(self.tuning.min_stream_rate.get());
+        let known = work.iter().filter_map(|(_, file, _, facts)| {
+            Some(self.primings.get(file)?.paid_and_price(facts.file_pages, facts.page, rate))
+        });
+        let (paid, price) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        paid >= price && price <= self.tuning.observation_time.as_secs_f64()
     }
 
     /// Returns the prefetch of all of a small file, if those of its directory are read so.

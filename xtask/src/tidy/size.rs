@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2365),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 9690),
+    ("crates/control", 9725),
     ("crates/daemon", 4780),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
