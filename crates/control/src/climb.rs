@@ -1,10 +1,10 @@
 //! Searches for the window of all streams of a device by trials (hill climbing).
 //!
-//! The window of a single stream grows in steps until it keeps the device busy while the reader
-//! works. Streams that compete cost a seek per window, and no intermediate window beats a large
-//! one. They get the largest window with which each stream still gets its turn soon. A step that
-//! gains nothing or slows down other readers is reverted, but only if the streams still read as
-//! they did when the step was made.
+//! Streams get the largest window with which each stream still gets its turn soon: streams that
+//! compete cost a seek per window, and a short scan has no time for small steps. After a gain of a
+//! single stream, one smaller window is tried, too. If the large window gains nothing, smaller ones
+//! are tried until one does. A window that gains nothing or slows down other readers is reverted,
+//! but only if the streams still read as they did before it.
 
 use std::sync::Arc;
 
@@ -29,7 +29,6 @@ pub(super) struct StreamSummary {
     pub typical: Pages,
     /// The largest window that any of them may have.
     pub most: LimitedWindow,
-    pub in_flight: Pages,
     pub page: Bytes,
     /// True if open files besides the streams are read, and the time of their last event.
     pub other_reads: bool,
@@ -48,16 +47,16 @@ pub(super) struct StreamSummary {
 pub(super) enum SearchOutcome {
     Unchanged,
     Trying,
-    /// The window under trial was reverted, for this reason.
-    Reverted(String),
+    /// The window becomes smaller, for this reason: the trial has failed, or it may be too large.
+    Lowered(String),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct SearchTrial {
     before: Option<Pages>,
     reason_before: LimitReason,
-    /// The median window of the streams, which applies if `before` is `None`.
-    typical: Pages,
+    /// `before`, or the median window of the streams if that is `None`.
+    from: Pages,
     rates: ReadRates,
     /// When measurement may start, and the time and the counts when it did.
     begins: Nanos,
@@ -232,18 +231,9 @@ impl WindowSearch {
         if before.is_zero() {
             return SearchOutcome::Unchanged;
         }
-        let ceiling = self.ceiling(streams, &rates, before);
+        let most = self.ceiling(streams, &rates, before);
         let crowd = streams.active > self.tuning.max_runs as u64;
         let compete = streams.active > 1 || rates.switches() > self.tuning.minority_share;
-        let most = if crowd || compete {
-            ceiling
-        } else {
-            let guess = streams.in_flight.get().saturating_mul(self.tuning.seek_amortization);
-            let step = before.get().saturating_mul(self.tuning.growth_factor);
-            let reason = if guess > step { LimitReason::InFlight } else { LimitReason::Step };
-            let wish = LimitedWindow::new(Pages::new(guess.max(step)), reason);
-            wish.at_most(ceiling.pages, ceiling.reason)
-        };
         let window = if compete && !crowd {
             sizes::at_most(most.pages)
         } else {
@@ -273,7 +263,7 @@ impl WindowSearch {
         } else {
             self.tuning.min_trial_time()
         };
-        let mut span = span.max(least).min(self.tuning.max_trial_time());
+        let mut span = span.max(least).min(self.tuning.trial_time());
         if streams.other_reads {
             let seen = Nanos::from_secs_f64(
                 1.5 * self.tuning.min_other_reads() as f64 / rates.other_reads.max(1.0),
@@ -281,16 +271,17 @@ impl WindowSearch {
             span = span.max(seen.min(self.tuning.max_calm_time()));
         }
         let begins = now + span.scaled(1.0 / 3.0);
-        let (typical, ends) = (streams.typical, now + span);
+        let (from, ends) = (self.window.unwrap_or(streams.typical), now + span);
         self.trial = Some(SearchTrial {
             before: self.window,
             reason_before,
-            typical,
+            from,
             rates,
             begins,
             begun: None,
             ends,
-            longer: false,
+            // A smaller window without a clear gain is not worth a longer trial.
+            longer: self.window > Some(window),
         });
         self.window = Some(window);
         SearchOutcome::Trying
@@ -316,7 +307,9 @@ impl WindowSearch {
         let seconds = now.saturating_sub(begun).as_secs_f64();
         let rates = ReadRates::over(before, streams.counts, seconds.max(1e-6));
         let plain = rates.plainly_hurts_others(&trial.rates, seconds, &self.tuning);
-        if now <= begun || (now < trial.ends && !plain) {
+        let places = streams.counts.forward.saturating_sub(before.forward);
+        let enough = trial.longer && places >= self.tuning.min_places() * streams.active.max(1);
+        if now <= begun || (now < trial.ends && !plain && !enough) {
             return SearchOutcome::Unchanged;
         }
         let gain = rates.progress / trial.rates.progress.max(1.0);
@@ -355,16 +348,29 @@ impl WindowSearch {
             self.rates = Some(rates);
             if rates.next_may_hurt_others(&trial.rates, &self.tuning) {
                 self.reason = LimitReason::OtherReads;
-                self.settle(now, streams, rates.progress);
-                return SearchOutcome::Unchanged;
+            } else if self.window > Some(trial.from) {
+                let Some(less) = self.between(streams, &trial) else {
+                    return self.try_more(now, streams);
+                };
+                self.attempt(now, streams, rates, less, self.reason);
+                self.reason = LimitReason::Harm;
+                return SearchOutcome::Lowered("a smaller window may be faster".to_owned());
             }
-            return self.try_more(now, streams);
-        }
-        if streams.waiting {
+        } else if streams.waiting {
             return self.take_back(now, streams, &trial, gain, false);
         }
         self.settle(now, streams, rates.progress);
         SearchOutcome::Unchanged
+    }
+
+    /// Returns the window to try after a leap of a single stream that gained: halfway between the
+    /// windows before and after it, on a logarithmic scale. On some arrays it is faster than both.
+    fn between(&self, streams: &StreamSummary, trial: &SearchTrial) -> Option<Pages> {
+        let growth = self.window?.get() / trial.from.get();
+        let is_leap = growth >= self.tuning.growth_factor * self.tuning.growth_factor;
+        let is_alone = streams.active == 1 && trial.rates.switches() <= self.tuning.minority_share;
+        let less = sizes::even_at_most(Pages::new(trial.from.get() * growth.isqrt()));
+        (is_leap && is_alone && !streams.other_reads).then_some(less)
     }
 
     fn take_back(
@@ -376,14 +382,18 @@ impl WindowSearch {
         hurt: bool,
     ) -> SearchOutcome {
         let tried = std::mem::replace(&mut self.window, trial.before);
-        self.reason = if hurt { LimitReason::OtherReads } else { LimitReason::Harm };
         // Rates during the trial do not apply to the restored window.
         self.rates = Some(trial.rates);
+        if tried < self.window {
+            self.reason = trial.reason_before;
+            self.settle(now, streams, trial.rates.progress);
+            return SearchOutcome::Unchanged;
+        }
+        self.reason = if hurt { LimitReason::OtherReads } else { LimitReason::Harm };
         self.failed_trials += 1;
         let tried = tried.unwrap_or_default();
-        let before = trial.before.unwrap_or(trial.typical);
         let room =
-            tried.get() / self.tuning.growth_factor >= before.get().saturating_mul(MIN_GROWTH);
+            tried.get() / self.tuning.growth_factor >= trial.from.get().saturating_mul(MIN_GROWTH);
         if room && !hurt {
             // A window in between may be better: one that is too large may gain nothing.
             self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));
@@ -391,7 +401,7 @@ impl WindowSearch {
             self.settle(now, streams, trial.rates.progress);
         }
         let tried = Bytes::new(tried.get() * streams.page.get());
-        SearchOutcome::Reverted(if hurt {
+        SearchOutcome::Lowered(if hurt {
             format!("with a window of {tried}, other readers of the device got less")
         } else {
             format!("with a window of {tried}, it was read {gain:.2} times as fast")
@@ -410,7 +420,6 @@ mod tests {
             counts,
             typical: Pages::new(32),
             most: LimitedWindow::new(Pages::new(2048), LimitReason::Memory),
-            in_flight: Pages::new(30),
             page: Bytes::new(4096),
             other_reads: counts.other_reads > 0,
             trials: true,
@@ -449,14 +458,17 @@ mod tests {
     }
 
     #[test]
-    fn one_stream_grows_while_that_wins() {
-        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 128, 512, 2048]);
-        assert_eq!(climb(1, |_| (10_000.0, 0.0)), [32, 128, 32]);
+    fn streams_leap_and_keep_a_window_that_wins() {
+        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 2048, 256, 2048]);
+        assert_eq!(climb(1, |_| (10_000.0, 0.0)), [32, 2048, 32, 512, 32, 128, 32]);
+        let rate = |window| 10_000.0 + window as f64 * 10.0;
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048]);
     }
 
     #[test]
-    fn streams_that_compete_leap() {
-        assert_eq!(climb(8, |window| (10_000.0 + window as f64 * 10.0, 0.0)), [32, 2048]);
+    fn after_a_leap_a_smaller_window_may_be_better() {
+        let rate = |window| if window == 256 { 20_000.0 } else { 10_000.0 + window as f64 };
+        assert_eq!(climb(1, |window| (rate(window), 0.0)), [32, 2048, 256]);
     }
 
     #[test]
@@ -506,7 +518,7 @@ mod tests {
                 (counts.progress, counts.elsewhere) = (counts.progress + 10, counts.elsewhere + 10);
             }
             let (_, outcome) = climb.step(Nanos::from_millis(100 * tick), &streams(1, counts));
-            assert!(!matches!(outcome, SearchOutcome::Reverted(_)), "{outcome:?} at {tick}");
+            assert!(!matches!(outcome, SearchOutcome::Lowered(_)), "{outcome:?} at {tick}");
         }
     }
 }

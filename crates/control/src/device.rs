@@ -87,12 +87,6 @@ impl LearnedDevice {
     pub fn parallelism(&self) -> f64 {
         self.parallel
     }
-
-    /// Returns the bytes transferred during one read (rate × latency). A smaller window lets the
-    /// device idle between reads; with eight times as much, a seek takes a ninth of the time.
-    pub fn in_flight(&self) -> Bytes {
-        Bytes::new((self.rate * self.latency) as u64)
-    }
 }
 
 #[cfg(test)]
@@ -112,7 +106,6 @@ mod tests {
         assert!((99.0..=100.0).contains(&device.rate().as_mib()), "{device:?}");
         assert!((10.0..11.0).contains(&device.latency().as_millis_f64()), "{device:?}");
         assert!(device.parallelism() > 8.9);
-        assert!((0.9..1.1).contains(&device.in_flight().as_mib()));
         assert_eq!(device.sequential_rate(true), device.rate());
         assert_eq!(device.sequential_rate(false), device.rate());
         // A read of 128 KiB takes 10 ms, of which the transfer takes 1.25 ms.

@@ -7,7 +7,6 @@ use units::Pages;
 pub(super) enum LimitReason {
     #[default]
     Step,
-    InFlight,
     Round,
     Memory,
     OtherReads,
@@ -23,7 +22,6 @@ impl LimitReason {
     pub fn text(self) -> &'static str {
         match self {
             Self::Step => "not larger yet: windows grow in steps",
-            Self::InFlight => "not larger: that is eight times what the device reads at once",
             Self::Round => "not larger: all streams should use up their windows within 2 s",
             Self::Memory => "not larger: its share of the memory, or --max, allows no more",
             Self::OtherReads => "not larger: other readers could get slower",

@@ -81,7 +81,8 @@ pub(super) struct Stream {
     pub shares_file: bool,
     /// Share of time that its readers wait, averaged over about 0.5 s.
     pub waiting: f64,
-    /// Time of the last event that is not an access sample.
+    /// Times of the first and the last event that is not an access sample.
+    first_seen: Option<Nanos>,
     pub seen: Nanos,
     pub trend: Trend,
     pub plan: Option<TrendPlan>,
@@ -138,6 +139,7 @@ impl Stream {
         let AccessEvent { at, index, .. } = *event;
         if !matches!(event.kind, EventKind::Access { .. }) {
             self.seen = at;
+            self.first_seen.get_or_insert(at);
         }
         match event.kind {
             EventKind::Miss { .. } => {
@@ -338,6 +340,13 @@ impl Stream {
         })
     }
 
+    /// Returns whether it has been silent for longer than it had been read before: a program that
+    /// scans first reads a few blocks of other files.
+    pub fn has_stopped(&self, now: Nanos) -> bool {
+        let read = self.seen.saturating_sub(self.first_seen.unwrap_or(self.seen));
+        now.saturating_sub(self.seen) > read.max(self.tuning.min_first_trial_time())
+    }
+
     /// Returns whether its window differs from the original one.
     pub fn is_changed(&self) -> bool {
         self.facts
@@ -393,5 +402,24 @@ impl Stream {
         } else {
             StreamKind::Other
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use policy::Page;
+
+    #[test]
+    fn a_file_that_is_silent_for_longer_than_it_was_read_has_stopped() {
+        let mut stream = Stream::default();
+        for at in [0, 200] {
+            let kind = EventKind::Plain;
+            let event =
+                crate::probed::event(Nanos::from_millis(at), kind, Page::FIRST, Pages::ZERO);
+            stream.on_event(&event, Bytes::from_kib(4));
+        }
+        assert!(!stream.has_stopped(Nanos::from_millis(400)));
+        assert!(stream.has_stopped(Nanos::from_millis(401)));
     }
 }

@@ -217,12 +217,6 @@ tuning! {
     cache_share_divisor: u64 = 4, 2..=1024;
     /// lowest sequential rate that a device is assumed to have
     min_stream_rate: BytesPerSecond = 40 MB, 1 MB..=1000 MB;
-
-    /// the window of a single stream holds this many times the bytes in flight during one read
-    ///
-    /// A seek then takes a ninth of the time. With 9, single streams on arrays are up to 26 %
-    /// slower, because windows are powers of two.
-    seek_amortization: u64 = 8, 1..=256;
 }
 
 impl Default for Tuning {

@@ -320,9 +320,11 @@ impl BdiController {
             if !facts.may_set_window() {
                 continue;
             }
-            unknown += u64::from(!stream.is_known());
+            let has_stopped = stream.has_stopped(now);
+            unknown += u64::from(!stream.is_known() && !has_stopped);
             if reading != StreamKind::Forward {
-                if stream.classifier.places().elsewhere > 1 && stream.plan.is_none() {
+                let is_scattered = stream.classifier.places().elsewhere > 1;
+                if is_scattered && stream.plan.is_none() && !has_stopped {
                     (other_reads, others_seen) = (true, others_seen.max(stream.seen));
                 }
                 continue;
@@ -365,7 +367,6 @@ impl BdiController {
                 counts: self.counts,
                 typical,
                 most,
-                in_flight: Pages::new(self.device.in_flight().get() / page),
                 page: Bytes::new(page),
                 other_reads,
                 others_seen,
@@ -409,7 +410,7 @@ impl BdiController {
             );
             return Some((share.most, why));
         }
-        if matches!(outcome, SearchOutcome::Reverted(_)) && stream.requested_window.is_some() {
+        if matches!(outcome, SearchOutcome::Lowered(_)) && stream.requested_window.is_some() {
             return reverted_window(stream, facts, wanted, outcome);
         }
         let file = sizes::at_least(facts.file_pages.max(self.bounds.least));
@@ -452,7 +453,7 @@ fn reverted_window(
     wanted: Option<LimitedWindow>,
     outcome: &SearchOutcome,
 ) -> Option<(Pages, String)> {
-    let SearchOutcome::Reverted(why) = outcome else { return None };
+    let SearchOutcome::Lowered(why) = outcome else { return None };
     let wanted = wanted.map(|window| window.pages);
     let before = wanted.or(stream.original).filter(|before| *before < facts.window)?;
     stream.requested_window.map(|_| (before, why.clone()))

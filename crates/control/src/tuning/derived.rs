@@ -20,7 +20,7 @@ impl Tuning {
         1.0 + self.min_effect
     }
 
-    /// How long the effect of a change is observed.
+    /// How long the effect of a change is observed. Also the longest trial with a clear result.
     pub(crate) fn trial_time(&self) -> Nanos {
         self.observation_time * 2
     }
@@ -113,11 +113,6 @@ impl Tuning {
     /// longer.
     pub(crate) fn min_trial_time(&self) -> Nanos {
         self.eager_interval * 8
-    }
-
-    /// Longest trial with a clear result.
-    pub(crate) fn max_trial_time(&self) -> Nanos {
-        self.observation_time * 3
     }
 
     /// Shortest trial if several readers share a file: they first use up the pages that were read
