@@ -11,7 +11,7 @@ struct {
 
 /* Events that found the ring full. */
 struct {
-	MAP_INT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	MAP_INT(type, BPF_MAP_TYPE_ARRAY);
 	MAP_INT(max_entries, 1);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u64);
@@ -40,7 +40,7 @@ struct {
 
 /* Misses that found their ring full. */
 struct {
-	MAP_INT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	MAP_INT(type, BPF_MAP_TYPE_ARRAY);
 	MAP_INT(max_entries, 1);
 	MAP_TYPE(key, u32);
 	MAP_TYPE(value, u64);
@@ -71,7 +71,7 @@ INLINE void count_one(void *counts)
 	u32 zero = 0;
 	u64 *count = bpf_map_lookup_elem(counts, &zero);
 	if (count)
-		*count += 1;
+		__sync_fetch_and_add(count, 1);
 }
 
 INLINE struct event_record *begin_event(u32 kind)

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aya::Ebpf;
-use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use aya::maps::{Array, HashMap, Map, MapData, MapError, RingBuf};
 use host::DevNo;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -42,7 +42,7 @@ pub struct Miss {
 pub struct Misses {
     watched: Mutex<HashMap<MapData, u64, u32>>,
     ring: Mutex<RingBuf<MapData>>,
-    lost: PerCpuArray<MapData, u64>,
+    lost: Array<MapData, u64>,
     waker: OwnedFd,
 }
 
@@ -71,7 +71,7 @@ impl Misses {
         Ok(Self {
             watched: Mutex::new(HashMap::try_from(watched).map_err(fail)?),
             ring: Mutex::new(RingBuf::<MapData>::try_from(ring).map_err(fail)?),
-            lost: PerCpuArray::<_, u64>::try_from(lost as Map).map_err(fail)?,
+            lost: Array::<_, u64>::try_from(lost as Map).map_err(fail)?,
             waker,
         })
     }
@@ -126,7 +126,7 @@ impl Misses {
 
     /// Returns the number of misses that were lost so far because the ring buffer was full.
     pub fn lost(&self) -> u64 {
-        self.lost.get(&0, 0).map_or(0, |counts| counts.iter().sum())
+        self.lost.get(&0, 0).unwrap_or(0)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use aya::Ebpf;
-use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya::maps::{Array, MapData, PerCpuHashMap, RingBuf};
 use aya::programs::{BtfTracePoint, FEntry, KProbe, ProgramError};
 use host::DevNo;
 
@@ -89,7 +89,7 @@ unsafe impl aya::Pod for SizeKey {}
 pub struct Probes {
     signals: Vec<Signal>,
     ring: RingBuf<MapData>,
-    lost: PerCpuArray<MapData, u64>,
+    lost: Array<MapData, u64>,
     sizes: PerCpuHashMap<MapData, SizeKey, u64>,
     sampler: Option<Sampler>,
     /// Dropped last, because it holds the programs and their links.
@@ -142,7 +142,7 @@ impl Probes {
             return Err(error);
         }
         let ring = ebpf.take_map("events").and_then(|map| RingBuf::try_from(map).ok());
-        let lost = ebpf.take_map("lost").and_then(|map| PerCpuArray::try_from(map).ok());
+        let lost = ebpf.take_map("lost").and_then(|map| Array::try_from(map).ok());
         let sizes = ebpf.take_map("sizes").and_then(|map| PerCpuHashMap::try_from(map).ok());
         let (Some(ring), Some(lost), Some(sizes)) = (ring, lost, sizes) else {
             return Err(ObserveError::Refused {
@@ -230,7 +230,7 @@ impl Probes {
     }
 
     pub fn lost(&self) -> u64 {
-        self.lost.get(&0, 0).map_or(0, |counts| counts.iter().sum())
+        self.lost.get(&0, 0).unwrap_or(0)
     }
 }
 
