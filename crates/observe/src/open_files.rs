@@ -25,6 +25,10 @@ use crate::object::{KernelTypes, OPEN_FILES};
 use crate::record::{OpenFileRecord, Plain, text};
 use crate::{ObserveError, OpenFileId};
 
+/// The size of a read buffer: no read of an iterator returns more (`bpf_seq_read()` in
+/// kernel/bpf/bpf_iter.c).
+const BUFFER_BYTES: usize = 32 << 10;
+
 const PROGRAM: &str = "list_open_files";
 const MAPPED_PROGRAM: &str = "list_mapped_files";
 
@@ -217,24 +221,32 @@ impl Census {
         let mut found = Found::new(filter, None);
         let listed = over_all(self.descriptors.as_fd()).and_then(|output| found.add(output));
         listed.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
-        let mut files = found.in_order();
-        files.retain(|file| filter.matches(file));
-        Ok(files)
+        Ok(found.selected())
     }
 
     /// Lists the open files of one process, without other holders: much faster than listing all.
     pub fn of_process(&self, pid: u32) -> Result<Vec<OpenFile>, ObserveError> {
-        let filter = OpenFileFilter::default();
-        let mut found = Found::new(&filter, Some(pid));
-        let listed = match over_process(self.descriptors.as_fd(), pid) {
+        self.of_processes(&BTreeSet::from([pid]), &OpenFileFilter::default())
+    }
+
+    /// Lists the open files of these processes that `filter` selects, without other holders, in the
+    /// same order as [`Census::open_files`].
+    pub fn of_processes(
+        &self,
+        pids: &BTreeSet<u32>,
+        filter: &OpenFileFilter,
+    ) -> Result<Vec<OpenFile>, ObserveError> {
+        let mut found = Found::new(filter, Some(pids));
+        let mut each = pids.iter().map(|pid| over_process(self.descriptors.as_fd(), *pid));
+        let listed = match each.try_for_each(|output| found.add_of_process(output)) {
             // Kernels before 6.1 cannot select a process, and reject the option with these errors.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG)) => {
                 over_all(self.descriptors.as_fd()).and_then(|output| found.add(output))
             }
-            output => found.add_of_process(output),
+            listed => listed,
         };
         listed.map_err(|source| ObserveError::Read { program: PROGRAM, source })?;
-        Ok(found.in_order())
+        Ok(found.selected())
     }
 
     /// Lists the files that a process has mapped and that `filter` selects, without other holders.
@@ -246,12 +258,13 @@ impl Census {
         filter: &OpenFileFilter,
     ) -> Result<Vec<OpenFile>, ObserveError> {
         let Some(program) = &self.mappings else { return Ok(Vec::new()) };
-        let mut found = Found::new(filter, Some(pid));
+        let pids = BTreeSet::from([pid]);
+        let mut found = Found::new(filter, Some(&pids));
         let listed = found.add_of_process(over_process(program.as_fd(), pid));
         listed.map_err(|source| ObserveError::Read { program: MAPPED_PROGRAM, source })?;
         let Found { files, code, .. } = &mut found;
-        files.retain(|key, file| !code.contains(key) && filter.matches(file));
-        Ok(found.in_order())
+        files.retain(|key, _| !code.contains(key));
+        Ok(found.selected())
     }
 }
 
@@ -260,7 +273,7 @@ impl Census {
 struct Found<'a> {
     filter: &'a OpenFileFilter,
     /// If set, other holders are ignored.
-    pid: Option<u32>,
+    pids: Option<&'a BTreeSet<u32>>,
     files: BTreeMap<FoundKey, OpenFile>,
     /// Files that are partly mapped as code.
     code: BTreeSet<FoundKey>,
@@ -270,13 +283,13 @@ struct Found<'a> {
 type FoundKey = (u64, u32, u64);
 
 impl<'a> Found<'a> {
-    fn new(filter: &'a OpenFileFilter, pid: Option<u32>) -> Self {
-        Self { filter, pid, files: BTreeMap::new(), code: BTreeSet::new() }
+    fn new(filter: &'a OpenFileFilter, pids: Option<&'a BTreeSet<u32>>) -> Self {
+        Self { filter, pids, files: BTreeMap::new(), code: BTreeSet::new() }
     }
 
     fn add(&mut self, mut output: impl Read) -> io::Result<()> {
         const RECORD_SIZE: usize = size_of::<OpenFileRecord>();
-        let (mut buffer, mut filled) = (vec![0; 512 * RECORD_SIZE], 0);
+        let (mut buffer, mut filled) = (vec![0; BUFFER_BYTES], 0);
         loop {
             let read = match output.read(&mut buffer[filled..]) {
                 Ok(0) => return Ok(()),
@@ -302,7 +315,8 @@ impl<'a> Found<'a> {
     }
 
     fn add_record(&mut self, record: &OpenFileRecord) {
-        if !self.filter.may_match(record) || self.pid.is_some_and(|pid| pid != record.pid) {
+        let is_of_others = self.pids.is_some_and(|pids| !pids.contains(&record.pid));
+        if !self.filter.may_match(record) || is_of_others {
             return;
         }
         let (map_start, map_end) = (record.map_start, record.map_end);
@@ -332,8 +346,11 @@ impl<'a> Found<'a> {
         });
     }
 
-    fn in_order(self) -> Vec<OpenFile> {
-        let mut files: Vec<OpenFile> = self.files.into_values().collect();
+    /// Returns the selected files in order.
+    fn selected(self) -> Vec<OpenFile> {
+        let filter = self.filter;
+        let files = self.files.into_values();
+        let mut files: Vec<OpenFile> = files.filter(|file| filter.matches(file)).collect();
         for file in &mut files {
             file.holders.sort();
             // A process is listed once for each of its threads if they share no descriptors.

@@ -124,6 +124,11 @@ fn host_one_process_is_listed_alone() {
         assert_eq!(seen.holders.len(), holders);
         assert!(files.iter().all(|file| file.holders.iter().all(|one| one.pid == pid)));
     }
+    let both = [std::process::id(), child.pid()].into();
+    let of_file = OpenFileFilter { ids: Some([stage.one(&path).id].into()), ..Default::default() };
+    let files = stage.census.of_processes(&both, &of_file).expect("open files");
+    assert_eq!(files, stage.census.open_files(&of_file).expect("open files"));
+    assert_eq!(files[0].holders.len(), 2);
     child.end();
     assert!(stage.census.of_process(child.pid()).expect("nothing").is_empty());
 }
