@@ -141,8 +141,8 @@ impl Sum for BlockStat {
 
 /// Reads the counters of one device. A partition has its own counters.
 pub fn block_stat(root: &Root, device: DevNo) -> Result<BlockStat, HostError> {
-    let path = format!("{}/stat", block_dir(root, device)?);
-    let text = root.read(&path)?;
+    let path = format!("/sys/dev/block/{device}/stat");
+    let text = root.read(&path).map_err(|error| block_dir(root, device).err().unwrap_or(error))?;
     text.parse().map_err(|problem: ParseStatError| HostError::Malformed {
         path: root.path(&path),
         problem: problem.to_string(),

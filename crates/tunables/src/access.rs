@@ -45,8 +45,12 @@ pub(crate) fn files(
     Ok(files)
 }
 
+/// Returns the first existing file of a tunable, or the only possible one without checking it.
 fn first(root: &Root, tunable: &Tunable, site: &TunableScope) -> Result<PathBuf, TunableError> {
-    Ok(files(root, tunable, site)?.swap_remove(0))
+    match tunable.candidates(site).as_slice() {
+        [only] => Ok(only.clone()),
+        _ => Ok(files(root, tunable, site)?.swap_remove(0)),
+    }
 }
 
 pub(crate) fn read_file(
