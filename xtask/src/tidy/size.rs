@@ -12,7 +12,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/batch", 1735),
     ("crates/bench", 5585),
     ("crates/control", 9725),
-    ("crates/daemon", 4780),
+    ("crates/daemon", 4855),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
     ("crates/fleet", 1725),
