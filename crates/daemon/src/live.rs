@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use actuate::{Actuator, Directory, Finder, MissPrefetcher};
+use actuate::{Actuator, Finder, MissPrefetcher};
 use control::{
     ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, FileAction,
     FileKey, FileState, Listing, LoopNote, LoopSample, Released, SampledFiles,
 };
-use host::{BdiId, DevNo, Root, Storage, device_facts, page_size};
+use host::{BdiId, DevNo, Root, Storage, block_stat, device_facts, page_size};
 use observe::{EventKind, MAX_SAMPLED_FILES, OpenFile, OpenFileFilter, OpenFileId, ProbeEvent};
 use policy::DeviceCompletions;
 use units::text::plain;
@@ -20,7 +20,7 @@ use crate::config::LiveConfig;
 use crate::daemon::{DaemonBackend, describe};
 use crate::decision::{DecisionLog, FileDecision};
 use crate::source::now;
-use crate::{DaemonError, LiveSource, MemoryState, Snapshot};
+use crate::{DaemonError, LiveSource, MemoryState};
 
 struct LiveBdi {
     storage: Storage,
@@ -50,8 +50,9 @@ pub struct LiveBackend {
     sampled: BTreeMap<BdiKey, BTreeSet<(DevNo, u64)>>,
     /// The events since the last sample.
     events: Vec<ProbeEvent>,
-    snapshot: Snapshot,
-    /// The index of each open file in the snapshot.
+    /// The open files of the last sample.
+    files: Vec<OpenFile>,
+    /// The index of each of these open files.
     places: HashMap<OpenFileId, usize>,
     memory: MemoryState,
     log: DecisionLog,
@@ -92,10 +93,10 @@ pub(crate) fn file_state(file: &OpenFile, memory: &MemoryState, respect_advice: 
     }
 }
 
-/// Sums the completed reads of the devices of a bdi in a snapshot.
-pub(crate) fn completions(devices: &[DevNo], snapshot: &Snapshot) -> DeviceCompletions {
+/// Sums the completed reads of the devices of a bdi. A device that is gone has none.
+pub(crate) fn completions(root: &Root, devices: &[DevNo]) -> DeviceCompletions {
     let mut completions = DeviceCompletions::default();
-    for stat in devices.iter().filter_map(|device| snapshot.devices.get(device)) {
+    for stat in devices.iter().filter_map(|device| block_stat(root, *device).ok()) {
         completions.reads += stat.reads;
         completions.bytes += stat.read_bytes;
         completions.time += stat.read_time;
@@ -169,7 +170,7 @@ impl LiveBackend {
             other_filesystems: BTreeSet::new(),
             sampled: BTreeMap::new(),
             events: Vec::new(),
-            snapshot: Snapshot::default(),
+            files: Vec::new(),
             places: HashMap::new(),
             memory: MemoryState::default(),
             log,
@@ -215,9 +216,8 @@ impl LiveBackend {
     /// added, for example because another foreread controls them.
     fn add_new(&mut self) {
         let is_new = |file: &&OpenFile| file.bdi.as_ref().is_some_and(|b| self.key(b).is_none());
-        let new = self.snapshot.files.iter().filter(is_new);
-        let paths: BTreeSet<String> =
-            new.filter_map(|file| self.snapshot.paths.get(&file.id).cloned()).collect();
+        let new = self.files.iter().filter(is_new);
+        let paths: BTreeSet<String> = new.filter_map(|file| self.source.path(file)).collect();
         for path in paths {
             if let Ok(storage) = host::resolve(&self.config.root, Path::new(&path))
                 && let Err(error) = self.add(storage)
@@ -227,9 +227,14 @@ impl LiveBackend {
         }
     }
 
+    /// Returns an open file as it was last sampled; `None` if it was closed.
+    fn listed(&self, id: OpenFileId) -> Option<&OpenFile> {
+        self.files.get(*self.places.get(&id)?)
+    }
+
     /// Returns an open file of a bdi, as it was last sampled.
     fn open_file(&self, bdi: &BdiId, id: OpenFileId) -> Option<&OpenFile> {
-        let file = self.snapshot.files.get(*self.places.get(&id)?)?;
+        let file = self.listed(id)?;
         (file.bdi.as_ref() == Some(bdi)).then_some(file)
     }
 
@@ -242,7 +247,7 @@ impl LiveBackend {
                 (file, Some(path))
             } else {
                 let file = self.open_file(&bdi.storage.bdi, id)?;
-                (file.clone(), self.snapshot.paths.get(&id).cloned())
+                (file.clone(), self.source.path(file))
             };
             Some(FileDecision { file, path, kind, why })
         };
@@ -284,22 +289,23 @@ impl EventSource for LiveBackend {
             ids: Some(followed.chain(on_miss).chain(met).collect()),
             ..Default::default()
         };
-        self.snapshot = self.source.snapshot(&filter)?;
+        self.files = self.source.open_files(&filter)?;
+        let now = now();
         if let Some(pids) = &self.pids {
             let held = |file: &OpenFile| file.holders.iter().any(|one| pids.contains(&one.pid));
-            self.snapshot.files.retain(held);
+            self.files.retain(held);
             self.add_new();
         }
-        for file in &self.snapshot.files {
+        for file in &self.files {
             match file.bdi.as_ref().and_then(|bdi| self.key(bdi)) {
                 Some(key) => drop(self.filesystems.insert(file.device, key)),
                 None => drop(self.other_filesystems.insert(file.device)),
             }
         }
-        let files = self.snapshot.files.iter().zip(0..);
+        let files = self.files.iter().zip(0..);
         self.places = files.map(|(file, place)| (file.id, place)).collect();
-        self.memory.refresh(&self.config.root, self.snapshot.at, &self.snapshot.files);
-        self.log.status.lost_events = self.snapshot.lost;
+        self.memory.refresh(&self.config.root, now, &self.files);
+        self.log.status.lost_events = self.source.lost();
         let bounds = Bounds {
             most: self.config.max_window.to_pages_floor(page_size()),
             prefetch: self.config.prefetch,
@@ -308,15 +314,15 @@ impl EventSource for LiveBackend {
         };
         let sample = |bdi: &LiveBdi| BdiSample {
             bounds: Bounds { rotates: bdi.rotates, ..bounds },
-            completions: completions(&bdi.storage.devices, &self.snapshot),
+            completions: completions(&self.config.root, &bdi.storage.devices),
             events: Vec::new(),
         };
         let mut bdis = self.keys().map(|(key, bdi)| (key, sample(bdi))).collect();
-        attribute_samples(&mut self.events, &self.snapshot.files);
+        attribute_samples(&mut self.events, &self.files);
         let filesystems = &self.filesystems;
         let bdi_of = |device| filesystems.get(&device).copied();
         events_of_bdis(self.events.drain(..), bdi_of, &mut bdis);
-        Ok(LoopSample { now: self.snapshot.at, bdis, memory: self.memory.inputs.clone() })
+        Ok(LoopSample { now, bdis, memory: self.memory.inputs.clone() })
     }
 
     fn file_state(&mut self, bdi: BdiKey, file: OpenFileId) -> Option<FileState> {
@@ -328,7 +334,7 @@ impl EventSource for LiveBackend {
 
     fn sample_accesses(&mut self, bdi: BdiKey, files: &SampledFiles) {
         let key = |id: &OpenFileId| {
-            let file = self.snapshot.files.get(*self.places.get(id)?)?;
+            let file = self.listed(*id)?;
             Some((file.device, file.inode))
         };
         let room = MAX_SAMPLED_FILES.saturating_sub(files.next.len());
@@ -342,15 +348,14 @@ impl EventSource for LiveBackend {
     }
 
     fn find_directory(&mut self, bdi: BdiKey, wanted: &[OpenFileId]) -> Option<Listing> {
-        let Self { bdis, snapshot, places, .. } = self;
-        let bdi = bdis.get_mut(bdi.0 as usize)?;
         // A reader may close its files quickly: take the first one that is open now.
         let open = wanted.iter().find_map(|id| {
-            let file = snapshot.files.get(*places.get(id)?)?;
-            Some((file, snapshot.paths.get(id)?))
+            let file = self.listed(*id)?;
+            Some((file.clone(), self.source.path(file)?))
         });
+        let bdi = self.bdi(bdi)?;
         if let Some((file, path)) = open {
-            bdi.finder.ask(file, path);
+            bdi.finder.ask(&file, &path);
         }
         let (directory, path) = bdi.finder.found()?;
         let file = directory.file().clone();
@@ -366,15 +371,15 @@ impl EventSource for LiveBackend {
     }
 
     fn path(&self, file: OpenFileId) -> Option<String> {
-        self.snapshot.paths.get(&file).cloned()
+        self.source.path(self.listed(file)?)
     }
 }
 
 impl ActionSink for LiveBackend {
     fn maintain(&mut self) -> Result<(), DaemonError> {
-        let Self { bdis, snapshot, log, .. } = self;
+        let Self { bdis, files, log, .. } = self;
         if let Some(prefetcher) = &self.miss_prefetcher {
-            prefetcher.seen(&snapshot.files);
+            prefetcher.seen(files);
             let done = prefetcher.report();
             if let Some(error) = done.failed {
                 return Err(error.into());
@@ -384,7 +389,7 @@ impl ActionSink for LiveBackend {
             log.status.dropped_prefetches += done.dropped;
             for bdi in bdis.iter_mut() {
                 let Some(actuator) = &mut bdi.actuator else { continue };
-                actuator.check_yielded(&snapshot.files);
+                actuator.check_yielded(files);
                 let missed = done.missed.iter();
                 for (file, missed) in
                     missed.filter(|(file, _)| file.bdi.as_ref() == Some(&bdi.storage.bdi))
@@ -394,7 +399,7 @@ impl ActionSink for LiveBackend {
             }
         }
         let mut actuators = bdis.iter_mut().filter_map(|bdi| bdi.actuator.as_mut());
-        actuators.try_for_each(|actuator| actuator.maintain(&snapshot.files, log))
+        actuators.try_for_each(|actuator| actuator.maintain(files, log))
     }
 
     fn act(
@@ -438,11 +443,11 @@ impl ActionSink for LiveBackend {
     }
 
     fn keep_directory(&mut self, bdi: BdiKey, keep: bool) {
-        let Self { bdis, snapshot, .. } = self;
+        let Self { bdis, files, .. } = self;
         let actuator = bdis.get_mut(bdi.0 as usize).and_then(|bdi| bdi.actuator.as_mut());
         let Some(actuator) = actuator else { return };
         match actuator.directory() {
-            Some(directory) if keep => Directory::seen(directory, &snapshot.files),
+            Some(directory) if keep => directory.seen(files.as_slice()),
             _ => actuator.set_directory(None),
         }
     }
@@ -486,5 +491,28 @@ impl DaemonBackend for LiveBackend {
 
     fn follow(&mut self, pids: BTreeSet<u32>) {
         self.pids = Some(pids);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_of_a_partition_are_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let device = |name: &str, stat: &str| {
+            let dir = dir.path().join("sys/dev/block").join(name);
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join("stat"), stat).unwrap();
+        };
+        device("8:0", "9 0 99 9 0 0 0 0 0 9 9\n");
+        device("8:1", "2 0 16 5 0 0 0 0 0 5 5\n");
+        let devices = [DevNo { major: 8, minor: 1 }, DevNo { major: 8, minor: 2 }];
+        let completions = completions(&root, &devices);
+        assert_eq!(completions.reads, 2);
+        assert_eq!(completions.bytes, units::Bytes::from_kib(8));
+        assert_eq!(completions.time, Nanos::from_millis(5));
     }
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use host::{DevNo, Root, Storage, block_stat, page_size};
+use host::{DevNo, Root, Storage, page_size};
 use observe::{
     AccessEvent, EventKind, FileKind, Handle, Holder, OpenFile, OpenFileId, ProbeEvent, Window,
 };
@@ -192,14 +192,6 @@ impl Positions {
         for known in self.files.values() {
             snapshot.files.push(known.file.clone());
             snapshot.paths.insert(known.file.id, known.path.clone());
-            for device in &known.storage.devices {
-                if snapshot.devices.contains_key(device) {
-                    continue; // already read for another file on it
-                }
-                if let Ok(stat) = block_stat(&self.root, *device) {
-                    snapshot.devices.insert(*device, stat);
-                }
-            }
         }
         snapshot
     }

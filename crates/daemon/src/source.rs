@@ -47,7 +47,7 @@ pub struct LiveSource {
     /// Why there are no probes, or why they were not tested.
     note: Option<String>,
     mapped: MappedFiles,
-    /// Known paths. The kernel reuses addresses, so the inode is part of the key.
+    /// The paths in the last snapshot. The kernel reuses addresses, so the key has the inode.
     paths: BTreeMap<(OpenFileId, u64), String>,
 }
 
@@ -118,20 +118,37 @@ impl LiveSource {
         }
     }
 
-    /// Takes a snapshot; its open files are those that `filter` selects.
-    pub fn snapshot(&mut self, filter: &OpenFileFilter) -> Result<Snapshot, SourceError> {
-        let mut snapshot = Snapshot::default();
-        if let Some((probes, census)) = &mut self.probes {
-            snapshot.files = census.open_files(filter)?;
-            let mapped = self.mapped.find(census, filter.ids.as_ref(), &snapshot.files);
-            snapshot.files.extend(mapped);
-            // An action on a file holds a duplicate of its descriptor for a moment.
-            let own = std::process::id();
-            snapshot.files.iter_mut().for_each(|one| one.holders.retain(|it| it.pid != own));
-            snapshot.files.retain(|one| !one.holders.is_empty());
-            snapshot.lost = probes.lost();
-        }
-        snapshot.at = now();
+    /// Lists the open files that `filter` selects; none without probes.
+    ///
+    /// # Errors
+    ///
+    /// If open files cannot be listed.
+    pub fn open_files(&mut self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, SourceError> {
+        let Self { probes: Some((_, census)), mapped, .. } = self else { return Ok(Vec::new()) };
+        let mut files = census.open_files(filter)?;
+        let mapped = mapped.find(census, filter.ids.as_ref(), &files);
+        files.extend(mapped);
+        // An action on a file holds a duplicate of its descriptor for a moment.
+        let own = std::process::id();
+        files.iter_mut().for_each(|one| one.holders.retain(|it| it.pid != own));
+        files.retain(|one| !one.holders.is_empty());
+        Ok(files)
+    }
+
+    /// Returns the number of events lost so far.
+    pub fn lost(&self) -> u64 {
+        self.probes.as_ref().map_or(0, |(probes, _)| probes.lost())
+    }
+
+    /// Returns the path of an open file as its holder sees it; `None` if it has been closed.
+    pub fn path(&self, file: &OpenFile) -> Option<String> {
+        path_of(&self.root, file)
+    }
+
+    /// Takes a snapshot of all open files and disks.
+    fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
+        let files = self.open_files(&OpenFileFilter::default())?;
+        let mut snapshot = Snapshot { files, lost: self.lost(), at: now(), ..Snapshot::default() };
         self.name(&mut snapshot);
         let is_used = |stat: &BlockStat| (stat.reads, stat.writes) != (0, 0);
         let disks: BTreeSet<String> = self.root.names("/sys/block").into_iter().collect();
@@ -174,7 +191,7 @@ impl WatchSource for LiveSource {
 
     fn collect(&mut self, take: &mut dyn FnMut(Record)) -> Result<(), SourceError> {
         self.events(|event| take(Record::Event(event)));
-        take(Record::Snapshot(self.snapshot(&OpenFileFilter::default())?));
+        take(Record::Snapshot(self.snapshot()?));
         Ok(())
     }
 }

@@ -178,7 +178,7 @@ impl EventSource for UnprivilegedBackend {
         self.memory.refresh(&self.root, self.snapshot.at, &self.snapshot.files);
         let sample = |storage: &Storage| BdiSample {
             bounds: self.bounds(&storage.bdi),
-            completions: completions(&storage.devices, &self.snapshot),
+            completions: completions(&self.root, &storage.devices),
             events: Vec::new(),
         };
         let mut bdis = (0..)
