@@ -52,7 +52,7 @@ impl AccessRules {
     }
 
     /// Returns whether any rule selects processes.
-    pub(crate) fn select_processes(&self) -> bool {
+    pub fn select_processes(&self) -> bool {
         let mut rules = self.allow.iter().chain(&self.deny);
         rules.any(|rule| !matches!(rule, AccessRule::Mount(_)))
     }

@@ -22,6 +22,12 @@ use crate::decision::{DecisionLog, FileDecision};
 use crate::source::now;
 use crate::{DaemonError, LiveSource, MemoryState};
 
+/// Interval at which the open files of all processes are listed; in between, only those of readers.
+/// It is shorter than the usual interval of `auto`, but longer than the one at the start of reads.
+const LIST_ALL_INTERVAL: Nanos = Nanos::from_millis(200);
+/// If there are more readers, all processes are listed at once.
+const MAX_LISTED_PROCESSES: usize = 8;
+
 struct LiveBdi {
     storage: Storage,
     /// Whether one of its devices is a rotating disk.
@@ -52,6 +58,8 @@ pub struct LiveBackend {
     events: Vec<ProbeEvent>,
     /// The open files of the last sample.
     files: Vec<OpenFile>,
+    /// The time of the last list of the open files of all processes.
+    listed_all: Nanos,
     /// The index of each of these open files.
     places: HashMap<OpenFileId, usize>,
     memory: MemoryState,
@@ -171,6 +179,7 @@ impl LiveBackend {
             sampled: BTreeMap::new(),
             events: Vec::new(),
             files: Vec::new(),
+            listed_all: Nanos::ZERO,
             places: HashMap::new(),
             memory: MemoryState::default(),
             log,
@@ -225,6 +234,22 @@ impl LiveBackend {
                 tracing::info!("{}: {error:#}", plain(&path));
             }
         }
+    }
+
+    /// Returns the processes whose open files are listed in this sample: those that have read or
+    /// held these open files since the last sample. `None` for all processes, which is often ten
+    /// times slower. Other holders of an open file are found by the next list of all processes.
+    fn processes_to_list(&self, ids: &BTreeSet<OpenFileId>) -> Option<BTreeSet<u32>> {
+        // The rules must be checked against all holders of an open file.
+        let is_due = now().saturating_sub(self.listed_all) > LIST_ALL_INTERVAL;
+        if is_due || self.config.limits.select_processes() {
+            return None;
+        }
+        let held = self.files.iter().filter(|file| ids.contains(&file.id));
+        let holders = held.flat_map(|file| &file.holders).map(|holder| holder.pid);
+        let readers = self.events.iter().map(|event| event.pid);
+        let pids: BTreeSet<u32> = holders.chain(readers).collect();
+        (pids.len() <= MAX_LISTED_PROCESSES).then_some(pids)
     }
 
     /// Returns an open file as it was last sampled; `None` if it was closed.
@@ -285,12 +310,14 @@ impl EventSource for LiveBackend {
     ) -> Result<LoopSample, DaemonError> {
         let on_miss = self.miss_prefetcher.iter().flat_map(|prefetcher| prefetcher.files());
         let met = self.events.iter().filter_map(|event| event.access.file);
-        let filter = OpenFileFilter {
-            ids: Some(followed.chain(on_miss).chain(met).collect()),
-            ..Default::default()
-        };
-        self.files = self.source.open_files(&filter)?;
+        let ids: BTreeSet<OpenFileId> = followed.chain(on_miss).chain(met).collect();
+        let pids = self.processes_to_list(&ids);
+        let filter = OpenFileFilter { ids: Some(ids), ..Default::default() };
+        self.files = self.source.open_files(&filter, pids.as_ref())?;
         let now = now();
+        if pids.is_none() {
+            self.listed_all = now;
+        }
         if let Some(pids) = &self.pids {
             let held = |file: &OpenFile| file.holders.iter().any(|one| pids.contains(&one.pid));
             self.files.retain(held);

@@ -118,14 +118,22 @@ impl LiveSource {
         }
     }
 
-    /// Lists the open files that `filter` selects; none without probes.
+    /// Lists the open files that `filter` selects; none without probes. With `pids`, lists only
+    /// what these processes hold.
     ///
     /// # Errors
     ///
     /// If open files cannot be listed.
-    pub fn open_files(&mut self, filter: &OpenFileFilter) -> Result<Vec<OpenFile>, SourceError> {
+    pub fn open_files(
+        &mut self,
+        filter: &OpenFileFilter,
+        pids: Option<&BTreeSet<u32>>,
+    ) -> Result<Vec<OpenFile>, SourceError> {
         let Self { probes: Some((_, census)), mapped, .. } = self else { return Ok(Vec::new()) };
-        let mut files = census.open_files(filter)?;
+        let mut files = match pids {
+            Some(pids) => census.of_processes(pids, filter)?,
+            None => census.open_files(filter)?,
+        };
         let mapped = mapped.find(census, filter.ids.as_ref(), &files);
         files.extend(mapped);
         // An action on a file holds a duplicate of its descriptor for a moment.
@@ -147,7 +155,7 @@ impl LiveSource {
 
     /// Takes a snapshot of all open files and disks.
     fn snapshot(&mut self) -> Result<Snapshot, SourceError> {
-        let files = self.open_files(&OpenFileFilter::default())?;
+        let files = self.open_files(&OpenFileFilter::default(), None)?;
         let mut snapshot = Snapshot { files, lost: self.lost(), at: now(), ..Snapshot::default() };
         self.name(&mut snapshot);
         let is_used = |stat: &BlockStat| (stat.reads, stat.writes) != (0, 0);
