@@ -11,8 +11,9 @@
 //! [`EventSource`] provides events, [`ActionSink`] carries out actions. A live kernel and a
 //! simulated one (the policy `auto`) differ only in their implementations of these traits.
 //!
-//! - `WindowSearch` finds one window for the streams of a device: first a guess from latency and
-//!   rate, then trials. Each stream that waits gets this window, within its share of memory.
+//! - `WindowSearch` finds one window for the streams of a device: it tries the largest that each
+//!   stream can use in turn, then smaller ones. Each stream that waits gets this window, within its
+//!   share of memory.
 //! - `Shrink` reduces the window of a running stream, which the kernel does not do by itself.
 //! - [`what_if`] predicts how a window or a prefetch would have affected the recent accesses of an
 //!   open file. `GainScores` compares predicted with measured gains.

@@ -120,7 +120,8 @@ impl BdiController {
     pub(super) fn prime(&mut self, inputs: &Inputs, elapsed: Nanos) -> Vec<FileAction> {
         let now = inputs.now;
         let waits = self.waits(now, elapsed);
-        let rate = self.device.sequential_rate(self.bounds.rotates);
+        let least = Bytes::new(self.tuning.min_stream_rate.get() as u64);
+        let rate = self.device.sequential_rate(self.bounds.rotates).max(least);
         let (mut actions, mut waited): (Vec<FileAction>, _) = (Vec::new(), Vec::new());
         let mut files = BTreeMap::new();
         // One action per file, even if it is open many times.
@@ -217,7 +218,7 @@ impl BdiController {
     /// Returns whether all files that are primed are so small that the rest of them is best read at
     /// once: readers have already waited longer than that takes.
     fn is_cheap(&self, work: &[(f64, FileKey, OpenFileId, FileState)], rate: Bytes) -> bool {
-        let rate = (rate.get() as f64).max(self.tuning.min_stream_rate.get());
+        let rate = rate.get() as f64;
         let known = work.iter().filter_map(|(_, file, _, facts)| {
             Some(self.primings.get(file)?.paid_and_price(facts.file_pages, facts.page, rate))
         });
@@ -232,8 +233,7 @@ impl BdiController {
         rate: Bytes,
         now: Nanos,
     ) -> Option<FileAction> {
-        let rate = (rate.get() as f64).max(self.tuning.min_stream_rate.get());
-        let rate = rate / facts.page.get() as f64;
+        let rate = rate.get() as f64 / facts.page.get() as f64;
         let (extent, why) =
             self.siblings.prefetch((file, facts.file_pages), &self.primings, rate, now)?;
         if let Some(priming) = self.primings.get_mut(&file) {

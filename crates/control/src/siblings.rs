@@ -1,7 +1,7 @@
 //! Prefetches a small file as a whole when a reader waits for it, if readers waited longer for each
 //! of the other files of its directory than that takes.
 //!
-//! An example are the tables of a database that are read in many small steps. Each of them is read
+//! The tables of a database that are read in many small steps are an example. Each of them is read
 //! to the end before the waits for it alone would justify priming.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ impl Siblings {
         self.prefetched.insert(file);
         self.last = Some(now);
         let why = format!(
-            "readers waited {:.1} ms for each of {} other files of its directory, the rest \
+            "readers waited {:.1} ms for each of {} other files of its directory; the rest \
              of this one comes in {:.1} ms",
             1e3 * per_file,
             usage.files,
