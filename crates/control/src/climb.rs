@@ -306,7 +306,9 @@ impl WindowSearch {
         let Some((begun, before)) = trial.begun else { return SearchOutcome::Unchanged };
         let seconds = now.saturating_sub(begun).as_secs_f64();
         let rates = ReadRates::over(before, streams.counts, seconds.max(1e-6));
-        let plain = rates.plainly_hurts_others(&trial.rates, seconds, &self.tuning);
+        // Readers that have stopped are not hurt.
+        let plain =
+            streams.other_reads && rates.plainly_hurts_others(&trial.rates, seconds, &self.tuning);
         let places = streams.counts.forward.saturating_sub(before.forward);
         let enough = trial.longer && places >= self.tuning.min_places() * streams.active.max(1);
         if now <= begun || (now < trial.ends && !plain && !enough) {
@@ -333,7 +335,7 @@ impl WindowSearch {
             self.rates = None;
             return SearchOutcome::Unchanged;
         }
-        let hurt = rates.hurts_others(&trial.rates, seconds, &self.tuning);
+        let hurt = streams.other_reads && rates.hurts_others(&trial.rates, seconds, &self.tuning);
         let gone = rates.progress == 0.0;
         if !streams.trials {
             self.settle(now, streams, rates.progress);
@@ -447,7 +449,8 @@ mod tests {
             };
             let now = Nanos::from_millis(100 * tick);
             others_seen = if rate.1 > 0.0 { now } else { others_seen };
-            let streams = StreamSummary { others_seen, ..streams(active, counts) };
+            let other_reads = rate.1 > 0.0;
+            let streams = StreamSummary { others_seen, other_reads, ..streams(active, counts) };
             let (window, _) = climb.step(now, &streams);
             let window = window.map_or(32, |window| window.pages.get());
             if windows.last() != Some(&window) {
@@ -502,6 +505,14 @@ mod tests {
         // Other reads occur only while the window has its initial size.
         let rate = |window| (10_000.0 + window as f64, if window > 32 { 0.0 } else { 500.0 });
         let windows = climb(2, rate);
+        assert!(windows.last() > Some(&32), "{windows:?}");
+    }
+
+    #[test]
+    fn a_few_reads_beside_that_have_ended_are_no_verdict() {
+        // A program reads its catalog before it scans a table.
+        let rate = |window| (10_000.0 + window as f64, if window > 32 { 0.0 } else { 12.0 });
+        let windows = climb(1, rate);
         assert!(windows.last() > Some(&32), "{windows:?}");
     }
 

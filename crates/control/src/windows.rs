@@ -312,7 +312,7 @@ impl BdiController {
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
             let is_idle = now.saturating_sub(stream.seen) > self.tuning.idle_timeout;
-            if is_idle || facts.unmanaged {
+            if is_idle || stream.has_stopped(now) || facts.unmanaged {
                 continue;
             }
             let reading = stream.reading();
@@ -320,11 +320,10 @@ impl BdiController {
             if !facts.may_set_window() {
                 continue;
             }
-            let has_stopped = stream.has_stopped(now);
-            unknown += u64::from(!stream.is_known() && !has_stopped);
+            unknown += u64::from(!stream.is_known());
             if reading != StreamKind::Forward {
                 let is_scattered = stream.classifier.places().elsewhere > 1;
-                if is_scattered && stream.plan.is_none() && !has_stopped {
+                if is_scattered && stream.plan.is_none() {
                     (other_reads, others_seen) = (true, others_seen.max(stream.seen));
                 }
                 continue;

@@ -284,19 +284,39 @@ fn an_idle_open_file_keeps_its_own_window_in_memory() {
     assert_eq!(stage.controller.followed(), 1, "the changed one, not the other");
 }
 
+/// A reader of a stream waits for each of four windows.
+fn read_on(stage: &mut Stage, open: u64, place: &mut u64) {
+    for _ in 0..4 {
+        let pages = stage.windows[open as usize].get().max(1);
+        stage.on_event(open, mark(*place, pages));
+        stage.on_event(open, window(*place, pages, false));
+        stage.on_event(open, stall(12));
+        *place = (*place + pages) % FILE;
+    }
+}
+
+/// A program reads a little of some files before it scans another one.
+#[test]
+fn streams_that_have_stopped_take_no_turns() {
+    let most = Pages::new(2048);
+    let mut stage = Stage::new(Bounds { most, ..Bounds::default() });
+    [1, 5].into_iter().for_each(|open| read_on(&mut stage, open, &mut 0));
+    let mut place = 0;
+    let windows = (0..10).map(|_| {
+        read_on(&mut stage, 0, &mut place);
+        stage.tick(false, false);
+        stage.windows[0]
+    });
+    assert_eq!(windows.max(), Some(most));
+}
+
 /// Returns the window for files opened later, while file 0 is read forward by a reader that waits.
 /// `with_mapping` adds random reads of a mapping without a descriptor.
 fn window_for_new_files(with_mapping: bool) -> Option<Pages> {
     let mut stage = Stage::new(Bounds::default());
     let (mut place, mut random) = (0, 1);
     for _ in 0..40 {
-        for _ in 0..4 {
-            let pages = stage.windows[0].get().max(1);
-            stage.on_event(0, mark(place, pages));
-            stage.on_event(0, window(place, pages, false));
-            stage.on_event(0, stall(12));
-            place = (place + pages) % FILE;
-        }
+        read_on(&mut stage, 0, &mut place);
         for _ in 0..if with_mapping { 8 } else { 0 } {
             random = random * 7919 % 10_007;
             stage.on_event(ONLY_MAPPED, window(random * 64 % FILE, 32, true));
