@@ -1,4 +1,5 @@
-//! A thread that prefetches on misses, while their readers wait.
+//! A thread that prefetches on misses, while their readers wait: the rest of a run, or a whole file
+//! of a directory on its next miss.
 //!
 //! A reader of short runs at random offsets misses the first page of each run, and waits for about
 //! one service time of the device. The rest of the run must be requested within that time, or the
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use host::page_size;
+use host::{DevNo, page_size};
 use observe::{FileKind, Miss, Misses, OpenFile, OpenFileId};
 use policy::MissPrefetch;
 use policy::{Extent, Page};
@@ -23,7 +24,7 @@ use units::{Bytes, Pages};
 
 use crate::actuator::{MIN_PIECE_BYTES, read_ahead};
 use crate::reach::DupFd;
-use crate::{ActuateError, ActuateFailure, Actuator};
+use crate::{ActuateError, ActuateFailure, Actuator, Directory};
 
 /// How long a confirmed duplicate is kept. The next miss after that makes a new one.
 const DUPLICATE_LIFETIME: Duration = Duration::from_millis(100);
@@ -33,7 +34,7 @@ const IDLE_WAIT: Duration = Duration::from_secs(3600);
 /// Counters since the last report.
 #[derive(Debug, Default)]
 pub struct MissPrefetched {
-    /// Misses for which the rest of the run was requested.
+    /// Misses for which the rest of the run, or of the file, was requested.
     pub runs: u64,
     /// Bytes that the kernel was requested to read.
     pub asked: Bytes,
@@ -51,9 +52,18 @@ struct WatchedFile {
     rule: MissPrefetch,
 }
 
+/// A file of a directory, of which a range is requested on its next miss.
+#[derive(Debug)]
+struct AwaitedFile {
+    directory: Arc<Directory>,
+    /// Offset and length.
+    range: (Bytes, Bytes),
+}
+
 #[derive(Debug, Default)]
 struct State {
     watched: HashMap<OpenFileId, WatchedFile>,
+    awaited: HashMap<(DevNo, u64), AwaitedFile>,
     done: MissPrefetched,
     stopping: bool,
 }
@@ -90,6 +100,24 @@ impl Shared {
         self.misses.unwatch(file.id);
         state.watched.remove(&file.id);
         state.done.missed.push((file.clone(), why));
+    }
+
+    /// Stops awaiting the files for which `is_stopped` holds.
+    fn ignore(&self, is_stopped: impl Fn(DevNo) -> bool) {
+        self.lock().awaited.retain(|(device, inode), _| {
+            let stops = is_stopped(*device);
+            if stops {
+                self.misses.ignore_file(*device, *inode);
+            }
+            !stops
+        });
+    }
+
+    /// Adds a prefetch to the counters.
+    fn count(&self, asked: Bytes) {
+        let mut state = self.lock();
+        state.done.runs += 1;
+        state.done.asked += asked;
     }
 
     /// Returns the watched file of a miss, or `None` if it is no longer watched.
@@ -153,6 +181,28 @@ impl MissPrefetcher {
         state.watched.insert(file.id, WatchedFile { file: Arc::new(file), rule });
     }
 
+    /// Requests a range of each of these files on its next miss. A file is given by its inode, the
+    /// range by its offset and length. They replace the awaited files of the same file system.
+    pub fn await_files(&self, directory: &Arc<Directory>, wanted: &[(u64, (Bytes, Bytes))]) {
+        let device = directory.file().device;
+        self.ignore_files(device);
+        let mut state = self.shared.lock();
+        for &(inode, range) in wanted {
+            if let Err(error) = self.shared.misses.await_file(device, inode) {
+                let why = ActuateFailure::kernel("awaiting its next miss", error);
+                state.done.missed.push((directory.file().clone(), why));
+                return;
+            }
+            let file = AwaitedFile { directory: Arc::clone(directory), range };
+            state.awaited.insert((device, inode), file);
+        }
+    }
+
+    /// Stops awaiting files of this file system.
+    pub fn ignore_files(&self, device: DevNo) {
+        self.shared.ignore(|awaited| awaited == device);
+    }
+
     /// Updates the holders of the watched files from a new list of open files, because the access
     /// rules may exclude a new holder. Files that are not in the list are no longer watched.
     pub fn seen(&self, files: &[OpenFile]) {
@@ -190,8 +240,9 @@ impl MissPrefetcher {
         }
     }
 
-    /// Stops watching all open files.
+    /// Stops watching all open files, and awaiting others.
     pub fn clear(&self) {
+        self.shared.ignore(|_| true);
         self.shared.stop(|_| true);
     }
 
@@ -247,15 +298,27 @@ impl Worker {
             let result = result.map_err(ActuateError::from).and_then(|()| {
                 missed.drain(..).try_for_each(|miss| {
                     self.close_unused();
+                    self.prefetch_awaited(&miss);
                     self.prefetch(&miss)
                 })
             });
             if let Err(error) = result {
+                self.shared.ignore(|_| true);
                 self.shared.stop(|_| true);
                 self.shared.lock().done.failed = Some(error);
             }
             self.close_unused();
             self.count_lost();
+        }
+    }
+
+    /// Requests the file of a miss, if it is awaited.
+    fn prefetch_awaited(&self, miss: &Miss) {
+        let awaited = self.shared.lock().awaited.remove(&(miss.device, miss.inode));
+        let Some(AwaitedFile { directory, range }) = awaited else { return };
+        match self.actuator.prefetch_files(&directory, &[(miss.inode, range)]) {
+            Ok(asked) => self.shared.count(asked),
+            Err(why) => self.shared.lock().done.missed.push((directory.file().clone(), why)),
         }
     }
 
@@ -271,11 +334,7 @@ impl Worker {
         let bytes = |page: Page| Pages::new(page.get()).to_bytes(page_size());
         let end = bytes(extent.end()).min(held.size);
         match read_ahead(held.duplicate.as_fd(), (bytes(extent.start), end), MIN_PIECE_BYTES) {
-            Ok(asked) => {
-                let mut state = self.shared.lock();
-                state.done.runs += 1;
-                state.done.asked += asked;
-            }
+            Ok(asked) => self.shared.count(asked),
             Err(why) => self.shared.give_up(&file, why),
         }
         Ok(())

@@ -38,6 +38,9 @@ pub enum ActionKind {
     /// From now on, prefetch the rest of a run of this length when a reader misses one of its pages
     /// ([`MissPrefetch`](policy::MissPrefetch)); `None` stops this.
     PrefetchMisses(Option<Pages>),
+    /// From now on, prefetch each of these files of the directory of the open file on its next
+    /// miss. They replace the files of an earlier action.
+    AwaitFiles(Vec<NextFile>),
     /// Requests nothing: reports the predicted and the measured gain of an earlier action, in
     /// percent. 540 means ×5.4.
     Report {
@@ -64,6 +67,9 @@ impl fmt::Display for ActionKind {
                 write!(f, "gain: predicted {predicted_percent} %, measured {measured_percent} %")
             }
             Self::PrefetchMisses(None) => f.write_str("no more prefetching after misses"),
+            Self::AwaitFiles(files) => {
+                write!(f, "on its next miss, prefetch each of {} files", files.len())
+            }
         }
     }
 }

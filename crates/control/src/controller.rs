@@ -27,7 +27,7 @@ use policy::{AccessEvent, EventKind, OpenFileId};
 #[derive(Clone, Debug, Default)]
 pub struct BdiController {
     pub(super) bounds: Bounds,
-    page: Bytes,
+    pub(super) page: Bytes,
     pub(super) device: LearnedDevice,
     pub(super) climb: WindowSearch,
     pub(super) streams: BTreeMap<OpenFileId, Stream>,
@@ -141,6 +141,7 @@ impl BdiController {
             stream.runs.stop();
         }
         self.sequences.stop();
+        self.siblings.stop();
         self.pace.is_over();
         self.climb.abort_trial();
     }
@@ -153,8 +154,7 @@ impl BdiController {
                 && now.saturating_sub(since) >= self.tuning.idle_timeout
         };
         let shrinks = self.streams.values().any(|stream| stream.shrink.is_some());
-        let is_urgent = shrinks || self.siblings.are_at_work(now);
-        let calm = self.awake.is_some_and(at_work) && !is_urgent;
+        let calm = self.awake.is_some_and(at_work) && !shrinks;
         if calm { interval } else { interval.min(self.tuning.eager_interval) }
     }
 
@@ -208,6 +208,9 @@ impl BdiController {
         if is_new || event.index == 0 && matches!(event.kind, EventKind::Miss { .. }) {
             self.sequences.on_file_begun(file, key, at);
         }
+        if event.kind.is_miss() {
+            self.siblings.on_miss(file);
+        }
         if let Some((start, pages)) = requested_pages(event) {
             if self.primings.len() >= self.tuning.max_followed()
                 && !self.primings.contains_key(&file)
@@ -243,9 +246,9 @@ impl BdiController {
         if wanted { self.sequences.wants(now) } else { Vec::new() }
     }
 
-    /// Returns whether the controller follows a reader through the files of a directory.
+    /// Returns whether the controller needs the directory that was listed last.
     pub fn follows_files(&self) -> bool {
-        self.sequences.is_at_work()
+        self.sequences.is_at_work() || self.siblings.is_at_work()
     }
 
     /// Processes the files of the directory of an open file, in each order in which they may be
@@ -266,7 +269,7 @@ impl BdiController {
             rotates: self.bounds.rotates,
         };
         if let Some(files) = orders.first() {
-            self.siblings.list(files);
+            self.siblings.list(key, files, inputs.now);
         }
         self.sequences.list(key, orders, read, inputs.now, device);
         if !self.sequences.is_at_work() {

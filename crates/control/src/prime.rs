@@ -56,7 +56,8 @@ pub(super) struct FilePriming {
     at: Option<u64>,
     /// The number of complete passes.
     times: i32,
-    /// The time since a reader last waited for the file.
+    /// The time from the first to the last wait of a reader for the file, and since the last one.
+    active: Nanos,
     quiet: Nanos,
     tuning: Arc<Tuning>,
 }
@@ -88,16 +89,6 @@ impl FilePriming {
         64 * whole as u64 + u64::from(rest)
     }
 
-    /// Returns all waits so far.
-    pub fn rent(&self) -> Rent {
-        self.rent
-    }
-
-    /// Returns the number of pages that readers requested or that were prefetched.
-    pub fn touched(&self) -> u64 {
-        self.count
-    }
-
     /// Adds the number and the total time of waits over an interval. If several readers wait at
     /// once, the lost time is at most the interval.
     pub fn waited(&mut self, stalls: u64, stalled: Nanos, elapsed: Nanos) {
@@ -108,8 +99,20 @@ impl FilePriming {
             let won = if self.times > 0 { won } else { 0.0 };
             self.waits = lately(self.waits, stalled, elapsed).max(won);
         }
-        self.quiet = if stalls == 0 { self.quiet + elapsed } else { Nanos::ZERO };
+        if stalls > 0 {
+            let between = if self.rent.stalls > 0 { self.quiet } else { Nanos::ZERO };
+            (self.active, self.quiet) = (self.active + between + elapsed, Nanos::ZERO);
+        } else {
+            self.quiet += elapsed;
+        }
         self.rent = self.rent.and(Rent { stalls, stalled: stalled.min(elapsed).as_secs_f64() });
+    }
+
+    /// Returns the waits so far; none if readers waited for other files for most of the time
+    /// between the first and the last of these.
+    pub fn dense_rent(&self) -> Rent {
+        let is_dense = self.rent.stalled >= self.tuning.minority_share * self.active.as_secs_f64();
+        if is_dense { self.rent } else { Rent::default() }
     }
 
     /// Adds the number and the total time of waits over an interval without priming.

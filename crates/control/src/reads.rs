@@ -31,7 +31,9 @@ impl BdiController {
             let Some(facts) = self.streams.get(&key).and_then(|stream| stream.facts) else {
                 continue;
             };
-            if facts.unmanaged {
+            let Some(stream) = self.streams.get(&key) else { continue };
+            // All of a prefetched file comes anyway.
+            if facts.unmanaged || self.siblings.has_prefetched(stream.file) {
                 continue;
             }
             let share = self.share(inputs, &facts);
@@ -122,7 +124,7 @@ impl BdiController {
         let waits = self.waits(now, elapsed);
         let least = Bytes::new(self.tuning.min_stream_rate.get() as u64);
         let rate = self.device.sequential_rate(self.bounds.rotates).max(least);
-        let (mut actions, mut waited): (Vec<FileAction>, _) = (Vec::new(), Vec::new());
+        let mut actions = Vec::new();
         let mut files = BTreeMap::new();
         // One action per file, even if it is open many times.
         for (key, stream) in &self.streams {
@@ -149,7 +151,10 @@ impl BdiController {
             }
             priming.waited(random.stalls, stalled, elapsed);
             if random.stalls > 0 {
-                waited.push((*file, *key, *facts));
+                self.siblings.on_wait(*file, facts.file_pages, now);
+            }
+            if self.siblings.has_prefetched(*file) {
+                priming.touch(0, facts.file_pages.get());
             }
             if priming.is_at_work() || random.stalls == 0 || inputs.memory.under_pressure {
                 continue;
@@ -169,8 +174,7 @@ impl BdiController {
             }
         }
         if self.bounds.features.files && !inputs.memory.under_pressure {
-            actions
-                .extend(waited.into_iter().filter_map(|one| self.prefetch_whole(one, rate, now)));
+            actions.extend(self.await_files(rate, now));
         }
         let worth =
             |file: &FileKey, facts: &FileState| self.primings.get(file)?.worth(facts.file_pages);
@@ -226,20 +230,11 @@ impl BdiController {
         paid >= price && price <= self.tuning.observation_time.as_secs_f64()
     }
 
-    /// Returns the prefetch of all of a small file, if those of its directory are read so.
-    fn prefetch_whole(
-        &mut self,
-        (file, key, facts): (FileKey, OpenFileId, FileState),
-        rate: Bytes,
-        now: Nanos,
-    ) -> Option<FileAction> {
-        let rate = rate.get() as f64 / facts.page.get() as f64;
-        let (extent, why) =
-            self.siblings.prefetch((file, facts.file_pages), &self.primings, rate, now)?;
-        if let Some(priming) = self.primings.get_mut(&file) {
-            priming.touch(0, facts.file_pages.get());
-        }
-        Some(FileAction::new(key, ActionKind::Prefetch(vec![extent]), why))
+    /// Returns the change of the files that are prefetched on their next miss.
+    fn await_files(&mut self, rate: Bytes, now: Nanos) -> Option<FileAction> {
+        let rate = rate.get() as f64 / self.page.get().max(1) as f64;
+        let (key, files, why) = self.siblings.step(&self.primings, rate, now)?;
+        Some(FileAction::new(key, ActionKind::AwaitFiles(files), why))
     }
 
     /// Returns the share of the readers' wait time before priming that remains, 0 to 1. The cached

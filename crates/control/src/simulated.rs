@@ -134,6 +134,7 @@ impl SimulatedAuto {
             events: Vec::new(),
             completed: DeviceCompletions::default(),
             miss_prefetches: BTreeMap::new(),
+            awaited: BTreeMap::new(),
             due: VecDeque::new(),
             files: BTreeMap::new(),
             by_file: BTreeMap::new(),
@@ -176,6 +177,8 @@ struct ControlledKernel {
     /// Completions of the device up to the last step.
     completed: DeviceCompletions,
     miss_prefetches: BTreeMap<StreamId, MissPrefetch>,
+    /// Files that are prefetched on their next miss, with their pages.
+    awaited: BTreeMap<FileKey, Extent>,
     /// Pending prefetches after misses, in order of the time at which they are due.
     due: VecDeque<(Nanos, StreamId, Extent)>,
     files: BTreeMap<StreamId, FileId>,
@@ -228,6 +231,12 @@ impl ControlledKernel {
         act(&mut self.kernel, &mut Probed::new(cache, &mut events, touch.page));
         for event in events {
             self.report(touch.stream, event);
+            let missed = self.files.get(&touch.stream).filter(|_| event.kind.is_miss());
+            let file = missed.map(|file| file_key(*file));
+            if let Some(wanted) = file.and_then(|file| self.awaited.remove(&file)) {
+                let wanted = wanted.before(Page::new(file_pages.get()));
+                self.due.push_back((now + self.reaction, touch.stream, wanted));
+            }
             if matches!(event.kind, EventKind::Miss { .. })
                 && let Some(prefetch) = self.miss_prefetches.get_mut(&touch.stream)
                 && let Some(rest) = prefetch.miss(Page::new(event.index), event.request, file_pages)
@@ -263,6 +272,9 @@ impl ControlledKernel {
                 if let Some(run) = run {
                     self.miss_prefetches.insert(stream, MissPrefetch::new(*run));
                 }
+            }
+            ActionKind::AwaitFiles(files) => {
+                self.awaited = files.iter().map(|next| (next.file, next.wanted())).collect();
             }
             ActionKind::Report { .. } => {}
             ActionKind::Prefetch(extents) => ctx.with(stream, &mut |cache| {
@@ -326,6 +338,9 @@ fn describe(action: &FileAction) -> String {
         }
         ActionKind::PrefetchFiles(files) => {
             format!("{file}: prefetches {} files: {why}", files.len())
+        }
+        ActionKind::AwaitFiles(files) => {
+            format!("{file}: prefetches each of {} files on its next miss: {why}", files.len())
         }
         ActionKind::Report { .. } => format!("{file}: {why}"),
         ActionKind::PrefetchMisses(run) => {

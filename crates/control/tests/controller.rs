@@ -145,7 +145,7 @@ proptest! {
                         let on_its_way = window.is_zero();
                         prop_assert!(action.why.is_empty() == on_its_way && !action.primes);
                     }
-                    ActionKind::PrefetchFiles(_) => {
+                    ActionKind::PrefetchFiles(_) | ActionKind::AwaitFiles(_) => {
                         prop_assert!(false, "no directory was given: {action:?}");
                     }
                     ActionKind::Report { .. } => prop_assert!(!action.why.is_empty()),

@@ -8,7 +8,7 @@ use actuate::{
     ActionOutcome, ActuateFailure, Actuator, Directory, MissPrefetcher, NewFiles, Prefetcher,
 };
 use control::{ActionKind, ExternalChange, Released};
-use host::{Storage, page_size};
+use host::{DevNo, Storage, page_size};
 use observe::{Census, OpenFile, OpenFileFilter, OpenFileId};
 use policy::{Extent, MissPrefetch};
 use tunables::{BdiLease, find};
@@ -58,6 +58,8 @@ pub(crate) struct BdiActuator {
     pruned: Instant,
     /// The directory whose files are prefetched.
     directory: Option<Arc<Directory>>,
+    /// The file system of which files are prefetched on their next miss.
+    awaits_on: Option<DevNo>,
 }
 
 impl BdiActuator {
@@ -88,6 +90,7 @@ impl BdiActuator {
             on_miss: BTreeMap::new(),
             pruned: Instant::now(),
             directory: None,
+            awaits_on: None,
         })
     }
 
@@ -134,6 +137,7 @@ impl BdiActuator {
         for one in others {
             match one.kind {
                 ActionKind::PrefetchMisses(run) => self.prefetch_misses(one, run, log),
+                ActionKind::AwaitFiles(_) => self.await_files(one, log),
                 ActionKind::Report { .. } => log.decision(&one, ActionResult::Reported),
                 _ => self.prefetch(one, log),
             }
@@ -295,6 +299,25 @@ impl BdiActuator {
         self.on_miss.insert(file.id, decision);
     }
 
+    /// Prefetches files of the directory on their next miss; with no files, stops this.
+    fn await_files(&mut self, decision: FileDecision, log: &mut DecisionLog) {
+        self.ignore_files();
+        let ActionKind::AwaitFiles(files) = &decision.kind else { return };
+        let Some(directory) = self.directory.as_ref().filter(|_| !files.is_empty()) else { return };
+        let wanted: Vec<_> =
+            files.iter().map(|next| (next.file.1, bytes_of(next.wanted()))).collect();
+        self.miss_prefetcher.await_files(directory, &wanted);
+        self.awaits_on = Some(directory.file().device);
+        log.decision(&decision, ActionResult::Prefetching);
+        self.prefetched.insert(decision.file.id, decision);
+    }
+
+    fn ignore_files(&mut self) {
+        if let Some(device) = self.awaits_on.take() {
+            self.miss_prefetcher.ignore_files(device);
+        }
+    }
+
     /// Reports that prefetching on the misses of an open file has stopped because of a failure.
     pub fn on_miss_prefetch_failed(
         &mut self,
@@ -304,7 +327,8 @@ impl BdiActuator {
     ) {
         // It may have been started again meanwhile.
         self.miss_prefetcher.stop(&[file.id]);
-        if let Some(decision) = self.on_miss.remove(&file.id) {
+        let awaited = || self.prefetched.get(&file.id).cloned();
+        if let Some(decision) = self.on_miss.remove(&file.id).or_else(awaited) {
             self.failed(&decision, &ActionOutcome::Failed(missed), log);
         }
     }
@@ -318,7 +342,8 @@ impl BdiActuator {
         }
     }
 
-    fn stop_miss_prefetches(&self) {
+    fn stop_miss_prefetches(&mut self) {
+        self.ignore_files();
         let files: Vec<OpenFileId> = self.on_miss.keys().copied().collect();
         self.miss_prefetcher.stop(&files);
     }

@@ -86,6 +86,7 @@ impl DecisionRecord {
             ActionKind::SetWindow(_) => ("set_window", None),
             ActionKind::Prefetch(_) | ActionKind::PrefetchFiles(_) => ("prefetch", None),
             ActionKind::PrefetchMisses(run) => ("prefetch_misses", *run),
+            ActionKind::AwaitFiles(_) => ("prefetch_files_on_miss", None),
             ActionKind::Report { .. } => ("report_gain", None),
         };
         let (predicted_gain_percent, measured_gain_percent) = match decision.kind {
@@ -136,7 +137,7 @@ fn undo(pid: Option<u32>, decision: &FileDecision, result: &ActionResult, leave:
             format!("reopen the file, or foreread apply --open-files{disable}")
         }
         (ActionResult::WindowSet { first }, _) => format!("reverts to {first} on exit{disable}"),
-        (ActionResult::Prefetching, ActionKind::PrefetchMisses(_)) => {
+        (ActionResult::Prefetching, ActionKind::PrefetchMisses(_) | ActionKind::AwaitFiles(_)) => {
             format!("stops on exit{disable}")
         }
         (ActionResult::Prefetching, _) => format!("only cached data, nothing to undo{disable}"),
@@ -161,6 +162,9 @@ impl fmt::Display for DecisionRecord {
             (_, _, Some(run)) => format!("prefetch runs of {} on a miss", kib(run)),
             ("report_gain", ..) => return write!(f, "{}", self.why),
             ("prefetch_misses", ..) => "stop prefetching on misses".to_owned(),
+            ("prefetch_files_on_miss", ..) => {
+                "prefetch each file of its directory on the first miss".to_owned()
+            }
             _ => "prefetch".to_owned(),
         };
         let why = &self.why;
@@ -302,5 +306,7 @@ mod tests {
         let run = ActionKind::PrefetchMisses(Some(Pages::new(4)));
         let run = line(run, ActionResult::Prefetching, false);
         assert!(run.contains("prefetch runs of 16 KiB on a miss (it waits); stops on exit"));
+        let files = line(ActionKind::AwaitFiles(Vec::new()), ActionResult::Prefetching, false);
+        assert!(files.contains(" on the first miss (it waits); stops on exit"), "{files}");
     }
 }

@@ -267,7 +267,9 @@ impl LiveBackend {
     fn decisions(&self, key: BdiKey, actions: Vec<FileAction>) -> Vec<FileDecision> {
         let Some(bdi) = self.bdis.get(key.0 as usize) else { return Vec::new() };
         let decision = |FileAction { file: id, kind, why, .. }: FileAction| {
-            let (file, path) = if let ActionKind::PrefetchFiles(_) = kind {
+            let of_directory =
+                matches!(kind, ActionKind::PrefetchFiles(_) | ActionKind::AwaitFiles(_));
+            let (file, path) = if of_directory {
                 let (file, path) = bdi.directory_file.clone()?;
                 (file, Some(path))
             } else {

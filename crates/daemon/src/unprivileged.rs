@@ -117,6 +117,7 @@ impl UnprivilegedBackend {
             // privilege to set the bdi.
             ActionKind::PrefetchFiles(_)
             | ActionKind::PrefetchMisses(_)
+            | ActionKind::AwaitFiles(_)
             | ActionKind::SetWindow(Pages::ZERO) => {}
             ActionKind::SetWindow(pages) => {
                 let is_larger = pages.to_bytes(page_size()) > decision.file.bdi_window;

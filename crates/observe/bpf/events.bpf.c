@@ -33,6 +33,14 @@ struct {
 	MAP_TYPE(value, u32);
 } watched SEC(".maps");
 
+/* Files, open or not, whose next miss is reported at once. */
+struct {
+	MAP_INT(type, BPF_MAP_TYPE_HASH);
+	MAP_INT(max_entries, AWAITED_FILES);
+	MAP_TYPE(key, struct inode_key);
+	MAP_TYPE(value, u32);
+} awaited SEC(".maps");
+
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_RINGBUF);
 	MAP_INT(max_entries, 64 << 10);
@@ -107,11 +115,16 @@ INLINE u64 file_of(struct file_ra_state *ra)
 	return (u64)ra - __builtin_preserve_field_info(((struct file *)0)->f_ra, FIELD_BYTE_OFFSET);
 }
 
-/* Reports a miss immediately if the open file is watched. */
+/* Whether the file is awaited; it no longer is then. Of two readers, one gets the answer. */
+INLINE u32 ends_await(const struct reading *reading)
+{
+	struct inode_key key = { .inode = reading->inode, .device = reading->device };
+	return bpf_map_lookup_elem(&awaited, &key) && !bpf_map_delete_elem(&awaited, &key);
+}
+
+/* Reports a miss immediately. */
 INLINE void tell_miss(const struct reading *reading, u32 tid, u64 count)
 {
-	if (!bpf_map_lookup_elem(&watched, &reading->file))
-		return;
 	struct miss_record *miss = bpf_ringbuf_reserve(&misses, sizeof(*miss), 0);
 	if (!miss) {
 		count_one(&untold);
@@ -143,7 +156,8 @@ INLINE int on_reader(u32 kind, struct inode *inode, u64 index, struct file_ra_st
 	u64 who = bpf_get_current_pid_tgid();
 	u32 tid = (u32)who;
 	reading.pid = who >> 32;
-	if (kind == EVENT_MISS)
+	if (kind == EVENT_MISS &&
+	    (ends_await(&reading) || bpf_map_lookup_elem(&watched, &reading.file)))
 		tell_miss(&reading, tid, count);
 	bpf_map_update_elem(&readers, &tid, &reading, 0);
 	struct event_record *event = begin_event(kind);
@@ -185,6 +199,8 @@ INLINE int on_window(struct inode *inode, u64 index, struct file_ra_state *ra, u
 			.device = device_of(inode, copied),
 		};
 		mapped.pid = bpf_get_current_pid_tgid() >> 32;
+		if (ends_await(&mapped))
+			tell_miss(&mapped, tid, size);
 		bpf_map_update_elem(&readers, &tid, &mapped, 0);
 	}
 	struct event_record *event = begin_event(EVENT_WINDOW);

@@ -85,14 +85,17 @@ struct size_key {
 /* How many files may be sampled at once: src/samples.rs has the same. */
 #define SAMPLED_FILES 256
 
-/* A file whose accesses are sampled. */
-struct sample_key {
+/* How many files may be awaited at once: src/misses.rs has the same. */
+#define AWAITED_FILES 256
+
+/* A file that is sampled or awaited. */
+struct inode_key {
 	u64 inode;
 	u32 device; /* as in event_record */
 	u32 zero;
 };
 
-_Static_assert(sizeof(struct sample_key) == 16, "src/samples.rs has the same");
+_Static_assert(sizeof(struct inode_key) == 16, "src/record.rs has the same");
 
 /* What an access is. */
 enum {

@@ -9,7 +9,7 @@ char LICENSE[] SEC("license") = "GPL";
 struct {
 	MAP_INT(type, BPF_MAP_TYPE_HASH);
 	MAP_INT(max_entries, SAMPLED_FILES);
-	MAP_TYPE(key, struct sample_key);
+	MAP_TYPE(key, struct inode_key);
 	MAP_TYPE(value, u64);
 } sampled SEC(".maps");
 
@@ -34,7 +34,7 @@ INLINE int on_access(u32 kind, struct address_space *mapping, u64 first, u64 las
 	u64 *bits = bpf_map_lookup_elem(&sampled_bits, &zero);
 	if (!bits || !(*bits >> (number & 63) & 1))
 		return 0;
-	struct sample_key key = {
+	struct inode_key key = {
 		.inode = number,
 		.device = (inode->i_mode & S_IFMT) == S_IFBLK ? inode->i_rdev : inode->i_sb->s_dev,
 	};

@@ -1,8 +1,9 @@
-//! Misses of selected open files, reported while their readers still wait.
+//! Misses of selected files, reported while their readers still wait.
 //!
 //! Events are drained in intervals, which is too late to act on a single read. Each miss of an open
-//! file that is watched here is reported immediately. A miss of another file costs one map lookup,
-//! and reads that find their pages in the cache do not reach this probe.
+//! file that is watched here, and the next miss of each file that is awaited, is reported
+//! immediately. A miss of another file costs two map lookups, and reads that find their pages in
+//! the cache do not reach this probe.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,10 +18,12 @@ use units::{Nanos, Pages};
 
 use crate::object::of_chain;
 use crate::open_files::device;
-use crate::record::{MissRecord, Plain};
+use crate::record::{InodeKey, MissRecord, Plain};
 use crate::{ObserveError, OpenFileId};
 
 const PROGRAM: &str = "misses";
+/// Maximum number of files that are awaited at once, as in `bpf/records.h`.
+pub const MAX_AWAITED_FILES: usize = 256;
 
 /// A reader accessed a missing page, and waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,9 +41,10 @@ pub struct Miss {
     pub tid: u32,
 }
 
-/// Misses of selected open files. Can be shared: one thread waits, others select the files.
+/// Misses of selected files. Can be shared: one thread waits, others select the files.
 pub struct Misses {
     watched: Mutex<HashMap<MapData, u64, u32>>,
+    awaited: Mutex<HashMap<MapData, InodeKey, u32>>,
     ring: Mutex<RingBuf<MapData>>,
     lost: Array<MapData, u64>,
     waker: OwnedFd,
@@ -65,11 +69,13 @@ impl Misses {
             problem: "its maps are not there".to_owned(),
         };
         let mut take = |name: &str| ebpf.take_map(name).ok_or_else(missing);
-        let (watched, ring, lost) = (take("watched")?, take(PROGRAM)?, take("untold")?);
+        let (watched, awaited) = (take("watched")?, take("awaited")?);
+        let (ring, lost) = (take(PROGRAM)?, take("untold")?);
         let fail = |error: MapError| of_chain(PROGRAM, &error);
         let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?;
         Ok(Self {
             watched: Mutex::new(HashMap::try_from(watched).map_err(fail)?),
+            awaited: Mutex::new(HashMap::try_from(awaited).map_err(fail)?),
             ring: Mutex::new(RingBuf::<MapData>::try_from(ring).map_err(fail)?),
             lost: Array::<_, u64>::try_from(lost as Map).map_err(fail)?,
             waker,
@@ -91,6 +97,19 @@ impl Misses {
     /// Returns the watched open files.
     pub fn watched(&self) -> Vec<OpenFileId> {
         lock(&self.watched).keys().filter_map(Result::ok).map(OpenFileId::new).collect()
+    }
+
+    /// Reports the next miss of this file, which need not be open. Fails if
+    /// [`MAX_AWAITED_FILES`] files are already awaited.
+    pub fn await_file(&self, device: DevNo, inode: u64) -> Result<(), ObserveError> {
+        let added = lock(&self.awaited).insert(InodeKey::new((device, inode)), 0, 0);
+        added.map_err(|error| of_chain(PROGRAM, &error))
+    }
+
+    /// Stops awaiting this file. Its next miss may still be reported.
+    pub fn ignore_file(&self, device: DevNo, inode: u64) {
+        // This fails only if the file is not awaited.
+        let _ = lock(&self.awaited).remove(&InodeKey::new((device, inode)));
     }
 
     /// Waits for misses, until `most` has elapsed or [`Misses::wake`] is called, and passes them to

@@ -2,6 +2,8 @@
 
 use std::mem::size_of;
 
+use host::DevNo;
+
 /// `struct open_file_record`: one descriptor of one process.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -111,6 +113,24 @@ unsafe impl Plain for EventRecord {}
 unsafe impl Plain for MissRecord {}
 // SAFETY: as above.
 unsafe impl Plain for SampleRecord {}
+
+/// The key of a file: `struct inode_key`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct InodeKey {
+    inode: u64,
+    device: u32,
+    zero: u32,
+}
+
+// SAFETY: integers without padding, as in bpf/records.h.
+unsafe impl aya::Pod for InodeKey {}
+
+impl InodeKey {
+    pub fn new((device, inode): (DevNo, u64)) -> Self {
+        Self { inode, device: device.major << 20 | device.minor, zero: 0 }
+    }
+}
 
 /// Returns the text of a field, which ends with a zero byte or with the field.
 pub(crate) fn text(field: &[u8]) -> String {

@@ -17,7 +17,7 @@ use units::{Nanos, Pages};
 
 use crate::object::{KernelTypes, SAMPLES, load, of_chain, of_program};
 use crate::open_files::device;
-use crate::record::{Plain, SampleRecord};
+use crate::record::{InodeKey, Plain, SampleRecord};
 use crate::{ObserveError, ProbeEvent, Rung, Signal};
 
 /// The name of the programs in messages.
@@ -35,27 +35,9 @@ pub(crate) const TRACEPOINTS: [(&str, &str, &str); 3] = [
     ("mapped", "mm_filemap_map_pages", "map_tp_btf"),
 ];
 
-/// The key of a file: `struct sample_key`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct SampleKey {
-    inode: u64,
-    device: u32,
-    zero: u32,
-}
-
-// SAFETY: integers without padding, as in bpf/records.h.
-unsafe impl aya::Pod for SampleKey {}
-
-impl SampleKey {
-    fn new((device, inode): (DevNo, u64)) -> Self {
-        Self { inode, device: device.major << 20 | device.minor, zero: 0 }
-    }
-}
-
 /// Samples accesses to selected files.
 pub(crate) struct Sampler {
-    sampled: HashMap<MapData, SampleKey, u64>,
+    sampled: HashMap<MapData, InodeKey, u64>,
     bits: Array<MapData, u64>,
     ring: RingBuf<MapData>,
     files: BTreeSet<(DevNo, u64)>,
@@ -136,12 +118,12 @@ impl Sampler {
         let wanted: BTreeSet<_> = files.iter().copied().take(MAX_SAMPLED_FILES).collect();
         for gone in self.files.difference(&wanted) {
             // This fails only if the file is no longer in the map.
-            let _ = self.sampled.remove(&SampleKey::new(*gone));
+            let _ = self.sampled.remove(&InodeKey::new(*gone));
         }
         let bits = wanted.iter().fold(0, |bits, (_, inode)| bits | 1_u64 << (inode & 63));
         self.bits.set(0, bits, 0).map_err(fail)?;
         for file in &wanted {
-            self.sampled.insert(SampleKey::new(*file), SAMPLES_PER_FILE, 0).map_err(fail)?;
+            self.sampled.insert(InodeKey::new(*file), SAMPLES_PER_FILE, 0).map_err(fail)?;
         }
         self.files = wanted;
         if self.files.is_empty() { self.detach() } else { self.attach() }

@@ -66,6 +66,13 @@ pub enum EventKind {
     Stall { wait: Nanos },
 }
 
+impl EventKind {
+    /// Returns whether a read or a fault accessed a page that is not cached.
+    pub const fn is_miss(self) -> bool {
+        matches!(self, Self::Miss { .. } | Self::Window { mapped: true, .. })
+    }
+}
+
 /// A read-ahead event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessEvent {

@@ -1,15 +1,19 @@
-//! Tests that misses of an open file trigger prefetches only while it is watched.
+//! Tests that misses of a file trigger prefetches only while it is watched or awaited.
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use foreread_actuate::{AccessRules, ActuateFailure, Actuator, MissPrefetched, MissPrefetcher};
+use foreread_actuate::{
+    AccessRules, ActuateFailure, Actuator, Directory, MissPrefetched, MissPrefetcher,
+};
+use host::Root;
 use observe::{Census, Handle, Misses, OpenFile, Probes};
 use policy::MissPrefetch;
 use sys::cachestat::cachestat;
+use sys::mapping::FileMapping;
 use units::{Bytes, Pages};
 
 use super::stage::{Reader, Stage};
@@ -211,4 +215,47 @@ fn host_another_file_at_the_same_address_is_not_prefetched() {
     fixture.wait_until_closed();
     fixture.read(400);
     assert_eq!(fixture.cached(400), 1);
+}
+
+#[test]
+fn host_the_next_miss_of_a_file_is_prefetched_while_it_is_awaited() {
+    let name = "host_the_next_miss_of_a_file_is_prefetched_while_it_is_awaited";
+    let Some(stage) = Stage::set(name).filter(|_| !skips(name)) else { return };
+    let fixture = Fixture::new(&stage, no_rules);
+    let paths = ["read", "mapped", "ignored", "other"].map(|name| stage.file(name, 64 << 10));
+    let files = paths.each_ref().map(|path| File::open(path).expect("open"));
+    let inode = |file: &File| file.metadata().expect("a file").ino();
+    let path = stage.point().join("runs");
+    let path = path.to_str().expect("a path");
+    let (root, rules) = (Root::system(), AccessRules::default());
+    let directory = Directory::find(&root, &rules, &fixture.watched, path, false);
+    let directory = Arc::new(directory.expect("a directory"));
+    // Eight pages from the second one on.
+    let range = (Bytes::new(PAGE), Bytes::new(8 * PAGE));
+    let wanted: Vec<_> = files[..3].iter().map(|file| (inode(file), range)).collect();
+    fixture.prefetcher.await_files(&directory, &wanted);
+    let cached = |file: &File| {
+        let stat = cachestat(file.as_fd(), Bytes::ZERO, Bytes::new(16 * PAGE));
+        stat.expect("cachestat").cached.get()
+    };
+    let read = |file: &File| file.read_exact_at(&mut [0; 8], 12 * PAGE).expect("read");
+    let prefetched = || fixture.wait_for(|done| done.runs == 1).asked;
+    read(&files[0]);
+    assert_eq!((prefetched(), cached(&files[0])), (Bytes::new(8 * PAGE), 9));
+    let mapping = FileMapping::new(files[1].as_fd(), Bytes::ZERO, Bytes::new(16 * PAGE));
+    let copied = mapping.expect("a mapping").copy_to(12 * PAGE as usize, &mut [0; 8]);
+    assert_eq!(copied, Ok(()));
+    assert_eq!((prefetched(), cached(&files[1])), (Bytes::new(8 * PAGE), 9));
+    fixture.prefetcher.await_files(&directory, &[(inode(&files[3]), range)]);
+    read(&files[2]);
+    read(&files[3]);
+    assert_eq!((prefetched(), cached(&files[3])), (Bytes::new(8 * PAGE), 9));
+    assert_eq!(cached(&files[2]), 1, "it was awaited no longer");
+    fixture.prefetcher.await_files(&directory, &[(inode(&files[2]), range)]);
+    fixture.prefetcher.ignore_files(fixture.watched.device);
+    files[2].read_exact_at(&mut [0; 8], 14 * PAGE).expect("read");
+    fixture.watch(&fixture.watched);
+    fixture.read(200);
+    assert_eq!(prefetched(), Bytes::new(3 * PAGE), "another miss, after that one");
+    assert_eq!(cached(&files[2]), 2);
 }
