@@ -33,8 +33,9 @@ pub(super) struct StreamSummary {
     /// True if open files besides the streams are read, and the time of their last event.
     pub other_reads: bool,
     pub others_seen: Nanos,
-    /// True if a mapping on the device is read at random.
+    /// True if a mapping on the device is read at random, and if it is being probed.
     pub mapped: bool,
+    pub probes: bool,
     /// True if a stream shares its file with another open file. Where a reader misses then depends
     /// on how far the others have read ahead.
     pub shared: bool,
@@ -213,7 +214,8 @@ impl WindowSearch {
             }
             (self.converged, self.bad) = (None, None);
         }
-        if !streams.waiting || streams.active == 0 || rates.progress <= 0.0 {
+        // Two trials at once would disturb each other.
+        if !streams.waiting || streams.active == 0 || rates.progress <= 0.0 || streams.probes {
             return SearchOutcome::Unchanged;
         }
         if streams.other_reads {
@@ -307,8 +309,11 @@ impl WindowSearch {
         let seconds = now.saturating_sub(begun).as_secs_f64();
         let rates = ReadRates::over(before, streams.counts, seconds.max(1e-6));
         // Readers that have stopped are not hurt.
-        let plain =
+        let hurts_plainly =
             streams.other_reads && rates.plainly_hurts_others(&trial.rates, seconds, &self.tuning);
+        let window = self.window.unwrap_or(trial.from);
+        let plain =
+            hurts_plainly || rates.is_plainly_slower(&trial.rates, seconds, window, &self.tuning);
         let places = streams.counts.forward.saturating_sub(before.forward);
         let enough = trial.longer && places >= self.tuning.min_places() * streams.active.max(1);
         if now <= begun || (now < trial.ends && !plain && !enough) {
@@ -427,6 +432,7 @@ mod tests {
             trials: true,
             others_seen: Nanos::MAX,
             mapped: false,
+            probes: false,
             shared: false,
         }
     }
@@ -514,6 +520,26 @@ mod tests {
         let rate = |window| (10_000.0 + window as f64, if window > 32 { 0.0 } else { 12.0 });
         let windows = climb(1, rate);
         assert!(windows.last() > Some(&32), "{windows:?}");
+    }
+
+    #[test]
+    fn a_window_that_is_plainly_slower_is_taken_back_early() {
+        let (mut climb, mut counts, mut slow) = (WindowSearch::default(), [0; 2], 0);
+        climb.begin(Nanos::ZERO);
+        for tick in 1..200 {
+            // A third of the rate with the larger window.
+            let tried = climb.window.is_some();
+            slow += u64::from(tried);
+            counts = [counts[0] + if tried { 100 } else { 300 }, counts[1] + 10];
+            let all = ReadCounts { progress: counts[0], forward: counts[1], ..Default::default() };
+            let most = LimitedWindow::new(Pages::new(128), LimitReason::Memory);
+            let probes = tick < 100;
+            let now = Nanos::from_millis(25 * tick);
+            climb.step(now, &StreamSummary { most, probes, ..streams(8, all) });
+            assert!(!(probes && climb.is_trying()), "a mapping is probed at the same time");
+        }
+        // At 12,000 pages per second, 10 windows take 107 ms.
+        assert!((5..=10).contains(&slow), "{slow} intervals of 25 ms");
     }
 
     #[test]

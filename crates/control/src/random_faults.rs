@@ -107,6 +107,8 @@ pub(super) struct MappingView<'a> {
     /// The number of reads that the device serves at once.
     pub parallel: usize,
     pub scores: &'a GainScores,
+    /// Whether no other trial is running.
+    pub may_probe: bool,
 }
 
 impl MappingView<'_> {
@@ -125,8 +127,9 @@ pub(super) struct RandomFaults {
     phase: Phase,
     original: WindowTally,
     probe: WindowTally,
-    /// The most seconds that the probe may take.
+    /// The most seconds that the faults of the probe may take, and when it ends at the latest.
     probe_limit: f64,
+    probe_ends: Nanos,
     chosen: WindowTally,
     /// The faults since the probe started, and how many of them the last prediction used.
     history: VecDeque<Fault>,
@@ -270,6 +273,11 @@ impl RandomFaults {
         self.pieces > 0.0 && self.pages <= self.pieces * original.get() as f64
     }
 
+    /// Returns whether a window of one page shows how long pieces are.
+    pub fn is_probing(&self) -> bool {
+        self.phase == Phase::Probe
+    }
+
     /// Decides on the next phase after an interval. Returns a gain once it has been measured.
     pub fn step(
         &mut self,
@@ -280,7 +288,8 @@ impl RandomFaults {
         let original = mapping.original;
         match self.phase {
             Phase::Original => {
-                if self.original.is_judged(&self.tuning)
+                if mapping.may_probe
+                    && self.original.is_judged(&self.tuning)
                     && !mapping.is_soon_cached(&self.tuning)
                     && self.backoff.is_over(now)
                     && self.is_random(original)
@@ -291,12 +300,15 @@ impl RandomFaults {
                     self.probe = WindowTally::new(SINGLE_PAGE);
                     let of_piece = self.original.per_piece().unwrap_or(f64::INFINITY);
                     self.probe_limit = of_piece * self.tuning.min_samples as f64;
+                    // Also if other readers start over what is observed.
+                    let most = Nanos::from_secs_f64(2.0 * self.probe_limit);
+                    self.probe_ends = Nanos::new(now.get().saturating_add(most.get()));
                     self.phase = Phase::Probe;
                 }
                 None
             }
             Phase::Probe => {
-                if self.is_probed() {
+                if self.is_probed() || now >= self.probe_ends {
                     self.choose(now, mapping);
                 }
                 None

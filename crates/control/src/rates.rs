@@ -1,6 +1,13 @@
 //! Read rates of a device, and whether its readers still do the same work as before.
 
+use units::Pages;
+
 use crate::tuning::Tuning;
+
+/// Returns whether a count is far below the expected one, by more than chance explains.
+fn is_plainly_below(expected: f64, got: f64, tuning: &Tuning) -> bool {
+    expected >= 10.0 && got < tuning.plainly_below_ratio * expected - expected.sqrt()
+}
 
 /// A rate, and the number of runs or files from which it is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,8 +115,20 @@ impl ReadRates {
 
     /// Returns whether other readers lose so much that no further observation is needed.
     pub fn plainly_hurts_others(&self, before: &Self, seconds: f64, tuning: &Tuning) -> bool {
-        let (expected, got) = (before.other_reads * seconds, self.other_reads * seconds);
-        expected >= 10.0 && got < tuning.plainly_below_ratio * expected - expected.sqrt()
+        is_plainly_below(before.other_reads * seconds, self.other_reads * seconds, tuning)
+    }
+
+    /// Returns whether streams with these windows lose so much that no further observation is
+    /// needed.
+    pub fn is_plainly_slower(
+        &self,
+        before: &Self,
+        seconds: f64,
+        window: Pages,
+        tuning: &Tuning,
+    ) -> bool {
+        let windows = |rates: &Self| rates.progress * seconds / window.get().max(1) as f64;
+        is_plainly_below(windows(before), windows(self), tuning)
     }
 
     /// Returns whether twice the window may slow down other readers too much: each of their reads

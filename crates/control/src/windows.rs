@@ -157,7 +157,9 @@ impl BdiController {
     ) -> Option<MeasuredGain> {
         let parallel = self.parallel();
         let (waits, scores) = (&self.fault_waits, &self.scores);
-        let mapping = MappingView { original, waits, gains, file, cacheable, parallel, scores };
+        let may_probe = !self.climb.is_trying();
+        let mapping =
+            MappingView { original, waits, gains, file, cacheable, parallel, scores, may_probe };
         let trials = self.bounds.features.trials;
         self.streams.get_mut(&key)?.faults.step(now, &mapping, trials)
     }
@@ -305,7 +307,8 @@ impl BdiController {
     ) -> (Option<LimitedWindow>, SearchOutcome) {
         let now = inputs.now;
         let (mut windows, mut active, mut unknown) = (Vec::new(), 0_u64, 0_u64);
-        let (mut mapped, mut other_reads, mut several) = (false, false, false);
+        let (mut mapped, mut probes) = (false, false);
+        let (mut other_reads, mut several) = (false, false);
         let mut others_seen = Nanos::ZERO;
         let (mut stalled, mut waiting, mut page) = (0.0, false, 4096);
         let mut most = LimitedWindow::default();
@@ -317,6 +320,7 @@ impl BdiController {
             }
             let reading = stream.reading();
             mapped |= matches!(reading, StreamKind::MappedRandom);
+            probes |= stream.faults.is_probing();
             if !facts.may_set_window() {
                 continue;
             }
@@ -370,6 +374,7 @@ impl BdiController {
                 other_reads,
                 others_seen,
                 mapped,
+                probes,
                 shared: several,
                 trials,
             },

@@ -24,6 +24,8 @@ struct Reader {
     cache: u64,
     /// The size of all mapped files, in pages.
     files: u64,
+    /// Whether the window of a stream is being tried.
+    tries: bool,
 }
 
 impl Reader {
@@ -39,6 +41,7 @@ impl Reader {
             primed: false,
             cache: 1 << 20,
             files: 1 << 24,
+            tries: false,
         }
     }
 
@@ -71,7 +74,9 @@ impl Reader {
         let file = view(self.cache);
         let cacheable = Some(Pages::new(self.files));
         let (original, parallel) = (ORIGINAL, 1);
-        let mapping = MappingView { original, waits, gains, file, cacheable, parallel, scores };
+        let may_probe = !self.tries;
+        let mapping =
+            MappingView { original, waits, gains, file, cacheable, parallel, scores, may_probe };
         faults.step(self.now, &mapping, true);
         let next = self.faults.window(ORIGINAL, self.primed).get();
         if next != self.window() {
@@ -203,4 +208,34 @@ fn files_that_are_soon_read_completely_keep_their_windows() {
     // One fault takes 356 µs.
     assert_eq!(windows(32 * 5000), [32]);
     assert_eq!(windows(32 * 6000), [32, 1]);
+}
+
+#[test]
+fn a_probe_waits_for_the_trial_of_a_stream() {
+    let mut reader = Reader { tries: true, ..Reader::new(100, 8) };
+    for piece in 0..200_u64 {
+        reader.piece(piece * 7919 % 1000 * 1000, 1, 0);
+        if piece % 10 == 9 {
+            reader.interval();
+        }
+    }
+    assert_eq!(reader.windows, [32]);
+    reader.tries = false;
+    assert_eq!(reader.settled(1), [32, 1]);
+}
+
+#[test]
+fn a_probe_ends_even_if_its_observations_are_discarded() {
+    let mut reader = Reader::new(300, 32);
+    for piece in 0..200_u64 {
+        reader.piece(piece * 7919 % 1000 * 1000, 4, 0);
+        if piece % 10 == 9 {
+            reader.interval();
+            if reader.window() == 1 {
+                reader.faults.disturb();
+            }
+        }
+    }
+    assert_eq!(reader.windows[..2], [32, 1]);
+    assert!(reader.windows.len() > 2, "{:?}", reader.faults.phase);
 }
