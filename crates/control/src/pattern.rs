@@ -79,8 +79,6 @@ pub struct Classifier {
     places: PlaceCounts,
     /// The usual length of a run; `None` until it is known.
     usual_run: Option<Pages>,
-    /// Moving average of the pages that the first call of a run requests.
-    call: f64,
     /// The lengths in pages of runs through earlier open files of the same file.
     earlier_runs: Vec<u64>,
     tuning: Arc<Tuning>,
@@ -145,19 +143,11 @@ impl Classifier {
     }
 
     fn begin(&mut self, index: u64, next: u64) {
-        let call = next.saturating_sub(index) as f64;
-        let known = if self.call == 0.0 { call } else { self.call };
-        self.call = known + self.tuning.score_weight() * (call - known);
         if self.runs.len() == self.tuning.max_runs {
             self.runs.remove(0);
         }
         let seen = self.places.all();
         self.runs.push(Run { first: index, last: index, end: next, next, seen });
-    }
-
-    /// Returns how many pages the first call of a run usually requests.
-    pub(super) fn usual_call(&self) -> Pages {
-        Pages::new(self.call as u64)
     }
 
     /// Returns whether streams take turns on the open file, so that the ends of runs are unknown.
@@ -307,18 +297,6 @@ mod tests {
         assert_eq!(run(streams.collect()), None, "none has ended");
         let threads = (0..384).map(|n| (n / 32 * 1000 + n % 8 * 50_000 + n / 8 % 4 * 16, 16));
         assert_eq!(run(threads.collect()), Some(64), "runs of eight threads, one after another");
-    }
-
-    #[test]
-    fn the_first_calls_of_runs_show_the_usual_size_of_a_call() {
-        let mut classifier = Classifier::default();
-        assert_eq!(classifier.usual_call(), Pages::ZERO);
-        // The rest of a call that needs several windows is no call of its own.
-        for run in 0..40 {
-            classifier.reader_at(run * 1000, 192);
-            classifier.reader_at(run * 1000 + 128, 64);
-        }
-        assert_eq!(classifier.usual_call(), Pages::new(192));
     }
 
     #[test]

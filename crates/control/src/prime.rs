@@ -143,11 +143,10 @@ impl FilePriming {
 
     /// Returns the time that readers waited beyond that of reading the same pages in order, and the
     /// time to read the rest in order, in seconds. `rate` is in bytes per second.
-    pub fn paid_and_price(&self, file: Pages, page: Bytes, rate: f64) -> (f64, f64) {
-        let in_order = |pages: u64| (pages * page.get()) as f64 / rate;
-        let missing = file.get().saturating_sub(self.count);
+    pub fn paid_and_price(&self, file: Pages, page: Bytes, rate: Bytes) -> (f64, f64) {
+        let in_order = |pages: u64| in_order(pages, page, rate);
         let paid = self.rent.since(self.rent_before).stalled - in_order(self.count - self.primed);
-        (paid, in_order(missing))
+        (paid, in_order(file.get().saturating_sub(self.count)))
     }
 
     /// Returns whether priming is active.
@@ -192,10 +191,7 @@ impl FilePriming {
             return None;
         }
         let missing = self.missing(file, room)?;
-        let in_order = |pages| {
-            (pages * page.get()) as f64 / (rate.get() as f64).max(self.tuning.min_stream_rate.get())
-        };
-        let cost = in_order(missing);
+        let cost = in_order(missing, page, rate);
         // The pages may be evicted after each pass, so each further pass requires twice the wait
         // time.
         let again = self.times > 0;
@@ -203,7 +199,7 @@ impl FilePriming {
             stalled >= cost * 2_f64.powi(self.times)
         } else {
             // Large random reads are almost as fast as reading in order.
-            stalled - in_order(self.count) >= self.tuning.start_cost_share * cost
+            self.paid_and_price(file, page, rate).0 >= self.tuning.start_cost_share * cost
         };
         if !is_worth {
             return None;
@@ -248,6 +244,11 @@ impl FilePriming {
     }
 }
 
+/// Returns the time to read these pages in order, in seconds.
+fn in_order(pages: u64, page: Bytes, rate: Bytes) -> f64 {
+    (pages * page.get()) as f64 / rate.get().max(1) as f64
+}
+
 /// Returns the updated moving average of the wait time, in seconds per second.
 pub(super) fn lately(before: f64, stalled: Nanos, elapsed: Nanos) -> f64 {
     let seconds = elapsed.as_secs_f64().max(1e-6);
@@ -260,6 +261,7 @@ mod tests {
     use super::*;
 
     const PAGE: Bytes = Bytes::from_kib(4);
+    const RATE: Bytes = Bytes::new(40_000_000);
 
     fn waited(seconds: u64) -> FilePriming {
         let mut priming = FilePriming::default();
@@ -273,9 +275,8 @@ mod tests {
     #[test]
     fn it_begins_when_waiting_has_cost_a_part_of_it() {
         let file = Pages::new(204_800); // 800 MiB: 21 s
-        let begin = |seconds, room| {
-            waited(seconds).begin(file, PAGE, Bytes::from_mib(1), Pages::new(room)).is_some()
-        };
+        let begin =
+            |seconds, room| waited(seconds).begin(file, PAGE, RATE, Pages::new(room)).is_some();
         assert!(!begin(9, 1 << 20) && begin(12, 1 << 20));
         assert!(!begin(12, 1000), "it would not fit");
     }
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn pages_that_are_primed_are_not_paid_for() {
-        let (file, rate) = (Pages::new(10_000), (100_u64 << 20) as f64);
+        let (file, rate) = (Pages::new(10_000), Bytes::from_mib(100));
         let mut priming = waited(1);
         let cost = |priming: &FilePriming| {
             let (paid, price) = priming.paid_and_price(file, PAGE, rate);
@@ -303,7 +304,7 @@ mod tests {
         };
         // 100 pages take 3.9 ms in order.
         assert_eq!(cost(&priming), [0.9961, 0.3867]);
-        priming.begin(file, PAGE, Bytes::from_mib(100), file).expect("a beginning");
+        priming.begin(file, PAGE, rate, file).expect("a beginning");
         priming.due(file, &mut 5000.0);
         assert_eq!(cost(&priming)[0], 0.9961);
         assert!(cost(&priming)[1] < 0.3);
@@ -337,7 +338,7 @@ mod tests {
         assert!((9_000..=10_000).contains(&read), "{read}");
         assert!(priming.waits(file).1 < 0.01);
         let again = |priming: &mut FilePriming| {
-            priming.begin(file, PAGE, Bytes::ZERO, Pages::new(1 << 20)).is_some()
+            priming.begin(file, PAGE, RATE, Pages::new(1 << 20)).is_some()
         };
         assert!(!again(&mut priming), "once");
         // Reading all of it in order takes 1.02 s.

@@ -222,7 +222,6 @@ impl BdiController {
     /// Returns whether all files that are primed are so small that the rest of them is best read at
     /// once: readers have already waited longer than that takes.
     fn is_cheap(&self, work: &[(f64, FileKey, OpenFileId, FileState)], rate: Bytes) -> bool {
-        let rate = rate.get() as f64;
         let known = work.iter().filter_map(|(_, file, _, facts)| {
             Some(self.primings.get(file)?.paid_and_price(facts.file_pages, facts.page, rate))
         });

@@ -15,7 +15,6 @@ use super::rates::ReadCounts;
 use super::runs::ReadEnd;
 use super::runs::ShortRuns;
 use super::shrink::Shrink;
-use super::sizes;
 use super::totals::ReaderTotals;
 use super::trend::{Trend, TrendPlan, TrendSteps};
 use crate::tuning::Tuning;
@@ -360,9 +359,7 @@ impl Stream {
             // No choice yet, or several readers use this open file.
             let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
             let unwasted = Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64);
-            // What a call requests is never wasted.
-            let call = sizes::at_least(self.classifier.usual_call());
-            return Some(unwasted.max(call).max(original));
+            return Some(unwasted.max(original));
         };
         Some(if choice.candidate.extra == Extra::Nothing {
             choice.candidate.window.max(original)
