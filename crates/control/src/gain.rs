@@ -90,7 +90,7 @@ impl GainScores {
             predicted,
             measured,
             error: self.tuning.min_effect,
-            shortfall: self.tuning.min_effect,
+            shortfall: self.tuning.min_share,
         });
         record.count += 1;
         let weight = self.tuning.latest_weight();
@@ -105,7 +105,7 @@ impl GainScores {
     /// mean shortfall of such predictions so far.
     pub(crate) fn is_worth(&self, source: GainSource, predicted: f64) -> bool {
         let shortfall =
-            self.records.get(&source).map_or(self.tuning.min_effect, |record| record.shortfall);
+            self.records.get(&source).map_or(self.tuning.min_share, |record| record.shortfall);
         predicted.max(1e-9).ln() > shortfall
     }
 
