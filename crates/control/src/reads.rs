@@ -173,7 +173,10 @@ impl BdiController {
                 actions.push(FileAction { file: *key, kind, why, primes: true });
             }
         }
-        if self.bounds.features.files && !inputs.memory.under_pressure {
+        if self.bounds.features.files {
+            if inputs.memory.under_pressure {
+                self.siblings.stop();
+            }
             actions.extend(self.await_files(rate, now));
         }
         let worth =

@@ -85,8 +85,8 @@ struct size_key {
 /* How many files may be sampled at once: src/samples.rs has the same. */
 #define SAMPLED_FILES 256
 
-/* How many files may be awaited at once: src/misses.rs has the same. */
-#define AWAITED_FILES 256
+/* How many files may be awaited at once. */
+#define AWAITED_FILES 4096
 
 /* A file that is sampled or awaited. */
 struct inode_key {

@@ -25,7 +25,7 @@ mod signal;
 
 pub use error::ObserveError;
 pub use event::ProbeEvent;
-pub use misses::{MAX_AWAITED_FILES, Miss, Misses};
+pub use misses::{Miss, Misses};
 pub use object::{KernelTypes, built_in};
 pub use open_files::{Census, FileKind, Handle, Holder, OpenFile, OpenFileFilter, open_files};
 pub use policy::{AccessEvent, EventKind, OpenFileId, Window};

@@ -22,8 +22,6 @@ use crate::record::{InodeKey, MissRecord, Plain};
 use crate::{ObserveError, OpenFileId};
 
 const PROGRAM: &str = "misses";
-/// Maximum number of files that are awaited at once, as in `bpf/records.h`.
-pub const MAX_AWAITED_FILES: usize = 256;
 
 /// A reader accessed a missing page, and waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +97,8 @@ impl Misses {
         lock(&self.watched).keys().filter_map(Result::ok).map(OpenFileId::new).collect()
     }
 
-    /// Reports the next miss of this file, which need not be open. Fails if
-    /// [`MAX_AWAITED_FILES`] files are already awaited.
+    /// Reports the next miss of this file, which need not be open. Fails if `AWAITED_FILES` of
+    /// `bpf/records.h` are already awaited.
     pub fn await_file(&self, device: DevNo, inode: u64) -> Result<(), ObserveError> {
         let added = lock(&self.awaited).insert(InodeKey::new((device, inode)), 0, 0);
         added.map_err(|error| of_chain(PROGRAM, &error))
