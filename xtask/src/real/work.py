@@ -257,15 +257,18 @@ def lmdb_reverse(path, count):
 @contextlib.contextmanager
 def own_leveldb(path, work):
     """LevelDB compacts tables that are read often. Every run must find the same database, so each
-    has its own directory, with links to the tables."""
+    has its own directory, with links to the tables. It stays until the next run, because a profile
+    lists the directories of what was read when the program has ended."""
     import plyvel
 
-    with tempfile.TemporaryDirectory(dir=path) as own:
-        for entry in [entry for entry in os.scandir(path) if entry.is_file()]:
-            copy = os.link if entry.name.endswith(".ldb") else shutil.copy
-            copy(entry.path, f"{own}/{entry.name}")
-        with plyvel.DB(own) as database:
-            yield lambda: work(database)
+    own = f"{path}/own"
+    shutil.rmtree(own, ignore_errors=True)
+    os.mkdir(own)
+    for entry in [entry for entry in os.scandir(path) if entry.is_file()]:
+        copy = os.link if entry.name.endswith(".ldb") else shutil.copy
+        copy(entry.path, f"{own}/{entry.name}")
+    with plyvel.DB(own) as database:
+        yield lambda: work(database)
 
 
 def leveldb_get(path, count):
