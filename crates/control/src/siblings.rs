@@ -29,7 +29,7 @@ pub(super) struct Siblings {
     awaited: BTreeSet<FileKey>,
     prefetched: BTreeSet<FileKey>,
     /// Whether the back end awaits files.
-    is_told: bool,
+    backend_awaits: bool,
     /// Time of the last wait for one of the files.
     waited: Nanos,
     tuning: Arc<Tuning>,
@@ -59,8 +59,9 @@ impl Siblings {
 
     /// Forgets the directory.
     pub fn stop(&mut self) {
-        let (key, is_told, tuning) = (self.key, self.is_told, Arc::clone(&self.tuning));
-        *self = Self { key, is_told, tuning, ..Self::default() };
+        let (key, backend_awaits) = (self.key, self.backend_awaits);
+        let tuning = Arc::clone(&self.tuning);
+        *self = Self { key, backend_awaits, tuning, ..Self::default() };
     }
 
     /// Returns whether the directory may still be needed.
@@ -108,10 +109,10 @@ impl Siblings {
             self.awaited.clear();
         }
         let awaits = !self.awaited.is_empty();
-        if !(is_new && awaits || self.is_told && !awaits) {
+        if !(is_new && awaits || self.backend_awaits && !awaits) {
             return None;
         }
-        self.is_told = awaits;
+        self.backend_awaits = awaits;
         let until = Pages::new(self.tuning.piece_pages);
         let next = |file: &FileKey| NextFile { file: *file, from: Pages::ZERO, until };
         let files = self.awaited.iter().map(next).collect();
@@ -139,13 +140,12 @@ impl Siblings {
 
     fn usage(&self, primings: &BTreeMap<FileKey, FilePriming>) -> Usage {
         let mut usage = Usage::default();
-        for (file, pages) in &self.sizes {
-            let Some(priming) = primings.get(file).filter(|_| !self.has_prefetched(*file)) else {
-                continue;
-            };
-            usage.files += 1;
-            usage.pages += *pages;
-            usage.rent = usage.rent.and(priming.dense_rent());
+        for (file, priming) in primings {
+            if let Some(pages) = self.sizes.get(file).filter(|_| !self.has_prefetched(*file)) {
+                usage.files += 1;
+                usage.pages += *pages;
+                usage.rent = usage.rent.and(priming.dense_rent());
+            }
         }
         usage
     }
