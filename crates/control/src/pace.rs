@@ -17,6 +17,17 @@ use units::{Bytes, Nanos, Pages};
 use super::FileKey;
 use crate::tuning::Tuning;
 
+/// How fast priming may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PrimingHaste {
+    /// At the rate that costs readers little.
+    Steady,
+    /// The same, after bursts that show what a page costs.
+    Bursts,
+    /// As fast as the queue of the device allows.
+    AtOnce,
+}
+
 /// Waits and primed pages of one measurement period.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch {
@@ -129,15 +140,14 @@ impl PrimingController {
     }
 
     /// Returns the budget for an interval in pages, from which the caller subtracts. `missing`: see
-    /// [`PrimingStats`]; `rate`: the highest rate of the device so far, per second. With `at_once`,
-    /// only the queue limits it.
+    /// [`PrimingStats`]; `rate`: the highest rate of the device so far, per second.
     pub fn allows(
         &mut self,
         missing: f64,
         rate: Bytes,
         page: Bytes,
         elapsed: Nanos,
-        at_once: bool,
+        haste: PrimingHaste,
     ) -> &mut f64 {
         if !self.begun {
             (self.begun, self.burst) = (true, Some(self.tuning.probe_pages()));
@@ -150,7 +160,11 @@ impl PrimingController {
         let pass = page.get() as f64 / (rate.get() as f64).max(self.tuning.min_stream_rate.get());
         let share = (1.0 - (1.0 - self.tuning.max_loss_share) * missing.clamp(0.0, 1.0))
             .min(self.tuning.max_device_share());
-        let cost = self.cost(pass);
+        let cost = match haste {
+            // The few pages so far may only seem to be cheap.
+            PrimingHaste::Steady => self.cost(pass).max(self.first_cost(pass)),
+            PrimingHaste::Bursts | PrimingHaste::AtOnce => self.cost(pass),
+        };
         let wanted = share / cost;
         let mut stats = PrimingStats {
             missing,
@@ -162,7 +176,7 @@ impl PrimingController {
         };
         let queue = self.tuning.max_queue_time().as_secs_f64() / pass;
         let is_full = self.queued > queue;
-        if at_once && !is_full {
+        if haste == PrimingHaste::AtOnce && !is_full {
             (self.budget_pages, self.stats) = (queue - self.queued, Some(stats));
             return &mut self.budget_pages;
         }
@@ -175,7 +189,7 @@ impl PrimingController {
         let pages = wanted.max(self.tuning.min_pages_per_second()) * elapsed.as_secs_f64();
         self.budget_pages = (self.budget_pages + pages)
             .min(pages.max(self.tuning.probe_pages()))
-            .max(self.next_burst());
+            .max(if haste == PrimingHaste::Steady { 0.0 } else { self.next_burst() });
         self.too_much = wanted <= self.tuning.min_pages_per_second()
             || cost >= self.tuning.cost_ratios().1 * pass;
         &mut self.budget_pages
@@ -236,10 +250,15 @@ impl PrimingController {
         (self.begun, self.file, self.stats) = (false, None, None);
     }
 
+    /// Returns the device time per page before any is measured, as `cost` does.
+    fn first_cost(&self, pass: f64) -> f64 {
+        self.tuning.interleave_cost_ratio() * pass
+    }
+
     /// Returns the device time per page in seconds; `pass`: the same in a sequential pass.
     fn cost(&self, pass: f64) -> f64 {
         // The prior weighs as much as two seconds of measurement at the maximum loss.
-        let first = self.tuning.interleave_cost_ratio() * pass;
+        let first = self.first_cost(pass);
         let weight = 2.0 * self.tuning.max_loss_share / first;
         let cost = (first * weight + self.lost.0) / (weight + self.lost.1);
         let (least, most) = self.tuning.cost_ratios();
@@ -262,6 +281,8 @@ impl PrimingController {
 
 #[cfg(test)]
 mod tests {
+    use PrimingHaste::{AtOnce, Bursts, Steady};
+
     use super::*;
 
     const TICK: Nanos = Nanos::from_millis(100);
@@ -296,7 +317,7 @@ mod tests {
                     continue;
                 }
                 let budget_pages =
-                    pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK, false);
+                    pace.allows(1.0 - done / pages, Bytes::from_mib(90), PAGE, TICK, Bursts);
                 let pages_now = (*budget_pages / 1024.0).floor() * 1024.0;
                 *budget_pages -= pages_now;
                 pace.took(pages_now as u64);
@@ -333,16 +354,16 @@ mod tests {
     #[test]
     fn what_is_read_at_once_is_limited_by_the_queue_alone() {
         let mut pace = PrimingController::default();
-        let allows = |pace: &mut PrimingController, at_once| {
-            *pace.allows(1.0, Bytes::from_mib(100), PAGE, TICK, at_once)
+        let allows = |pace: &mut PrimingController, haste| {
+            *pace.allows(1.0, Bytes::from_mib(100), PAGE, TICK, haste)
         };
         // 10 MiB take 100 ms.
-        assert!(allows(&mut pace, false) < 2560.0);
-        assert_eq!(allows(&mut pace, true), 2560.0);
+        assert!(allows(&mut pace, Bursts) < 2560.0);
+        assert_eq!(allows(&mut pace, AtOnce), 2560.0);
         pace.took(2000);
-        assert_eq!(allows(&mut pace, true), 560.0);
+        assert_eq!(allows(&mut pace, AtOnce), 560.0);
         pace.took(600);
-        assert_eq!(allows(&mut pace, true), 0.0);
+        assert_eq!(allows(&mut pace, AtOnce), 0.0);
     }
 
     #[test]
@@ -356,7 +377,7 @@ mod tests {
             );
             let mut burst = || {
                 let pages =
-                    std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false));
+                    std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts));
                 pace.took(pages as u64);
                 let read = pages.min(reads) as u64 * PAGE.get();
                 pace.completed(Bytes::new(read), PAGE, TICK);
@@ -385,12 +406,17 @@ mod tests {
             );
             let mut bursts = 0;
             for _ in 0..10 {
-                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false);
+                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts);
                 bursts += u32::from(std::mem::take(budget_pages) >= Tuning::DEFAULT.probe_pages());
             }
             bursts
         };
         assert_eq!([4, 6, 9, 11, 16].map(bursts), [0, 1, 1, 2, 3]);
+        let mut pace = PrimingController { waited: 100.0, ..PrimingController::default() };
+        let steady = *pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Steady);
+        assert!(steady < Tuning::DEFAULT.probe_pages(), "{steady}");
+        let burst = *pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts);
+        assert!(burst >= Tuning::DEFAULT.probe_pages(), "{burst}");
     }
 
     #[test]
@@ -401,11 +427,11 @@ mod tests {
             Nanos::from_millis(10 * Tuning::DEFAULT.few_samples),
             Tuning::DEFAULT.observation_time,
         );
-        pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false);
+        pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts);
         // More than the queue limit allows, and the device reads none of it.
         pace.took(10_000);
         let mut ticks = 0;
-        while *pace.allows(0.5, Bytes::from_mib(90), PAGE, TICK, false) == 0.0 {
+        while *pace.allows(0.5, Bytes::from_mib(90), PAGE, TICK, Bursts) == 0.0 {
             pace.completed(Bytes::ZERO, PAGE, TICK);
             ticks += 1;
         }
@@ -418,7 +444,7 @@ mod tests {
         pace.primes(FileKey(1, 1), Some((Tuning::DEFAULT.many_waits() - 1, 0.005)));
         let allowed = |pace: &mut PrimingController| {
             pace.waited(10, Nanos::from_millis(80), TICK);
-            std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false))
+            std::mem::take(pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts))
         };
         let looked: Vec<f64> = (0..20).map(|_| allowed(&mut pace)).collect();
         let rested = looked.iter().take_while(|pages| **pages == 0.0).count();
@@ -439,7 +465,7 @@ mod tests {
         let mut tick = |wait: u64, primes: bool| {
             pace.waited(20, Nanos::from_millis(20 * wait), TICK);
             if primes {
-                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, false);
+                let budget_pages = pace.allows(1.0, Bytes::from_mib(90), PAGE, TICK, Bursts);
                 let pages = std::mem::take(budget_pages);
                 pace.took(pages as u64);
                 pace.completed(Bytes::from_mib(9), PAGE, TICK);

@@ -7,8 +7,9 @@
 //! first: readers must not become slower, so each wait may grow only as far as the number of waits
 //! falls because part of the file is cached (`PrimingController`). Priming therefore starts when
 //! the waits have reached half of the price. A program that exits earlier loses nothing; if it
-//! exits when the waits reach the price, little was read in vain. Once they have reached it, the
-//! rest is read at once if that takes at most `observation_time`. Only waits that reading the same
+//! exits when the waits reach the price, little was read in vain. Once they have reached it, bursts
+//! find out how fast the device can prime, or the rest is read at once if that takes at most
+//! `observation_time`. Only waits that reading the same
 //! pages in order would have avoided count.
 
 use std::sync::Arc;

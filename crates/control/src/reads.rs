@@ -11,6 +11,7 @@ use super::gain::{GainSource, MeasuredGain};
 use super::history::AccessLog;
 use super::inputs::{FileKey, FileState, Inputs};
 use super::memory::{kept, room};
+use super::pace::PrimingHaste;
 use super::prime::{FilePriming, lately};
 use super::stream::{Stream, StreamKind, TrendTrial};
 use super::trend::{TrendPlan, TrendSteps};
@@ -195,8 +196,8 @@ impl BdiController {
         self.pace.primes(*file, alone);
         let missing = self.missing(&files);
         self.pace.completed(self.device.now(), first.page, elapsed);
-        let at_once = self.is_cheap(&work, rate);
-        let budget_pages = self.pace.allows(missing, rate, first.page, elapsed, at_once);
+        let haste = self.haste(&work, rate);
+        let budget_pages = self.pace.allows(missing, rate, first.page, elapsed, haste);
         let before = *budget_pages;
         for (_, file, key, facts) in work {
             let Some(priming) = self.primings.get_mut(&file) else { continue };
@@ -222,14 +223,20 @@ impl BdiController {
         actions
     }
 
-    /// Returns whether all files that are primed are so small that the rest of them is best read at
-    /// once: readers have already waited longer than that takes.
-    fn is_cheap(&self, work: &[(f64, FileKey, OpenFileId, FileState)], rate: Bytes) -> bool {
+    /// Returns how fast these files may be primed: what is gained if readers go on is lost if they
+    /// stop, so priming risks little until they have waited as long as the rest takes.
+    fn haste(&self, work: &[(f64, FileKey, OpenFileId, FileState)], rate: Bytes) -> PrimingHaste {
         let known = work.iter().filter_map(|(_, file, _, facts)| {
             Some(self.primings.get(file)?.paid_and_price(facts.file_pages, facts.page, rate))
         });
         let (paid, price) = known.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        paid >= price && price <= self.tuning.observation_time.as_secs_f64()
+        if paid < price {
+            PrimingHaste::Steady
+        } else if price > self.tuning.observation_time.as_secs_f64() {
+            PrimingHaste::Bursts
+        } else {
+            PrimingHaste::AtOnce
+        }
     }
 
     /// Returns the change of the files that are prefetched on their next miss.
