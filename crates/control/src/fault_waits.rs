@@ -6,8 +6,10 @@ use crate::tuning::SINGLE_PAGE;
 use crate::what_if::DeviceTimes;
 use units::{Nanos, Pages};
 
-/// The last waits for faults of one kind. The median counts, because the first reads of a program
-/// also wait for metadata.
+/// The longest waits that do not count, as one part of all.
+const TRIMMED_PART: usize = 16;
+
+/// The last waits for faults of one kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentWaits(VecDeque<Nanos>);
 
@@ -20,10 +22,15 @@ impl RecentWaits {
         self.0.push_back(wait);
     }
 
-    pub fn median(&self) -> Option<Nanos> {
+    /// Returns the mean without the longest sixteenth, because the first reads of a program also
+    /// wait for metadata. A median would hide that one fault of each piece is slow: some arrays
+    /// read ahead after the second.
+    pub fn trimmed_mean(&self) -> Option<Nanos> {
         let mut waits: Vec<Nanos> = self.0.iter().copied().collect();
         waits.sort_unstable();
-        waits.get(waits.len() / 2).copied()
+        waits.truncate(waits.len() - waits.len() / TRIMMED_PART);
+        let sum: Nanos = waits.iter().copied().sum();
+        (!waits.is_empty()).then(|| sum.scaled(1.0 / waits.len() as f64))
     }
 }
 
@@ -47,15 +54,15 @@ impl FaultWaits {
         self.0.entry((one.window, one.is_adjacent)).or_default().add(one.wait, most);
     }
 
-    pub fn median(&self, window: Pages, is_adjacent: bool) -> Option<Nanos> {
-        self.0.get(&(window, is_adjacent))?.median()
+    pub fn mean(&self, window: Pages, is_adjacent: bool) -> Option<Nanos> {
+        self.0.get(&(window, is_adjacent))?.trimmed_mean()
     }
 
     /// Estimates service times from the waits with the original window and with one page.
     pub fn device(&self, original: Pages, parallel: usize) -> Option<DeviceTimes> {
-        let whole = self.median(original, false)?;
+        let whole = self.mean(original, false)?;
         let probe = SINGLE_PAGE;
-        let (first, adjacent) = (self.median(probe, false), self.median(probe, true));
+        let (first, adjacent) = (self.mean(probe, false), self.mean(probe, true));
         let single = first.or(adjacent)?;
         let more = (original.get() - 1).max(1) as f64;
         let page = whole.saturating_sub(single).scaled(1.0 / more);

@@ -38,7 +38,7 @@ struct WindowTally {
     /// Faults that did not directly follow the pages read by the previous one, and those that did.
     faults: (u64, u64),
     /// The times from each fault to the next, by the same two kinds: the wait, other costs of the
-    /// fault, and the work of the reader.
+    /// fault, and the work of the reader, up to `max_think_time`.
     gaps: (RecentWaits, RecentWaits),
 }
 
@@ -58,7 +58,7 @@ impl WindowTally {
     /// Returns the time of all faults in seconds, without outliers.
     fn time(&self) -> f64 {
         let time = |faults: u64, gaps: &RecentWaits| {
-            faults as f64 * gaps.median().unwrap_or_default().as_secs_f64()
+            faults as f64 * gaps.trimmed_mean().unwrap_or_default().as_secs_f64()
         };
         time(self.faults.0, &self.gaps.0) + time(self.faults.1, &self.gaps.1)
     }
@@ -115,7 +115,7 @@ impl MappingView<'_> {
     /// Returns whether faults with the original window read all files within
     /// `min_pass_time`: so fast that they prime them.
     fn is_soon_cached(&self, tuning: &Tuning) -> bool {
-        let wait = self.waits.median(self.original, false);
+        let wait = self.waits.mean(self.original, false);
         wait.zip(self.cacheable).is_some_and(|(wait, pages)| {
             wait * (pages.get() / self.original.get().max(1)) < tuning.min_pass_time
         })
@@ -127,8 +127,9 @@ pub(super) struct RandomFaults {
     phase: Phase,
     original: WindowTally,
     probe: WindowTally,
-    /// The most seconds that the faults of the probe may take, and when it ends at the latest.
-    probe_limit: f64,
+    /// The time of a piece with the original window, in seconds, and when the probe ends at the
+    /// latest.
+    piece_time: f64,
     probe_ends: Nanos,
     chosen: WindowTally,
     /// The faults since the probe started, and how many of them the last prediction used.
@@ -167,23 +168,23 @@ impl RandomFaults {
             self.recent.push_back(Piece { first: index, last: index, read });
             (self.pieces, self.pages) = (self.pieces + 1.0, self.pages + 1.0);
         }
+        let before = self.end.replace((read.1, at));
+        let ready = before.map_or(at, |(_, ready)| ready);
+        let think = at.saturating_sub(ready).min(self.tuning.max_think_time);
         if let (Some((window, is_adjacent)), Some(last)) = (self.last, self.last_at.replace(at))
             && let Some(tally) = self.tally(window, original)
         {
             let gaps = &mut tally.gaps;
             (if is_adjacent { &mut gaps.1 } else { &mut gaps.0 })
-                .add(at.saturating_sub(last), most);
+                .add(ready.saturating_sub(last) + think, most);
         }
-        let before = self.end.replace((read.1, at));
         let is_adjacent = before.is_some_and(|(end, _)| end == index);
         self.last = Some((window.size, is_adjacent));
-        let since = before.map_or(Nanos::ZERO, |(_, before)| at.saturating_sub(before));
         if self.phase != Phase::Original && window.size < original {
             if self.history.len() == self.tuning.max_fault_history() {
                 self.history.pop_front();
                 self.decided_at = self.decided_at.saturating_sub(1);
             }
-            let think = since.min(self.tuning.max_think_time);
             self.history.push_back(Fault { index, think });
         }
         if let Some(tally) = self.tally(window.size, original) {
@@ -298,10 +299,10 @@ impl RandomFaults {
                     self.history.clear();
                     self.decided_at = 0;
                     self.probe = WindowTally::new(SINGLE_PAGE);
-                    let of_piece = self.original.per_piece().unwrap_or(f64::INFINITY);
-                    self.probe_limit = of_piece * self.tuning.min_samples as f64;
+                    self.piece_time = self.original.per_piece().unwrap_or(f64::INFINITY);
+                    let pieces = self.tuning.few_samples + self.tuning.min_repeats();
                     // Also if other readers start over what is observed.
-                    let most = Nanos::from_secs_f64(2.0 * self.probe_limit);
+                    let most = Nanos::from_secs_f64(2.0 * pieces as f64 * self.piece_time);
                     self.probe_ends = Nanos::new(now.get().saturating_add(most.get()));
                     self.phase = Phase::Probe;
                 }
@@ -325,13 +326,15 @@ impl RandomFaults {
         }
     }
 
-    /// Returns whether the probe has shown enough, or took too long: each fault may wait for the
-    /// requests of another reader.
+    /// Returns whether the probe has shown enough, or has cost the time of several pieces: each
+    /// fault may wait for the requests of another reader, and each piece may need many.
     fn is_probed(&self) -> bool {
         let probe = &self.probe;
+        let lost = probe.time() - probe.pieces as f64 * self.piece_time;
+        let is_costly = lost >= self.tuning.min_repeats() as f64 * self.piece_time;
         probe.pieces > self.tuning.few_samples
             || probe.faults() >= self.tuning.probe_faults()
-            || (probe.faults() >= self.tuning.few_samples && probe.time() >= self.probe_limit)
+            || (probe.faults() >= self.tuning.few_samples && is_costly)
     }
 
     /// Compares the time per piece with that of the original window. It also depends on other
@@ -421,8 +424,8 @@ impl RandomFaults {
 
     /// Returns the cost of a fault besides its wait, measured between adjacent faults of the probe.
     fn overhead(&self, waits: &FaultWaits) -> Nanos {
-        let wait = waits.median(SINGLE_PAGE, true);
-        let both = wait.zip(self.probe.gaps.1.median());
+        let wait = waits.mean(SINGLE_PAGE, true);
+        let both = wait.zip(self.probe.gaps.1.trimmed_mean());
         both.map_or(self.tuning.wake_time, |(wait, gap)| gap.saturating_sub(wait))
     }
 
