@@ -23,7 +23,8 @@ const MIN_GROWTH: u64 = 2;
 pub(super) struct StreamSummary {
     /// The number of open files that are read forward now.
     pub active: u64,
-    pub waiting: bool,
+    /// The share of the time for which one of them waits, or all of them on average.
+    pub waiting: f64,
     pub counts: ReadCounts,
     /// The median of their windows.
     pub typical: Pages,
@@ -41,6 +42,12 @@ pub(super) struct StreamSummary {
     pub shared: bool,
     /// True if a window without a gain is reverted.
     pub trials: bool,
+}
+
+impl StreamSummary {
+    fn is_waiting(&self, tuning: &Tuning) -> bool {
+        self.waiting > tuning.min_effect
+    }
 }
 
 /// The outcome of one tick of the search.
@@ -164,7 +171,9 @@ impl WindowSearch {
         let round = (rates.progress * round) as u64 / streams.active.max(1);
         let times = |growth| Pages::new(before.get().saturating_mul(growth));
         let step = LimitedWindow::new(times(self.tuning.growth_factor), LimitReason::Step);
-        let most = if round > step.pages.get() {
+        // Readers that seldom wait gain little, so they risk little.
+        let leaps = streams.waiting > self.tuning.minority_share;
+        let most = if leaps && round > step.pages.get() {
             LimitedWindow::new(Pages::new(round), LimitReason::Round)
         } else {
             step
@@ -205,7 +214,7 @@ impl WindowSearch {
             // A lower rate, or another number of streams, means that the workload has changed.
             let slower = rates.progress < self.tuning.plainly_below_ratio * found.rate;
             let as_many = found.active / 2 < streams.active && streams.active <= found.active * 2;
-            let same = as_many && !(slower && streams.waiting);
+            let same = as_many && !(slower && streams.is_waiting(&self.tuning));
             if same && now.saturating_sub(found.since) < found.holds {
                 return SearchOutcome::Unchanged;
             }
@@ -215,7 +224,11 @@ impl WindowSearch {
             (self.converged, self.bad) = (None, None);
         }
         // Two trials at once would disturb each other.
-        if !streams.waiting || streams.active == 0 || rates.progress <= 0.0 || streams.probes {
+        if !streams.is_waiting(&self.tuning)
+            || streams.active == 0
+            || rates.progress <= 0.0
+            || streams.probes
+        {
             return SearchOutcome::Unchanged;
         }
         if streams.other_reads {
@@ -346,7 +359,10 @@ impl WindowSearch {
             self.settle(now, streams, rates.progress);
             return SearchOutcome::Unchanged;
         }
-        if hurt || (gain < self.tuning.revert_below_ratio() && (streams.waiting || gone)) {
+        if hurt
+            || (gain < self.tuning.revert_below_ratio()
+                && (streams.is_waiting(&self.tuning) || gone))
+        {
             return self.take_back(now, streams, &trial, gain, hurt);
         }
         if gain >= rates.winning(seconds, self.tuning.min_gain_ratios()) {
@@ -363,7 +379,7 @@ impl WindowSearch {
                 self.reason = LimitReason::Harm;
                 return SearchOutcome::Lowered("a smaller window may be faster".to_owned());
             }
-        } else if streams.waiting {
+        } else if streams.is_waiting(&self.tuning) {
             return self.take_back(now, streams, &trial, gain, false);
         }
         self.settle(now, streams, rates.progress);
@@ -423,7 +439,7 @@ mod tests {
     fn streams(active: u64, counts: ReadCounts) -> StreamSummary {
         StreamSummary {
             active,
-            waiting: true,
+            waiting: 1.0,
             counts,
             typical: Pages::new(32),
             most: LimitedWindow::new(Pages::new(2048), LimitReason::Memory),

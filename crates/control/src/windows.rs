@@ -310,7 +310,7 @@ impl BdiController {
         let (mut mapped, mut probes) = (false, false);
         let (mut other_reads, mut several) = (false, false);
         let mut others_seen = Nanos::ZERO;
-        let (mut stalled, mut waiting, mut page) = (0.0, false, 4096);
+        let (mut stalled, mut waiting, mut page) = (0.0, 0.0_f64, 4096);
         let mut most = LimitedWindow::default();
         for stream in self.streams.values() {
             let Some(facts) = stream.facts else { continue };
@@ -348,18 +348,18 @@ impl BdiController {
             page = facts.page.get().max(1);
             if !stream.is_done() {
                 active += 1;
-                waiting |= stream.waiting > self.tuning.min_effect;
+                waiting = waiting.max(stream.waiting);
             }
         }
         windows.sort_unstable();
         let active = active.max(u64::from(stalled > 0.0));
         // Many short files may share the wait time, each with a small part.
-        waiting |= stalled / active.max(1) as f64 > self.tuning.min_effect * elapsed.get() as f64;
+        waiting = waiting.max(stalled / active.max(1) as f64 / elapsed.get().max(1) as f64);
         // If readers are already active at the start, one of them is seen before the others.
         let young = self
             .begun
             .is_some_and(|begun| now.saturating_sub(begun) < self.tuning.observation_time);
-        waiting &= !(young && 4 * unknown > active);
+        let waiting = if young && 4 * unknown > active { 0.0 } else { waiting };
         let typical = windows.get(windows.len() / 2).copied().unwrap_or_default();
         let trials = self.bounds.features.trials;
         let result = self.climb.step(
