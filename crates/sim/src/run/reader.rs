@@ -248,7 +248,12 @@ impl World {
         self.note(reader, visit.outcome, visit.next.since(walk.page));
         reader.awaited = Some(Awaited { extent: visit.folio, stop: visit.next, fault: false });
         self.collect(reader);
-        if self.next_tick != Nanos::MAX && visit.outcome == TouchOutcome::Missed {
+        self.schedule_answer(visit.outcome);
+    }
+
+    /// Schedules the next tick again after a miss, because a policy may answer it at once.
+    fn schedule_answer(&mut self, outcome: TouchOutcome) {
+        if self.next_tick != Nanos::MAX && outcome == TouchOutcome::Missed {
             self.next_tick = self.policy.next_tick().unwrap_or(Nanos::MAX);
         }
     }
@@ -290,6 +295,7 @@ impl World {
         reader.clock = reader.clock.plus(self.costs.fault);
         reader.awaited = Some(Awaited { extent, stop: page.plus(one), fault: true });
         self.collect(reader);
+        self.schedule_answer(outcome);
     }
 
     /// Waits for the awaited pages, and takes them.
