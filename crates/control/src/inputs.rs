@@ -94,6 +94,10 @@ pub struct Bounds {
     /// Whether the device is a rotating disk.
     #[serde(default)]
     pub rotates: bool,
+    /// The largest request to the device. A reader that requests more than its window at once gets
+    /// up to this much in one request.
+    #[serde(default = "usual_max_request")]
+    pub max_request: Pages,
     /// The enabled parts of the controller.
     #[serde(default, skip_serializing_if = "Features::are_all")]
     pub features: Features,
@@ -142,6 +146,11 @@ impl Features {
     }
 }
 
+/// 1280 KiB, the usual `max_sectors_kb`, in pages of 4 KiB.
+fn usual_max_request() -> Pages {
+    Pages::new(320)
+}
+
 impl Default for Bounds {
     /// Windows of 64 KiB to 8 MiB (with pages of 4 KiB), and prefetching.
     fn default() -> Self {
@@ -151,6 +160,7 @@ impl Default for Bounds {
             prefetch: true,
             samples: false,
             rotates: false,
+            max_request: usual_max_request(),
             features: Features::default(),
             tuning: Tuning::DEFAULT,
         }

@@ -9,7 +9,7 @@ use super::action::{ActionKind, FileAction};
 use super::controller::BdiController;
 use super::gain::{GainSource, MeasuredGain};
 use super::history::AccessLog;
-use super::inputs::{FileKey, FileState, Inputs};
+use super::inputs::{Bounds, FileKey, FileState, Inputs};
 use super::memory::{kept, room};
 use super::pace::PrimingHaste;
 use super::prime::{FilePriming, lately};
@@ -71,6 +71,7 @@ impl BdiController {
                                 &facts,
                                 &device,
                                 share.memory,
+                                &self.bounds,
                                 &self.tuning,
                             )
                         })
@@ -326,6 +327,7 @@ fn predict_trend(
     facts: &FileState,
     device: &DeviceTimes,
     cache: Pages,
+    bounds: &Bounds,
     tuning: &Arc<Tuning>,
 ) -> Option<(f64, u64)> {
     if device.fixed == Nanos::ZERO {
@@ -334,7 +336,7 @@ fn predict_trend(
     }
     let accesses = continued(&stream.log, steps, tuning.trend_accesses())?;
     let window = stream.original.unwrap_or(facts.window);
-    let file = file_view(facts, cache.max(window), tuning);
+    let file = file_view(facts, cache.max(window), bounds);
     // Under POSIX_FADV_RANDOM the kernel does not read ahead.
     let window = if facts.random { Pages::new(1) } else { window };
     let outcome = |extra| {

@@ -476,6 +476,7 @@ impl ActionSink for SimulatedBackend<'_> {
 
 impl Policy for SimulatedAuto {
     fn open(&mut self, cache: &mut dyn Cache, stream: StreamId, file: FileId) {
+        self.machine.bounds.max_request = cache.limits().max_request;
         self.machine.files.insert(stream, file);
         self.machine.by_file.insert(file, stream);
         self.machine.kernel.open(cache, stream, file);

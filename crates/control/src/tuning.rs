@@ -189,10 +189,6 @@ tuning! {
     ///
     /// XFS, and ext4 since Linux 6.16, have large folios.
     max_folio_order: u8 = 9, 0..=9;
-    /// largest request to a device that predictions assume, in pages
-    ///
-    /// The usual `max_sectors_kb` (1280 KiB).
-    max_request_pages: Pages = 320, 1..=65536;
     /// reads that a device is assumed to serve at once before this is measured
     ///
     /// A wrong guess lowers the weight of predictions.

@@ -9,7 +9,7 @@ use super::choice::{self, RunsChoice};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
 use super::gain::{GainSource, MeanGain, MeasuredGain};
-use super::inputs::{FileKey, FileState, Inputs};
+use super::inputs::{Bounds, FileKey, FileState, Inputs};
 use super::limited_window::{LimitReason, LimitedWindow};
 use super::memory::room;
 use super::prime::FilePriming;
@@ -18,7 +18,7 @@ use super::runs::RunsChange;
 use super::shrink::Shrink;
 use super::sizes;
 use super::stream::{Stream, StreamKind};
-use crate::tuning::{SINGLE_PAGE, Tuning};
+use crate::tuning::SINGLE_PAGE;
 use crate::what_if::{Candidate, DeviceTimes, Extra, FileView};
 use policy::MissPrefetch;
 use policy::OpenFileId;
@@ -66,7 +66,7 @@ impl BdiController {
                 })
             {
                 let room = room(inputs, &facts, &self.tuning);
-                let file = file_view(&facts, Pages::new(room.get() / mapped), &self.tuning);
+                let file = file_view(&facts, Pages::new(room.get() / mapped), &self.bounds);
                 let cacheable = Some(all_mapped).filter(|all| *all <= room);
                 if features.what_if
                     && features.mappings
@@ -184,7 +184,7 @@ impl BdiController {
         }
         let device = self.device_times(facts.page);
         let share = self.share(inputs, &facts);
-        let file = file_view(&facts, share.memory.max(original), &self.tuning);
+        let file = file_view(&facts, share.memory.max(original), &self.bounds);
         let choice =
             choice::choose(runs.iter(), original, share.most, &file, &device, &self.tuning);
         let replayed = choice.map_or(0, |choice| choice.replayed);
@@ -480,11 +480,11 @@ fn at_random(stream: &Stream, facts: &FileState, primed: bool) -> Option<(Pages,
 }
 
 /// Returns the file as predictions need it; `cache` is how many of its pages may be cached.
-pub(super) fn file_view(facts: &FileState, cache: Pages, tuning: &Tuning) -> FileView {
+pub(super) fn file_view(facts: &FileState, cache: Pages, bounds: &Bounds) -> FileView {
     FileView {
         pages: facts.file_pages,
-        folio_limit: Some(tuning.max_folio_order),
-        max_request: tuning.max_request_pages,
+        folio_limit: Some(bounds.tuning.max_folio_order),
+        max_request: bounds.max_request,
         cache,
     }
 }

@@ -32,6 +32,8 @@ struct LiveBdi {
     storage: Storage,
     /// Whether one of its devices is a rotating disk.
     rotates: bool,
+    /// The largest request to its device, in pages.
+    max_request: Pages,
     /// `None` in a dry run, and when the bdi is no longer managed.
     actuator: Option<BdiActuator>,
     finder: Finder,
@@ -204,7 +206,13 @@ impl LiveBackend {
         });
         let actuator = actuator.transpose()?;
         let rotates = storage.leaves.iter().any(|leaf| rotates(&self.config.root, *leaf));
-        self.bdis.push(LiveBdi { storage, rotates, actuator, finder, directory_file: None });
+        let facts = storage.devices.first().map(|device| device_facts(&self.config.root, *device));
+        let max_request = facts
+            .and_then(|facts| facts.ok()?.max_sectors)
+            .map_or(Bounds::default().max_request, |most| most.to_pages_floor(page_size()));
+        let directory_file = None;
+        let bdi = LiveBdi { storage, rotates, max_request, actuator, finder, directory_file };
+        self.bdis.push(bdi);
         Ok(())
     }
 
@@ -342,7 +350,7 @@ impl EventSource for LiveBackend {
             ..Bounds::default()
         };
         let sample = |bdi: &LiveBdi| BdiSample {
-            bounds: Bounds { rotates: bdi.rotates, ..bounds },
+            bounds: Bounds { rotates: bdi.rotates, max_request: bdi.max_request, ..bounds },
             completions: completions(&self.config.root, &bdi.storage.devices),
             events: Vec::new(),
         };
