@@ -250,7 +250,7 @@ impl PrimingController {
         (self.begun, self.file, self.stats) = (false, None, None);
     }
 
-    /// Returns the device time per page before any is measured, as `cost` does.
+    /// Returns the assumed device time per page, in seconds, before any was measured.
     fn first_cost(&self, pass: f64) -> f64 {
         self.tuning.interleave_cost_ratio() * pass
     }

@@ -224,8 +224,8 @@ impl BdiController {
         actions
     }
 
-    /// Returns how fast these files may be primed: what is gained if readers go on is lost if they
-    /// stop, so priming risks little until they have waited as long as the rest takes.
+    /// Returns how fast these files may be primed. Readers may stop at any time, so little may be
+    /// read in vain until they have waited as long as the rest takes.
     fn haste(&self, work: &[(f64, FileKey, OpenFileId, FileState)], rate: Bytes) -> PrimingHaste {
         let known = work.iter().filter_map(|(_, file, _, facts)| {
             Some(self.primings.get(file)?.paid_and_price(facts.file_pages, facts.page, rate))

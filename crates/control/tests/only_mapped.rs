@@ -55,17 +55,18 @@ fn a_file_that_is_read_forward_at_several_places_is_primed() {
 
 #[test]
 fn files_are_prefetched_as_a_whole_at_the_first_fault() {
-    // Tables of 2 MiB of a database, read to the end one after another, in no order of names.
+    // Tables of 2 MiB of a database, one after another in no order of names, each read completely
+    // but in no order.
     const FILES: u64 = 101;
     const PAGES: u64 = 512;
     let touched = (0..FILES * PAGES).map(|touch| {
         let file = touch / PAGES * 37 % FILES;
-        (file as u32, touch % PAGES)
+        (file as u32, touch * 333 % PAGES)
     });
     let time = |policy| {
         let open =
             |file| SimOpenFile { only_mapped: true, ..SimOpenFile::new(file, AccessMethod::Mmap) };
-        touch(policy, "ssd-sata", &[PAGES; FILES as usize], open, touched.clone())
+        touch(policy, "hdd-2008", &[PAGES; FILES as usize], open, touched.clone())
     };
     let (without, with) = (time("linux-6.18"), time("auto"));
     let decisions = &with.policy_stats.decisions;
