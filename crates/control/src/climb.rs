@@ -23,7 +23,7 @@ const MIN_GROWTH: u64 = 2;
 pub(super) struct StreamSummary {
     /// The number of open files that are read forward now.
     pub active: u64,
-    /// The share of the time for which one of them waits, or all of them on average.
+    /// The largest share of the time that one of them waits; at least the mean over all.
     pub waiting: f64,
     pub counts: ReadCounts,
     /// The median of their windows.
@@ -171,7 +171,7 @@ impl WindowSearch {
         let round = (rates.progress * round) as u64 / streams.active.max(1);
         let times = |growth| Pages::new(before.get().saturating_mul(growth));
         let step = LimitedWindow::new(times(self.tuning.growth_factor), LimitReason::Step);
-        // Readers that seldom wait gain little, so they risk little.
+        // If readers seldom wait, a window can gain little, so a trial may cost little.
         let leaps = streams.waiting > self.tuning.minority_share;
         let most = if leaps && round > step.pages.get() {
             LimitedWindow::new(Pages::new(round), LimitReason::Round)

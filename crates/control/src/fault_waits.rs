@@ -6,7 +6,7 @@ use crate::tuning::SINGLE_PAGE;
 use crate::what_if::DeviceTimes;
 use units::{Nanos, Pages};
 
-/// The longest waits that do not count, as one part of all.
+/// One in this many waits does not count: the longest ones.
 const TRIMMED_PART: usize = 16;
 
 /// The last waits for faults of one kind.
