@@ -126,13 +126,10 @@ impl VirtualDisk {
         self.server.is_some() && self.record.dies_with_creator
     }
 
-    /// Stops using the disk: removes it if it dies with this process.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`remove`](Self::remove).
-    pub fn release(self) -> Result<(), VdiskError> {
-        if self.is_ours() { self.remove() } else { Ok(()) }
+    /// Stops using the disk. One that dies with this process is removed by force, so that another
+    /// process that has it open costs no result that was measured on it.
+    pub fn release(mut self) -> Result<(), VdiskError> {
+        if self.is_ours() { self.take_down(InUse::Force) } else { Ok(()) }
     }
 
     /// Returns the description of the disk with all effective settings.
@@ -207,7 +204,11 @@ impl VirtualDisk {
     /// is removed by force a moment later.
     pub fn remove(mut self) -> Result<(), VdiskError> {
         drop(self.hold.take());
-        take_down(&self.home, InUse::Refuse)?;
+        self.take_down(InUse::Refuse)
+    }
+
+    fn take_down(&mut self, in_use: InUse) -> Result<(), VdiskError> {
+        take_down(&self.home, in_use)?;
         self.removed = true;
         reap(self.server.take());
         Ok(())

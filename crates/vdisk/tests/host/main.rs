@@ -327,6 +327,23 @@ fn host_a_disk_in_use_is_not_removed_and_goes_on() {
     stage.assert_nothing_left();
 }
 
+/// A mount namespace of another program may keep a disk busy, which must not spoil a measurement.
+#[test]
+fn host_a_creator_releases_a_disk_that_is_in_use() {
+    for filesystem in [Filesystem::Ext4, Filesystem::Raw] {
+        let test = "host_a_creator_releases_a_disk_that_is_in_use";
+        let Some(stage) = Stage::set(test, filesystem) else { continue };
+        let words = format!("fs={filesystem},size=512M");
+        let disk = stage.try_create("mine", HALF_MS, &words, Lifetime::DiesWithMe).unwrap();
+        let device = Path::new("/sys/block").join(format!("loop{}", disk.record().loop_number));
+        let in_use = File::open(disk.target()).unwrap();
+        disk.release().unwrap();
+        stage.await_nothing_but(&device);
+        drop(in_use);
+        stage.await_nothing_left();
+    }
+}
+
 #[test]
 fn host_a_disk_whose_device_is_open_is_not_removed_and_goes_on() {
     for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Raw] {
