@@ -279,13 +279,14 @@ impl WindowSearch {
             self.tuning.min_trial_time()
         };
         let mut span = span.max(least).min(self.tuning.trial_time());
+        // Windows requested before are used up then.
+        let begins = now + span.scaled(1.0 / 3.0);
         if streams.other_reads {
             let seen = Nanos::from_secs_f64(
                 1.5 * self.tuning.min_other_reads() as f64 / rates.other_reads.max(1.0),
             );
             span = span.max(seen.min(self.tuning.max_calm_time()));
         }
-        let begins = now + span.scaled(1.0 / 3.0);
         let (from, ends) = (self.window.unwrap_or(streams.typical), now + span);
         self.trial = Some(SearchTrial {
             before: self.window,
@@ -540,22 +541,28 @@ mod tests {
 
     #[test]
     fn a_window_that_is_plainly_slower_is_taken_back_early() {
-        let (mut climb, mut counts, mut slow) = (WindowSearch::default(), [0; 2], 0);
-        climb.begin(Nanos::ZERO);
-        for tick in 1..200 {
-            // A third of the rate with the larger window.
-            let tried = climb.window.is_some();
-            slow += u64::from(tried);
-            counts = [counts[0] + if tried { 100 } else { 300 }, counts[1] + 10];
-            let all = ReadCounts { progress: counts[0], forward: counts[1], ..Default::default() };
-            let most = LimitedWindow::new(Pages::new(128), LimitReason::Memory);
-            let probes = tick < 100;
-            let now = Nanos::from_millis(25 * tick);
-            climb.step(now, &StreamSummary { most, probes, ..streams(8, all) });
-            assert!(!(probes && climb.is_trying()), "a mapping is probed at the same time");
+        // Even if other reads are so rare that a trial takes long to show its effect on them.
+        for others_every in [0, 2] {
+            let (mut climb, mut all, mut slow) =
+                (WindowSearch::default(), ReadCounts::default(), 0);
+            climb.begin(Nanos::ZERO);
+            for tick in 1..200_u64 {
+                // A third of the rate with the larger window.
+                let tried = climb.window.is_some();
+                slow += u64::from(tried);
+                all.progress += if tried { 100 } else { 300 };
+                all.forward += 10;
+                all.other_reads += u64::from(others_every > 0 && tick % others_every == 0);
+                let most = LimitedWindow::new(Pages::new(128), LimitReason::Memory);
+                let probes = tick < 100;
+                let now = Nanos::from_millis(25 * tick);
+                climb.step(now, &StreamSummary { most, probes, ..streams(8, all) });
+                assert!(!(probes && climb.is_trying()), "a mapping is probed at the same time");
+            }
+            // At 12,000 pages per second, 10 windows of 128 pages take 107 ms, and fewer beside
+            // other reads, where windows grow less.
+            assert!((2..=10).contains(&slow), "{slow} intervals of 25 ms");
         }
-        // At 12,000 pages per second, 10 windows take 107 ms.
-        assert!((5..=10).contains(&slow), "{slow} intervals of 25 ms");
     }
 
     #[test]
