@@ -17,6 +17,7 @@ use std::sync::Arc;
 use crate::backoff::Backoff;
 use crate::fault_waits::{FaultWait, FaultWaits, RecentWaits};
 use crate::gain::{GainScores, GainSource, MeanGain, MeasuredGain};
+use crate::rates::is_plainly_below;
 use crate::tuning::{SINGLE_PAGE, Tuning};
 use crate::what_if::{Candidate, FileView, PastAccess, PredictedOutcome, predict};
 use policy::Window;
@@ -40,6 +41,8 @@ struct WindowTally {
     /// The times from each fault to the next, by the same two kinds: the wait, other costs of the
     /// fault, and the work of the reader, up to `max_think_time`.
     gaps: (RecentWaits, RecentWaits),
+    /// The pages that streams of the device passed, and the time in which they passed any.
+    streams: (u64, Nanos),
 }
 
 impl WindowTally {
@@ -61,6 +64,21 @@ impl WindowTally {
             faults as f64 * gaps.trimmed_mean().unwrap_or_default().as_secs_f64()
         };
         time(self.faults.0, &self.gaps.0) + time(self.faults.1, &self.gaps.1)
+    }
+
+    /// Adds the pages that streams passed in an interval.
+    fn add_streams(&mut self, passed: u64, elapsed: Nanos) {
+        if passed > 0 {
+            self.streams = (self.streams.0 + passed, self.streams.1 + elapsed);
+        }
+    }
+
+    /// Returns the rate of streams relative to that with another window, if it is plainly lower.
+    fn slows_streams(&self, other: &Self, tuning: &Tuning) -> Option<f64> {
+        let (passed, elapsed) = (self.streams.0 as f64, self.streams.1.as_secs_f64());
+        let expected = other.streams.0 as f64 * elapsed / other.streams.1.as_secs_f64().max(1e-9);
+        let windows = |pages: f64| pages / other.window.get().max(1) as f64;
+        is_plainly_below(windows(expected), windows(passed), tuning).then(|| passed / expected)
     }
 
     /// Returns the time per piece in seconds; `None` if nothing was measured.
@@ -109,6 +127,8 @@ pub(super) struct MappingView<'a> {
     pub scores: &'a GainScores,
     /// Whether no other trial is running.
     pub may_probe: bool,
+    /// The pages that streams of the device have passed so far.
+    pub passed: u64,
 }
 
 impl MappingView<'_> {
@@ -132,6 +152,10 @@ pub(super) struct RandomFaults {
     piece_time: f64,
     probe_ends: Nanos,
     chosen: WindowTally,
+    /// The time of the last step, and the pages that streams had passed then.
+    stepped: Option<(Nanos, u64)>,
+    /// Whether the selected window was given up because it slowed down streams.
+    slowed_streams: bool,
     /// The faults since the probe started, and how many of them the last prediction used.
     history: VecDeque<Fault>,
     decided_at: usize,
@@ -287,6 +311,15 @@ impl RandomFaults {
         trials: bool,
     ) -> Option<MeasuredGain> {
         let original = mapping.original;
+        if let Some((then, before)) = self.stepped.replace((now, mapping.passed)) {
+            let (passed, elapsed) =
+                (mapping.passed.saturating_sub(before), now.saturating_sub(then));
+            match self.phase {
+                Phase::Original => self.original.add_streams(passed, elapsed),
+                Phase::Probe => {}
+                Phase::Chosen(_) => self.chosen.add_streams(passed, elapsed),
+            }
+        }
         match self.phase {
             Phase::Original => {
                 if mapping.may_probe
@@ -338,7 +371,8 @@ impl RandomFaults {
     }
 
     /// Compares the time per piece with that of the original window. It also depends on other
-    /// readers, so harm counts only if all mappings show it together, or this one twice.
+    /// readers, so harm counts only if all mappings show it together, or this one twice. Streams
+    /// may lose more than the mapping gains: an array, for example, may read ahead for itself.
     fn measure(
         &mut self,
         now: Nanos,
@@ -346,7 +380,15 @@ impl RandomFaults {
         gains: MeanGain,
         trials: bool,
     ) -> Option<MeasuredGain> {
-        if !self.chosen.is_judged(&self.tuning) || choice.window == self.original.window {
+        if choice.window == self.original.window {
+            return None;
+        }
+        if trials && let Some(measured) = self.chosen.slows_streams(&self.original, &self.tuning) {
+            self.give_up(now);
+            self.slowed_streams = true;
+            return Some(MeasuredGain { predicted: choice.predicted, measured });
+        }
+        if !self.chosen.is_judged(&self.tuning) {
             return None;
         }
         let measured = self.original.per_piece()? / self.chosen.per_piece()?;
@@ -370,6 +412,7 @@ impl RandomFaults {
         self.backoff.fail(now, &self.tuning);
         self.original = WindowTally::new(self.original.window);
         self.phase = Phase::Original;
+        self.slowed_streams = false;
     }
 
     /// Selects the window by the predicted outcome of each for the faults since the probe started.
@@ -468,6 +511,10 @@ impl RandomFaults {
                  ({})",
                 self.describe_candidates(page)
             ),
+            Phase::Original if self.slowed_streams => {
+                "with a smaller window for its mapping, streams of the device were slower"
+                    .to_owned()
+            }
             Phase::Original => {
                 "its mapping is read at random: back to its original window".to_owned()
             }

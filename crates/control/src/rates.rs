@@ -5,7 +5,7 @@ use units::Pages;
 use crate::tuning::Tuning;
 
 /// Returns whether a count is far below the expected one, by more than chance explains.
-fn is_plainly_below(expected: f64, got: f64, tuning: &Tuning) -> bool {
+pub(super) fn is_plainly_below(expected: f64, got: f64, tuning: &Tuning) -> bool {
     expected >= 10.0 && got < tuning.plainly_below_ratio * expected - expected.sqrt()
 }
 

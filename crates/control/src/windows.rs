@@ -157,9 +157,17 @@ impl BdiController {
     ) -> Option<MeasuredGain> {
         let parallel = self.parallel();
         let (waits, scores) = (&self.fault_waits, &self.scores);
-        let may_probe = !self.climb.is_trying();
-        let mapping =
-            MappingView { original, waits, gains, file, cacheable, parallel, scores, may_probe };
+        let mapping = MappingView {
+            original,
+            waits,
+            gains,
+            file,
+            cacheable,
+            parallel,
+            scores,
+            may_probe: !self.climb.is_trying(),
+            passed: self.counts.progress,
+        };
         let trials = self.bounds.features.trials;
         self.streams.get_mut(&key)?.faults.step(now, &mapping, trials)
     }

@@ -26,6 +26,8 @@ struct Reader {
     files: u64,
     /// Whether the window of a stream is being tried.
     tries: bool,
+    /// The pages that streams of the device have passed.
+    passed: u64,
 }
 
 impl Reader {
@@ -42,6 +44,7 @@ impl Reader {
             cache: 1 << 20,
             files: 1 << 24,
             tries: false,
+            passed: 0,
         }
     }
 
@@ -74,9 +77,18 @@ impl Reader {
         let file = view(self.cache);
         let cacheable = Some(Pages::new(self.files));
         let (original, parallel) = (ORIGINAL, 1);
-        let may_probe = !self.tries;
-        let mapping =
-            MappingView { original, waits, gains, file, cacheable, parallel, scores, may_probe };
+        let (may_probe, passed) = (!self.tries, self.passed);
+        let mapping = MappingView {
+            original,
+            waits,
+            gains,
+            file,
+            cacheable,
+            parallel,
+            scores,
+            may_probe,
+            passed,
+        };
         faults.step(self.now, &mapping, true);
         let next = self.faults.window(ORIGINAL, self.primed).get();
         if next != self.window() {
@@ -163,6 +175,26 @@ fn a_window_that_does_not_gain_what_was_predicted_is_reverted() {
         }
     }
     assert_eq!(reader.windows, [32, 1, 32], "{:?}", reader.faults.phase);
+}
+
+#[test]
+fn a_window_that_slows_down_streams_is_reverted() {
+    let windows = |with_small: u64| {
+        let mut reader = Reader::new(300, 32);
+        for piece in 0..200_u64 {
+            reader.piece(piece * 7919 % 1000 * 1000, 4, 0);
+            if piece % 10 == 9 {
+                let is_smaller = reader.window() == 16;
+                reader.passed += if is_smaller { with_small } else { 640 };
+                reader.interval();
+            }
+        }
+        (reader.windows, reader.faults.slowed_streams)
+    };
+    // The mapping itself takes the same time in both cases.
+    assert_eq!(windows(600), (vec![32, 1, 16], false));
+    assert_eq!(windows(200), (vec![32, 1, 16, 32], true));
+    assert_eq!(windows(0), (vec![32, 1, 16], false), "streams that ended were not slowed down");
 }
 
 #[test]
