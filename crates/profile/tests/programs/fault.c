@@ -344,7 +344,7 @@ int main(int count, char **words)
 			posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* line of needless-random */
 		in_order(fd, size / 2, 4096);
 	} else if (!strcmp(words[1], "backward")) {
-		fixed ? in_order(fd, size / 16, 64 << 10) : backward(fd, size / 16);
+		fixed ? in_order(fd, size / 32, 64 << 10) : backward(fd, size / 32);
 	} else if (!strcmp(words[1], "stride")) {
 		stride(fd, size, fixed);
 	} else if (!strcmp(words[1], "thrash")) {
@@ -399,7 +399,7 @@ int main(int count, char **words)
 		if (!strcmp(words[1], "mapped-random")) {
 			mapped_random(map, size, fixed);
 		} else if (!strcmp(words[1], "mapped-backward")) {
-			mapped_backward(map, size / 16, fixed);
+			mapped_backward(map, size / 32, fixed);
 		} else if (!strcmp(words[1], "mapped-pieces")) {
 			mapped_pieces(map, size, fixed);
 		} else if (!strcmp(words[1], "written-mapping")) {

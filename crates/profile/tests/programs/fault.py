@@ -9,8 +9,9 @@ SIZE = 4 << 20
 
 def backward(name, fixed):
     with open(name, "rb", buffering=0) as file:
-        starts = range(SIZE - 3809, -1, -3809)
-        for at in range(0, SIZE, 64 << 10) if fixed else starts:
+        size = SIZE // 2
+        starts = range(size - 3809, -1, -3809)
+        for at in range(0, size, 64 << 10) if fixed else starts:
             file.seek(at)
             file.read(64 << 10 if fixed else 3809)  # line of backward
 

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-const SIZE: u64 = 4 << 20;
+const SIZE: u64 = 2 << 20;
 const RUN: usize = 20 * 4096;
 
 unsafe extern "C" {
