@@ -6,6 +6,7 @@ use std::sync::Arc;
 use units::{Bytes, Nanos, PageSize, Pages};
 
 use super::action::{ActionKind, FileAction};
+use super::backoff::Backoff;
 use super::climb::WindowSearch;
 use super::closed_runs::ClosedRuns;
 use super::device::LearnedDevice;
@@ -38,6 +39,8 @@ pub struct BdiController {
     pub(super) domains: Domains,
     pub(super) scores: GainScores,
     pub(super) fault_waits: FaultWaits,
+    /// The pause of trials that prefetch the gaps between the pieces of a trend.
+    pub(super) gap_trials: Backoff,
     /// Before this time, runs get no predictions: the budget of processor time is spent.
     pub(super) predict_at: Nanos,
     /// Pages reached through open files that are no longer followed, and in sequences of files.
@@ -263,11 +266,8 @@ impl BdiController {
             return None;
         }
         let read = |file| self.primings.get(&file).map(FilePriming::touched_from_start);
-        let rate = (self.device.rate().get() as f64).max(self.tuning.min_stream_rate.get());
-        let device = DeviceRate {
-            pages_per_second: rate / self.page.get().max(1) as f64,
-            rotates: self.bounds.rotates,
-        };
+        let device =
+            DeviceRate { pages_per_second: self.pages_per_second(), rotates: self.bounds.rotates };
         if let Some(files) = orders.first() {
             self.siblings.list(key, files, inputs.now);
         }
@@ -277,6 +277,12 @@ impl BdiController {
         }
         self.climb.abort_trial();
         self.next_files(inputs)
+    }
+
+    /// Returns the highest rate of the device so far.
+    pub(super) fn pages_per_second(&self) -> f64 {
+        let rate = (self.device.rate().get() as f64).max(self.tuning.min_stream_rate.get());
+        rate / self.page.get().max(1) as f64
     }
 
     /// Returns the share of memory for windows of an open file.

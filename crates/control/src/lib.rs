@@ -37,6 +37,7 @@ mod controller;
 mod device;
 mod fault_waits;
 mod gain;
+mod gaps;
 mod history;
 mod inputs;
 mod limited_window;

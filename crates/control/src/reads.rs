@@ -28,6 +28,9 @@ impl BdiController {
         let shared = self.shared();
         let (device, mut reports) = (self.assumed_device_times(Bytes::from_kib(4)), Vec::new());
         let what_if = self.bounds.features.what_if;
+        let most = self.pages_per_second();
+        // Reading the gaps takes time of the device from all others.
+        let is_alone = self.streams.values().filter(|stream| stream.stalls > 0).count() == 1;
         for key in keys {
             let Some(facts) = self.streams.get(&key).and_then(|stream| stream.facts) else {
                 continue;
@@ -43,8 +46,14 @@ impl BdiController {
             let deals = shared.contains(&stream.file);
             let steps = stream.steps(&facts).filter(|steps| !deals || steps.step < 0);
             let mut why = String::new();
+            let is_late = stream.waiting > self.tuning.min_effect && stream.stalls > 0;
             if let Some(plan) = &mut stream.plan {
                 plan.interval();
+                let may_try = is_late && is_alone && self.gap_trials.is_over(now);
+                let most = Some(most).filter(|_| may_try);
+                if plan.judge_gaps(now, most) == Some(false) {
+                    self.gap_trials.fail(now, &self.tuning);
+                }
             }
             match (&mut stream.plan, steps) {
                 (Some(plan), _) if plan.is_over(now) => {
@@ -52,9 +61,7 @@ impl BdiController {
                     stream.trend_trial = None;
                     stream.plan = None;
                 }
-                (Some(plan), _) if stream.waiting > self.tuning.min_effect && stream.stalls > 0 => {
-                    plan.late(&share)
-                }
+                (Some(plan), _) if is_late => plan.late(&share),
                 (None, Some(steps)) if now >= stream.no_trend_before => {
                     let plan = TrendPlan::new(
                         steps,

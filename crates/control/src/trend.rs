@@ -13,6 +13,7 @@ use std::sync::Arc;
 use policy::{Extent, Page};
 use units::{Bytes, Nanos, Pages};
 
+use super::gaps::GapTrial;
 use super::memory::WindowShare;
 use crate::tuning::Tuning;
 
@@ -265,13 +266,9 @@ pub(super) struct TrendPlan {
     /// Position at the last interval, and the decaying maximum of pieces per interval.
     before: u64,
     pace: u64,
-    /// Pieces per interval without a plan.
-    original: u64,
-    /// Intervals since the start of the plan, and the position when its pace had settled.
+    /// Intervals since the start of the plan.
     intervals: u64,
-    settled: u64,
-    /// Whether to read the gaps, too: devices with a limit on requests are slower otherwise.
-    reads_gaps: bool,
+    gaps: GapTrial,
     tuning: Arc<Tuning>,
 }
 
@@ -290,10 +287,8 @@ impl TrendPlan {
             score: 1.0,
             before: 1,
             pace,
-            original: pace,
             intervals: 0,
-            settled: 1,
-            reads_gaps: false,
+            gaps: GapTrial::default(),
             tuning,
         }
     }
@@ -336,14 +331,15 @@ impl TrendPlan {
         let came = self.at.saturating_sub(self.before);
         (self.before, self.pace) = (self.at, came.max(self.pace - self.pace / 4));
         self.intervals += 1;
-        if self.intervals == self.tuning.settling_intervals() {
-            self.settled = self.at;
-        } else if self.intervals == self.tuning.judge_intervals() {
-            let got = (self.at - self.settled) as f64
-                / (self.tuning.judge_intervals() - self.tuning.settling_intervals()) as f64;
-            self.reads_gaps = self.steps.is_filled
-                && got < self.tuning.revert_below_ratio() * self.original as f64;
-        }
+    }
+
+    /// Decides after an interval whether to prefetch the gaps, too. `most` is the rate of the
+    /// device so far, in pages per second, if a trial of that may start. Returns whether it is
+    /// worth it when a trial ends.
+    pub fn judge_gaps(&mut self, now: Nanos, most: Option<f64>) -> Option<bool> {
+        let each = self.steps.step.unsigned_abs() as f64;
+        let most = most.filter(|_| !self.steps.is_gapless).map(|most| most / each);
+        self.gaps.interval(now, (self.at, self.done), most, &self.tuning)
     }
 
     /// Increases the depth, because the reader waited although its reads were foreseen.
@@ -362,7 +358,7 @@ impl TrendPlan {
 
     /// Returns the size of a piece in pages.
     fn piece(&self) -> u64 {
-        if self.reads_gaps { self.steps.step.unsigned_abs() } else { self.steps.len }
+        if self.gaps.reads_gaps() { self.steps.step.unsigned_abs() } else { self.steps.len }
     }
 
     /// Returns whether the reader is idle, or reads elsewhere.

@@ -137,32 +137,35 @@ fn lateness_looks_further_within_bounds() {
     assert_eq!(plan.due(Pages::new(1 << 30), &share(40)).len(), 40);
 }
 
-/// Returns the start and size of the next extent for a reader that passes `came` pieces per
-/// interval, compared with ten before.
-fn filled(came: u64) -> (u64, u64) {
-    let steps =
-        TrendSteps { last: 0, step: 2, len: 1, before: 0, is_gapless: false, is_filled: true };
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::new(20), Arc::default());
-    for interval in 1..=Tuning::DEFAULT.judge_intervals() {
-        plan.reader_at(2 * came * interval, Nanos::ZERO);
+/// Returns the start and size of the next extent for a reader that waits, and passes one piece per
+/// interval without the gaps and `with` with them.
+fn left_out(with: u64) -> (u64, u64) {
+    let steps = TrendSteps { last: 0, step: 2, len: 1, ..STEPS };
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
+    let (mut page, mut with_gaps) = (0, false);
+    for interval in 1..=40 {
+        page += 2 * if with_gaps { with } else { 2 };
+        plan.reader_at(page, Nanos::ZERO);
         plan.interval();
+        let now = Nanos::from_millis(100 * interval);
+        let verdict = plan.judge_gaps(now, Some(1e6).filter(|_| interval < 9));
+        with_gaps = verdict.unwrap_or(with_gaps || plan.piece() > 1);
     }
     let due = plan.due(Pages::new(1 << 20), &share(1 << 20));
-    (due[0].start.get(), due[0].pages.get())
+    (due[0].start.get() - page, due[0].pages.get())
 }
 
 #[test]
 fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
-    assert_eq!(filled(10), (162, 1));
-    assert_eq!(filled(3), (50, 20), "ten pieces in one");
+    assert_eq!(left_out(2), (2, 1));
+    assert_eq!(left_out(8), (2, 16), "eight pieces in one");
 }
 
 #[test]
 fn what_is_left_out_fills_memory_like_all_else() {
-    let steps =
-        TrendSteps { last: 0, step: 50, len: 1, before: 0, is_gapless: false, is_filled: true };
+    let steps = TrendSteps { last: 0, step: 50, len: 1, ..STEPS };
     let plan = TrendPlan {
-        reads_gaps: true,
+        gaps: GapTrial::won(),
         pace: 100,
         ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default())
     };
