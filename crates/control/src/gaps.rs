@@ -8,10 +8,6 @@ use units::Nanos;
 
 use crate::tuning::Tuning;
 
-/// A trial starts only if the reader would be faster with a device that reads this many times as
-/// fast as it has so far.
-const MAX_RATE_GROWTH: f64 = 2.0;
-
 /// The trial of a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct GapTrial {
@@ -63,7 +59,7 @@ impl GapTrial {
             return Some(gains);
         }
         if !self.reads_gaps && pieces >= tuning.few_samples {
-            let may_gain = most.is_some_and(|most| rate <= MAX_RATE_GROWTH * most);
+            let may_gain = most.is_some_and(|most| rate <= tuning.max_rate_growth * most);
             let without = may_gain.then_some(rate);
             *self = Self { reads_gaps: may_gain, begins: done, without, ..Self::default() };
         }

@@ -333,12 +333,14 @@ impl TrendPlan {
         self.intervals += 1;
     }
 
-    /// Decides after an interval whether to prefetch the gaps, too. `most` is the rate of the
-    /// device so far, in pages per second, if a trial of that may start. Returns whether it is
-    /// worth it when a trial ends.
+    /// Decides after an interval whether to prefetch the gaps, too. `most` is the highest rate of
+    /// the device so far, in pages per second, if a trial of that may start. When a trial ends,
+    /// returns whether the reader is faster with the gaps.
     pub fn judge_gaps(&mut self, now: Nanos, most: Option<f64>) -> Option<bool> {
-        let each = self.steps.step.unsigned_abs() as f64;
-        let most = most.filter(|_| !self.steps.is_gapless).map(|most| most / each);
+        let each = self.steps.step.unsigned_abs();
+        let has_short_gaps =
+            !self.steps.is_gapless && each <= self.tuning.max_amplification * self.steps.len;
+        let most = most.filter(|_| has_short_gaps).map(|most| most / each as f64);
         self.gaps.interval(now, (self.at, self.done), most, &self.tuning)
     }
 

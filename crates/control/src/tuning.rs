@@ -211,6 +211,12 @@ tuning! {
     /// One is read while the next is in flight. Windows may fill a cache with its own limit
     /// completely, because the limit exists for that; thrashing shows if that is too much.
     cache_share_divisor: u64 = 4, 2..=1024;
+    /// the gaps of a stride are tried if a device this many times as fast as so far would help
+    max_rate_growth: f64 = 2.0, 1.0..=100.0;
+    /// largest number of pages that may be read for each that is needed, with the gaps of a stride
+    ///
+    /// As many as the kernel reads around a fault with its default window of 128 KiB.
+    max_amplification: u64 = 32, 1..=65536;
     /// lowest sequential rate that a device is assumed to have
     min_stream_rate: BytesPerSecond = 40 MB, 1 MB..=1000 MB;
 }

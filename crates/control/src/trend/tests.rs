@@ -139,12 +139,12 @@ fn lateness_looks_further_within_bounds() {
 
 /// Returns the start and size of the next extent for a reader that waits, and passes one piece per
 /// interval without the gaps and `with` with them.
-fn left_out(with: u64) -> (u64, u64) {
-    let steps = TrendSteps { last: 0, step: 2, len: 1, ..STEPS };
+fn left_out(step: u64, with: u64) -> (u64, u64) {
+    let steps = TrendSteps { last: 0, step: step.cast_signed(), len: 1, ..STEPS };
     let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
     let (mut page, mut with_gaps) = (0, false);
     for interval in 1..=40 {
-        page += 2 * if with_gaps { with } else { 2 };
+        page += step * if with_gaps { with } else { 2 };
         plan.reader_at(page, Nanos::ZERO);
         plan.interval();
         let now = Nanos::from_millis(100 * interval);
@@ -157,8 +157,9 @@ fn left_out(with: u64) -> (u64, u64) {
 
 #[test]
 fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
-    assert_eq!(left_out(2), (2, 1));
-    assert_eq!(left_out(8), (2, 16), "eight pieces in one");
+    assert_eq!(left_out(2, 2), (2, 1));
+    assert_eq!(left_out(2, 8), (2, 16), "eight pieces in one");
+    assert_eq!(left_out(40, 8), (40, 1), "too much would be read in vain");
 }
 
 #[test]
