@@ -126,10 +126,25 @@ impl VirtualDisk {
         self.server.is_some() && self.record.dies_with_creator
     }
 
-    /// Stops using the disk. One that dies with this process is removed by force, so that another
-    /// process that has it open costs no result that was measured on it.
+    /// Stops using the disk, and removes it if it dies with this process. If it is in use, its
+    /// server removes it as after the exit of this process: a result that was measured on it must
+    /// not depend on who else has it open.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`remove`](Self::remove), but for [`VdiskError::Busy`].
     pub fn release(mut self) -> Result<(), VdiskError> {
-        if self.is_ours() { self.take_down(InUse::Force) } else { Ok(()) }
+        if !self.is_ours() {
+            return Ok(());
+        }
+        match self.take_down() {
+            Err(VdiskError::Busy { .. }) => {
+                self.removed = true;
+                reap(self.server.take());
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Returns the description of the disk with all effective settings.
@@ -203,12 +218,12 @@ impl VirtualDisk {
     /// continues to work (remounted if only the device is in use). If it dies with its creator, it
     /// is removed by force a moment later.
     pub fn remove(mut self) -> Result<(), VdiskError> {
-        drop(self.hold.take());
-        self.take_down(InUse::Refuse)
+        self.take_down()
     }
 
-    fn take_down(&mut self, in_use: InUse) -> Result<(), VdiskError> {
-        take_down(&self.home, in_use)?;
+    fn take_down(&mut self) -> Result<(), VdiskError> {
+        drop(self.hold.take());
+        take_down(&self.home, InUse::Refuse)?;
         self.removed = true;
         reap(self.server.take());
         Ok(())

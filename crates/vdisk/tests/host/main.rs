@@ -341,6 +341,8 @@ fn host_a_creator_releases_a_disk_that_is_in_use() {
         stage.await_nothing_but(&device);
         drop(in_use);
         stage.await_nothing_left();
+        wait_until(|| !device.exists());
+        assert!(!device.exists(), "the loop device stays");
     }
 }
 
