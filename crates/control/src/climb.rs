@@ -542,7 +542,8 @@ mod tests {
     #[test]
     fn a_window_that_is_plainly_slower_is_taken_back_early() {
         // Even if other reads are so rare that a trial takes long to show its effect on them.
-        for others_every in [0, 2] {
+        // Beside them, windows grow less, and fewer pages show a loss.
+        for (others_every, least) in [(0, 5), (2, 2)] {
             let (mut climb, mut all, mut slow) =
                 (WindowSearch::default(), ReadCounts::default(), 0);
             climb.begin(Nanos::ZERO);
@@ -559,9 +560,8 @@ mod tests {
                 climb.step(now, &StreamSummary { most, probes, ..streams(8, all) });
                 assert!(!(probes && climb.is_trying()), "a mapping is probed at the same time");
             }
-            // At 12,000 pages per second, 10 windows of 128 pages take 107 ms, and fewer beside
-            // other reads, where windows grow less.
-            assert!((2..=10).contains(&slow), "{slow} intervals of 25 ms");
+            // At 12,000 pages per second, 10 windows of 128 pages take 107 ms.
+            assert!((least..=10).contains(&slow), "{slow} intervals of 25 ms");
         }
     }
 

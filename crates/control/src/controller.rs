@@ -279,7 +279,7 @@ impl BdiController {
         self.next_files(inputs)
     }
 
-    /// Returns the highest rate of the device so far.
+    /// Returns the highest rate of the device so far, at least the lowest assumed one.
     pub(super) fn pages_per_second(&self) -> f64 {
         let rate = (self.device.rate().get() as f64).max(self.tuning.min_stream_rate.get());
         rate / self.page.get().max(1) as f64

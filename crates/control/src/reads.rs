@@ -49,7 +49,8 @@ impl BdiController {
             let is_late = stream.waiting > self.tuning.min_effect && stream.stalls > 0;
             if let Some(plan) = &mut stream.plan {
                 plan.interval();
-                let may_try = is_late && is_alone && self.gap_trials.is_over(now);
+                let trials = self.bounds.features.trials;
+                let may_try = trials && is_late && is_alone && self.gap_trials.is_over(now);
                 let most = Some(most).filter(|_| may_try);
                 if plan.judge_gaps(now, most) == Some(false) {
                     self.gap_trials.fail(now, &self.tuning);

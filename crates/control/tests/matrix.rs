@@ -89,6 +89,7 @@ fn the_next_of_many_small_files_are_read_before_they_are_opened() {
 fn what_the_kernel_does_not_foresee_is_read_ahead() {
     at_least(4.0, 1.1, "hdd-2008", MatrixCase::Backward64KiB, 128);
     at_least(1.5, 1.1, "raid10-2008", MatrixCase::Stride64KiBOf256KiB, 128);
+    at_least(5.0, 1.1, "ssd-sata", MatrixCase::Stride4KiBOf8KiB, 128);
     at_least(8.0, 2.1, "raid10-2008", MatrixCase::Stride4KiBOf8KiB, 128);
     at_least(5.0, 4.1, "cloud-hdd", MatrixCase::Stride64KiBOf256KiB, 128);
     at_least(5.0, 2.4, "cloud-hdd", MatrixCase::Stride4KiBOf8KiB, 128);
