@@ -186,15 +186,20 @@ print(second.digest)
 def test_a_full_disk(experiment, tmp_path):
     # Root mounts directly: a namespace would keep the mounts of other tests busy.
     space = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    if space and (not shutil.which("unshare") or subprocess.run([*space, "true"]).returncode):
+    if space and (
+        not shutil.which("unshare")
+        or subprocess.run([*space, "true"], capture_output=True).returncode
+    ):
         pytest.skip("this system permits no mount namespace")
     undisturbed = fs.run(experiment, tmp_path / "whole", engine=fs.Local(threads=1))
     full = tmp_path / "full"
     arguments = [str(experiment.traces[0]), str(full), str(SHARDS)]
-    filled = subprocess.run(
-        [*space, sys.executable, "-c", FULL, *arguments], capture_output=True, text=True
-    )
-    if not space:
-        subprocess.run(["umount", str(full)])
+    try:
+        filled = subprocess.run(
+            [*space, sys.executable, "-c", FULL, *arguments], capture_output=True, text=True
+        )
+    finally:
+        if not space:
+            subprocess.run(["umount", str(full)])
     assert filled.returncode == 0, filled.stderr
     assert filled.stdout.strip() == undisturbed.digest
