@@ -24,7 +24,7 @@ use crate::symbols::StackTable;
 /// and names wakes its reader when it is half full.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of files whose location on the device is looked up.
-const MAX_PLACED_FILES: usize = 4096;
+const MAX_PLACED_FILES: usize = 1 << 16;
 
 /// Processes to profile.
 #[derive(Clone, Debug, PartialEq, Eq)]

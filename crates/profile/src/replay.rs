@@ -350,15 +350,15 @@ impl<'a> ProfileReplay<'a> {
     fn files(&self, changes: &Changes<'_>) -> (Vec<FileOnDisk>, BTreeMap<u32, u32>, Vec<Kib>) {
         let inodes = inodes_of(&self.streams);
         let (mut files, mut places, mut windows) = (Vec::new(), BTreeMap::new(), Vec::new());
-        let mut free = 0_u64;
-        let all_placed = inodes.iter().all(|inode| self.file(*inode).start.is_some());
         let reached = self.reached();
-        for inode in inodes {
-            let file = self.file(inode);
-            let reached = reached.get(&inode).copied().unwrap_or(0);
-            let size = reached.max(file.size.get()).max(PAGE_BYTES);
-            let start = file.start.filter(|_| all_placed).map_or(free, Bytes::get);
-            free = free.max(start) + size.next_multiple_of(PAGE_BYTES);
+        let known = inodes.iter().map(|inode| {
+            let reached = reached.get(inode).copied().unwrap_or(0);
+            let file = self.file(*inode);
+            (file.start, reached.max(file.size.get()).max(PAGE_BYTES))
+        });
+        let known: Vec<(Option<Bytes>, u64)> = known.collect();
+        let starts = starts(&known);
+        for ((inode, (_, size)), start) in inodes.into_iter().zip(known).zip(starts) {
             places.insert(inode, files.len() as u32);
             files.push(FileOnDisk {
                 size: Bytes::new(size),
@@ -433,5 +433,36 @@ impl<'a> ProfileReplay<'a> {
         let missed = || accesses().filter(|it| !it.submitted.is_zero());
         let only_mapped = missed().filter(|it| it.only_mapped).count() * 2 > missed().count();
         SimOpenFile { file, method, hint, code, only_mapped }
+    }
+}
+
+/// Returns where each file starts on the device in bytes, from its start, if that is known, and its
+/// size in bytes. Files whose start is unknown follow all others.
+fn starts(files: &[(Option<Bytes>, u64)]) -> Vec<u64> {
+    let ends = files.iter().filter_map(|(start, size)| Some(start.as_ref()?.get() + size));
+    let mut free = ends.max().unwrap_or(0).next_multiple_of(PAGE_BYTES);
+    let start = |(start, size): &(Option<Bytes>, u64)| {
+        start.map_or_else(
+            || {
+                let start = free;
+                free += size.next_multiple_of(PAGE_BYTES);
+                start
+            },
+            Bytes::get,
+        )
+    };
+    files.iter().map(start).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_place_is_unknown_follows_the_others_and_moves_none() {
+        let at = |start| Some(Bytes::new(start));
+        let files = [(None, 5000), (at(1 << 20), 100), (None, 1), (at(0), 4096)];
+        assert_eq!(starts(&files), [(1 << 20) + 4096, 1 << 20, (1 << 20) + 3 * 4096, 0]);
+        assert_eq!(starts(&[(None, 5000), (None, 1)]), [0, 8192]);
     }
 }
