@@ -55,7 +55,7 @@ fn code_of(recording: &ProfileRecording, faults: &[&FileAccess]) -> Option<Exten
 }
 
 /// Returns the first window submitted within a fault, as start and end in bytes.
-fn first_window(recording: &ProfileRecording, fault: &FileAccess) -> Option<(u64, u64)> {
+pub(crate) fn first_window(recording: &ProfileRecording, fault: &FileAccess) -> Option<(u64, u64)> {
     let from = recording.submitted.partition_point(|one| one.at < fault.start);
     let within = recording.submitted[from..].iter().take_while(|one| one.at <= fault.end);
     let mut own =

@@ -1,6 +1,7 @@
 //! Infers the pages of mappings that a program touched. The kernel reports a touch only of a page
-//! that is not mapped yet, and maps the cached pages around it at once (`fault_around_bytes`). The
-//! recording therefore shows the first page of a piece, and one page in each further range.
+//! that is not mapped yet, and maps the cached pages around it at once (`fault_around_bytes`), but
+//! not the page with the mark of a window. The recording therefore shows the first page of a piece,
+//! and one page in each further range.
 //!
 //! The recording does not show how far a piece extends within its last range. The share of pieces
 //! that cross the end of a range, by its distance from the start of the piece, is the share of
@@ -14,6 +15,7 @@ use std::ops::Range;
 use rangemap::RangeSet;
 use units::Nanos;
 
+use crate::code::first_window;
 use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, PageTouch, ProfileRecording};
 
 /// Pages that are mapped at once if the recording does not say: an aligned 64 KiB.
@@ -175,7 +177,7 @@ pub(crate) fn touches_per_seen(recording: &ProfileRecording, inodes: &BTreeSet<u
 /// Returns the faults and all other touches, each once, sorted by thread and time.
 fn observed_touches(recording: &ProfileRecording) -> Vec<ObservedTouch> {
     let faults = (0..).zip(&recording.accesses).filter(|(_, it)| it.kind == AccessKind::Fault);
-    let faults = faults.map(|(place, access)| of_access(place, access));
+    let faults = faults.map(|(place, access)| of_access(place, access, recording));
     let mut all: Vec<ObservedTouch> =
         faults.chain(recording.touches.iter().map(of_touch)).collect();
     all.sort_by_key(|one| (one.tid, one.start, one.access.is_some()));
@@ -184,7 +186,7 @@ fn observed_touches(recording: &ProfileRecording) -> Vec<ObservedTouch> {
         // A fault is reported as a touch before its page lookup, and again when the page is there.
         match seen.last_mut() {
             Some(last) if (last.tid, last.inode, last.page) == (one.tid, one.inode, one.page) => {
-                let room = if one.access.is_none() { one.room } else { last.room };
+                let room = one.room.min(last.room);
                 let is_same_fault = last.access.is_none() && one.access.is_some();
                 *last = if is_same_fault {
                     ObservedTouch { room, ..one }
@@ -198,8 +200,10 @@ fn observed_touches(recording: &ProfileRecording) -> Vec<ObservedTouch> {
     seen
 }
 
-fn of_access(place: u32, access: &FileAccess) -> ObservedTouch {
+fn of_access(place: u32, access: &FileAccess, recording: &ProfileRecording) -> ObservedTouch {
     let page = access.offset.get() / PAGE_BYTES;
+    let marked = first_window(recording, access).and_then(|window| mark_after(page, window));
+    let room = AROUND_PAGES - page % AROUND_PAGES;
     ObservedTouch {
         access: Some(place),
         start: access.start,
@@ -207,8 +211,16 @@ fn of_access(place: u32, access: &FileAccess) -> ObservedTouch {
         tid: access.tid,
         inode: access.inode,
         page,
-        room: AROUND_PAGES - page % AROUND_PAGES,
+        room: marked.map_or(room, |marked| room.min(marked - page)),
     }
+}
+
+/// Returns the page with the mark of a window around a fault, at three quarters of the window, if
+/// it is after `page`. Source: `do_sync_mmap_readahead` in mm/filemap.c.
+fn mark_after(page: u64, (start, end): (u64, u64)) -> Option<u64> {
+    let (start, end) = (start / PAGE_BYTES, end / PAGE_BYTES);
+    let marked = end - (end - start) / 4;
+    (start <= page && page < marked).then_some(marked)
 }
 
 fn of_touch(touch: &PageTouch) -> ObservedTouch {
@@ -236,14 +248,15 @@ struct PieceLengths(BTreeMap<u64, f64>);
 impl PieceLengths {
     fn of(chains: &[&[ObservedTouch]]) -> Self {
         // By pages from the start of a piece to the end of a range: the pieces that crossed this
-        // end, and all pieces that came to it.
-        let mut ends: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+        // end, and all pieces that came to it; and by the pages to the start of the range.
+        let mut ends: BTreeMap<u64, BTreeMap<u64, (u64, u64)>> = BTreeMap::new();
         for chain in chains {
             for (index, one) in chain.iter().enumerate() {
-                let end = one.page + one.room;
+                let (first, end) = (chain[0].page, one.page + one.room);
                 let next = chain.get(index + 1).map(|next| next.page);
                 if next.is_none_or(|next| next >= end) {
-                    let count = ends.entry(end - chain[0].page).or_default();
+                    let of_end = ends.entry(end - first).or_default();
+                    let count = of_end.entry(one.page - first).or_default();
                     count.0 += u64::from(next.is_some());
                     count.1 += 1;
                 }
@@ -251,12 +264,16 @@ impl PieceLengths {
         }
         let mut shares: BTreeMap<u64, f64> = BTreeMap::new();
         let mut blocks: Vec<(f64, f64, Vec<u64>)> = Vec::new();
-        for (end, (beyond, all)) in ends {
-            let before = end.checked_sub(AROUND_PAGES).filter(|before| *before > 0);
-            let before = before.and_then(|before| shares.range(..=before).next_back());
-            let share = before.map_or(1.0, |(_, share)| *share) * beyond as f64 / all as f64;
+        for (end, starts) in ends {
+            let (mut beyond, mut all) = (0.0, 0.0);
+            for (start, (crossed, came)) in starts {
+                let before = shares.range(..=start).next_back().map_or(1.0, |(_, share)| *share);
+                beyond += before * crossed as f64;
+                all += came as f64;
+            }
+            let share = beyond / all;
             shares.insert(end, share);
-            blocks.push((share, all as f64, vec![end]));
+            blocks.push((share, all, vec![end]));
             // A share that increases is pooled with the one before it.
             while let [.., before, last] = blocks.as_mut_slice()
                 && last.0 > before.0
@@ -291,6 +308,7 @@ impl PieceLengths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::SubmittedPages;
     use units::Bytes;
 
     /// Records the touches that the kernel reports for pieces of `pages` pages all over a file.
@@ -384,6 +402,47 @@ mod tests {
         let inferred = seen * touches_per_seen(&recording, &[0].into());
         assert!(seen < 0.8 * touched.len() as f64, "{seen} of {}", touched.len());
         assert!((inferred / touched.len() as f64 - 1.0).abs() < 0.05, "{inferred}");
+    }
+
+    /// Records pieces of `pages` pages, one in each 96, through windows of 32 pages around faults.
+    fn faults(pages: u64, count: u64) -> ProfileRecording {
+        let mut recording = ProfileRecording::default();
+        for number in 0..count {
+            let first = 17 + 96 * number;
+            let (mut page, marked, mut at) = (first, first + 8, Nanos::from_millis(number));
+            while page < first + pages {
+                let room = AROUND_PAGES - page % AROUND_PAGES;
+                let (offset, length) = (page * PAGE_BYTES, Bytes::new(room * PAGE_BYTES));
+                let touch = PageTouch { at, tid: 1, inode: 0, offset: Bytes::new(offset), length };
+                recording.touches.push(touch);
+                if page == first {
+                    let accessed = FileAccess::cached(at, at + Nanos::new(100));
+                    let (kind, offset) = (AccessKind::Fault, Bytes::new(offset));
+                    recording.accesses.push(FileAccess { kind, offset, file: 0, ..accessed });
+                    recording.submitted.push(SubmittedPages {
+                        at: at + Nanos::new(50),
+                        tid: 1,
+                        inode: 0,
+                        offset: Bytes::new((first - 16) * PAGE_BYTES),
+                        length: Bytes::new(32 * PAGE_BYTES),
+                        is_window: true,
+                    });
+                }
+                let end = page + room;
+                page = if (page + 1..end).contains(&marked) { marked } else { end };
+                at += Nanos::new(1000);
+            }
+        }
+        recording
+    }
+
+    #[test]
+    fn a_piece_that_does_not_reach_the_mark_of_its_window_ends_before_it() {
+        // All pieces start at the same place of a range, so the mark is all there is to learn from.
+        for (pages, inferred) in [(1, 8), (8, 8), (9, 15), (15, 15), (40, 47)] {
+            let lengths = lengths(&mapped_pieces(&faults(pages, 40)));
+            assert_eq!(lengths, [inferred; 40], "{pages}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/observe", 3160),
     ("crates/pg", 2775),
     ("crates/policy", 6329),
-    ("crates/profile", 8785),
+    ("crates/profile", 8818),
     ("crates/report", 8285),
     ("crates/reproduce", 1700),
     ("crates/sim", 5378),
