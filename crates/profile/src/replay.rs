@@ -357,7 +357,7 @@ impl<'a> ProfileReplay<'a> {
             (file.start, reached.max(file.size.get()).max(PAGE_BYTES))
         });
         let known: Vec<(Option<Bytes>, u64)> = known.collect();
-        let starts = starts(&known);
+        let starts = starts(&known, self.model.spec.capacity());
         for ((inode, (_, size)), start) in inodes.into_iter().zip(known).zip(starts) {
             places.insert(inode, files.len() as u32);
             files.push(FileOnDisk {
@@ -436,20 +436,20 @@ impl<'a> ProfileReplay<'a> {
     }
 }
 
-/// Returns where each file starts on the device in bytes, from its start, if that is known, and its
-/// size in bytes. Files whose start is unknown follow all others.
-fn starts(files: &[(Option<Bytes>, u64)]) -> Vec<u64> {
-    let ends = files.iter().filter_map(|(start, size)| Some(start.as_ref()?.get() + size));
-    let mut free = ends.max().unwrap_or(0).next_multiple_of(PAGE_BYTES);
+/// Returns where each file starts on a device of this capacity, in bytes. Its own start, if that is
+/// known, and its size are given. Other files follow those with a start, or end with the device.
+fn starts(files: &[(Option<Bytes>, u64)], capacity: Bytes) -> Vec<u64> {
+    let pages = |size: &u64| size.next_multiple_of(PAGE_BYTES);
+    let ends = files.iter().filter_map(|(start, size)| Some(start.as_ref()?.get() + pages(size)));
+    let unknown: u64 =
+        files.iter().filter(|(start, _)| start.is_none()).map(|(_, size)| pages(size)).sum();
+    let mut free = ends.max().unwrap_or(0).min(capacity.get().saturating_sub(unknown));
     let start = |(start, size): &(Option<Bytes>, u64)| {
-        start.map_or_else(
-            || {
-                let start = free;
-                free += size.next_multiple_of(PAGE_BYTES);
-                start
-            },
-            Bytes::get,
-        )
+        let next = free;
+        if start.is_none() {
+            free += pages(size);
+        }
+        start.map_or(next, Bytes::get)
     };
     files.iter().map(start).collect()
 }
@@ -462,7 +462,16 @@ mod tests {
     fn a_file_whose_place_is_unknown_follows_the_others_and_moves_none() {
         let at = |start| Some(Bytes::new(start));
         let files = [(None, 5000), (at(1 << 20), 100), (None, 1), (at(0), 4096)];
-        assert_eq!(starts(&files), [(1 << 20) + 4096, 1 << 20, (1 << 20) + 3 * 4096, 0]);
-        assert_eq!(starts(&[(None, 5000), (None, 1)]), [0, 8192]);
+        let large = Bytes::from_gib(1);
+        let mib = 1 << 20;
+        assert_eq!(starts(&files, large), [mib + 4096, mib, mib + 3 * 4096, 0]);
+        assert_eq!(starts(&[(None, 5000), (None, 1)], large), [0, 8192]);
+    }
+
+    #[test]
+    fn a_file_whose_place_is_unknown_is_within_the_device() {
+        let files = [(Some(Bytes::from_mib(1)), 5000), (None, 5000), (None, 1)];
+        let end = (1 << 20) + 8192;
+        assert_eq!(starts(&files, Bytes::new(end))[1..], [end - 3 * 4096, end - 4096]);
     }
 }
