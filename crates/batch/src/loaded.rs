@@ -156,7 +156,7 @@ impl LoadedTrace {
     pub fn simulate(&self, cell: &SimCell) -> Result<SimOutcome, BatchError> {
         let machine = cell.machine()?;
         let scenario = self.scenario(cell, &machine)?;
-        let outcome = sim::run(&machine, scenario)?;
+        let outcome = sim::run_workload(&machine, scenario)?;
         self.check_all_read(cell)?;
         Ok(outcome)
     }

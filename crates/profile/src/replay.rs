@@ -300,7 +300,7 @@ impl<'a> ProfileReplay<'a> {
             policy: changes.policy.clone(),
             ..SimMachine::new(self.model.spec.clone())
         };
-        let mut outcome = sim::run(&machine, scenario).map_err(|error| error.to_string())?;
+        let mut outcome = sim::run_lists(&machine, scenario).map_err(|error| error.to_string())?;
         outcome.readers.truncate(lanes.len());
         Ok(Simulated { outcome, lanes })
     }

@@ -27,7 +27,7 @@ mod timeline;
 pub use error::SimError;
 pub use machine::{Arrival, Costs, FileSystem, Replacement, SimMachine};
 pub use outcome::{CacheUse, ClassOutcome, DeviceUse, ReaderOutcome, SimOutcome};
-pub use run::{replay, run};
+pub use run::{replay, run, run_lists, run_workload};
 pub use scenario::{
     AccessSteps, FileOnDisk, Limits, ReadStep, Reader, Scenario, SimOpenFile, SingleSteps, Start,
     Steps, lay_out,

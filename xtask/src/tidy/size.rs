@@ -25,7 +25,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/profile", 8818),
     ("crates/report", 8285),
     ("crates/reproduce", 1700),
-    ("crates/sim", 5378),
+    ("crates/sim", 5396),
     ("crates/stats", 1180),
     ("crates/study", 8495),
     ("crates/sys", 2065),

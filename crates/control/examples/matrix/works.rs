@@ -3,7 +3,7 @@
 //! Each micro-workload has the variants in which algorithms differ. Unless a workload says
 //! otherwise, its files together hold all data, which is four times the cache.
 
-use sim::{Limits, Scenario, SimMachine, SimOutcome, run};
+use sim::{Limits, Scenario, SimMachine, SimOutcome, run_workload};
 use units::{Bytes, Nanos};
 use workload::{AccessMethod, Pattern, Workload};
 
@@ -270,7 +270,7 @@ impl MatrixWork {
                 let files = place(&machine, &sizes);
                 let scenario = Scenario::of_workload(workload, files, machine.seed.wrapping_add(6))
                     .expect("a scenario");
-                run(&machine, Scenario { limits, ..scenario }).expect("an outcome")
+                run_workload(&machine, Scenario { limits, ..scenario }).expect("an outcome")
             }
             WorkKind::MatrixScene(scene) => scene(data).run(&machine, limits),
         }

@@ -19,6 +19,7 @@ mod view;
 mod windows;
 
 use std::sync::Arc;
+use std::vec;
 
 use policy::{DeviceLimits, Extent, FileTree, Mapping, Page, Policy};
 use stats::LatencyHistogram;
@@ -31,7 +32,7 @@ use crate::error::SimError;
 use crate::machine::SimMachine;
 use crate::outcome::{ClassOutcome, SimOutcome};
 use crate::queue::{BlockQueue, Part, PartPurpose};
-use crate::scenario::{Scenario, Steps};
+use crate::scenario::{AccessSteps, ReadStep, Scenario, Steps};
 use agenda::ReaderAgenda;
 use clock::Picos;
 use reader::{Phase, RunningReader};
@@ -51,6 +52,23 @@ pub fn run<I: Steps>(machine: &SimMachine, scenario: Scenario<I>) -> Result<SimO
     let mut simulation = Simulation::new(machine, scenario)?;
     simulation.run();
     Ok(simulation.outcome())
+}
+
+/// Runs a declared workload as [`run`] does, which is generic and therefore compiled with the
+/// optimisation of its caller's crate and not of this one.
+pub fn run_workload(
+    machine: &SimMachine,
+    scenario: Scenario<AccessSteps>,
+) -> Result<SimOutcome, SimError> {
+    run(machine, scenario)
+}
+
+/// Runs readers with lists of steps, compiled as [`run_workload`].
+pub fn run_lists(
+    machine: &SimMachine,
+    scenario: Scenario<vec::IntoIter<ReadStep>>,
+) -> Result<SimOutcome, SimError> {
+    run(machine, scenario)
 }
 
 /// The state of an open file.

@@ -5,7 +5,7 @@
 
 use foreread_sim::{
     AccessSteps, Arrival, Costs, FileOnDisk, FileSystem, Limits, ReadStep, Replacement, Scenario,
-    SimMachine, SimOutcome, lay_out, run,
+    SimMachine, SimOutcome, lay_out, run_workload,
 };
 use model::Spec;
 use policy::{PolicySpec, REGISTRY};
@@ -66,7 +66,7 @@ impl Scene {
 
 pub fn outcome(scene: &Scene, page_by_page: bool) -> SimOutcome {
     let machine = SimMachine { page_by_page, ..scene.machine.clone() };
-    run(&machine, scene.scenario()).expect("a scene that can be simulated")
+    run_workload(&machine, scene.scenario()).expect("a scene that can be simulated")
 }
 
 /// Checks that the fast path and the slow path give equal results.

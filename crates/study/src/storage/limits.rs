@@ -138,7 +138,7 @@ impl<'a> Bench<'a> {
             let machine = SimMachine { read_ahead: *setting, ..machine.clone() };
             let mut scenario = scenario()?;
             scenario.limits = trial_limits(plan, workload);
-            let outcome = sim::run(&machine, scenario)?;
+            let outcome = sim::run_workload(&machine, scenario)?;
             if most.as_ref().is_none_or(|most| rate(&outcome) > rate(most)) {
                 most = Some(outcome);
             }
@@ -178,7 +178,7 @@ impl<'a> Bench<'a> {
             readers: steps.into_iter().map(|it| Reader { steps: it.into_iter() }).collect(),
             limits: Limits::default(),
         };
-        sim::run(machine, scenario)
+        sim::run_lists(machine, scenario)
     }
 
     fn under(&self, setting: Kib) -> SimMachine {

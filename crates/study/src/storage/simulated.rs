@@ -248,7 +248,7 @@ impl TrialRunner for SimulatedSession {
         let mut scenario =
             Scenario::of_workload(workload, files, request.seed).map_err(SimError::from)?;
         scenario.limits = limits(&self.plan, workload);
-        let outcome = sim::run(&machine, scenario)?;
+        let outcome = sim::run_workload(&machine, scenario)?;
         if let Some(problem) = workload.replay.as_ref().and_then(TraceReplay::failure) {
             let name = &workload.name;
             return Err(StudyError::Plan(format!("{name} cannot be read to its end: {problem}")));
