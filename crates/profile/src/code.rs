@@ -39,7 +39,7 @@ pub(crate) fn mapped_code(recording: &ProfileRecording) -> BTreeMap<u32, Extent>
 fn code_of(recording: &ProfileRecording, faults: &[&FileAccess]) -> Option<Extent> {
     let (mut code, mut others) = (Vec::new(), Vec::new());
     for fault in faults {
-        let Some((start, end)) = first_window(recording, fault) else { continue };
+        let Some((start, end)) = recording.first_window(fault) else { continue };
         match start == fault.offset.get() && start > 0 {
             true => code.push((start, end)),
             false => others.push(fault.offset.get()),
@@ -52,15 +52,6 @@ fn code_of(recording: &ProfileRecording, faults: &[&FileAccess]) -> Option<Exten
         code.len() >= MIN_CODE_FAULTS && between as f64 <= MAX_OTHER_SHARE * code.len() as f64;
     let pages = Pages::new((end - start).div_ceil(PAGE_BYTES));
     is_code.then(|| Extent::new(Page::new(start / PAGE_BYTES), pages))
-}
-
-/// Returns the first window submitted within a fault, as start and end in bytes.
-pub(crate) fn first_window(recording: &ProfileRecording, fault: &FileAccess) -> Option<(u64, u64)> {
-    let from = recording.submitted.partition_point(|one| one.at < fault.start);
-    let within = recording.submitted[from..].iter().take_while(|one| one.at <= fault.end);
-    let mut own =
-        within.filter(|one| one.is_window && (one.tid, one.inode) == (fault.tid, fault.inode));
-    own.next().map(|one| (one.offset.get(), (one.offset + one.length).get()))
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use std::ops::Range;
 use rangemap::RangeSet;
 use units::Nanos;
 
-use crate::code::first_window;
 use crate::recording::{AccessKind, FileAccess, PAGE_BYTES, PageTouch, ProfileRecording};
 
 /// Pages that are mapped at once if the recording does not say: an aligned 64 KiB.
@@ -202,7 +201,7 @@ fn observed_touches(recording: &ProfileRecording) -> Vec<ObservedTouch> {
 
 fn of_access(place: u32, access: &FileAccess, recording: &ProfileRecording) -> ObservedTouch {
     let page = access.offset.get() / PAGE_BYTES;
-    let marked = first_window(recording, access).and_then(|window| mark_after(page, window));
+    let marked = recording.first_window(access).and_then(|window| mark_after(page, window));
     let room = AROUND_PAGES - page % AROUND_PAGES;
     ObservedTouch {
         access: Some(place),
@@ -216,11 +215,12 @@ fn of_access(place: u32, access: &FileAccess, recording: &ProfileRecording) -> O
 }
 
 /// Returns the page with the mark of a window around a fault, at three quarters of the window, if
-/// it is after `page`. Source: `do_sync_mmap_readahead` in mm/filemap.c.
+/// it is after `page`. A window that begins at the fault is one of code, which has no mark, or of
+/// `MADV_SEQUENTIAL`, which has it elsewhere. Source: `do_sync_mmap_readahead` in mm/filemap.c.
 fn mark_after(page: u64, (start, end): (u64, u64)) -> Option<u64> {
     let (start, end) = (start / PAGE_BYTES, end / PAGE_BYTES);
     let marked = end - (end - start) / 4;
-    (start <= page && page < marked).then_some(marked)
+    (start < page && page < marked).then_some(marked)
 }
 
 fn of_touch(touch: &PageTouch) -> ObservedTouch {
@@ -443,6 +443,13 @@ mod tests {
             let lengths = lengths(&mapped_pieces(&faults(pages, 40)));
             assert_eq!(lengths, [inferred; 40], "{pages}");
         }
+    }
+
+    #[test]
+    fn a_window_that_begins_at_the_fault_has_no_mark_there() {
+        let window = |start: u64| (start * PAGE_BYTES, (start + 32) * PAGE_BYTES);
+        assert_eq!(mark_after(17, window(1)), Some(25));
+        assert_eq!(mark_after(17, window(17)), None);
     }
 
     #[test]

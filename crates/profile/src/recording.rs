@@ -352,4 +352,13 @@ impl ProfileRecording {
         let all = self.lost + self.not_kept + self.taken;
         if all == 0 { 0.0 } else { (self.lost + self.not_kept) as f64 / all as f64 }
     }
+
+    /// Returns the first window submitted within a fault, as start and end in bytes.
+    pub(crate) fn first_window(&self, fault: &FileAccess) -> Option<(u64, u64)> {
+        let from = self.submitted.partition_point(|one| one.at < fault.start);
+        let within = self.submitted[from..].iter().take_while(|one| one.at <= fault.end);
+        let mut own =
+            within.filter(|one| one.is_window && (one.tid, one.inode) == (fault.tid, fault.inode));
+        own.next().map(|one| (one.offset.get(), (one.offset + one.length).get()))
+    }
 }
