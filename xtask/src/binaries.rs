@@ -28,9 +28,12 @@ impl TestBinary {
     }
 
     /// Runs the binary as cargo would; returns its output, and whether all tests passed.
-    fn run(&self) -> (String, bool) {
-        let output = Command::new(&self.path)
+    fn run(&self, manner: &Manner) -> (String, bool) {
+        let output = Command::new("nice")
+            .args(["-n", manner.niceness])
+            .arg(&self.path)
             .arg("--show-output")
+            .args(manner.arguments)
             .current_dir(&self.package)
             .env("CARGO_MANIFEST_DIR", &self.package)
             .stdin(Stdio::null())
@@ -75,18 +78,32 @@ pub fn build(mut cargo: Command) -> Result<Vec<TestBinary>> {
     Ok(binaries)
 }
 
-/// Runs all binaries, one per CPU at a time, and calls `done` for each as it exits, with its output
-/// and whether all its tests passed. More at a time would distort what some of them measure.
-pub fn run(binaries: Vec<TestBinary>, mut done: impl FnMut(&TestBinary, &str, bool)) {
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let queue = Mutex::new(binaries.into_iter());
+/// How to run binaries.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// The number that run at a time.
+    pub workers: usize,
+    /// What `nice -n` adds.
+    pub niceness: &'static str,
+    /// Additional arguments of each binary.
+    pub arguments: &'static [&'static str],
+}
+
+/// Runs all binaries, and calls `done` for each as it exits, with its output and whether all its
+/// tests passed.
+pub fn run(
+    binaries: &[TestBinary],
+    manner: &Manner,
+    mut done: impl FnMut(&TestBinary, &str, bool),
+) {
+    let queue = Mutex::new(binaries.iter());
     let (sender, results) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..workers {
+        for _ in 0..manner.workers {
             let (sender, queue) = (sender.clone(), &queue);
             scope.spawn(move || {
                 while let Some(binary) = queue.lock().ok().and_then(|mut queue| queue.next()) {
-                    let (text, passed) = binary.run();
+                    let (text, passed) = binary.run(manner);
                     // The receiver lives until all binaries have exited.
                     let _ = sender.send((binary, text, passed));
                 }
@@ -94,7 +111,7 @@ pub fn run(binaries: Vec<TestBinary>, mut done: impl FnMut(&TestBinary, &str, bo
         }
         drop(sender);
         for (binary, text, passed) in results {
-            done(&binary, &text, passed);
+            done(binary, &text, passed);
         }
     });
 }

@@ -1,6 +1,5 @@
 //! Runs all tests that can run on this machine, step by step.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -8,12 +7,15 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::binaries::{Manner, TestBinary};
 use crate::test_outcome::TestOutcome;
 use crate::transcript::Transcript;
 use crate::{binaries, command, guest, leftovers, python, tidy};
 
-/// Integration tests that need the machine exclusively, and mostly root.
+/// Integration tests that need the machine exclusively, and mostly root: the test binaries of this
+/// name, and the tests of other binaries whose names contain the word after it.
 const HOST_TIER: &str = "host";
+const HOST_TEST: &str = "host_";
 
 /// Runs all steps and prints a summary; returns whether nothing failed.
 pub fn run(root: &Path) -> Result<bool> {
@@ -23,25 +25,45 @@ pub fn run(root: &Path) -> Result<bool> {
     // Tests start the examples as processes that may be killed; `cargo test` may not build them.
     check_with(cargo(root), "build", &binaries::BUILD, &mut outcome)?;
     leftovers::remove(root)?;
-    run_ordinary_tests(root, &mut outcome)?;
-    run_tests(root, "examples in the documentation", &["--doc"], &mut outcome)?;
-    host_tier_and_others(root, &mut outcome)?;
-    Ok(outcome.report())
+    thread::scope(|scope| {
+        // Started first, because it takes long even if nothing else runs.
+        let guest = scope.spawn(|| guest::run(root, &[]));
+        run_tests(root, &mut outcome)?;
+        outcome.add(guest.join().map_err(|_| anyhow!("the guest tier panicked"))??);
+        Ok(outcome.report())
+    })
 }
 
-/// Runs the host tests, which need this machine's devices exclusively and mostly wait for virtual
-/// disks, while other steps use the remaining CPU time: the guest tests, clippy and the Python
-/// package.
-fn host_tier_and_others(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
+/// Builds and runs all tests of the workspace, clippy and the Python package.
+///
+/// The host tests need this machine's devices exclusively, so they run one at a time. As they
+/// mostly wait for virtual disks, other steps use the remaining CPU time at lower priorities: those
+/// that follow a deadline before those that only compile.
+fn run_tests(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
+    let started = Instant::now();
+    println!("== building the tests");
+    let (host, ordinary): (Vec<_>, Vec<_>) = binaries::build(cargo(root))?
+        .into_iter()
+        .partition(|binary: &TestBinary| binary.target == HOST_TIER);
+    outcome.took("building the tests", started);
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    // More than one for each CPU would distort what some of them measure.
+    let beside = Manner { workers, niceness: "15", arguments: &["--skip", HOST_TEST] };
+    let alone = Manner { workers: 1, niceness: "0", arguments: &["--test-threads=1"] };
+    let alone_here = Manner { arguments: &["--test-threads=1", HOST_TEST], ..alone };
     thread::scope(|scope| {
-        let guest = scope.spawn(|| guest::run(root, &[]));
+        let host = scope.spawn(|| {
+            let mut outcome = run_binaries("host tier", &host, &alone);
+            outcome.add(run_binaries("host tests of other binaries", &ordinary, &alone_here));
+            outcome
+        });
         // One after another: more load during the host tests would distort their times.
         let builds = scope.spawn(|| Ok::<_, anyhow::Error>([clippy(root)?, python::run(root)?]));
-        let host = ["--test", HOST_TIER, "--", "--test-threads=1"];
-        run_tests(root, "host tier, one at a time; guest tier; clippy; Python", &host, outcome)?;
+        outcome.add(run_binaries("unit and integration tests", &ordinary, &beside));
+        run_examples(root, outcome)?;
+        outcome.add(host.join().map_err(|_| anyhow!("the host tier panicked"))?);
         let builds = builds.join().map_err(|_| anyhow!("clippy's or Python's thread panicked"))?;
         builds?.into_iter().for_each(|of_build| outcome.add(of_build));
-        outcome.add(guest.join().map_err(|_| anyhow!("the guest tier panicked"))??);
         Ok(())
     })
 }
@@ -96,65 +118,43 @@ fn check_with(
     Ok(())
 }
 
-/// Runs `cargo test` with these arguments, shows its output and counts the results.
-fn run_tests(
-    root: &Path,
-    title: &str,
-    arguments: &[&str],
-    outcome: &mut TestOutcome,
-) -> Result<()> {
-    println!("== {title}");
+/// Runs the examples in the documentation, shows their output and counts the results.
+fn run_examples(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
+    const TITLE: &str = "examples in the documentation";
+    println!("== {TITLE}");
     let started = Instant::now();
-    let (ours, libtest) = match arguments.iter().position(|argument| *argument == "--") {
-        Some(at) => (&arguments[..at], &arguments[at + 1..]),
-        None => (arguments, &[][..]),
-    };
-    // cargo names each binary on stderr and libtest its tests on stdout: a shared pipe keeps the
-    // order.
-    let (reader, writer) = std::io::pipe().context("making a pipe")?;
-    let mut child = cargo(root)
-        .args(["test", "--locked", "--workspace", "--no-fail-fast"])
-        .args(ours)
+    let tested = cargo(root)
+        .args(["test", "--locked", "--workspace", "--no-fail-fast", "--doc"])
         .args(["--", "--show-output"])
-        .args(libtest)
-        .stdin(Stdio::null())
-        .stdout(writer.try_clone().context("sharing the pipe")?)
-        .stderr(writer)
-        .spawn()
+        .stderr(Stdio::inherit())
+        .output()
         .context("starting cargo test")?;
+    let text = String::from_utf8_lossy(&tested.stdout);
+    println!("{text}");
     let mut transcript = Transcript::default();
-    for line in BufReader::new(reader).split(b'\n') {
-        let line = line.context("reading what cargo test prints")?;
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        transcript.line(&line);
-    }
-    let status = child.wait().context("waiting for cargo test")?;
-    add(title, &transcript, status.success(), outcome);
-    outcome.took(title, started);
+    text.lines().for_each(|line| transcript.line(line));
+    add(TITLE, &transcript, tested.status.success(), outcome);
+    outcome.took(TITLE, started);
     Ok(())
 }
 
-/// Runs all tests except the host tests, several binaries at a time: cargo runs binaries one after
-/// another, and the last test of each leaves other CPUs idle.
-fn run_ordinary_tests(root: &Path, outcome: &mut TestOutcome) -> Result<()> {
-    const TITLE: &str = "unit and integration tests";
-    println!("== {TITLE}");
-    let started = Instant::now();
-    let mut binaries = binaries::build(cargo(root))?;
-    binaries.retain(|binary| binary.target != HOST_TIER);
-    outcome.took("building the tests", started);
-    let started = Instant::now();
+/// Runs these binaries, prints the output of each that has such tests as it exits, and counts the
+/// results.
+fn run_binaries(title: &str, binaries: &[TestBinary], manner: &Manner) -> TestOutcome {
+    println!("== {title}");
+    let (started, mut outcome) = (Instant::now(), TestOutcome::default());
     let (mut transcript, mut success) = (Transcript::default(), true);
-    binaries::run(binaries, |binary, text, passed| {
-        println!("     Running {}\n{text}", binary.title());
+    binaries::run(binaries, manner, |binary, text, passed| {
+        if !text.contains("\nrunning 0 tests\n") {
+            println!("     Running {}\n{text}", binary.title());
+        }
         transcript.line(&format!("Running {}", binary.title()));
         text.lines().for_each(|line| transcript.line(line));
         success &= passed;
     });
-    add(TITLE, &transcript, success, outcome);
-    outcome.took(TITLE, started);
-    Ok(())
+    add(title, &transcript, success, &mut outcome);
+    outcome.took(title, started);
+    outcome
 }
 
 fn add(title: &str, transcript: &Transcript, success: bool, outcome: &mut TestOutcome) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use crate::command::Output;
 
 /// Time limit of a boot, which takes seconds on an idle machine and longer during a build.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(900);
+/// Interval of the greetings until the agent answers.
+const GREETING_INTERVAL: Duration = Duration::from_secs(10);
 /// Time limit of a reply by the agent, which itself performs no long operation.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval of the checks whether a command has exited.
@@ -27,10 +29,20 @@ impl Agent {
     /// Waits until the guest has booted.
     pub fn greet(socket: &Path) -> Result<Self> {
         let mut wire = Wire::connect(socket, ANSWER_TIMEOUT)?;
-        let id = 4711;
-        let answer = wire.ask("guest-sync", &json!({ "id": id }), BOOT_TIMEOUT)?;
-        ensure!(answer == id, "the guest's agent answered {answer}");
-        Ok(Self { wire })
+        let deadline = Instant::now() + BOOT_TIMEOUT;
+        // An agent that is restarted during the boot may read a greeting and not answer it.
+        for id in 1.. {
+            wire.send("guest-sync", &json!({ "id": id }))?;
+            while let Some(answer) = wire.reply("guest-sync", GREETING_INTERVAL)? {
+                if answer == id {
+                    return Ok(Self { wire });
+                }
+            }
+            if Instant::now() > deadline {
+                break;
+            }
+        }
+        bail!("the guest's agent has not answered in {} s", BOOT_TIMEOUT.as_secs())
     }
 
     /// Runs a script, and waits until it exits.

@@ -74,9 +74,8 @@ pub fn run(root: &Path, names: &[&str]) -> Result<TestOutcome> {
                 outcome.passed += 1;
             }
             Err(error) => {
-                println!("test {} ... FAILED ({seconds:.0} s)\n{error:#}", check.name);
-                println!("{}", stage.evidence());
-                outcome.failed.push(format!("{}: {error:#}", check.name));
+                println!("test {} ... FAILED ({seconds:.0} s)", check.name);
+                outcome.failed.push(format!("{}: {error:#}\n{}", check.name, stage.evidence()));
             }
         }
     }
