@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use program::{Scratch, run};
 use serde_json::Value;
+use testkit::file_device::FileDevice;
 use testkit::host_tree::{HostTree, TreeDisk};
 
 /// A directory with the collection, an inventory and playbooks.
@@ -116,29 +117,8 @@ fn surveys_of_many_hosts_come_back_and_change_nothing() {
     assert_eq!(ids.len(), 12);
 }
 
-/// A loop device, detached when the test ends.
-struct LoopDevice(PathBuf);
-
-impl LoopDevice {
-    fn attach(file: &Path) -> Option<Self> {
-        let (code, out, _) = run(Command::new("losetup").args(["-f", "--show"]).arg(file));
-        (code == 0).then(|| Self(out.trim().into()))
-    }
-
-    fn read_ahead(&self) -> PathBuf {
-        let name = self.0.file_name().unwrap();
-        Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
-    }
-
-    fn kib(&self) -> String {
-        fs::read_to_string(self.read_ahead()).unwrap().trim().to_owned()
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
-    }
+fn read_ahead(device: &FileDevice) -> String {
+    fs::read_to_string(device.queue("read_ahead_kb")).unwrap().trim().to_owned()
 }
 
 #[test]
@@ -149,32 +129,34 @@ fn host_a_second_run_changes_nothing_and_check_mode_writes_nothing() {
     }
     let Some(ground) = Playground::new() else { return };
     ground.scratch.file("disk", vec![0; 1 << 20]);
-    let Some(device) = LoopDevice::attach(&ground.scratch.path().join("disk")) else {
-        return println!("SKIP {name}: losetup needs root");
+    let device = match FileDevice::attach(&ground.scratch.path().join("disk")) {
+        Ok(device) => device,
+        Err(why) => return println!("SKIP {name}: {why}"),
     };
-    let before = device.kib();
-    fs::write(device.read_ahead(), "64").unwrap();
+    fs::write(device.queue("read_ahead_kb"), "64").unwrap();
     ground.inventory("here\n");
-    let options =
-        format!("target: {}, settings: {{read_ahead: 256K}}, persist: false", device.0.display());
+    let options = format!(
+        "target: {}, settings: {{read_ahead: 256K}}, persist: false",
+        device.path().display()
+    );
     let (code, out, changed) = ground.play("state", &options, "--check --diff");
-    assert_eq!((code, changed, device.kib().as_str()), (0, 1, "64"), "{out}");
+    assert_eq!((code, changed, read_ahead(&device).as_str()), (0, 1, "64"), "{out}");
     assert!(out.contains("-64\n") && out.contains("+256\n"), "{out}");
     let (code, out, changed) = ground.play("state", &options, "");
-    assert_eq!((code, changed, device.kib().as_str()), (0, 1, "256"), "{out}");
+    assert_eq!((code, changed, read_ahead(&device).as_str()), (0, 1, "256"), "{out}");
     for arguments in ["", "--check"] {
         let (code, out, changed) = ground.play("state", &options, arguments);
-        assert_eq!((code, changed, device.kib().as_str()), (0, 0, "256"), "{out}");
+        assert_eq!((code, changed, read_ahead(&device).as_str()), (0, 0, "256"), "{out}");
     }
     // Another program changes the setting; the next run sets it again.
-    fs::write(device.read_ahead(), "64").unwrap();
+    fs::write(device.queue("read_ahead_kb"), "64").unwrap();
     let (code, out, changed) = ground.play("state", &options, "");
-    assert_eq!((code, changed, device.kib().as_str()), (0, 1, "256"), "{out}");
+    assert_eq!((code, changed, read_ahead(&device).as_str()), (0, 1, "256"), "{out}");
     // An impossible request fails with foreread's own message, and changes nothing.
-    fs::write(device.read_ahead(), "64").unwrap();
+    fs::write(device.queue("read_ahead_kb"), "64").unwrap();
     let lasting = options.replace("persist: false", "persist: true, owner: udev");
     let (code, out, _) = ground.play("state", &lasting, "");
-    assert_eq!((code, device.kib().as_str()), (2, "64"), "{out}");
+    assert_eq!((code, read_ahead(&device).as_str()), (2, "64"), "{out}");
     let reason = match Path::new("/run/udev/data").exists() {
         true => "no serial number",
         false => "this host has no udev database",
@@ -187,7 +169,6 @@ fn host_a_second_run_changes_nothing_and_check_mode_writes_nothing() {
     rollback.env("FOREREAD_STATE_DIR", ground.scratch.path().join("state/here"));
     rollback.env("FOREREAD_RUNTIME_DIR", ground.scratch.path().join("state/here/run"));
     run(&mut rollback);
-    fs::write(device.read_ahead(), before).unwrap();
 }
 
 /// Returns the number of hosts: FOREREAD_ANSIBLE_HOSTS, or 3. The tests print their times.
@@ -207,13 +188,13 @@ fn host_state_on_many_hosts_is_written_once() {
     for number in 0..hosts() {
         let file = format!("disk{number}");
         ground.scratch.file(&file, vec![0; 1 << 16]);
-        let Some(device) = LoopDevice::attach(&ground.scratch.path().join(file)) else {
-            return println!("SKIP {name}: losetup needs root and loop devices");
+        let device = match FileDevice::attach(&ground.scratch.path().join(file)) {
+            Ok(device) => device,
+            Err(why) => return println!("SKIP {name}: {why}"),
         };
-        let before = device.kib();
-        fs::write(device.read_ahead(), "64").unwrap();
-        let _ = writeln!(inventory, "h{number} device={}", device.0.display());
-        devices.push((device, before));
+        fs::write(device.queue("read_ahead_kb"), "64").unwrap();
+        let _ = writeln!(inventory, "h{number} device={}", device.path().display());
+        devices.push(device);
     }
     ground.inventory(&inventory);
     let all = devices.len();
@@ -226,17 +207,16 @@ fn host_state_on_many_hosts_is_written_once() {
         println!("{all} hosts {arguments}: {found} changed in {:?}", started.elapsed());
         assert_eq!((code, found), (0, changed), "{out}");
         assert_eq!(out.matches("failed=0").count(), all, "{out}");
-        assert!(devices.iter().all(|(device, _)| device.kib() == kib), "{arguments}");
+        assert!(devices.iter().all(|device| read_ahead(device) == kib), "{arguments}");
         let has_state = ground.scratch.path().join("state").exists();
         assert!(arguments.is_empty() || !has_state, "check mode made a state directory");
     }
-    for (number, (device, before)) in devices.iter().enumerate() {
+    for (number, device) in devices.iter().enumerate() {
         let state = ground.scratch.path().join(format!("state/h{number}"));
         let mut rollback = ground.scratch.foreread("rollback all");
         rollback.env("FOREREAD_STATE_DIR", &state);
         run(rollback.env("FOREREAD_RUNTIME_DIR", state.join("run")));
-        assert_eq!(device.kib(), "64", "rolled back");
-        fs::write(device.read_ahead(), before).unwrap();
+        assert_eq!(read_ahead(device), "64", "rolled back");
     }
 }
 

@@ -17,6 +17,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use sys::lock::Lock;
 use tempfile::TempDir;
+use testkit::file_device::FileDevice;
 use units::Kib;
 
 /// Lock file: only one test of the host tier runs at a time on a machine.
@@ -48,7 +49,7 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
 
 /// A 512 MiB ext4 filesystem on a loop device, which is removed on drop.
 struct Disk {
-    device: String,
+    device: FileDevice,
     point: PathBuf,
 }
 
@@ -57,20 +58,19 @@ impl Disk {
         let image = dir.join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(512 << 20).map_err(|error| error.to_string())?;
-        let image = image.to_str().ok_or("no path")?;
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
-        run("mkfs.ext4", &["-q", "-E", lazy, image])?;
-        let device = run("losetup", &["--find", "--show", image])?;
+        run("mkfs.ext4", &["-q", "-E", lazy, image.to_str().ok_or("no path")?])?;
+        let device = FileDevice::attach(&image)?;
         let point = dir.join("mnt");
         let disk = Self { device, point };
         std::fs::create_dir(&disk.point).map_err(|error| error.to_string())?;
-        run("mount", &[&disk.device, disk.point.to_str().ok_or("no path")?])?;
+        let device = disk.device.path().to_str().ok_or("no path")?;
+        run("mount", &[device, disk.point.to_str().ok_or("no path")?])?;
         Ok(disk)
     }
 
     fn read_ahead(&self) -> Kib {
-        let name = self.device.trim_start_matches("/dev/");
-        let text = std::fs::read_to_string(format!("/sys/block/{name}/bdi/read_ahead_kb"));
+        let text = std::fs::read_to_string(self.device.queue("read_ahead_kb"));
         Kib::new(text.expect("read-ahead").trim().parse().expect("a number"))
     }
 
@@ -87,7 +87,6 @@ impl Drop for Disk {
         if let Some(point) = self.point.to_str() {
             let _ = run("umount", &[point]);
         }
-        let _ = run("losetup", &["--detach", &self.device]);
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use foreread_bench::{Cancel, Dataset, LayOutOptions, Sample, TrialOptions, run_trial};
 use host::{Root, Storage};
 use sys::lock::Lock;
+use testkit::file_device::FileDevice;
 use units::{Bytes, Nanos};
 use workload::Workload;
 
@@ -14,7 +15,7 @@ const LOCK: &str = "/tmp/foreread-host-tests.lock";
 
 /// A mounted file system, removed when this value is dropped.
 pub struct Disk {
-    device: String,
+    device: FileDevice,
     mounted: bool,
     dir: tempfile::TempDir,
     _lock: Lock,
@@ -54,11 +55,10 @@ impl Disk {
         let image = dir.path().join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(size_mib << 20).map_err(|error| error.to_string())?;
-        let image = image.to_str().ok_or("no path")?;
-        let device = run("losetup", &["--find", "--show", image])?;
+        let device = FileDevice::attach(&image)?;
         let mut disk = Self { device, mounted: false, dir, _lock: lock };
         if filesystem != "none" {
-            let device = disk.device.clone();
+            let device = disk.device.path().to_str().ok_or("no path")?.to_owned();
             let make = format!("mkfs.{filesystem}");
             match filesystem {
                 // Avoids background work on a fresh file system.
@@ -83,7 +83,7 @@ impl Disk {
     }
 
     pub fn device(&self) -> &Path {
-        Path::new(&self.device)
+        self.device.path()
     }
 
     /// Returns the file that backs the loop device.
@@ -96,23 +96,18 @@ impl Disk {
         run("mount", &["-o", &format!("remount,{option}"), point.to_str().unwrap()]).unwrap();
     }
 
-    fn queue(&self, attribute: &str) -> String {
-        let name = self.device.trim_start_matches("/dev/");
-        format!("/sys/block/{name}/queue/{attribute}")
-    }
-
     /// Sets the window of files that are opened from now on.
     pub fn set_read_ahead(&self, kib: u64) {
-        std::fs::write(self.queue("read_ahead_kb"), kib.to_string()).unwrap();
+        std::fs::write(self.device.queue("read_ahead_kb"), kib.to_string()).unwrap();
     }
 
     pub fn max_request_kib(&self) -> u64 {
-        let text = std::fs::read_to_string(self.queue("max_sectors_kb")).unwrap();
+        let text = std::fs::read_to_string(self.device.queue("max_sectors_kb")).unwrap();
         text.trim().parse().unwrap()
     }
 
     pub fn storage(&self) -> Storage {
-        let path = if self.mounted { self.mount_point() } else { self.device.clone().into() };
+        let path = if self.mounted { self.mount_point() } else { self.device().to_owned() };
         host::resolve(&Root::system(), &path).unwrap()
     }
 
@@ -135,9 +130,6 @@ impl Drop for Disk {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        if let Err(why) = run("losetup", &["--detach", &self.device]) {
-            eprintln!("{} stays: {why}", self.device);
         }
     }
 }
