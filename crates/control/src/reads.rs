@@ -69,7 +69,8 @@ impl BdiController {
                         stream.seen,
                         stream.pages_passed(),
                         Arc::clone(&self.tuning),
-                    );
+                    )
+                    .on_device(self.bounds.rotates);
                     why = plan.why();
                     let predicted = what_if
                         .then(|| {

@@ -209,7 +209,7 @@ impl Stream {
                 self.log.access(at, index, event.request.get(), mapped);
                 self.trend.read(index, event.request.get(), false);
                 if let Some(plan) = &mut self.plan {
-                    plan.reader_at(index, at);
+                    plan.reader_at(index, event.request.get(), at);
                 }
             }
             EventKind::Stall { wait } => {
@@ -243,7 +243,7 @@ impl Stream {
         self.log.access(at, index, pages, self.mapped);
         self.trend.read(index, pages, in_run);
         if let Some(plan) = &mut self.plan {
-            plan.reader_at(index, at);
+            plan.reader_at(index, pages, at);
         }
     }
 

@@ -263,6 +263,8 @@ pub(super) struct TrendPlan {
     moved: Nanos,
     /// Share of recent reads that the plan foresaw.
     score: f64,
+    /// Whether a read that skips more than it reads counts as not foreseen.
+    counts_skips: bool,
     /// Position at the last interval, and the decaying maximum of pieces per interval.
     before: u64,
     pace: u64,
@@ -285,6 +287,7 @@ impl TrendPlan {
             depth: pace.max(tuning.few_samples),
             moved: now,
             score: 1.0,
+            counts_skips: false,
             before: 1,
             pace,
             intervals: 0,
@@ -293,11 +296,27 @@ impl TrendPlan {
         }
     }
 
-    /// Records a read at this page.
-    pub fn reader_at(&mut self, page: u64, now: Nanos) {
+    /// Returns the plan for a device that rotates or does not. One that rotates reads what a reader
+    /// skips in less time than it seeks. On another one, a plan over all pages begins with few, and
+    /// ends if most reads skip more than they read.
+    pub fn on_device(self, rotates: bool) -> Self {
+        if rotates || !self.steps.is_gapless {
+            return self;
+        }
+        Self { counts_skips: true, depth: self.tuning.few_samples, pace: 0, ..self }
+    }
+
+    /// Records a read of `pages` pages at this page.
+    pub fn reader_at(&mut self, page: u64, pages: u64, now: Nanos) {
         let piece = self.piece_of(page).filter(|piece| self.is_near(*piece));
-        let foreseen = f64::from(u8::from(piece.is_some()));
-        self.score += self.tuning.score_weight() * (foreseen - self.score);
+        let read = pages.div_ceil(self.steps.len.max(1));
+        let skips = piece.is_some_and(|piece| piece.saturating_sub(self.at) >= 2 * read);
+        let foreseen = f64::from(u8::from(piece.is_some() && !(self.counts_skips && skips)));
+        // A reader that returns to earlier pieces may read them in any order.
+        let returns = self.counts_skips && piece.is_some_and(|piece| piece < self.at);
+        if !returns {
+            self.score += self.tuning.score_weight() * (foreseen - self.score);
+        }
         if let Some(piece) = piece {
             self.advance(piece, now);
         }

@@ -102,7 +102,7 @@ fn steps_are_foreseen_up_to_the_end_of_the_file() {
     let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO, Arc::default());
     assert_eq!(extents(&mut plan, 145), [(110, 2), (120, 2), (130, 2), (140, 2)]);
     assert_eq!(extents(&mut plan, 145), []);
-    plan.reader_at(120, Nanos::ZERO);
+    plan.reader_at(120, 1, Nanos::ZERO);
     plan.position(Bytes::new(132 * 4096), Bytes::new(4096), Nanos::from_secs(1));
     assert_eq!(plan.at, 4);
     assert!(!plan.is_over(Nanos::from_secs(2)) && plan.is_over(Nanos::from_secs(9)));
@@ -111,10 +111,35 @@ fn steps_are_foreseen_up_to_the_end_of_the_file() {
 #[test]
 fn a_plan_ends_when_most_reads_are_elsewhere() {
     let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO, Arc::default());
-    (0..30).for_each(|n| plan.reader_at(if n % 4 == 3 { 7 } else { 110 + n * 10 }, Nanos::ZERO));
+    (0..30).for_each(|n| plan.reader_at(if n % 4 == 3 { 7 } else { 110 + n * 10 }, 1, Nanos::ZERO));
     assert!(!plan.is_over(Nanos::ZERO), "three of four were foreseen");
-    (0..10).for_each(|n| plan.reader_at(5_000_000 + n * 77, Nanos::ZERO));
+    (0..10).for_each(|n| plan.reader_at(5_000_000 + n * 77, 1, Nanos::ZERO));
     assert!(plan.is_over(Nanos::ZERO));
+}
+
+#[test]
+fn where_nothing_seeks_a_plan_over_all_pages_ends_if_most_are_skipped() {
+    let is_over = |rotates: bool, skipped: u64| {
+        let steps = TrendSteps::gapless(100_000, -16);
+        let came = Pages::new(10_000);
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, came, Arc::default()).on_device(rotates);
+        for read in 0..20 {
+            let first = 100_000 - (read + 1) * 16 * (1 + skipped);
+            plan.reader_at(first, 16, Nanos::ZERO);
+            // The rest of it, forward.
+            (1..4).for_each(|page| plan.reader_at(first + page * 16, 16, Nanos::ZERO));
+        }
+        plan.is_over(Nanos::ZERO)
+    };
+    assert!(is_over(false, 2), "two of three pages would be read in vain");
+    assert!(!is_over(false, 1) && !is_over(false, 0));
+    assert!(!is_over(true, 2), "it seeks");
+    let all = TrendSteps::gapless(100_000, -16);
+    let begun = |rotates| {
+        let came = Pages::new(1600);
+        TrendPlan::new(all, Nanos::ZERO, came, Arc::default()).on_device(rotates).depth
+    };
+    assert_eq!((begun(true), begun(false)), (100, Tuning::DEFAULT.few_samples));
 }
 
 #[test]
@@ -122,7 +147,7 @@ fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
     let steps = TrendSteps::gapless(60, -16);
     let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
     assert_eq!(extents(&mut plan, 1000), [(0, 60)]);
-    plan.reader_at(28, Nanos::ZERO);
+    plan.reader_at(28, 1, Nanos::ZERO);
     assert_eq!(plan.at, 3, "two pieces of sixteen pages were read");
 }
 
@@ -145,7 +170,7 @@ fn left_out(step: u64, with: u64) -> (u64, u64) {
     let (mut page, mut with_gaps) = (0, false);
     for interval in 1..=40 {
         page += step * if with_gaps { with } else { 2 };
-        plan.reader_at(page, Nanos::ZERO);
+        plan.reader_at(page, 1, Nanos::ZERO);
         plan.interval();
         let now = Nanos::from_millis(100 * interval);
         let verdict = plan.judge_gaps(now, Some(1e6).filter(|_| interval < 9));
@@ -181,7 +206,7 @@ fn steps_through_a_mapping_bring_what_the_kernel_reads_around_a_fault() {
         let due = plan.due(Pages::new(1 << 20), &share);
         let on_the_way = steps.last.wrapping_add_signed(3 * steps.step + 1);
         for _ in 0..8 {
-            plan.reader_at(on_the_way, Nanos::ZERO);
+            plan.reader_at(on_the_way, 1, Nanos::ZERO);
         }
         (due[0].start.get(), due[0].pages.get(), plan.is_over(Nanos::ZERO))
     };

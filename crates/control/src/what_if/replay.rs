@@ -196,7 +196,7 @@ impl TrendReplay {
     fn access(&mut self, access: PastAccess, now: Nanos) {
         self.trend.read(access.first, access.pages, false);
         if let Some(plan) = &mut self.plan {
-            plan.reader_at(access.first, now);
+            plan.reader_at(access.first, access.pages, now);
         }
     }
 
