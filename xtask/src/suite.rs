@@ -12,9 +12,9 @@ use crate::test_outcome::TestOutcome;
 use crate::transcript::Transcript;
 use crate::{binaries, command, guest, leftovers, python, tidy};
 
-/// Integration tests that need the machine exclusively, and mostly root: the test binaries of this
-/// name, and the tests of other binaries whose names contain the word after it.
+/// The test binaries whose tests need the machine exclusively, and mostly root.
 const HOST_TIER: &str = "host";
+/// What the names of such tests contain in other binaries.
 const HOST_TEST: &str = "host_";
 
 /// Runs all steps and prints a summary; returns whether nothing failed.
