@@ -9,7 +9,7 @@ pub(super) fn is_plainly_below(expected: f64, got: f64, tuning: &Tuning) -> bool
     expected >= 10.0 && got < tuning.plainly_below_ratio * expected - expected.sqrt()
 }
 
-/// A rate, and the number of runs or files from which it is known.
+/// A rate, and the number of runs, files or reads from which it is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CountedRate {
     pub per_second: f64,

@@ -7,13 +7,13 @@ use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
 use super::controller::BdiController;
-use super::gain::{GainSource, MeasuredGain};
+use super::gain::GainSource;
 use super::history::AccessLog;
 use super::inputs::{Bounds, FileKey, FileState, Inputs};
 use super::memory::{kept, room};
 use super::pace::PrimingHaste;
 use super::prime::{FilePriming, lately};
-use super::stream::{Stream, StreamKind, TrendTrial};
+use super::stream::{Stream, StreamKind};
 use super::trend::{TrendPlan, TrendSteps};
 use super::windows::file_view;
 use crate::tuning::Tuning;
@@ -28,6 +28,7 @@ impl BdiController {
         let shared = self.shared();
         let (device, mut reports) = (self.assumed_device_times(Bytes::from_kib(4)), Vec::new());
         let what_if = self.bounds.features.what_if;
+        let max_skip = self.max_skip();
         let most = self.pages_per_second();
         // Reading the gaps takes time of the device from all others.
         let is_alone = self.streams.values().filter(|stream| stream.stalls > 0).count() == 1;
@@ -48,7 +49,7 @@ impl BdiController {
             let mut why = String::new();
             let is_late = stream.waiting > self.tuning.min_effect && stream.stalls > 0;
             if let Some(plan) = &mut stream.plan {
-                plan.interval();
+                plan.interval(max_skip);
                 let trials = self.bounds.features.trials;
                 let may_try = trials && is_late && is_alone && self.gap_trials.is_over(now);
                 let most = Some(most).filter(|_| may_try);
@@ -57,20 +58,12 @@ impl BdiController {
                 }
             }
             match (&mut stream.plan, steps) {
-                (Some(plan), _) if plan.is_over(now) => {
-                    stream.trend.end(plan);
-                    stream.trend_trial = None;
-                    stream.plan = None;
-                }
+                (Some(plan), _) if plan.is_over(now) => stream.end_plan(),
                 (Some(plan), _) if is_late => plan.late(&share),
                 (None, Some(steps)) if now >= stream.no_trend_before => {
-                    let plan = TrendPlan::new(
-                        steps,
-                        stream.seen,
-                        stream.pages_passed(),
-                        Arc::clone(&self.tuning),
-                    )
-                    .on_device(self.bounds.rotates);
+                    let tuning = Arc::clone(&self.tuning);
+                    let plan = TrendPlan::new(steps, stream.seen, max_skip, tuning)
+                        .at_pace(stream.pages_passed());
                     why = plan.why();
                     let predicted = what_if
                         .then(|| {
@@ -92,20 +85,13 @@ impl BdiController {
                             continue;
                         }
                         why += &format!(": predicted ×{predicted:.2}");
-                        let before = stream.log.rate();
-                        stream.trend_trial = Some(TrendTrial { predicted, before, since: now });
                     }
-                    stream.plan = Some(plan);
+                    stream.begin_plan(plan, predicted.map(|(predicted, _)| predicted));
                 }
                 (Some(_), _) | (None, _) => {}
             }
-            let progress = stream.plan.as_ref().and_then(TrendPlan::progress);
-            if let Some((pages, trial)) = progress.zip(stream.trend_trial) {
-                stream.trend_trial = None;
-                let elapsed = now.saturating_sub(trial.since).as_secs_f64().max(1e-9);
-                let measured = pages as f64 / elapsed / trial.before.max(1e-9);
-                reports.push((key, MeasuredGain { predicted: trial.predicted, measured }));
-            }
+            let gain = stream.judge_plan(now, self.bounds.features.trials);
+            reports.extend(gain.map(|gain| (key, gain)));
             let Some(plan) = &mut stream.plan else { continue };
             let due = plan.due(facts.file_pages, &share);
             for piece in &due {

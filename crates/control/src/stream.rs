@@ -5,13 +5,14 @@ use std::sync::Arc;
 use units::{Bytes, Nanos, Pages};
 
 use super::choice::RunsChoice;
+use super::gain::MeasuredGain;
 use super::history::AccessLog;
 use super::inputs::{FileKey, FileState};
 use super::outstanding::Outstanding;
 use super::pattern::AccessPattern;
 use super::pattern::{Classifier, PlaceCounts};
 use super::random_faults::RandomFaults;
-use super::rates::ReadCounts;
+use super::rates::{CountedRate, ReadCounts};
 use super::runs::ReadEnd;
 use super::runs::ShortRuns;
 use super::shrink::Shrink;
@@ -59,13 +60,11 @@ impl SampleBurst {
     }
 }
 
-/// The predicted gain of a plan, and the rate of its reader before it.
+/// The predicted gain of a plan, and how much its reader read per second before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TrendTrial {
-    pub predicted: f64,
-    /// Pages per second.
-    pub before: f64,
-    pub since: Nanos,
+struct TrendTrial {
+    predicted: f64,
+    without: CountedRate,
 }
 
 /// The state of one open file.
@@ -86,9 +85,9 @@ pub(super) struct Stream {
     pub trend: Trend,
     pub plan: Option<TrendPlan>,
     /// The trial of that plan; `None` once its gain is known.
-    pub trend_trial: Option<TrendTrial>,
+    trend_trial: Option<TrendTrial>,
     pub log: AccessLog,
-    /// Time before which a trend without a predicted gain is not predicted again.
+    /// Time before which no plan begins, because the last one had no predicted gain, or a loss.
     pub no_trend_before: Nanos,
     /// The best action by prediction, and the number of runs at that time.
     pub choice: Option<(RunsChoice, u64)>,
@@ -206,10 +205,10 @@ impl Stream {
             }
             EventKind::Access { mapped } => {
                 self.samples.add(at);
-                self.log.access(at, index, event.request.get(), mapped);
+                self.log.sample(at, index, event.request.get(), mapped);
                 self.trend.read(index, event.request.get(), false);
                 if let Some(plan) = &mut self.plan {
-                    plan.reader_at(index, event.request.get(), at);
+                    plan.reader_at(index, Some(event.request.get()), at);
                 }
             }
             EventKind::Stall { wait } => {
@@ -240,10 +239,10 @@ impl Stream {
         if self.samples.is_current(at, &self.tuning) {
             return;
         }
-        self.log.access(at, index, pages, self.mapped);
+        self.log.miss(at, index, pages, self.mapped);
         self.trend.read(index, pages, in_run);
         if let Some(plan) = &mut self.plan {
-            plan.reader_at(index, pages, at);
+            plan.reader_at(index, None, at);
         }
     }
 
@@ -252,6 +251,36 @@ impl Stream {
         let trend = self.trend.steps(facts.has_read_ahead());
         let around = self.original.filter(|_| self.mapped && facts.has_read_ahead());
         trend.map(|steps| around.map_or(steps, |original| steps.with_window(original)))
+    }
+
+    /// Starts a plan. With a predicted gain, the gain is measured if enough reads were sampled.
+    pub fn begin_plan(&mut self, plan: TrendPlan, predicted: Option<f64>) {
+        let without = self.log.take_rate();
+        let is_known = without.count >= self.tuning.min_trend_reads();
+        let trial = predicted.map(|predicted| TrendTrial { predicted, without });
+        (self.plan, self.trend_trial) = (Some(plan), trial.filter(|_| is_known));
+    }
+
+    /// Returns the gain of the plan once it is known: what its reader reads per second, without
+    /// what it skips. With `ends`, a plan with a loss ends.
+    pub fn judge_plan(&mut self, now: Nanos, ends: bool) -> Option<MeasuredGain> {
+        let with = self.log.rate();
+        self.plan.as_ref().filter(|plan| plan.can_be_judged())?;
+        let TrendTrial { predicted, without } =
+            self.trend_trial.take_if(|_| with.count >= self.tuning.min_trend_reads())?;
+        if ends && with.is_below(&without, &self.tuning) {
+            self.end_plan();
+            self.no_trend_before = now + self.tuning.retry_interval;
+        }
+        let measured = with.per_second / without.per_second.max(1e-9);
+        Some(MeasuredGain { predicted, measured })
+    }
+
+    pub fn end_plan(&mut self) {
+        if let Some(plan) = self.plan.take() {
+            self.trend.end(&plan);
+        }
+        self.trend_trial = None;
     }
 
     /// Updates the state after an interval.
@@ -418,5 +447,41 @@ mod tests {
         }
         assert!(!stream.has_stopped(Nanos::from_millis(400)));
         assert!(stream.has_stopped(Nanos::from_millis(401)));
+    }
+
+    /// Returns the measured gain of a plan, and whether it goes on, for a reader that takes
+    /// `before` and then `with` microseconds for each read.
+    fn judged(before: u64, with: u64) -> (f64, bool) {
+        let mut stream = Stream::default();
+        let (mut at, mut page) = (Nanos::ZERO, 1 << 20);
+        let mut read = |stream: &mut Stream, micros: u64| {
+            at += Nanos::from_micros(micros);
+            page -= 16;
+            stream.log.sample(at, page, 1, false);
+        };
+        let enough = stream.tuning.min_trend_reads();
+        (0..=enough).for_each(|_| read(&mut stream, before));
+        let steps = TrendSteps::gapless(1 << 19, -16);
+        let max_skip = Pages::new(64);
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, max_skip, Arc::clone(&stream.tuning));
+        (0..stream.tuning.judge_intervals()).for_each(|_| plan.interval(max_skip));
+        stream.begin_plan(plan, Some(2.0));
+        (1..enough).for_each(|_| read(&mut stream, with));
+        assert!(stream.judge_plan(Nanos::ZERO, true).is_none(), "too few reads");
+        read(&mut stream, with);
+        let gain = stream.judge_plan(Nanos::ZERO, true).expect("a gain");
+        assert!(stream.judge_plan(Nanos::ZERO, true).is_none(), "it is reported once");
+        (gain.measured, stream.plan.is_some())
+    }
+
+    #[test]
+    fn a_plan_with_which_less_is_read_per_second_ends() {
+        for (with, least, most, expected) in
+            [(250, 3.9, 4.1, true), (2000, 0.48, 0.52, false), (1100, 0.88, 0.92, true)]
+        {
+            let (measured, goes_on) = judged(1000, with);
+            assert!((least..most).contains(&measured), "{with}: {measured}");
+            assert_eq!(goes_on, expected, "{with}: a small loss may be chance");
+        }
     }
 }

@@ -263,10 +263,12 @@ pub(super) struct TrendPlan {
     moved: Nanos,
     /// Share of recent reads that the plan foresaw.
     score: f64,
-    /// Whether a read that skips more than it reads counts as not foreseen.
-    counts_skips: bool,
-    /// Position at the last interval, and the decaying maximum of pieces per interval.
-    before: u64,
+    /// A read that skips more pages than this counts as not foreseen.
+    max_skip: Pages,
+    /// Pieces that the reader passed, without those that it skipped in jumps.
+    passed: u64,
+    /// The same at the last interval, and the decaying maximum of pieces per interval.
+    passed_before: u64,
     pace: u64,
     /// Intervals since the start of the plan.
     intervals: u64,
@@ -275,48 +277,62 @@ pub(super) struct TrendPlan {
 }
 
 impl TrendPlan {
-    /// Creates a plan for a reader that has just read the piece at `steps.last`, and that passed
-    /// `came` pages over the last interval.
-    pub fn new(steps: TrendSteps, now: Nanos, came: Pages, tuning: Arc<Tuning>) -> Self {
-        let each = if steps.is_filled { steps.step.unsigned_abs() } else { steps.len };
-        let pace = came.get() / each.max(1);
+    /// Creates a plan for a reader that has just read the piece at `steps.last`. `max_skip`: the
+    /// most pages that take the device less time to read than one more request; reads that skip
+    /// more do not follow the plan.
+    pub fn new(steps: TrendSteps, now: Nanos, max_skip: Pages, tuning: Arc<Tuning>) -> Self {
         Self {
             steps,
             at: 1,
             done: 1,
-            depth: pace.max(tuning.few_samples),
+            depth: tuning.few_samples,
             moved: now,
             score: 1.0,
-            counts_skips: false,
-            before: 1,
-            pace,
+            max_skip,
+            passed: 0,
+            passed_before: 0,
+            pace: 0,
             intervals: 0,
             gaps: GapTrial::default(),
             tuning,
         }
     }
 
-    /// Returns the plan for a device that rotates or does not. One that rotates reads what a reader
-    /// skips in less time than it seeks. On another one, a plan over all pages begins with few, and
-    /// ends if most reads skip more than they read.
-    pub fn on_device(self, rotates: bool) -> Self {
-        if rotates || !self.steps.is_gapless {
+    /// Returns the plan for a reader that passed `came` pages over the last interval. A plan over
+    /// all pages begins slowly all the same: its reader may have skipped many of them.
+    pub fn at_pace(self, came: Pages) -> Self {
+        if self.steps.is_gapless {
             return self;
         }
-        Self { counts_skips: true, depth: self.tuning.few_samples, pace: 0, ..self }
+        let each =
+            if self.steps.is_filled { self.steps.step.unsigned_abs() } else { self.steps.len };
+        let pace = came.get() / each.max(1);
+        Self { pace, depth: self.depth.max(pace), ..self }
     }
 
-    /// Records a read of `pages` pages at this page.
-    pub fn reader_at(&mut self, page: u64, pages: u64, now: Nanos) {
-        let piece = self.piece_of(page).filter(|piece| self.is_near(*piece));
-        let read = pages.div_ceil(self.steps.len.max(1));
-        let skips = piece.is_some_and(|piece| piece.saturating_sub(self.at) >= 2 * read);
-        let foreseen = f64::from(u8::from(piece.is_some() && !(self.counts_skips && skips)));
-        // A reader that returns to earlier pieces may read them in any order.
-        let returns = self.counts_skips && piece.is_some_and(|piece| piece < self.at);
+    /// Records a read at this page. `pages`: how many it read; `None` if only misses are reported,
+    /// so that it may also have read all that was prefetched up to this page.
+    pub fn reader_at(&mut self, page: u64, pages: Option<u64>, now: Nanos) {
+        let runs_forward = self.steps.is_gapless && self.steps.step > 0;
+        let last = page.saturating_add(pages.unwrap_or(1).saturating_sub(1));
+        let piece = self.piece_of(if runs_forward { last } else { page });
+        let piece = piece.filter(|piece| self.is_near(*piece));
+        let passed = piece.map_or(0, |piece| (piece + 1).saturating_sub(self.at));
+        let max_read = match pages {
+            Some(pages) => pages.div_ceil(self.steps.len.max(1)).max(1),
+            None => self.done - self.at + 1,
+        };
+        let skipped = Pages::new(passed.saturating_sub(max_read).saturating_mul(self.steps.len));
+        // What is left out between the pieces of other trends is not prefetched.
+        let reads_all = self.steps.len >= self.steps.step.unsigned_abs();
+        let jumps = reads_all && skipped > self.max_skip;
+        let foreseen = f64::from(u8::from(piece.is_some() && !jumps));
+        // A reader of all pages that returns to earlier ones may read them in any order.
+        let returns = reads_all && piece.is_some() && passed == 0;
         if !returns {
             self.score += self.tuning.score_weight() * (foreseen - self.score);
         }
+        self.passed += if jumps { max_read } else { passed };
         if let Some(piece) = piece {
             self.advance(piece, now);
         }
@@ -328,6 +344,7 @@ impl TrendPlan {
         let read = if self.steps.is_gapless { 1 } else { self.steps.len - self.steps.before };
         let piece = end.checked_sub(read).and_then(|start| self.piece_of(start));
         if let Some(piece) = piece.filter(|piece| self.is_near(*piece)) {
+            self.passed += (piece + 1).saturating_sub(self.at);
             self.advance(piece, now);
         }
     }
@@ -346,9 +363,11 @@ impl TrendPlan {
         piece <= self.done.saturating_add(self.depth.max(self.tuning.min_room))
     }
 
-    pub fn interval(&mut self) {
-        let came = self.at.saturating_sub(self.before);
-        (self.before, self.pace) = (self.at, came.max(self.pace - self.pace / 4));
+    /// Ends an interval; `max_skip` may have changed, see [`Self::new`].
+    pub fn interval(&mut self, max_skip: Pages) {
+        self.max_skip = max_skip;
+        let came = self.passed - self.passed_before;
+        (self.passed_before, self.pace) = (self.passed, came.max(self.pace - self.pace / 4));
         self.intervals += 1;
     }
 
@@ -388,9 +407,9 @@ impl TrendPlan {
             || now.saturating_sub(self.moved) > self.tuning.idle_timeout
     }
 
-    /// Returns the pages that the reader has read so far; `None` until they show its pace.
-    pub fn progress(&self) -> Option<u64> {
-        (self.intervals >= self.tuning.judge_intervals()).then(|| (self.at - 1) * self.steps.len)
+    /// Returns whether the reader has had time to benefit from the plan.
+    pub fn can_be_judged(&self) -> bool {
+        self.intervals >= self.tuning.judge_intervals()
     }
 
     /// Returns the share of the requested pieces that the reader has reached.

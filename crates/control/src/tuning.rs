@@ -211,7 +211,10 @@ tuning! {
     /// One is read while the next is in flight. Windows may fill a cache with its own limit
     /// completely, because the limit exists for that; thrashing shows if that is too much.
     cache_share_divisor: u64 = 4, 2..=1024;
-    /// the gaps of a stride are tried if a device this many times as fast as so far would help
+    /// a device may be this many times as fast as its highest rate so far
+    ///
+    /// The gaps of a stride are tried if that would help. What a reader skips along a trend is
+    /// prefetched if it costs less than another request at that rate.
     max_rate_growth: f64 = 2.0, 1.0..=100.0;
     /// largest number of pages that may be read for each that is needed, with the gaps of a stride
     ///

@@ -230,6 +230,14 @@ impl BdiController {
         DeviceTimes { fixed, adjacent: fixed, page: transfer, parallel }
     }
 
+    /// Returns the most pages that cost less to read in vain than another request. Readers along a
+    /// trend wait for each read, so the device is assumed to be faster than it was so far.
+    pub(super) fn max_skip(&self) -> Pages {
+        let factor = self.tuning.max_rate_growth;
+        let (fixed, page) = self.device.times(Bytes::from_kib(4), factor, &self.tuning);
+        Pages::new(fixed.get() / page.get().max(1))
+    }
+
     /// Returns how many reads the device serves at once, 1 to `max_parallel`.
     fn parallel(&self) -> usize {
         self.device.parallelism().ceil().clamp(1.0, self.tuning.max_parallel()) as usize

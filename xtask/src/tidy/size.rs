@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2421),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10060),
+    ("crates/control", 10141),
     ("crates/daemon", 4895),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
@@ -29,14 +29,14 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/stats", 1180),
     ("crates/study", 8495),
     ("crates/sys", 2065),
-    ("crates/testkit", 795),
+    ("crates/testkit", 798),
     ("crates/trace", 6215),
     ("crates/tunables", 5765),
     ("crates/units", 1090),
     ("crates/vdisk", 3780),
     ("crates/workload", 4335),
     ("python", 625),
-    ("xtask", 8415),
+    ("xtask", 8421),
 ];
 
 /// Returns a complaint about each package that exceeds its limit.

@@ -80,12 +80,15 @@ fn after_a_plan_in_vain_a_longer_trend_is_needed() {
         trend.steps(true)
     };
     let steps = run(&mut trend, 10).expect("a trend");
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, MAX_SKIP, Arc::default());
     plan.due(Pages::new(1 << 30), &share(1 << 20));
     trend.end(&plan);
     assert_eq!(run(&mut trend, 10), None);
     assert!(run(&mut trend, 60).is_some());
 }
+
+/// What may be skipped if a request takes as long as 64 pages.
+const MAX_SKIP: Pages = Pages::new(64);
 
 fn share(most: u64) -> WindowShare {
     let (most, memory) = (Pages::new(most), Pages::new(1 << 20));
@@ -99,10 +102,10 @@ fn extents(plan: &mut TrendPlan, file: u64) -> Vec<(u64, u64)> {
 
 #[test]
 fn steps_are_foreseen_up_to_the_end_of_the_file() {
-    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO, Arc::default());
+    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, MAX_SKIP, Arc::default());
     assert_eq!(extents(&mut plan, 145), [(110, 2), (120, 2), (130, 2), (140, 2)]);
     assert_eq!(extents(&mut plan, 145), []);
-    plan.reader_at(120, 1, Nanos::ZERO);
+    plan.reader_at(120, Some(1), Nanos::ZERO);
     plan.position(Bytes::new(132 * 4096), Bytes::new(4096), Nanos::from_secs(1));
     assert_eq!(plan.at, 4);
     assert!(!plan.is_over(Nanos::from_secs(2)) && plan.is_over(Nanos::from_secs(9)));
@@ -110,51 +113,77 @@ fn steps_are_foreseen_up_to_the_end_of_the_file() {
 
 #[test]
 fn a_plan_ends_when_most_reads_are_elsewhere() {
-    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, Pages::ZERO, Arc::default());
-    (0..30).for_each(|n| plan.reader_at(if n % 4 == 3 { 7 } else { 110 + n * 10 }, 1, Nanos::ZERO));
+    let mut plan = TrendPlan::new(STEPS, Nanos::ZERO, MAX_SKIP, Arc::default());
+    (0..30).for_each(|n| {
+        plan.reader_at(if n % 4 == 3 { 7 } else { 110 + n * 10 }, Some(1), Nanos::ZERO)
+    });
     assert!(!plan.is_over(Nanos::ZERO), "three of four were foreseen");
-    (0..10).for_each(|n| plan.reader_at(5_000_000 + n * 77, 1, Nanos::ZERO));
+    (0..10).for_each(|n| plan.reader_at(5_000_000 + n * 77, Some(1), Nanos::ZERO));
     assert!(plan.is_over(Nanos::ZERO));
 }
 
-#[test]
-fn where_nothing_seeks_a_plan_over_all_pages_ends_if_most_are_skipped() {
-    let is_over = |rotates: bool, skipped: u64| {
-        let steps = TrendSteps::gapless(100_000, -16);
-        let came = Pages::new(10_000);
-        let mut plan = TrendPlan::new(steps, Nanos::ZERO, came, Arc::default()).on_device(rotates);
-        for read in 0..20 {
-            let first = 100_000 - (read + 1) * 16 * (1 + skipped);
-            plan.reader_at(first, 16, Nanos::ZERO);
-            // The rest of it, forward.
-            (1..4).for_each(|page| plan.reader_at(first + page * 16, 16, Nanos::ZERO));
+/// Returns a plan over all pages from page 100,000 backward after 20 reads of 16 pages each, which
+/// skip `skipped` times as many. Without samples, all of these pages have been prefetched.
+fn skipping(max_skip: Pages, skipped: u64, is_sampled: bool) -> TrendPlan {
+    let steps = TrendSteps::gapless(100_000, -16);
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, max_skip, Arc::default());
+    for read in 0..20 {
+        let first = 100_000 - (read + 1) * 16 * (1 + skipped);
+        let pages = is_sampled.then_some(16);
+        if !is_sampled {
+            plan.due(Pages::new(1 << 20), &share(1 << 20));
         }
-        plan.is_over(Nanos::ZERO)
-    };
-    assert!(is_over(false, 2), "two of three pages would be read in vain");
-    assert!(!is_over(false, 1) && !is_over(false, 0));
-    assert!(!is_over(true, 2), "it seeks");
-    let all = TrendSteps::gapless(100_000, -16);
-    let begun = |rotates| {
-        let came = Pages::new(1600);
-        TrendPlan::new(all, Nanos::ZERO, came, Arc::default()).on_device(rotates).depth
-    };
-    assert_eq!((begun(true), begun(false)), (100, Tuning::DEFAULT.few_samples));
+        plan.reader_at(first, pages, Nanos::ZERO);
+        // The rest of it, forward.
+        (1..4).for_each(|page| plan.reader_at(first + page * 16, pages, Nanos::ZERO));
+    }
+    plan.interval(max_skip);
+    plan
+}
+
+#[test]
+fn a_plan_ends_if_it_costs_more_to_read_what_is_skipped_than_to_request_it_later() {
+    let is_over =
+        |max_skip: u64, skipped| skipping(Pages::new(max_skip), skipped, true).is_over(Nanos::ZERO);
+    assert!(is_over(20, 2), "32 pages");
+    assert!(!is_over(20, 1) && !is_over(20, 0));
+    assert!(!is_over(100, 2), "each request seeks");
+    assert!(!skipping(Pages::new(20), 2, false).is_over(Nanos::ZERO), "it may have read them");
+}
+
+#[test]
+fn forward_reads_of_uneven_size_skip_nothing() {
+    let steps = TrendSteps::gapless(0, 16);
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::new(20), Arc::default());
+    let mut page = 16;
+    for read in 0..40 {
+        let pages = if read % 2 == 0 { 256 } else { 1 };
+        plan.reader_at(page, Some(pages), Nanos::ZERO);
+        page += pages;
+    }
+    assert!(!plan.is_over(Nanos::ZERO));
+    assert_eq!(plan.passed, page / 16, "up to the piece of the last page");
+}
+
+#[test]
+fn the_pace_of_a_reader_is_without_jumps() {
+    let pace = |max_skip: u64| skipping(Pages::new(max_skip), 2, true).pace;
+    assert_eq!((pace(100), pace(20)), (60, 20));
 }
 
 #[test]
 fn what_is_read_backward_is_joined_and_ends_at_the_first_page() {
     let steps = TrendSteps::gapless(60, -16);
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, MAX_SKIP, Arc::default());
     assert_eq!(extents(&mut plan, 1000), [(0, 60)]);
-    plan.reader_at(28, 1, Nanos::ZERO);
+    plan.reader_at(28, None, Nanos::ZERO);
     assert_eq!(plan.at, 3, "two pieces of sixteen pages were read");
 }
 
 #[test]
 fn lateness_looks_further_within_bounds() {
     let steps = TrendSteps { last: 0, step: 4, len: 1, ..STEPS };
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, MAX_SKIP, Arc::default());
     for _ in 0..30 {
         plan.late(&share(100));
     }
@@ -166,12 +195,12 @@ fn lateness_looks_further_within_bounds() {
 /// interval without the gaps and `with` with them.
 fn left_out(step: u64, with: u64) -> (u64, u64) {
     let steps = TrendSteps { last: 0, step: step.cast_signed(), len: 1, ..STEPS };
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, MAX_SKIP, Arc::default());
     let (mut page, mut with_gaps) = (0, false);
     for interval in 1..=40 {
         page += step * if with_gaps { with } else { 2 };
-        plan.reader_at(page, 1, Nanos::ZERO);
-        plan.interval();
+        plan.reader_at(page, Some(1), Nanos::ZERO);
+        plan.interval(MAX_SKIP);
         let now = Nanos::from_millis(100 * interval);
         let verdict = plan.judge_gaps(now, Some(1e6).filter(|_| interval < 9));
         with_gaps = verdict.unwrap_or(with_gaps || plan.piece() > 1);
@@ -193,7 +222,7 @@ fn what_is_left_out_fills_memory_like_all_else() {
     let plan = TrendPlan {
         gaps: GapTrial::won(),
         pace: 100,
-        ..TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default())
+        ..TrendPlan::new(steps, Nanos::ZERO, MAX_SKIP, Arc::default())
     };
     assert_eq!(plan.room(&WindowShare { memory: Pages::new(2000), ..share(100) }), 40);
 }
@@ -202,11 +231,11 @@ fn what_is_left_out_fills_memory_like_all_else() {
 fn steps_through_a_mapping_bring_what_the_kernel_reads_around_a_fault() {
     let share = share(1024);
     let ordered = |steps: TrendSteps| {
-        let mut plan = TrendPlan::new(steps, Nanos::ZERO, Pages::ZERO, Arc::default());
+        let mut plan = TrendPlan::new(steps, Nanos::ZERO, MAX_SKIP, Arc::default());
         let due = plan.due(Pages::new(1 << 20), &share);
         let on_the_way = steps.last.wrapping_add_signed(3 * steps.step + 1);
         for _ in 0..8 {
-            plan.reader_at(on_the_way, 1, Nanos::ZERO);
+            plan.reader_at(on_the_way, Some(1), Nanos::ZERO);
         }
         (due[0].start.get(), due[0].pages.get(), plan.is_over(Nanos::ZERO))
     };

@@ -218,6 +218,12 @@ impl Tuning {
         self.max_runs / 2
     }
 
+    /// Reads that must have been sampled before and during a plan to measure its gain: fewer, as of
+    /// a small file among others, show mostly chance.
+    pub(crate) fn min_trend_reads(&self) -> u64 {
+        4 * self.min_samples
+    }
+
     /// Accesses for which the gain of a trend is predicted: the last ones, extended along the trend
     /// up to this number.
     pub(crate) fn trend_accesses(&self) -> usize {

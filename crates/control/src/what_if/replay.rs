@@ -17,6 +17,8 @@ use crate::trend::{Trend, TrendPlan};
 use crate::tuning::Tuning;
 
 const STREAM: StreamId = StreamId(0);
+/// A replayed trend is assumed to continue, so nothing is skipped.
+const NO_LIMIT: Pages = Pages::new(u64::MAX);
 
 /// The request queue of the device.
 #[derive(Debug)]
@@ -196,7 +198,7 @@ impl TrendReplay {
     fn access(&mut self, access: PastAccess, now: Nanos) {
         self.trend.read(access.first, access.pages, false);
         if let Some(plan) = &mut self.plan {
-            plan.reader_at(access.first, access.pages, now);
+            plan.reader_at(access.first, None, now);
         }
     }
 
@@ -211,11 +213,11 @@ impl TrendReplay {
         }
         if self.plan.is_none() {
             let steps = self.trend.steps(true);
-            self.plan = steps
-                .map(|steps| TrendPlan::new(steps, now, Pages::ZERO, Arc::clone(&self.tuning)));
+            self.plan =
+                steps.map(|steps| TrendPlan::new(steps, now, NO_LIMIT, Arc::clone(&self.tuning)));
         }
         let Some(plan) = &mut self.plan else { return Vec::new() };
-        plan.interval();
+        plan.interval(NO_LIMIT);
         if waits > self.waits {
             plan.late(&self.share);
         }
