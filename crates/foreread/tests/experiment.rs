@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use program::{foreread_in, run};
 use serde_json::Value;
 use sys::lock::Lock;
+use testkit::HOST_LOCK;
 use units::Bytes;
 use vdisk::Filesystem;
 
@@ -27,7 +28,7 @@ impl Stage {
             println!("SKIP {name}: {lack}");
             return None;
         }
-        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new(HOST_LOCK)).unwrap();
         Some(Self { dir: tempfile::tempdir().unwrap(), _turn: turn })
     }
 

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use program::{document, foreread_in, text};
 use serde_json::Value;
 use sys::lock::Lock;
+use testkit::HOST_LOCK;
 use vdisk::Filesystem;
 
 /// A virtual disk without service times, and directories for foreread's own state.
@@ -43,7 +44,7 @@ impl Stage {
             println!("SKIP {name}: {lack}");
             return None;
         }
-        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new(HOST_LOCK)).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let made = foreread_in(dir.path())
             .args(["vdisk", "create", words, "--name", "stage", "--json"])

@@ -16,6 +16,7 @@ use host::{HostError, Machine, PathProbe, Root, Storage, StorageKind, device_fac
 use sys::lock::Lock;
 use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
+use testkit::HOST_LOCK;
 use units::Bytes;
 
 /// A temporary directory with devices and mounts. Dropping it unmounts and releases them.
@@ -34,7 +35,7 @@ impl Scene {
             println!("SKIP {name}: needs root");
             return None;
         }
-        match Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) {
+        match Lock::acquire(Path::new(HOST_LOCK)) {
             Ok(turn) => {
                 let dir = tempfile::tempdir().expect("a directory");
                 Some(Self { name, dir, nodes: Vec::new(), points: Vec::new(), _turn: turn })

@@ -21,6 +21,7 @@ use std::time::Duration;
 use sys::lock::Lock;
 use sys::mapping::FileMapping;
 use tempfile::TempDir;
+use testkit::HOST_LOCK;
 use units::Bytes;
 
 /// A directory on a real file system, and the census. A lock serialises the host tests.
@@ -36,7 +37,7 @@ impl Stage {
             println!("SKIP {name}: {reason}");
             None
         };
-        let turn = match Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) {
+        let turn = match Lock::acquire(Path::new(HOST_LOCK)) {
             Ok(turn) => turn,
             Err(error) => return skip(format!("no lock ({error})")),
         };

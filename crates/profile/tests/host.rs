@@ -10,6 +10,7 @@ use std::process::{Command, ExitStatus};
 use foreread_profile::{ProfileRecording, RecordTarget, Recorder};
 use rustix::fs::{Advice, fadvise};
 use sys::lock::Lock;
+use testkit::HOST_LOCK;
 
 const SIZE: usize = 32 << 20;
 /// Maps a file, closes its descriptor if it is asked to, and touches a page of each 256 KiB.
@@ -102,7 +103,7 @@ impl Stage {
             file.write_all(&[index as u8; 4096]).unwrap();
         }
         file.sync_all().unwrap();
-        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new(HOST_LOCK)).unwrap();
         Some(Self { dir, program, _turn: turn })
     }
 

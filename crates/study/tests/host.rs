@@ -17,11 +17,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use sys::lock::Lock;
 use tempfile::TempDir;
+use testkit::HOST_LOCK;
 use testkit::file_device::FileDevice;
 use units::Kib;
-
-/// Lock file: only one test of the host tier runs at a time on a machine.
-const LOCK: &str = "/tmp/foreread-host-tests.lock";
 
 /// Maximum time for a guard or a server to clean up on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -43,7 +41,7 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
         println!("SKIP {name}: not root");
         return None;
     }
-    let lock = Lock::acquire(Path::new(LOCK)).expect("the lock of the host tier");
+    let lock = Lock::acquire(Path::new(HOST_LOCK)).expect("the lock of the host tier");
     Some((lock, tempfile::tempdir().expect("a directory")))
 }
 

@@ -11,10 +11,9 @@ use foreread_trace::TraceRecordKind;
 use foreread_trace::{RecordMethod, RecordSubject, Recording, record};
 use sys::lock::Lock;
 use tempfile::TempDir;
+use testkit::HOST_LOCK;
 use units::Bytes;
 
-/// Only one host test runs at a time on a machine.
-const LOCK: &str = "/tmp/foreread-host-tests.lock";
 /// Size of a read in bytes. The process makes 32 reads of 64 KiB.
 const BLOCK: u64 = 64 << 10;
 const BLOCKS: u64 = 32;
@@ -25,7 +24,7 @@ fn stage(name: &str) -> Option<(Lock, TempDir)> {
         println!("SKIP {name}: not root");
         return None;
     }
-    let lock = Lock::acquire(Path::new(LOCK)).expect("the lock of the host tier");
+    let lock = Lock::acquire(Path::new(HOST_LOCK)).expect("the lock of the host tier");
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("data"), vec![7; (BLOCK * BLOCKS) as usize]).expect("a file");
     Some((lock, dir))

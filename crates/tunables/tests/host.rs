@@ -22,6 +22,7 @@ use stage::{Stage, fifty_moments, kib, survives_kills};
 use sys::lock::Lock;
 use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
+use testkit::HOST_LOCK;
 use units::Bytes;
 
 /// A loop device with a file of 256 MiB; detached on drop.
@@ -43,7 +44,7 @@ impl Loop {
         if !rustix::process::geteuid().is_root() {
             return skip("needs root".to_owned());
         }
-        let turn = match Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) {
+        let turn = match Lock::acquire(Path::new(HOST_LOCK)) {
             Ok(turn) => turn,
             Err(error) => return skip(format!("no lock ({error})")),
         };

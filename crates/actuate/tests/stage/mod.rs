@@ -11,6 +11,7 @@ use observe::{OpenFile, OpenFileFilter};
 use sys::lock::Lock;
 use sys::loopdev::{LoopDevice, find_free, release};
 use tempfile::TempDir;
+use testkit::HOST_LOCK;
 use tunables::{BdiLease, GuardCommand};
 use units::Bytes;
 
@@ -36,7 +37,7 @@ impl Stage {
         if let Err(error) = observe::Census::load() {
             return skip(&error.to_string());
         }
-        let Ok(turn) = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")) else {
+        let Ok(turn) = Lock::acquire(Path::new(HOST_LOCK)) else {
             return skip("no lock");
         };
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -6,12 +6,10 @@ use std::process::Command;
 use foreread_bench::{Cancel, Dataset, LayOutOptions, Sample, TrialOptions, run_trial};
 use host::{Root, Storage};
 use sys::lock::Lock;
+use testkit::HOST_LOCK;
 use testkit::file_device::FileDevice;
 use units::{Bytes, Nanos};
 use workload::Workload;
-
-/// One host test at a time runs on a machine: each changes what the others measure.
-const LOCK: &str = "/tmp/foreread-host-tests.lock";
 
 /// A mounted file system, removed when this value is dropped.
 pub struct Disk {
@@ -50,7 +48,8 @@ pub fn disk(name: &str, filesystem: &str, size_mib: u64) -> Option<Disk> {
 
 impl Disk {
     fn make(filesystem: &str, size_mib: u64) -> Result<Self, String> {
-        let lock = Lock::acquire(Path::new(LOCK)).map_err(|error| format!("{LOCK}: {error}"))?;
+        let lock =
+            Lock::acquire(Path::new(HOST_LOCK)).map_err(|error| format!("{HOST_LOCK}: {error}"))?;
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let image = dir.path().join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use sys::cachestat::cachestat;
+use testkit::HOST_LOCK;
 use units::Bytes;
 
 use crate::program::foreread_in;
@@ -27,7 +28,7 @@ pub struct Stage {
 impl Stage {
     /// Creates the disk with this specification.
     pub fn set(words: &str) -> Self {
-        let turn = sys::lock::Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = sys::lock::Lock::acquire(Path::new(HOST_LOCK)).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let mut create = foreread_in(dir.path());
         let made = create.args(["vdisk", "create", words, "--name", "stage", "--json"]).output();

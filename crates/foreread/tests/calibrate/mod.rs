@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use sys::lock::Lock;
+use testkit::HOST_LOCK;
 use vdisk::Filesystem;
 
 use super::{document, foreread_in, text};
@@ -42,7 +43,7 @@ fn host_calibrating_a_virtual_disk_gives_a_model_and_leaves_nothing_else() {
     if let Err(lack) = vdisk::availability(Filesystem::Raw) {
         return println!("SKIP {name}: {lack}");
     }
-    let _turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+    let _turn = Lock::acquire(Path::new(HOST_LOCK)).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let before = disks(dir.path());
     let found = document(&calibrate(dir.path(), &[]));

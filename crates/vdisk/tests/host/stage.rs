@@ -14,6 +14,7 @@ use host::Dirs;
 use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::process::{Pid, Signal, kill_process};
 use sys::lock::Lock;
+use testkit::HOST_LOCK;
 
 pub(crate) const HELPER: &str = env!("CARGO_BIN_EXE_vdisk-helper");
 
@@ -38,7 +39,7 @@ impl Stage {
             println!("SKIP {test}: {missing}");
             return None;
         }
-        let turn = Lock::acquire(Path::new("/tmp/foreread-host-tests.lock")).unwrap();
+        let turn = Lock::acquire(Path::new(HOST_LOCK)).unwrap();
         let base = tempfile::tempdir().unwrap();
         let dirs = Dirs::under(base.path());
         Some(Self { base, dirs, _turn: turn })
