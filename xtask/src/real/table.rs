@@ -118,16 +118,20 @@ impl ProgramCell {
         seconds.is_finite().then_some(seconds)
     }
 
+    /// Returns the time without ÷ with `auto` of each pair.
+    fn ratios(&self) -> impl Iterator<Item = f64> {
+        self.pairs.iter().map(|(without, with)| without.seconds / with.seconds)
+    }
+
     /// Returns the time without ÷ with `auto`: the median of the pairs, and its interval.
     pub fn ratio(&self) -> Option<Estimate> {
-        let ratios = self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
-        Estimate::from_values(&ratios.collect::<Vec<f64>>())
+        Estimate::from_values(&self.ratios().collect::<Vec<f64>>())
     }
 
     /// Returns whether more pairs could still show whether the requirement is met.
     pub fn is_undecided(&self) -> bool {
-        let ratios = || self.pairs.iter().map(|(without, with)| without.seconds / with.seconds);
-        ratios().any(|ratio| ratio < WORST_ALLOWED) && ratios().any(|ratio| ratio >= WORST_ALLOWED)
+        let is_allowed = |ratio: f64| ratio >= WORST_ALLOWED;
+        self.ratios().any(is_allowed) && !self.ratios().all(is_allowed)
     }
 
     /// Returns whether the pairs are insufficient: too slow, contradictory, or all of them
@@ -202,7 +206,13 @@ impl ProgramCell {
         let value = ratio.map_or(f64::NAN, |ratio| ratio.median);
         let interval = ratio.filter(|ratio| ratio.low().is_finite()).map_or_else(
             || "–".to_owned(),
-            |ratio| format!("{:.2}–{:.2}", ratio.low(), ratio.high()),
+            |ratio| {
+                // A loss in a few runs does not show in the interval of the median.
+                let lowest = self.ratios().fold(ratio.low(), f64::min);
+                let is_hidden = lowest < WORST_ALLOWED && lowest < ratio.low();
+                let also = if is_hidden { format!(", lowest {lowest:.2}") } else { String::new() };
+                format!("{:.2}–{:.2}{also}", ratio.low(), ratio.high())
+            },
         );
         let window = self
             .best_window()
@@ -404,6 +414,21 @@ mod tests {
         assert!(!cell(&runs).is_undecided());
         runs.extend([run(2, Arm::Default, 0.9, "c"), run(2, Arm::Auto, 1.0, "c")]);
         assert!(cell(&runs).is_undecided());
+    }
+
+    #[test]
+    fn a_loss_in_one_of_many_pairs_is_shown() {
+        let tar = programs().find(|program| program.name == "tar").unwrap();
+        let row = |slowest: f64| {
+            let pair = |seed: u64| {
+                let with = if seed == 1 { slowest } else { 1.0 };
+                [run(seed, Arm::Default, 1.0, "c"), run(seed, Arm::Auto, with, "c")]
+            };
+            let runs: Vec<ProgramRun> = (1..=12).flat_map(pair).collect();
+            ProgramCell::from_runs(tar, "ssd-sata", 0, "c", &runs).row()
+        };
+        assert!(row(1.6).contains("| 1.00 | 1.00–1.00, lowest 0.62 |"), "{}", row(1.6));
+        assert!(row(1.02).contains("| 1.00 | 1.00–1.00 |"), "{}", row(1.02));
     }
 
     #[test]
