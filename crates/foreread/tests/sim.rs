@@ -3,7 +3,7 @@
 
 mod program;
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use program::Scratch;
@@ -266,6 +266,22 @@ fn a_dry_run_says_what_is_written_and_how_long_a_simulation_really_takes() {
 }
 
 /// A long computation does not check for signals, yet a signal stops it.
+/// Waits until a process handles SIGTERM or has ended: on a busy machine, its start takes longer.
+fn wait_until_it_handles_sigterm(child: &Child) {
+    let begun = Instant::now();
+    let bit = 1_u64 << (rustix::process::Signal::TERM.as_raw() - 1);
+    loop {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+        let caught = u64::from_str_radix(field("SigCgt:"), 16).unwrap();
+        if caught & bit != 0 || field("State:").starts_with('Z') {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not handle SIGTERM");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_signal_ends_a_long_simulation_and_the_limits_of_one() {
     let scratch = Scratch::new();
@@ -276,6 +292,7 @@ fn a_signal_ends_a_long_simulation_and_the_limits_of_one() {
         let mut command = scratch.foreread(words);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
+        wait_until_it_handles_sigterm(&child);
         std::thread::sleep(Duration::from_millis(1500));
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
