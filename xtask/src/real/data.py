@@ -264,7 +264,8 @@ def packages(path):
     import numpy
 
     site = os.path.dirname(os.path.dirname(numpy.__file__))
-    unwanted = shutil.ignore_patterns("pip*", "setuptools*", "_duckdb*", "tantivy*")
+    unwanted = ["pip", "setuptools", "_duckdb", "tantivy", "faiss", "usearch", "numkong"]
+    unwanted = shutil.ignore_patterns(*(f"{name}*" for name in unwanted))
     shutil.copytree(site, f"{path}/site", ignore=unwanted)
 
 
@@ -278,6 +279,125 @@ def compiler(path):
     for number in range(24):
         with open(f"{path}/s{number}.c", "w") as file:
             file.write(f'{includes}int f{number}(void) {{ return printf("%d", {number}); }}\n')
+
+
+def arrow(path):
+    """300,000 records of 2 KiB in batches of 1,000, as Arrow's IPC format: 600 MB."""
+    import pyarrow
+
+    generator = random.Random(SEED)
+    schema = pyarrow.schema([("id", pyarrow.int64()), ("payload", pyarrow.binary())])
+    with pyarrow.ipc.new_file(f"{path}/records", schema) as file:
+        for start in range(0, 300_000, 1000):
+            payloads = [generator.randbytes(2048) for _ in range(1000)]
+            file.write(pyarrow.record_batch([range(start, start + 1000), payloads], schema))
+
+
+def vectors():
+    """400,000 vectors of 128 numbers: 205 MB."""
+    import numpy
+
+    return numpy.random.default_rng(SEED).random((400_000, 128), dtype=numpy.float32)
+
+
+def faiss(path):
+    """Vectors in 2,048 lists, each stored in one piece."""
+    import faiss
+
+    faiss.omp_set_num_threads(2)
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(128), 128, 2048)
+    index.cp.niter = 4
+    index.train(vectors()[:80_000])
+    index.add(vectors())
+    faiss.write_index(index, f"{path}/index")
+
+
+def usearch(path):
+    """Vectors as a graph of neighbours."""
+    from usearch.index import Index
+
+    index = Index(ndim=128, metric="l2sq", dtype="f32", connectivity=16, expansion_add=32)
+    some = vectors()[:200_000]
+    index.add(range(len(some)), some, threads=2)
+    index.save(f"{path}/index")
+
+
+def blast(path):
+    """3,000 sequences of 100,000 bases: 75 MB."""
+    generator = random.Random(SEED)
+    with open(f"{path}/fasta", "w") as file:
+        for number in range(3000):
+            sequence = "".join(generator.choices("ACGT", k=100_000))
+            file.write(f">s{number}\n{sequence}\n")
+    with open(f"{path}/query", "w") as file:
+        file.write(f">q\n{sequence[:2000]}\n")
+    command = ["makeblastdb", "-in", f"{path}/fasta", "-dbtype", "nucl", "-out", f"{path}/db"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    os.remove(f"{path}/fasta")
+
+
+def qcow2(path):
+    """The image of a disk of 320 MiB whose clusters of 64 KiB were written in random order."""
+    generator = random.Random(SEED)
+    clusters = list(range(320 * 16))
+    generator.shuffle(clusters)
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", f"{path}/image", "320M"], check=True)
+    writes = "".join(f"write -q -P {1 + n % 255} {n * 64}k 64k\n" for n in clusters)
+    subprocess.run(["qemu-io", "-t", "writeback", f"{path}/image"], input=writes.encode(),
+                   check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+
+
+def berkeleydb(path):
+    """25,000 records of 500 bytes, inserted in random order: 20 MB."""
+    generator = random.Random(SEED)
+    keys = list(range(25_000))
+    generator.shuffle(keys)
+    command = ["db5.3_load", "-T", "-t", "btree", f"{path}/db"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        for key in keys:
+            process.stdin.write(b"%012d\n%s\n" % (key, generator.randbytes(250).hex().encode()))
+        process.stdin.close()
+        if process.wait() != 0:
+            sys.exit("db5.3_load failed")
+
+
+def borg(path):
+    """A repository of two backups; 200 files of 1.5 MB, of which half changed between them."""
+    environment = os.environ | {
+        "BORG_BASE_DIR": f"{path}/borg",
+        "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes",
+    }
+    generator = random.Random(SEED)
+    os.mkdir(f"{path}/source")
+    subprocess.run(["borg", "init", "-e", "none", "repository"], check=True, cwd=path,
+                   env=environment)  # fmt: skip
+    for backup in ("first", "second"):
+        for number in range(0, 200, 1 if backup == "first" else 2):
+            with open(f"{path}/source/f{number}", "wb") as file:
+                file.write(generator.randbytes(1_500_000))
+        create = ["borg", "create", "-C", "none", f"repository::{backup}", "source"]
+        subprocess.run(create, check=True, cwd=path, env=environment)
+    shutil.rmtree(f"{path}/source")
+    shutil.rmtree(f"{path}/borg")
+
+
+def picture(path):
+    """A picture of 12,000 × 12,000 points as a TIFF file with tiles of 256 × 256: 430 MB."""
+    tiles = "[tile,tile-width=256,tile-height=256]"
+    noise, grey = f"{path}/noise.v", f"{path}/grey.v"
+    subprocess.run(["vips", "gaussnoise", noise, "12000", "12000", f"--seed={SEED}"], check=True)
+    subprocess.run(["vips", "cast", noise, grey, "uchar"], check=True)
+    os.remove(noise)
+    joined = [grey, grey, grey]
+    command = ["vips", "bandjoin", " ".join(joined), f"{path}/picture.tif{tiles}"]
+    subprocess.run(command, check=True)
+    os.remove(grey)
+
+
+def archive(path):
+    """The files of `tree` without the large one, as a ZIP archive without compression: 73 MB."""
+    tree(path)
+    subprocess.run("zip -q -0 -r a.zip d* && rm -r d* pack", shell=True, cwd=path, check=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,18 @@ SHELL = {
     "git-log": "git log --raw > /dev/null",
     "git-gc": "git rev-list --objects --all | git pack-objects -q --stdout > /dev/null",
     "git-checkout": "GIT_INDEX_FILE=$OUT/.index git --work-tree=$OUT checkout -q -f master -- .",
+    "git-grep": "git grep -c zzzz master || true",
+    "git-fsck": "git fsck --full --no-progress --no-dangling",
+    "tac": "tac f0 | cat > /dev/null",
+    "blast": "blastn -db db -query query -num_threads 1",
+    "qcow2-convert": "qemu-img convert -n --target-image-opts image driver=null-co,size=320M",
+    "bdb-dump": "db5.3_dump db | cat > /dev/null",
+    "borg-extract": "export BORG_BASE_DIR=$OUT BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK=yes"
+    " BORG_RELOCATED_REPO_ACCESS_IS_OK=yes;"
+    " borg --bypass-lock extract --stdout repository::second | cat > /dev/null",
+    "vips-crop": "for n in $(seq $N); do"
+    " vips crop picture.tif $OUT/crop.v $(( (n * 7919 + SEED * 104729) % 11000 ))"
+    " $(( (n * 15485863 + SEED * 32452843) % 11000 )) 1000 1000; done",
     "cat-8": "for f in f*; do cat $f > /dev/null & done; wait",
     "cat-64": "for f in small/*; do cat $f > /dev/null & done; wait",
     "zstd": "for f in f0 f1 f2; do zstd -q -c $f > /dev/null; done",
@@ -223,6 +235,66 @@ def polars_parquet(path, _count):
 
     column = polars.col("c2").max()
     return lambda: polars.scan_parquet(f"{path}/parquet").select(column).collect()
+
+
+def arrow_shuffled(path, count):
+    import pyarrow
+
+    records = pyarrow.ipc.open_file(pyarrow.memory_map(f"{path}/records"))
+
+    def work():
+        for _ in range(count):
+            batch = records.get_batch(random.randrange(300))
+            len(batch.column(1)[random.randrange(1000)].as_py())
+
+    return work
+
+
+def faiss_search(path, count):
+    import faiss
+    import numpy
+
+    faiss.omp_set_num_threads(1)
+    index = faiss.read_index(f"{path}/index", faiss.IO_FLAG_MMAP)
+    index.nprobe = 4
+    generator = numpy.random.default_rng(random.getrandbits(32))
+
+    def work():
+        for _ in range(count):
+            index.search(generator.random((1, 128), dtype=numpy.float32), 10)
+
+    return work
+
+
+def usearch_search(path, count):
+    import numpy
+    from usearch.index import Index
+
+    index = Index.restore(f"{path}/index", view=True)
+    generator = numpy.random.default_rng(random.getrandbits(32))
+
+    def work():
+        for _ in range(count):
+            index.search(generator.random(128, dtype=numpy.float32), 10, exact=False)
+
+    return work
+
+
+def sqlite_check(path, _count):
+    return sqlite(path, "pragma quick_check", [()])
+
+
+def zip_members(path, count):
+    import zipfile
+
+    archive = zipfile.ZipFile(f"{path}/a.zip")
+    names = sorted(archive.namelist())
+
+    def work():
+        for name in random.sample(names, count):
+            archive.read(name)
+
+    return work
 
 
 def lmdb(path, keys, step="next"):

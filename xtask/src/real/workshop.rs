@@ -10,7 +10,7 @@ use host::Dirs;
 use vdisk::{DiskConfig, Lifetime, ServerCommand, VirtualDisk};
 
 /// Packages from PyPI.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 12] = [
     "numpy",
     "duckdb",
     "pyarrow",
@@ -21,9 +21,11 @@ const PACKAGES: [&str; 10] = [
     "zarr",
     "plyvel",
     "tantivy",
+    "faiss-cpu",
+    "usearch",
 ];
 /// Programs, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 11] = [
+const PROGRAMS: [(&str, &str); 17] = [
     ("rg", "ripgrep"),
     ("git", "git"),
     ("tar", "tar"),
@@ -35,6 +37,12 @@ const PROGRAMS: [(&str, &str); 11] = [
     ("samtools", "samtools"),
     ("ffmpeg", "ffmpeg"),
     ("plocate-build", "plocate"),
+    ("blastn", "ncbi-blast+"),
+    ("qemu-img", "qemu-utils"),
+    ("db5.3_load", "db5.3-util"),
+    ("borg", "borgbackup"),
+    ("vips", "libvips-tools"),
+    ("zip", "zip"),
 ];
 
 /// The directory under `target/` with everything that is created once.
