@@ -25,7 +25,7 @@ const PACKAGES: [&str; 12] = [
     "usearch",
 ];
 /// Programs, and the Debian packages that contain them.
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 16] = [
     ("rg", "ripgrep"),
     ("git", "git"),
     ("tar", "tar"),
@@ -42,7 +42,6 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("db5.3_load", "db5.3-util"),
     ("borg", "borgbackup"),
     ("vips", "libvips-tools"),
-    ("zip", "zip"),
 ];
 
 /// The directory under `target/` with everything that is created once.
@@ -79,6 +78,12 @@ impl Workshop {
         if !python.exists() {
             let venv = workshop.directory.join("venv");
             run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+        }
+        // An environment of an earlier version lacks the packages that were added since.
+        let find = "import sys, importlib.metadata as m; [m.version(p) for p in sys.argv[1:]]";
+        let mut look = Command::new(&python);
+        look.args(["-c", find]).args(PACKAGES).stderr(Stdio::null());
+        if !look.status().context("looking for Python packages")?.success() {
             run(Command::new(&python).args(["-m", "pip", "install", "-q"]).args(PACKAGES))?;
         }
         Ok(workshop)
