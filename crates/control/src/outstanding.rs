@@ -79,6 +79,25 @@ impl Outstanding {
         }
     }
 
+    /// Records that a reader went from `end` to `to`: the pages between them were read in vain.
+    pub fn skip(&mut self, end: u64, to: u64) {
+        self.reader_at(end);
+        for one in std::mem::take(&mut self.windows) {
+            let (from, until) = (end.max(one.start).max(one.reached), to.min(one.end));
+            if from >= until {
+                self.windows.push_back(one);
+                continue;
+            }
+            self.wasted = self.wasted.saturating_add(until - from);
+            if one.start < from {
+                self.windows.push_back(Ahead { end: from, ..one });
+            }
+            if until < one.end {
+                self.windows.push_back(Ahead { start: until, reached: until, ..one });
+            }
+        }
+    }
+
     /// Returns whether the page was read ahead and no reader has reached it yet.
     pub fn awaits(&self, page: u64) -> bool {
         self.windows.iter().any(|one| one.reached <= page && page < one.end)
@@ -138,6 +157,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_reader_skips_was_not_used() {
+        let mut ahead = Outstanding::default();
+        ahead.submit(0, 64, 0, 16, Nanos::ZERO);
+        ahead.submit(64, 320, 64, 0, Nanos::ZERO);
+        ahead.skip(40, 100);
+        assert_eq!((ahead.progress(), ahead.wasted), (40, 60));
+        ahead.reader_at(200);
+        assert_eq!((ahead.progress(), ahead.wasted, ahead.ahead()), (140, 60, 120));
+    }
+
+    #[test]
     fn what_nobody_comes_to_is_wasted_up_to_the_end_of_the_file() {
         let mut ahead = Outstanding::default();
         ahead.submit(1000, 1032, 1016, 1, Nanos::ZERO);
@@ -157,6 +187,7 @@ mod tests {
                 ahead.submit(at, at + size, at, 1, Nanos::ZERO);
                 submitted += size;
                 ahead.reader_at(at / 2);
+                ahead.skip(at / 2, at / 2 + size / 2);
             }
             ahead.expire(Nanos::MAX, None);
             prop_assert_eq!(ahead.used + ahead.wasted, submitted);

@@ -142,6 +142,20 @@ impl Classifier {
         false
     }
 
+    /// Ends the run of a reader that went from page `end` to a page that was read ahead, without
+    /// reading those between. Returns false if another run goes on there, or a miss shows the same.
+    pub fn skip(&mut self, end: u64, to: u64) -> bool {
+        let is_ahead = |run: &Run| run.first < end && end < to && to < run.next;
+        let Some(run) = self.runs.last_mut().filter(|run| run.last <= end && is_ahead(run)) else {
+            return false;
+        };
+        let next = std::mem::replace(&mut run.next, end);
+        run.end = end;
+        self.begin(to, to);
+        self.window_to(to, next);
+        true
+    }
+
     fn begin(&mut self, index: u64, next: u64) {
         if self.runs.len() == self.tuning.max_runs {
             self.runs.remove(0);

@@ -107,6 +107,8 @@ pub(super) struct Stream {
     pub stalls: u64,
     pub thrashed: u64,
     samples: SampleBurst,
+    /// The page after the last sampled read of a stream, and its time.
+    sampled_end: Option<(u64, Nanos)>,
     /// Progress in pages, and places, up to the last tick.
     before: (u64, PlaceCounts),
     /// Pages used and wasted before the interval.
@@ -203,6 +205,10 @@ impl Stream {
                 self.ahead.used = self.ahead.used.saturating_add(event.request.get());
                 self.pending = None;
             }
+            EventKind::Access { mapped } if !mapped && self.reading() == StreamKind::Forward => {
+                self.samples.count += 1;
+                self.read_forward(at, index, event.request.get());
+            }
             EventKind::Access { mapped } => {
                 self.samples.add(at);
                 self.log.sample(at, index, event.request.get(), mapped);
@@ -221,6 +227,19 @@ impl Stream {
                     self.runs.waited(wait);
                 }
             }
+        }
+    }
+
+    /// Records a read of a stream, cached or not. With a large window, misses do not show what it
+    /// skips; with the original one, they show only what that window does not cover.
+    fn read_forward(&mut self, at: Nanos, index: u64, pages: u64) {
+        let end = index.saturating_add(pages.max(1));
+        let Some((before, then)) = self.sampled_end.replace((end, at)) else { return };
+        let is_next = at.saturating_sub(then) < self.tuning.sample_timeout();
+        let is_far = index > before.saturating_add(self.original.unwrap_or_default().get());
+        if is_next && is_far && self.classifier.skip(before, index) {
+            self.ahead.skip(before, index);
+            self.runs.miss(at, index, pages, Some(before), true);
         }
     }
 
@@ -355,9 +374,10 @@ impl Stream {
     pub fn wants_samples(&self, now: Nanos) -> bool {
         let is_read = now.saturating_sub(self.seen) <= self.tuning.max_unseen_time();
         let is_managed = self.facts.is_some_and(|facts| !facts.unmanaged);
-        let may_have_trend = is_read && now >= self.samples.next;
-        is_managed
-            && (self.plan.is_some() || (may_have_trend && self.reading() == StreamKind::Other))
+        let is_due = is_read && now >= self.samples.next;
+        let is_random_mapping = self.reading() == StreamKind::MappedRandom;
+        let is_mapped_stream = self.mapped && self.reading() == StreamKind::Forward;
+        is_managed && (self.plan.is_some() || (is_due && !is_random_mapping && !is_mapped_stream))
     }
 
     /// Returns whether its reader has reached the end of the file.
