@@ -28,8 +28,6 @@ pub struct Outstanding {
     /// Pages known to have been used.
     pub used: u64,
     pub wasted: u64,
-    /// Windows dropped with pages that no reader reached.
-    pub(super) abandoned: u64,
     tuning: Arc<Tuning>,
 }
 
@@ -83,7 +81,7 @@ impl Outstanding {
     pub fn skip(&mut self, end: u64, to: u64) {
         self.reader_at(end);
         for one in std::mem::take(&mut self.windows) {
-            let (from, until) = (end.max(one.start).max(one.reached), to.min(one.end));
+            let (from, until) = (end.max(one.reached), to.min(one.end));
             if from >= until {
                 self.windows.push_back(one);
                 continue;
@@ -134,7 +132,6 @@ impl Outstanding {
     fn give_up(&mut self, one: Ahead) {
         self.used = self.used.saturating_add(one.reached.saturating_sub(one.start));
         self.wasted = self.wasted.saturating_add(one.end.saturating_sub(one.reached));
-        self.abandoned += u64::from(one.reached < one.end);
     }
 }
 
