@@ -369,6 +369,27 @@ mod tests {
     }
 
     #[test]
+    fn a_skip_within_the_pages_read_ahead_begins_another_run() {
+        let after = |first: u64| {
+            let mut classifier = Classifier::default();
+            classifier.reader_at(first, 16);
+            classifier.window_to(first, first + 512);
+            classifier
+        };
+        let mut classifier = after(0);
+        assert!(classifier.skip(40, 200));
+        assert_eq!(classifier.runs_before(u64::MAX).collect::<Vec<_>>(), [40, 0]);
+        assert!(!classifier.reader_at(100, 1), "nothing between the two runs belongs to either");
+        let mut classifier = after(0);
+        assert!(classifier.skip(40, 200) && classifier.reader_at(300, 1), "the window goes on");
+        assert!(!after(0).skip(40, 512), "a miss shows it");
+        assert!(!after(100).skip(40, 200), "another reader ended there");
+        let mut classifier = after(0);
+        classifier.reader_at(100, 16);
+        assert!(!classifier.skip(40, 200), "a reader has been seen after the start of the skip");
+    }
+
+    #[test]
     fn marks_within_windows_are_of_the_run() {
         let mut classifier = Classifier::default();
         classifier.reader_at(0, 16);

@@ -230,8 +230,8 @@ impl Stream {
         }
     }
 
-    /// Records a read of a stream, cached or not. With a large window, misses do not show what it
-    /// skips; with the original one, they show only what that window does not cover.
+    /// Records a read of a stream, cached or not. Misses do not show a skip within pages that were
+    /// read ahead. If the original window hides it, too, it does not count.
     fn read_forward(&mut self, at: Nanos, index: u64, pages: u64) {
         let end = index.saturating_add(pages.max(1));
         let Some((before, then)) = self.sampled_end.replace((end, at)) else { return };
@@ -375,9 +375,12 @@ impl Stream {
         let is_read = now.saturating_sub(self.seen) <= self.tuning.max_unseen_time();
         let is_managed = self.facts.is_some_and(|facts| !facts.unmanaged);
         let is_due = is_read && now >= self.samples.next;
-        let is_random_mapping = self.reading() == StreamKind::MappedRandom;
-        let is_mapped_stream = self.mapped && self.reading() == StreamKind::Forward;
-        is_managed && (self.plan.is_some() || (is_due && !is_random_mapping && !is_mapped_stream))
+        let is_of_use = || match self.reading() {
+            StreamKind::Forward => !self.mapped,
+            StreamKind::MappedRandom => false,
+            StreamKind::Other => true,
+        };
+        is_managed && (self.plan.is_some() || (is_due && is_of_use()))
     }
 
     /// Returns whether its reader has reached the end of the file.
@@ -467,6 +470,32 @@ mod tests {
         }
         assert!(!stream.has_stopped(Nanos::from_millis(400)));
         assert!(stream.has_stopped(Nanos::from_millis(401)));
+    }
+
+    #[test]
+    fn a_skip_beyond_the_original_window_ends_the_run_of_a_stream() {
+        let read = |skipped: u64, pause: Nanos| {
+            let mut stream = Stream { original: Some(Pages::new(32)), ..Stream::default() };
+            let mut at = Nanos::ZERO;
+            let mut event = |stream: &mut Stream, kind: EventKind, page: u64| {
+                let event = crate::probed::event(at, kind, Page::new(page), Pages::new(8));
+                stream.on_event(&event, Bytes::from_kib(4));
+                at += pause;
+            };
+            for call in 0..8 {
+                event(&mut stream, EventKind::Miss { before: policy::Window::default() }, call * 8);
+            }
+            assert_eq!(stream.reading(), StreamKind::Forward);
+            stream.ahead.submit(64, 512, 64, 0, Nanos::ZERO);
+            stream.classifier.window_to(56, 512);
+            event(&mut stream, EventKind::Access { mapped: false }, 64);
+            event(&mut stream, EventKind::Access { mapped: false }, 72 + skipped);
+            stream.ahead.wasted
+        };
+        let soon = Nanos::from_millis(1);
+        assert_eq!([0, 32, 33, 300].map(|skipped| read(skipped, soon)), [0, 0, 33, 300]);
+        let later = Tuning::DEFAULT.sample_timeout();
+        assert_eq!(read(300, later), 0, "what was read between the samples is not known");
     }
 
     /// Returns the measured gain of a plan, and whether it goes on, for a reader that takes
