@@ -1,10 +1,10 @@
 //! Searches for the window of all streams of a device by trials (hill climbing).
 //!
-//! Streams get the largest window with which each stream still gets its turn soon: streams that
-//! compete cost a seek per window, and a short scan has no time for small steps. After a gain of a
-//! single stream, one smaller window is tried, too. If the large window gains nothing, smaller ones
-//! are tried until one does. A window that gains nothing or slows down other readers is reverted,
-//! but only if the streams still read as they did before it.
+//! Streams get larger windows, in large steps, up to the one with which each stream still gets its
+//! turn soon: streams that compete cost a seek per window, and a short scan has no time for small
+//! steps. After a gain of a single stream, one smaller window is tried, too. If the large window
+//! gains nothing, smaller ones are tried until one does. A window that gains nothing or slows down
+//! other readers is reverted, but only if the streams still read as they did before it.
 
 use std::sync::Arc;
 
@@ -88,6 +88,8 @@ struct Converged {
 pub(super) struct WindowSearch {
     window: Option<Pages>,
     reason: LimitReason,
+    /// The window before the first of the leaps that have gained since the last search.
+    leaps_from: Option<Pages>,
     trial: Option<SearchTrial>,
     converged: Option<Converged>,
     /// Consecutive trials without a gain.
@@ -170,13 +172,16 @@ impl WindowSearch {
         };
         let round = (rates.progress * round) as u64 / streams.active.max(1);
         let times = |growth| Pages::new(before.get().saturating_mul(growth));
-        let step = LimitedWindow::new(times(self.tuning.growth_factor), LimitReason::Step);
+        let growth = self.tuning.growth_factor;
+        let (step, leap) = (times(growth), times(growth * growth));
         // If readers seldom wait, a window can gain little, so a trial may cost little.
         let leaps = streams.waiting > self.tuning.minority_share;
-        let most = if leaps && round > step.pages.get() {
+        let most = if leaps && round > step.get() {
+            // Most of what can be gained is gained then, and less is lost if runs end soon.
             LimitedWindow::new(Pages::new(round), LimitReason::Round)
+                .at_most(leap, LimitReason::Step)
         } else {
-            step
+            LimitedWindow::new(step, LimitReason::Step)
         };
         let mut most = most.at_most(streams.most.pages, streams.most.reason);
         if streams.other_reads || rates.is_scattered(&self.tuning) {
@@ -288,6 +293,7 @@ impl WindowSearch {
             span = span.max(seen.min(self.tuning.max_calm_time()));
         }
         let (from, ends) = (self.window.unwrap_or(streams.typical), now + span);
+        self.leaps_from.get_or_insert(from);
         self.trial = Some(SearchTrial {
             before: self.window,
             reason_before,
@@ -306,6 +312,7 @@ impl WindowSearch {
     fn settle(&mut self, now: Nanos, streams: &StreamSummary, rate: f64) {
         let holds = self.tuning.backoff_time
             * (1 << self.failed_trials.min(self.tuning.max_backoff_doublings));
+        self.leaps_from = None;
         self.converged = Some(Converged { since: now, holds, active: streams.active, rate });
     }
 
@@ -373,7 +380,8 @@ impl WindowSearch {
             if rates.next_may_hurt_others(&trial.rates, &self.tuning) {
                 self.reason = LimitReason::OtherReads;
             } else if self.window > Some(trial.from) {
-                let Some(less) = self.between(streams, &trial) else {
+                let between = self.between(streams, &trial);
+                let Some(less) = between.filter(|_| self.reason != LimitReason::Step) else {
                     return self.try_more(now, streams);
                 };
                 self.attempt(now, streams, rates, less, self.reason);
@@ -387,13 +395,14 @@ impl WindowSearch {
         SearchOutcome::Unchanged
     }
 
-    /// Returns the window to try after a leap of a single stream that gained: halfway between the
-    /// windows before and after it, on a logarithmic scale. On some arrays it is faster than both.
+    /// Returns the window to try after leaps of a single stream that gained: halfway between the
+    /// windows before and after them, on a logarithmic scale. Some arrays are fastest with it.
     fn between(&self, streams: &StreamSummary, trial: &SearchTrial) -> Option<Pages> {
-        let growth = self.window?.get() / trial.from.get();
+        let from = self.leaps_from.unwrap_or(trial.from).get();
+        let growth = self.window?.get() / from;
         let is_leap = growth >= self.tuning.growth_factor * self.tuning.growth_factor;
         let is_alone = streams.active == 1 && trial.rates.switches() <= self.tuning.minority_share;
-        let less = sizes::even_at_most(Pages::new(trial.from.get() * growth.isqrt()));
+        let less = sizes::even_at_most(Pages::new(from * growth.isqrt()));
         (is_leap && is_alone && !streams.other_reads).then_some(less)
     }
 
@@ -485,28 +494,28 @@ mod tests {
 
     #[test]
     fn streams_leap_and_keep_a_window_that_wins() {
-        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 2048, 256, 2048]);
-        assert_eq!(climb(1, |_| (10_000.0, 0.0)), [32, 2048, 32, 512, 32, 128, 32]);
+        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 512, 2048, 256, 2048]);
+        assert_eq!(climb(1, |_| (10_000.0, 0.0)), [32, 512, 32, 128, 32]);
         let rate = |window| 10_000.0 + window as f64 * 10.0;
-        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048]);
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 512, 2048]);
     }
 
     #[test]
     fn after_a_leap_a_smaller_window_may_be_better() {
-        let rate = |window| if window == 256 { 20_000.0 } else { 10_000.0 + window as f64 };
-        assert_eq!(climb(1, |window| (rate(window), 0.0)), [32, 2048, 256]);
+        let rate = |window| if window == 256 { 40_000.0 } else { 10_000.0 + window as f64 * 10.0 };
+        assert_eq!(climb(1, |window| (rate(window), 0.0)), [32, 512, 2048, 256]);
     }
 
     #[test]
     fn what_does_harm_is_taken_back_and_less_is_tried() {
         let rate = |window| if window > 600 { 5_000.0 } else { 10_000.0 + window as f64 * 10.0 };
-        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048, 32, 512]);
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 512, 2048, 512]);
     }
 
     #[test]
     fn what_wins_nothing_may_have_been_too_much() {
         let rate = |window| if window == 128 { 12_000.0 } else { 10_000.0 };
-        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 2048, 32, 512, 32, 128]);
+        assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 512, 32, 128]);
     }
 
     #[test]

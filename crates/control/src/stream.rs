@@ -16,6 +16,7 @@ use super::rates::{CountedRate, ReadCounts};
 use super::runs::ReadEnd;
 use super::runs::ShortRuns;
 use super::shrink::Shrink;
+use super::sizes;
 use super::totals::ReaderTotals;
 use super::trend::{Trend, TrendPlan, TrendSteps};
 use crate::tuning::Tuning;
@@ -411,7 +412,7 @@ impl Stream {
             // No choice yet, or several readers use this open file.
             let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
             let unwasted = Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64);
-            return Some(unwasted.max(original));
+            return Some(sizes::even_at_most(unwasted).max(original));
         };
         Some(if choice.candidate.extra == Extra::Nothing {
             choice.candidate.window.max(original)

@@ -284,9 +284,9 @@ fn an_idle_open_file_keeps_its_own_window_in_memory() {
     assert_eq!(stage.controller.followed(), 1, "the changed one, not the other");
 }
 
-/// A reader of a stream waits for each of four windows.
-fn read_on(stage: &mut Stage, open: u64, place: &mut u64) {
-    for _ in 0..4 {
+/// A reader of a stream waits for each of `count` windows.
+fn read_on(stage: &mut Stage, open: u64, place: &mut u64, count: u64) {
+    for _ in 0..count {
         let pages = stage.windows[open as usize].get().max(1);
         stage.on_event(open, mark(*place, pages));
         stage.on_event(open, window(*place, pages, false));
@@ -298,12 +298,13 @@ fn read_on(stage: &mut Stage, open: u64, place: &mut u64) {
 /// A program reads a little of some files before it scans another one.
 #[test]
 fn streams_that_have_stopped_take_no_turns() {
-    let most = Pages::new(2048);
+    // Three streams would get this window later.
+    let most = Pages::new(512);
     let mut stage = Stage::new(Bounds { most, ..Bounds::default() });
-    [1, 5].into_iter().for_each(|open| read_on(&mut stage, open, &mut 0));
+    [1, 5].into_iter().for_each(|open| read_on(&mut stage, open, &mut 0, 4));
     let mut place = 0;
-    let windows = (0..10).map(|_| {
-        read_on(&mut stage, 0, &mut place);
+    let windows = (0..14).map(|_| {
+        read_on(&mut stage, 0, &mut place, 1);
         stage.tick(false, false);
         stage.windows[0]
     });
@@ -316,7 +317,7 @@ fn window_for_new_files(with_mapping: bool) -> Option<Pages> {
     let mut stage = Stage::new(Bounds::default());
     let (mut place, mut random) = (0, 1);
     for _ in 0..40 {
-        read_on(&mut stage, 0, &mut place);
+        read_on(&mut stage, 0, &mut place, 4);
         for _ in 0..if with_mapping { 8 } else { 0 } {
             random = random * 7919 % 10_007;
             stage.on_event(ONLY_MAPPED, window(random * 64 % FILE, 32, true));
