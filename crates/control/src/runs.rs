@@ -57,7 +57,9 @@ struct CurrentRun {
     marks: u64,
     call: u64,
     at: Nanos,
+    /// Total wait of the readers before it, and the wait for its first miss; `None` before that.
     waited: Nanos,
+    waited_first: Option<Nanos>,
 }
 
 /// The runs of one open file.
@@ -95,8 +97,10 @@ impl ShortRuns {
     ) {
         let Some(behind) = behind else { return };
         let waited = self.waited;
+        let call = pages.max(1);
+        let waited_first = None;
         let next =
-            CurrentRun { first: index, last: index, marks: 0, call: pages.max(1), at, waited };
+            CurrentRun { first: index, last: index, marks: 0, call, at, waited, waited_first };
         let Some(run) = self.current else {
             self.current = Some(next);
             return;
@@ -120,6 +124,7 @@ impl ShortRuns {
             call: run.call,
             elapsed: at.saturating_sub(run.at),
             waited: waited.saturating_sub(run.waited),
+            waited_first: run.waited_first.unwrap_or_default(),
         });
         self.runs += 1;
         self.pages += length;
@@ -154,6 +159,14 @@ impl ShortRuns {
     /// Adds a wait of a reader.
     pub fn waited(&mut self, wait: Nanos) {
         self.waited += wait;
+        if let Some(run) = &mut self.current {
+            run.waited_first.get_or_insert(wait);
+        }
+    }
+
+    /// Returns the length of the runs that are completed now.
+    pub fn completes(&self) -> Option<Pages> {
+        self.answered.map(|answered| answered.with)
     }
 
     /// Ends miss prefetching, and the measurement of the reader's rate.

@@ -193,16 +193,30 @@ impl BdiController {
         let device = self.device_times(facts.page);
         let share = self.share(inputs, &facts);
         let file = file_view(&facts, share.memory.max(original), &self.bounds);
-        let choice =
-            choice::choose(runs.iter(), original, share.most, &file, &device, &self.tuning);
+        let completed = stream.runs.completes();
+        let current = match completed {
+            Some(run) => Candidate::after_miss(run, &self.tuning),
+            None => Candidate::window(facts.window),
+        };
+        let choice = choice::choose(
+            runs.iter(),
+            current,
+            original,
+            share.most,
+            &file,
+            &device,
+            &self.tuning,
+        );
         let replayed = choice.map_or(0, |choice| choice.replayed);
         self.predict_at = inputs.now + self.tuning.replay_pause * replayed;
-        let is_worth = |choice: &RunsChoice| {
-            let source = match choice.candidate.extra {
-                Extra::Nothing => GainSource::StreamWindow,
-                _ => GainSource::MissPrefetch,
-            };
-            choice.candidate.window == original || self.scores.is_worth(source, choice.gain)
+        let may_begin = || !choice::is_soon_cached(runs.iter(), original, &file, &self.tuning);
+        let is_worth = |choice: &RunsChoice| match choice.candidate.extra {
+            Extra::Nothing if choice.candidate.window == original => true,
+            Extra::Nothing => self.scores.is_worth(GainSource::StreamWindow, choice.gain),
+            _ => {
+                self.scores.is_worth(GainSource::MissPrefetch, choice.gain)
+                    && (completed.is_some() || may_begin())
+            }
         };
         let unchanged = Candidate::window(original);
         let choice = choice.map(|choice| {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use units::{Nanos, Pages};
 
-use crate::tuning::Tuning;
+use crate::tuning::{SINGLE_PAGE, Tuning};
 use replay::WhatIfReplay;
 
 /// One access of the past: a read call, or a fault of a mapped page.
@@ -73,6 +73,11 @@ impl Candidate {
     /// Returns a candidate with this kernel window and no prefetching.
     pub const fn window(pages: Pages) -> Self {
         Self { window: pages, extra: Extra::Nothing }
+    }
+
+    /// Returns a candidate that completes runs of this length after their first miss.
+    pub fn after_miss(run: Pages, tuning: &Tuning) -> Self {
+        Self { window: SINGLE_PAGE, extra: Extra::AfterMiss(run, tuning.wake_time) }
     }
 }
 
