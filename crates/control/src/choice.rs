@@ -17,11 +17,12 @@ pub(super) struct PastRun {
     pub pages: u64,
     /// Pages per read call.
     pub call: u64,
-    /// Time from its first miss to that of the next run, and how much of it the reader waited: in
-    /// all, and for its first miss.
+    /// From its first miss to that of the next run.
     pub elapsed: Nanos,
+    /// Total wait of the reader in that time.
     pub waited: Nanos,
-    pub waited_first: Nanos,
+    /// The part of it for the first miss; `None` if nobody waited.
+    pub waited_first: Option<Nanos>,
 }
 
 impl PastRun {
@@ -46,19 +47,40 @@ pub(super) struct RunsChoice {
     pub candidate: Candidate,
     /// The predicted cost with the original window ÷ that of the candidate; above 1 is faster.
     pub gain: f64,
-    /// The number of accesses that were replayed, over all candidates.
+    /// The service times that were used.
+    pub device: DeviceTimes,
+    /// The number of replayed accesses, over all candidates and the fit.
     pub replayed: u64,
 }
 
-/// Returns the candidates: the original window first, then larger windows, then, for the median and
-/// the longest run, miss prefetching of the run with a window of one page.
-fn candidates(runs: &[PastRun], original: Pages, most: Pages, tuning: &Tuning) -> Vec<Candidate> {
+/// A file that is read in runs, and what may be done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunsView {
+    pub original: Pages,
+    /// The largest window.
+    pub most: Pages,
+    pub file: FileView,
+    pub device: DeviceTimes,
+    /// The window with which the runs were read, to fit `device` to their waits; `None` if it has
+    /// been fitted.
+    pub read_with: Option<Pages>,
+    /// Whether miss prefetching may start or go on.
+    pub may_prefetch: bool,
+}
+
+/// Returns the candidates: the original window first, then larger windows, then, if it is allowed,
+/// miss prefetching with a window of one page, for the median and the longest run.
+fn candidates(runs: &[PastRun], view: &RunsView, tuning: &Tuning) -> Vec<Candidate> {
+    let RunsView { original, most, .. } = *view;
     // The original window is 0 if read-ahead is off.
     let first = original.get().saturating_mul(2).max(1);
     let larger = std::iter::successors(Some(first), |window| window.checked_mul(2));
     let larger = larger.take_while(|window| *window <= most.get()).map(Pages::new);
     let windows = std::iter::once(original).chain(larger);
     let mut all: Vec<Candidate> = windows.map(Candidate::window).collect();
+    if !view.may_prefetch {
+        return all;
+    }
     let mut lengths: Vec<u64> = runs.iter().map(|run| run.pages).collect();
     lengths.sort_unstable();
     let mut calls: Vec<u64> = runs.iter().map(|run| run.call).collect();
@@ -76,53 +98,59 @@ fn candidates(runs: &[PastRun], original: Pages, most: Pages, tuning: &Tuning) -
     all
 }
 
-/// Returns the service times with which the readers of these runs, if they had the candidate
-/// `current`, would have waited as long as they did. Means over all reads of a device are too short
-/// for a disk that seeks between runs, and do not show what a read within a run takes.
-fn fitted(
+/// Returns the service times that reproduce the measured waits of these runs, which were read with
+/// this window. Means over all reads of a device are too short for a disk that seeks between runs,
+/// and do not show what a read within a run takes.
+fn fit_times(
     runs: &[PastRun],
-    current: Candidate,
+    window: Pages,
     file: &FileView,
     device: &DeviceTimes,
     tuning: &Arc<Tuning>,
 ) -> DeviceTimes {
-    let count = runs.len().max(1) as u64;
-    let sum = |of: fn(&PastRun) -> Nanos| runs.iter().map(of).sum::<Nanos>();
-    let transfers = device.page * runs.iter().map(|run| run.call.min(run.pages)).sum();
-    let fixed = Nanos::new(sum(|run| run.waited_first).saturating_sub(transfers).get() / count);
+    let first_waits = || runs.iter().filter_map(|run| Some((run, run.waited_first?)));
+    let count = first_waits().count() as u64;
+    if count == 0 {
+        return *device;
+    }
+    let largest = window.max(file.max_request).get();
+    let request = |run: &PastRun| run.call.min(run.pages).min(largest);
+    let transfers = device.page * first_waits().map(|(run, _)| request(run)).sum();
+    let first: Nanos = first_waits().map(|(_, wait)| wait).sum();
+    let fixed = Nanos::new(first.saturating_sub(transfers).get() / count);
     let waited = |adjacent| {
         let times = DeviceTimes { fixed, adjacent, ..*device };
-        predict(runs.iter().flat_map(PastRun::accesses), file, &times, current, tuning).waited
+        let accesses = runs.iter().flat_map(PastRun::accesses);
+        predict(accesses, file, &times, Candidate::window(window), tuning).waited
     };
     let (least, most) = (waited(Nanos::ZERO), waited(fixed));
-    let [part, all] = [sum(|run| run.waited), most].map(|sum| sum.saturating_sub(least));
-    let share = part.as_secs_f64() / all.as_secs_f64().max(1e-9);
-    DeviceTimes { fixed, adjacent: fixed.scaled(share.min(1.0)), ..*device }
+    if most.saturating_sub(least) < least.scaled(tuning.min_share) {
+        // No read within a run waits, so what it takes does not matter.
+        return DeviceTimes { fixed, adjacent: fixed, ..*device };
+    }
+    let measured: Nanos = runs.iter().map(|run| run.waited).sum();
+    let [part, all] = [measured, most].map(|sum| sum.saturating_sub(least).as_secs_f64());
+    DeviceTimes { fixed, adjacent: fixed.scaled((part / all).min(1.0)), ..*device }
 }
 
-/// Returns whether the readers of these runs, with the original window, soon read the whole file
-/// into the cache. What is read beyond the end of a run is then used by later runs.
-pub(super) fn is_soon_cached<'a>(
+/// Returns whether the readers of these runs, with a window of this size for each run, soon read
+/// the whole file. What is read beyond the end of a run is then used by later runs.
+pub(super) fn is_covered_soon<'a>(
     runs: impl ExactSizeIterator<Item = &'a PastRun>,
-    original: Pages,
-    file: &FileView,
+    window: Pages,
+    file: Pages,
     tuning: &Tuning,
 ) -> bool {
     let count = runs.len().max(1) as f64;
-    let windows = file.pages.get() as f64 / original.get().max(1) as f64;
+    let windows = file.get() as f64 / window.get().max(1) as f64;
     let elapsed: Nanos = runs.map(|run| run.elapsed).sum();
-    file.pages <= file.cache && elapsed.scaled(windows / count) < tuning.min_pass_time
+    elapsed.scaled(windows / count) < tuning.min_pass_time
 }
 
-/// Returns the best candidate for the most recent runs, which were read with the candidate
-/// `current`; `None` if too few runs are recorded.
+/// Returns the best candidate for the most recent runs; `None` if too few runs are recorded.
 pub(super) fn choose<'a>(
     runs: impl DoubleEndedIterator<Item = &'a PastRun>,
-    current: Candidate,
-    original: Pages,
-    most: Pages,
-    file: &FileView,
-    device: &DeviceTimes,
+    view: &RunsView,
     tuning: &Arc<Tuning>,
 ) -> Option<RunsChoice> {
     let mut left = tuning.max_history;
@@ -139,8 +167,10 @@ pub(super) fn choose<'a>(
         return None;
     }
     lately.reverse();
-    let device = fitted(&lately, current, file, device, tuning);
-    let candidates = candidates(&lately, original, most, tuning);
+    let RunsView { file, device, .. } = view;
+    let fitted = |window| fit_times(&lately, window, file, device, tuning);
+    let device = view.read_with.map_or(*device, fitted);
+    let candidates = candidates(&lately, view, tuning);
     let replays = FITTING_REPLAYS + candidates.len() as u64;
     let replayed = replays * (tuning.max_history - left);
     let outcome = |candidate: &Candidate| {
@@ -155,7 +185,7 @@ pub(super) fn choose<'a>(
         candidates.iter().map(|candidate| (*candidate, cost(&outcome(candidate)))).collect();
     let (_, of_original) = *costs.first()?;
     let (candidate, best) = *costs.iter().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
-    Some(RunsChoice { candidate, gain: of_original / best.max(1e-9), replayed })
+    Some(RunsChoice { candidate, gain: of_original / best.max(1e-9), device, replayed })
 }
 
 #[cfg(test)]
@@ -171,6 +201,13 @@ mod tests {
         cache: Pages::new(1 << 20),
     };
 
+    const SLOW: DeviceTimes = DeviceTimes {
+        fixed: Nanos::from_micros(1500),
+        adjacent: Nanos::from_micros(1500),
+        page: Nanos::from_micros(100),
+        parallel: 1,
+    };
+
     /// Returns runs at random places, without waits.
     fn runs_of(pages: u64, call: u64) -> Vec<PastRun> {
         let run = |number: u64| PastRun {
@@ -179,26 +216,37 @@ mod tests {
             call,
             elapsed: Nanos::from_millis(1),
             waited: Nanos::ZERO,
-            waited_first: Nanos::ZERO,
+            waited_first: None,
         };
         (0..40).map(run).collect()
     }
 
-    /// Adds the waits for a device, with this candidate.
-    fn waited_for(
-        device: &DeviceTimes,
-        current: Candidate,
-        mut runs: Vec<PastRun>,
-    ) -> Vec<PastRun> {
-        let accesses = runs.iter().flat_map(PastRun::accesses);
-        let all = predict(accesses, &LARGE_FILE, device, current, &Arc::default()).waited;
-        let waited = all.scaled(1.0 / runs.len() as f64);
+    /// Adds the waits for a device, with this window.
+    fn with_waits(device: &DeviceTimes, window: Pages, mut runs: Vec<PastRun>) -> Vec<PastRun> {
+        let waited = |accesses: Vec<PastAccess>| {
+            let window = Candidate::window(window);
+            predict(accesses, &LARGE_FILE, device, window, &Arc::default()).waited
+        };
+        let all = waited(runs.iter().flat_map(PastRun::accesses).collect());
+        let each = all.scaled(1.0 / runs.len() as f64);
+        // The first run may start at page 0, where the kernel reads ahead at once.
+        let first = waited(runs[1].accesses().take(1).collect());
         for run in &mut runs {
-            run.waited = waited;
-            run.waited_first = device.fixed + device.page * run.call;
-            run.elapsed += waited;
+            (run.waited, run.waited_first) = (each, Some(first));
+            run.elapsed += each;
         }
         runs
+    }
+
+    fn view_of(original: Pages, device: DeviceTimes) -> RunsView {
+        RunsView {
+            original,
+            most: Pages::new(2048),
+            file: LARGE_FILE,
+            device,
+            read_with: Some(original),
+            may_prefetch: true,
+        }
     }
 
     fn choice(pages: u64, call: u64, fixed_us: u64, page_us: u64) -> (u64, Extra) {
@@ -214,10 +262,8 @@ mod tests {
     ) -> (u64, Extra) {
         let (fixed, page) = (Nanos::from_micros(fixed_us), Nanos::from_micros(page_us));
         let device = DeviceTimes { fixed, adjacent: fixed, page, parallel: 4 };
-        let current = Candidate::window(original);
-        let runs = waited_for(&device, current, runs_of(pages, call));
-        let (most, tuning) = (Pages::new(2048), Arc::default());
-        let choice = choose(runs.iter(), current, original, most, &LARGE_FILE, &device, &tuning);
+        let runs = with_waits(&device, original, runs_of(pages, call));
+        let choice = choose(runs.iter(), &view_of(original, device), &Arc::default());
         let candidate = choice.expect("a choice").candidate;
         (candidate.window.get(), candidate.extra)
     }
@@ -235,8 +281,11 @@ mod tests {
         let (window, extra) = choice_from(Pages::ZERO, 60, 1, 700, 8);
         assert!(window > 0 || extra != Extra::Nothing, "each page is a request");
         let at_once = PastRun { first: 0, ..runs_of(4, 4)[0] };
+        let view = view_of(Pages::ZERO, SLOW);
         let windows = |original: u64| {
-            let all = candidates(&[at_once], Pages::new(original), Pages::new(8), &Tuning::DEFAULT);
+            let (original, most) = (Pages::new(original), Pages::new(8));
+            let all =
+                candidates(&[at_once], &RunsView { original, most, ..view }, &Tuning::DEFAULT);
             all.iter().map(|candidate| candidate.window.get()).collect::<Vec<_>>()
         };
         assert_eq!(windows(0), [0, 1, 2, 4, 8]);
@@ -246,35 +295,51 @@ mod tests {
 
     #[test]
     fn service_times_are_those_that_the_readers_waited_for() {
-        let [fixed, short, page] = [8000, 1500, 100].map(Nanos::from_micros);
-        let current = Candidate::window(ORIGINAL);
-        let learned = DeviceTimes { fixed: short, adjacent: short, page, parallel: 1 };
+        let fixed = Nanos::from_millis(8);
+        let fit = |runs: &[PastRun]| fit_times(runs, ORIGINAL, &LARGE_FILE, &SLOW, &Arc::default());
         for adjacent in [Nanos::ZERO, Nanos::from_millis(2), fixed] {
-            let disk = DeviceTimes { fixed, adjacent, ..learned };
-            let runs = waited_for(&disk, current, runs_of(16, 1));
-            let got = fitted(&runs, current, &LARGE_FILE, &learned, &Arc::default());
-            assert_eq!((got.fixed, got.page), (fixed, page));
-            assert!(
-                (got.adjacent.as_millis_f64() - adjacent.as_millis_f64()).abs() < 0.1,
-                "{got:?}"
-            );
+            let disk = DeviceTimes { fixed, adjacent, ..SLOW };
+            let got = fit(&with_waits(&disk, ORIGINAL, runs_of(16, 1)));
+            assert_eq!((got.fixed, got.page), (fixed, SLOW.page));
+            let error = got.adjacent.as_millis_f64() - adjacent.as_millis_f64();
+            assert!(error.abs() < 0.1, "{got:?}");
         }
-        let at_once = fitted(&runs_of(16, 1), current, &LARGE_FILE, &learned, &Arc::default());
-        assert_eq!(at_once.fixed, Nanos::ZERO, "nobody waited");
+        // The first request of a large call is the largest of the device.
+        let waited_first = Some(fixed + SLOW.page * LARGE_FILE.max_request.get());
+        let large = runs_of(400, 400).into_iter().map(|run| PastRun { waited_first, ..run });
+        assert_eq!(fit(&large.collect::<Vec<_>>()).fixed, fixed);
+        assert_eq!(fit(&runs_of(16, 1)), SLOW, "nobody waited");
     }
 
     #[test]
-    fn a_file_is_soon_cached_if_its_windows_come_in_two_seconds_and_fit() {
-        // 1000 windows of the original size.
-        let file = FileView { pages: Pages::new(32_000), ..LARGE_FILE };
-        let is_soon = |file: &FileView, elapsed_us| {
+    fn times_that_have_been_fitted_are_kept() {
+        let disk = DeviceTimes { fixed: Nanos::from_millis(8), ..SLOW };
+        let runs = with_waits(&disk, ORIGINAL, runs_of(16, 1));
+        let used = |read_with| {
+            let view = RunsView { read_with, ..view_of(ORIGINAL, SLOW) };
+            choose(runs.iter(), &view, &Arc::default()).expect("a choice").device
+        };
+        assert_eq!(used(Some(ORIGINAL)).fixed, disk.fixed);
+        assert_eq!(used(None), SLOW);
+    }
+
+    #[test]
+    fn without_miss_prefetching_windows_are_left() {
+        let view = RunsView { may_prefetch: false, ..view_of(ORIGINAL, SLOW) };
+        let all = candidates(&runs_of(16, 1), &view, &Tuning::DEFAULT);
+        assert!(all.len() > 1 && all.iter().all(|one| one.extra == Extra::Nothing), "{all:?}");
+    }
+
+    #[test]
+    fn a_file_is_covered_soon_if_its_windows_take_less_than_two_seconds() {
+        let is_soon = |elapsed_us| {
             let elapsed = Nanos::from_micros(elapsed_us);
             let runs = runs_of(16, 1).into_iter().map(|run| PastRun { elapsed, ..run });
             let runs: Vec<PastRun> = runs.collect();
-            is_soon_cached(runs.iter(), ORIGINAL, file, &Tuning::DEFAULT)
+            // 1000 windows.
+            is_covered_soon(runs.iter(), ORIGINAL, Pages::new(32_000), &Tuning::DEFAULT)
         };
-        assert!(is_soon(&file, 1900) && !is_soon(&file, 2100));
-        assert!(!is_soon(&FileView { cache: Pages::new(31_000), ..file }, 1900), "it does not fit");
+        assert!(is_soon(1900) && !is_soon(2100));
     }
 
     #[test]

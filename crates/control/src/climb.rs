@@ -88,8 +88,6 @@ struct Converged {
 pub(super) struct WindowSearch {
     window: Option<Pages>,
     reason: LimitReason,
-    /// The window before the first of the leaps that have gained since the last search.
-    leaps_from: Option<Pages>,
     trial: Option<SearchTrial>,
     converged: Option<Converged>,
     /// Consecutive trials without a gain.
@@ -172,29 +170,25 @@ impl WindowSearch {
         };
         let round = (rates.progress * round) as u64 / streams.active.max(1);
         let times = |growth| Pages::new(before.get().saturating_mul(growth));
-        let growth = self.tuning.growth_factor;
-        let (step, leap) = (times(growth), times(growth * growth));
+        let (step, leap) = (times(self.tuning.growth_factor), times(self.tuning.max_growth()));
         // If readers seldom wait, a window can gain little, so a trial may cost little.
-        let leaps = streams.waiting > self.tuning.minority_share;
-        let most = if leaps && round > step.get() {
-            // Most of what can be gained is gained then, and less is lost if runs end soon.
+        let may_leap = streams.waiting > self.tuning.minority_share;
+        let most = if may_leap && round > step.get() {
+            // A window 16 times as large has most of the gain, and wastes less if runs end soon.
             LimitedWindow::new(Pages::new(round), LimitReason::Round)
                 .at_most(leap, LimitReason::Step)
         } else {
             LimitedWindow::new(step, LimitReason::Step)
         };
         let mut most = most.at_most(streams.most.pages, streams.most.reason);
-        if streams.other_reads || rates.is_scattered(&self.tuning) {
-            // A trial slows down those reads, so its step is limited.
-            let growth =
-                // Faults wait for each page.
-                if streams.mapped { MIN_GROWTH } else { self.tuning.max_growth_with_others() };
+        if streams.mapped && (streams.other_reads || rates.is_scattered(&self.tuning)) {
+            // A trial slows down those faults, which wait for each page.
             let reason = if streams.other_reads {
                 LimitReason::OtherReads
             } else {
                 LimitReason::RandomReads
             };
-            most = most.at_most(times(growth), reason);
+            most = most.at_most(times(MIN_GROWTH), reason);
         }
         if let Some(bad) = self.bad {
             let less = Pages::new(bad.get() / self.tuning.growth_factor);
@@ -293,7 +287,6 @@ impl WindowSearch {
             span = span.max(seen.min(self.tuning.max_calm_time()));
         }
         let (from, ends) = (self.window.unwrap_or(streams.typical), now + span);
-        self.leaps_from.get_or_insert(from);
         self.trial = Some(SearchTrial {
             before: self.window,
             reason_before,
@@ -312,7 +305,6 @@ impl WindowSearch {
     fn settle(&mut self, now: Nanos, streams: &StreamSummary, rate: f64) {
         let holds = self.tuning.backoff_time
             * (1 << self.failed_trials.min(self.tuning.max_backoff_doublings));
-        self.leaps_from = None;
         self.converged = Some(Converged { since: now, holds, active: streams.active, rate });
     }
 
@@ -380,8 +372,7 @@ impl WindowSearch {
             if rates.next_may_hurt_others(&trial.rates, &self.tuning) {
                 self.reason = LimitReason::OtherReads;
             } else if self.window > Some(trial.from) {
-                let between = self.between(streams, &trial);
-                let Some(less) = between.filter(|_| self.reason != LimitReason::Step) else {
+                let Some(less) = self.between(streams, &trial) else {
                     return self.try_more(now, streams);
                 };
                 self.attempt(now, streams, rates, less, self.reason);
@@ -395,14 +386,13 @@ impl WindowSearch {
         SearchOutcome::Unchanged
     }
 
-    /// Returns the window to try after leaps of a single stream that gained: halfway between the
-    /// windows before and after them, on a logarithmic scale. Some arrays are fastest with it.
+    /// Returns the window to try after a leap of a single stream that gained: halfway between the
+    /// windows before and after it, on a logarithmic scale. On some arrays it is faster than both.
     fn between(&self, streams: &StreamSummary, trial: &SearchTrial) -> Option<Pages> {
-        let from = self.leaps_from.unwrap_or(trial.from).get();
-        let growth = self.window?.get() / from;
-        let is_leap = growth >= self.tuning.growth_factor * self.tuning.growth_factor;
+        let growth = self.window?.get() / trial.from.get();
+        let is_leap = growth >= self.tuning.max_growth();
         let is_alone = streams.active == 1 && trial.rates.switches() <= self.tuning.minority_share;
-        let less = sizes::even_at_most(Pages::new(from * growth.isqrt()));
+        let less = sizes::even_at_most(Pages::new(trial.from.get() * growth.isqrt()));
         (is_leap && is_alone && !streams.other_reads).then_some(less)
     }
 
@@ -494,7 +484,7 @@ mod tests {
 
     #[test]
     fn streams_leap_and_keep_a_window_that_wins() {
-        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 512, 2048, 256, 2048]);
+        assert_eq!(climb(1, |window| (window as f64 * 100.0, 0.0)), [32, 512, 128, 512]);
         assert_eq!(climb(1, |_| (10_000.0, 0.0)), [32, 512, 32, 128, 32]);
         let rate = |window| 10_000.0 + window as f64 * 10.0;
         assert_eq!(climb(8, |window| (rate(window), 0.0)), [32, 512, 2048]);
@@ -502,8 +492,8 @@ mod tests {
 
     #[test]
     fn after_a_leap_a_smaller_window_may_be_better() {
-        let rate = |window| if window == 256 { 40_000.0 } else { 10_000.0 + window as f64 * 10.0 };
-        assert_eq!(climb(1, |window| (rate(window), 0.0)), [32, 512, 2048, 256]);
+        let rate = |window| if window == 128 { 40_000.0 } else { 10_000.0 + window as f64 * 10.0 };
+        assert_eq!(climb(1, |window| (rate(window), 0.0)), [32, 512, 128]);
     }
 
     #[test]

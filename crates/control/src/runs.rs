@@ -57,8 +57,9 @@ struct CurrentRun {
     marks: u64,
     call: u64,
     at: Nanos,
-    /// Total wait of the readers before it, and the wait for its first miss; `None` before that.
+    /// Total wait of the readers before this run.
     waited: Nanos,
+    /// Wait for its first miss; `None` until that has ended.
     waited_first: Option<Nanos>,
 }
 
@@ -124,7 +125,7 @@ impl ShortRuns {
             call: run.call,
             elapsed: at.saturating_sub(run.at),
             waited: waited.saturating_sub(run.waited),
-            waited_first: run.waited_first.unwrap_or_default(),
+            waited_first: run.waited_first,
         });
         self.runs += 1;
         self.pages += length;
@@ -164,9 +165,9 @@ impl ShortRuns {
         }
     }
 
-    /// Returns the length of the runs that are completed now.
-    pub fn completes(&self) -> Option<Pages> {
-        self.answered.map(|answered| answered.with)
+    /// Returns whether misses trigger a prefetch now.
+    pub fn are_prefetched(&self) -> bool {
+        self.answered.is_some()
     }
 
     /// Ends miss prefetching, and the measurement of the reader's rate.

@@ -19,7 +19,8 @@ pub fn at_most(most: Pages) -> Pages {
 }
 
 /// Returns the largest window of 2ⁿ pages that is at most this large; at least one page. For a
-/// single stream: its requests then align with the stripes of the device below.
+/// single stream: its requests then align with the stripes of the device below, and none is split
+/// into unequal ones.
 pub fn even_at_most(most: Pages) -> Pages {
     Pages::new(most.get().checked_ilog2().map_or(1, |power| 1 << power))
 }

@@ -412,7 +412,12 @@ impl Stream {
             // No choice yet, or several readers use this open file.
             let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
             let unwasted = Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64);
-            return Some(sizes::even_at_most(unwasted).max(original));
+            let window = if self.classifier.is_in_turns() {
+                sizes::at_most(unwasted)
+            } else {
+                sizes::even_at_most(unwasted)
+            };
+            return Some(window.max(original));
         };
         Some(if choice.candidate.extra == Extra::Nothing {
             choice.candidate.window.max(original)
@@ -459,6 +464,15 @@ impl Stream {
 mod tests {
     use super::*;
     use policy::Page;
+
+    #[test]
+    fn runs_limit_a_window_to_a_power_of_two() {
+        // A fifth of 350 pages are 70.
+        let mut stream = Stream::new(FileKey(1, 1), &[350; 4], &Arc::default());
+        stream.original = Some(Pages::new(32));
+        stream.classifier.interval();
+        assert_eq!(stream.window_limit(), Some(Pages::new(64)));
+    }
 
     #[test]
     fn a_file_that_is_silent_for_longer_than_it_was_read_has_stopped() {

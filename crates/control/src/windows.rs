@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Nanos, Pages};
 
 use super::action::{ActionKind, FileAction};
-use super::choice::{self, RunsChoice};
+use super::choice::{self, RunsChoice, RunsView};
 use super::climb::{SearchOutcome, StreamSummary};
 use super::controller::BdiController;
 use super::gain::{GainSource, MeanGain, MeasuredGain};
@@ -176,6 +176,10 @@ impl BdiController {
     fn choose(&mut self, key: OpenFileId, inputs: &Inputs) {
         let Some(stream) = self.streams.get(&key) else { return };
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return };
+        if stream.shrink.is_some() {
+            // It has no window for a moment.
+            return;
+        }
         let alone = !stream.mapped && !stream.shares_file;
         let known = stream.runs.lately().filter(|_| alone && !stream.classifier.is_in_turns());
         let Some((runs, count)) = known else {
@@ -190,38 +194,38 @@ impl BdiController {
         {
             return;
         }
-        let device = self.device_times(facts.page);
-        let share = self.share(inputs, &facts);
-        let file = file_view(&facts, share.memory.max(original), &self.bounds);
-        let completed = stream.runs.completes();
-        let current = match completed {
-            Some(run) => Candidate::after_miss(run, &self.tuning),
-            None => Candidate::window(facts.window),
+        // While miss prefetching is in use, the runs do not show what reads within them take.
+        let fitted = stream.choice.filter(|_| stream.runs.are_prefetched());
+        let (device, read_with) = match fitted {
+            Some((choice, _)) => (choice.device, None),
+            None => (self.device_times(facts.page), Some(facts.window)),
         };
-        let choice = choice::choose(
-            runs.iter(),
-            current,
+        let share = self.share(inputs, &facts);
+        let is_used_later = || {
+            facts.file_pages <= room(inputs, &facts, &self.tuning)
+                && choice::is_covered_soon(runs.iter(), original, facts.file_pages, &self.tuning)
+        };
+        let view = RunsView {
             original,
-            share.most,
-            &file,
-            &device,
-            &self.tuning,
-        );
+            most: share.most,
+            file: file_view(&facts, share.memory.max(original), &self.bounds),
+            device,
+            read_with,
+            may_prefetch: fitted.is_some() || !is_used_later(),
+        };
+        let choice = choice::choose(runs.iter(), &view, &self.tuning);
         let replayed = choice.map_or(0, |choice| choice.replayed);
         self.predict_at = inputs.now + self.tuning.replay_pause * replayed;
-        let may_begin = || !choice::is_soon_cached(runs.iter(), original, &file, &self.tuning);
-        let is_worth = |choice: &RunsChoice| match choice.candidate.extra {
-            Extra::Nothing if choice.candidate.window == original => true,
-            Extra::Nothing => self.scores.is_worth(GainSource::StreamWindow, choice.gain),
-            _ => {
-                self.scores.is_worth(GainSource::MissPrefetch, choice.gain)
-                    && (completed.is_some() || may_begin())
-            }
+        let is_worth = |choice: &RunsChoice| {
+            let source = match choice.candidate.extra {
+                Extra::Nothing => GainSource::StreamWindow,
+                _ => GainSource::MissPrefetch,
+            };
+            choice.candidate.window == original || self.scores.is_worth(source, choice.gain)
         };
         let unchanged = Candidate::window(original);
         let choice = choice.map(|choice| {
-            let RunsChoice { gain, replayed, .. } = choice;
-            let kept = RunsChoice { candidate: unchanged, gain: gain.min(1.0), replayed };
+            let kept = RunsChoice { candidate: unchanged, gain: choice.gain.min(1.0), ..choice };
             if is_worth(&choice) { choice } else { kept }
         });
         if let Some(stream) = self.streams.get_mut(&key) {

@@ -98,8 +98,8 @@ impl Tuning {
         1.0 - self.minority_share
     }
 
-    /// Largest growth factor while other reads compete with the streams.
-    pub(crate) fn max_growth_with_others(&self) -> u64 {
+    /// Largest growth factor of one step.
+    pub(crate) fn max_growth(&self) -> u64 {
         self.growth_factor * self.growth_factor
     }
 
