@@ -118,7 +118,8 @@ fn reads_runs(path: &Path) -> impl FnMut() + Send + 'static {
 fn host_auto_answers_short_runs_and_lets_go_of_them() {
     let name = "host_auto_answers_short_runs_and_lets_go_of_them";
     let Some(stage) = stage(name) else { return };
-    let path = stage.data("runs", 64, 7);
+    // Too large for the windows of the runs to cover it within two seconds.
+    let path = stage.data("runs", 512, 7);
     let reader = Busy::new().with(reads_runs(&path));
     let mut auto = stage.auto(&[]);
     let status = || {
