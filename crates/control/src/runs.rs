@@ -165,11 +165,6 @@ impl ShortRuns {
         }
     }
 
-    /// Returns whether misses trigger a prefetch now.
-    pub fn are_prefetched(&self) -> bool {
-        self.answered.is_some()
-    }
-
     /// Ends miss prefetching, and the measurement of the reader's rate.
     pub fn stop(&mut self) {
         (self.answered, self.mark) = (None, None);

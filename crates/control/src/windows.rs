@@ -195,7 +195,7 @@ impl BdiController {
             return;
         }
         // While miss prefetching is in use, the runs do not show what reads within them take.
-        let fitted = stream.choice.filter(|_| stream.runs.are_prefetched());
+        let fitted = stream.choice.filter(|_| stream.answer.is_some());
         let (device, read_with) = match fitted {
             Some((choice, _)) => (choice.device, None),
             None => (self.device_times(facts.page), Some(facts.window)),
