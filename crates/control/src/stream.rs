@@ -9,12 +9,10 @@ use super::gain::MeasuredGain;
 use super::history::AccessLog;
 use super::inputs::{FileKey, FileState};
 use super::outstanding::Outstanding;
-use super::pattern::AccessPattern;
-use super::pattern::{Classifier, PlaceCounts};
+use super::pattern::{AccessPattern, Classifier, PlaceCounts};
 use super::random_faults::RandomFaults;
 use super::rates::{CountedRate, ReadCounts};
-use super::runs::ReadEnd;
-use super::runs::ShortRuns;
+use super::runs::{ReadEnd, ShortRuns};
 use super::shrink::Shrink;
 use super::sizes;
 use super::totals::ReaderTotals;
@@ -78,6 +76,8 @@ pub(super) struct Stream {
     /// Whether its file is also read through other open files: another reader may then use pages
     /// that were read ahead beyond the end of a run.
     pub shares_file: bool,
+    /// Whether its device rotates.
+    pub rotates: bool,
     /// Share of time that its readers wait, averaged over about 0.5 s.
     pub waiting: f64,
     /// Times of the first and the last event that is not an access sample.
@@ -409,14 +409,14 @@ impl Stream {
     pub fn window_limit(&self) -> Option<Pages> {
         let original = self.original?;
         let Some((choice, _)) = self.choice else {
-            // No choice yet, or several readers use this open file.
-            let run = self.classifier.usual_run().filter(|_| !self.shares_file)?;
+            // No choice yet, or several readers use this open file. One may use what is read beyond
+            // the runs of another; if not, a trial shows what that costs.
+            let in_turns = self.classifier.is_in_turns();
+            let is_unlimited = self.shares_file || (self.rotates && in_turns);
+            let run = self.classifier.usual_run().filter(|_| !is_unlimited)?;
             let unwasted = Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64);
-            let window = if self.classifier.is_in_turns() {
-                sizes::at_most(unwasted)
-            } else {
-                sizes::even_at_most(unwasted)
-            };
+            let window =
+                if in_turns { sizes::at_most(unwasted) } else { sizes::even_at_most(unwasted) };
             return Some(window.max(original));
         };
         Some(if choice.candidate.extra == Extra::Nothing {
@@ -472,6 +472,23 @@ mod tests {
         stream.original = Some(Pages::new(32));
         stream.classifier.interval();
         assert_eq!(stream.window_limit(), Some(Pages::new(64)));
+    }
+
+    #[test]
+    fn runs_of_streams_in_turn_limit_no_window_on_a_rotating_disk() {
+        let limit = |streams: u64, rotates: bool| {
+            let mut stream =
+                Stream { original: Some(Pages::new(32)), rotates, ..Stream::default() };
+            // Each stream reads runs of 512 pages in calls of 64, far from one another.
+            for call in 0..64 * streams {
+                let (reader, run, part) = (call % streams, call / streams / 8, call / streams % 8);
+                stream.classifier.reader_at((reader * 1000 + run) * 10_000 + part * 64, 64);
+            }
+            stream.classifier.interval();
+            stream.window_limit().map(Pages::get)
+        };
+        assert_eq!([limit(1, false), limit(1, true)], [Some(64), Some(64)]);
+        assert_eq!([limit(2, false), limit(2, true)], [Some(68), None]);
     }
 
     #[test]

@@ -41,6 +41,7 @@ impl BdiController {
         let are_disturbed = self.climb.is_trying() || outcome != SearchOutcome::Unchanged;
         for stream in self.streams.values_mut() {
             stream.shares_file = shared.contains(&stream.file);
+            stream.rotates = self.bounds.rotates;
             stream
                 .faults
                 .take_waits()
