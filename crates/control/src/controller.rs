@@ -223,10 +223,17 @@ impl BdiController {
                     self.primings.remove(&idle);
                 }
             }
-            self.primings
-                .entry(file)
-                .or_insert_with(|| FilePriming::new(Arc::clone(&self.tuning)))
-                .touch(start, pages);
+            let new = || FilePriming::new(Arc::clone(&self.tuning));
+            let priming = self.primings.entry(file).or_insert_with(new);
+            // Larger windows read pages that are perhaps of no use.
+            if let EventKind::Miss { .. } = event.kind
+                && let Some(stream) = self.streams.get_mut(&key).filter(|one| !one.is_changed())
+            {
+                let before = start.checked_sub(1).is_some_and(|page| priming.has(page));
+                let after = priming.has(start.saturating_add(pages));
+                stream.classifier.miss_adjoins(start, before, after);
+            }
+            priming.touch(start, pages);
         }
     }
 

@@ -77,6 +77,9 @@ pub struct Classifier {
     backward: f64,
     random: f64,
     places: PlaceCounts,
+    /// Runs that began, and ends of runs that adjoin pages read before; recent ones count more.
+    begun: f64,
+    adjoining: f64,
     /// The usual length of a run; `None` until it is known.
     usual_run: Option<Pages>,
     /// The lengths in pages of runs through earlier open files of the same file.
@@ -154,6 +157,23 @@ impl Classifier {
         self.begin(to, to);
         self.window_to(to, next);
         true
+    }
+
+    /// Records whether the page before the last miss, which is at `index`, and the page after its
+    /// request had been read before.
+    pub(super) fn miss_adjoins(&mut self, index: u64, before: bool, after: bool) {
+        if self.runs.last().is_some_and(|run| run.first == index && run.last == index) {
+            let kept = 1.0 - 1.0 / self.tuning.max_remembered as f64;
+            self.begun = kept * self.begun + 1.0;
+            self.adjoining = kept * self.adjoining + f64::from(u8::from(before));
+        }
+        self.adjoining += f64::from(u8::from(after));
+    }
+
+    /// Returns whether runs often adjoin earlier ones, so that pages beyond a run are of use.
+    pub(super) fn runs_adjoin(&self) -> bool {
+        self.begun >= self.tuning.few_samples as f64
+            && self.adjoining > self.tuning.minority_share * self.begun
     }
 
     fn begin(&mut self, index: u64, next: u64) {
@@ -272,6 +292,8 @@ impl Classifier {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn of(reads: impl IntoIterator<Item = (u64, u64)>) -> AccessPattern {
@@ -355,6 +377,24 @@ mod tests {
         };
         assert_eq!(part(8), Some(64), "one run is too few to say otherwise");
         assert_eq!(part(12), None, "it goes on for much longer");
+    }
+
+    #[test]
+    fn runs_that_fill_a_part_of_a_file_adjoin() {
+        let adjoin = |distance: u64| {
+            let mut classifier = Classifier::default();
+            let mut read = BTreeSet::new();
+            // All of these places once, in no order.
+            for number in 0..97 {
+                let index = number * 37 % 97 * distance;
+                classifier.reader_at(index, 64);
+                let before = index > 0 && read.contains(&(index - 1));
+                classifier.miss_adjoins(index, before, read.contains(&(index + 64)));
+                read.extend(index..index + 64);
+            }
+            classifier.runs_adjoin()
+        };
+        assert_eq!([adjoin(64), adjoin(1000)], [true, false]);
     }
 
     #[test]

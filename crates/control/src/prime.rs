@@ -240,7 +240,8 @@ impl FilePriming {
         due
     }
 
-    fn has(&self, page: u64) -> bool {
+    /// Returns whether a reader requested this page, or it was prefetched.
+    pub fn has(&self, page: u64) -> bool {
         self.touched.get((page / 64) as usize).is_some_and(|word| word >> (page % 64) & 1 == 1)
     }
 }

@@ -412,8 +412,8 @@ impl Stream {
             // No choice yet, or several readers use this open file. One may use what is read beyond
             // the runs of another; if not, a trial shows what that costs.
             let in_turns = self.classifier.is_in_turns();
-            let is_unlimited = self.shares_file || (self.rotates && in_turns);
-            let run = self.classifier.usual_run().filter(|_| !is_unlimited)?;
+            let adjoin = self.rotates && in_turns && self.classifier.runs_adjoin();
+            let run = self.classifier.usual_run().filter(|_| !self.shares_file && !adjoin)?;
             let unwasted = Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64);
             let window =
                 if in_turns { sizes::at_most(unwasted) } else { sizes::even_at_most(unwasted) };
@@ -475,20 +475,23 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_streams_in_turn_limit_no_window_on_a_rotating_disk() {
-        let limit = |streams: u64, rotates: bool| {
+    fn adjoining_runs_of_streams_in_turn_limit_no_window_on_a_rotating_disk() {
+        let limit = |streams: u64, rotates: bool, adjoins: bool| {
             let mut stream =
                 Stream { original: Some(Pages::new(32)), rotates, ..Stream::default() };
             // Each stream reads runs of 512 pages in calls of 64, far from one another.
-            for call in 0..64 * streams {
+            for call in 0..200 * streams {
                 let (reader, run, part) = (call % streams, call / streams / 8, call / streams % 8);
-                stream.classifier.reader_at((reader * 1000 + run) * 10_000 + part * 64, 64);
+                let index = (reader * 1000 + run) * 10_000 + part * 64;
+                stream.classifier.reader_at(index, 64);
+                stream.classifier.miss_adjoins(index, adjoins, false);
             }
             stream.classifier.interval();
             stream.window_limit().map(Pages::get)
         };
-        assert_eq!([limit(1, false), limit(1, true)], [Some(64), Some(64)]);
-        assert_eq!([limit(2, false), limit(2, true)], [Some(68), None]);
+        assert_eq!([false, true].map(|adjoins| limit(1, true, adjoins)), [Some(64); 2]);
+        assert_eq!([false, true].map(|adjoins| limit(2, false, adjoins)), [Some(68); 2]);
+        assert_eq!([false, true].map(|adjoins| limit(2, true, adjoins)), [Some(68), None]);
     }
 
     #[test]
