@@ -225,13 +225,13 @@ impl BdiController {
             }
             let new = || FilePriming::new(Arc::clone(&self.tuning));
             let priming = self.primings.entry(file).or_insert_with(new);
-            // Larger windows read pages that are perhaps of no use.
+            // What changed windows read beyond the runs would look like read pages. A page that
+            // was read before and is missed again has been evicted, and its neighbours, too.
             if let EventKind::Miss { .. } = event.kind
                 && let Some(stream) = self.streams.get_mut(&key).filter(|one| !one.is_changed())
+                && !priming.has(start)
             {
-                let before = start.checked_sub(1).is_some_and(|page| priming.has(page));
-                let after = priming.has(start.saturating_add(pages));
-                stream.classifier.miss_adjoins(start, before, after);
+                stream.classifier.record_end(start, priming.has(start.saturating_add(pages)));
             }
             priming.touch(start, pages);
         }

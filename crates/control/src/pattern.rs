@@ -77,9 +77,9 @@ pub struct Classifier {
     backward: f64,
     random: f64,
     places: PlaceCounts,
-    /// Runs that began, and ends of runs that adjoin pages read before; recent ones count more.
+    /// Runs that began, and runs that reached pages read before; recent ones count more.
     begun: f64,
-    adjoining: f64,
+    joined: f64,
     /// The usual length of a run; `None` until it is known.
     usual_run: Option<Pages>,
     /// The lengths in pages of runs through earlier open files of the same file.
@@ -159,21 +159,21 @@ impl Classifier {
         true
     }
 
-    /// Records whether the page before the last miss, which is at `index`, and the page after its
-    /// request had been read before.
-    pub(super) fn miss_adjoins(&mut self, index: u64, before: bool, after: bool) {
+    /// Records whether the page after the request of the last miss, which is at `index`, had been
+    /// read before.
+    pub(super) fn record_end(&mut self, index: u64, joins: bool) {
         if self.runs.last().is_some_and(|run| run.first == index && run.last == index) {
             let kept = 1.0 - 1.0 / self.tuning.max_remembered as f64;
-            self.begun = kept * self.begun + 1.0;
-            self.adjoining = kept * self.adjoining + f64::from(u8::from(before));
+            (self.begun, self.joined) = (kept * self.begun + 1.0, kept * self.joined);
         }
-        self.adjoining += f64::from(u8::from(after));
+        self.joined += f64::from(u8::from(joins));
     }
 
-    /// Returns whether runs often adjoin earlier ones, so that pages beyond a run are of use.
-    pub(super) fn runs_adjoin(&self) -> bool {
+    /// Returns whether runs often end at pages that were read before: they fill a part of the
+    /// file, so what is read beyond their ends is of use, or cached.
+    pub(super) fn do_runs_join(&self) -> bool {
         self.begun >= self.tuning.few_samples as f64
-            && self.adjoining > self.tuning.minority_share * self.begun
+            && self.joined > self.tuning.minority_share * self.begun
     }
 
     fn begin(&mut self, index: u64, next: u64) {
@@ -380,21 +380,25 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_fill_a_part_of_a_file_adjoin() {
-        let adjoin = |distance: u64| {
+    fn runs_that_fill_a_part_of_a_file_join() {
+        // The same 97 places in no order, `distance` pages apart, of which `filled` percent were
+        // read before.
+        let join = |distance: u64, filled: u64| {
             let mut classifier = Classifier::default();
-            let mut read = BTreeSet::new();
-            // All of these places once, in no order.
+            let mut read: BTreeSet<u64> =
+                (0..97).filter(|place| place * 31 % 97 < filled).collect();
             for number in 0..97 {
-                let index = number * 37 % 97 * distance;
-                classifier.reader_at(index, 64);
-                let before = index > 0 && read.contains(&(index - 1));
-                classifier.miss_adjoins(index, before, read.contains(&(index + 64)));
-                read.extend(index..index + 64);
+                let place = number * 37 % 97;
+                classifier.reader_at(place * distance, 64);
+                let joins = distance == 64 && read.contains(&(place + 1));
+                classifier.record_end(place * distance, joins);
+                read.extend((distance == 64 && filled == 0).then_some(place));
             }
-            classifier.runs_adjoin()
+            classifier.do_runs_join()
         };
-        assert_eq!([adjoin(64), adjoin(1000)], [true, false]);
+        assert!(join(64, 0), "all of a part is read");
+        assert!(!join(64, 10) && join(64, 30), "one in ten may be chance");
+        assert!(!join(1000, 0));
     }
 
     #[test]

@@ -405,15 +405,15 @@ impl Stream {
             .is_some_and(|facts| self.original.is_some_and(|original| original != facts.window))
     }
 
-    /// Returns the largest window that its runs justify; `None` if they are unknown.
+    /// Returns the largest window that its runs justify; `None` if they are unknown or no limit.
     pub fn window_limit(&self) -> Option<Pages> {
         let original = self.original?;
         let Some((choice, _)) = self.choice else {
-            // No choice yet, or several readers use this open file. One may use what is read beyond
-            // the runs of another; if not, a trial shows what that costs.
+            // No choice yet, or several readers use this open file. If its runs join, what is read
+            // beyond one of them saves another reader a seek.
             let in_turns = self.classifier.is_in_turns();
-            let adjoin = self.rotates && in_turns && self.classifier.runs_adjoin();
-            let run = self.classifier.usual_run().filter(|_| !self.shares_file && !adjoin)?;
+            let join = self.rotates && in_turns && self.classifier.do_runs_join();
+            let run = self.classifier.usual_run().filter(|_| !self.shares_file && !join)?;
             let unwasted = Pages::new((self.tuning.max_waste_share * run.get() as f64) as u64);
             let window =
                 if in_turns { sizes::at_most(unwasted) } else { sizes::even_at_most(unwasted) };
@@ -475,8 +475,8 @@ mod tests {
     }
 
     #[test]
-    fn adjoining_runs_of_streams_in_turn_limit_no_window_on_a_rotating_disk() {
-        let limit = |streams: u64, rotates: bool, adjoins: bool| {
+    fn runs_that_join_limit_no_window_of_streams_in_turn_on_a_rotating_disk() {
+        let limit = |streams: u64, rotates: bool, join: bool| {
             let mut stream =
                 Stream { original: Some(Pages::new(32)), rotates, ..Stream::default() };
             // Each stream reads runs of 512 pages in calls of 64, far from one another.
@@ -484,14 +484,14 @@ mod tests {
                 let (reader, run, part) = (call % streams, call / streams / 8, call / streams % 8);
                 let index = (reader * 1000 + run) * 10_000 + part * 64;
                 stream.classifier.reader_at(index, 64);
-                stream.classifier.miss_adjoins(index, adjoins, false);
+                stream.classifier.record_end(index, join);
             }
             stream.classifier.interval();
             stream.window_limit().map(Pages::get)
         };
-        assert_eq!([false, true].map(|adjoins| limit(1, true, adjoins)), [Some(64); 2]);
-        assert_eq!([false, true].map(|adjoins| limit(2, false, adjoins)), [Some(68); 2]);
-        assert_eq!([false, true].map(|adjoins| limit(2, true, adjoins)), [Some(68), None]);
+        assert_eq!([false, true].map(|join| limit(1, true, join)), [Some(64); 2]);
+        assert_eq!([false, true].map(|join| limit(2, false, join)), [Some(68); 2]);
+        assert_eq!([false, true].map(|join| limit(2, true, join)), [Some(68), None]);
     }
 
     #[test]
