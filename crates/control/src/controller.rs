@@ -225,13 +225,11 @@ impl BdiController {
             }
             let new = || FilePriming::new(Arc::clone(&self.tuning));
             let priming = self.primings.entry(file).or_insert_with(new);
-            // What changed windows read beyond the runs would look like read pages. A page that
-            // was read before and is missed again has been evicted, and its neighbours, too.
-            if let EventKind::Miss { .. } = event.kind
-                && let Some(stream) = self.streams.get_mut(&key).filter(|one| !one.is_changed())
-                && !priming.has(start)
-            {
-                stream.classifier.record_end(start, priming.has(start.saturating_add(pages)));
+            // A window that was changed reads pages that no reader may have requested. A page that
+            // was read before and is missed again was evicted, probably with its neighbours.
+            let is_miss = matches!(event.kind, EventKind::Miss { .. });
+            if is_miss && !stream.is_changed() && !priming.has(start) {
+                stream.classifier.record_join(start, priming.has(start.saturating_add(pages)));
             }
             priming.touch(start, pages);
         }

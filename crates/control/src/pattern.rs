@@ -77,7 +77,7 @@ pub struct Classifier {
     backward: f64,
     random: f64,
     places: PlaceCounts,
-    /// Runs that began, and runs that reached pages read before; recent ones count more.
+    /// Runs that began, and runs that reached pages read before; recent runs have more weight.
     begun: f64,
     joined: f64,
     /// The usual length of a run; `None` until it is known.
@@ -161,7 +161,7 @@ impl Classifier {
 
     /// Records whether the page after the request of the last miss, which is at `index`, had been
     /// read before.
-    pub(super) fn record_end(&mut self, index: u64, joins: bool) {
+    pub(super) fn record_join(&mut self, index: u64, joins: bool) {
         if self.runs.last().is_some_and(|run| run.first == index && run.last == index) {
             let kept = 1.0 - 1.0 / self.tuning.max_remembered as f64;
             (self.begun, self.joined) = (kept * self.begun + 1.0, kept * self.joined);
@@ -379,26 +379,33 @@ mod tests {
         assert_eq!(part(12), None, "it goes on for much longer");
     }
 
+    /// Reads 64 pages at each of 97 places once, in no order; returns whether these runs join.
+    fn do_join(distance: u64, mut was_read: impl FnMut(u64) -> bool) -> bool {
+        let mut classifier = Classifier::default();
+        for number in 0..97 {
+            let index = number * 37 % 97 * distance;
+            classifier.reader_at(index, 64);
+            classifier.record_join(index, was_read(index + 64));
+        }
+        classifier.do_runs_join()
+    }
+
     #[test]
     fn runs_that_fill_a_part_of_a_file_join() {
-        // The same 97 places in no order, `distance` pages apart, of which `filled` percent were
-        // read before.
-        let join = |distance: u64, filled: u64| {
-            let mut classifier = Classifier::default();
-            let mut read: BTreeSet<u64> =
-                (0..97).filter(|place| place * 31 % 97 < filled).collect();
-            for number in 0..97 {
-                let place = number * 37 % 97;
-                classifier.reader_at(place * distance, 64);
-                let joins = distance == 64 && read.contains(&(place + 1));
-                classifier.record_end(place * distance, joins);
-                read.extend((distance == 64 && filled == 0).then_some(place));
-            }
-            classifier.do_runs_join()
+        let fill = |distance| {
+            let mut begun = BTreeSet::new();
+            do_join(distance, |after| {
+                begun.insert(after - 64);
+                begun.contains(&after)
+            })
         };
-        assert!(join(64, 0), "all of a part is read");
-        assert!(!join(64, 10) && join(64, 30), "one in ten may be chance");
-        assert!(!join(1000, 0));
+        assert!(fill(64) && !fill(1000));
+    }
+
+    #[test]
+    fn runs_that_seldom_meet_read_pages_do_not_join() {
+        let meet = |percent| do_join(1000, |after| after / 1000 * 31 % 97 < percent);
+        assert!(!meet(10) && meet(30));
     }
 
     #[test]

@@ -484,7 +484,7 @@ mod tests {
                 let (reader, run, part) = (call % streams, call / streams / 8, call / streams % 8);
                 let index = (reader * 1000 + run) * 10_000 + part * 64;
                 stream.classifier.reader_at(index, 64);
-                stream.classifier.record_end(index, join);
+                stream.classifier.record_join(index, join);
             }
             stream.classifier.interval();
             stream.window_limit().map(Pages::get)
