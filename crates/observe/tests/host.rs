@@ -286,6 +286,14 @@ fn touch(file: &File, page: u64) {
     map.expect("a mapping").copy_to(0, &mut [0]).expect("read");
 }
 
+/// Looks up an open file and discards earlier events: an open file that was closed since may have
+/// had the same address.
+fn begin(probes: &mut Probes, stage: &Stage, path: &Path) -> OpenFile {
+    let seen = stage.one(path);
+    probes.drain(drop);
+    seen
+}
+
 fn of_file(probes: &mut Probes, seen: &OpenFile) -> Vec<ProbeEvent> {
     let mut events = Vec::new();
     probes.drain(|event| {
@@ -302,7 +310,7 @@ fn host_probes_tell_misses_marks_windows_and_waits() {
     let Some(stage) = Stage::set(test) else { return };
     let Some(mut probes) = probes(&stage, test) else { return };
     let (path, file) = cold(&stage, 4 << 20);
-    let seen = stage.one(&path);
+    let seen = begin(&mut probes, &stage, &path);
     let mut buffer = vec![0; 65536];
     for at in 0..64 {
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut buffer, at * 65536).expect("read");
@@ -384,7 +392,7 @@ fn host_a_fault_is_told_with_its_page() {
     let Some(mut probes) = probes(&stage, test) else { return };
     // Room for a window of at most 16 MiB with pages on both sides of it.
     let (path, file) = cold(&stage, 64 << 20);
-    let seen = stage.one(&path);
+    let seen = begin(&mut probes, &stage, &path);
     if !(Bytes::from_kib(4)..=Bytes::from_mib(16)).contains(&seen.window) || page_size() != 4096 {
         println!("SKIP {test}: windows here are of {}", seen.window);
         return;
