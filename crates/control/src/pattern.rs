@@ -42,6 +42,8 @@ struct Run {
     first: u64,
     /// The page of the last miss or mark.
     last: u64,
+    /// The page after the last one of the call that began it.
+    call_end: u64,
     /// The page after the last requested one.
     end: u64,
     /// The page after the last requested or read-ahead one, up to which the run may continue.
@@ -181,7 +183,7 @@ impl Classifier {
             self.runs.remove(0);
         }
         let seen = self.places.all();
-        self.runs.push(Run { first: index, last: index, end: next, next, seen });
+        self.runs.push(Run { first: index, last: index, call_end: next, end: next, next, seen });
     }
 
     /// Returns whether streams take turns on the open file, so that the ends of runs are unknown.
@@ -189,11 +191,22 @@ impl Classifier {
         self.switched > self.tuning.min_effect * (self.sequential + self.random)
     }
 
+    /// Returns whether most pages belong to runs of a single call that is larger than `window`: no
+    /// reader was seen to go on where its call ended.
+    fn are_large_calls(&self, window: Pages) -> bool {
+        let pages = |run: &Run| run.end.saturating_sub(run.first);
+        let is_call = |run: &&Run| run.end <= run.call_end && pages(run) > window.get();
+        let calls: u64 = self.runs.iter().filter(is_call).map(pages).sum();
+        2 * calls > self.runs.iter().map(pages).sum()
+    }
+
     /// Returns the mean length of the run that a page belongs to; `None` if too few runs have
     /// ended. If streams take turns, a silent run may still continue: it has ended if `max_runs`
-    /// places were seen since.
-    pub(super) fn run_of_a_page(&self) -> Option<Pages> {
-        let silence = if self.is_in_turns() { self.tuning.max_runs as u64 } else { 0 };
+    /// places were seen since. Where calls are larger than `window`, the original one, the end of
+    /// each is taken for that of a run.
+    pub(super) fn run_of_a_page(&self, window: Pages) -> Option<Pages> {
+        let may_go_on = self.is_in_turns() && !self.are_large_calls(window);
+        let silence = if may_go_on { self.tuning.max_runs as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
         // Its own runs replace the earlier ones, one by one.
@@ -222,8 +235,8 @@ impl Classifier {
     }
 
     /// Updates the usual length of a run after an interval.
-    pub(super) fn interval(&mut self) {
-        if let Some(run) = self.run_of_a_page() {
+    pub(super) fn interval(&mut self, window: Pages) {
+        if let Some(run) = self.run_of_a_page(window) {
             self.usual_run = Some(run);
         } else if let Some(known) = self.usual_run {
             let is_longer = |run: &Run| run.end.saturating_sub(run.first) > 2 * known.get();
@@ -296,6 +309,8 @@ mod tests {
 
     use super::*;
 
+    const WINDOW: Pages = Pages::new(32);
+
     fn of(reads: impl IntoIterator<Item = (u64, u64)>) -> AccessPattern {
         let mut classifier = Classifier::default();
         for (index, pages) in reads {
@@ -323,7 +338,7 @@ mod tests {
             reads.into_iter().for_each(|(index, pages)| {
                 classifier.reader_at(index, pages);
             });
-            classifier.run_of_a_page().map(Pages::get)
+            classifier.run_of_a_page(WINDOW).map(Pages::get)
         };
         let chunks = |count: u64| (0..count).map(|n| (n / 4 * 1000 + n % 4 * 16, 16)).collect();
         assert_eq!((run(chunks(12)), run(chunks(80))), (None, Some(64)));
@@ -336,13 +351,28 @@ mod tests {
     }
 
     #[test]
+    fn a_call_larger_than_a_window_is_a_run_until_its_reader_goes_on() {
+        // Eight threads: each call of these pages is read a window at a time.
+        let after = |pages: u64, calls: u64| {
+            let mut classifier = Classifier::default();
+            for place in 0..8 * calls * pages / 16 {
+                let (thread, at) = (place % 8, place / 8 * 16);
+                classifier.reader_at(thread * 10_000 + at, pages - at % pages);
+            }
+            classifier.run_of_a_page(WINDOW).map(Pages::get)
+        };
+        assert_eq!((after(240, 1), after(240, 3)), (Some(240), None));
+        assert_eq!(after(32, 1), None, "the kernel reads ahead for streams in such calls");
+    }
+
+    #[test]
     fn runs_of_earlier_open_files_count_until_there_are_own_ones() {
         let run = |earlier: &[u64], own: u64| {
             let mut classifier = Classifier::after(earlier, Arc::default());
             (0..own * 4).for_each(|n| {
                 classifier.reader_at(n / 4 * 1000 + n % 4 * 16, 16);
             });
-            classifier.run_of_a_page().map(Pages::get)
+            classifier.run_of_a_page(WINDOW).map(Pages::get)
         };
         let enough = vec![8; Tuning::DEFAULT.max_runs];
         assert_eq!(run(&enough, 0), Some(8));
@@ -360,7 +390,7 @@ mod tests {
             for call in 0..calls {
                 classifier.reader_at(first + call * 16, 16);
             }
-            classifier.interval();
+            classifier.interval(WINDOW);
             classifier.usual_run().map(Pages::get)
         };
         (0..8).for_each(|number| {
@@ -372,7 +402,7 @@ mod tests {
             (0..calls).for_each(|call| {
                 classifier.reader_at(90_000 + call * 16, 16);
             });
-            classifier.interval();
+            classifier.interval(WINDOW);
             classifier.usual_run().map(Pages::get)
         };
         assert_eq!(part(8), Some(64), "one run is too few to say otherwise");

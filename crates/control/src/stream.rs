@@ -319,7 +319,7 @@ impl Stream {
         // The first interval has no earlier average.
         let weight = if self.facts.is_none() { 1.0 } else { weight };
         self.waiting += weight * (share - self.waiting);
-        self.classifier.interval();
+        self.classifier.interval(self.original.unwrap_or(facts.window));
         self.classifier.fade(0.5_f64.powf(seconds));
         self.faults.fade(0.5_f64.powf(seconds));
         self.original.get_or_insert(facts.window);
@@ -470,7 +470,7 @@ mod tests {
         // A fifth of 350 pages are 70.
         let mut stream = Stream::new(FileKey(1, 1), &[350; 4], &Arc::default());
         stream.original = Some(Pages::new(32));
-        stream.classifier.interval();
+        stream.classifier.interval(Pages::new(32));
         assert_eq!(stream.window_limit(), Some(Pages::new(64)));
     }
 
@@ -486,7 +486,7 @@ mod tests {
                 stream.classifier.reader_at(index, 64);
                 stream.classifier.record_join(index, join);
             }
-            stream.classifier.interval();
+            stream.classifier.interval(Pages::new(32));
             stream.window_limit().map(Pages::get)
         };
         assert_eq!([false, true].map(|join| limit(1, true, join)), [Some(64); 2]);
