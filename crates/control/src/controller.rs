@@ -251,7 +251,7 @@ impl BdiController {
     /// because its files may be read in sequence.
     pub fn wants_directory(&self, now: Nanos) -> Vec<OpenFileId> {
         let wanted = self.bounds.prefetch && self.bounds.features.files && !self.paused;
-        if wanted { self.sequences.wants(now) } else { Vec::new() }
+        if wanted { self.sequences.wants(now, self.bounds.rotates) } else { Vec::new() }
     }
 
     /// Returns whether the controller needs the directory that was listed last.

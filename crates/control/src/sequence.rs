@@ -11,7 +11,7 @@
 
 mod trial;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, vec_deque};
 use std::sync::Arc;
 
 use units::{Nanos, Pages};
@@ -62,8 +62,6 @@ struct Sequence {
     before: u64,
     pace: u64,
     is_reported: bool,
-    /// The last files before prefetching.
-    original: FileProgress,
     tuning: Arc<Tuning>,
 }
 
@@ -155,17 +153,28 @@ impl Sequences {
     }
 
     /// Returns open files, the latest first; the directory of one of them should be listed.
-    pub fn wants(&self, now: Nanos) -> Vec<OpenFileId> {
-        let lately = self
-            .begun
-            .iter()
-            .filter(|one| now.saturating_sub(one.at) < self.tuning.idle_timeout)
-            .count();
+    pub fn wants(&self, now: Nanos, rotates: bool) -> Vec<OpenFileId> {
+        let lately = self.lately(now, rotates);
         let is_paused = self.count < self.list_after || now < self.not_before;
-        if self.current.is_some() || is_paused || (lately as u64) < self.tuning.few_samples {
+        // On a rotating disk, a trial without a gain costs most, and a program reads its first
+        // files more slowly than the others.
+        let is_known = !rotates
+            || lately.len() == self.tuning.max_remembered
+            || progress(lately.clone()).time >= self.tuning.min_rotating_span();
+        let few = self.tuning.few_samples as usize;
+        if self.current.is_some() || is_paused || !is_known || lately.len() < few {
             return Vec::new();
         }
-        self.begun.iter().rev().take(self.tuning.few_samples as usize).map(|one| one.key).collect()
+        self.begun.iter().rev().take(few).map(|one| one.key).collect()
+    }
+
+    /// Returns the last files, which show the rate of the reader without prefetching.
+    fn lately(&self, now: Nanos, rotates: bool) -> vec_deque::Iter<'_, Begun> {
+        let is_old = |one: &Begun| now.saturating_sub(one.at) >= self.tuning.idle_timeout;
+        let most =
+            if rotates { self.tuning.max_remembered } else { 2 * self.tuning.few_samples as usize };
+        let first = self.begun.partition_point(is_old).max(self.begun.len().saturating_sub(most));
+        self.begun.range(first..)
     }
 
     /// Takes the files of the directory of an open file, in the orders in which they may be read,
@@ -194,14 +203,16 @@ impl Sequences {
         }
         let doublings = self.unfit.saturating_sub(1).min(self.tuning.max_backoff_doublings);
         self.list_after = self.count + (self.tuning.few_samples << doublings);
-        let is_left = |current: &Sequence| current.is_left_to_the_disk(device.pages_per_second);
+        let before = progress(self.lately(now, device.rotates));
+        let is_left =
+            |current: &Sequence| current.is_left_to_the_disk(&before, device.pages_per_second);
         if device.rotates && self.current.as_ref().is_some_and(is_left) {
             self.current = None;
             self.not_before = now + self.tuning.backoff_time;
         }
-        if let Some(current) = self.current.as_ref().filter(|_| self.trial.is_none()) {
+        if self.current.is_some() && self.trial.is_none() {
             let tuning = Arc::clone(&self.tuning);
-            self.trial = Some(SequenceTrial::new(current.original, device.rotates, tuning));
+            self.trial = Some(SequenceTrial::new(before, device.rotates, tuning));
         }
     }
 
@@ -322,7 +333,6 @@ impl Sequence {
             before: 0,
             pace: 0,
             is_reported: false,
-            original: FileProgress::default(),
             tuning,
         }
     }
@@ -341,15 +351,6 @@ impl Sequence {
             return 0;
         };
         (self.at, self.done, self.before) = (last + 1, last + 1, last + 1);
-        let progress = |one: &Begun, files: usize| FileProgress {
-            time: one.at,
-            files: files as u64,
-            pages: one.pages,
-        };
-        if let Some((first, last)) = lately().next().zip(lately().next_back()) {
-            // Several readers may read different directories at once.
-            self.original = progress(last, lately().len() - 1).since(&progress(first, 0));
-        }
         if (neighbors(&places) as f64) < self.tuning.min_neighbor_share() * pairs as f64 {
             return 0;
         }
@@ -360,13 +361,13 @@ impl Sequence {
 
     /// Returns whether a rotating disk reads at about its best `rate`, or reads these files ahead
     /// itself and few are left.
-    fn is_left_to_the_disk(&self, rate: f64) -> bool {
-        if self.original.pages_per_second() >= self.tuning.full_rate_share() * rate {
+    fn is_left_to_the_disk(&self, before: &FileProgress, rate: f64) -> bool {
+        if before.pages_per_second() >= self.tuning.full_rate_share() * rate {
             return true;
         }
         let left = (self.files.len() as u64).saturating_sub(self.at);
         let usual = self.tuning.min_rotating_file_time.as_secs_f64();
-        let is_fast = self.original.files_per_second() * usual > 1.0;
+        let is_fast = before.files_per_second() * usual > 1.0;
         is_fast && left < self.tuning.min_rotating_files()
     }
 
@@ -430,6 +431,16 @@ impl Sequence {
         }
         due
     }
+}
+
+/// Returns the progress from the start of the first of these files to that of the last one. Several
+/// readers may read different directories at once.
+fn progress(mut files: vec_deque::Iter<'_, Begun>) -> FileProgress {
+    let count = files.len().saturating_sub(1) as u64;
+    let at = |one: &Begun, files| FileProgress { time: one.at, files, pages: one.pages };
+    let (first, last) = (files.next(), files.next_back());
+    last.zip(first)
+        .map_or_else(FileProgress::default, |(last, first)| at(last, count).since(&at(first, 0)))
 }
 
 #[cfg(test)]

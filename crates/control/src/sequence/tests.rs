@@ -51,11 +51,11 @@ fn due(sequences: &mut Sequences) -> Vec<u64> {
 #[test]
 fn the_next_files_of_the_order_that_fits_are_read() {
     let mut sequences = begun([50, 40, 30, 20, 10, 9, 8, 7]);
-    assert_eq!(sequences.wants(TICK).first(), Some(&OpenFileId::new(7)));
+    assert_eq!(sequences.wants(TICK, false).first(), Some(&OpenFileId::new(7)));
     let (up, down) = (files(0..=50), files([50, 40, 30, 20, 10, 9, 8, 7, 5, 3]));
     sequences.list(OpenFileId::new(7), vec![up, down], |_| None, TICK, FLASH);
     assert_eq!((due(&mut sequences), due(&mut sequences)), (vec![5, 3], vec![]));
-    assert_eq!(sequences.wants(TICK), [], "it is followed already");
+    assert_eq!(sequences.wants(TICK, false), [], "it is followed already");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn who_goes_on_in_another_directory_is_followed_there() {
     (100..107).for_each(|number| begin(&mut sequences, number));
     assert!(sequences.is_at_work(), "perhaps somebody else reads there");
     begin(&mut sequences, 107);
-    assert_eq!(sequences.wants(TICK * 2).first(), Some(&OpenFileId::new(107)), "at once");
+    assert_eq!(sequences.wants(TICK * 2, false).first(), Some(&OpenFileId::new(107)), "at once");
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
     };
     let mut sequences = begun((500..506).chain(0..2));
     list(&mut sequences);
-    assert!(!sequences.is_at_work() && sequences.wants(TICK).is_empty());
+    assert!(!sequences.is_at_work() && sequences.wants(TICK, false).is_empty());
     begin(&mut sequences, 2..10);
-    assert!(!sequences.wants(TICK).is_empty());
+    assert!(!sequences.wants(TICK, false).is_empty());
     list(&mut sequences);
     assert!(sequences.is_at_work());
     // If no order fits, the next listing comes later each time.
@@ -92,28 +92,45 @@ fn a_directory_that_did_not_fit_is_listed_again_after_more_of_its_files() {
     for (round, more) in [(1, 8), (2, 16), (3, 32)] {
         list(&mut sequences);
         begin(&mut sequences, round * 1000..round * 1000 + more - 1);
-        assert!(sequences.wants(TICK).is_empty(), "{round}");
+        assert!(sequences.wants(TICK, false).is_empty(), "{round}");
         begin(&mut sequences, round * 1000 + more..round * 1000 + more + 1);
-        assert!(!sequences.wants(TICK).is_empty(), "{round}");
+        assert!(!sequences.wants(TICK, false).is_empty(), "{round}");
     }
     // After several listings, time must pass as well.
     (0..4).for_each(|_| list(&mut sequences));
     begin(&mut sequences, 5000..6000);
-    assert!(sequences.wants(TICK).is_empty());
+    assert!(sequences.wants(TICK, false).is_empty());
     let later = TICK + Tuning::DEFAULT.retry_interval;
     (6000..6008).for_each(|one| sequences.on_file_begun(key(one), OpenFileId::new(one), later));
-    assert!(!sequences.wants(later).is_empty());
+    assert!(!sequences.wants(later, false).is_empty());
 }
 
 #[test]
 fn files_at_random_are_left_alone() {
     let mut sequences = begun((0..16).map(|n| n * 7 % 100));
     sequences.list(OpenFileId::new(0), vec![files(0..100)], |_| None, TICK, FLASH);
-    assert!(!sequences.is_at_work() && sequences.wants(TICK * 2).is_empty());
-    assert_eq!(begun(0..7).wants(TICK), [], "too few to tell");
+    assert!(!sequences.is_at_work() && sequences.wants(TICK * 2, false).is_empty());
+    assert_eq!(begun(0..7).wants(TICK, false), [], "too few to tell");
     let mut sequences = begun(0..8);
     sequences.on_open_file(OpenFileId::new(3), facts(4, true));
-    assert_eq!(sequences.wants(TICK), [], "one is read by who knows better");
+    assert_eq!(sequences.wants(TICK, false), [], "one is read by who knows better");
+}
+
+#[test]
+fn on_a_rotating_disk_more_files_or_time_must_have_passed() {
+    let wants = |files: u64, every: u64| {
+        let mut sequences = Sequences::default();
+        for number in 0..files {
+            let at = Nanos::from_millis(every * number);
+            sequences.on_file_begun(key(number), OpenFileId::new(number), at);
+        }
+        let now = Nanos::from_millis(every * files);
+        [true, false].map(|rotates| !sequences.wants(now, rotates).is_empty())
+    };
+    assert_eq!(wants(60, 1), [false, true]);
+    assert_eq!(wants(64, 1), [true, true]);
+    assert_eq!((wants(8, 30), wants(8, 40)), ([false, true], [true, true]));
+    assert_eq!(wants(7, 40), [false, false]);
 }
 
 #[test]
@@ -224,7 +241,7 @@ fn small_directories_are_left_to_a_rotating_disk_that_reads_ahead_itself() {
             TICK,
             DeviceRate { pages_per_second: 1e6, rotates },
         );
-        assert!(sequences.wants(TICK * 2).is_empty(), "followed, or left alone for a while");
+        assert!(sequences.wants(TICK * 2, false).is_empty(), "followed, or left alone for a while");
         sequences.is_at_work()
     };
     let (adjacent, scattered) = (Nanos::from_millis(1), Nanos::from_millis(9));

@@ -102,9 +102,15 @@ impl SequenceTrial {
         }
         let settled = *self.settled.get_or_insert(now);
         let span = now.since(&settled);
-        if self.intervals < self.tuning.judge_intervals()
-            || span.time < self.tuning.observation_time
-        {
+        // On a rotating disk, a gain is mostly a plain one, and any other trial costs much.
+        let is_lost = self.pauses
+            && self.phase == Phase::With
+            && span.time >= self.tuning.min_rotating_span()
+            && span.files >= self.tuning.few_samples
+            && span.over(&self.without, are_large) < self.tuning.min_gain_ratio();
+        let is_long = self.intervals >= self.tuning.judge_intervals()
+            && span.time >= self.tuning.observation_time;
+        if !is_long && !is_lost {
             return None;
         }
         if self.phase == Phase::With {
@@ -154,6 +160,24 @@ mod tests {
         assert_eq!(verdict((120, 10_000), true, None), Some(false), "these files are smaller ones");
         assert_eq!(verdict((100, 12_000), true, None), Some(true));
         assert_eq!(verdict((100, 12_000), false, None), Some(false));
+    }
+
+    #[test]
+    fn on_a_rotating_disk_what_gains_nothing_ends_early() {
+        let intervals = |files: u64, rotates: bool| {
+            let before = FileProgress { time: INTERVAL, files: 10, pages: 1_000 };
+            let mut trial = SequenceTrial::new(before, rotates, Arc::default());
+            let mut now = FileProgress::default();
+            (1..50).find(|_| {
+                now.files += files;
+                now.time += INTERVAL;
+                trial.interval(now, false, false) == Some(false)
+            })
+        };
+        // Three intervals until the rate has settled, and then 0.3 s.
+        assert_eq!(intervals(9, true), Some(6));
+        assert_eq!(intervals(9, false), Some(8));
+        assert_eq!(intervals(1, true), Some(8), "a few files show little");
     }
 
     #[test]
