@@ -42,6 +42,8 @@ pub(super) struct StreamSummary {
     pub shared: bool,
     /// True if a window without a gain is reverted.
     pub trials: bool,
+    /// True if the device has read nothing since the last tick.
+    pub rests: bool,
 }
 
 impl StreamSummary {
@@ -102,6 +104,10 @@ pub(super) struct WindowSearch {
     rates: Option<ReadRates>,
     /// Since when nothing else has changed, and the counts at that time.
     calm: Option<(Nanos, ReadCounts)>,
+    /// The last tick, since when the device rests, and the time of longer rests so far.
+    tick: Option<Nanos>,
+    rests_since: Option<Nanos>,
+    rested: Nanos,
     tuning: Arc<Tuning>,
 }
 
@@ -135,17 +141,37 @@ impl WindowSearch {
     }
 
     /// Advances the search by one tick. Returns the window for streams that wait, and the outcome.
+    ///
+    /// A program that computes between its reads, such as a sort, would seem to become slower. So a
+    /// longer time in which nothing is read does not count, except for the age of a result.
     pub fn step(
         &mut self,
         now: Nanos,
         streams: &StreamSummary,
     ) -> (Option<LimitedWindow>, SearchOutcome) {
-        self.measure(now, streams.counts);
-        let outcome = match self.trial {
-            Some(trial) => self.judge(now, streams, trial),
-            None => self.try_more(now, streams),
+        let before = self.tick.replace(now).unwrap_or(now);
+        let outcome = if streams.rests {
+            self.rests_since.get_or_insert(before);
+            SearchOutcome::Unchanged
+        } else {
+            let rest = self.rests_since.take().map_or(Nanos::ZERO, |since| before - since);
+            if rest >= self.tuning.min_first_trial_time() {
+                self.rested += rest;
+            }
+            let counted = |at: Nanos| at.saturating_sub(self.rested);
+            let others_seen = counted(streams.others_seen);
+            self.go_on(counted(now), &StreamSummary { others_seen, ..*streams })
         };
         (self.window.map(|pages| LimitedWindow::new(pages, self.reason)), outcome)
+    }
+
+    /// `now` and all times of `streams` are without rests.
+    fn go_on(&mut self, now: Nanos, streams: &StreamSummary) -> SearchOutcome {
+        self.measure(now, streams.counts);
+        match self.trial {
+            Some(trial) => self.judge(now, streams, trial),
+            None => self.try_more(now, streams),
+        }
     }
 
     fn measure(&mut self, now: Nanos, counts: ReadCounts) {
@@ -219,7 +245,8 @@ impl WindowSearch {
             let limit = found.most.get().saturating_mul(self.tuning.max_growth());
             let as_limited = streams.most.pages.get() < limit;
             let same = as_many && as_limited && !(slower && streams.is_waiting(&self.tuning));
-            if same && now.saturating_sub(found.since) < found.holds {
+            let age = self.tick.unwrap_or(now).saturating_sub(found.since);
+            if same && age < found.holds {
                 return SearchOutcome::Unchanged;
             }
             if !same {
@@ -311,7 +338,8 @@ impl WindowSearch {
         let holds = self.tuning.backoff_time
             * (1 << self.failed_trials.min(self.tuning.max_backoff_doublings));
         let (active, most) = (streams.active, streams.most.pages);
-        self.converged = Some(Converged { since: now, holds, active, rate, most });
+        let since = self.tick.unwrap_or(now);
+        self.converged = Some(Converged { since, holds, active, rate, most });
     }
 
     fn judge(

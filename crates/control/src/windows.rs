@@ -412,6 +412,8 @@ impl BdiController {
                 probes,
                 shared: several,
                 trials,
+                // Of some devices, such as a server's, completions are unknown.
+                rests: self.device.now() == Bytes::ZERO && self.device.rate() > Bytes::ZERO,
             },
         );
         // A new mapping that is read at random would be slower until it is recognised as such.

@@ -14,6 +14,7 @@ fn streams(active: u64, counts: ReadCounts) -> StreamSummary {
         mapped: false,
         probes: false,
         shared: false,
+        rests: false,
     }
 }
 
@@ -78,6 +79,33 @@ fn what_is_taken_from_others_is_given_back() {
     let other_reads = |window: u64| 1000.0 * 0.93_f64.powf(window as f64 / 32.0 - 1.0);
     let windows = climb(2, |window| (window as f64 * 300.0, other_reads(window)));
     assert_eq!(windows, [32, 512, 32]);
+}
+
+/// Returns the window that a single reader gets whose pages per second do not depend on it, at
+/// each tick; it computes for a while after the first trial has begun.
+fn windows_of_a_sort(rests: bool) -> Vec<u64> {
+    let (mut climb, mut counts) = (WindowSearch::default(), ReadCounts::default());
+    climb.begin(Nanos::ZERO);
+    let mut trial_since = None;
+    let windows = (1..40).map(|tick| {
+        let computes = trial_since.is_some_and(|since| (1..=5).contains(&(tick - since)));
+        if !computes {
+            counts.progress += if trial_since.is_some() { 1500 } else { 1000 };
+            counts.forward += 20;
+        }
+        let streams = StreamSummary { rests: rests && computes, ..streams(1, counts) };
+        let (window, _) = climb.step(Nanos::from_millis(100 * tick), &streams);
+        trial_since = trial_since.or(climb.is_trying().then_some(tick));
+        window.map_or(32, |window| window.pages.get())
+    });
+    windows.collect()
+}
+
+#[test]
+fn time_in_which_a_program_computes_does_not_count() {
+    let first_failed = |windows: Vec<u64>| windows.windows(2).any(|two| two == [512, 32]);
+    assert!(first_failed(windows_of_a_sort(false)));
+    assert!(!first_failed(windows_of_a_sort(true)));
 }
 
 #[test]
