@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use units::{Bytes, Nanos, Pages};
 
+use super::busy_clock::BusyClock;
 use super::limited_window::{LimitReason, LimitedWindow};
 use super::rates::{ReadCounts, ReadRates};
 use super::sizes;
@@ -42,7 +43,7 @@ pub(super) struct StreamSummary {
     pub shared: bool,
     /// True if a window without a gain is reverted.
     pub trials: bool,
-    /// True if the device has read nothing since the last tick.
+    /// True if the device has completed no read since the last tick, and no wait has ended.
     pub rests: bool,
 }
 
@@ -104,10 +105,7 @@ pub(super) struct WindowSearch {
     rates: Option<ReadRates>,
     /// Since when nothing else has changed, and the counts at that time.
     calm: Option<(Nanos, ReadCounts)>,
-    /// The last tick, since when the device rests, and the time of longer rests so far.
-    tick: Option<Nanos>,
-    rests_since: Option<Nanos>,
-    rested: Nanos,
+    clock: BusyClock,
     tuning: Arc<Tuning>,
 }
 
@@ -118,6 +116,9 @@ impl WindowSearch {
 
     /// Records the first read on the device.
     pub fn begin(&mut self, at: Nanos) {
+        if self.begun.is_none() {
+            self.clock = BusyClock::default();
+        }
         self.last.get_or_insert((at, ReadCounts::default()));
         self.begun.get_or_insert(at);
     }
@@ -142,25 +143,21 @@ impl WindowSearch {
 
     /// Advances the search by one tick. Returns the window for streams that wait, and the outcome.
     ///
-    /// A program that computes between its reads, such as a sort, would seem to become slower. So a
-    /// longer time in which nothing is read does not count, except for the age of a result.
+    /// A program that computes between its reads, such as a sort, would seem to become slower. So
+    /// rests do not count, except for the age of a result.
     pub fn step(
         &mut self,
         now: Nanos,
         streams: &StreamSummary,
     ) -> (Option<LimitedWindow>, SearchOutcome) {
-        let before = self.tick.replace(now).unwrap_or(now);
-        let outcome = if streams.rests {
-            self.rests_since.get_or_insert(before);
-            SearchOutcome::Unchanged
+        // Pages that were read ahead may still be used.
+        let rests = streams.rests && self.last.is_some_and(|(_, counts)| counts == streams.counts);
+        let outcome = if self.clock.advance(now, rests, &self.tuning) {
+            let others_seen = self.clock.without_rests(streams.others_seen);
+            let streams = StreamSummary { others_seen, ..*streams };
+            self.go_on(self.clock.without_rests(now), &streams)
         } else {
-            let rest = self.rests_since.take().map_or(Nanos::ZERO, |since| before - since);
-            if rest >= self.tuning.min_first_trial_time() {
-                self.rested += rest;
-            }
-            let counted = |at: Nanos| at.saturating_sub(self.rested);
-            let others_seen = counted(streams.others_seen);
-            self.go_on(counted(now), &StreamSummary { others_seen, ..*streams })
+            SearchOutcome::Unchanged
         };
         (self.window.map(|pages| LimitedWindow::new(pages, self.reason)), outcome)
     }
@@ -241,15 +238,15 @@ impl WindowSearch {
             // A lower rate, or another number of streams, means that the workload has changed.
             let slower = rates.progress < self.tuning.plainly_below_ratio * found.rate;
             let as_many = found.active / 2 < streams.active && streams.active <= found.active * 2;
-            // Runs that turned out to be long no longer limit windows.
+            let is_other_work = !as_many || (slower && streams.is_waiting(&self.tuning));
+            // For example, runs that turned out to be long no longer limit windows.
             let limit = found.most.get().saturating_mul(self.tuning.max_growth());
             let as_limited = streams.most.pages.get() < limit;
-            let same = as_many && as_limited && !(slower && streams.is_waiting(&self.tuning));
-            let age = self.tick.unwrap_or(now).saturating_sub(found.since);
-            if same && age < found.holds {
+            let age = self.clock.now().saturating_sub(found.since);
+            if !is_other_work && as_limited && age < found.holds {
                 return SearchOutcome::Unchanged;
             }
-            if !same {
+            if is_other_work {
                 self.failed_trials = 0;
             }
             (self.converged, self.bad) = (None, None);
@@ -287,7 +284,7 @@ impl WindowSearch {
         };
         let reason_before = std::mem::replace(&mut self.reason, most.reason);
         if window.get() < before.get().saturating_mul(MIN_GROWTH) {
-            self.settle(now, streams, rates.progress);
+            self.settle(streams, rates.progress);
             return SearchOutcome::Unchanged;
         }
         self.attempt(now, streams, rates, window, reason_before)
@@ -334,12 +331,11 @@ impl WindowSearch {
         SearchOutcome::Trying
     }
 
-    fn settle(&mut self, now: Nanos, streams: &StreamSummary, rate: f64) {
+    fn settle(&mut self, streams: &StreamSummary, rate: f64) {
         let holds = self.tuning.backoff_time
             * (1 << self.failed_trials.min(self.tuning.max_backoff_doublings));
         let (active, most) = (streams.active, streams.most.pages);
-        let since = self.tick.unwrap_or(now);
-        self.converged = Some(Converged { since, holds, active, rate, most });
+        self.converged = Some(Converged { since: self.clock.now(), holds, active, rate, most });
     }
 
     fn judge(
@@ -390,14 +386,14 @@ impl WindowSearch {
         let hurt = streams.other_reads && rates.hurts_others(&trial.rates, seconds, &self.tuning);
         let gone = rates.progress == 0.0;
         if !streams.trials {
-            self.settle(now, streams, rates.progress);
+            self.settle(streams, rates.progress);
             return SearchOutcome::Unchanged;
         }
         if hurt
             || (gain < self.tuning.revert_below_ratio()
                 && (streams.is_waiting(&self.tuning) || gone))
         {
-            return self.take_back(now, streams, &trial, gain, hurt);
+            return self.take_back(streams, &trial, gain, hurt);
         }
         if gain >= rates.winning(seconds, self.tuning.min_gain_ratios()) {
             self.failed_trials = 0;
@@ -414,9 +410,9 @@ impl WindowSearch {
                 return SearchOutcome::Lowered("a smaller window may be faster".to_owned());
             }
         } else if streams.is_waiting(&self.tuning) {
-            return self.take_back(now, streams, &trial, gain, false);
+            return self.take_back(streams, &trial, gain, false);
         }
-        self.settle(now, streams, rates.progress);
+        self.settle(streams, rates.progress);
         SearchOutcome::Unchanged
     }
 
@@ -432,7 +428,6 @@ impl WindowSearch {
 
     fn take_back(
         &mut self,
-        now: Nanos,
         streams: &StreamSummary,
         trial: &SearchTrial,
         gain: f64,
@@ -443,7 +438,7 @@ impl WindowSearch {
         self.rates = Some(trial.rates);
         if tried < self.window {
             self.reason = trial.reason_before;
-            self.settle(now, streams, trial.rates.progress);
+            self.settle(streams, trial.rates.progress);
             return SearchOutcome::Unchanged;
         }
         self.reason = if hurt { LimitReason::OtherReads } else { LimitReason::Harm };
@@ -455,7 +450,7 @@ impl WindowSearch {
             // A window in between may be better: one that is too large may gain nothing.
             self.bad = Some(self.bad.map_or(tried, |bad| bad.min(tried)));
         } else {
-            self.settle(now, streams, trial.rates.progress);
+            self.settle(streams, trial.rates.progress);
         }
         let tried = Bytes::new(tried.get() * streams.page.get());
         SearchOutcome::Lowered(if hurt {

@@ -29,6 +29,7 @@
 mod ab_test;
 mod action;
 mod backoff;
+mod busy_clock;
 mod choice;
 mod climb;
 mod closed_runs;

@@ -130,6 +130,10 @@ impl Classifier {
             self.sequential += 1.0;
             self.places.forward += 1;
             self.begin(index, next);
+            if let Some(run) = self.runs.last_mut() {
+                // It goes on where a call ended.
+                run.call_end = index;
+            }
             return true;
         }
         let before = self.runs.last().copied();

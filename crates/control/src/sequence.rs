@@ -159,6 +159,7 @@ impl Sequences {
         // On a rotating disk, a trial without a gain costs most, and a program reads its first
         // files more slowly than the others.
         let is_known = !rotates
+            || self.trial.is_some()
             || lately.len() == self.tuning.max_remembered
             || progress(lately.clone()).time >= self.tuning.min_rotating_span();
         let few = self.tuning.few_samples as usize;
@@ -168,11 +169,15 @@ impl Sequences {
         self.begun.iter().rev().take(few).map(|one| one.key).collect()
     }
 
-    /// Returns the last files, which show the rate of the reader without prefetching.
+    /// Returns the last files, which show the rate of the reader. Files before them may have been
+    /// prefetched if there is a trial.
     fn lately(&self, now: Nanos, rotates: bool) -> vec_deque::Iter<'_, Begun> {
         let is_old = |one: &Begun| now.saturating_sub(one.at) >= self.tuning.idle_timeout;
-        let most =
-            if rotates { self.tuning.max_remembered } else { 2 * self.tuning.few_samples as usize };
+        let most = if rotates && self.trial.is_none() {
+            self.tuning.max_remembered
+        } else {
+            2 * self.tuning.few_samples as usize
+        };
         let first = self.begun.partition_point(is_old).max(self.begun.len().saturating_sub(most));
         self.begun.range(first..)
     }

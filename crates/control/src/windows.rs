@@ -413,7 +413,9 @@ impl BdiController {
                 shared: several,
                 trials,
                 // Of some devices, such as a server's, completions are unknown.
-                rests: self.device.now() == Bytes::ZERO && self.device.rate() > Bytes::ZERO,
+                rests: self.device.now() == Bytes::ZERO
+                    && self.device.rate() > Bytes::ZERO
+                    && stalled == 0.0,
             },
         );
         // A new mapping that is read at random would be slower until it is recognised as such.

@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2421),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10406),
+    ("crates/control", 10456),
     ("crates/daemon", 4895),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
