@@ -42,7 +42,7 @@ struct Run {
     first: u64,
     /// The page of the last miss or mark.
     last: u64,
-    /// The page after the last one of the call that began it.
+    /// The page after the call that began it, or after the call before if it continues that one.
     call_end: u64,
     /// The page after the last requested one.
     end: u64,

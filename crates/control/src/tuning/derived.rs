@@ -296,7 +296,7 @@ impl Tuning {
     }
 
     /// On a rotating disk, time in which files are started before the next ones are prefetched, if
-    /// they are fewer than `max_remembered`. Also the shortest trial of that.
+    /// they are fewer than `max_remembered`. A trial of that fails after it at the earliest.
     ///
     /// ExifTool reached 0.55 of the rate of hdd-2008 with its first 16 files, in 75 ms, and 0.85
     /// with 64.
