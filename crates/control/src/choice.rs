@@ -125,8 +125,9 @@ fn fit_times(
     };
     let (least, most) = (waited(Nanos::ZERO), waited(fixed));
     if most.saturating_sub(least) < least.scaled(tuning.min_share) {
-        // No read within a run waits, so what it takes does not matter.
-        return DeviceTimes { fixed, adjacent: fixed, ..*device };
+        // Hardly any read within a run waits, so its waits do not show what it takes. To assume
+        // more would make a larger window look faster than it is.
+        return DeviceTimes { fixed, adjacent: Nanos::ZERO, ..*device };
     }
     let measured: Nanos = runs.iter().map(|run| run.waited).sum();
     let [part, all] = [measured, most].map(|sum| sum.saturating_sub(least).as_secs_f64());
