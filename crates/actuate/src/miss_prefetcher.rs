@@ -22,7 +22,7 @@ use policy::MissPrefetch;
 use policy::{Extent, Page};
 use units::{Bytes, Pages};
 
-use crate::actuator::{MIN_PIECE_BYTES, read_ahead};
+use crate::actuator::{largest_piece, read_ahead};
 use crate::reach::DupFd;
 use crate::{ActuateError, ActuateFailure, Actuator, Directory};
 
@@ -274,6 +274,8 @@ struct OpenDuplicate {
     /// The file for which it was confirmed.
     file: Arc<OpenFile>,
     size: Bytes,
+    /// The largest amount that one call reads.
+    piece: Bytes,
     opened_at: Instant,
 }
 
@@ -333,7 +335,7 @@ impl Worker {
         let Some(extent) = self.shared.extent(miss, held.size) else { return Ok(()) };
         let bytes = |page: Page| Pages::new(page.get()).to_bytes(page_size());
         let end = bytes(extent.end()).min(held.size);
-        match read_ahead(held.duplicate.as_fd(), (bytes(extent.start), end), MIN_PIECE_BYTES) {
+        match read_ahead(held.duplicate.as_fd(), (bytes(extent.start), end), held.piece) {
             Ok(asked) => self.shared.count(asked),
             Err(why) => self.shared.give_up(&file, why),
         }
@@ -354,7 +356,9 @@ impl Worker {
             Ok(taken) => taken,
             Err(why) => return Ok(Err(why)),
         };
-        let held = OpenDuplicate { duplicate, file: Arc::clone(file), size: now.size, opened_at };
+        let piece = largest_piece(&self.actuator.root, now.device, now.window);
+        let (file_of, size) = (Arc::clone(file), now.size);
+        let held = OpenDuplicate { duplicate, file: file_of, size, piece, opened_at };
         self.duplicates.insert(file.id, held);
         let expiry = opened_at + DUPLICATE_LIFETIME;
         self.next_expiry = Some(self.next_expiry.map_or(expiry, |next| next.min(expiry)));

@@ -38,6 +38,8 @@ pub enum ActionKind {
     /// From now on, prefetch the rest of a run of this length when a reader misses one of its pages
     /// ([`MissPrefetch`](policy::MissPrefetch)); `None` stops this.
     PrefetchMisses(Option<Pages>),
+    /// The same, but of the rest of a call instead of a run.
+    PrefetchCalls,
     /// From now on, prefetch each of these files of the directory of the open file on its next
     /// miss. They replace the files of an earlier action.
     AwaitFiles(Vec<NextFile>),
@@ -63,6 +65,7 @@ impl fmt::Display for ActionKind {
             Self::PrefetchMisses(Some(run)) => {
                 write!(f, "after a miss, prefetch the rest of {} pages", run.get())
             }
+            Self::PrefetchCalls => f.write_str("after a miss, prefetch the rest of its call"),
             Self::Report { predicted_percent, measured_percent } => {
                 write!(f, "gain: predicted {predicted_percent} %, measured {measured_percent} %")
             }

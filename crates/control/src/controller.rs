@@ -140,7 +140,8 @@ impl BdiController {
         self.paused = paused;
         // Pending actions are dropped, and rates measured so far are no longer comparable.
         for stream in self.streams.values_mut() {
-            (stream.plan, stream.shrink, stream.answer) = (None, None, None);
+            (stream.plan, stream.shrink) = (None, None);
+            (stream.answer, stream.calls) = (None, None);
             stream.runs.stop();
         }
         self.sequences.stop();
@@ -190,7 +191,9 @@ impl BdiController {
         }
         if self.streams.len() >= self.tuning.max_open_files() && !self.streams.contains_key(&key) {
             // Keep open files whose window still shrinks or whose misses trigger a prefetch.
-            let settled = |stream: &Stream| stream.shrink.is_none() && stream.answer.is_none();
+            let settled = |stream: &Stream| {
+                stream.shrink.is_none() && stream.answer.is_none() && stream.calls.is_none()
+            };
             let others = self.streams.iter().filter(|(_, stream)| settled(stream));
             let oldest = others.min_by_key(|(_, stream)| stream.seen);
             if let Some(oldest) = oldest.map(|(key, _)| *key) {

@@ -18,7 +18,8 @@
 //! - [`what_if`] predicts how a window or a prefetch would have affected the recent accesses of an
 //!   open file. `GainScores` compares predicted with measured gains.
 //! - `choice` predicts the best action for a file that is read in runs. `ShortRuns` prefetches the
-//!   rest of a short run after its first miss ([`MissPrefetch`](policy::MissPrefetch)).
+//!   rest of a short run after its first miss ([`MissPrefetch`](policy::MissPrefetch)). The rest of
+//!   a large call is prefetched in the same way.
 //! - `RandomFaults` chooses the window of a mapping that is read at random. While its file is
 //!   primed, it may keep the original window.
 //! - A `Trend` is a regularity of the last reads of an open file, such as a step or backward order;

@@ -195,13 +195,15 @@ impl Classifier {
         self.switched > self.tuning.min_effect * (self.sequential + self.random)
     }
 
-    /// Returns whether most pages belong to runs of a single call that is larger than `window`: no
-    /// reader was seen to go on where its call ended.
-    fn are_large_calls(&self, window: Pages) -> bool {
+    /// Returns whether most pages belong to runs of a single call of more than `window` and up to
+    /// `most` pages: no reader was seen to go on where its call ended.
+    pub(super) fn are_large_calls(&self, window: Pages, most: Pages) -> bool {
         let pages = |run: &Run| run.end.saturating_sub(run.first);
-        let is_call = |run: &&Run| run.end <= run.call_end && pages(run) > window.get();
+        let is_large = |pages: u64| window.get() < pages && pages <= most.get();
+        let is_call = |run: &&Run| run.end <= run.call_end && is_large(pages(run));
         let calls: u64 = self.runs.iter().filter(is_call).map(pages).sum();
         2 * calls > self.runs.iter().map(pages).sum()
+            && self.runs.len() as u64 >= self.tuning.min_repeats()
     }
 
     /// Returns the mean length of the run that a page belongs to; `None` if too few runs have
@@ -209,7 +211,7 @@ impl Classifier {
     /// places were seen since. Where calls are larger than `window`, the original one, the end of
     /// each is taken for that of a run.
     pub(super) fn run_of_a_page(&self, window: Pages) -> Option<Pages> {
-        let may_go_on = self.is_in_turns() && !self.are_large_calls(window);
+        let may_go_on = self.is_in_turns() && !self.are_large_calls(window, Pages::new(u64::MAX));
         let silence = if may_go_on { self.tuning.max_runs as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
@@ -363,10 +365,14 @@ mod tests {
                 let (thread, at) = (place % 8, place / 8 * 16);
                 classifier.reader_at(thread * 10_000 + at, pages - at % pages);
             }
-            classifier.run_of_a_page(WINDOW).map(Pages::get)
+            let are_large = |most| classifier.are_large_calls(WINDOW, Pages::new(most));
+            let run = classifier.run_of_a_page(WINDOW).map(Pages::get);
+            (run, are_large(1024), are_large(200))
         };
-        assert_eq!((after(240, 1), after(240, 3)), (Some(240), None));
-        assert_eq!(after(32, 1), None, "the kernel reads ahead for streams in such calls");
+        assert_eq!(after(240, 1), (Some(240), true, false));
+        assert_eq!(after(240, 3), (None, false, false));
+        let why = "the kernel reads ahead for streams in such calls";
+        assert_eq!(after(32, 1), (None, false, false), "{why}");
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub(super) struct Stream {
     pub choice: Option<(RunsChoice, u64)>,
     pub runs: ShortRuns,
     pub answer: Option<MissPrefetch>,
+    /// The same for large calls, which the kernel requests in parts.
+    pub calls: Option<MissPrefetch>,
     /// The predicted gain of the miss prefetching that is being tried.
     pub predicted: f64,
     pub shrink: Option<Shrink>,
@@ -247,7 +249,7 @@ impl Stream {
     /// Records the prefetch that a miss triggers, because no event reports it.
     fn answered(&mut self, index: u64, pages: u64, at: Nanos) {
         let file = self.facts.map_or(Pages::ZERO, |facts| facts.file_pages);
-        let Some(answer) = &mut self.answer else { return };
+        let Some(answer) = self.answer.as_mut().or(self.calls.as_mut()) else { return };
         if let Some(rest) = answer.miss(policy::Page::new(index), Pages::new(pages), file) {
             let (start, end) = (rest.start.get(), rest.end().get());
             self.ahead.submit(start, end, end, 0, at);

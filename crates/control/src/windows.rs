@@ -277,8 +277,9 @@ impl BdiController {
         let trials = self.bounds.features.trials;
         let predicted = stream.choice.map_or(1.0, |(choice, _)| choice.gain);
         let Some(change) = stream.runs.step(now, window, stream.completed_run(), trials) else {
-            return Vec::new();
+            return self.prefetch_calls(key, may).into_iter().collect();
         };
+        stream.calls = None;
         let (run, window, why) = match change {
             RunsChange::Begin(run) => {
                 stream.predicted = predicted;
@@ -310,7 +311,7 @@ impl BdiController {
             };
             self.scores.add(GainSource::MissPrefetch, gain);
         }
-        stream.answer = run.map(MissPrefetch::new);
+        stream.answer = run.map(MissPrefetch::of_runs);
         let mut acts = vec![(ActionKind::PrefetchMisses(run), why)];
         if facts.may_set_window() && facts.window != window {
             stream.requested_window = Some((window, now));
@@ -322,6 +323,28 @@ impl BdiController {
         }
         let action = |(kind, why)| FileAction::new(key, kind, why);
         acts.into_iter().map(action).collect()
+    }
+
+    /// Starts or ends prefetching the rest of calls that the kernel reads in parts. Their pages are
+    /// certain to be needed, so there is no trial.
+    fn prefetch_calls(&mut self, key: OpenFileId, may: bool) -> Option<FileAction> {
+        let stream = self.streams.get_mut(&key)?;
+        let at_once = stream.facts?.window.max(self.bounds.max_request);
+        let most = Pages::new(self.tuning.piece_pages);
+        let are_large = || stream.classifier.are_large_calls(at_once, most);
+        let wanted = may && stream.answer.is_none() && !stream.mapped && are_large();
+        if wanted == stream.calls.is_some() {
+            return None;
+        }
+        stream.calls = wanted.then(MissPrefetch::of_calls);
+        let (kind, why) = if wanted {
+            let why = "the kernel would read its calls in parts, and read ahead beyond their ends";
+            (ActionKind::PrefetchCalls, why)
+        } else {
+            let why = "prefetching of its calls ends: it is idle, or its calls are no longer large";
+            (ActionKind::PrefetchMisses(None), why)
+        };
+        Some(FileAction::new(key, kind, why.to_owned()))
     }
 
     /// Returns the files that are read through several open files.

@@ -153,6 +153,9 @@ proptest! {
                         prop_assert!(action.file.get() != ONLY_MAPPED, "{action:?}");
                         prop_assert!(run.is_none_or(|run| run.get() > 1));
                     }
+                    ActionKind::PrefetchCalls => {
+                        prop_assert!(![RANDOM, ONLY_MAPPED].contains(&action.file.get()));
+                    }
                     ActionKind::Prefetch(extents) => prop_assert!(
                         extents.len() <= 16_384 && extents.iter().all(|it| it.end().get() <= FILE)
                     ),

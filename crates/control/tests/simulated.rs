@@ -18,7 +18,9 @@ use model::Spec;
 use policy::PolicySpec;
 use proptest::prelude::*;
 use scenes::{Scene, any_scene, same_by_extents_and_by_pages, with_policy};
-use sim::{Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, Start, lay_out, run};
+use sim::{
+    Limits, ReadStep, Reader, Scenario, SimMachine, SimOpenFile, SimOutcome, Start, lay_out, run,
+};
 use touches::touch;
 use units::{Bytes, Nanos};
 use workload::{AccessClass, AccessMethod, Layout};
@@ -27,30 +29,39 @@ fn auto() -> PolicySpec {
     POLICIES.parse("auto").expect("a policy")
 }
 
-/// Returns the decisions of this policy for four streams on an array, each with its time.
-fn timed_decisions(policy: &str) -> Vec<(Nanos, String)> {
-    const BLOCK: u64 = 64 << 10;
-    const BLOCKS: u64 = 2048;
-    let read = |open: u64, number: u64| ReadStep {
-        open: open as u32,
-        offset: Bytes::new(number * BLOCK),
-        length: Bytes::new(BLOCK),
+/// Returns the step in which a reader reads `length` bytes of this open file.
+fn step_of(open: u32, offset: u64, length: u64) -> ReadStep {
+    ReadStep {
+        open,
+        offset: Bytes::new(offset),
+        length: Bytes::new(length),
         class: AccessClass::Stream,
         start: Start::After(Nanos::ZERO),
         advice: None,
-    };
+    }
+}
+
+/// Simulates readers of as many files as `sizes` has, each through one open file, on an array.
+fn simulated(policy: &str, sizes: &[Bytes], readers: Vec<Vec<ReadStep>>) -> SimOutcome {
     let policy = POLICIES.parse(policy).expect("a policy");
     let model = Spec::parse("raid10-2008").expect("a model");
     let machine = SimMachine { policy, seed: 1, ..SimMachine::new(model) };
-    let sizes = [Bytes::new(BLOCK * BLOCKS); 4];
-    let reader = |open| Reader { steps: (0..BLOCKS).map(move |number| read(open, number)) };
+    let opens = 0..sizes.len() as u32;
     let scenario = Scenario {
-        files: lay_out(&sizes, Layout::Contiguous, machine.filesystem.layout, Bytes::ZERO),
-        opens: (0..4).map(|file| SimOpenFile::new(file, AccessMethod::Read)).collect(),
-        readers: (0..4).map(reader).collect(),
+        files: lay_out(sizes, Layout::Contiguous, machine.filesystem.layout, Bytes::ZERO),
+        opens: opens.map(|file| SimOpenFile::new(file, AccessMethod::Read)).collect(),
+        readers: readers.into_iter().map(|steps| Reader { steps: steps.into_iter() }).collect(),
         limits: Limits::default(),
     };
-    let outcome = run(&machine, scenario).expect("an outcome");
+    run(&machine, scenario).expect("an outcome")
+}
+
+/// Returns the decisions of this policy for four streams, each with its time.
+fn timed_decisions(policy: &str) -> Vec<(Nanos, String)> {
+    const BLOCK: u64 = 64 << 10;
+    const BLOCKS: u64 = 2048;
+    let stream = |open| (0..BLOCKS).map(|number| step_of(open, number * BLOCK, BLOCK)).collect();
+    let outcome = simulated(policy, &[Bytes::new(BLOCK * BLOCKS); 4], (0..4).map(stream).collect());
     outcome.policy_stats.decisions
 }
 
@@ -73,6 +84,26 @@ fn on_a_slow_disk_decisions_come_early_in_the_time_of_the_model() {
     assert_eq!(timed_decisions("auto,dilation=1"), timed_decisions("auto"));
     assert!(first("auto,dilation=4") < 0.5 * first("auto"));
     assert!(first("auto,dilation=0.5") > 1.5 * first("auto"));
+}
+
+#[test]
+fn large_calls_of_several_threads_are_read_as_they_are_asked_for() {
+    const CALL: u64 = 960 << 10;
+    const CALLS: u64 = 320;
+    let read = |policy| {
+        let place = |thread: u64, number: u64| (number * 8 + thread) * 61 % CALLS;
+        let steps = |thread| {
+            let calls = (0..CALLS / 8).map(|number| 4 * CALL * place(thread, number));
+            calls.map(|offset| step_of(0, offset, CALL)).collect()
+        };
+        simulated(policy, &[Bytes::new(4 * CALLS * CALL)], (0..8).map(steps).collect())
+    };
+    let (with, without) = (read("auto"), read("auto,misses=off"));
+    let amplification =
+        |outcome: &SimOutcome| outcome.device.bytes.get() as f64 / (CALLS * CALL) as f64;
+    assert!(amplification(&without) > 1.15, "{}", amplification(&without));
+    assert!(amplification(&with) < 1.05, "{}", amplification(&with));
+    assert!(with.elapsed < without.elapsed.scaled(0.8), "{}, {}", with.elapsed, without.elapsed);
 }
 
 #[test]

@@ -136,7 +136,12 @@ impl BdiActuator {
         }
         for one in others {
             match one.kind {
-                ActionKind::PrefetchMisses(run) => self.prefetch_misses(one, run, log),
+                ActionKind::PrefetchMisses(run) => {
+                    self.prefetch_misses(one, run.map(MissPrefetch::of_runs), log);
+                }
+                ActionKind::PrefetchCalls => {
+                    self.prefetch_misses(one, Some(MissPrefetch::of_calls()), log);
+                }
                 ActionKind::AwaitFiles(_) => self.await_files(one, log),
                 ActionKind::Report { .. } => log.decision(&one, ActionResult::Reported),
                 _ => self.prefetch(one, log),
@@ -274,20 +279,21 @@ impl BdiActuator {
         }
     }
 
-    /// Starts prefetching on the misses of an open file; stops it if `run` is `None`.
+    /// Starts prefetching on the misses of an open file; stops it if `rule` is `None`.
     fn prefetch_misses(
         &mut self,
         decision: FileDecision,
-        run: Option<Pages>,
+        rule: Option<MissPrefetch>,
         log: &mut DecisionLog,
     ) {
         let file = &decision.file;
         // `check_yielded` detects new advice of other processes in every interval.
         let is_yielded = self.yielded.get(&file.id) == Some(&file.inode);
         let is_news = !decision.why.is_empty();
-        let Some(run) = run.filter(|_| !is_yielded) else {
+        let is_over = rule.is_none();
+        let Some(rule) = rule.filter(|_| !is_yielded) else {
             self.miss_prefetcher.stop(&[file.id]);
-            if self.on_miss.remove(&file.id).is_some() && run.is_none() && is_news {
+            if self.on_miss.remove(&file.id).is_some() && is_over && is_news {
                 log.decision(&decision, ActionResult::Prefetching);
             }
             return;
@@ -295,7 +301,7 @@ impl BdiActuator {
         if is_news {
             log.decision(&decision, ActionResult::Prefetching);
         }
-        self.miss_prefetcher.watch(file.clone(), MissPrefetch::new(run));
+        self.miss_prefetcher.watch(file.clone(), rule);
         self.on_miss.insert(file.id, decision);
     }
 

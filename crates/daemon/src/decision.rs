@@ -59,7 +59,8 @@ pub struct DecisionRecord {
     pub path: Option<String>,
     pub device: DevNo,
     pub inode: u64,
-    /// `set_window`, `prefetch`, `prefetch_misses` or `report_gain`.
+    /// `set_window`, `prefetch`, `prefetch_misses`, `prefetch_calls`, `prefetch_files_on_miss` or
+    /// `report_gain`.
     pub action: &'static str,
     pub window_before_kib: u64,
     pub window_kib: Option<u64>,
@@ -86,6 +87,7 @@ impl DecisionRecord {
             ActionKind::SetWindow(_) => ("set_window", None),
             ActionKind::Prefetch(_) | ActionKind::PrefetchFiles(_) => ("prefetch", None),
             ActionKind::PrefetchMisses(run) => ("prefetch_misses", *run),
+            ActionKind::PrefetchCalls => ("prefetch_calls", None),
             ActionKind::AwaitFiles(_) => ("prefetch_files_on_miss", None),
             ActionKind::Report { .. } => ("report_gain", None),
         };
@@ -137,9 +139,10 @@ fn undo(pid: Option<u32>, decision: &FileDecision, result: &ActionResult, leave:
             format!("reopen the file, or foreread apply --open-files{disable}")
         }
         (ActionResult::WindowSet { first }, _) => format!("reverts to {first} on exit{disable}"),
-        (ActionResult::Prefetching, ActionKind::PrefetchMisses(_) | ActionKind::AwaitFiles(_)) => {
-            format!("stops on exit{disable}")
-        }
+        (
+            ActionResult::Prefetching,
+            ActionKind::PrefetchMisses(_) | ActionKind::PrefetchCalls | ActionKind::AwaitFiles(_),
+        ) => format!("stops on exit{disable}"),
         (ActionResult::Prefetching, _) => format!("only cached data, nothing to undo{disable}"),
     }
 }
@@ -161,6 +164,7 @@ impl fmt::Display for DecisionRecord {
             }
             (_, _, Some(run)) => format!("prefetch runs of {} on a miss", kib(run)),
             ("report_gain", ..) => return write!(f, "{}", self.why),
+            ("prefetch_calls", ..) => "prefetch the rest of its calls on a miss".to_owned(),
             ("prefetch_misses", ..) => "stop prefetching on misses".to_owned(),
             ("prefetch_files_on_miss", ..) => {
                 "prefetch each file of its directory on the first miss".to_owned()

@@ -117,6 +117,7 @@ impl UnprivilegedBackend {
             // privilege to set the bdi.
             ActionKind::PrefetchFiles(_)
             | ActionKind::PrefetchMisses(_)
+            | ActionKind::PrefetchCalls
             | ActionKind::AwaitFiles(_)
             | ActionKind::SetWindow(Pages::ZERO) => {}
             ActionKind::SetWindow(pages) => {

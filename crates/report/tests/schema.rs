@@ -147,6 +147,7 @@ fn decisions_are_what_the_schema_promises() {
         ActionKind::Prefetch(Vec::new()),
         ActionKind::PrefetchMisses(Some(pages(4))),
         ActionKind::PrefetchMisses(None),
+        ActionKind::PrefetchCalls,
         ActionKind::AwaitFiles(Vec::new()),
     ];
     for kind in kinds {

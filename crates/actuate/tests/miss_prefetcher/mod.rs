@@ -47,7 +47,7 @@ impl Fixture {
 
     /// Watches a file for runs of four pages.
     fn watch(&self, file: &OpenFile) {
-        self.prefetcher.watch(file.clone(), MissPrefetch::new(Pages::new(4)));
+        self.prefetcher.watch(file.clone(), MissPrefetch::of_runs(Pages::new(4)));
     }
 
     fn read(&self, page: u64) {
@@ -103,6 +103,22 @@ fn skips(name: &str) -> bool {
         println!("SKIP {name}: the page size is not {PAGE} bytes");
     }
     skips
+}
+
+#[test]
+fn host_a_call_is_prefetched_as_a_whole_on_its_first_miss() {
+    let name = "host_a_call_is_prefetched_as_a_whole_on_its_first_miss";
+    let Some(stage) = Stage::set(name).filter(|_| !skips(name)) else { return };
+    let fixture = Fixture::new(&stage, no_rules);
+    fixture.prefetcher.watch(fixture.watched.clone(), MissPrefetch::of_calls());
+    let call = |pages: u64, page: u64| {
+        let mut buffer = vec![0; (pages * PAGE) as usize];
+        fixture.file.read_exact_at(&mut buffer, page * PAGE).expect("read");
+        fixture.wait_for(|done| done.runs == 1).asked
+    };
+    assert_eq!(call(300, 100), Bytes::new(300 * PAGE));
+    // It begins with pages that are cached.
+    assert_eq!(call(300, 300), Bytes::new(200 * PAGE));
 }
 
 #[test]

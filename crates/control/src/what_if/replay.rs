@@ -269,7 +269,7 @@ impl WhatIfReplay {
         };
         let (after_miss, trend) = match candidate.extra {
             Extra::Nothing => (None, None),
-            Extra::AfterMiss(run, delay) => (Some((MissPrefetch::new(run), delay)), None),
+            Extra::AfterMiss(run, delay) => (Some((MissPrefetch::of_runs(run), delay)), None),
             Extra::AlongTrend(interval) => {
                 let (trend, next) = (Trend::new(Arc::clone(tuning)), interval);
                 (

@@ -86,7 +86,7 @@ fn host_short_runs_that_are_answered_take_one_miss_each() {
     assert!(took.bytes >= each.bytes && took.bytes <= each.bytes + OTHERS, "{took:?}");
     let actuator = Actuator::new(census, AccessRules::default());
     let answerer = MissPrefetcher::start(actuator, Arc::clone(&runs.misses)).unwrap();
-    answerer.watch(runs.meant.clone(), MissPrefetch::new(Pages::new(RUN)));
+    answerer.watch(runs.meant.clone(), MissPrefetch::of_runs(Pages::new(RUN)));
     let (took, done) = (runs.read(), answerer.report());
     println!("{took:?} {done:?}");
     // On a busy machine, a prefetch may be late occasionally.
