@@ -25,6 +25,11 @@ impl Tuning {
         self.observation_time * 2
     }
 
+    /// More seconds of waits per second are those of several readers at once.
+    pub(crate) fn several_readers(&self) -> f64 {
+        1.0 + self.majority_share
+    }
+
     /// Smallest number of repetitions that is not taken for chance.
     pub(crate) fn min_repeats(&self) -> u64 {
         self.few_samples / 2
