@@ -1,5 +1,5 @@
-//! A thread that prefetches on misses, while their readers wait: the rest of a run, or a whole file
-//! of a directory on its next miss.
+//! A thread that prefetches on misses, while their readers wait: the rest of a run, a large call,
+//! or a whole file of a directory on its next miss.
 //!
 //! A reader of short runs at random offsets misses the first page of each run, and waits for about
 //! one service time of the device. The rest of the run must be requested within that time, or the
@@ -22,7 +22,7 @@ use policy::MissPrefetch;
 use policy::{Extent, Page};
 use units::{Bytes, Pages};
 
-use crate::actuator::{largest_piece, read_ahead};
+use crate::actuator::{MIN_PIECE_BYTES, largest_request, read_ahead};
 use crate::reach::DupFd;
 use crate::{ActuateError, ActuateFailure, Actuator, Directory};
 
@@ -162,6 +162,7 @@ impl MissPrefetcher {
             actuator,
             shared: Arc::clone(&shared),
             duplicates: HashMap::new(),
+            requests: HashMap::new(),
             next_expiry: None,
             lost: 0,
         };
@@ -283,6 +284,8 @@ struct Worker {
     actuator: Actuator,
     shared: Arc<Shared>,
     duplicates: HashMap<OpenFileId, OpenDuplicate>,
+    /// The largest request of each device. To find it takes too long for a miss.
+    requests: HashMap<DevNo, Bytes>,
     /// When the oldest duplicate expires.
     next_expiry: Option<Instant>,
     /// Lost misses that were already counted.
@@ -324,7 +327,7 @@ impl Worker {
         }
     }
 
-    /// Requests the rest of the run whose first page was missed.
+    /// Requests the rest of the run or call of which a page was missed.
     fn prefetch(&mut self, miss: &Miss) -> Result<(), ActuateError> {
         let Some(file) = self.shared.watched_file(miss) else { return Ok(()) };
         if let Err(why) = self.ensure_duplicate(&file)? {
@@ -356,7 +359,9 @@ impl Worker {
             Ok(taken) => taken,
             Err(why) => return Ok(Err(why)),
         };
-        let piece = largest_piece(&self.actuator.root, now.device, now.window);
+        let find = || largest_request(&self.actuator.root, now.device);
+        let request = *self.requests.entry(now.device).or_insert_with(find);
+        let piece = request.max(now.window).max(MIN_PIECE_BYTES);
         let (file_of, size) = (Arc::clone(file), now.size);
         let held = OpenDuplicate { duplicate, file: file_of, size, piece, opened_at };
         self.duplicates.insert(file.id, held);

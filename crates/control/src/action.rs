@@ -38,8 +38,9 @@ pub enum ActionKind {
     /// From now on, prefetch the rest of a run of this length when a reader misses one of its pages
     /// ([`MissPrefetch`](policy::MissPrefetch)); `None` stops this.
     PrefetchMisses(Option<Pages>),
-    /// The same, but of the rest of a call instead of a run.
-    PrefetchCalls,
+    /// From now on, when a reader misses a page, prefetch the rest of its call, if that has at most
+    /// this many pages; `PrefetchMisses(None)` stops this.
+    PrefetchCalls(Pages),
     /// From now on, prefetch each of these files of the directory of the open file on its next
     /// miss. They replace the files of an earlier action.
     AwaitFiles(Vec<NextFile>),
@@ -65,7 +66,9 @@ impl fmt::Display for ActionKind {
             Self::PrefetchMisses(Some(run)) => {
                 write!(f, "after a miss, prefetch the rest of {} pages", run.get())
             }
-            Self::PrefetchCalls => f.write_str("after a miss, prefetch the rest of its call"),
+            Self::PrefetchCalls(most) => {
+                write!(f, "after a miss, prefetch its call of up to {} pages", most.get())
+            }
             Self::Report { predicted_percent, measured_percent } => {
                 write!(f, "gain: predicted {predicted_percent} %, measured {measured_percent} %")
             }

@@ -60,6 +60,7 @@ pub(super) struct RunsView {
     /// The largest window.
     pub most: Pages,
     pub file: FileView,
+    /// `adjacent` is that of the last choice.
     pub device: DeviceTimes,
     /// The window with which the runs were read, to fit `device` to their waits; `None` if it has
     /// been fitted.
@@ -125,9 +126,9 @@ fn fit_times(
     };
     let (least, most) = (waited(Nanos::ZERO), waited(fixed));
     if most.saturating_sub(least) < least.scaled(tuning.min_share) {
-        // Hardly any read within a run waits, so its waits do not show what it takes. To assume
-        // more would make a larger window look faster than it is.
-        return DeviceTimes { fixed, adjacent: Nanos::ZERO, ..*device };
+        // Hardly any read within a run waits, so its waits do not show what it takes. A guess of
+        // more than before would make a larger window look faster than it is.
+        return DeviceTimes { fixed, ..*device };
     }
     let measured: Nanos = runs.iter().map(|run| run.waited).sum();
     let [part, all] = [measured, most].map(|sum| sum.saturating_sub(least).as_secs_f64());

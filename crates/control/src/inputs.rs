@@ -112,7 +112,7 @@ pub struct Features {
     pub streams: bool,
     /// The windows of mappings that are read at random.
     pub mappings: bool,
-    /// Prefetching the rest of short runs after a miss.
+    /// Prefetching the rest of short runs, and large calls, after a miss.
     pub misses: bool,
     pub trends: bool,
     /// Prefetching small files in the order of their directory.

@@ -19,6 +19,8 @@ struct Ahead {
     /// Pages before this one were used.
     reached: u64,
     since: Nanos,
+    /// Whether these are the pages of a prefetched call, whose reader uses all of them.
+    is_call: bool,
 }
 
 /// Windows that were submitted and are not used up yet.
@@ -38,16 +40,30 @@ impl Outstanding {
 
     /// Adds a window, of which a reader requested `asked` pages from `at` on.
     pub fn submit(&mut self, start: u64, end: u64, at: u64, asked: u64, now: Nanos) {
+        // The kernel's windows pass through the pages of a prefetched call.
+        let holds = |one: &&Ahead| one.is_call && one.start <= start && start < one.end;
+        let start = self.windows.iter().rfind(holds).map_or(start, |call| call.end);
+        if start >= end {
+            return;
+        }
+        let reached = if start <= at { at.saturating_add(asked).min(end) } else { start };
+        // In a window around a fault, only the faulting page was requested.
+        let reached = if start < at { start.saturating_add(asked).min(end) } else { reached };
+        self.add(Ahead { start, end, reached, since: now, is_call: false });
+    }
+
+    /// Adds the pages of a call that is prefetched as a whole.
+    pub fn submit_call(&mut self, start: u64, end: u64, now: Nanos) {
+        self.add(Ahead { start, end, reached: end, since: now, is_call: true });
+    }
+
+    fn add(&mut self, window: Ahead) {
         while self.windows.len() >= self.tuning.max_remembered
             && let Some(oldest) = self.windows.pop_front()
         {
             self.give_up(oldest);
         }
-        let end = end.max(start);
-        let reached = if start <= at { at.saturating_add(asked).min(end) } else { start };
-        // In a window around a fault, only the faulting page was requested.
-        let reached = if start < at { start.saturating_add(asked).min(end) } else { reached };
-        self.windows.push_back(Ahead { start, end, reached, since: now });
+        self.windows.push_back(window);
     }
 
     /// Records a reader at `page`. The pages that lead up to it without a gap were used.
@@ -69,8 +85,9 @@ impl Outstanding {
             let Some(at) = self.windows.iter().rposition(holds) else { break };
             let one = &mut self.windows[at];
             one.reached = one.reached.max(place);
+            let is_over = one.reached == one.end && (!one.is_call || place == one.end);
             place = one.start;
-            if one.reached == one.end {
+            if is_over {
                 self.used = self.used.saturating_add(one.end - one.start);
                 self.windows.remove(at);
             }
@@ -172,6 +189,19 @@ mod tests {
         assert_eq!(ahead.wasted, 0);
         ahead.expire(Nanos::from_secs(11), Some(1024));
         assert_eq!((ahead.used, ahead.wasted), (1, 23));
+    }
+
+    #[test]
+    fn windows_of_the_kernel_within_a_prefetched_call_count_once() {
+        let mut ahead = Outstanding::default();
+        ahead.submit_call(0, 241, Nanos::ZERO);
+        ahead.submit(0, 128, 0, 241, Nanos::ZERO);
+        ahead.reader_at(64);
+        ahead.submit(128, 256, 64, 0, Nanos::ZERO);
+        assert_eq!((ahead.progress(), ahead.ahead()), (241, 15));
+        ahead.reader_at(241);
+        ahead.expire(Nanos::MAX, None);
+        assert_eq!((ahead.used, ahead.wasted), (241, 15));
     }
 
     proptest! {

@@ -195,15 +195,22 @@ impl Classifier {
         self.switched > self.tuning.min_effect * (self.sequential + self.random)
     }
 
-    /// Returns whether most pages belong to runs of a single call of more than `window` and up to
-    /// `most` pages: no reader was seen to go on where its call ended.
-    pub(super) fn are_large_calls(&self, window: Pages, most: Pages) -> bool {
+    /// Returns the share of pages in runs of a single call of more than `window` and up to `most`
+    /// pages: no reader was seen to go on where its call ended. 0 if few runs are known.
+    pub(super) fn large_call_share(&self, window: Pages, most: Pages) -> f64 {
+        if (self.runs.len() as u64) < self.tuning.min_repeats() {
+            return 0.0;
+        }
         let pages = |run: &Run| run.end.saturating_sub(run.first);
         let is_large = |pages: u64| window.get() < pages && pages <= most.get();
         let is_call = |run: &&Run| run.end <= run.call_end && is_large(pages(run));
         let calls: u64 = self.runs.iter().filter(is_call).map(pages).sum();
-        2 * calls > self.runs.iter().map(pages).sum()
-            && self.runs.len() as u64 >= self.tuning.min_repeats()
+        calls as f64 / self.runs.iter().map(pages).sum::<u64>().max(1) as f64
+    }
+
+    /// Returns whether most pages are read in calls that are larger than a window.
+    fn are_large_calls(&self, window: Pages) -> bool {
+        self.large_call_share(window, Pages::new(u64::MAX)) > self.tuning.majority_share
     }
 
     /// Returns the mean length of the run that a page belongs to; `None` if too few runs have
@@ -211,7 +218,7 @@ impl Classifier {
     /// places were seen since. Where calls are larger than `window`, the original one, the end of
     /// each is taken for that of a run.
     pub(super) fn run_of_a_page(&self, window: Pages) -> Option<Pages> {
-        let may_go_on = self.is_in_turns() && !self.are_large_calls(window, Pages::new(u64::MAX));
+        let may_go_on = self.is_in_turns() && !self.are_large_calls(window);
         let silence = if may_go_on { self.tuning.max_runs as u64 } else { 0 };
         let places = self.places.all();
         let ended = self.runs.iter().filter(|run| places - run.seen >= silence).count();
@@ -365,14 +372,14 @@ mod tests {
                 let (thread, at) = (place % 8, place / 8 * 16);
                 classifier.reader_at(thread * 10_000 + at, pages - at % pages);
             }
-            let are_large = |most| classifier.are_large_calls(WINDOW, Pages::new(most));
+            let share = |most| classifier.large_call_share(WINDOW, Pages::new(most));
             let run = classifier.run_of_a_page(WINDOW).map(Pages::get);
-            (run, are_large(1024), are_large(200))
+            (run, share(1024), share(200))
         };
-        assert_eq!(after(240, 1), (Some(240), true, false));
-        assert_eq!(after(240, 3), (None, false, false));
+        assert_eq!(after(240, 1), (Some(240), 1.0, 0.0));
+        assert_eq!(after(240, 3), (None, 0.0, 0.0));
         let why = "the kernel reads ahead for streams in such calls";
-        assert_eq!(after(32, 1), (None, false, false), "{why}");
+        assert_eq!(after(32, 1), (None, 0.0, 0.0), "{why}");
     }
 
     #[test]

@@ -48,8 +48,9 @@ impl BdiController {
             let steps = stream.steps(&facts).filter(|steps| !deals || steps.step < 0);
             let mut why = String::new();
             let is_late = stream.waiting > self.tuning.min_effect && stream.stalls > 0;
-            // Several threads, which have several pieces read at once without a plan.
-            let several_wait = stream.waiting > self.tuning.several_readers();
+            // Threads have several pieces read at once without a plan.
+            let are_threads =
+                stream.waiting > self.tuning.several_readers() || stream.calls.is_some();
             if let Some(plan) = &mut stream.plan {
                 plan.interval(max_skip);
                 let trials = self.bounds.features.trials;
@@ -62,7 +63,7 @@ impl BdiController {
             match (&mut stream.plan, steps) {
                 (Some(plan), _) if plan.is_over(now) => stream.end_plan(),
                 (Some(plan), _) if is_late => plan.late(&share),
-                (None, Some(steps)) if now >= stream.no_trend_before && !several_wait => {
+                (None, Some(steps)) if now >= stream.no_trend_before && !are_threads => {
                     let tuning = Arc::clone(&self.tuning);
                     let plan = TrendPlan::new(steps, stream.seen, max_skip, tuning)
                         .at_pace(stream.pages_passed());

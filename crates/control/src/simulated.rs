@@ -273,8 +273,8 @@ impl ControlledKernel {
                     self.miss_prefetches.insert(stream, MissPrefetch::of_runs(*run));
                 }
             }
-            ActionKind::PrefetchCalls => {
-                self.miss_prefetches.insert(stream, MissPrefetch::of_calls());
+            ActionKind::PrefetchCalls(most) => {
+                self.miss_prefetches.insert(stream, MissPrefetch::of_calls(*most));
             }
             ActionKind::AwaitFiles(files) => {
                 self.awaited = files.iter().map(|next| (next.file, next.wanted())).collect();
@@ -346,7 +346,7 @@ fn describe(action: &FileAction) -> String {
             format!("{file}: prefetches each of {} files on its next miss: {why}", files.len())
         }
         ActionKind::Report { .. } => format!("{file}: {why}"),
-        ActionKind::PrefetchCalls => format!("{file}: prefetches its calls on a miss: {why}"),
+        ActionKind::PrefetchCalls(_) => format!("{file}: prefetches its calls on a miss: {why}"),
         ActionKind::PrefetchMisses(run) => {
             let run = run.map_or(0, Pages::get);
             format!("{file}: prefetches runs of {run} pages on a miss: {why}")

@@ -249,8 +249,11 @@ impl Stream {
     /// Records the prefetch that a miss triggers, because no event reports it.
     fn answered(&mut self, index: u64, pages: u64, at: Nanos) {
         let file = self.facts.map_or(Pages::ZERO, |facts| facts.file_pages);
-        let Some(answer) = self.answer.as_mut().or(self.calls.as_mut()) else { return };
-        if let Some(rest) = answer.miss(policy::Page::new(index), Pages::new(pages), file) {
+        let (page, asked) = (policy::Page::new(index), Pages::new(pages));
+        if let Some(call) = self.calls.as_mut().and_then(|calls| calls.miss(page, asked, file)) {
+            self.ahead.submit_call(call.start.get(), call.end().get(), at);
+        }
+        if let Some(rest) = self.answer.as_mut().and_then(|runs| runs.miss(page, asked, file)) {
             let (start, end) = (rest.start.get(), rest.end().get());
             self.ahead.submit(start, end, end, 0, at);
             self.classifier.window_to(index, end);

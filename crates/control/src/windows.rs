@@ -55,7 +55,7 @@ impl BdiController {
             if features.what_if {
                 self.choose(key, inputs);
             }
-            let answers = self.answer(key, now);
+            let answers = self.answer(key, inputs);
             let is_change = |one: &FileAction| !matches!(one.kind, ActionKind::Report { .. });
             others_changed |= answers.iter().any(is_change);
             actions.extend(answers);
@@ -196,10 +196,15 @@ impl BdiController {
             return;
         }
         // While miss prefetching is in use, the runs do not show what reads within them take.
-        let fitted = stream.choice.filter(|_| stream.answer.is_some());
+        let prefetches = stream.answer.is_some() || stream.calls.is_some();
+        let fitted = stream.choice.filter(|_| prefetches);
         let (device, read_with) = match fitted {
             Some((choice, _)) => (choice.device, None),
-            None => (self.device_times(facts.page), Some(facts.window)),
+            None => {
+                let adjacent = stream.choice.map_or(Nanos::ZERO, |(last, _)| last.device.adjacent);
+                let device = DeviceTimes { adjacent, ..self.device_times(facts.page) };
+                (device, Some(facts.window))
+            }
         };
         let share = self.share(inputs, &facts);
         let is_used_later = || {
@@ -263,7 +268,8 @@ impl BdiController {
     }
 
     /// Starts or ends miss prefetching for an open file that is read in short runs.
-    fn answer(&mut self, key: OpenFileId, now: Nanos) -> Vec<FileAction> {
+    fn answer(&mut self, key: OpenFileId, inputs: &Inputs) -> Vec<FileAction> {
+        let now = inputs.now;
         let Some(stream) = self.streams.get_mut(&key) else { return Vec::new() };
         let Some((facts, original)) = stream.facts.zip(stream.original) else { return Vec::new() };
         let alone = !stream.mapped && !stream.shares_file && stream.plan.is_none();
@@ -277,7 +283,7 @@ impl BdiController {
         let trials = self.bounds.features.trials;
         let predicted = stream.choice.map_or(1.0, |(choice, _)| choice.gain);
         let Some(change) = stream.runs.step(now, window, stream.completed_run(), trials) else {
-            return self.prefetch_calls(key, may).into_iter().collect();
+            return self.prefetch_calls(key, may, inputs).into_iter().collect();
         };
         stream.calls = None;
         let (run, window, why) = match change {
@@ -325,21 +331,38 @@ impl BdiController {
         acts.into_iter().map(action).collect()
     }
 
-    /// Starts or ends prefetching the rest of calls that the kernel reads in parts. Their pages are
-    /// certain to be needed, so there is no trial.
-    fn prefetch_calls(&mut self, key: OpenFileId, may: bool) -> Option<FileAction> {
+    /// Starts or ends prefetching calls that the kernel reads in parts. Their pages are certain to
+    /// be needed, so there is no trial.
+    fn prefetch_calls(
+        &mut self,
+        key: OpenFileId,
+        may: bool,
+        inputs: &Inputs,
+    ) -> Option<FileAction> {
+        let facts = self.streams.get(&key)?.facts?;
+        let fits = self.share(inputs, &facts).memory.get() >= self.tuning.piece_pages;
+        let may = may && fits && !inputs.memory.under_pressure;
         let stream = self.streams.get_mut(&key)?;
-        let at_once = stream.facts?.window.max(self.bounds.max_request);
-        let most = Pages::new(self.tuning.piece_pages);
-        let are_large = || stream.classifier.are_large_calls(at_once, most);
-        let wanted = may && stream.answer.is_none() && !stream.mapped && are_large();
+        let (at_once, most) =
+            (stream.original?.max(self.bounds.max_request), Pages::new(self.tuning.piece_pages));
+        let share = || stream.classifier.large_call_share(at_once, most);
+        let wanted = may
+            && stream.answer.is_none()
+            && if stream.calls.is_some() {
+                share() > self.tuning.minority_share
+            } else {
+                // What a trial measures must not change during it.
+                let waits = stream.waiting > self.tuning.min_effect;
+                let is_read = waits && !stream.mapped && !self.climb.is_trying();
+                is_read && share() > self.tuning.majority_share
+            };
         if wanted == stream.calls.is_some() {
             return None;
         }
-        stream.calls = wanted.then(MissPrefetch::of_calls);
+        stream.calls = wanted.then(|| MissPrefetch::of_calls(most));
         let (kind, why) = if wanted {
             let why = "the kernel would read its calls in parts, and read ahead beyond their ends";
-            (ActionKind::PrefetchCalls, why)
+            (ActionKind::PrefetchCalls(most), why)
         } else {
             let why = "prefetching of its calls ends: it is idle, or its calls are no longer large";
             (ActionKind::PrefetchMisses(None), why)

@@ -121,7 +121,8 @@ proptest! {
         ),
         most in prop::sample::select(vec![16_u64, 32, 272, 2048]),
     ) {
-        let bounds = Bounds { most: Pages::new(most), ..Bounds::default() };
+        let max_request = Pages::new(16);
+        let bounds = Bounds { most: Pages::new(most), max_request, ..Bounds::default() };
         let mut stage = Stage::new(bounds);
         let mut without = [0; OPENS as usize];
         for (number, (events, pressure)) in ticks.into_iter().enumerate() {
@@ -153,7 +154,7 @@ proptest! {
                         prop_assert!(action.file.get() != ONLY_MAPPED, "{action:?}");
                         prop_assert!(run.is_none_or(|run| run.get() > 1));
                     }
-                    ActionKind::PrefetchCalls => {
+                    ActionKind::PrefetchCalls(_) => {
                         prop_assert!(![RANDOM, ONLY_MAPPED].contains(&action.file.get()));
                     }
                     ActionKind::Prefetch(extents) => prop_assert!(
@@ -170,6 +171,52 @@ proptest! {
             prop_assert!(new_files.is_none_or(|window| window.get() <= most));
         }
     }
+}
+
+/// Reads `count` pieces of this many pages at places far from each other, each in one call. Each
+/// makes `waits` threads wait. Returns the actions of the ticks that follow.
+fn read_pieces(
+    stage: &mut Stage,
+    (first, count): (u64, u64),
+    pages: u64,
+    waits: u64,
+) -> Vec<ActionKind> {
+    let mut kinds = Vec::new();
+    for number in first..first + count {
+        let place = number * 2000;
+        let miss = event(EventKind::Miss { before: Window::default() }, place, pages);
+        stage.on_event(0, AccessEvent { previous: Some(Bytes::ZERO), ..miss });
+        (0..waits).for_each(|_| stage.on_event(0, stall(90)));
+        kinds.extend(stage.tick(false, false).into_iter().map(|action| action.kind));
+    }
+    kinds
+}
+
+#[test]
+fn large_calls_are_prefetched_until_calls_become_small() {
+    let mut stage = Stage::new(Bounds { max_request: Pages::new(128), ..Bounds::default() });
+    let is_about_calls = |kind: &ActionKind| {
+        matches!(kind, ActionKind::PrefetchCalls(_) | ActionKind::PrefetchMisses(None))
+    };
+    let mut of_calls = |first, pages| {
+        let kinds = read_pieces(&mut stage, (first, 20), pages, 1).into_iter();
+        kinds.filter(is_about_calls).collect::<Vec<_>>()
+    };
+    assert_eq!(of_calls(0, 128), [], "the kernel reads them at once");
+    let begun = [ActionKind::PrefetchCalls(Pages::new(1024))];
+    assert_eq!((of_calls(20, 240), of_calls(40, 240)), (begun.to_vec(), vec![]));
+    assert_eq!(of_calls(60, 16), [ActionKind::PrefetchMisses(None)]);
+    assert_eq!(of_calls(80, 1025), [], "the prefetch would take too long");
+}
+
+#[test]
+fn a_trend_is_followed_only_while_one_reader_waits() {
+    let prefetches = |waits: u64| {
+        let mut stage = Stage::new(Bounds::default());
+        let kinds = read_pieces(&mut stage, (0, 40), 16, waits);
+        kinds.iter().any(|kind| matches!(kind, ActionKind::Prefetch(_)))
+    };
+    assert_eq!((prefetches(1), prefetches(4)), (true, false));
 }
 
 /// The reverse scan of a database: blocks of 3,809 bytes, backward, under `POSIX_FADV_RANDOM`.

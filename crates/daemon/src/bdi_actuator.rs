@@ -139,8 +139,8 @@ impl BdiActuator {
                 ActionKind::PrefetchMisses(run) => {
                     self.prefetch_misses(one, run.map(MissPrefetch::of_runs), log);
                 }
-                ActionKind::PrefetchCalls => {
-                    self.prefetch_misses(one, Some(MissPrefetch::of_calls()), log);
+                ActionKind::PrefetchCalls(most) => {
+                    self.prefetch_misses(one, Some(MissPrefetch::of_calls(most)), log);
                 }
                 ActionKind::AwaitFiles(_) => self.await_files(one, log),
                 ActionKind::Report { .. } => log.decision(&one, ActionResult::Reported),
@@ -348,6 +348,12 @@ impl BdiActuator {
         }
     }
 
+    /// Returns whether an open file has a window of one page, because runs are prefetched.
+    fn prefetches_runs(&self, id: &OpenFileId) -> bool {
+        let kind = self.on_miss.get(id).map(|decision| &decision.kind);
+        matches!(kind, Some(ActionKind::PrefetchMisses(_)))
+    }
+
     fn stop_miss_prefetches(&mut self) {
         self.ignore_files();
         let files: Vec<OpenFileId> = self.on_miss.keys().copied().collect();
@@ -384,9 +390,11 @@ impl BdiActuator {
         let restored = self.swap(|original, window| (window, original));
         // This is required even if another process has changed the bdi.
         self.finish_shrinking()?;
-        // `reapply` skips these files: prefetching on misses is decided anew, with its window.
-        let (on_miss, before) = (std::mem::take(&mut self.on_miss), self.changed.len());
-        self.changed.retain(|id, _| !on_miss.contains_key(id));
+        // `reapply` skips these files: prefetching of runs is decided anew, with its window.
+        let before = self.changed.len();
+        let changed = std::mem::take(&mut self.changed);
+        self.changed = changed.into_iter().filter(|(id, _)| !self.prefetches_runs(id)).collect();
+        self.on_miss.clear();
         self.closed += before - self.changed.len();
         restored
     }
@@ -429,8 +437,7 @@ impl BdiActuator {
     /// Sets the bdi's window on open files that have a temporary window of 0 or the window for
     /// prefetching on misses, whichever process has changed the bdi.
     fn finish_shrinking(&self) -> Result<(), DaemonError> {
-        let passing =
-            |id: &OpenFileId, window: Bytes| window.is_zero() || self.on_miss.contains_key(id);
+        let passing = |id: &OpenFileId, window: Bytes| window.is_zero() || self.prefetches_runs(id);
         let passing = self.changed.iter().filter(|(id, one)| passing(id, one.window));
         let ids: BTreeSet<OpenFileId> = passing.map(|(id, _)| *id).collect();
         if ids.is_empty() {

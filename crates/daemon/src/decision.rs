@@ -87,7 +87,7 @@ impl DecisionRecord {
             ActionKind::SetWindow(_) => ("set_window", None),
             ActionKind::Prefetch(_) | ActionKind::PrefetchFiles(_) => ("prefetch", None),
             ActionKind::PrefetchMisses(run) => ("prefetch_misses", *run),
-            ActionKind::PrefetchCalls => ("prefetch_calls", None),
+            ActionKind::PrefetchCalls(_) => ("prefetch_calls", None),
             ActionKind::AwaitFiles(_) => ("prefetch_files_on_miss", None),
             ActionKind::Report { .. } => ("report_gain", None),
         };
@@ -141,7 +141,9 @@ fn undo(pid: Option<u32>, decision: &FileDecision, result: &ActionResult, leave:
         (ActionResult::WindowSet { first }, _) => format!("reverts to {first} on exit{disable}"),
         (
             ActionResult::Prefetching,
-            ActionKind::PrefetchMisses(_) | ActionKind::PrefetchCalls | ActionKind::AwaitFiles(_),
+            ActionKind::PrefetchMisses(_)
+            | ActionKind::PrefetchCalls(_)
+            | ActionKind::AwaitFiles(_),
         ) => format!("stops on exit{disable}"),
         (ActionResult::Prefetching, _) => format!("only cached data, nothing to undo{disable}"),
     }

@@ -71,7 +71,7 @@ pub struct Status {
     /// meanwhile, and whose window was restored.
     pub collateral_windows_restored: u64,
     pub prefetched_bytes: u64,
-    /// Number of misses after which the rest of the run was prefetched.
+    /// Number of misses after which the rest of the run, or the call, was prefetched.
     pub miss_prefetches: u64,
     /// Number of prefetches that were dropped because too many were queued.
     pub dropped_prefetches: u64,
@@ -166,7 +166,7 @@ impl Status {
             ),
             (
                 "miss_prefetches_total",
-                "Misses after which the rest of their run was prefetched",
+                "Misses after which the rest of their run, or their call, was prefetched",
                 self.miss_prefetches,
             ),
             (

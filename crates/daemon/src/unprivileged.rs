@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actuate::{ActuateFailure, FileAdvice, OwnFiles, Prefetcher};
 use control::{
-    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, FileAction,
-    FileState, Listing, LoopNote, LoopSample, Released,
+    ActionKind, ActionSink, BdiKey, BdiSample, Bounds, EventSource, ExternalChange, Features,
+    FileAction, FileState, Listing, LoopNote, LoopSample, Released,
 };
 use host::{BdiId, Root, Storage, page_size};
 use observe::{OpenFile, OpenFileId, ProbeEvent};
@@ -84,7 +84,15 @@ impl UnprivilegedBackend {
         let most = file.map_or(Bytes::ZERO, |file| file.bdi_window * SEQUENTIAL_FACTOR);
         let least = most.to_pages_floor(page_size());
         let most = most.min(self.max_window).to_pages_floor(page_size());
-        Bounds { most, least: least.min(most), prefetch: self.prefetch, ..Bounds::default() }
+        // Misses are not observed.
+        let features = Features { misses: false, ..Features::default() };
+        Bounds {
+            most,
+            least: least.min(most),
+            prefetch: self.prefetch,
+            features,
+            ..Bounds::default()
+        }
     }
 
     fn open_file(&self, bdi: BdiKey, id: OpenFileId) -> Option<&OpenFile> {
@@ -117,7 +125,7 @@ impl UnprivilegedBackend {
             // privilege to set the bdi.
             ActionKind::PrefetchFiles(_)
             | ActionKind::PrefetchMisses(_)
-            | ActionKind::PrefetchCalls
+            | ActionKind::PrefetchCalls(_)
             | ActionKind::AwaitFiles(_)
             | ActionKind::SetWindow(Pages::ZERO) => {}
             ActionKind::SetWindow(pages) => {

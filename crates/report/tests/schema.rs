@@ -147,7 +147,7 @@ fn decisions_are_what_the_schema_promises() {
         ActionKind::Prefetch(Vec::new()),
         ActionKind::PrefetchMisses(Some(pages(4))),
         ActionKind::PrefetchMisses(None),
-        ActionKind::PrefetchCalls,
+        ActionKind::PrefetchCalls(pages(1024)),
         ActionKind::AwaitFiles(Vec::new()),
     ];
     for kind in kinds {
