@@ -376,8 +376,10 @@ impl TrendPlan {
     /// returns whether the reader is faster with the gaps.
     pub fn judge_gaps(&mut self, now: Nanos, most: Option<f64>) -> Option<bool> {
         let each = self.steps.step.unsigned_abs();
-        let has_short_gaps =
-            !self.steps.is_gapless && each <= self.tuning.max_amplification * self.steps.len;
+        // Other gaps take longer than a request, even on a device that is faster than known.
+        let has_short_gaps = !self.steps.is_gapless
+            && each <= self.tuning.max_amplification * self.steps.len
+            && each.saturating_sub(self.steps.len) <= self.max_skip.get();
         let most = most.filter(|_| has_short_gaps).map(|most| most / each as f64);
         self.gaps.interval(now, (self.at, self.done), most, &self.tuning)
     }

@@ -192,15 +192,16 @@ fn lateness_looks_further_within_bounds() {
 }
 
 /// Returns the start and size of the next extent for a reader that waits, and passes one piece per
-/// interval without the gaps and `with` with them.
-fn left_out(step: u64, with: u64) -> (u64, u64) {
-    let steps = TrendSteps { last: 0, step: step.cast_signed(), len: 1, ..STEPS };
-    let mut plan = TrendPlan::new(steps, Nanos::ZERO, MAX_SKIP, Arc::default());
+/// interval without the gaps and `with` with them. `most`: the pages that cost less than a request.
+fn left_out(step: u64, with: u64, most: u64) -> (u64, u64) {
+    let (steps, most) =
+        (TrendSteps { last: 0, step: step.cast_signed(), len: 1, ..STEPS }, Pages::new(most));
+    let mut plan = TrendPlan::new(steps, Nanos::ZERO, most, Arc::default());
     let (mut page, mut with_gaps) = (0, false);
     for interval in 1..=40 {
         page += step * if with_gaps { with } else { 2 };
         plan.reader_at(page, Some(1), Nanos::ZERO);
-        plan.interval(MAX_SKIP);
+        plan.interval(most);
         let now = Nanos::from_millis(100 * interval);
         let verdict = plan.judge_gaps(now, Some(1e6).filter(|_| interval < 9));
         with_gaps = verdict.unwrap_or(with_gaps || plan.piece() > 1);
@@ -211,9 +212,10 @@ fn left_out(step: u64, with: u64) -> (u64, u64) {
 
 #[test]
 fn what_is_left_out_is_read_only_where_single_pieces_are_slower() {
-    assert_eq!(left_out(2, 2), (2, 1));
-    assert_eq!(left_out(2, 8), (2, 16), "eight pieces in one");
-    assert_eq!(left_out(40, 8), (40, 1), "too much would be read in vain");
+    assert_eq!(left_out(4, 2, 64), (4, 1));
+    assert_eq!(left_out(4, 8, 64), (4, 32), "eight pieces in one");
+    assert_eq!(left_out(4, 8, 2), (4, 1), "another request takes less time");
+    assert_eq!(left_out(40, 8, 64), (40, 1), "too much would be read in vain");
 }
 
 #[test]
