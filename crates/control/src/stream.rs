@@ -37,13 +37,15 @@ pub(super) enum StreamKind {
 struct SampleBurst {
     count: u64,
     last: Option<Nanos>,
+    /// Whether the last one was a fault.
+    mapped: bool,
     /// Earliest start of the next burst.
     next: Nanos,
 }
 
 impl SampleBurst {
-    fn add(&mut self, at: Nanos) {
-        (self.count, self.last) = (self.count + 1, Some(at));
+    fn add(&mut self, at: Nanos, mapped: bool) {
+        (self.count, self.last, self.mapped) = (self.count + 1, Some(at), mapped);
     }
 
     /// Returns whether reads are sampled one by one, so that misses add no information.
@@ -213,7 +215,7 @@ impl Stream {
                 self.read_forward(at, index, event.request.get());
             }
             EventKind::Access { mapped } => {
-                self.samples.add(at);
+                self.samples.add(at, mapped);
                 self.log.sample(at, index, event.request.get(), mapped);
                 self.trend.read(index, event.request.get(), false);
                 if let Some(plan) = &mut self.plan {
@@ -274,7 +276,9 @@ impl Stream {
     /// Returns how its reader continues, if the kernel does not foresee that.
     pub fn steps(&self, facts: &FileState) -> Option<TrendSteps> {
         let trend = self.trend.steps(facts.has_read_ahead());
-        let around = self.original.filter(|_| self.mapped && facts.has_read_ahead());
+        // Reads by calls in between, or faults that reach marks only, do not show a mapping.
+        let is_mapped = self.mapped || self.samples.mapped;
+        let around = self.original.filter(|_| is_mapped && facts.has_read_ahead());
         trend.map(|steps| around.map_or(steps, |original| steps.with_window(original)))
     }
 

@@ -364,7 +364,8 @@ impl BdiController {
             let why = "the kernel would read its calls in parts, and read ahead beyond their ends";
             (ActionKind::PrefetchCalls(most), why)
         } else {
-            let why = "prefetching of its calls ends: it is idle, few are large, or memory is short";
+            let why =
+                "prefetching of its calls ends: it is idle, few are large, or memory is short";
             (ActionKind::PrefetchMisses(None), why)
         };
         Some(FileAction::new(key, kind, why.to_owned()))

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foreread_control::{
-    ActionKind, BdiController, Bounds, FileAction, FileKey, FileState, Inputs, MemoryInputs,
+    ActionKind, BdiController, Bounds, Features, FileAction, FileKey, FileState, Inputs,
+    MemoryInputs,
 };
 use policy::{AccessEvent, DeviceCompletions, EventKind, OpenFileId, Window};
 use proptest::prelude::*;
@@ -251,6 +252,32 @@ fn a_predictable_reader_that_advised_random_reads_is_prefetched() {
 
 /// Most reads hit the cache, and the misses have no regular step. Only samples show the backward
 /// trend and the progress of the reader.
+/// The faults of a mapping that is read in order: those that find pages cached map 16 pages, and
+/// those between them are not sampled. A call came before.
+#[test]
+fn between_sampled_faults_of_a_mapping_nothing_is_left_out() {
+    let prefetched = |mapped: bool| {
+        let features = Features { what_if: false, ..Features::default() };
+        let mut stage = Stage::new(Bounds { features, ..Bounds::default() });
+        stage.on_event(0, event(EventKind::Miss { before: Window::default() }, 0, 1));
+        for number in 1..=40 {
+            stage.on_event(0, stall(1));
+            stage.on_event(0, event(EventKind::Access { mapped }, number * 32, 16));
+            let actions = stage.tick(false, false);
+            let kinds = actions.into_iter().map(|action| action.kind);
+            let pieces = kinds.filter_map(|kind| match kind {
+                ActionKind::Prefetch(extents) => Some(extents),
+                _ => None,
+            });
+            if let Some(piece) = pieces.flatten().next() {
+                return Some(piece.pages.get() % 32);
+            }
+        }
+        None
+    };
+    assert_eq!((prefetched(true), prefetched(false)), (Some(0), Some(16)));
+}
+
 #[test]
 fn samples_of_cached_reads_show_a_trend_and_keep_a_plan_alive() {
     let mut stage = Stage::new(Bounds::default());
