@@ -48,9 +48,13 @@ impl BdiController {
             let steps = stream.steps(&facts).filter(|steps| !deals || steps.step < 0);
             let mut why = String::new();
             let is_late = stream.waiting > self.tuning.min_effect && stream.stalls > 0;
-            // Threads have several pieces read at once without a plan.
-            let are_threads =
-                stream.waiting > self.tuning.several_readers() || stream.calls.is_some();
+            // Threads have several pieces read at once without a plan. Waits for large pieces are
+            // long, so whether several readers wait is not known at first.
+            let original = stream.original.unwrap_or_default().get();
+            let are_large = steps.is_some_and(|steps| !steps.is_gapless && steps.len > original);
+            let are_threads = stream.waiting > self.tuning.several_readers()
+                || stream.calls.is_some()
+                || (are_large && stream.is_young(now));
             if let Some(plan) = &mut stream.plan {
                 plan.interval(max_skip);
                 let trials = self.bounds.features.trials;

@@ -408,6 +408,12 @@ impl Stream {
         now.saturating_sub(self.seen) > read.max(self.tuning.min_first_trial_time())
     }
 
+    /// Returns whether it has been read for so short a time that few waits may have ended.
+    pub fn is_young(&self, now: Nanos) -> bool {
+        let read = now.saturating_sub(self.first_seen.unwrap_or(now));
+        read < self.tuning.observation_time
+    }
+
     /// Returns whether its window differs from the original one.
     pub fn is_changed(&self) -> bool {
         self.facts
@@ -512,6 +518,7 @@ mod tests {
                 crate::probed::event(Nanos::from_millis(at), kind, Page::FIRST, Pages::ZERO);
             stream.on_event(&event, Bytes::from_kib(4));
         }
+        assert_eq!([499, 500].map(|at| stream.is_young(Nanos::from_millis(at))), [true, false]);
         assert!(!stream.has_stopped(Nanos::from_millis(400)));
         assert!(stream.has_stopped(Nanos::from_millis(401)));
     }

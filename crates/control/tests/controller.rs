@@ -212,12 +212,14 @@ fn large_calls_are_prefetched_until_calls_become_small() {
 
 #[test]
 fn a_trend_is_followed_only_while_one_reader_waits() {
-    let prefetches = |waits: u64| {
-        let mut stage = Stage::new(Bounds::default());
-        let kinds = read_pieces(&mut stage, (0, 40), 16, waits);
+    let prefetches = |pages: u64, waits: u64| {
+        let features = Features { what_if: false, ..Features::default() };
+        let mut stage = Stage::new(Bounds { features, ..Bounds::default() });
+        let kinds = read_pieces(&mut stage, (0, 40), pages, waits);
         kinds.iter().any(|kind| matches!(kind, ActionKind::Prefetch(_)))
     };
-    assert_eq!((prefetches(1), prefetches(4)), (true, false));
+    assert_eq!((prefetches(16, 1), prefetches(16, 4)), (true, false));
+    assert_eq!((prefetches(64, 1), prefetches(64, 4)), (true, false));
 }
 
 /// The reverse scan of a database: blocks of 3,809 bytes, backward, under `POSIX_FADV_RANDOM`.

@@ -11,7 +11,7 @@ const LINES_MAX: &[(&str, usize)] = &[
     ("crates/actuate", 2430),
     ("crates/batch", 1735),
     ("crates/bench", 5585),
-    ("crates/control", 10564),
+    ("crates/control", 10574),
     ("crates/daemon", 4923),
     ("crates/doctor", 4140),
     ("crates/experiment", 2705),
