@@ -227,7 +227,7 @@ pub(crate) fn largest_piece(root: &Root, device: DevNo, window: Bytes) -> Bytes 
 }
 
 /// Returns the largest request of the disk of this device; zero if there is no disk.
-pub(crate) fn largest_request(root: &Root, device: DevNo) -> Bytes {
+fn largest_request(root: &Root, device: DevNo) -> Bytes {
     let facts = device_facts(root, device).ok();
     facts.and_then(|facts| facts.max_sectors).unwrap_or(Bytes::ZERO)
 }

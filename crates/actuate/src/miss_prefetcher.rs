@@ -22,7 +22,7 @@ use policy::MissPrefetch;
 use policy::{Extent, Page};
 use units::{Bytes, Pages};
 
-use crate::actuator::{MIN_PIECE_BYTES, largest_request, read_ahead};
+use crate::actuator::{largest_piece, read_ahead};
 use crate::reach::DupFd;
 use crate::{ActuateError, ActuateFailure, Actuator, Directory};
 
@@ -162,7 +162,7 @@ impl MissPrefetcher {
             actuator,
             shared: Arc::clone(&shared),
             duplicates: HashMap::new(),
-            requests: HashMap::new(),
+            pieces: HashMap::new(),
             next_expiry: None,
             lost: 0,
         };
@@ -284,8 +284,9 @@ struct Worker {
     actuator: Actuator,
     shared: Arc<Shared>,
     duplicates: HashMap<OpenFileId, OpenDuplicate>,
-    /// The largest request of each device. To find it takes too long for a miss.
-    requests: HashMap<DevNo, Bytes>,
+    /// The largest amount that one call reads from each device, whatever the window. To find it
+    /// takes too long for a miss.
+    pieces: HashMap<DevNo, Bytes>,
     /// When the oldest duplicate expires.
     next_expiry: Option<Instant>,
     /// Lost misses that were already counted.
@@ -359,12 +360,11 @@ impl Worker {
             Ok(taken) => taken,
             Err(why) => return Ok(Err(why)),
         };
-        let find = || largest_request(&self.actuator.root, now.device);
-        let request = *self.requests.entry(now.device).or_insert_with(find);
-        let piece = request.max(now.window).max(MIN_PIECE_BYTES);
-        let (file_of, size) = (Arc::clone(file), now.size);
-        let held = OpenDuplicate { duplicate, file: file_of, size, piece, opened_at };
-        self.duplicates.insert(file.id, held);
+        let find = || largest_piece(&self.actuator.root, now.device, Bytes::ZERO);
+        let piece = now.window.max(*self.pieces.entry(now.device).or_insert_with(find));
+        let (file, size) = (Arc::clone(file), now.size);
+        let held = OpenDuplicate { duplicate, file, size, piece, opened_at };
+        self.duplicates.insert(held.file.id, held);
         let expiry = opened_at + DUPLICATE_LIFETIME;
         self.next_expiry = Some(self.next_expiry.map_or(expiry, |next| next.min(expiry)));
         Ok(Ok(()))

@@ -96,7 +96,7 @@ pub(super) struct Stream {
     pub choice: Option<(RunsChoice, u64)>,
     pub runs: ShortRuns,
     pub answer: Option<MissPrefetch>,
-    /// The same for large calls, which the kernel requests in parts.
+    /// Prefetching of large calls, which the kernel requests in parts.
     pub calls: Option<MissPrefetch>,
     /// The predicted gain of the miss prefetching that is being tried.
     pub predicted: f64,

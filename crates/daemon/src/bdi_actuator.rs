@@ -348,12 +348,6 @@ impl BdiActuator {
         }
     }
 
-    /// Returns whether an open file has a window of one page, because runs are prefetched.
-    fn prefetches_runs(&self, id: &OpenFileId) -> bool {
-        let kind = self.on_miss.get(id).map(|decision| &decision.kind);
-        matches!(kind, Some(ActionKind::PrefetchMisses(_)))
-    }
-
     fn stop_miss_prefetches(&mut self) {
         self.ignore_files();
         let files: Vec<OpenFileId> = self.on_miss.keys().copied().collect();
@@ -391,10 +385,8 @@ impl BdiActuator {
         // This is required even if another process has changed the bdi.
         self.finish_shrinking()?;
         // `reapply` skips these files: prefetching of runs is decided anew, with its window.
-        let before = self.changed.len();
-        let changed = std::mem::take(&mut self.changed);
-        self.changed = changed.into_iter().filter(|(id, _)| !self.prefetches_runs(id)).collect();
-        self.on_miss.clear();
+        let (on_miss, before) = (std::mem::take(&mut self.on_miss), self.changed.len());
+        self.changed.retain(|id, _| !on_miss.get(id).is_some_and(prefetches_runs));
         self.closed += before - self.changed.len();
         restored
     }
@@ -437,7 +429,9 @@ impl BdiActuator {
     /// Sets the bdi's window on open files that have a temporary window of 0 or the window for
     /// prefetching on misses, whichever process has changed the bdi.
     fn finish_shrinking(&self) -> Result<(), DaemonError> {
-        let passing = |id: &OpenFileId, window: Bytes| window.is_zero() || self.prefetches_runs(id);
+        let passing = |id: &OpenFileId, window: Bytes| {
+            window.is_zero() || self.on_miss.get(id).is_some_and(prefetches_runs)
+        };
         let passing = self.changed.iter().filter(|(id, one)| passing(id, one.window));
         let ids: BTreeSet<OpenFileId> = passing.map(|(id, _)| *id).collect();
         if ids.is_empty() {
@@ -465,6 +459,11 @@ impl BdiActuator {
 
 fn external(error: DaemonError) -> Attempt {
     if error.is_external_change() { Ok(Err(ExternalChange(error.to_string()))) } else { Err(error) }
+}
+
+/// Returns whether a decision prefetches runs on misses: the open file has a window of one page.
+fn prefetches_runs(decision: &FileDecision) -> bool {
+    matches!(decision.kind, ActionKind::PrefetchMisses(_))
 }
 
 /// Returns the offset and the length of an extent, in bytes.
