@@ -120,8 +120,9 @@ pub(super) struct MappingView<'a> {
     /// The mean measured gain of the mappings on the device, including this one.
     pub gains: MeanGain,
     pub file: FileView,
-    /// The size of all files of the device that are mapped, if the cache holds them.
-    pub cacheable: Option<Pages>,
+    /// The time in which the device reads all of its mapped files in order, if the cache holds
+    /// them.
+    pub pass_time: Option<Nanos>,
     /// The number of reads that the device serves at once.
     pub parallel: usize,
     pub scores: &'a GainScores,
@@ -132,13 +133,9 @@ pub(super) struct MappingView<'a> {
 }
 
 impl MappingView<'_> {
-    /// Returns whether faults with the original window read all files within
-    /// `min_pass_time`: so fast that they prime them.
+    /// Returns whether faults with the original window may soon have read all files.
     fn is_soon_cached(&self, tuning: &Tuning) -> bool {
-        let wait = self.waits.mean(self.original, false);
-        wait.zip(self.cacheable).is_some_and(|(wait, pages)| {
-            wait * (pages.get() / self.original.get().max(1)) < tuning.min_pass_time
-        })
+        self.pass_time.is_some_and(|time| time < tuning.min_pass_time)
     }
 }
 

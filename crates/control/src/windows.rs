@@ -68,11 +68,12 @@ impl BdiController {
             {
                 let room = room(inputs, &facts, &self.tuning);
                 let file = file_view(&facts, Pages::new(room.get() / mapped), &self.bounds);
-                let cacheable = Some(all_mapped).filter(|all| *all <= room);
+                let fits = all_mapped <= room;
+                let pass_time = fits.then(|| self.device_times(facts.page).page * all_mapped.get());
                 if features.what_if
                     && features.mappings
                     && let Some(gain) =
-                        self.step_mapping(key, (original, cacheable), file, gains, now)
+                        self.step_mapping(key, (original, pass_time), file, gains, now)
                 {
                     actions.push(self.report(key, GainSource::MappedWindow, gain));
                 }
@@ -151,7 +152,7 @@ impl BdiController {
     fn step_mapping(
         &mut self,
         key: OpenFileId,
-        (original, cacheable): (Pages, Option<Pages>),
+        (original, pass_time): (Pages, Option<Nanos>),
         file: FileView,
         gains: MeanGain,
         now: Nanos,
@@ -163,7 +164,7 @@ impl BdiController {
             waits,
             gains,
             file,
-            cacheable,
+            pass_time,
             parallel,
             scores,
             may_probe: !self.climb.is_trying(),

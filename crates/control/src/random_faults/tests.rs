@@ -75,7 +75,8 @@ impl Reader {
         faults.take_waits().into_iter().for_each(|one| waits.add(one, 64));
         let gains = faults.measured().into_iter().fold(MeanGain::default(), MeanGain::with);
         let file = view(self.cache);
-        let cacheable = Some(Pages::new(self.files));
+        let window_time = self.fault + self.page * ORIGINAL.get();
+        let pass_time = Nanos::from_micros(window_time * self.files / ORIGINAL.get());
         let (original, parallel) = (ORIGINAL, 1);
         let (may_probe, passed) = (!self.tries, self.passed);
         let mapping = MappingView {
@@ -83,7 +84,7 @@ impl Reader {
             waits,
             gains,
             file,
-            cacheable,
+            pass_time: Some(pass_time),
             parallel,
             scores,
             may_probe,
